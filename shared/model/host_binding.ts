@@ -1,0 +1,56 @@
+/** The closed set of injection schemes (specification section 2, Injection schemes). */
+export const INJECTION_SCHEMES = ['bearer', 'basic', 'header-template', 'query-param', 'sigv4-resign'] as const;
+export type InjectionScheme = (typeof INJECTION_SCHEMES)[number];
+
+/** How the credential gets into the request (specification section 2, Emit mechanisms). */
+export const EMIT_MECHANISMS = ['inject', 'sentinel-swap'] as const;
+export type EmitMechanism = (typeof EMIT_MECHANISMS)[number];
+
+/** The coarse effects of the plan manifest's trust contract; `read` admits only safe methods. */
+export const EFFECTS = ['read', 'write', 'delete', 'spend', 'external-send'] as const;
+export type Effect = (typeof EFFECTS)[number];
+
+/** Whose namespace a row and its references live in. */
+export const OWNERS = ['personal', 'enterprise'] as const;
+export type Owner = (typeof OWNERS)[number];
+
+/** A vault reference in its owner's namespace: `vault://<path>` as `path` (a personal one never names an enterprise secret). */
+export interface CredentialRef {
+  readonly owner: Owner;
+  /** The vault path, without `vault://`. */
+  readonly path: string;
+}
+
+/** A scheme with the parameters it needs; the scheme names the mechanism, the parameters the exact wire form. */
+export type Injection =
+  | { readonly scheme: 'bearer' }
+  | { readonly scheme: 'basic'; readonly username: string }
+  | { readonly scheme: 'header-template'; readonly header: string; readonly template: string }
+  | { readonly scheme: 'query-param'; readonly queryParam: string }
+  | {
+      readonly scheme: 'sigv4-resign';
+      readonly accessKeyId: string;
+      readonly region: string;
+      readonly service: string;
+      readonly sessionTokenRef?: CredentialRef;
+    };
+
+export type Emit =
+  | { readonly mechanism: 'inject' }
+  | { readonly mechanism: 'sentinel-swap'; readonly sentinel: string; readonly env?: string };
+
+/** A user-declared host binding, validated (specification section 2, Host binding). Hosts are lower-case ASCII (IDNA). */
+export interface HostBinding {
+  readonly id: string;
+  readonly owner: Owner;
+  /** An exact host, or one leading `*.` over a suffix that has a dot; any depth, never the apex. */
+  readonly host: string;
+  readonly credential: CredentialRef;
+  readonly injection: Injection;
+  readonly emit: Emit;
+  /** Empty: unconstrained, scoped only to the matched host pattern. */
+  readonly allowedHosts: readonly string[];
+  readonly effect?: Effect;
+  /** `buffer`: the request body is read in full before the request is re-issued; `stream`: it passes as it comes. */
+  readonly body: 'buffer' | 'stream';
+}

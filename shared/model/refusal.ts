@@ -1,0 +1,45 @@
+import type { AuditEventType } from './audit_event.ts';
+
+/**
+ * Every refusal of the data plane: the HTTP status that answers it and the audit event that records it (design: one
+ * table for code, event and tests). `null`: only counted in the metrics, because the audit log itself is what is full.
+ */
+export const REFUSALS = {
+  proxy_authentication_required: { status: 407, event: 'sandbox.proxy.rejected' },
+  non_connect_proxy_request: { status: 403, event: 'sandbox.proxy.rejected' },
+  invalid_connect_target: { status: 400, event: 'sandbox.proxy.rejected' },
+  connect_port_not_allowed: { status: 403, event: 'sandbox.proxy.rejected' },
+  step_scope_host_denied: { status: 403, event: 'sandbox.proxy.trust_denied' },
+  too_many_tunnels: { status: 429, event: 'sandbox.proxy.rejected' },
+  session_ca_unavailable: { status: 500, event: 'sandbox.proxy.rejected' },
+  invalid_request: { status: 400, event: 'sandbox.proxy.rejected' },
+  ambiguous_target: { status: 400, event: 'sandbox.proxy.rejected' },
+  authority_mismatch: { status: 421, event: 'sandbox.proxy.rejected' },
+  head_too_large: { status: 431, event: 'sandbox.proxy.rejected' },
+  host_not_allowed: { status: 403, event: 'sandbox.proxy.trust_denied' },
+  effect_not_allowed: { status: 403, event: 'sandbox.proxy.trust_denied' },
+  body_too_large: { status: 413, event: 'sandbox.proxy.rejected' },
+  credential_unavailable: { status: 503, event: 'sandbox.proxy.rejected' },
+  control_plane_unavailable: { status: 503, event: 'sandbox.proxy.rejected' },
+  snapshot_expired: { status: 503, event: 'sandbox.proxy.rejected' },
+  audit_unavailable: { status: 503, event: null },
+  signing_form_unsupported: { status: 501, event: 'sandbox.proxy.rejected' },
+  passthrough_target_not_allowed: { status: 403, event: 'sandbox.proxy.rejected' },
+  upstream_unreachable: { status: 502, event: 'sandbox.proxy.rejected' },
+  upstream_tls_failed: { status: 502, event: 'sandbox.proxy.rejected' },
+  upstream_invalid_reply: { status: 502, event: 'sandbox.proxy.rejected' },
+} as const satisfies Record<string, { status: number; event: AuditEventType | null }>;
+
+export type RefusalReason = keyof typeof REFUSALS;
+
+/** An expected refusal: its reason (which is the audit reason and the error code) and a sentence for the person who sees it. */
+export interface Refusal {
+  readonly reason: RefusalReason;
+  /** Names what was wrong and the fix; never holds a secret, a query string or a header value. */
+  readonly message: string;
+}
+
+/** A {@link Refusal} value. */
+export function refusal(reason: RefusalReason, message: string): Refusal {
+  return { reason, message };
+}

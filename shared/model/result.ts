@@ -1,0 +1,12 @@
+/** An expected outcome as a value: success with `value`, or a refusal with `error`. A bug throws instead. */
+export type Result<T, E> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: E };
+
+/** The success of a {@link Result}. */
+export function ok<T>(value: T): { readonly ok: true; readonly value: T } {
+  return { ok: true, value };
+}
+
+/** The refusal of a {@link Result}. */
+export function err<E>(error: E): { readonly ok: false; readonly error: E } {
+  return { ok: false, error };
+}

@@ -1,0 +1,32 @@
+const REDACTED = '[secret]';
+
+/**
+ * A credential in memory. It prints as `[secret]` through String(), template literals, JSON and util.inspect, so that a
+ * log line, an error message or an audit record made from it by mistake holds nothing.
+ *
+ * `reveal()` is called only where a credential is written onto a request, or sealed; `npm test` checks the list of files.
+ */
+export class Secret {
+  readonly #value: string;
+
+  constructor(value: string) {
+    this.#value = value;
+  }
+
+  /** The credential itself, as the text that was stored. */
+  reveal(): string {
+    return this.#value;
+  }
+
+  toString(): string {
+    return REDACTED;
+  }
+
+  toJSON(): string {
+    return REDACTED;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return REDACTED;
+  }
+}
