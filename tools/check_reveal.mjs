@@ -1,0 +1,51 @@
+// Pins the files that may take a credential out of its `Secret`: only where it is written onto a request, sealed, or made
+// unrecognisable in a reply. A file that reveals and is not listed fails, and so does a listed file that reveals no more.
+// Run by `npm test`; alone: `node tools/check_reveal.mjs`.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** Each file that may reveal, with the reason. */
+export const MAY_REVEAL = {};
+
+const FOLDERS = ['shared', 'worker', 'sidecar', 'catalog'];
+const DEFINITION = 'shared/model/secret.ts';
+const COMMENT = /\/\*[^]*?\*\/|(^|[^:'"`])\/\/[^\n]*/g;
+// Any way to name the method counts, also without a call, so that it can't be passed along under another name.
+const REVEALS = /[.]\s*reveal\b|\[\s*['"`]reveal['"`]\s*\]|[{,]\s*reveal\s*[,:}]/;
+
+/** True when the source text reaches for a secret's value, outside comments. */
+export function reveals(source) {
+  return REVEALS.test(source.replace(COMMENT, '$1'));
+}
+
+/** The problems found, one sentence each: `files` maps a path to its text, `allowed` a path to its reason. */
+export function revealProblems(files, allowed) {
+  const revealing = Object.keys(files).filter((path) => path !== DEFINITION && reveals(files[path]));
+  return [
+    ...revealing
+      .filter((path) => allowed[path] === undefined)
+      .map((path) => `${path} reveals a Secret and is not in MAY_REVEAL (tools/check_reveal.mjs)`),
+    ...Object.keys(allowed)
+      .filter((path) => !revealing.includes(path))
+      .map((path) => `${path} is in MAY_REVEAL (tools/check_reveal.mjs) and reveals nothing: take it out`),
+  ];
+}
+
+function sources(root) {
+  const files = {};
+  for (const folder of FOLDERS.filter((name) => existsSync(join(root, name)))) {
+    for (const entry of readdirSync(join(root, folder), { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile() || !/[.](ts|tsx|js|mjs)$/.test(entry.name) || /[.]test[.]ts$/.test(entry.name)) continue;
+      const path = join(entry.parentPath, entry.name);
+      files[relative(root, path)] = readFileSync(path, 'utf8');
+    }
+  }
+  return files;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const problems = revealProblems(sources(fileURLToPath(new URL('..', import.meta.url))), MAY_REVEAL);
+  for (const problem of problems) process.stderr.write(`${problem}\n`);
+  process.exitCode = problems.length === 0 ? 0 : 1;
+}

@@ -1,0 +1,159 @@
+// `npm test`: every check, the unit tests and the end-to-end tests; `--quick` leaves the end-to-end tests out.
+// The last line is `N passed, N failed, N skipped`, each test counted once and each check as one. With CI=true a skip fails.
+// Plain JavaScript: the system's Node (20) starts it, and it goes on under the one that the lock file brings.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const BIN = join(ROOT, 'node_modules', '.bin');
+const QUICK = process.argv.includes('--quick');
+const CI = process.env.CI === 'true';
+const FOLDERS = ['shared', 'worker', 'sidecar', 'e2e', 'bench'];
+
+const CHECKS = [
+  { name: 'types', command: 'tsc', args: ['-p', 'tsconfig.json'] },
+  { name: 'lint', command: 'oxlint', args: ['--type-aware'] },
+  { name: 'types of shared/ without Node', command: 'tsc', args: ['-p', 'tsconfig.shared.json'] },
+  {
+    name: 'import rules',
+    command: 'depcruise',
+    args: ['--config', '.dependency-cruiser.cjs', ...FOLDERS.filter((folder) => existsSync(join(ROOT, folder)))],
+  },
+  { name: 'format', command: 'oxfmt', args: ['--check'] },
+  { name: 'where secrets are revealed', command: 'node', args: ['tools/check_reveal.mjs'] },
+];
+
+// What the end-to-end tests drive, how its presence is seen, and the Debian packages that bring it.
+const SYSTEM_PARTS = [
+  { name: 'curl', probe: 'curl --version', packages: ['curl', 'ca-certificates'] },
+  { name: 'git with git-http-backend', probe: 'test -x "$(git --exec-path)/git-http-backend"', packages: ['git'] },
+  { name: 'openssl', probe: 'openssl version', packages: ['openssl'] },
+  {
+    name: 'python3 with requests',
+    probe: 'python3 -c "import requests" || /usr/bin/python3 -c "import requests"',
+    packages: ['python3', 'python3-requests'],
+  },
+];
+
+const counts = { passed: 0, failed: 0, skipped: 0 };
+const environment = { ...process.env, PATH: `${BIN}${delimiter}${process.env.PATH}` };
+const say = (line) => process.stdout.write(`${line}\n`);
+
+/** Runs a command in the project's folder; `show` passes its output on as it comes, else it is collected. */
+function run(command, args, { show = false, timeoutSeconds = 300 } = {}) {
+  const began = Date.now();
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { cwd: ROOT, env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
+    const chunks = [];
+    const take = (chunk) => (show ? process.stdout.write(chunk) : chunks.push(chunk));
+    const timer = setTimeout(() => {
+      take(Buffer.from(`\nended: no result within ${timeoutSeconds} s\n`));
+      child.kill('SIGKILL');
+    }, timeoutSeconds * 1000);
+    const finish = (code, problem) => {
+      clearTimeout(timer);
+      const output = Buffer.concat(chunks).toString('utf8') + problem;
+      resolve({ ok: code === 0, output, seconds: ((Date.now() - began) / 1000).toFixed(1) });
+    };
+    child.stdout.on('data', take);
+    child.stderr.on('data', take);
+    child.on('error', (error) => finish(1, `${command} could not be started: ${error.message}\n`));
+    child.on('close', (code) => finish(code, ''));
+  });
+}
+
+function report(name, result) {
+  counts[result.ok ? 'passed' : 'failed'] += 1;
+  say(`${result.ok ? 'ok    ' : 'FAILED'} ${name} (${result.seconds} s)`);
+  if (!result.ok) say(result.output.trimEnd());
+}
+
+/** The checks are independent: two run side by side, and each reports as it ends. */
+async function runChecks() {
+  const queue = [...CHECKS];
+  const lane = async () => {
+    for (let check = queue.shift(); check !== undefined; check = queue.shift()) {
+      report(check.name, await run(check.command, check.args));
+    }
+  };
+  await Promise.all([lane(), lane()]);
+}
+
+/** What a vitest report holds; a file that failed to load, and a report that is missing or empty, count as one failure each. */
+function countTests(file) {
+  if (!existsSync(file)) return { passed: 0, failed: 1, skipped: 0 };
+  const found = JSON.parse(readFileSync(file, 'utf8'));
+  const unloaded = found.testResults.filter(
+    (suite) => suite.status === 'failed' && suite.assertionResults.length === 0,
+  );
+  const empty = found.numTotalTests === 0 && unloaded.length === 0 ? 1 : 0;
+  return {
+    passed: found.numPassedTests,
+    failed: found.numFailedTests + unloaded.length + empty,
+    skipped: found.numPendingTests + found.numTodoTests,
+  };
+}
+
+/** One vitest project. A run that ends badly though each of its tests passed (a crash, an unhandled error) is a failure too. */
+async function runTests(project, timeoutSeconds) {
+  say(`\n${project} tests`);
+  const folder = mkdtempSync(join(tmpdir(), 'svc-test-report-'));
+  const file = join(folder, 'report.json');
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
+  const result = await run('vitest', ['run', '--project', project, ...reporters], { show: true, timeoutSeconds });
+  const found = countTests(file);
+  rmSync(folder, { recursive: true, force: true });
+  if (!result.ok && found.failed === 0) found.failed = 1;
+  for (const key of Object.keys(counts)) counts[key] += found[key];
+  say(`${found.failed === 0 ? 'ok    ' : 'FAILED'} ${project} tests (${result.seconds} s)`);
+}
+
+const missingParts = () =>
+  SYSTEM_PARTS.filter((part) => spawnSync('sh', ['-c', part.probe], { stdio: 'ignore' }).status !== 0);
+
+/** Brings the programs that the end-to-end tests drive, where that may be done; else says which ones are missing. */
+async function provideSystemParts() {
+  const missing = missingParts();
+  if (missing.length === 0) return;
+  const names = missing.map((part) => part.name).join(', ');
+  const wanted = CI || process.env.SVC_TEST_INSTALL === '1';
+  if (!wanted || process.getuid?.() !== 0 || !existsSync('/etc/debian_version')) {
+    say(
+      `\nmissing here: ${names}; the tests that need them are skipped (SVC_TEST_INSTALL=1 as root on Debian installs them)`,
+    );
+    return;
+  }
+  say(`\ninstalling ${names}`);
+  const packages = missing.flatMap((part) => part.packages).join(' ');
+  const script = `apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends ${packages}`;
+  const result = await run('sh', ['-c', script], { timeoutSeconds: 600 });
+  const still = missingParts().map((part) => part.name);
+  if (still.length > 0) result.output += `still missing: ${still.join(', ')}\n`;
+  report('system parts', { ...result, ok: still.length === 0 });
+}
+
+/** Goes on under the locked Node when this one is another; does not return then. */
+function useLockedNode() {
+  const locked = join(BIN, 'node');
+  if (!existsSync(locked) || realpathSync(locked) === realpathSync(process.execPath)) return;
+  const again = spawnSync(locked, process.argv.slice(1), { stdio: 'inherit' });
+  process.exit(again.status ?? 1);
+}
+
+async function main() {
+  await runChecks();
+  await runTests('unit', 300);
+  if (!QUICK) {
+    await provideSystemParts();
+    await runTests('e2e', 900);
+  }
+  if (CI && counts.skipped > 0) say('a skipped test counts as a failure under CI=true');
+  process.exitCode = counts.failed > 0 || (CI && counts.skipped > 0) ? 1 : 0;
+  say(`\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
+}
+
+useLockedNode();
+await main();
