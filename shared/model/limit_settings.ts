@@ -1,0 +1,126 @@
+import { DEFAULT_LIMITS, type Limits } from './limits.ts';
+import { err, ok, type Result } from './result.ts';
+
+/** A limit as a setting: its variable, its unit and the range in which the data plane keeps its promises. */
+export interface LimitRange {
+  readonly name: string;
+  readonly unit: 'bytes' | 'seconds' | 'count';
+  readonly min: number;
+  readonly max: number;
+  readonly meaning: string;
+}
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const GIB = 1024 * MIB;
+
+/** The setting of each limit. */
+export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
+  maxHeadBytes: {
+    name: 'SVC_MAX_HEAD_BYTES',
+    unit: 'bytes',
+    min: KIB,
+    max: MIB,
+    meaning: 'largest head (start line and headers) of a request or a reply',
+  },
+  maxHeaders: {
+    name: 'SVC_MAX_HEADERS',
+    unit: 'count',
+    min: 16,
+    max: 10_000,
+    meaning: 'most header lines in one head',
+  },
+  maxCredentialedBodyBytes: {
+    name: 'SVC_MAX_CREDENTIALED_BODY_BYTES',
+    unit: 'bytes',
+    min: KIB,
+    max: 2 * GIB,
+    meaning: 'largest request body buffered for a binding',
+  },
+  maxBufferedBodiesBytes: {
+    name: 'SVC_MAX_BUFFERED_BODIES_BYTES',
+    unit: 'bytes',
+    min: KIB,
+    max: 16 * GIB,
+    meaning: 'all request bodies buffered at one time',
+  },
+  connectTimeoutSeconds: {
+    name: 'SVC_CONNECT_TIMEOUT_SECONDS',
+    unit: 'seconds',
+    min: 1,
+    max: 600,
+    meaning: 'from CONNECT to the first byte',
+  },
+  idleTunnelSeconds: {
+    name: 'SVC_IDLE_TUNNEL_SECONDS',
+    unit: 'seconds',
+    min: 1,
+    max: 24 * 3600,
+    meaning: 'a tunnel without traffic is closed after this (WebSocket and event streams are not)',
+  },
+  maxTunnelsPerSession: {
+    name: 'SVC_MAX_TUNNELS_PER_SESSION',
+    unit: 'count',
+    min: 1,
+    max: 65_536,
+    meaning: 'open tunnels of one session',
+  },
+  maxLeafCertificates: {
+    name: 'SVC_MAX_LEAF_CERTIFICATES',
+    unit: 'count',
+    min: 1,
+    max: 100_000,
+    meaning: 'host certificates kept in memory',
+  },
+  maxSpoolBytes: {
+    name: 'SVC_MAX_SPOOL_BYTES',
+    unit: 'bytes',
+    min: MIB,
+    max: 64 * GIB,
+    meaning: 'audit events waiting on disk; when full, credentialed requests are refused',
+  },
+  credentialCacheSeconds: {
+    name: 'SVC_CREDENTIAL_CACHE_SECONDS',
+    unit: 'seconds',
+    min: 0,
+    max: DEFAULT_LIMITS.credentialCacheSeconds,
+    meaning: 'how long a credential stays in memory; can be shortened, not lengthened',
+  },
+  snapshotMaxAgeSeconds: {
+    name: 'SVC_SNAPSHOT_MAX_AGE_SECONDS',
+    unit: 'seconds',
+    min: 60,
+    max: DEFAULT_LIMITS.snapshotMaxAgeSeconds,
+    meaning: 'how old the policy may get without the control plane; can be shortened, not lengthened',
+  },
+};
+
+const SIZE_UNITS: Readonly<Record<string, number>> = { '': 1, KIB, MIB, GIB };
+
+/** A whole number in the range; bytes may have the unit KiB, MiB or GiB. */
+export function parseQuantity(text: string, range: LimitRange): Result<number, string> {
+  const match = /^(\d{1,15})(KiB|MiB|GiB|)$/i.exec(text);
+  const unit = match?.[2]?.toUpperCase() ?? '';
+  const value = Number(match?.[1]) * (SIZE_UNITS[unit] ?? 1);
+  const wrongForm = !match || (unit !== '' && range.unit !== 'bytes');
+  if (wrongForm || value < range.min || value > range.max) {
+    const form = range.unit === 'bytes' ? 'a whole number of bytes (or KiB, MiB, GiB)' : wholeNumber(range.unit);
+    const bounds = `from ${formatQuantity(range.min, range.unit)} to ${formatQuantity(range.max, range.unit)}`;
+    return err(`is ${JSON.stringify(text)}: use ${form} ${bounds}`);
+  }
+  return ok(value);
+}
+
+function wholeNumber(unit: LimitRange['unit']): string {
+  return unit === 'seconds' ? 'a whole number of seconds' : 'a whole number';
+}
+
+/** `64 KiB`, `30 s`, `200`. */
+export function formatQuantity(value: number, unit: LimitRange['unit']): string {
+  if (unit === 'count') return String(value);
+  if (unit === 'seconds') return `${value} s`;
+  if (value >= GIB && value % GIB === 0) return `${value / GIB} GiB`;
+  if (value >= MIB && value % MIB === 0) return `${value / MIB} MiB`;
+  if (value >= KIB && value % KIB === 0) return `${value / KIB} KiB`;
+  return `${value} bytes`;
+}

@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { LIMIT_SETTINGS } from './limit_settings.ts';
+import { DEFAULT_LIMITS } from './limits.ts';
+import { parseControlUrl, parseSettings, SETTINGS } from './settings.ts';
+
+function messages(env: Record<string, string>): string[] {
+  const parsed = parseSettings(env);
+  return parsed.ok ? [] : parsed.error.map((problem) => problem.message);
+}
+
+const key = 'q83vASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4k';
+
+describe('parseSettings', () => {
+  test('an empty environment gives the default limits and nothing else', () => {
+    expect(parseSettings({})).toEqual({ ok: true, value: { upstreamCaFiles: [], limits: DEFAULT_LIMITS } });
+  });
+
+  test('reads every setting', () => {
+    const parsed = parseSettings({
+      SVC_HOME: '/var/lib/svc',
+      SVC_CONTROL_URL: 'https://control.example.com/',
+      SVC_VAULT_KEY: key,
+      SVC_DATABASE_URL: 'libsql://db.example.com',
+      SVC_DATABASE_TOKEN: 'abc.def',
+      SVC_UPSTREAM_CA: '/a.pem:/b.pem',
+      SVC_MAX_HEAD_BYTES: '128KiB',
+      SVC_IDLE_TUNNEL_SECONDS: '60',
+    });
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.error));
+    expect(parsed.value).toMatchObject({
+      home: '/var/lib/svc',
+      controlUrl: 'https://control.example.com',
+      databaseUrl: 'libsql://db.example.com',
+      upstreamCaFiles: ['/a.pem', '/b.pem'],
+      limits: { ...DEFAULT_LIMITS, maxHeadBytes: 131_072, idleTunnelSeconds: 60 },
+    });
+    expect(parsed.value.vaultKey?.reveal()).toBe(key);
+    expect(parsed.value.databaseToken?.reveal()).toBe('abc.def');
+  });
+
+  test('every limit has a range that holds its default', () => {
+    const defaults = new Map<string, number>(Object.entries(DEFAULT_LIMITS));
+    const outside = Object.entries(LIMIT_SETTINGS).filter(([limit, range]) => {
+      const byDefault = defaults.get(limit) ?? Number.NaN;
+      return !(byDefault >= range.min && byDefault <= range.max);
+    });
+    expect(outside).toEqual([]);
+    expect(Object.keys(LIMIT_SETTINGS).toSorted()).toEqual(Object.keys(DEFAULT_LIMITS).toSorted());
+  });
+
+  test('no two settings share a name', () => {
+    expect(new Set(SETTINGS.map((setting) => setting.name)).size).toBe(SETTINGS.length);
+  });
+
+  test.each([
+    ['0', 'from 1 KiB to 1 MiB'],
+    ['-1', 'a whole number of bytes'],
+    ['1.5', 'a whole number of bytes'],
+    ['64k', 'KiB, MiB, GiB'],
+    ['2GiB', 'from 1 KiB to 1 MiB'],
+    [' 65536', 'a whole number of bytes'],
+    ['1e5', 'a whole number of bytes'],
+  ])('refuses SVC_MAX_HEAD_BYTES=%j by name with the range', (value, fix) => {
+    const [message] = messages({ SVC_MAX_HEAD_BYTES: value });
+    expect(message).toContain(`SVC_MAX_HEAD_BYTES is ${JSON.stringify(value)}`);
+    expect(message).toContain(fix);
+  });
+
+  test('a size unit on a number of seconds is refused', () => {
+    expect(messages({ SVC_IDLE_TUNNEL_SECONDS: '1KiB' })[0]).toContain('a whole number of seconds from 1 s');
+  });
+
+  test('how long a credential is kept can be shortened but not lengthened', () => {
+    expect(messages({ SVC_CREDENTIAL_CACHE_SECONDS: '0' })).toEqual([]);
+    expect(messages({ SVC_CREDENTIAL_CACHE_SECONDS: '301' })[0]).toContain('from 0 s to 300 s');
+  });
+
+  test('all bad values are reported at once', () => {
+    expect(messages({ SVC_MAX_HEADERS: 'x', SVC_CONTROL_URL: 'nope', SVC_HOME: '' })).toHaveLength(3);
+  });
+
+  test('an empty value is refused rather than taken as unset', () => {
+    expect(messages({ SVC_VAULT_KEY: '' })[0]).toBe('SVC_VAULT_KEY is empty: give it a value, or unset it');
+  });
+
+  test('a buffer budget below one body is refused', () => {
+    expect(messages({ SVC_MAX_BUFFERED_BODIES_BYTES: '1MiB' })[0]).toContain('raise it to 32 MiB');
+  });
+
+  test.each([
+    ['SVC_VAULT_KEY', 'too-short-secret'],
+    ['SVC_VAULT_KEY', `${key}=`],
+    ['SVC_DATABASE_TOKEN', 'has space'],
+  ])('a bad %s is refused without quoting it', (name, value) => {
+    const [message] = messages({ [name]: value });
+    expect(message).toContain(name);
+    expect(message).not.toContain(value);
+  });
+
+  test('a database URL with a password in it is refused without quoting it', () => {
+    const [message] = messages({ SVC_DATABASE_URL: 'libsql://u:hunter22@db.example.com' });
+    expect(message).toContain('SVC_DATABASE_URL');
+    expect(message).not.toContain('hunter22');
+  });
+});
+
+describe('parseControlUrl', () => {
+  test.each(['https://control.example.com', 'http://127.0.0.1:7420', 'http://localhost:1', 'http://[::1]:1'])(
+    'takes %s',
+    (url) => expect(parseControlUrl(url)).toEqual({ ok: true, value: url }),
+  );
+
+  test.each([
+    'http://control.example.com',
+    'http://127.0.0.1.example.com',
+    'ftp://x',
+    'https://u:p@x',
+    'https://x/v1',
+    'https://x/?a',
+    'x',
+  ])('refuses %s', (url) => expect(parseControlUrl(url).ok).toBe(false));
+});

@@ -1,0 +1,215 @@
+import { formatQuantity, LIMIT_SETTINGS, parseQuantity } from './limit_settings.ts';
+import { DEFAULT_LIMITS, type Limits } from './limits.ts';
+import { err, ok, type Result } from './result.ts';
+import { Secret } from './secret.ts';
+
+/** The ports that `svc up` listens on when no flag says otherwise. */
+export const DEFAULT_CONTROL_PORT = 7420;
+export const DEFAULT_PROXY_PORT = 7421;
+
+/** The programs that read a setting. */
+export type SettingReader = 'control' | 'sidecar' | 'cli';
+
+/** One environment variable: the row of the README's table, and how its text is read. */
+export interface Setting {
+  readonly name: string;
+  /** The flag that overrides it, or null when the environment is its only place. */
+  readonly flag: string | null;
+  /** The default as a person reads it. */
+  readonly default: string;
+  readonly meaning: string;
+  readonly readBy: readonly SettingReader[];
+}
+
+/** What the environment says, checked. A setting that is not set is undefined; the limits are always complete. */
+export interface Settings {
+  readonly home?: string;
+  readonly controlUrl?: string;
+  /** 32 bytes as base64url. */
+  readonly vaultKey?: Secret;
+  readonly databaseUrl?: string;
+  readonly databaseToken?: Secret;
+  readonly upstreamCaFiles: readonly string[];
+  readonly limits: Limits;
+}
+
+/** A value that cannot be used: the setting's name and a sentence with the value's problem and the fix. */
+export interface SettingProblem {
+  readonly name: string;
+  readonly message: string;
+}
+
+const GENERAL_SETTINGS: readonly Setting[] = [
+  {
+    name: 'SVC_HOME',
+    flag: '--home',
+    default: '~/.svc',
+    meaning: 'directory of all local state, mode 0700',
+    readBy: ['control', 'sidecar', 'cli'],
+  },
+  {
+    name: 'SVC_CONTROL_URL',
+    flag: '--control',
+    default: 'what `svc up` listens on',
+    meaning: 'origin of the control plane; https, or http on loopback',
+    readBy: ['sidecar', 'cli'],
+  },
+  {
+    name: 'SVC_VAULT_KEY',
+    flag: null,
+    default: '$SVC_HOME/vault.key, made once',
+    meaning: 'master key of the vault: 32 bytes as base64url',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_DATABASE_URL',
+    flag: null,
+    default: 'file: $SVC_HOME/control.db',
+    meaning: 'libSQL database: file:, libsql:, https: or (on loopback) http:',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_DATABASE_TOKEN',
+    flag: null,
+    default: 'none',
+    meaning: 'token for a libSQL server',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_UPSTREAM_CA',
+    flag: '--upstream-ca',
+    default: 'none',
+    meaning: 'PEM files with extra roots for upstreams, separated by `:`',
+    readBy: ['sidecar', 'control'],
+  },
+];
+
+/** Every setting, in the order of the README's table. */
+export const SETTINGS: readonly Setting[] = [...GENERAL_SETTINGS, ...limitRows()];
+
+function limitRows(): Setting[] {
+  return limitKeys().map((key) => {
+    const range = LIMIT_SETTINGS[key];
+    return {
+      name: range.name,
+      flag: null,
+      default: formatQuantity(DEFAULT_LIMITS[key], range.unit),
+      meaning: range.meaning,
+      readBy: ['sidecar'],
+    };
+  });
+}
+
+function limitKeys(): (keyof Limits)[] {
+  return Object.keys(LIMIT_SETTINGS).filter((key): key is keyof Limits => key in DEFAULT_LIMITS);
+}
+
+/** Reads the settings out of an environment; every bad value is reported, by name. Secret values are never quoted. */
+export function parseSettings(
+  env: Readonly<Record<string, string | undefined>>,
+): Result<Settings, readonly SettingProblem[]> {
+  const problems: SettingProblem[] = [];
+  const read = <T>(name: string, parse: (text: string) => Result<T, string>): T | undefined => {
+    const text = env[name];
+    if (text === undefined) return undefined;
+    const value = text === '' ? err('is empty: give it a value, or unset it') : parse(text);
+    if (value.ok) return value.value;
+    problems.push({ name, message: `${name} ${value.error}` });
+    return undefined;
+  };
+  const home = read('SVC_HOME', parsePath);
+  const controlUrl = read('SVC_CONTROL_URL', parseControlUrl);
+  const vaultKey = read('SVC_VAULT_KEY', parseVaultKey);
+  const databaseUrl = read('SVC_DATABASE_URL', parseDatabaseUrl);
+  const databaseToken = read('SVC_DATABASE_TOKEN', parseToken);
+  const upstreamCaFiles = read('SVC_UPSTREAM_CA', parsePathList) ?? [];
+  const limits: Limits = { ...DEFAULT_LIMITS, ...readLimits(read) };
+  if (limits.maxBufferedBodiesBytes < limits.maxCredentialedBodyBytes) {
+    problems.push(buffersTooSmall(limits));
+  }
+  if (problems.length > 0) return err(problems);
+  return ok({
+    ...(home !== undefined && { home }),
+    ...(controlUrl !== undefined && { controlUrl }),
+    ...(vaultKey !== undefined && { vaultKey }),
+    ...(databaseUrl !== undefined && { databaseUrl }),
+    ...(databaseToken !== undefined && { databaseToken }),
+    upstreamCaFiles,
+    limits,
+  });
+}
+
+function readLimits(
+  read: (name: string, parse: (text: string) => Result<number, string>) => number | undefined,
+): Partial<Limits> {
+  const entries = limitKeys().map((key) => {
+    const range = LIMIT_SETTINGS[key];
+    return [key, read(range.name, (text) => parseQuantity(text, range))] as const;
+  });
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+}
+
+function buffersTooSmall(limits: Limits): SettingProblem {
+  const { name } = LIMIT_SETTINGS.maxBufferedBodiesBytes;
+  const one = formatQuantity(limits.maxCredentialedBodyBytes, 'bytes');
+  const other = LIMIT_SETTINGS.maxCredentialedBodyBytes.name;
+  return { name, message: `${name} is less than one body (${other} = ${one}): raise it to ${one} or more` };
+}
+
+function parsePath(text: string): Result<string, string> {
+  return text.includes('\0') ? err('holds a NUL character: give a plain path') : ok(text);
+}
+
+function parsePathList(text: string): Result<readonly string[], string> {
+  const paths = text.split(':');
+  return paths.includes('') ? err('has an empty entry: separate the files with one `:` each') : ok(paths);
+}
+
+function parseToken(text: string): Result<Secret, string> {
+  return /^[\x21-\x7e]+$/.test(text)
+    ? ok(new Secret(text))
+    : err('holds a space or a character outside ASCII: give the token alone, without quotes or a line break');
+}
+
+function parseVaultKey(text: string): Result<Secret, string> {
+  // The last of 43 characters carries four bits of the key; its two low bits must be zero.
+  return /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/.test(text)
+    ? ok(new Secret(text))
+    : err('is not 32 bytes as base64url (43 characters, no `=`): give the key that this database was made with');
+}
+
+function parseDatabaseUrl(text: string): Result<string, string> {
+  const url = tryUrl(text);
+  const remote = url?.protocol === 'libsql:' || url?.protocol === 'https:';
+  const loopback = url?.protocol === 'http:' && isLoopbackHostname(url.hostname);
+  if (url?.protocol === 'file:' || ((remote || loopback) && url?.password === '' && url.username === '')) {
+    return ok(text);
+  }
+  return err(
+    'is not a usable libSQL URL: use file:PATH, libsql://HOST or https://HOST, with no user or password in it',
+  );
+}
+
+/** The origin of a control plane. Plain http would show the caller's key to the network, so it is for loopback only. */
+export function parseControlUrl(text: string): Result<string, string> {
+  const url = tryUrl(text);
+  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    return err(`is ${JSON.stringify(text)}: use a URL such as https://control.example.com`);
+  }
+  if (url.username !== '' || url.password !== '') return err('holds a user or a password: give the origin alone');
+  if (url.pathname !== '/' || url.search !== '' || url.hash !== '') {
+    return err(`is ${JSON.stringify(text)}: give the origin alone, ${JSON.stringify(url.origin)}`);
+  }
+  if (url.protocol === 'http:' && !isLoopbackHostname(url.hostname)) {
+    return err(`is ${JSON.stringify(text)}: use https:// (http is only for 127.0.0.1, localhost and [::1])`);
+  }
+  return ok(url.origin);
+}
+
+function tryUrl(text: string): URL | null {
+  return URL.canParse(text) ? new URL(text) : null;
+}
+
+function isLoopbackHostname(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
+}
