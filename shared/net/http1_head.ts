@@ -1,0 +1,344 @@
+import { err, ok } from '../model/result.ts';
+import type { Result } from '../model/result.ts';
+import {
+  CHARACTER_CLASSES,
+  COLON,
+  CR,
+  FIELD_TEXT,
+  HTAB,
+  LF,
+  SP,
+  TARGET_TEXT,
+  TOKEN_TEXT,
+  endOfClass,
+  isAllOfClass,
+} from './http1_characters.ts';
+import { hashNameCharacter, lowerCaseName } from './http1_field_names.ts';
+
+/**
+ * A strict reader and an exact writer of HTTP/1.1 heads (RFC 9112 sections 2 to 5), over latin1 text.
+ *
+ * Whatever is legal survives a round trip byte for byte: the case and order of names, duplicates, the whitespace around a
+ * value, obs-text, any method token. Whatever two readers could take for two different messages is refused.
+ */
+export interface HeaderField {
+  /** In lower case. */
+  readonly name: string;
+  /** The header line as received or as it is to be sent, latin1, without its CRLF. */
+  readonly line: string;
+  /** Without the whitespace around it, latin1. */
+  readonly value: string;
+}
+
+export type HttpVersion = '1.0' | '1.1';
+
+export interface RequestHead {
+  readonly method: string;
+  readonly target: string;
+  readonly version: HttpVersion;
+  readonly fields: readonly HeaderField[];
+}
+
+export interface ReplyHead {
+  readonly version: HttpVersion;
+  readonly status: number;
+  readonly reason: string;
+  /** The status line as received or as it is to be sent, without its CRLF. */
+  readonly startLine: string;
+  readonly fields: readonly HeaderField[];
+}
+
+export type HeadErrorReason =
+  | 'incomplete_head'
+  | 'invalid_request_line'
+  | 'invalid_status_line'
+  | 'invalid_header'
+  | 'obs_fold'
+  | 'bare_cr_or_lf'
+  | 'too_many_headers';
+
+/** Why a head is refused. The message names the place and the fix and quotes nothing of the head, which may hold a secret. */
+export interface HeadError {
+  readonly reason: HeadErrorReason;
+  readonly message: string;
+}
+
+export interface HeadLimits {
+  readonly maxHeaders: number;
+}
+
+/** Thrown when our own code would write a character that breaks a head: a bug, never a refusal. */
+export class IllegalHeadTextError extends Error {
+  override readonly name = 'IllegalHeadTextError';
+  readonly code = 'illegal_head_text';
+}
+
+/**
+ * The index just past the first CRLF CRLF whose first byte is at or after `from`; -1 when there is none yet. To go on
+ * after more bytes have come, start three bytes before the old end.
+ */
+export function findHeadEnd(bytes: Uint8Array, from: number): number {
+  // `last` is where the fourth byte of CRLF CRLF would be: most bytes are neither CR nor LF, so most steps skip four.
+  for (let last = from + 3; last < bytes.length;) {
+    const byte = bytes[last];
+    if (byte === LF) {
+      if (bytes[last - 1] === CR && bytes[last - 2] === LF && bytes[last - 3] === CR) return last + 1;
+      last += 2;
+    } else {
+      last += byte === CR ? 1 : 4;
+    }
+  }
+  return -1;
+}
+
+/** `from`, or the index past one empty line there, which a server ignores before a request line (RFC 9112 section 2.2). */
+export function skipEmptyLine(bytes: Uint8Array, from: number): number {
+  return bytes[from] === CR && bytes[from + 1] === LF ? from + 2 : from;
+}
+
+/** Reads one whole request head. `text` is latin1 and ends with the CRLF CRLF that {@link findHeadEnd} found. */
+export function parseRequestHead(text: string, limits: HeadLimits): Result<RequestHead, HeadError> {
+  if (!text.endsWith(HEAD_END)) return err(incompleteHead());
+  const methodEnd = endOfClass(text, 0, TOKEN_TEXT);
+  const targetEnd = endOfClass(text, methodEnd + 1, TARGET_TEXT);
+  const hasParts = methodEnd > 0 && text.charCodeAt(methodEnd) === SP && targetEnd > methodEnd + 1;
+  const version = hasParts && text.charCodeAt(targetEnd) === SP ? versionAt(text, targetEnd + 1) : null;
+  const lineEnd = targetEnd + 1 + VERSION_LENGTH;
+  if (version === null || !isLineEnd(text, lineEnd)) return err(startLineError(text, 'invalid_request_line'));
+  const scanner = new FieldScanner(text, lineEnd + 2, limits.maxHeaders);
+  const fields = scanner.readAll();
+  if (scanner.error !== null) return err(scanner.error);
+  return ok({ method: text.slice(0, methodEnd), target: text.slice(methodEnd + 1, targetEnd), version, fields });
+}
+
+/**
+ * Reads one whole reply head. `text` is latin1 and ends with CRLF CRLF. A status line without a reason phrase may also
+ * lack the space before it, as many servers send it.
+ */
+export function parseReplyHead(text: string, limits: HeadLimits): Result<ReplyHead, HeadError> {
+  if (!text.endsWith(HEAD_END)) return err(incompleteHead());
+  const version = versionAt(text, 0);
+  const status = version !== null && text.charCodeAt(VERSION_LENGTH) === SP ? statusAt(text, VERSION_LENGTH + 1) : 0;
+  const statusEnd = VERSION_LENGTH + 4;
+  const hasReason = text.charCodeAt(statusEnd) === SP;
+  const lineEnd = hasReason ? endOfClass(text, statusEnd + 1, FIELD_TEXT) : statusEnd;
+  if (version === null || status === 0 || !isLineEnd(text, lineEnd)) {
+    return err(startLineError(text, 'invalid_status_line'));
+  }
+  const scanner = new FieldScanner(text, lineEnd + 2, limits.maxHeaders);
+  const fields = scanner.readAll();
+  if (scanner.error !== null) return err(scanner.error);
+  const reason = hasReason ? text.slice(statusEnd + 1, lineEnd) : '';
+  return ok({ version, status, reason, startLine: text.slice(0, lineEnd), fields });
+}
+
+/** Reads a trailer section as header fields: header lines, each with its CRLF, without the empty line. */
+export function parseTrailers(text: string, limits: HeadLimits): Result<readonly HeaderField[], HeadError> {
+  const scanner = new FieldScanner(`${text}\r\n`, 0, limits.maxHeaders);
+  if (text !== '' && !text.endsWith('\r\n')) return err(incompleteHead());
+  const fields = scanner.readAll();
+  return scanner.error === null ? ok(fields) : err(scanner.error);
+}
+
+/** A header of our own, its name spelled as it is to be sent. Throws {@link IllegalHeadTextError} on an illegal character. */
+export function headerField(name: string, value: string): HeaderField {
+  if (name === '' || !isAllOfClass(name, TOKEN_TEXT)) {
+    throw new IllegalHeadTextError('a header name must be one or more token characters');
+  }
+  if (!isAllOfClass(value, FIELD_TEXT)) {
+    throw new IllegalHeadTextError(`the value of ${name} must be latin1 text without control characters`);
+  }
+  return { name: name.toLowerCase(), line: `${name}: ${value}`, value: trimWhitespace(value, 0, value.length) };
+}
+
+/** A reply head of our own making; the reason phrase may be empty. */
+export function replyHead(status: number, reason: string, fields: readonly HeaderField[]): ReplyHead {
+  return { version: '1.1', status, reason, startLine: `HTTP/1.1 ${status} ${reason}`, fields };
+}
+
+/**
+ * The head as latin1 text with its final CRLF CRLF; each field is written as its `line`. Throws
+ * {@link IllegalHeadTextError} when the method or the target could break the request line.
+ */
+export function formatRequestHead(head: RequestHead): string {
+  const { method, target } = head;
+  if (method === '' || !isAllOfClass(method, TOKEN_TEXT)) {
+    throw new IllegalHeadTextError('a method must be one or more token characters');
+  }
+  if (target === '' || !isAllOfClass(target, TARGET_TEXT)) {
+    throw new IllegalHeadTextError('a request target must be latin1 text without spaces and control characters');
+  }
+  return `${method} ${target} HTTP/${head.version}\r\n${formatFields(head.fields)}`;
+}
+
+/** The head as latin1 text with its final CRLF CRLF, from `startLine` and each field's `line`. */
+export function formatReplyHead(head: ReplyHead): string {
+  if (!isAllOfClass(head.startLine, FIELD_TEXT)) {
+    throw new IllegalHeadTextError('a status line must be latin1 text without control characters');
+  }
+  return `${head.startLine}\r\n${formatFields(head.fields)}`;
+}
+
+/** Every value of the header `lowerName`, in order. */
+export function fieldValues(fields: readonly HeaderField[], lowerName: string): string[] {
+  const values: string[] = [];
+  for (const field of fields) if (field.name === lowerName) values.push(field.value);
+  return values;
+}
+
+/** The lower-case options of all Connection headers (RFC 9110 section 7.6.1): what a proxy must not forward. */
+export function connectionTokens(fields: readonly HeaderField[]): ReadonlySet<string> {
+  const tokens = new Set<string>();
+  for (const field of fields) {
+    if (field.name !== 'connection') continue;
+    for (const part of field.value.split(',')) {
+      const token = trimWhitespace(part, 0, part.length).toLowerCase();
+      if (token !== '') tokens.add(token);
+    }
+  }
+  return tokens;
+}
+
+const HEAD_END = '\r\n\r\n';
+const VERSION_LENGTH = 'HTTP/1.1'.length;
+
+function versionAt(text: string, at: number): HttpVersion | null {
+  if (text.startsWith('HTTP/1.1', at)) return '1.1';
+  return text.startsWith('HTTP/1.0', at) ? '1.0' : null;
+}
+
+/** The three digits at `at` as a status from 100 to 999, or 0. */
+function statusAt(text: string, at: number): number {
+  let status = 0;
+  for (let digitAt = at; digitAt < at + 3; digitAt += 1) {
+    const digit = text.charCodeAt(digitAt) - 0x30;
+    if (!(digit >= 0 && digit <= 9)) return 0;
+    status = status * 10 + digit;
+  }
+  return status >= 100 ? status : 0;
+}
+
+function isLineEnd(text: string, at: number): boolean {
+  return text.charCodeAt(at) === CR && text.charCodeAt(at + 1) === LF;
+}
+
+function isWhitespace(code: number): boolean {
+  return code === SP || code === HTAB;
+}
+
+function trimWhitespace(text: string, start: number, end: number): string {
+  let from = start;
+  let to = end;
+  while (from < to && isWhitespace(text.charCodeAt(from))) from += 1;
+  while (to > from && isWhitespace(text.charCodeAt(to - 1))) to -= 1;
+  return text.slice(from, to);
+}
+
+function formatFields(fields: readonly HeaderField[]): string {
+  let text = '';
+  for (const field of fields) text += `${field.line}\r\n`;
+  return `${text}\r\n`;
+}
+
+/** Reads header lines up to the empty line that ends the text. After `readAll`, `error` says why it stopped early. */
+class FieldScanner {
+  error: HeadError | null = null;
+  readonly #text: string;
+  readonly #maxHeaders: number;
+  #at: number;
+
+  constructor(text: string, at: number, maxHeaders: number) {
+    this.#text = text;
+    this.#at = at;
+    this.#maxHeaders = maxHeaders;
+  }
+
+  readAll(): HeaderField[] {
+    const fields: HeaderField[] = [];
+    while (this.#text.charCodeAt(this.#at) !== CR) {
+      const field = this.#readField();
+      if (field === null) {
+        this.error = fieldError(this.#text, this.#at, fields.length + 1);
+        return fields;
+      }
+      if (fields.length === this.#maxHeaders) {
+        this.error = tooManyHeaders(this.#maxHeaders);
+        return fields;
+      }
+      fields.push(field);
+    }
+    if (this.#at + 2 !== this.#text.length) this.error = endError(this.#text, this.#at);
+    return fields;
+  }
+
+  /** The header line here, going past it; null, staying at its start, when it is illegal. */
+  #readField(): HeaderField | null {
+    const text = this.#text;
+    const start = this.#at;
+    let at = start;
+    let hash = 0;
+    let code = text.charCodeAt(at);
+    while (code < 0x80 && ((CHARACTER_CLASSES[code] as number) & TOKEN_TEXT) !== 0) {
+      hash = hashNameCharacter(hash, code);
+      at += 1;
+      code = text.charCodeAt(at);
+    }
+    if (code !== COLON || at === start) return null;
+    const lineEnd = endOfClass(text, at + 1, FIELD_TEXT);
+    if (!isLineEnd(text, lineEnd)) return null;
+    this.#at = lineEnd + 2;
+    return {
+      name: lowerCaseName(text, start, at, hash),
+      line: text.slice(start, lineEnd),
+      value: trimWhitespace(text, at + 1, lineEnd),
+    };
+  }
+}
+
+function incompleteHead(): HeadError {
+  return { reason: 'incomplete_head', message: 'the head does not end with an empty line (CRLF CRLF)' };
+}
+
+function tooManyHeaders(maxHeaders: number): HeadError {
+  return { reason: 'too_many_headers', message: `the head has more than ${maxHeaders} headers; send fewer` };
+}
+
+function bareLineBreak(place: string): HeadError {
+  return { reason: 'bare_cr_or_lf', message: `${place} has a CR or LF of its own; end lines with CRLF` };
+}
+
+/** True when the first line break at or after `start` is not CRLF, or has a CR before it. */
+function hasBareLineBreak(text: string, start: number): boolean {
+  const lineFeed = text.indexOf('\n', start);
+  return text.indexOf('\r', start) !== lineFeed - 1;
+}
+
+function startLineError(text: string, reason: 'invalid_request_line' | 'invalid_status_line'): HeadError {
+  const isRequest = reason === 'invalid_request_line';
+  if (hasBareLineBreak(text, 0)) return bareLineBreak(isRequest ? 'the request line' : 'the status line');
+  const form = isRequest ? '"METHOD target HTTP/1.1"' : '"HTTP/1.1 200 reason"';
+  return { reason, message: `the first line must read ${form} with single spaces, in HTTP/1.1 or HTTP/1.0` };
+}
+
+function fieldError(text: string, start: number, number: number): HeadError {
+  const place = `header line ${number}`;
+  if (isWhitespace(text.charCodeAt(start))) {
+    return { reason: 'obs_fold', message: `${place} starts with whitespace; send each header on one line` };
+  }
+  if (hasBareLineBreak(text, start)) return bareLineBreak(place);
+  const problem = fieldLineProblem(text, start);
+  return { reason: 'invalid_header', message: `${place} ${problem}; send "Name: value"` };
+}
+
+function fieldLineProblem(text: string, start: number): string {
+  const nameEnd = endOfClass(text, start, TOKEN_TEXT);
+  const code = text.charCodeAt(nameEnd);
+  if (code === COLON) return nameEnd === start ? 'has no name' : 'has a control character in its value';
+  if (isWhitespace(code)) return 'has whitespace in or after its name';
+  return code === CR ? 'has no colon' : 'has a character in its name that is not a token character';
+}
+
+function endError(text: string, at: number): HeadError {
+  if (!isLineEnd(text, at)) return bareLineBreak('a header line');
+  return { reason: 'incomplete_head', message: 'there are bytes behind the empty line that ends the head' };
+}
