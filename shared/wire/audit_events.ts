@@ -1,0 +1,113 @@
+import { z } from 'zod';
+import { AUDIT_EVENT_TYPES, type AuditEvent, type AuditEventType } from '../model/audit_event.ts';
+import { id, page, pageQuery, time } from './primitives.ts';
+
+/** Longest text in an event: a request's path is the longest, and a head has at most 64 KiB. */
+const text = z.string().max(70_000);
+const short = z.string().max(1_024);
+
+/** An event's `data`: a closed set of keys, none of which can hold a secret, a header, a body or a query string. */
+export const auditEventData = z.strictObject({
+  'svc.proxy.source': z.enum(['transparent_connect_tls']).optional(),
+  'svc.proxy.mediation': z.enum(['binding', 'passthrough', 'refused']).optional(),
+  'svc.proxy.method': short.optional(),
+  'svc.proxy.upstream.host': short.optional(),
+  'svc.proxy.upstream.path': text.refine((path) => !path.includes('?'), 'holds a query string').optional(),
+  'svc.proxy.upstream.status': z.number().int().min(100).max(999).optional(),
+  'svc.proxy.reason': short.optional(),
+  'svc.proxy.binding.host': short.optional(),
+  'svc.proxy.binding.scheme': short.optional(),
+  'svc.proxy.emit': short.optional(),
+  'svc.sandbox.mode': short.optional(),
+  'svc.control.resource': short.optional(),
+  'svc.control.credential_ref': short.optional(),
+  'svc.control.owner': short.optional(),
+});
+
+/** An audit event on the wire: {@link AuditEvent}. */
+export const auditEvent = z
+  .strictObject({
+    id: id('evt'),
+    type: z.enum(AUDIT_EVENT_TYPES),
+    time,
+    sidecar_id: id('sdc').nullable(),
+    session_id: short.nullable(),
+    actor: short.nullable(),
+    data: auditEventData,
+  })
+  .meta({ id: 'AuditEvent' });
+
+/** The types a sidecar may send: the control plane's own are written by the control plane alone. */
+export function isSidecarEventType(type: AuditEventType): boolean {
+  return !type.startsWith('control.');
+}
+
+/** An event with its place in its writer's hash chain. */
+export const storedAuditEvent = auditEvent
+  .extend({
+    /** Who wrote it: a sidecar's id, or the enterprise's for the control plane. Each has a chain of its own. */
+    writer: z.string(),
+    sequence: z.number().int().min(1),
+    /** SHA-256, hex; of 64 zeros for the first event of a chain. */
+    previous_hash: z.string(),
+    hash: z.string(),
+    received_at: time,
+  })
+  .meta({ id: 'StoredAuditEvent' });
+export type StoredAuditEvent = AuditEvent & {
+  readonly writer: string;
+  readonly sequence: number;
+  readonly previous_hash: string;
+  readonly hash: string;
+  readonly received_at: string;
+};
+
+/** The filters of list and stream. */
+const auditFilter = {
+  /** An event type, or a prefix that ends in `.`: `sandbox.proxy.`. Comma-separated for several. */
+  type: z.string().max(1_000).optional(),
+  session: short.optional(),
+  /** The connector's fully qualified name. */
+  connector: short.optional(),
+  /** The upstream host. */
+  host: short.optional(),
+};
+
+/** `GET /v1/audit-events`: newest first. `since` is inclusive, `until` exclusive. */
+export const auditEventsQuery = z.strictObject({
+  ...pageQuery,
+  ...auditFilter,
+  since: z.iso.datetime({ offset: true }).optional(),
+  until: z.iso.datetime({ offset: true }).optional(),
+});
+export type AuditEventsQuery = z.output<typeof auditEventsQuery>;
+export const auditEventsPage = page(storedAuditEvent).meta({ id: 'AuditEventsPage' });
+
+/**
+ * `GET /v1/audit-events/stream`: server-sent events, `event: audit`, `data:` a {@link StoredAuditEvent}, `id:` a position
+ * to resume after with `Last-Event-ID`. It starts with what arrives after the call; `backlog` gives that many before it.
+ * The stream ends by itself now and then; the client goes on with its last id.
+ */
+export const auditStreamQuery = z.strictObject({
+  ...auditFilter,
+  backlog: z.coerce.number().int().min(0).max(1_000).default(0),
+});
+export type AuditStreamQuery = z.output<typeof auditStreamQuery>;
+
+/** `GET /v1/audit-events/verify`: every chain walked from its first event. */
+export const auditVerification = z
+  .object({
+    ok: z.boolean(),
+    events: z.number().int(),
+    chains: z.array(z.object({ writer: z.string(), events: z.number().int(), head_hash: z.string() })),
+    first_break: z
+      .object({
+        writer: z.string(),
+        sequence: z.number().int(),
+        event_id: z.string().nullable(),
+        reason: z.enum(['missing_event', 'wrong_previous_hash', 'wrong_hash', 'wrong_head']),
+      })
+      .nullable(),
+  })
+  .meta({ id: 'AuditVerification' });
+export type AuditVerification = z.infer<typeof auditVerification>;

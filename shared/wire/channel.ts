@@ -1,0 +1,133 @@
+import { z } from 'zod';
+import type { AuditEvent } from '../model/audit_event.ts';
+import { id, owner, time } from './primitives.ts';
+
+/**
+ * The authenticated channel between a sidecar and the control plane (design section 6).
+ *
+ * Every call carries `Authorization: Bearer <JWT>`: header `{alg: "EdDSA", typ: CALL_TYP}`, claims {@link callClaims},
+ * signed by the sidecar. Every reply that the sidecar acts on is a compact JWS of the control plane's key, with the `typ`
+ * named here; the sidecar checks the signature, the type, its own id and, where there is one, its nonce or request id.
+ */
+export const CALL_TYP = 'svc-sidecar+jwt';
+export const SNAPSHOT_TYP = 'svc-snapshot+jws';
+export const SNAPSHOT_PROOF_TYP = 'svc-snapshot-proof+jws';
+export const CREDENTIALS_TYP = 'svc-credentials+jws';
+export const REVOCATION_TYP = 'svc-revocation+jws';
+
+/** The longest life of a call's token and the largest difference of the clocks. */
+export const MAX_CALL_SECONDS = 60;
+/** A snapshot may be used this long after the last successful poll. */
+export const SNAPSHOT_SECONDS = 24 * 3600;
+export const MAX_WAIT_SECONDS = 25;
+/** A credential reply is good for this long; it only has to arrive. */
+export const CREDENTIALS_REPLY_SECONDS = 60;
+
+/** The reply header that authenticates a 304: a JWS (`SNAPSHOT_PROOF_TYP`) of {@link snapshotProof}. */
+export const SNAPSHOT_PROOF_HEADER = 'svc-snapshot-proof';
+/** The reply header of every change of bindings and secrets: the first snapshot version that has it. */
+export const POLICY_VERSION_HEADER = 'svc-policy-version';
+
+const base64urlSha256 = z.string().regex(/^[A-Za-z0-9_-]{43}$/);
+
+/** The claims of a call. */
+export const callClaims = z.strictObject({
+  iss: id('sdc'),
+  /** The control plane's id. */
+  aud: id('cpl'),
+  htm: z.string(),
+  /** The path and query as sent. */
+  htu: z.string(),
+  /** base64url of the SHA-256 of the body; of no bytes when there is none. */
+  bd: base64urlSha256,
+  iat: z.number().int(),
+  exp: z.number().int(),
+  /** Random, for each call; on a POST it is accepted once. Replies name it as `nonce`. */
+  jti: z.string().min(16).max(64),
+});
+export type CallClaims = z.infer<typeof callClaims>;
+
+/** `GET /v1/sidecar/snapshot?wait=25`. */
+export const snapshotQuery = z.strictObject({ wait: z.coerce.number().int().min(0).max(MAX_WAIT_SECONDS).default(0) });
+
+/** The payload of the snapshot's JWS. It holds no secret. */
+export const snapshotPayload = z.object({
+  sidecar_id: id('sdc'),
+  /** The call's jti. */
+  nonce: z.string(),
+  /** Never goes back. */
+  version: z.number().int().min(0),
+  issued_at: time,
+  expires_at: time,
+  /** Each a host binding record of `host_binding.ts`. */
+  host_bindings: z.array(z.record(z.string(), z.unknown())),
+  connectors: z.array(z.unknown()),
+  /** Every credential that the bindings refer to and that is stored. */
+  credentials: z.array(z.object({ owner, path: z.string(), version: z.string() })),
+});
+export type SnapshotPayload = z.infer<typeof snapshotPayload>;
+
+/** The payload of a 304's proof: the snapshot of this version is still the newest. */
+export const snapshotProof = z.object({
+  sidecar_id: id('sdc'),
+  nonce: z.string(),
+  version: z.number().int().min(0),
+  issued_at: time,
+  expires_at: time,
+});
+export type SnapshotProof = z.infer<typeof snapshotProof>;
+
+/** The payload of the JWS in `details.proof` of a 401 `sidecar_revoked`. */
+export const revocationProof = z.object({ sidecar_id: id('sdc'), nonce: z.string(), revoked_at: time });
+export type RevocationProof = z.infer<typeof revocationProof>;
+
+const credentialRef = z.strictObject({ owner, path: z.string().min(1).max(512) });
+
+/** `POST /v1/sidecar/credentials`: only references of this sidecar's snapshot are answered. */
+export const credentialsRequest = z
+  .strictObject({ request_id: z.string().min(16).max(64), credentials: z.array(credentialRef).min(1).max(100) })
+  .meta({ id: 'CredentialsRequest' });
+export type CredentialsRequest = z.infer<typeof credentialsRequest>;
+
+/** The payload of the credential reply's JWS. */
+export const credentialsPayload = z.object({
+  sidecar_id: id('sdc'),
+  request_id: z.string(),
+  expires_at: time,
+  credentials: z.array(
+    z.object({
+      owner,
+      path: z.string(),
+      version: z.string(),
+      /** A compact JWE (ECDH-ES, A256GCM) to the sidecar's receiving key; its plaintext is JSON {@link sealedCredential}. */
+      sealed: z.string(),
+    }),
+  ),
+  /** Not stored, or not in this sidecar's snapshot: the two are not told apart. */
+  missing: z.array(z.object({ owner, path: z.string() })),
+});
+export type CredentialsPayload = z.infer<typeof credentialsPayload>;
+export const sealedCredential = z.strictObject({ value: z.string() });
+
+export const MAX_EVENTS_PER_CALL = 1_000;
+
+/**
+ * `POST /v1/sidecar/events`: each event is an `AuditEvent`, stamped with the sidecar's id. Each is checked alone, so that
+ * one bad event does not hold up the others; the whole body is at most 1 MiB.
+ */
+export const eventsRequest = z
+  .strictObject({ events: z.array(z.unknown()).min(1).max(MAX_EVENTS_PER_CALL) })
+  .meta({ id: 'EventsRequest' });
+export interface EventsRequest {
+  readonly events: readonly AuditEvent[];
+}
+
+export const eventsReply = z
+  .object({
+    /** The ids that are in the log now, also when they were there before: sending an event again is harmless. */
+    accepted: z.array(z.string()),
+    /** Events that can never be accepted; sending them again is of no use. `index` is the place in the request. */
+    rejected: z.array(z.object({ index: z.number().int(), id: z.string().nullable(), message: z.string() })),
+  })
+  .meta({ id: 'EventsReply' });
+export type EventsReply = z.infer<typeof eventsReply>;

@@ -1,0 +1,51 @@
+/** What an id names, by its prefix (design section 7). */
+export const ID_PREFIXES = [
+  'usr',
+  'ent',
+  'mcp',
+  'bnd',
+  'con',
+  'sec',
+  'evt',
+  'ses',
+  'scp',
+  'sdc',
+  /** A control plane: the audience of its sidecars' calls. */
+  'cpl',
+  /** One request, in replies and logs. */
+  'req',
+] as const;
+export type IdPrefix = (typeof ID_PREFIXES)[number];
+
+/** Crockford's base32, lower-case: no i, l, o or u. */
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+const ID_BYTES = 16;
+const ID_CHARACTERS = 26;
+
+/**
+ * An id: the prefix, `_`, and 26 characters for 128 bits. The bits are random, except that ids made with `nowMs` begin
+ * with it in 48 bits, so that they sort by the time they were made. `randomBytes` are 16 from a secure source.
+ */
+export function newId(prefix: IdPrefix, randomBytes: Uint8Array, nowMs?: number): string {
+  if (randomBytes.length !== ID_BYTES)
+    throw new Error(`an id needs ${ID_BYTES} random bytes, not ${randomBytes.length}`);
+  let bits = 0n;
+  for (const byte of randomBytes) bits = (bits << 8n) | BigInt(byte);
+  if (nowMs !== undefined) bits = (BigInt(nowMs) << 80n) | (bits & ((1n << 80n) - 1n));
+  let text = '';
+  for (let index = 0; index < ID_CHARACTERS; index += 1) {
+    text = ALPHABET.charAt(Number(bits & 31n)) + text;
+    bits >>= 5n;
+  }
+  return `${prefix}_${text}`;
+}
+
+/** The pattern of an id with this prefix. The first character carries three bits, so it is 0 to 7. */
+export function idPattern(prefix: IdPrefix): RegExp {
+  return new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`);
+}
+
+/** True when the text is an id with this prefix. */
+export function isId(prefix: IdPrefix, text: string): boolean {
+  return idPattern(prefix).test(text);
+}

@@ -1,0 +1,41 @@
+import { describe, expect, test } from 'vitest';
+import { MAX_SECRET_BYTES, secretInput, vaultPathProblem } from './secrets.ts';
+
+const base = { path: 'user/demo', value: 's3cret' };
+
+describe('a secret on the wire', () => {
+  test('is personal when nothing else is said', () => {
+    expect(secretInput.parse(base).owner).toBe('personal');
+  });
+
+  test.each(['user/demo', 'a', '0.9_x-y', 'aws/prod/key.id', 'connectors'])('accepts the path %j', (path) => {
+    expect(vaultPathProblem(path)).toBeNull();
+  });
+
+  test.each([
+    ['vault://user/demo', 'give the path alone'],
+    ['user//demo', 'segment ""'],
+    ['/user', 'segment ""'],
+    ['user/../demo', 'segment ".."'],
+    ['User/demo', 'segment "User"'],
+    ['user/<name>', 'segment "<name>"'],
+    ['mcp-servers/x', 'keeps for itself'],
+    ['connectors/x', 'keeps for itself'],
+    ['a'.repeat(257), 'longer than 256'],
+  ])('refuses the path %j', (path, problem) => {
+    expect(vaultPathProblem(path)).toContain(problem);
+  });
+
+  test.each([
+    ['', 'is empty'],
+    ['a\0b', 'NUL'],
+    ['\ud800', 'well-formed'],
+    ['é'.repeat(MAX_SECRET_BYTES / 2 + 1), 'larger than 65536 bytes'],
+  ])('refuses a value that no header could carry', (value, problem) => {
+    expect(secretInput.safeParse({ ...base, value }).error?.issues[0]?.message).toContain(problem);
+  });
+
+  test('refuses a key it does not know', () => {
+    expect(secretInput.safeParse({ ...base, vlaue: 'x' }).error?.issues[0]?.code).toBe('unrecognized_keys');
+  });
+});
