@@ -1,0 +1,57 @@
+import type { HostBinding } from '../model/host_binding.ts';
+import { refusal, type Refusal } from '../model/refusal.ts';
+import { err, ok, type Result } from '../model/result.ts';
+
+/** What of a request the contract is checked against. */
+export interface ContractRequest {
+  /** The canonical upstream host, without a port. */
+  readonly host: string;
+  readonly method: string;
+  /** The header fields the client sent; only their names are looked at. */
+  readonly fields: readonly { readonly name: string }[];
+}
+
+/** Methods that effect `read` admits: the safe ones (RFC 9110 section 9.2.1) without TRACE, which echoes credentials. */
+export const READ_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** Headers by which a server is told that a GET is something else. */
+const METHOD_OVERRIDE_HEADERS: ReadonlySet<string> = new Set([
+  'x-http-method-override',
+  'x-http-method',
+  'x-method-override',
+]);
+
+/**
+ * Checks a binding's contract before any credential is looked up (specification section 5): the upstream host is in the
+ * allowed hosts, when there are any, and the method satisfies the effect. Refuses with `host_not_allowed` or
+ * `effect_not_allowed`.
+ */
+export function enforceContract(binding: HostBinding, request: ContractRequest): Result<void, Refusal> {
+  if (binding.allowedHosts.length > 0 && !binding.allowedHosts.includes(request.host)) {
+    return err(
+      refusal(
+        'host_not_allowed',
+        `the binding for ${binding.host} allows only ${binding.allowedHosts.join(', ')}, and the request goes to ${request.host}; add the host to allowed_hosts if it may have the credential`,
+      ),
+    );
+  }
+  return binding.effect === 'read' ? enforceRead(binding, request) : ok(undefined);
+}
+
+function enforceRead(binding: HostBinding, request: ContractRequest): Result<void, Refusal> {
+  if (!READ_METHODS.has(request.method)) {
+    return effectRefused(binding, `the method is ${request.method}, and only GET, HEAD and OPTIONS are admitted`);
+  }
+  for (const field of request.fields) {
+    const name = field.name.toLowerCase();
+    if (METHOD_OVERRIDE_HEADERS.has(name)) {
+      return effectRefused(binding, `the header ${name} can turn the request into another method`);
+    }
+    if (name === 'upgrade') return effectRefused(binding, 'an upgraded connection is not limited to reading');
+  }
+  return ok(undefined);
+}
+
+function effectRefused(binding: HostBinding, why: string): Result<void, Refusal> {
+  return err(refusal('effect_not_allowed', `the binding for ${binding.host} has effect "read": ${why}`));
+}

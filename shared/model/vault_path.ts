@@ -1,0 +1,79 @@
+import { err, ok, type Result } from './result.ts';
+
+export const VAULT_SCHEME = 'vault://';
+export const MAX_VAULT_PATH_LENGTH = 256;
+
+/** First segments that only the service itself writes below (design section 7); nobody stores or binds a secret there. */
+export const RESERVED_VAULT_PREFIXES = ['mcp-servers', 'connectors'] as const;
+
+export interface VaultPathError {
+  readonly reason: 'invalid_vault_path' | 'reserved_vault_path';
+  /** Never quotes the text: people paste the secret itself where its path belongs. */
+  readonly message: string;
+}
+
+const SEGMENT = /^[a-z0-9][a-z0-9._-]*$/;
+const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+const PATH_RULE =
+  'write segments separated by "/", each of a-z, 0-9, ".", "_" and "-" and beginning with a letter or digit, such as user/demo';
+
+/**
+ * Checks a vault path: `segment(/segment)*`. The last segment of `mcp-servers/{id}/{env_var_name}` is an environment
+ * variable's name, as it is. Reserved prefixes are accepted here; see {@link parseOwnVaultPath}.
+ */
+export function parseVaultPath(text: string): Result<string, VaultPathError> {
+  if (text === '') return invalid(`is empty; ${PATH_RULE}`);
+  if (text.length > MAX_VAULT_PATH_LENGTH) {
+    return invalid(`has ${text.length} characters, more than ${MAX_VAULT_PATH_LENGTH}; choose a shorter path`);
+  }
+  const segments = text.split('/');
+  for (const [index, segment] of segments.entries()) {
+    if (SEGMENT.test(segment)) continue;
+    if (isEnvNamePlace(segments, index) && ENV_NAME.test(segment)) continue;
+    return invalid(segmentProblem(segment, index));
+  }
+  return ok(text);
+}
+
+/** A vault path that a person may store a secret at or refer to: valid, and not below a reserved prefix. */
+export function parseOwnVaultPath(text: string): Result<string, VaultPathError> {
+  const path = parseVaultPath(text);
+  if (!path.ok || !isReservedVaultPath(path.value)) return path;
+  const reserved = path.value.split('/')[0] ?? '';
+  const message = `the vault path begins with the reserved "${reserved}/", which the service manages itself; choose another first segment`;
+  return err({ reason: 'reserved_vault_path', message });
+}
+
+/** The path of a reference `vault://<path>` that a person may use. */
+export function parseVaultReference(text: string): Result<string, VaultPathError> {
+  if (text.startsWith(VAULT_SCHEME)) return parseOwnVaultPath(text.slice(VAULT_SCHEME.length));
+  const message = `must be a reference such as vault://user/demo, never the credential itself (store that with "svc secret set user/demo"); the value given is not shown because it may be a secret`;
+  return err({ reason: 'invalid_vault_path', message });
+}
+
+/** `vault://<path>`. */
+export function formatVaultReference(path: string): string {
+  return VAULT_SCHEME + path;
+}
+
+/** Whether the path lies at or below a reserved prefix. */
+export function isReservedVaultPath(path: string): boolean {
+  const end = path.indexOf('/');
+  const first = end < 0 ? path : path.slice(0, end);
+  return RESERVED_VAULT_PREFIXES.some((prefix) => prefix === first);
+}
+
+function isEnvNamePlace(segments: readonly string[], index: number): boolean {
+  return index === 2 && segments.length === 3 && segments[0] === 'mcp-servers';
+}
+
+function segmentProblem(segment: string, index: number): string {
+  const where = `segment ${index + 1}`;
+  if (segment === '') return `has an empty ${where}; remove the extra "/"`;
+  if (/[A-Z]/.test(segment)) return `has upper-case letters in ${where}; ${PATH_RULE}`;
+  return `has a character in ${where} that is not allowed; ${PATH_RULE}`;
+}
+
+function invalid(problem: string): Result<never, VaultPathError> {
+  return err({ reason: 'invalid_vault_path', message: `the vault path ${problem}` });
+}

@@ -1,0 +1,137 @@
+/** An IPv4 address as an unsigned 32-bit number, or an IPv6 address as its eight 16-bit groups. */
+type Address =
+  | { readonly version: 4; readonly bits: number }
+  | { readonly version: 6; readonly groups: readonly number[] };
+
+/** [network, prefix length] of the IPv4 ranges that no passthrough may name. */
+const REFUSED_V4: readonly (readonly [number, number])[] = [
+  [0x00000000, 8], // "this host" (RFC 1122): Linux connects 0.0.0.0 to the loopback
+  [0x0a000000, 8], // RFC 1918
+  [0x64400000, 10], // carrier-grade NAT (RFC 6598)
+  [0x7f000000, 8], // loopback
+  [0xa9fe0000, 16], // link-local, with the clouds' metadata service
+  [0xac100000, 12], // RFC 1918
+  [0xc0000000, 24], // IETF protocol assignments (RFC 6890), with one cloud's metadata service
+  [0xc0a80000, 16], // RFC 1918
+  [0xe0000000, 4], // multicast
+  [0xf0000000, 4], // reserved, and the limited broadcast
+];
+
+/** Whether `host` is an IP address in any spelling a resolver or a URL parser reads as one, bracketed or not. */
+export function isIpLiteral(host: string): boolean {
+  return looksNumeric(host);
+}
+
+/**
+ * Whether `host` is an IP literal that passthrough refuses (design section 5, invariant 7): loopback, link-local,
+ * RFC 1918, unique-local, carrier-grade NAT, unspecified, multicast and reserved ranges, in every spelling: octal, hex,
+ * decimal and short IPv4 forms, IPv4-mapped, IPv4-compatible, NAT64, 6to4, Teredo and ISATAP addresses. What looks like
+ * an address but is none is refused too. A host name is never refused here.
+ */
+export function isRefusedIpLiteral(host: string): boolean {
+  return looksNumeric(host) && isRefusedAddress(host);
+}
+
+/** The same for an address a name resolved to; a zone id is ignored, and text that is no address is refused. */
+export function isRefusedAddress(ip: string): boolean {
+  const address = parseAddress(ip);
+  if (address === null) return true;
+  return address.version === 4 ? isRefusedV4(address.bits) : isRefusedV6(address.groups);
+}
+
+/** The one spelling of an IP literal: dotted decimal, or RFC 5952 in brackets. Null when the text is no address. */
+export function canonicalIpLiteral(host: string): string | null {
+  const name = urlHost(host);
+  return name !== null && (name.startsWith('[') || isDottedDecimal(name)) ? name : null;
+}
+
+/** Whether URL parsers and inet_aton would take the host for an address: brackets, colons, or a numeric last label. */
+function looksNumeric(host: string): boolean {
+  if (/[:[\]%]|[^\0-\x7f]/.test(host)) return host.includes(':') || host.startsWith('[') || mapsToNumeric(host);
+  return endsInNumber(host);
+}
+
+/** Percent-encoded, full-width and circled digits, and ideographic full stops, become ASCII in a URL's host. */
+function mapsToNumeric(host: string): boolean {
+  const name = urlHost(host);
+  return name === null ? endsInNumber(host.normalize('NFKC').replaceAll('。', '.')) : endsInNumber(name);
+}
+
+function endsInNumber(host: string): boolean {
+  const end = host.endsWith('.') ? host.length - 1 : host.length;
+  const label = host.slice(host.lastIndexOf('.', end - 1) + 1, end);
+  return /^(?:\d+|0x[\da-f]*)$/i.test(label);
+}
+
+function parseAddress(text: string): Address | null {
+  const canonical = canonicalIpLiteral(text);
+  if (canonical === null) return null;
+  if (canonical.startsWith('[')) return { version: 6, groups: expandGroups(canonical.slice(1, -1)) };
+  return { version: 4, bits: dottedBits(canonical) };
+}
+
+/** The host as the URL parser serialises it; null when it is no host. Nothing but a host gets through. */
+function urlHost(host: string): string | null {
+  const text = host.includes(':') ? `[${bareIpv6(host)}]` : host;
+  if (text === '' || /[\s/\\?#@\0-\x1f]/.test(text)) return null;
+  try {
+    const name = new URL(`https://${text}/`).hostname;
+    return name.endsWith('.') ? name.slice(0, -1) : name;
+  } catch {
+    return null;
+  }
+}
+
+function bareIpv6(host: string): string {
+  const inner = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
+  const zone = inner.indexOf('%');
+  return zone < 0 ? inner : inner.slice(0, zone);
+}
+
+function isDottedDecimal(host: string): boolean {
+  return /^\d{1,3}(?:\.\d{1,3}){3}$/.test(host);
+}
+
+function dottedBits(dotted: string): number {
+  return dotted.split('.').reduce((bits, part) => bits * 256 + Number(part), 0);
+}
+
+/** The eight groups of an IPv6 address in RFC 5952 form (no embedded dotted decimal). */
+function expandGroups(canonical: string): readonly number[] {
+  const [head = '', tail] = canonical.split('::');
+  const left = hexGroups(head);
+  if (tail === undefined) return left;
+  const right = hexGroups(tail);
+  return [...left, ...Array.from({ length: 8 - left.length - right.length }, () => 0), ...right];
+}
+
+function hexGroups(text: string): number[] {
+  return text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));
+}
+
+function isRefusedV4(bits: number): boolean {
+  return REFUSED_V4.some(([network, length]) => bits >>> (32 - length) === network >>> (32 - length));
+}
+
+function isRefusedV6(groups: readonly number[]): boolean {
+  const [first = 0, second = 0] = groups;
+  if (first >= 0xfe80) return true; // link-local fe80::/10, the old site-local fec0::/10, multicast ff00::/8
+  if (first >= 0xfc00 && first < 0xfe00) return true; // unique-local fc00::/7
+  if (first === 0x64 && second === 0xff9b && groups[2] === 1) return true; // a network's own NAT64 (RFC 8215)
+  return embeddedV4(groups).some(isRefusedV4);
+}
+
+/** Every IPv4 address that the IPv6 address stands for; `::` and `::1` are 0.0.0.0 and 0.0.0.1 here, both refused. */
+function embeddedV4(groups: readonly number[]): number[] {
+  const at = (index: number): number => (groups[index] ?? 0) * 0x10000 + (groups[index + 1] ?? 0);
+  const [first = 0, second = 0] = groups;
+  const zeroUpTo = (count: number): boolean => groups.slice(0, count).every((group) => group === 0);
+  if (zeroUpTo(6)) return [at(6)]; // IPv4-compatible, unspecified, loopback
+  if (zeroUpTo(5) && groups[5] === 0xffff) return [at(6)]; // IPv4-mapped
+  if (zeroUpTo(4) && groups[4] === 0xffff && groups[5] === 0) return [at(6)]; // IPv4-translated (RFC 2765)
+  if (first === 0x64 && second === 0xff9b) return [at(6)]; // NAT64 (RFC 6052)
+  if (first === 0x2002) return [at(1)]; // 6to4 (RFC 3056)
+  if (first === 0x2001 && second === 0) return [at(2), (at(6) ^ 0xffffffff) >>> 0]; // Teredo: server and client
+  if (groups[5] === 0x5efe && ((groups[4] ?? 0) & ~0x200) === 0) return [at(6)]; // ISATAP (RFC 5214)
+  return [];
+}

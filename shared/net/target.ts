@@ -1,0 +1,57 @@
+import { err, ok, type Result } from '../model/result.ts';
+import { parseAuthority, type Authority } from './host.ts';
+
+export interface SplitTarget {
+  readonly path: string;
+  /** Without the `?`; null when there is none. */
+  readonly query: string | null;
+}
+
+/** A request target (RFC 9112 section 3.2) of a decrypted request. */
+export interface Target extends SplitTarget {
+  readonly form: 'origin' | 'absolute' | 'asterisk';
+  /** What an absolute-form target names; null otherwise. */
+  readonly authority: Authority | null;
+}
+
+export interface TargetError {
+  readonly reason: 'invalid_target';
+  /** Never quotes the target, whose query may hold a secret. */
+  readonly message: string;
+}
+
+/** Splits an origin-form target at its first `?`; the bytes stay as they are. */
+export function splitTarget(target: string): SplitTarget {
+  const mark = target.indexOf('?');
+  return mark < 0 ? { path: target, query: null } : { path: target.slice(0, mark), query: target.slice(mark + 1) };
+}
+
+/** Reads the target of a decrypted request: origin-form, absolute-form with https, or `*` of OPTIONS. */
+export function parseTarget(target: string, method: string): Result<Target, TargetError> {
+  if (target.startsWith('/')) return ok({ form: 'origin', authority: null, ...splitTarget(target) });
+  if (target === '*' && method === 'OPTIONS') return ok({ form: 'asterisk', authority: null, path: '*', query: null });
+  return parseAbsolute(target);
+}
+
+function parseAbsolute(target: string): Result<Target, TargetError> {
+  const parts = /^https:\/\/([^/?#]*)([^]*)$/i.exec(target);
+  if (parts === null) return invalid('must be a path such as /v1/items, or "*" for OPTIONS');
+  const authority = parseAuthority(parts[1] ?? '');
+  if (!authority.ok) return invalid(`names a host that is not valid: ${authority.error.message}`);
+  const rest = parts[2] ?? '';
+  const origin = rest.startsWith('/') ? rest : `/${rest}`;
+  return ok({ form: 'absolute', authority: authority.value, ...splitTarget(origin) });
+}
+
+function invalid(problem: string): Result<never, TargetError> {
+  return err({ reason: 'invalid_target', message: `the request target ${problem}` });
+}
+
+/**
+ * The path as a server may understand it (design section 5, invariant 8): unreserved characters percent-decoded, `;`
+ * parameters dropped, slashes merged, dot segments applied (also where `%2f`, `%5c` or a backslash separates them).
+ * Other escapes stay, with upper-case digits. Applying it again changes nothing.
+ */
+export function canonicalPath(path: string): string {
+  return path;
+}

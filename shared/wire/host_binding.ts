@@ -1,0 +1,174 @@
+import { z } from 'zod';
+import {
+  EFFECTS,
+  EMIT_MECHANISMS,
+  INJECTION_SCHEMES,
+  OWNERS,
+  type CredentialRef,
+  type Emit,
+  type HostBinding,
+  type Injection,
+} from '../model/host_binding.ts';
+import { parseVaultReference } from '../model/vault_path.ts';
+import {
+  accessKeyIdText,
+  allowedHostText,
+  bindingObjectError,
+  choice,
+  credentialRefText,
+  descriptionText,
+  headerText,
+  hostPatternText,
+  listError,
+  MAX_ALLOWED_HOSTS,
+  queryParamText,
+  sentinelEnvText,
+  sentinelObjectError,
+  sentinelValueText,
+  sigv4ScopeText,
+  templateText,
+  usernameText,
+} from './host_binding_fields.ts';
+import { checkBinding } from './host_binding_rules.ts';
+import { id, time } from './primitives.ts';
+
+/** A non-secret stand-in that the agent holds, and the environment variable it is handed out in. */
+const sentinel = z
+  .strictObject({ value: sentinelValueText, env: sentinelEnvText.optional() }, { error: sentinelObjectError })
+  .meta({ id: 'Sentinel' });
+
+/** Every field of a host binding that a person writes (design section 5, Host binding record). */
+const fields = {
+  owner: choice(OWNERS).default('personal'),
+  host: hostPatternText,
+  credential_ref: credentialRefText,
+  scheme: choice(INJECTION_SCHEMES),
+  emit_mechanism: choice(EMIT_MECHANISMS).default('inject'),
+  sentinel: sentinel.optional(),
+  username: usernameText.optional(),
+  header: headerText.optional(),
+  template: templateText.optional(),
+  query_param: queryParamText.optional(),
+  access_key_id: accessKeyIdText.optional(),
+  region: sigv4ScopeText.optional(),
+  service: sigv4ScopeText.optional(),
+  session_token_ref: credentialRefText.optional(),
+  allowed_hosts: z.array(allowedHostText, { error: listError }).max(MAX_ALLOWED_HOSTS, tooManyHosts()).default([]),
+  effect: choice(EFFECTS).optional(),
+  body: choice(['buffer', 'stream']).default('buffer'),
+  description: descriptionText.optional(),
+};
+
+/** `POST /v1/host-bindings`, `PUT /v1/host-bindings/{id}` and each entry of `svc binding apply -f`. */
+export const hostBindingInput = z
+  .strictObject(fields, { error: bindingObjectError })
+  .superRefine(checkBinding, { when: () => true })
+  .meta({ id: 'HostBindingInput' });
+/** What a caller may write. */
+export type HostBindingInput = z.input<typeof hostBindingInput>;
+/** What validation makes of it: hosts canonical, defaults filled in. */
+export type ValidHostBinding = z.output<typeof hostBindingInput>;
+
+/**
+ * A host binding as the API shows it and as snapshots carry it. Strict like the input: a sidecar that does not know a
+ * field may not act on the binding, for the field may narrow what the credential is for.
+ */
+export const hostBindingRecord = z
+  .strictObject({ ...fields, id: id('bnd'), created_at: time, updated_at: time }, { error: bindingObjectError })
+  .superRefine(checkBinding, { when: () => true })
+  .meta({ id: 'HostBinding' });
+export type HostBindingRecord = z.output<typeof hostBindingRecord>;
+
+function tooManyHosts(): string {
+  return `has more than ${MAX_ALLOWED_HOSTS} hosts: write several bindings`;
+}
+
+/** The binding the data plane acts on. Throws on a record that {@link hostBindingRecord} has not accepted: that is a bug. */
+export function toHostBinding(record: HostBindingRecord): HostBinding {
+  return {
+    id: record.id,
+    owner: record.owner,
+    host: record.host,
+    credential: credentialRef(record, record.credential_ref),
+    injection: toInjection(record),
+    emit: toEmit(record),
+    allowedHosts: record.allowed_hosts.map(withoutPort),
+    ...(record.effect === undefined ? {} : { effect: record.effect }),
+    body: record.body,
+  };
+}
+
+function toInjection(record: HostBindingRecord): Injection {
+  switch (record.scheme) {
+    case 'bearer':
+      return { scheme: 'bearer' };
+    case 'basic':
+      return { scheme: 'basic', username: required(record, 'username') };
+    case 'header-template':
+      return { scheme: 'header-template', header: required(record, 'header'), template: required(record, 'template') };
+    case 'query-param':
+      return { scheme: 'query-param', queryParam: required(record, 'query_param') };
+    case 'sigv4-resign':
+      return {
+        scheme: 'sigv4-resign',
+        accessKeyId: required(record, 'access_key_id'),
+        region: required(record, 'region'),
+        service: required(record, 'service'),
+        ...(record.session_token_ref === undefined
+          ? {}
+          : { sessionTokenRef: credentialRef(record, record.session_token_ref) }),
+      };
+  }
+}
+
+function toEmit(record: HostBindingRecord): Emit {
+  if (record.emit_mechanism === 'inject') return { mechanism: 'inject' };
+  if (record.sentinel === undefined) throw unvalidated(record, 'sentinel');
+  const { value, env } = record.sentinel;
+  return { mechanism: 'sentinel-swap', sentinel: value, ...(env === undefined ? {} : { env }) };
+}
+
+/** A reference resolves only in its binding owner's namespace (design section 6). */
+function credentialRef(record: HostBindingRecord, text: string): CredentialRef {
+  const path = parseVaultReference(text);
+  if (!path.ok) throw unvalidated(record, 'credential_ref');
+  return { owner: record.owner, path: path.value };
+}
+
+type SchemeParameter = 'username' | 'header' | 'template' | 'query_param' | 'access_key_id' | 'region' | 'service';
+
+function required(record: HostBindingRecord, field: SchemeParameter): string {
+  const value = record[field];
+  if (value === undefined) throw unvalidated(record, field);
+  return value;
+}
+
+function unvalidated(record: HostBindingRecord, field: string): Error {
+  return Object.assign(new Error(`host binding ${record.id} was not validated: ${field}`), {
+    code: 'host_binding_not_validated',
+  });
+}
+
+/** Only port 443 is proxied, so a host and the same host with `:443` are one. */
+function withoutPort(host: string): string {
+  return host.endsWith(':443') ? host.slice(0, -4) : host;
+}
+
+/** What tells the bindings of one owner's list apart. */
+export type BindingSlot = Pick<ValidHostBinding, 'owner' | 'host' | 'sentinel'> & { readonly id?: string };
+
+/**
+ * The binding in `existing` that `candidate` would duplicate: same owner, same pattern, and the same sentinel or none on
+ * both; the proxy could not choose between the two. Null when there is none. A binding never duplicates itself (by id),
+ * so that it can be updated. `existing` may hold both owners' bindings.
+ */
+export function duplicateBinding<T extends BindingSlot>(existing: readonly T[], candidate: BindingSlot): T | null {
+  const same = existing.find(
+    (other) =>
+      other.owner === candidate.owner &&
+      other.host === candidate.host &&
+      other.sentinel?.value === candidate.sentinel?.value &&
+      (candidate.id === undefined || other.id !== candidate.id),
+  );
+  return same ?? null;
+}
