@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { AuditEvent } from '../model/audit_event.ts';
+import { hostBindingRecord } from './host_binding.ts';
 import { id, owner, time } from './primitives.ts';
 
 /**
@@ -59,8 +60,7 @@ export const snapshotPayload = z.object({
   version: z.number().int().min(0),
   issued_at: time,
   expires_at: time,
-  /** Each a host binding record of `host_binding.ts`. */
-  host_bindings: z.array(z.record(z.string(), z.unknown())),
+  host_bindings: z.array(hostBindingRecord),
   connectors: z.array(z.unknown()),
   /** Every credential that the bindings refer to and that is stored. */
   credentials: z.array(z.object({ owner, path: z.string(), version: z.string() })),

@@ -1,32 +1,14 @@
 import { z } from 'zod';
+import { MAX_VAULT_PATH_LENGTH, parseOwnVaultPath } from '../model/vault_path.ts';
 import { id, owner, page, pageQuery, time } from './primitives.ts';
 
-const SEGMENT = /^[a-z0-9][a-z0-9._-]*$/;
-const RESERVED = ['mcp-servers', 'connectors'];
-export const MAX_VAULT_PATH_CHARACTERS = 256;
 /** The largest secret, in bytes of UTF-8: no upstream takes a larger header. */
 export const MAX_SECRET_BYTES = 64 * 1024;
 
-/** What is wrong with a vault path a user gives, or null. */
-export function vaultPathProblem(path: string): string | null {
-  if (path.startsWith('vault://')) return 'starts with vault://: give the path alone, such as user/demo';
-  if (path.length > MAX_VAULT_PATH_CHARACTERS) return `is longer than ${MAX_VAULT_PATH_CHARACTERS} characters`;
-  const segments = path.split('/');
-  const bad = segments.find((segment) => !SEGMENT.test(segment));
-  if (bad !== undefined) {
-    const shown = JSON.stringify(bad.slice(0, 40));
-    return `has the segment ${shown}: segments are lower-case letters, digits, ".", "_" and "-", and begin with a letter or digit`;
-  }
-  if (segments.length > 1 && RESERVED.includes(segments[0] ?? '')) {
-    return `begins with ${segments[0]}/, which the service keeps for itself: choose another first segment`;
-  }
-  return null;
-}
-
-/** A vault path without `vault://`: `segment(/segment)*`. */
+/** A vault path without `vault://` that a person may store at. */
 export const vaultPath = z.string().superRefine((path, context) => {
-  const problem = vaultPathProblem(path);
-  if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+  const parsed = parseOwnVaultPath(path);
+  if (!parsed.ok) context.addIssue({ code: 'custom', message: parsed.error.message });
 });
 
 const secretValue = z.string().superRefine((value, context) => {
@@ -76,5 +58,5 @@ export const secretsQuery = z.strictObject({ ...pageQuery, owner: owner.optional
 export const secretsPage = page(secretRecord).meta({ id: 'SecretsPage' });
 
 /** `DELETE /v1/secrets/{path}?owner=`: the path as it is, with its slashes, or the secret's id. */
-export const secretParams = z.strictObject({ path: z.string().min(1).max(MAX_VAULT_PATH_CHARACTERS) });
+export const secretParams = z.strictObject({ path: z.string().min(1).max(MAX_VAULT_PATH_LENGTH) });
 export const ownerQuery = z.strictObject({ owner: owner.default('personal') });

@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import { OWNERS } from '../model/host_binding.ts';
+import { hostBindingRecord } from './host_binding.ts';
+import { id, owner, page, pageQuery } from './primitives.ts';
+
+/** `GET /v1/host-bindings`: in the order of owner and host. */
+export const hostBindingsQuery = z.strictObject({
+  ...pageQuery,
+  owner: owner.optional(),
+  host: z.string().max(253).optional(),
+});
+export const hostBindingsPage = page(hostBindingRecord).meta({ id: 'HostBindingsPage' });
+export const hostBindingParams = z.strictObject({ id: id('bnd') });
+
+/** `POST /v1/host-bindings/explain`: what the proxy would do with a request. */
+export const explainInput = z
+  .strictObject({
+    method: z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/, 'is not an HTTP method'),
+    url: z.string().max(16_384),
+  })
+  .meta({ id: 'Explain' });
+export type ExplainInput = z.infer<typeof explainInput>;
+
+const explainedBinding = z.object({
+  id: id('bnd'),
+  host: z.string(),
+  owner: z.enum(OWNERS),
+  scheme: z.string(),
+  emit_mechanism: z.string(),
+  credential_ref: z.string(),
+  /** False: the proxy would answer 503 `credential_unavailable`. */
+  credential_stored: z.boolean(),
+  /** The refusal by this binding's contract, or null when it admits the request. */
+  refusal: z.object({ code: z.string(), message: z.string() }).nullable(),
+});
+
+export const explainReply = z
+  .object({
+    decision: z.enum(['binding', 'passthrough', 'refused']),
+    /** Why, as sentences in the order of the decisions. */
+    reasons: z.array(z.string()),
+    method: z.string(),
+    host: z.string(),
+    /** Without its query. */
+    path: z.string(),
+    /** The bindings of the pattern that wins; the proxy chooses among several by the sentinel presented. */
+    bindings: z.array(explainedBinding),
+    /** The code of a refusal. */
+    code: z.string().nullable(),
+  })
+  .meta({ id: 'Explanation' });
+export type ExplainReply = z.infer<typeof explainReply>;
