@@ -1,9 +1,8 @@
-/** The character classes of RFC 9110 section 5.6 and RFC 9112 that a head is made of, as bits of one table. */
-export const TOKEN_TEXT = 1;
-/** HTAB, SP, VCHAR and obs-text: what a field value, a reason phrase or a chunk extension may hold. */
-export const FIELD_TEXT = 2;
-/** VCHAR and obs-text: what a request target may hold. The URI grammar is the target parser's business. */
-export const TARGET_TEXT = 4;
+/**
+ * The character classes that a head is made of (RFC 9110 section 5.6, RFC 9112), each as a table by latin1 code where 1
+ * means that the character belongs. A code above 0xff belongs to none: it would become another character on the wire.
+ */
+export type CharacterClass = Uint8Array;
 
 export const HTAB = 0x09;
 export const LF = 0x0a;
@@ -14,34 +13,48 @@ export const SEMICOLON = 0x3b;
 
 const TOKEN_PUNCTUATION = "!#$%&'*+-.^_`|~";
 
-function classesOf(code: number): number {
-  const isObsText = code >= 0x80;
-  const isVisible = (code > SP && code < 0x7f) || isObsText;
+function classOf(belongs: (code: number) => boolean): CharacterClass {
+  return Uint8Array.from({ length: 256 }, (_, code) => (belongs(code) ? 1 : 0));
+}
+
+function isVisible(code: number): boolean {
+  return code > SP && code !== 0x7f;
+}
+
+/** Names and methods. */
+export const TOKEN_TEXT: CharacterClass = classOf((code) => {
   const character = String.fromCharCode(code);
-  const isToken = /[0-9A-Za-z]/.test(character) || TOKEN_PUNCTUATION.includes(character);
-  return (
-    (isToken ? TOKEN_TEXT : 0) |
-    (isVisible || code === SP || code === HTAB ? FIELD_TEXT : 0) |
-    (isVisible ? TARGET_TEXT : 0)
-  );
-}
+  return /[0-9A-Za-z]/.test(character) || TOKEN_PUNCTUATION.includes(character);
+});
 
-/** Classes by latin1 code. Anything above 0xff has no class: it would be cut to another character on the wire. */
-export const CHARACTER_CLASSES: Uint8Array = Uint8Array.from({ length: 256 }, (_, code) => classesOf(code));
+/** HTAB, SP, VCHAR and obs-text: what a field value, a reason phrase or a chunk extension may hold. */
+export const FIELD_TEXT: CharacterClass = classOf((code) => isVisible(code) || isWhitespace(code));
 
-/** True when `code`, any UTF-16 code unit or NaN, belongs to one of `classes`. */
-export function isOfClass(code: number, classes: number): boolean {
-  return code <= 0xff && ((CHARACTER_CLASSES[code] as number) & classes) !== 0;
-}
+/** VCHAR and obs-text: what a request target may hold. The URI grammar is the target parser's business. */
+export const TARGET_TEXT: CharacterClass = classOf(isVisible);
 
-/** The index of the first character at or after `from` that is of none of `classes`; the text's length when there is none. */
-export function endOfClass(text: string, from: number, classes: number): number {
+/**
+ * The index of the first character at or after `from` that is not of the class, or the end of the text. CR and LF
+ * belong to no class.
+ */
+export function endOfClass(text: string, from: number, characters: CharacterClass): number {
   let at = from;
-  while (at < text.length && isOfClass(text.charCodeAt(at), classes)) at += 1;
+  while (characters[text.charCodeAt(at)] === 1) at += 1;
   return at;
 }
 
-/** True when every character of `text` is of one of `classes`. */
-export function isAllOfClass(text: string, classes: number): boolean {
-  return endOfClass(text, 0, classes) === text.length;
+/** True when `text` is empty or every character of it is of the class. */
+export function isAllOfClass(text: string, characters: CharacterClass): boolean {
+  for (let at = 0; at < text.length; at += 1) if (characters[text.charCodeAt(at)] !== 1) return false;
+  return true;
+}
+
+/** SP or HTAB, the only whitespace that a head knows. */
+export function isWhitespace(code: number): boolean {
+  return code === SP || code === HTAB;
+}
+
+/** True when there is a CRLF at `at`. */
+export function isLineEnd(text: string, at: number): boolean {
+  return text.charCodeAt(at) === CR && text.charCodeAt(at + 1) === LF;
 }

@@ -1,4 +1,4 @@
-import { COLON, CR, FIELD_TEXT, LF, SEMICOLON, TOKEN_TEXT, isOfClass } from './http1_characters.ts';
+import { COLON, CR, FIELD_TEXT, LF, SEMICOLON, TOKEN_TEXT } from './http1_characters.ts';
 
 /** Where a {@link ChunkedDecoder} stands: what the next byte must be. */
 type State =
@@ -63,7 +63,7 @@ export class ChunkedDecoder {
         if (this.#remaining === 0) this.#state = 'data_cr';
         at = end;
       } else {
-        this.#step(bytes[at] as number);
+        this.#step(bytes[at] ?? 0);
         at += 1;
       }
     }
@@ -126,7 +126,7 @@ export class ChunkedDecoder {
   #extensionByte(byte: number): void {
     this.#lineBytes += 1;
     if (byte === CR) this.#state = 'size_lf';
-    else if (!isOfClass(byte, FIELD_TEXT)) this.problem = 'a chunk extension holds a control character';
+    else if (FIELD_TEXT[byte] !== 1) this.problem = 'a chunk extension holds a control character';
     else if (this.#lineBytes > MAX_SIZE_LINE_BYTES) this.problem = 'a chunk extension is too long';
   }
 
@@ -144,17 +144,12 @@ export class ChunkedDecoder {
   }
 
   #nextTrailerState(byte: number): State | null {
-    switch (this.#state) {
-      case 'trailer_start':
-        return isOfClass(byte, TOKEN_TEXT) ? 'trailer_name' : null;
-      case 'trailer_name':
-        if (byte === COLON) return 'trailer_value';
-        return isOfClass(byte, TOKEN_TEXT) ? 'trailer_name' : null;
-      case 'trailer_value':
-        if (byte === CR) return 'trailer_lf';
-        return isOfClass(byte, FIELD_TEXT) ? 'trailer_value' : null;
-      default:
-        return byte === LF ? 'trailer_start' : null;
+    if (this.#state === 'trailer_lf') return byte === LF ? 'trailer_start' : null;
+    if (this.#state === 'trailer_value') {
+      if (byte === CR) return 'trailer_lf';
+      return FIELD_TEXT[byte] === 1 ? 'trailer_value' : null;
     }
+    if (this.#state === 'trailer_name' && byte === COLON) return 'trailer_value';
+    return TOKEN_TEXT[byte] === 1 ? 'trailer_name' : null;
   }
 }

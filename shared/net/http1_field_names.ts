@@ -159,7 +159,7 @@ function equalsIgnoringCase(text: string, start: number, lowerName: string): boo
 
 /** The name in `text` from `start` to `end`, an ASCII token, in lower case. `hash` is the {@link hashNameCharacter} of its characters. */
 export function lowerCaseName(text: string, start: number, end: number, hash: number): string {
-  const known = NAME_TABLE[slotOf(hash)] as string;
+  const known = NAME_TABLE[slotOf(hash)] ?? '';
   if (known.length === end - start && equalsIgnoringCase(text, start, known)) return known;
   return text.slice(start, end).toLowerCase();
 }

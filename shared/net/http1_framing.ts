@@ -132,12 +132,12 @@ export class BodyReader {
   }
 
   /** Reads the next piece. After `done` it uses nothing. Refuses with `invalid_chunk`. */
-  feed(chunk: Uint8Array): Result<BodyPiece, FramingError> {
-    if (this.#chunked !== null) return this.#feedChunked(this.#chunked, chunk);
-    const used = this.#kind === 'until-close' && !this.#ended ? chunk.length : Math.min(this.#remaining, chunk.length);
+  feed(bytes: Uint8Array): Result<BodyPiece, FramingError> {
+    if (this.#chunked !== null) return this.#feedChunked(this.#chunked, bytes);
+    const used = this.#kind === 'until-close' && !this.#ended ? bytes.length : Math.min(this.#remaining, bytes.length);
     if (this.#kind !== 'until-close') this.#remaining -= used;
     if (used === 0) return ok({ used, data: [] });
-    return ok({ used, data: [used === chunk.length ? chunk : chunk.subarray(0, used)] });
+    return ok({ used, data: [used === bytes.length ? bytes : bytes.subarray(0, used)] });
   }
 
   /** The sender closed. Fine when the body is complete or ends with the connection; else refuses with `truncated_body`. */
@@ -148,9 +148,9 @@ export class BodyReader {
     return this.done ? ok(undefined) : refuse('truncated_body', 'the connection closed before the end of the body');
   }
 
-  #feedChunked(decoder: ChunkedDecoder, chunk: Uint8Array): Result<BodyPiece, FramingError> {
+  #feedChunked(decoder: ChunkedDecoder, bytes: Uint8Array): Result<BodyPiece, FramingError> {
     const data: Uint8Array[] = [];
-    const used = decoder.feed(chunk, data);
+    const used = decoder.feed(bytes, data);
     return decoder.problem === null ? ok({ used, data }) : refuse('invalid_chunk', decoder.problem);
   }
 }

@@ -1,19 +1,23 @@
 import { err, ok } from '../model/result.ts';
 import type { Result } from '../model/result.ts';
 import {
-  CHARACTER_CLASSES,
   COLON,
   CR,
   FIELD_TEXT,
-  HTAB,
   LF,
   SP,
   TARGET_TEXT,
   TOKEN_TEXT,
   endOfClass,
   isAllOfClass,
+  isLineEnd,
+  isWhitespace,
 } from './http1_characters.ts';
+import { endError, fieldError, incompleteHead, startLineError, tooManyHeaders } from './http1_head_errors.ts';
+import type { HeadError } from './http1_head_errors.ts';
 import { hashNameCharacter, lowerCaseName } from './http1_field_names.ts';
+
+export type { HeadError, HeadErrorReason } from './http1_head_errors.ts';
 
 /**
  * A strict reader and an exact writer of HTTP/1.1 heads (RFC 9112 sections 2 to 5), over latin1 text.
@@ -46,21 +50,6 @@ export interface ReplyHead {
   /** The status line as received or as it is to be sent, without its CRLF. */
   readonly startLine: string;
   readonly fields: readonly HeaderField[];
-}
-
-export type HeadErrorReason =
-  | 'incomplete_head'
-  | 'invalid_request_line'
-  | 'invalid_status_line'
-  | 'invalid_header'
-  | 'obs_fold'
-  | 'bare_cr_or_lf'
-  | 'too_many_headers';
-
-/** Why a head is refused. The message names the place and the fix and quotes nothing of the head, which may hold a secret. */
-export interface HeadError {
-  readonly reason: HeadErrorReason;
-  readonly message: string;
 }
 
 export interface HeadLimits {
@@ -218,14 +207,6 @@ function statusAt(text: string, at: number): number {
   return status >= 100 ? status : 0;
 }
 
-function isLineEnd(text: string, at: number): boolean {
-  return text.charCodeAt(at) === CR && text.charCodeAt(at + 1) === LF;
-}
-
-function isWhitespace(code: number): boolean {
-  return code === SP || code === HTAB;
-}
-
 function trimWhitespace(text: string, start: number, end: number): string {
   let from = start;
   let to = end;
@@ -236,8 +217,8 @@ function trimWhitespace(text: string, start: number, end: number): string {
 
 function formatFields(fields: readonly HeaderField[]): string {
   let text = '';
-  for (const field of fields) text += `${field.line}\r\n`;
-  return `${text}\r\n`;
+  for (const field of fields) text += field.line + '\r\n';
+  return text + '\r\n';
 }
 
 /** Reads header lines up to the empty line that ends the text. After `readAll`, `error` says why it stopped early. */
@@ -278,7 +259,7 @@ class FieldScanner {
     let at = start;
     let hash = 0;
     let code = text.charCodeAt(at);
-    while (code < 0x80 && ((CHARACTER_CLASSES[code] as number) & TOKEN_TEXT) !== 0) {
+    while (TOKEN_TEXT[code] === 1) {
       hash = hashNameCharacter(hash, code);
       at += 1;
       code = text.charCodeAt(at);
@@ -293,52 +274,4 @@ class FieldScanner {
       value: trimWhitespace(text, at + 1, lineEnd),
     };
   }
-}
-
-function incompleteHead(): HeadError {
-  return { reason: 'incomplete_head', message: 'the head does not end with an empty line (CRLF CRLF)' };
-}
-
-function tooManyHeaders(maxHeaders: number): HeadError {
-  return { reason: 'too_many_headers', message: `the head has more than ${maxHeaders} headers; send fewer` };
-}
-
-function bareLineBreak(place: string): HeadError {
-  return { reason: 'bare_cr_or_lf', message: `${place} has a CR or LF of its own; end lines with CRLF` };
-}
-
-/** True when the first line break at or after `start` is not CRLF, or has a CR before it. */
-function hasBareLineBreak(text: string, start: number): boolean {
-  const lineFeed = text.indexOf('\n', start);
-  return text.indexOf('\r', start) !== lineFeed - 1;
-}
-
-function startLineError(text: string, reason: 'invalid_request_line' | 'invalid_status_line'): HeadError {
-  const isRequest = reason === 'invalid_request_line';
-  if (hasBareLineBreak(text, 0)) return bareLineBreak(isRequest ? 'the request line' : 'the status line');
-  const form = isRequest ? '"METHOD target HTTP/1.1"' : '"HTTP/1.1 200 reason"';
-  return { reason, message: `the first line must read ${form} with single spaces, in HTTP/1.1 or HTTP/1.0` };
-}
-
-function fieldError(text: string, start: number, number: number): HeadError {
-  const place = `header line ${number}`;
-  if (isWhitespace(text.charCodeAt(start))) {
-    return { reason: 'obs_fold', message: `${place} starts with whitespace; send each header on one line` };
-  }
-  if (hasBareLineBreak(text, start)) return bareLineBreak(place);
-  const problem = fieldLineProblem(text, start);
-  return { reason: 'invalid_header', message: `${place} ${problem}; send "Name: value"` };
-}
-
-function fieldLineProblem(text: string, start: number): string {
-  const nameEnd = endOfClass(text, start, TOKEN_TEXT);
-  const code = text.charCodeAt(nameEnd);
-  if (code === COLON) return nameEnd === start ? 'has no name' : 'has a control character in its value';
-  if (isWhitespace(code)) return 'has whitespace in or after its name';
-  return code === CR ? 'has no colon' : 'has a character in its name that is not a token character';
-}
-
-function endError(text: string, at: number): HeadError {
-  if (!isLineEnd(text, at)) return bareLineBreak('a header line');
-  return { reason: 'incomplete_head', message: 'there are bytes behind the empty line that ends the head' };
 }
