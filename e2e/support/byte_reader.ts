@@ -1,0 +1,62 @@
+import type { Readable } from 'node:stream';
+
+/** Reads a socket by marks and lengths. A connection that breaks reads as one that ended. */
+export class ByteReader {
+  readonly #chunks: AsyncIterator<Buffer>;
+  #held: Buffer = Buffer.alloc(0);
+  #ended = false;
+
+  constructor(stream: Readable) {
+    this.#chunks = stream.iterator({ destroyOnReturn: false });
+  }
+
+  /** All bytes up to and with `mark`; null when the stream ends first. */
+  async until(mark: string): Promise<Buffer | null> {
+    let at = this.#held.indexOf(mark, 0, 'latin1');
+    while (at < 0) {
+      if (!(await this.#more())) return null;
+      at = this.#held.indexOf(mark, 0, 'latin1');
+    }
+    return this.#take(at + mark.length);
+  }
+
+  /** `count` bytes, or fewer when the stream ends first. */
+  async exactly(count: number): Promise<Buffer> {
+    while (this.#held.length < count && (await this.#more()));
+    return this.#take(Math.min(count, this.#held.length));
+  }
+
+  /** Whatever is there next, at least one byte; null at the end. */
+  async some(): Promise<Buffer | null> {
+    if (this.#held.length === 0 && !(await this.#more())) return null;
+    return this.#take(this.#held.length);
+  }
+
+  /** Everything up to the end of the stream. */
+  async rest(): Promise<Buffer> {
+    while (await this.#more());
+    return this.#take(this.#held.length);
+  }
+
+  /** Lets the stream go, for another reader to take it over. */
+  async release(): Promise<void> {
+    await this.#chunks.return?.();
+  }
+
+  async #more(): Promise<boolean> {
+    if (this.#ended) return false;
+    const next = await this.#chunks.next().catch(() => ({ done: true as const, value: undefined }));
+    if (next.done === true) {
+      this.#ended = true;
+      return false;
+    }
+    this.#held = this.#held.length === 0 ? next.value : Buffer.concat([this.#held, next.value]);
+    return true;
+  }
+
+  #take(count: number): Buffer {
+    const taken = this.#held.subarray(0, count);
+    this.#held = this.#held.subarray(count);
+    return taken;
+  }
+}

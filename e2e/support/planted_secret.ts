@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto';
+import { lstatSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** A secret that is nowhere else in the world, with signs that JSON, URLs and base64 write differently. */
+export function plantSecret(): string {
+  return `sk_${randomBytes(15).toString('base64url')}/+"&~${randomBytes(9).toString('base64url')}`;
+}
+
+/** Each form in which a secret could lie about: as it is, escaped, and encoded at any alignment. */
+export function formsOf(secret: string): string[] {
+  const bytes = Buffer.from(secret);
+  const forms = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)];
+  forms.push(bytes.toString('hex'), bytes.toString('hex').toUpperCase());
+  for (const encoding of ['base64', 'base64url'] as const) {
+    for (const lead of [0, 1, 2]) {
+      // The outer characters of an encoding also carry its neighbours, so only the inner ones are looked for.
+      const encoded = Buffer.concat([Buffer.alloc(lead), bytes])
+        .toString(encoding)
+        .replace(/=+$/, '');
+      forms.push(encoded.slice(lead === 0 ? 0 : lead + 1, -1));
+    }
+  }
+  return [...new Set(forms)];
+}
+
+/** The forms of the secret that the bytes hold. */
+export function foundIn(bytes: Buffer | string, secret: string): string[] {
+  const haystack = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes);
+  return formsOf(secret).filter((form) => haystack.includes(form));
+}
+
+/** The files under a folder that hold the secret in any form, and how many files were read. */
+export function searchFiles(folder: string, secret: string): { searched: number; holding: string[] } {
+  const holding: string[] = [];
+  let searched = 0;
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    const path = join(folder, name);
+    if (foundIn(name, secret).length > 0) holding.push(path);
+    if (!lstatSync(path).isFile()) continue;
+    searched += 1;
+    if (foundIn(readFileSync(path), secret).length > 0) holding.push(path);
+  }
+  return { searched, holding };
+}
+
+/** The processes of this machine whose arguments or environment hold the secret. */
+export function searchProcesses(secret: string): { searched: number; holding: string[] } {
+  const holding: string[] = [];
+  let searched = 0;
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    for (const part of ['cmdline', 'environ']) {
+      const bytes = readIfThere(`/proc/${pid}/${part}`);
+      if (bytes === null) continue;
+      searched += 1;
+      if (foundIn(bytes, secret).length > 0) holding.push(`/proc/${pid}/${part}`);
+    }
+  }
+  return { searched, holding };
+}
+
+function readIfThere(path: string): Buffer | null {
+  try {
+    return readFileSync(path);
+  } catch {
+    return null;
+  }
+}

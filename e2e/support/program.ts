@@ -1,0 +1,80 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+export const SVC = fileURLToPath(new URL('../../bin/svc', import.meta.url));
+
+export interface Finished {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly input?: string | Buffer;
+  readonly timeoutMs?: number;
+}
+
+const NOT_A_SHELLS = /^(svc_|npm_|vitest|node_|(https?|no|all)_proxy$)|_CA_BUNDLE$/i;
+
+/** The environment of a person's shell: nothing of npm, vitest or an svc that is already set up. */
+export function shellEnvironment(more: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const environment: Record<string, string> = { NO_COLOR: '1' };
+  for (const [name, value] of Object.entries(process.env)) {
+    if (value !== undefined && !NOT_A_SHELLS.test(name)) environment[name] = value;
+  }
+  return { ...environment, ...more };
+}
+
+function text(chunks: readonly Buffer[]): string {
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+export function start(command: string, args: readonly string[], options: RunOptions = {}): ChildProcess {
+  return spawn(command, args, {
+    cwd: options.cwd ?? ROOT,
+    env: { ...shellEnvironment(), ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+}
+
+/** Runs a program to its end and gives all it said; a program that takes too long is killed and fails the test. */
+export function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  return new Promise((resolve, reject) => {
+    const child = start(command, args, options);
+    const out: Buffer[] = [];
+    const errors: Buffer[] = [];
+    const timeoutMs = options.timeoutMs ?? 60_000;
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL');
+      reject(
+        new Error(
+          `${command} ${args.join(' ')} did not end within ${timeoutMs} ms; it said: ${text([...out, ...errors])}`,
+        ),
+      );
+    }, timeoutMs);
+    child.stdout?.on('data', (chunk: Buffer) => out.push(chunk));
+    child.stderr?.on('data', (chunk: Buffer) => errors.push(chunk));
+    child.stdin?.on('error', () => undefined);
+    child.stdin?.end(options.input ?? '');
+    child.on('error', reject);
+    child.on('close', (code, signal) => {
+      clearTimeout(timer);
+      resolve({ code, signal, stdout: text(out), stderr: text(errors) });
+    });
+  });
+}
+
+/** True when a shell finds the program or the probe succeeds; tests of a client that is not installed are skipped. */
+export function available(probe: string): boolean {
+  return spawnSync('sh', ['-c', probe], { stdio: 'ignore' }).status === 0;
+}
+
+/** The Python that has the package, or null. */
+export function pythonWith(module: string): string | null {
+  const candidates = ['python3', '/usr/bin/python3'];
+  return candidates.find((python) => available(`${python} -c 'import ${module}'`)) ?? null;
+}

@@ -1,0 +1,252 @@
+import type { ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { type Finished, run, type RunOptions, start, SVC } from './program.ts';
+import type { ProxyAccess } from './raw_client.ts';
+import { waitFor } from './wait_for.ts';
+
+const runFile = z.object({
+  control_url: z.url(),
+  proxy_url: z.url(),
+  control_pid: z.number(),
+  sidecar_pid: z.number(),
+  version: z.string(),
+  started_at: z.string(),
+});
+export type RunFile = z.infer<typeof runFile>;
+
+const eventRecord = z.object({
+  id: z.string(),
+  type: z.string(),
+  time: z.string(),
+  session_id: z.string().nullable(),
+  sidecar_id: z.string().nullable(),
+  data: z.record(z.string(), z.union([z.string(), z.number()])),
+});
+/** An audit event as the API gives it. */
+export type Event = z.infer<typeof eventRecord>;
+
+const health = z.object({ status: z.string() });
+const created = z.object({ id: z.string() });
+const account = z.object({ policy_version: z.number() });
+const eventPage = z.object({ items: z.array(eventRecord), next_cursor: z.string().nullish() });
+const madeSession = z.object({
+  session_id: z.string(),
+  token: z.string(),
+  proxy_url: z.string(),
+  ca_pem_path: z.string(),
+  ca_bundle_path: z.string(),
+  sentinels: z.array(z.object({ env: z.string(), value: z.string() })),
+});
+
+export interface UpOptions {
+  /** An existing home to start on; else a new one, removed at the end. */
+  readonly home?: string;
+  readonly upstreamCaFiles?: readonly string[];
+  /** `host:address:port`, as the flag takes it. */
+  readonly resolve?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly flags?: readonly string[];
+}
+
+export interface ApiReply {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/** A sandbox session, made through the daemon's local API as a launch does it. */
+export interface Session extends ProxyAccess {
+  readonly sentinels: readonly { env: string; value: string }[];
+  /** Ends it; its events are in the audit log afterwards. */
+  end(): Promise<void>;
+}
+
+/** `svc up` as a real process on a home of its own, and what a person does with it. */
+export class Svc {
+  readonly home: string;
+  readonly process: ChildProcess;
+  readonly #ownsHome: boolean;
+  #output = '';
+  #run: RunFile | undefined;
+
+  private constructor(options: UpOptions) {
+    this.#ownsHome = options.home === undefined;
+    this.home = options.home ?? mkdtempSync(join(tmpdir(), 'svc-e2e-home-'));
+    this.process = start(SVC, upArguments(this.home, options), { env: options.env ?? {} });
+    this.process.stdin?.end();
+    for (const stream of [this.process.stdout, this.process.stderr]) {
+      stream?.on('data', (chunk: Buffer) => (this.#output += chunk.toString('utf8')));
+    }
+  }
+
+  /** Starts it and waits until it takes requests. */
+  static async up(options: UpOptions = {}): Promise<Svc> {
+    const svc = new Svc(options);
+    try {
+      await svc.ready();
+    } catch (error) {
+      await svc.stop();
+      throw error;
+    }
+    return svc;
+  }
+
+  /** Everything `svc up` printed so far. */
+  get output(): string {
+    return this.#output;
+  }
+
+  get runFile(): RunFile {
+    if (this.#run === undefined) throw new Error('svc up is not ready');
+    return this.#run;
+  }
+
+  async ready(): Promise<void> {
+    await waitFor('svc up to be ready', async () => {
+      if (this.process.exitCode !== null) throw new Error(`svc up ended (${this.process.exitCode}): ${this.#output}`);
+      const file = readRunFile(this.home);
+      if (file === undefined) return false;
+      this.#run = file;
+      const reply = await fetch(`${file.proxy_url}/v1/health`).catch(() => null);
+      return reply?.ok === true && health.parse(await reply.json()).status === 'ok';
+    }).catch((error: unknown) => {
+      throw new Error(`${String(error)}; svc up said: ${this.#output}`, { cause: error });
+    });
+  }
+
+  /** Runs the CLI against this home. */
+  cli(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+    return run(SVC, args, { ...options, env: { SVC_HOME: this.home, ...options.env } });
+  }
+
+  /** Runs the CLI and fails unless it succeeds; gives its standard output. */
+  async ok(args: readonly string[], options: RunOptions = {}): Promise<string> {
+    const done = await this.cli(args, options);
+    if (done.code !== 0) throw new Error(`svc ${args.join(' ')}: exit ${done.code}: ${done.stdout}${done.stderr}`);
+    return done.stdout;
+  }
+
+  /** Calls the control API as the local user. */
+  api(method: string, path: string, body?: unknown): Promise<ApiReply> {
+    return callJson(method, `${this.runFile.control_url}${path}`, join(this.home, 'local.key'), body);
+  }
+
+  async secret(path: string, value: string): Promise<void> {
+    expectStatus(await this.api('POST', '/v1/secrets', { path, value }), 201, 200);
+  }
+
+  /** Adds a binding from its record's fields and gives its id. */
+  async binding(fields: Readonly<Record<string, unknown>>): Promise<string> {
+    const reply = await this.api('POST', '/v1/host-bindings', fields);
+    expectStatus(reply, 201);
+    return created.parse(reply.body).id;
+  }
+
+  /** Calls the daemon's local API with the host token. */
+  local(method: string, path: string, body?: unknown): Promise<ApiReply> {
+    return callJson(method, `${this.runFile.proxy_url}${path}`, join(this.home, 'sidecar', 'host.token'), body);
+  }
+
+  /** Opens a session whose policy holds every change made so far. */
+  async session(): Promise<Session> {
+    const me = account.parse((await this.api('GET', '/v1/me')).body);
+    const reply = await this.local('POST', '/v1/sandbox-proxy/sessions', {
+      name: 'e2e',
+      min_policy_version: me.policy_version,
+    });
+    expectStatus(reply, 201);
+    const made = madeSession.parse(reply.body);
+    return {
+      sessionId: made.session_id,
+      token: made.token,
+      proxyUrl: made.proxy_url,
+      caPem: readFileSync(made.ca_pem_path, 'utf8'),
+      sentinels: made.sentinels,
+      end: async () => expectStatus(await this.local('DELETE', `/v1/sandbox-proxy/sessions/${made.session_id}`), 204),
+    };
+  }
+
+  /** Every audit event there is, oldest first. */
+  async events(): Promise<Event[]> {
+    const found: Event[] = [];
+    let cursor: string | null | undefined = '';
+    while (typeof cursor === 'string') {
+      const page: ApiReply = await this.api(
+        'GET',
+        `/v1/audit-events?limit=100${cursor && `&cursor=${encodeURIComponent(cursor)}`}`,
+      );
+      expectStatus(page, 200);
+      const { items, next_cursor } = eventPage.parse(page.body);
+      found.push(...items);
+      cursor = next_cursor;
+    }
+    return found.toSorted((a, b) => a.time.localeCompare(b.time));
+  }
+
+  async eventsOf(session: Pick<Session, 'sessionId'>): Promise<Event[]> {
+    return (await this.events()).filter((event) => event.session_id === session.sessionId);
+  }
+
+  /** Stops it as Ctrl-C does and waits for its end; whatever is left of it is killed. */
+  async stop(options: { keepHome?: boolean } = {}): Promise<void> {
+    const ended = new Promise<boolean>((resolve) => {
+      if (this.process.exitCode !== null || this.process.signalCode !== null) resolve(true);
+      this.process.on('exit', () => resolve(true));
+      setTimeout(() => resolve(false), 15_000).unref();
+    });
+    this.process.kill('SIGINT');
+    if (!(await ended)) {
+      for (const pid of [this.process.pid, this.#run?.control_pid, this.#run?.sidecar_pid]) kill(pid, 'SIGKILL');
+      throw new Error(`svc up did not stop on SIGINT within 15 s; it said: ${this.#output}`);
+    }
+    if (this.#ownsHome && options.keepHome !== true) rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+async function callJson(method: string, url: string, tokenFile: string, body?: unknown): Promise<ApiReply> {
+  const headers: Record<string, string> = { authorization: `Bearer ${readFileSync(tokenFile, 'utf8').trim()}` };
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  const reply = await fetch(url, { method, headers, body: body === undefined ? null : JSON.stringify(body) });
+  const text = await reply.text();
+  return { status: reply.status, body: text === '' ? null : JSON.parse(text) };
+}
+
+export function kill(pid: number | undefined, signal: NodeJS.Signals): void {
+  try {
+    if (pid !== undefined) process.kill(pid, signal);
+  } catch {
+    // It has ended already.
+  }
+}
+
+export function readRunFile(home: string): RunFile | undefined {
+  const file = join(home, 'run.json');
+  if (!existsSync(file)) return undefined;
+  try {
+    return runFile.parse(JSON.parse(readFileSync(file, 'utf8')));
+  } catch {
+    return undefined;
+  }
+}
+
+function repeat(flag: string, values: readonly string[] = []): string[] {
+  return values.flatMap((value) => [flag, value]);
+}
+
+function upArguments(home: string, options: UpOptions): string[] {
+  const fixed = ['up', '--home', home, '--control-port', '0', '--proxy-port', '0'];
+  return [
+    ...fixed,
+    ...repeat('--upstream-ca', options.upstreamCaFiles),
+    ...repeat('--resolve', options.resolve),
+    ...(options.flags ?? []),
+  ];
+}
+
+export function expectStatus(reply: ApiReply, ...wanted: readonly number[]): void {
+  if (!wanted.includes(reply.status)) {
+    throw new Error(`status ${reply.status} where ${wanted.join(' or ')} was due: ${JSON.stringify(reply.body)}`);
+  }
+}
