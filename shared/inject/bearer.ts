@@ -1,0 +1,24 @@
+import { ok } from '../model/result.ts';
+import { byteTextOf } from './byte_text.ts';
+import { presentedInHeader, replaceHeader, swapHeader } from './header_place.ts';
+import type { SchemeAdapter } from './scheme_adapter.ts';
+
+/** `Authorization: Bearer <token>` (RFC 6750). A sentinel is also known behind `token`, which GitHub's clients send. */
+export const BEARER: SchemeAdapter<'bearer'> = {
+  placeHeader: () => 'authorization',
+  derivedSecrets: () => [],
+  presented(_injection, request, sentinel) {
+    const expected = sentinel === null ? null : byteTextOf(sentinel);
+    return presentedInHeader(request.fields, 'authorization', (value) => bearerToken(value) === expected);
+  },
+  write(_injection, { request, credential, sentinel }) {
+    const write = sentinel === null ? replaceHeader : swapHeader;
+    const fields = write(request.fields, 'Authorization', `Bearer ${byteTextOf(credential)}`);
+    return ok({ ...request, fields });
+  },
+};
+
+/** The token of an Authorization value; undefined when it is of another scheme. */
+function bearerToken(value: string): string | undefined {
+  return /^(?:bearer|token) +(\S+)$/i.exec(value)?.[1];
+}

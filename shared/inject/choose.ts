@@ -1,0 +1,24 @@
+import type { HostBinding } from '../model/host_binding.ts';
+import type { OutgoingRequest } from './outgoing_request.ts';
+import { presentedCredential } from './presented.ts';
+import type { Presented } from './scheme_adapter.ts';
+
+export interface ChosenBinding {
+  readonly binding: HostBinding;
+  readonly presented: Presented;
+}
+
+/**
+ * Which of a host's bindings a request is for: the one whose sentinel it presents; else the one that needs no sentinel;
+ * else the only one. `null` when several accounts are possible and the request names none of them.
+ */
+export function chooseBinding(bindings: readonly HostBinding[], request: OutgoingRequest): ChosenBinding | null {
+  let withoutSentinel: ChosenBinding | null = null;
+  let last: ChosenBinding | null = null;
+  for (const binding of bindings) {
+    last = { binding, presented: presentedCredential(binding, request) };
+    if (last.presented === 'sentinel') return last;
+    if (binding.emit.mechanism === 'inject') withoutSentinel ??= last;
+  }
+  return withoutSentinel ?? (bindings.length === 1 ? last : null);
+}

@@ -1,0 +1,71 @@
+import type { HostBinding } from '../model/host_binding.ts';
+import { refusal } from '../model/refusal.ts';
+import type { Refusal } from '../model/refusal.ts';
+import { err } from '../model/result.ts';
+import type { Result } from '../model/result.ts';
+import type { Secret } from '../model/secret.ts';
+import { connectionTokens } from '../net/http1_head.ts';
+import type { HashPort, InjectedRequest, OutgoingRequest, PayloadBody } from './outgoing_request.ts';
+import { presentedCredential } from './presented.ts';
+import { adapterOf } from './schemes.ts';
+
+export interface InjectInput {
+  readonly binding: HostBinding;
+  readonly request: OutgoingRequest;
+  readonly credential: Secret;
+  readonly sessionToken?: Secret;
+  readonly body: PayloadBody;
+  readonly now: Date;
+  readonly hash: HashPort;
+}
+
+/**
+ * Writes the credential where the binding's scheme puts it, over every copy of what the client sent there; with
+ * `sentinel-swap`, a sentinel that is there is swapped in place. Call it only when `emitDecision` said `write`. Answers at
+ * once for every scheme but `sigv4-resign`.
+ *
+ * Refuses with `credential_unavailable` (the stored value cannot be sent), `invalid_request` (the request leaves no place
+ * for it) and `signing_form_unsupported`.
+ */
+export function inject(
+  input: InjectInput,
+): Result<InjectedRequest, Refusal> | Promise<Result<InjectedRequest, Refusal>> {
+  const { binding, request } = input;
+  const adapter = adapterOf(binding.injection);
+  const place = adapter.placeHeader(binding.injection);
+  if (place !== null && connectionTokens(request.fields).has(place)) return err(NOMINATED_AWAY);
+  const credential = input.credential.reveal();
+  const sessionToken = input.sessionToken?.reveal() ?? null;
+  const problem = unsendable(credential) ?? (sessionToken === null ? null : unsendable(sessionToken));
+  if (problem !== null) return err(refusal('credential_unavailable', problem));
+  const { body, now, hash } = input;
+  return adapter.write(binding.injection, {
+    request,
+    credential,
+    sessionToken,
+    sentinel: presentedSentinel(binding, request),
+    body,
+    now,
+    hash,
+  });
+}
+
+/** A hop would drop the header that holds the credential, so the request must not leave with it. */
+const NOMINATED_AWAY = refusal(
+  'invalid_request',
+  'The Connection header names the header that carries the credential: send the request without that name in Connection.',
+);
+
+function presentedSentinel(binding: HostBinding, request: OutgoingRequest): string | null {
+  if (binding.emit.mechanism !== 'sentinel-swap') return null;
+  return presentedCredential(binding, request) === 'sentinel' ? binding.emit.sentinel : null;
+}
+
+/** Why a stored value cannot be sent in any scheme: a line break in it would start a header of somebody's choice. */
+function unsendable(value: string): string | null {
+  if (value === '') return 'The stored credential is empty: store its value again.';
+  if (!CONTROL_CHARACTER.test(value)) return null;
+  return 'The stored credential holds a character that cannot be sent (a line break or another control character): store the value again without it.';
+}
+
+const CONTROL_CHARACTER = /[\p{Cc}]/u;

@@ -1,0 +1,98 @@
+import { refusal } from '../model/refusal.ts';
+import { err, ok } from '../model/result.ts';
+import { byteTextOf, percentDecode, percentEncode } from './byte_text.ts';
+import type { Presented, SchemeAdapter } from './scheme_adapter.ts';
+
+/**
+ * A named query parameter. Only its own pair changes: every other byte of the target stays as the client sent it.
+ *
+ * A pair is what `&` separates. Some servers also split at `;`, so a copy of the parameter behind a `;` is removed like any
+ * other, but a credential is never written there: to every other server it would be part of another parameter's value.
+ */
+export const QUERY_PARAM: SchemeAdapter<'query-param'> = {
+  placeHeader: () => null,
+  derivedSecrets: () => [],
+  presented: (injection, request, sentinel) =>
+    presentedInQuery(request.target, byteTextOf(injection.queryParam), sentinel === null ? null : byteTextOf(sentinel)),
+  write(injection, { request, credential, sentinel }) {
+    if (!request.target.startsWith('/') || request.target.includes('#')) {
+      return err(
+        refusal(
+          'invalid_request',
+          'The request target has no query a parameter could be added to: send an origin-form target without a "#".',
+        ),
+      );
+    }
+    const name = byteTextOf(injection.queryParam);
+    const value = percentEncode(credential);
+    const target =
+      sentinel === null
+        ? appendPair(withoutParam(request.target, name), `${percentEncode(injection.queryParam)}=${value}`)
+        : swapPair(request.target, name, value, percentEncode(injection.queryParam));
+    return ok({ ...request, target });
+  },
+};
+
+function presentedInQuery(target: string, name: string, sentinel: string | null): Presented {
+  let found: Presented = 'absent';
+  for (const pair of pairsOf(target)) {
+    if (!pair.split(';').some((part) => nameOf(part) === name)) continue;
+    if (nameOf(pair) !== name || valueOf(pair) !== sentinel) return 'foreign';
+    found = 'sentinel';
+  }
+  return found;
+}
+
+/** The target without any copy of the parameter, however its name is spelled, behind `&` or `;`. */
+function withoutParam(target: string, name: string): string {
+  const start = target.indexOf('?');
+  if (start < 0) return target;
+  const kept = pairsOf(target)
+    .filter((pair) => nameOf(pair) !== name)
+    .map((pair) => (pair.includes(';') ? withoutParts(pair, name) : pair));
+  return kept.length === 0 ? target.slice(0, start) : `${target.slice(0, start)}?${kept.join('&')}`;
+}
+
+function withoutParts(pair: string, name: string): string {
+  return pair
+    .split(';')
+    .filter((part) => nameOf(part) !== name)
+    .join(';');
+}
+
+function appendPair(target: string, pair: string): string {
+  if (!target.includes('?')) return `${target}?${pair}`;
+  return target.endsWith('?') || target.endsWith('&') ? target + pair : `${target}&${pair}`;
+}
+
+/** The first copy with `value` in place of its own, further copies removed. Without a copy, the pair is appended. */
+function swapPair(target: string, name: string, value: string, encodedName: string): string {
+  const start = target.indexOf('?');
+  const pairs = pairsOf(target);
+  const first = pairs.findIndex((pair) => nameOf(pair) === name);
+  if (first < 0) return appendPair(target, `${encodedName}=${value}`);
+  const swapped = pairs.flatMap((pair, index) => {
+    if (index === first) return [`${pair.slice(0, pair.indexOf('='))}=${value}`];
+    return nameOf(pair) === name ? [] : [pair];
+  });
+  return `${target.slice(0, start)}?${swapped.join('&')}`;
+}
+
+function pairsOf(target: string): string[] {
+  const start = target.indexOf('?');
+  return start < 0 ? [] : target.slice(start + 1).split('&');
+}
+
+function nameOf(pair: string): string {
+  const equals = pair.indexOf('=');
+  return decoded(equals < 0 ? pair : pair.slice(0, equals));
+}
+
+function valueOf(pair: string): string {
+  const equals = pair.indexOf('=');
+  return equals < 0 ? '' : decoded(pair.slice(equals + 1));
+}
+
+function decoded(text: string): string {
+  return percentDecode(text.replaceAll('+', ' '));
+}
