@@ -1,0 +1,125 @@
+import { appendFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { AuditEvent, AuditEventData } from '../../shared/model/audit_event.ts';
+import type { AuditSink, Clock, Metrics } from '../ports.ts';
+import type { ControlChannel } from './control_channel.ts';
+import { EventIds } from './event_ids.ts';
+import { EventSender } from './event_sender.ts';
+import type { Link } from './link.ts';
+import { Spool } from './spool.ts';
+import { NODE_SPOOL_FILES, type SpoolFiles } from './spool_files.ts';
+
+export interface AuditSpoolOptions {
+  /** `$SVC_HOME/sidecar/spool`. */
+  readonly directory: string;
+  readonly sidecarId: string;
+  readonly maxSpoolBytes: number;
+  readonly channel: Pick<ControlChannel, 'sendEvents'>;
+  readonly link: Link;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly warn: (message: string) => void;
+  readonly files?: SpoolFiles;
+  readonly segmentBytes?: number;
+  readonly gatherMs?: number;
+  readonly maxBackoffMs?: number;
+}
+
+/** Longest texts that the control plane takes in an event; what is longer is cut, so that it cannot keep an event out of the log. */
+const MAX_PATH_CHARACTERS = 60_000;
+const MAX_TEXT_CHARACTERS = 1_000;
+
+/** The audit sink: a spool on disk and the sender that empties it. */
+export class AuditSpool implements AuditSink {
+  readonly #options: AuditSpoolOptions;
+  readonly #spool: Spool;
+  readonly #sender: EventSender;
+  readonly #ids = new EventIds();
+  #timeMs = -1;
+  #time = '';
+
+  constructor(options: AuditSpoolOptions) {
+    this.#options = options;
+    this.#spool = new Spool({
+      directory: options.directory,
+      maxSpoolBytes: options.maxSpoolBytes,
+      files: options.files ?? NODE_SPOOL_FILES,
+      ...(options.segmentBytes === undefined ? {} : { segmentBytes: options.segmentBytes }),
+    });
+    this.#sender = new EventSender({
+      spool: this.#spool,
+      channel: options.channel,
+      link: options.link,
+      quarantine: (line, reason) => this.#quarantine(line, reason),
+      ...(options.gatherMs === undefined ? {} : { gatherMs: options.gatherMs }),
+      ...(options.maxBackoffMs === undefined ? {} : { maxBackoffMs: options.maxBackoffMs }),
+    });
+  }
+
+  get accepting(): boolean {
+    return this.#spool.accepting;
+  }
+
+  /** The reserve for events of passthrough requests is used up too: refuse these as well, or events are lost. */
+  get exhausted(): boolean {
+    return this.#spool.exhausted;
+  }
+
+  /** What `/v1/health` tells of the spool. */
+  get pending(): { readonly bytes: number; readonly events: number; readonly dropped: number } {
+    return { bytes: this.#spool.bytes, events: this.#spool.events, dropped: this.#spool.dropped };
+  }
+
+  start(): void {
+    this.#sender.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#sender.stop();
+    this.#spool.close();
+  }
+
+  record(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): void {
+    const now = this.#options.clock.now();
+    if (now !== this.#timeMs) {
+      this.#timeMs = now;
+      this.#time = new Date(now).toISOString();
+    }
+    const full: AuditEvent = {
+      id: this.#ids.next(now),
+      type: event.type,
+      time: this.#time,
+      sidecar_id: this.#options.sidecarId,
+      session_id: event.session_id,
+      actor: event.actor,
+      data: event.data,
+    };
+    const line = JSON.stringify(full);
+    this.#spool.append(`${line.length <= MAX_TEXT_CHARACTERS ? line : JSON.stringify(cut(full))}\n`);
+    this.#sender.notify();
+  }
+
+  flush(timeoutMs: number): Promise<boolean> {
+    return this.#sender.flush(timeoutMs);
+  }
+
+  #quarantine(line: string, reason: string): void {
+    const { directory, metrics, warn } = this.#options;
+    metrics.increment('svc_audit_events_rejected_total');
+    warn(`The control plane refused an audit event for good (${reason}); it is kept in ${directory}/rejected.jsonl`);
+    try {
+      appendFileSync(join(directory, 'rejected.jsonl'), `${JSON.stringify({ reason, line })}\n`, { mode: 0o600 });
+    } catch (error) {
+      warn(`An audit event that was refused could not be kept: ${String(error)}`);
+    }
+  }
+}
+
+function cut(event: AuditEvent): AuditEvent {
+  const data: Record<string, string | number> = {};
+  for (const [key, value] of Object.entries(event.data) as [keyof AuditEventData, string | number][]) {
+    const most = key === 'svc.proxy.upstream.path' ? MAX_PATH_CHARACTERS : MAX_TEXT_CHARACTERS;
+    data[key] = typeof value === 'string' && value.length > most ? `${value.slice(0, most)}…` : value;
+  }
+  return { ...event, data };
+}

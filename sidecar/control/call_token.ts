@@ -1,0 +1,40 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { type CryptoKey, SignJWT } from 'jose';
+import { CALL_TYP, MAX_CALL_SECONDS } from '../../shared/wire/channel.ts';
+
+/** What a call's token is bound to. */
+export interface CallFacts {
+  readonly sidecarId: string;
+  readonly controlPlaneId: string;
+  readonly method: string;
+  /** Path and query as sent. */
+  readonly target: string;
+  readonly body: string;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+export interface CallToken {
+  readonly jwt: string;
+  /** Used once; the reply must name it. */
+  readonly nonce: string;
+}
+
+/** Half of what is allowed, so that a clock that is somewhat slow does not make every call a refusal. */
+const LIFETIME_SECONDS = MAX_CALL_SECONDS / 2;
+
+/** The token that authenticates one call: it is of no use for another target, method or body, nor a minute later. */
+export async function callToken(facts: CallFacts, signingKey: CryptoKey): Promise<CallToken> {
+  const nonce = randomBytes(16).toString('base64url');
+  const issuedAt = Math.floor(facts.now / 1000);
+  const bodyDigest = createHash('sha256').update(facts.body).digest('base64url');
+  const jwt = await new SignJWT({ htm: facts.method, htu: facts.target, bd: bodyDigest })
+    .setProtectedHeader({ alg: 'EdDSA', typ: CALL_TYP })
+    .setIssuer(facts.sidecarId)
+    .setAudience(facts.controlPlaneId)
+    .setJti(nonce)
+    .setIssuedAt(issuedAt)
+    .setExpirationTime(issuedAt + LIFETIME_SECONDS)
+    .sign(signingKey);
+  return { jwt, nonce };
+}

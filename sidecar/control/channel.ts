@@ -1,0 +1,176 @@
+import { randomBytes } from 'node:crypto';
+import type { CredentialRef } from '../../shared/model/host_binding.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { eventsReply, SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
+import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
+import type { Clock } from '../ports.ts';
+import { callToken } from './call_token.ts';
+import { channelError, type ChannelError } from './channel_error.ts';
+import type { ControlChannel, CredentialsReply, EventsOutcome, SnapshotReply, SnapshotRequest } from './control_channel.ts';
+import type { HttpCall, HttpClient, HttpFailure, HttpReply } from './http_call.ts';
+import type { Identity } from './identity.ts';
+import type { Link } from './link.ts';
+import { invalidReply, isRevocation, openCredentials, verifyConfirmation, verifySnapshot } from './reply_verifier.ts';
+
+export interface ControlChannelOptions {
+  readonly identity: Identity;
+  readonly http: HttpClient;
+  readonly clock: Clock;
+  readonly link: Link;
+  /** For a call that is not held back by the control plane. */
+  readonly timeoutMs?: number;
+}
+
+interface Answer {
+  readonly reply: HttpReply;
+  /** Of the call; a reply names it to show that it is no older reply. */
+  readonly nonce: string;
+}
+
+const DEFAULT_TIMEOUT_MS = 10_000;
+
+/** The channel of an enrolled sidecar. Every outcome is reported to `link`. */
+export function createControlChannel(options: ControlChannelOptions): ControlChannel {
+  const { identity, link } = options;
+  return {
+    snapshot: (request) => reported(link, () => snapshotCall(options, request)),
+    credentials: (refs) => reported(link, () => credentialsCall(options, refs)),
+    sendEvents: (events) => reported(link, () => eventsCall(options, events)),
+    verifyStored: (jws) => verifySnapshot(identity, jws, null),
+    verifyStoredConfirmation: (jws) => verifyConfirmation(identity, jws, null),
+  };
+}
+
+async function reported<T>(
+  link: Link,
+  call: () => Promise<Result<T, ChannelError>>,
+): Promise<Result<T, ChannelError>> {
+  const result = await call();
+  if (result.ok) link.succeeded();
+  else if (result.error.reason !== 'aborted') link.failed(result.error);
+  return result;
+}
+
+async function snapshotCall(
+  options: ControlChannelOptions,
+  request: SnapshotRequest,
+): Promise<Result<SnapshotReply, ChannelError>> {
+  const headers = request.heldVersion === null ? {} : { 'if-none-match': `"${request.heldVersion}"` };
+  const answer = await send(options, {
+    method: 'GET',
+    target: `/v1/sidecar/snapshot?wait=${request.waitSeconds}`,
+    headers,
+    body: '',
+    timeoutMs: request.waitSeconds * 1000 + (options.timeoutMs ?? DEFAULT_TIMEOUT_MS),
+    signal: request.signal,
+  });
+  if (!answer.ok) return answer;
+  const { reply, nonce } = answer.value;
+  if (reply.status === 304) return confirmationReply(options, reply.header(SNAPSHOT_PROOF_HEADER) ?? '', nonce);
+  const snapshot = await verifySnapshot(options.identity, reply.body, nonce);
+  return snapshot.ok ? ok({ kind: 'snapshot', snapshot: snapshot.value, jws: reply.body }) : snapshot;
+}
+
+async function confirmationReply(
+  options: ControlChannelOptions,
+  jws: string,
+  nonce: string,
+): Promise<Result<SnapshotReply, ChannelError>> {
+  const confirmation = await verifyConfirmation(options.identity, jws, nonce);
+  return confirmation.ok ? ok({ kind: 'unchanged', confirmation: confirmation.value, jws }) : confirmation;
+}
+
+async function credentialsCall(
+  options: ControlChannelOptions,
+  refs: readonly CredentialRef[],
+): Promise<Result<CredentialsReply, ChannelError>> {
+  const requestId = randomBytes(16).toString('base64url');
+  const credentials = refs.map(({ owner, path }) => ({ owner, path }));
+  const answer = await post(options, '/v1/sidecar/credentials', JSON.stringify({ request_id: requestId, credentials }));
+  if (!answer.ok) return answer;
+  return openCredentials(options.identity, answer.value.reply.body, requestId, options.clock.now());
+}
+
+/**
+ * An answer of somebody in between could only make the control plane miss events, so what it says is believed only for
+ * ids that were sent; the reply is JSON and not signed.
+ */
+async function eventsCall(
+  options: ControlChannelOptions,
+  events: readonly string[],
+): Promise<Result<EventsOutcome, ChannelError>> {
+  const answer = await post(options, '/v1/sidecar/events', `{"events":[${events.join(',')}]}`);
+  if (!answer.ok) return answer;
+  const parsed = eventsReply.safeParse(jsonOf(answer.value.reply.body));
+  return parsed.success ? ok(parsed.data) : invalidReply('it does not say which events were accepted');
+}
+
+function post(options: ControlChannelOptions, target: string, body: string): Promise<Result<Answer, ChannelError>> {
+  return send(options, {
+    method: 'POST',
+    target,
+    headers: { 'content-type': 'application/json' },
+    body,
+    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+  });
+}
+
+/** Sends an authenticated call; only a 2xx or 304 is an answer, everything else an error. */
+async function send(options: ControlChannelOptions, call: HttpCall): Promise<Result<Answer, ChannelError>> {
+  const { identity, clock } = options;
+  const facts = { sidecarId: identity.sidecarId, controlPlaneId: identity.controlPlaneId, now: clock.now() };
+  const token = await callToken({ ...facts, method: call.method, target: call.target, body: call.body }, identity.signingKey);
+  const headers = { ...call.headers, authorization: `Bearer ${token.jwt}` };
+  const reply = await options.http.call({ ...call, headers });
+  if (!reply.ok) return err(fromHttpFailure(reply.error));
+  const { status } = reply.value;
+  if (status === 200 || status === 304) return ok({ reply: reply.value, nonce: token.nonce });
+  return err(await errorOf(options.identity, reply.value, token.nonce));
+}
+
+/** The {@link ChannelError} of a call that got no reply. */
+export function fromHttpFailure(failure: HttpFailure): ChannelError {
+  const reason = failure.reason === 'reply_too_large' ? 'invalid_reply' : failure.reason;
+  return channelError(reason, `The control plane was not reached: ${failure.message}.`);
+}
+
+async function errorOf(identity: Identity, reply: HttpReply, nonce: string): Promise<ChannelError> {
+  const { status } = reply;
+  const error = errorInBody(reply.body);
+  if (error === null) return unexplained(status);
+  const { code, message, details = {} } = error;
+  if (code === 'clock_skew') return clockSkew(String(details['server_time'] ?? 'unknown'));
+  if (code === 'sidecar_revoked' && (await isRevocation(identity, String(details['proof'] ?? ''), nonce))) {
+    return channelError('revoked', 'This sidecar was revoked. Enrol it again and restart it.', { status, code });
+  }
+  const again = status >= 500 || status === 429 || code === 'replayed_call' || code === 'sidecar_revoked';
+  return channelError(again ? 'unavailable' : 'refused', `It answered ${status} ${code}: ${message}`, { status, code });
+}
+
+function clockSkew(serverTime: string): ChannelError {
+  return channelError(
+    'clock_skew',
+    `This machine's clock differs from the control plane's, which says ${serverTime}, by more than a minute. Set the clock right.`,
+    { status: 401, code: 'clock_skew', serverTime },
+  );
+}
+
+function unexplained(status: number): ChannelError {
+  return channelError('unavailable', `It answered ${status} without saying why. Check that the address is a control plane's.`, {
+    status,
+  });
+}
+
+/** The error in a reply's body; null when the body is not the control API's. */
+export function errorInBody(body: string): ErrorBody['error'] | null {
+  const parsed = errorBody.safeParse(jsonOf(body));
+  return parsed.success ? parsed.data.error : null;
+}
+
+function jsonOf(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return null;
+  }
+}

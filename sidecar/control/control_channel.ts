@@ -1,0 +1,60 @@
+import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
+import type { Result } from '../../shared/model/result.ts';
+import type { ReleasedCredential } from '../ports.ts';
+import type { ChannelError } from './channel_error.ts';
+
+/** A stored value's version, as the snapshot lists it. */
+export interface CredentialVersion extends CredentialRef {
+  readonly version: string;
+}
+
+/** A snapshot whose signature, addressee and content were checked. */
+export interface VerifiedSnapshot {
+  /** Grows with every change of the bindings and secrets it is made from. */
+  readonly version: number;
+  /** Milliseconds since the epoch. */
+  readonly issuedAt: number;
+  readonly expiresAt: number;
+  readonly hostBindings: readonly HostBinding[];
+  readonly credentials: readonly CredentialVersion[];
+}
+
+/** The control plane's signed word that a version is still the newest. */
+export interface SnapshotConfirmation {
+  readonly version: number;
+  readonly issuedAt: number;
+}
+
+export type SnapshotReply =
+  | { readonly kind: 'snapshot'; readonly snapshot: VerifiedSnapshot; readonly jws: string }
+  | { readonly kind: 'unchanged'; readonly confirmation: SnapshotConfirmation; readonly jws: string };
+
+export interface SnapshotRequest {
+  /** How long the control plane may hold the call until there is something newer; 0 to answer at once. */
+  readonly waitSeconds: number;
+  readonly heldVersion: number | null;
+  readonly signal: AbortSignal;
+}
+
+export interface CredentialsReply {
+  readonly released: readonly { readonly ref: CredentialRef; readonly credential: ReleasedCredential }[];
+  readonly missing: readonly CredentialRef[];
+}
+
+export interface EventsOutcome {
+  /** The ids that are in the control plane's log now. */
+  readonly accepted: readonly string[];
+  /** Events that can never be accepted, by their place in the call. */
+  readonly rejected: readonly { readonly index: number; readonly message: string }[];
+}
+
+/** The authenticated calls of a sidecar to its control plane. Nothing unverified comes out of it. */
+export interface ControlChannel {
+  snapshot(request: SnapshotRequest): Promise<Result<SnapshotReply, ChannelError>>;
+  credentials(refs: readonly CredentialRef[]): Promise<Result<CredentialsReply, ChannelError>>;
+  /** Sends events, each one the JSON text of an `AuditEvent`. */
+  sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelError>>;
+  /** Checks what an earlier {@link snapshot} call gave, when it is read back from a file. */
+  verifyStored(jws: string): Promise<Result<VerifiedSnapshot, ChannelError>>;
+  verifyStoredConfirmation(jws: string): Promise<Result<SnapshotConfirmation, ChannelError>>;
+}

@@ -1,0 +1,187 @@
+import type { CredentialRef, Owner } from '../../shared/model/host_binding.ts';
+import { refusal, type Refusal } from '../../shared/model/refusal.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { Clock, CredentialSource, ReleasedCredential } from '../ports.ts';
+import { type ChannelError, unavailableRefusal } from './channel_error.ts';
+import type { ControlChannel, CredentialsReply, CredentialVersion } from './control_channel.ts';
+import type { Link } from './link.ts';
+
+export interface CredentialCacheOptions {
+  readonly channel: ControlChannel;
+  readonly link: Link;
+  readonly clock: Clock;
+  readonly credentialCacheSeconds: number;
+}
+
+type Resolved = Result<ReleasedCredential, Refusal>;
+
+interface Entry {
+  readonly ref: CredentialRef;
+  readonly resolved: Resolved;
+  readonly goodUntil: number;
+  /** From here on a use also asks for the value anew, so that it is there before this one's time is up. */
+  refreshAt: number;
+}
+
+interface Asked {
+  readonly ref: CredentialRef;
+  readonly answer: Promise<Resolved>;
+  readonly settle: (resolved: Resolved) => void;
+}
+
+/** References in one call; a snapshot may hold more, and then they go in several. */
+const MAX_BATCH = 100;
+/** A missing credential is asked for again after this time, or as soon as a new snapshot comes. */
+const MISSING_MS = 1_000;
+/** While the control plane is down it is asked no more often than this for one reference. */
+const DOWN_MS = 250;
+const REFRESH_RETRY_MS = 10_000;
+const REFRESH_FRACTION = 0.6;
+
+/**
+ * Credentials in memory for at most `credentialCacheSeconds`. Misses of one moment go in one call, and one reference is
+ * asked for once however many requests wait for it. While the control plane is down a credential is served until its
+ * time is up, and no longer.
+ */
+export class CredentialCache implements CredentialSource {
+  readonly #options: CredentialCacheOptions;
+  readonly #entries: Readonly<Record<Owner, Map<string, Entry>>> = { personal: new Map(), enterprise: new Map() };
+  readonly #asked: Readonly<Record<Owner, Map<string, Asked>>> = { personal: new Map(), enterprise: new Map() };
+  #batch: Asked[] = [];
+  /** Of the newest snapshot; null before the first. */
+  #versions: Readonly<Record<Owner, Map<string, string>>> | null = null;
+  /** Counts the snapshots, so that a reply knows whether one came while it was under way. */
+  #generation = 0;
+
+  constructor(options: CredentialCacheOptions) {
+    this.#options = options;
+    options.link.onUp(() => this.#forgetRefusals());
+    options.link.onRevoked(() => this.dropAll());
+  }
+
+  resolve(ref: CredentialRef): Resolved | Promise<Resolved> {
+    const now = this.#options.clock.now();
+    const entry = this.#entries[ref.owner].get(ref.path);
+    if (entry === undefined || now >= entry.goodUntil) return this.#ask(ref);
+    if (now >= entry.refreshAt) this.#refresh(entry, now);
+    return entry.resolved;
+  }
+
+  /** Drops what the newest snapshot says has changed or vanished. */
+  useVersions(credentials: readonly CredentialVersion[]): void {
+    const versions = { personal: new Map<string, string>(), enterprise: new Map<string, string>() };
+    for (const { owner, path, version } of credentials) versions[owner].set(path, version);
+    this.#versions = versions;
+    this.#generation += 1;
+    for (const entry of this.#allEntries()) {
+      if (!this.#isNewest(entry.ref, entry.resolved)) this.#entries[entry.ref.owner].delete(entry.ref.path);
+    }
+  }
+
+  /** Drops every credential, also those that are under way. */
+  dropAll(): void {
+    this.useVersions([]);
+  }
+
+  #allEntries(): Entry[] {
+    return [...this.#entries.personal.values(), ...this.#entries.enterprise.values()];
+  }
+
+  #forgetRefusals(): void {
+    for (const { ref, resolved } of this.#allEntries()) {
+      if (!resolved.ok) this.#entries[ref.owner].delete(ref.path);
+    }
+  }
+
+  #isNewest(ref: CredentialRef, resolved: Resolved): boolean {
+    return resolved.ok && this.#versions?.[ref.owner].get(ref.path) === resolved.value.version;
+  }
+
+  #refresh(entry: Entry, now: number): void {
+    entry.refreshAt = now + REFRESH_RETRY_MS;
+    void this.#ask(entry.ref);
+  }
+
+  #ask(ref: CredentialRef): Promise<Resolved> {
+    const already = this.#asked[ref.owner].get(ref.path);
+    if (already !== undefined) return already.answer;
+    const asked = newAsked(ref);
+    this.#asked[ref.owner].set(ref.path, asked);
+    this.#batch.push(asked);
+    if (this.#batch.length === 1) setImmediate(() => this.#sendBatch());
+    return asked.answer;
+  }
+
+  #sendBatch(): void {
+    const batch = this.#batch;
+    this.#batch = [];
+    for (let start = 0; start < batch.length; start += MAX_BATCH) {
+      void this.#fetch(batch.slice(start, start + MAX_BATCH));
+    }
+  }
+
+  async #fetch(batch: readonly Asked[]): Promise<void> {
+    const askedAt = this.#options.clock.now();
+    const generation = this.#generation;
+    const reply = await this.#options.channel.credentials(batch.map((asked) => asked.ref));
+    const answers = reply.ok ? answersOf(reply.value) : null;
+    for (const asked of batch) {
+      const { owner, path } = asked.ref;
+      const resolved = answers?.[owner].get(path) ?? (reply.ok ? missing(asked.ref) : failed(reply.error));
+      this.#asked[owner].delete(path);
+      if (this.#mayKeep(asked.ref, resolved, generation)) {
+        this.#keep(asked.ref, resolved, askedAt, reply.ok ? MISSING_MS : DOWN_MS);
+      }
+      asked.settle(resolved);
+    }
+  }
+
+  /** A reply that a snapshot has overtaken is kept only when it is what that snapshot names. */
+  #mayKeep(ref: CredentialRef, resolved: Resolved, generation: number): boolean {
+    return generation === this.#generation || this.#isNewest(ref, resolved);
+  }
+
+  #keep(ref: CredentialRef, resolved: Resolved, askedAt: number, refusalMs: number): void {
+    const entries = this.#entries[ref.owner];
+    const held = entries.get(ref.path);
+    if (!resolved.ok && held?.resolved.ok === true && askedAt < held.goodUntil && !isMissing(resolved)) return;
+    const lifetimeMs = resolved.ok ? this.#options.credentialCacheSeconds * 1000 : refusalMs;
+    entries.set(ref.path, {
+      ref,
+      resolved,
+      goodUntil: askedAt + lifetimeMs,
+      refreshAt: resolved.ok ? askedAt + lifetimeMs * REFRESH_FRACTION : Number.POSITIVE_INFINITY,
+    });
+  }
+}
+
+function newAsked(ref: CredentialRef): Asked {
+  let settle: (resolved: Resolved) => void = () => undefined;
+  const answer = new Promise<Resolved>((resolve) => {
+    settle = resolve;
+  });
+  return { ref, answer, settle };
+}
+
+function answersOf(reply: CredentialsReply): Readonly<Record<Owner, ReadonlyMap<string, Resolved>>> {
+  const answers = { personal: new Map<string, Resolved>(), enterprise: new Map<string, Resolved>() };
+  for (const { ref, credential } of reply.released) answers[ref.owner].set(ref.path, ok(credential));
+  return answers;
+}
+
+function missing(ref: CredentialRef): Resolved {
+  return err(
+    refusal(
+      'credential_unavailable',
+      `The vault has no ${ref.owner} secret vault://${ref.path}. Store it with: svc secret set ${ref.path}`,
+    ),
+  );
+}
+
+function isMissing(resolved: Resolved): boolean {
+  return !resolved.ok && resolved.error.reason === 'credential_unavailable';
+}
+
+function failed(error: ChannelError): Resolved {
+  return err(unavailableRefusal(error));
+}

@@ -1,0 +1,54 @@
+import type { ChannelError } from './channel_error.ts';
+
+export type LinkState = 'connecting' | 'up' | 'down' | 'revoked';
+
+/**
+ * What is known of the way to the control plane: every call reports its outcome here, and whoever waits for the control
+ * plane to return is woken by the first call that succeeds, whoever made it.
+ */
+export class Link {
+  #state: LinkState = 'connecting';
+  #lastError: ChannelError | null = null;
+  readonly #onUp = new Set<() => void>();
+  readonly #onRevoked = new Set<() => void>();
+
+  get state(): LinkState {
+    return this.#state;
+  }
+
+  /** The error of the latest call; null when it succeeded or none was made. */
+  get lastError(): ChannelError | null {
+    return this.#lastError;
+  }
+
+  /** Calls `listener` each time the control plane is reached again after it was not. */
+  onUp(listener: () => void): void {
+    this.#onUp.add(listener);
+  }
+
+  /** Calls `listener` each time the control plane says that this sidecar is no longer enrolled. */
+  onRevoked(listener: () => void): void {
+    this.#onRevoked.add(listener);
+  }
+
+  succeeded(): void {
+    const returned = this.#state !== 'up';
+    this.#state = 'up';
+    this.#lastError = null;
+    if (returned) notify(this.#onUp);
+  }
+
+  failed(error: ChannelError): void {
+    this.#lastError = error;
+    if (error.reason === 'revoked') {
+      this.#state = 'revoked';
+      notify(this.#onRevoked);
+    } else if (this.#state !== 'revoked') {
+      this.#state = 'down';
+    }
+  }
+}
+
+function notify(listeners: ReadonlySet<() => void>): void {
+  for (const listener of listeners) listener();
+}

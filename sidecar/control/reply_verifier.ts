@@ -1,0 +1,138 @@
+import { compactDecrypt, compactVerify } from 'jose';
+import type { z } from 'zod';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import {
+  CREDENTIALS_TYP,
+  credentialsPayload,
+  REVOCATION_TYP,
+  revocationProof,
+  sealedCredential,
+  SNAPSHOT_PROOF_TYP,
+  SNAPSHOT_TYP,
+  snapshotPayload,
+  type SnapshotPayload,
+  snapshotProof,
+} from '../../shared/wire/channel.ts';
+import { hostBindingRecord, toHostBinding } from '../../shared/wire/host_binding.ts';
+import { channelError, type ChannelError } from './channel_error.ts';
+import type { CredentialsReply, SnapshotConfirmation, VerifiedSnapshot } from './control_channel.ts';
+import type { Identity } from './identity.ts';
+
+type Checked<T> = Promise<Result<T, ChannelError>>;
+
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
+/** A snapshot's JWS. `nonce` is the call's; null for one that is read back from a file. */
+export async function verifySnapshot(identity: Identity, jws: string, nonce: string | null): Checked<VerifiedSnapshot> {
+  const payload = await openReply(identity, jws, SNAPSHOT_TYP, snapshotPayload);
+  if (!payload.ok) return payload;
+  if (!isMine(identity, payload.value, nonce)) return notForThisCall('snapshot');
+  const bindings = hostBindingsOf(payload.value);
+  if (!bindings.ok) return bindings;
+  return ok({
+    version: payload.value.version,
+    issuedAt: Date.parse(payload.value.issued_at),
+    expiresAt: Date.parse(payload.value.expires_at),
+    hostBindings: bindings.value,
+    credentials: payload.value.credentials,
+  });
+}
+
+/** The proof that comes with a 304. */
+export async function verifyConfirmation(
+  identity: Identity,
+  jws: string,
+  nonce: string | null,
+): Checked<SnapshotConfirmation> {
+  const payload = await openReply(identity, jws, SNAPSHOT_PROOF_TYP, snapshotProof);
+  if (!payload.ok) return payload;
+  if (!isMine(identity, payload.value, nonce)) return notForThisCall('snapshot confirmation');
+  return ok({ version: payload.value.version, issuedAt: Date.parse(payload.value.issued_at) });
+}
+
+/** The control plane's word that this sidecar is revoked; false for anything somebody else could have written. */
+export async function isRevocation(identity: Identity, jws: string, nonce: string): Promise<boolean> {
+  const payload = await openReply(identity, jws, REVOCATION_TYP, revocationProof);
+  return payload.ok && isMine(identity, payload.value, nonce);
+}
+
+/** A credential reply's JWS, with its credentials opened. `now` is in milliseconds since the epoch. */
+export async function openCredentials(
+  identity: Identity,
+  jws: string,
+  requestId: string,
+  now: number,
+): Checked<CredentialsReply> {
+  const payload = await openReply(identity, jws, CREDENTIALS_TYP, credentialsPayload);
+  if (!payload.ok) return payload;
+  const { sidecar_id: sidecarId, request_id: answered, credentials, missing } = payload.value;
+  if (sidecarId !== identity.sidecarId || answered !== requestId) return notForThisCall('credential reply');
+  if (now >= Date.parse(payload.value.expires_at)) return invalidReply('the credential reply is past its time');
+  try {
+    const released = await Promise.all(
+      credentials.map(async ({ owner, path, version, sealed }) => ({
+        ref: { owner, path },
+        credential: { secret: await unseal(identity, sealed), version },
+      })),
+    );
+    return ok({ released, missing });
+  } catch {
+    return invalidReply('a credential in it is not sealed to this sidecar');
+  }
+}
+
+async function openReply<T extends z.ZodType>(
+  identity: Identity,
+  jws: string,
+  typ: string,
+  schema: T,
+): Checked<z.output<T>> {
+  try {
+    const { payload, protectedHeader } = await compactVerify(jws, identity.controlPlaneKey, { algorithms: ['EdDSA'] });
+    if (protectedHeader.typ !== typ) return invalidReply(`a reply of another type than ${typ} came`);
+    const parsed = schema.safeParse(JSON.parse(decoder.decode(payload)));
+    if (parsed.success) return ok(parsed.data);
+    return invalidReply(`its field ${parsed.error.issues[0]?.path.join('.') ?? ''} is not what the contract says`);
+  } catch {
+    return invalidReply(
+      'the signature is not of the control plane that this sidecar was enrolled with. If the control plane was set up anew, move identity.json away and start again',
+    );
+  }
+}
+
+async function unseal(identity: Identity, sealed: string): Promise<Secret> {
+  const { plaintext } = await compactDecrypt(sealed, identity.receivingKey, {
+    keyManagementAlgorithms: ['ECDH-ES'],
+    contentEncryptionAlgorithms: ['A256GCM'],
+  });
+  return new Secret(sealedCredential.parse(JSON.parse(decoder.decode(plaintext))).value);
+}
+
+function isMine(
+  identity: Identity,
+  payload: { readonly sidecar_id: string; readonly nonce: string },
+  nonce: string | null,
+): boolean {
+  return payload.sidecar_id === identity.sidecarId && (nonce === null || payload.nonce === nonce);
+}
+
+function hostBindingsOf(payload: SnapshotPayload): Result<readonly HostBinding[], ChannelError> {
+  const bindings: HostBinding[] = [];
+  for (const [index, record] of payload.host_bindings.entries()) {
+    const parsed = hostBindingRecord.safeParse(record);
+    if (!parsed.success) return invalidReply(`its host binding ${index} is not one this version knows: update svc`);
+    bindings.push(toHostBinding(parsed.data));
+  }
+  return ok(bindings);
+}
+
+function notForThisCall(what: string): Result<never, ChannelError> {
+  return invalidReply(`the ${what} answers another call than this sidecar's`);
+}
+
+/** The reply is not used, whatever it says. */
+export function invalidReply(problem: string): Result<never, ChannelError> {
+  return err(channelError('invalid_reply', `The control plane's reply is not used: ${problem}.`));
+}

@@ -1,0 +1,245 @@
+import type { HostBinding } from '../../shared/model/host_binding.ts';
+import { refusal, type Refusal } from '../../shared/model/refusal.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { compilePolicy, type Policy } from '../../shared/resolve/resolve.ts';
+import type { Clock, PolicySource } from '../ports.ts';
+import { channelError, unavailableRefusal, type ChannelError } from './channel_error.ts';
+import type { ControlChannel, CredentialVersion, SnapshotReply, VerifiedSnapshot } from './control_channel.ts';
+import type { Link } from './link.ts';
+import { Pacer } from './pacer.ts';
+import type { SnapshotFile } from './snapshot_file.ts';
+
+export interface SnapshotSourceOptions {
+  readonly channel: ControlChannel;
+  readonly link: Link;
+  readonly clock: Clock;
+  readonly file: SnapshotFile;
+  readonly snapshotMaxAgeSeconds: number;
+  /** How long the control plane may hold one poll. */
+  readonly waitSeconds?: number;
+  /** The longest pause between two attempts while the control plane is down. */
+  readonly maxBackoffMs?: number;
+  readonly random?: () => number;
+}
+
+interface Held {
+  readonly snapshot: VerifiedSnapshot;
+  readonly policy: Result<Policy, Refusal>;
+  /** When the control plane last said that this is the newest version; milliseconds since the epoch. */
+  readonly confirmedAt: number;
+  readonly goodUntil: number;
+}
+
+/** Errors that waiting does not cure within the patience of somebody who waits. */
+const HOPELESS: ReadonlySet<string> = new Set(['revoked', 'clock_skew', 'untrusted_certificate']);
+const RECHECK_MS = 250;
+const IDLE_POLL_MS = 1_000;
+
+const NONE_YET = err(
+  refusal(
+    'control_plane_unavailable',
+    'No policy has been received from the control plane yet. Check that it runs and that this machine reaches it.',
+  ),
+);
+const EXPIRED = err(
+  refusal(
+    'snapshot_expired',
+    'The policy is too old to be used: the control plane has not been reached for too long. Check that it runs and that this machine reaches it.',
+  ),
+);
+const REVOKED = err(
+  refusal(
+    'control_plane_unavailable',
+    'The control plane no longer knows this sidecar: it was revoked. Enrol it again and restart it.',
+  ),
+);
+
+/**
+ * The policy in force, kept new by a long poll. A version never goes back; a policy is used for `snapshotMaxAgeSeconds`
+ * after the control plane last confirmed it, and not at all while this sidecar is revoked.
+ */
+export class SnapshotSource implements PolicySource {
+  readonly #options: SnapshotSourceOptions;
+  readonly #pacer: Pacer;
+  readonly #stopped = new AbortController();
+  readonly #listeners = new Set<(credentials: readonly CredentialVersion[]) => void>();
+  readonly #waiters = new Set<() => void>();
+  #held: Held | null = null;
+  #loop: Promise<void> | null = null;
+
+  constructor(options: SnapshotSourceOptions) {
+    this.#options = options;
+    this.#pacer = new Pacer({
+      baseMs: 100,
+      maxMs: options.maxBackoffMs ?? 5_000,
+      random: options.random ?? Math.random,
+    });
+    options.link.onUp(() => this.#pacer.wake());
+    options.link.onRevoked(() => this.#notify([]));
+  }
+
+  current(): Result<Policy, Refusal> {
+    const held = this.#held;
+    if (this.#options.link.state === 'revoked') return REVOKED;
+    if (held === null) return NONE_YET;
+    return this.#options.clock.now() < held.goodUntil ? held.policy : EXPIRED;
+  }
+
+  /** Every binding of the policy in force; [] when there is none that may be used. */
+  bindings(): readonly HostBinding[] {
+    return this.current().ok ? (this.#held?.snapshot.hostBindings ?? []) : [];
+  }
+
+  /** What `/v1/health` tells of the policy. */
+  status(): { readonly version: number; readonly ageSeconds: number } | null {
+    if (this.#held === null) return null;
+    const ageMs = Math.max(0, this.#options.clock.now() - this.#held.confirmedAt);
+    return { version: this.#held.snapshot.version, ageSeconds: Math.floor(ageMs / 1000) };
+  }
+
+  /** Calls `listener` with the references and versions of each new snapshot, and with none when this sidecar is revoked. */
+  onCredentials(listener: (credentials: readonly CredentialVersion[]) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Takes the policy of an earlier run, then polls until {@link stop}. */
+  async start(): Promise<void> {
+    await this.#restore();
+    this.#loop = this.#pollUntilStopped();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    this.#pacer.wake();
+    await this.#loop;
+  }
+
+  /**
+   * Waits until a policy of at least version `minVersion` is in force, asking the control plane at once rather than at the
+   * next poll. Refuses when there is none within `timeoutMs`, or when waiting cannot help.
+   */
+  async waitForVersion(minVersion: number, timeoutMs: number): Promise<Result<number, Refusal>> {
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(), timeoutMs);
+    const signal = AbortSignal.any([deadline.signal, this.#stopped.signal]);
+    try {
+      while (!signal.aborted) {
+        const version = this.#usableVersion();
+        if (version !== null && version >= minVersion) return ok(version);
+        const polled = await this.#poll(0, signal);
+        if (!polled.ok && HOPELESS.has(polled.error.reason)) break;
+        if ((this.#usableVersion() ?? -1) < minVersion) await this.#changed(RECHECK_MS, signal);
+      }
+      return err(this.#notReached(minVersion));
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #usableVersion(): number | null {
+    return this.current().ok ? (this.#held?.snapshot.version ?? null) : null;
+  }
+
+  #notReached(minVersion: number): Refusal {
+    const current = this.current();
+    const cause = this.#options.link.lastError;
+    if (cause !== null) return unavailableRefusal(cause);
+    if (!current.ok) return current.error;
+    return refusal(
+      'control_plane_unavailable',
+      `The control plane has not sent policy version ${minVersion} yet; version ${this.#held?.snapshot.version ?? 0} is the newest here. Try again.`,
+    );
+  }
+
+  async #pollUntilStopped(): Promise<void> {
+    const { signal } = this.#stopped;
+    while (!signal.aborted) {
+      const startedAt = performance.now();
+      const polled = await this.#poll(this.#options.waitSeconds ?? 25, signal);
+      if (signal.aborted) return;
+      if (!polled.ok) await this.#pacer.backOff();
+      else {
+        this.#pacer.succeeded();
+        const answeredAtOnce = performance.now() - startedAt < RECHECK_MS;
+        if (polled.value === 'unchanged' && answeredAtOnce) await this.#pacer.wait(IDLE_POLL_MS);
+      }
+    }
+  }
+
+  async #poll(waitSeconds: number, signal: AbortSignal): Promise<Result<SnapshotReply['kind'], ChannelError>> {
+    const heldVersion = this.#held?.snapshot.version ?? null;
+    const reply = await this.#options.channel.snapshot({ waitSeconds, heldVersion, signal });
+    if (!reply.ok) return reply;
+    const taken = this.#take(reply.value, heldVersion ?? 0);
+    return taken.ok ? ok(reply.value.kind) : taken;
+  }
+
+  /** A reply that a quicker poll has overtaken is dropped; one that is older than what was held when it was asked for is refused. */
+  #take(reply: SnapshotReply, askedWith: number): Result<void, ChannelError> {
+    const version = reply.kind === 'snapshot' ? reply.snapshot.version : reply.confirmation.version;
+    const held = this.#held?.snapshot.version ?? 0;
+    if (version < askedWith) return this.#wentBack(version, askedWith);
+    if (version < held) return ok(undefined);
+    if (reply.kind === 'snapshot') this.#install(reply.snapshot, reply.snapshot.issuedAt);
+    else if (version === held) this.#confirm(reply.confirmation.issuedAt);
+    this.#options.file.keep(reply);
+    return ok(undefined);
+  }
+
+  #wentBack(version: number, held: number): Result<never, ChannelError> {
+    const error = channelError(
+      'version_went_back',
+      `The control plane sent policy version ${version}, but version ${held} was seen before, so it is not used. If its database was restored from a backup, enrol this sidecar again.`,
+    );
+    this.#options.link.failed(error);
+    return err(error);
+  }
+
+  #install(snapshot: VerifiedSnapshot, confirmedAt: number): void {
+    if (this.#held?.snapshot.version === snapshot.version) {
+      this.#confirm(confirmedAt);
+      return;
+    }
+    this.#held = this.#heldFrom(snapshot, ok(compilePolicy(snapshot.hostBindings)), confirmedAt);
+    this.#notify(snapshot.credentials);
+    for (const wake of this.#waiters) wake();
+  }
+
+  #confirm(confirmedAt: number): void {
+    if (this.#held === null || confirmedAt <= this.#held.confirmedAt) return;
+    this.#held = this.#heldFrom(this.#held.snapshot, this.#held.policy, confirmedAt);
+  }
+
+  #heldFrom(snapshot: VerifiedSnapshot, policy: Result<Policy, Refusal>, issuedAt: number): Held {
+    const confirmedAt = Math.min(issuedAt, this.#options.clock.now());
+    const lifetimeMs = Math.min(
+      this.#options.snapshotMaxAgeSeconds * 1000,
+      snapshot.expiresAt - snapshot.issuedAt,
+    );
+    return { snapshot, policy, confirmedAt, goodUntil: confirmedAt + lifetimeMs };
+  }
+
+  #notify(credentials: readonly CredentialVersion[]): void {
+    for (const listener of this.#listeners) listener(credentials);
+  }
+
+  #changed(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        this.#waiters.delete(done);
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = setTimeout(done, ms);
+      this.#waiters.add(done);
+      signal.addEventListener('abort', done);
+      if (signal.aborted) done();
+    });
+  }
+
+  async #restore(): Promise<void> {
+    const stored = await this.#options.file.load(this.#options.channel);
+    if (stored !== null) this.#install(stored.snapshot, stored.confirmedAt);
+  }
+}

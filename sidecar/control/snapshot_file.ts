@@ -1,0 +1,83 @@
+import { join } from 'node:path';
+import type { Clock } from '../ports.ts';
+import type { ControlChannel, SnapshotReply, VerifiedSnapshot } from './control_channel.ts';
+import { readPrivateFile, writePrivateFile } from './state_file.ts';
+
+/** Where the newest snapshot outlives the process. It holds no secrets. */
+export interface SnapshotFile {
+  /** What was kept, verified again; null when there is nothing that may be used. */
+  load(channel: Pick<ControlChannel, 'verifyStored' | 'verifyStoredConfirmation'>): Promise<StoredSnapshot | null>;
+  /** Keeps a reply of the control plane; returns before it is written. */
+  keep(reply: SnapshotReply): void;
+  /** Resolves when everything kept so far was written. */
+  settled(): Promise<void>;
+}
+
+export interface StoredSnapshot {
+  readonly snapshot: VerifiedSnapshot;
+  readonly confirmedAt: number;
+}
+
+export interface SnapshotFileOptions {
+  /** `$SVC_HOME/sidecar`. */
+  readonly directory: string;
+  readonly clock: Clock;
+  /** Told why a file was not used or not written. */
+  readonly warn: (message: string) => void;
+}
+
+/** A confirmation only prolongs the stored snapshot's life, so it is written no more often than this. */
+const CONFIRMATION_INTERVAL_MS = 10 * 60 * 1000;
+
+/**
+ * `snapshot.jws`: the control plane's signed snapshot on the first line and its newest written confirmation on the second,
+ * each exactly as it was signed, so that a changed file is noticed.
+ */
+export function createSnapshotFile(options: SnapshotFileOptions): SnapshotFile {
+  const path = join(options.directory, 'snapshot.jws');
+  let snapshotJws: string | null = null;
+  let writtenAt = Number.NEGATIVE_INFINITY;
+  let writing: Promise<void> = Promise.resolve();
+
+  const write = (text: string): void => {
+    writtenAt = options.clock.now();
+    writing = writing
+      .then(() => writePrivateFile(path, text))
+      .catch((error: unknown) => options.warn(`${path} could not be written: ${String(error)}`));
+  };
+  return {
+    load: async (channel) => {
+      const text = readPrivateFile(path);
+      if (!text.ok) options.warn(`The stored policy is not used: ${text.error.message}`);
+      if (!text.ok || text.value === null) return null;
+      const [snapshot = '', confirmation = ''] = text.value.split('\n');
+      const verified = await verify(channel, snapshot, confirmation);
+      if (typeof verified === 'string') options.warn(`The stored policy in ${path} is not used: ${verified}`);
+      else snapshotJws = snapshot;
+      return typeof verified === 'string' ? null : verified;
+    },
+    keep: (reply) => {
+      if (reply.kind === 'snapshot') {
+        snapshotJws = reply.jws;
+        write(`${reply.jws}\n`);
+      } else if (snapshotJws !== null && options.clock.now() - writtenAt >= CONFIRMATION_INTERVAL_MS) {
+        write(`${snapshotJws}\n${reply.jws}\n`);
+      }
+    },
+    settled: () => writing,
+  };
+}
+
+async function verify(
+  channel: Pick<ControlChannel, 'verifyStored' | 'verifyStoredConfirmation'>,
+  snapshotJws: string,
+  confirmationJws: string,
+): Promise<StoredSnapshot | string> {
+  const snapshot = await channel.verifyStored(snapshotJws);
+  if (!snapshot.ok) return snapshot.error.message;
+  const { issuedAt, version } = snapshot.value;
+  if (confirmationJws === '') return { snapshot: snapshot.value, confirmedAt: issuedAt };
+  const confirmation = await channel.verifyStoredConfirmation(confirmationJws);
+  const prolongs = confirmation.ok && confirmation.value.version === version;
+  return { snapshot: snapshot.value, confirmedAt: prolongs ? confirmation.value.issuedAt : issuedAt };
+}

@@ -1,0 +1,130 @@
+import { join } from 'node:path';
+import type { SpoolFiles } from './spool_files.ts';
+
+const NEWLINE = 10;
+const SCAN_BYTES = 256 * 1024;
+
+/** One JSONL file of the spool: whole lines only, unless its writer died in the middle of one. */
+export class Segment {
+  readonly path: string;
+  readonly number: number;
+  /** Bytes of whole lines. */
+  size = 0;
+  lines = 0;
+  /** It was written by an earlier run, so what its lines hold is not known. */
+  recovered = false;
+  /** It ends in a part of a line that could not be taken back: nothing may be appended any more. */
+  broken = false;
+  readonly #files: SpoolFiles;
+  readonly #file: number;
+
+  constructor(files: SpoolFiles, directory: string, number: number) {
+    this.path = join(directory, `${String(number).padStart(12, '0')}.jsonl`);
+    this.number = number;
+    this.#files = files;
+    this.#file = files.open(this.path);
+  }
+
+  /**
+   * Counts the lines left by an earlier run. A last line without its newline is completed when it is a whole event, and cut
+   * off when it is not: whoever was writing it had not been told that it was recorded.
+   */
+  recover(): void {
+    this.recovered = true;
+    const tail = this.#countLines();
+    if (tail.length === 0) return;
+    if (!isWholeEvent(tail)) {
+      this.#files.truncate(this.#file, this.size);
+      return;
+    }
+    this.#files.append(this.#file, '\n');
+    this.size += tail.length + 1;
+    this.lines += 1;
+  }
+
+  /** Appends one line (with its newline). Throws what the file system throws, and then the file is as it was. */
+  append(line: string): number {
+    let written = 0;
+    try {
+      written = this.#files.append(this.#file, line);
+      const length = Buffer.byteLength(line);
+      if (written < length) written += this.#appendRest(Buffer.from(line), written);
+    } catch (error) {
+      this.#restoreSize();
+      throw error;
+    }
+    this.size += written;
+    this.lines += 1;
+    return written;
+  }
+
+  /** Whole lines from a place, together about `bytes` long: more when the first alone is longer. */
+  read(position: number, bytes: number): string[] {
+    let buffer = Buffer.allocUnsafe(Math.min(bytes, this.size - position));
+    for (;;) {
+      const length = this.#files.read(this.#file, buffer, position);
+      const end = buffer.subarray(0, length).lastIndexOf(NEWLINE);
+      if (end >= 0) return buffer.toString('utf8', 0, end).split('\n');
+      if (position + buffer.length >= this.size) return [];
+      buffer = Buffer.allocUnsafe(Math.min(buffer.length * 2, this.size - position));
+    }
+  }
+
+  /** Empties the file. */
+  clear(): void {
+    this.#files.truncate(this.#file, 0);
+    this.size = 0;
+    this.lines = 0;
+  }
+
+  close(): void {
+    this.#files.close(this.#file);
+  }
+
+  remove(): void {
+    this.#files.close(this.#file);
+    this.#files.remove(this.path);
+  }
+
+  #appendRest(bytes: Buffer, from: number): number {
+    let written = from;
+    while (written < bytes.length) {
+      const more = this.#files.append(this.#file, bytes.subarray(written));
+      if (more === 0) throw Object.assign(new Error('the file takes no more bytes'), { code: 'ENOSPC' });
+      written += more;
+    }
+    return written - from;
+  }
+
+  #restoreSize(): void {
+    try {
+      this.#files.truncate(this.#file, this.size);
+    } catch {
+      this.broken = true;
+    }
+  }
+
+  #countLines(): Buffer {
+    const buffer = Buffer.allocUnsafe(SCAN_BYTES);
+    let tail = Buffer.alloc(0);
+    for (let position = 0; ; ) {
+      const length = this.#files.read(this.#file, buffer, position);
+      if (length === 0) return tail;
+      position += length;
+      const chunk = buffer.subarray(0, length);
+      for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, at + 1)) this.lines += 1;
+      const end = chunk.lastIndexOf(NEWLINE);
+      if (end >= 0) this.size = position - length + end + 1;
+      tail = end >= 0 ? Buffer.from(chunk.subarray(end + 1)) : Buffer.concat([tail, chunk]);
+    }
+  }
+}
+
+function isWholeEvent(bytes: Buffer): boolean {
+  try {
+    const event: unknown = JSON.parse(bytes.toString('utf8'));
+    return typeof event === 'object' && event !== null && 'id' in event && 'data' in event;
+  } catch {
+    return false;
+  }
+}
