@@ -11,59 +11,101 @@ export interface Authority {
 
 export interface HostError {
   readonly reason: 'invalid_host' | 'invalid_port' | 'look_alike_host';
-  /** Names the problem and the fix. */
+  /** The problem and the fix, as the rest of a sentence that begins with "the host" or the field's name. */
   readonly message: string;
 }
 
 export const MAX_HOST_LENGTH = 253;
 const MAX_LABEL_LENGTH = 63;
-const LABEL = /^[a-z0-9_-]+$/;
+/** Letters, digits and hyphens (RFC 1123), and the underscore that real names have. */
+const NAME = /^[a-z0-9._-]+$/;
+const BRACKETED = /^\[[0-9a-f:.]+\]$/;
 
 /**
  * Reads `host` or `host:port` as it stands in a CONNECT target, a Host header or an absolute-form target (RFC 3986
  * section 3.2, RFC 9110 section 7.2). Strict: no userinfo, no percent-encoding, nothing outside ASCII, a port of 1 to
- * 65535 without leading zeros. One trailing dot of a name is dropped, so that both spellings are one host.
+ * 65535 without leading zeros. One trailing dot of a name is dropped, so that both spellings are one host; an IP literal
+ * comes back in its one canonical spelling.
  */
 export function parseAuthority(text: string): Result<Authority, HostError> {
-  const parts = /^(\[[^\]]*\]|[^:[\]]*)(?::(.*))?$/s.exec(text);
-  if (parts === null) return invalidHost(`must be a host name or host:port, with an IPv6 address in brackets`);
-  const host = asciiHost(parts[1] ?? '');
+  const colon = text.startsWith('[') ? text.indexOf(':', text.indexOf(']')) : text.indexOf(':');
+  const host = canonicalHost(colon < 0 ? text : text.slice(0, colon));
   if (!host.ok) return host;
-  if (parts[2] === undefined) return ok({ host: host.value, port: null });
-  const port = parsePort(parts[2]);
-  return port.ok ? ok({ host: host.value, port: port.value }) : port;
+  if (colon < 0) return ok({ host: host.value, port: null });
+  const port = text.slice(colon + 1);
+  if (/^[1-9]\d{0,4}$/.test(port) && Number(port) <= 65535) return ok({ host: host.value, port: Number(port) });
+  return err({ reason: 'invalid_port', message: 'is followed by a port that is not a number from 1 to 65535' });
 }
 
 /**
  * The canonical form of a host that a person typed: internationalised names become A-labels (IDNA), letters lower case.
- * Characters that look like others are refused by name, because a credential would be bound to a host that only looks
- * like the one meant.
+ * Characters that look like others are refused by name, because the credential would be bound to a host that only looks
+ * like the one meant. An IP literal has to be in its canonical spelling.
  */
 export function normaliseHost(text: string): Result<string, HostError> {
-  const odd = typedHostProblem(text);
-  if (odd !== null) return err(odd);
+  const problem = typingProblem(text);
+  if (problem !== null) return invalidHost(problem);
   const name = text.normalize('NFC');
-  // oxlint-disable-next-line no-control-regex
-  if (!/[^\0-\x7f]/.test(name)) return typedAsciiHost(name);
-  const ascii = toAscii(name);
-  if (ascii === null) return invalidHost('has a character that no host name may have; write the ASCII name');
-  const lookAlike = findLookAlike(name);
-  if (lookAlike === null) return typedAsciiHost(ascii);
-  return err({
-    reason: 'look_alike_host',
-    message: `${lookAlike}; type the host anew, or write ${ascii} if it is really meant`,
-  });
+  const ascii = isAscii(name) ? name.toLowerCase() : urlHost(name);
+  const lookAlike = isAscii(name) ? null : findLookAlike(name);
+  if (lookAlike !== null) return err({ reason: 'look_alike_host', message: lookAlike + lookAlikeFix(ascii) });
+  if (ascii === null) return invalidHost('is no valid internationalised name: write its ASCII form (xn--…)');
+  const host = canonicalHost(ascii);
+  return host.ok ? typedName(host.value, ascii) : host;
 }
 
-function typedHostProblem(text: string): HostError | null {
-  return text === '' ? { reason: 'invalid_host', message: 'is empty' } : null;
+/** What people write in place of a bare host. */
+function typingProblem(text: string): string | null {
+  if (text === '') return 'is empty: write a host such as api.example.com';
+  if (text.includes('/')) return 'is a URL or has a path: write only the host, such as api.example.com';
+  if (/\s/.test(text)) return 'has a space in it: remove it';
+  if (text.includes('@')) return 'has a user name ("@") in it: write only the host';
+  if (text.includes('*')) return 'has a "*" in it: write one exact host';
+  if (text.startsWith('[')) return null;
+  if (/:.*:/.test(text)) return 'looks like an IPv6 address without brackets: write it as [2001:db8::1]';
+  return text.includes(':') ? 'has a port: write the host alone, only port 443 is proxied' : null;
 }
 
-function typedAsciiHost(text: string): Result<string, HostError> {
-  return asciiHost(text);
+function typedName(host: string, ascii: string): Result<string, HostError> {
+  if (isIpLiteral(host)) {
+    if (host === ascii) return ok(host);
+    return invalidHost(`is another spelling of the address ${host}: write it that way`);
+  }
+  const badEnd = host.split('.').find((label) => label.startsWith('-') || label.endsWith('-'));
+  if (badEnd !== undefined) return invalidHost(`has the label "${badEnd}", and no label begins or ends with "-"`);
+  if (host.includes('xn--') && urlHost(host) !== host) {
+    return invalidHost('has an "xn--" label that encodes no valid name: check its spelling');
+  }
+  return ok(host);
 }
 
-function toAscii(name: string): string | null {
+function lookAlikeFix(ascii: string | null): string {
+  const fix = ': type the host anew';
+  return ascii === null ? fix : `${fix}, or write ${ascii} if that host is really meant`;
+}
+
+function canonicalHost(text: string): Result<string, HostError> {
+  const lower = text.toLowerCase();
+  if (lower === '') return invalidHost('is empty');
+  if (!NAME.test(lower) && !BRACKETED.test(lower)) {
+    return invalidHost('has a character that no host name may have: use letters, digits, "-" and "."');
+  }
+  if (!isIpLiteral(lower)) return canonicalName(lower.endsWith('.') ? lower.slice(0, -1) : lower);
+  const address = canonicalIpLiteral(lower);
+  return address === null ? invalidHost('looks like an IP address but is none') : ok(address);
+}
+
+function canonicalName(name: string): Result<string, HostError> {
+  if (name.length > MAX_HOST_LENGTH) return invalidHost(`is longer than ${MAX_HOST_LENGTH} characters`);
+  for (const label of name.split('.')) {
+    if (label === '') return invalidHost('has an empty label: remove the extra "."');
+    if (label.length > MAX_LABEL_LENGTH) return invalidHost(`has a label longer than ${MAX_LABEL_LENGTH} characters`);
+  }
+  return ok(name);
+}
+
+/** The host as a URL has it (IDNA to ASCII); null when it is none. */
+function urlHost(name: string): string | null {
   try {
     return new URL(`https://${name}/`).hostname;
   } catch {
@@ -71,20 +113,11 @@ function toAscii(name: string): string | null {
   }
 }
 
-function asciiHost(text: string): Result<string, HostError> {
-  const lower = text.toLowerCase();
-  if (isIpLiteral(lower)) return ok(canonicalIpLiteral(lower) ?? lower);
-  return ok(lower.endsWith('.') ? lower.slice(0, -1) : lower);
-}
-
-function parsePort(text: string): Result<number, HostError> {
-  const port = /^[1-9]\d{0,4}$/.test(text) ? Number(text) : 0;
-  if (port >= 1 && port <= 65535) return ok(port);
-  return err({ reason: 'invalid_port', message: 'the port must be a number from 1 to 65535' });
+function isAscii(text: string): boolean {
+  for (let index = 0; index < text.length; index += 1) if (text.charCodeAt(index) > 0x7f) return false;
+  return true;
 }
 
 function invalidHost(problem: string): Result<never, HostError> {
-  return err({ reason: 'invalid_host', message: `the host ${problem}` });
+  return err({ reason: 'invalid_host', message: problem });
 }
-void LABEL;
-void MAX_LABEL_LENGTH;

@@ -1,19 +1,37 @@
-import type { Result } from '../model/result.ts';
-import { ok } from '../model/result.ts';
-import type { HostError } from './host.ts';
+import { err, ok, type Result } from '../model/result.ts';
+import { normaliseHost, type HostError } from './host.ts';
+import { isIpLiteral } from './ip_literal.ts';
 
 /** What a host binding is keyed on: one host, or every host below a suffix (any depth, never the suffix itself). */
 export type HostPattern =
   | { readonly kind: 'exact'; readonly host: string }
+  /** `suffix` begins with its dot: `.example.com`. */
   | { readonly kind: 'suffix'; readonly suffix: string };
 
 export interface HostPatternError {
   readonly reason: HostError['reason'] | 'invalid_pattern';
+  /** The problem and the fix, as the rest of a sentence that begins with the field's name. */
   readonly message: string;
 }
 
+/**
+ * Reads a host pattern that a person typed (design section 5, Host binding record): an exact host, or `*.` over a suffix
+ * that has a dot. Case does not matter, internationalised names become A-labels. An IP address is accepted as an exact
+ * host in its canonical spelling, because naming it is a person's explicit choice; ports are refused.
+ */
 export function parseHostPattern(text: string): Result<HostPattern, HostPatternError> {
-  return ok({ kind: 'exact', host: text });
+  if (!text.includes('*')) {
+    const host = normaliseHost(text);
+    return host.ok ? ok({ kind: 'exact', host: host.value }) : host;
+  }
+  if (!text.startsWith('*.') || text.lastIndexOf('*') > 0) return invalidPattern(wildcardProblem(text));
+  const suffix = normaliseHost(text.slice(2));
+  if (!suffix.ok) return suffix;
+  if (isIpLiteral(suffix.value)) return invalidPattern('has a wildcard over an IP address: write the exact address');
+  if (suffix.value.includes('.')) return ok({ kind: 'suffix', suffix: `.${suffix.value}` });
+  return invalidPattern(
+    `covers all of ".${suffix.value}": name at least one more label, such as *.example.${suffix.value}`,
+  );
 }
 
 /** The pattern as it is stored and shown: `host`, or `*.suffix`. */
@@ -21,8 +39,17 @@ export function formatHostPattern(pattern: HostPattern): string {
   return pattern.kind === 'exact' ? pattern.host : `*${pattern.suffix}`;
 }
 
-/** Whether a canonical host (see `Authority.host`) is one the pattern names. */
+/** Whether a canonical host (see `Authority.host`) is one that the pattern names. */
 export function matchesHostPattern(pattern: HostPattern, host: string): boolean {
   if (pattern.kind === 'exact') return host === pattern.host;
   return host.length > pattern.suffix.length && host.endsWith(pattern.suffix);
+}
+
+function wildcardProblem(text: string): string {
+  if (text === '*') return 'covers every host: name the hosts that may have the credential';
+  return 'has a "*" that is not one leading label: write "*." and a suffix, such as *.example.com';
+}
+
+function invalidPattern(problem: string): Result<never, HostPatternError> {
+  return err({ reason: 'invalid_pattern', message: problem });
 }

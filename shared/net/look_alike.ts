@@ -1,4 +1,121 @@
-/** What is wrong with a typed host name's characters, naming the first one and its code point; null when nothing is. */
-export function findLookAlike(_name: string): string | null {
+/** Scripts told apart in a host name; a letter of any other script counts as `Other`. */
+const SCRIPTS = [
+  'Latin',
+  'Cyrillic',
+  'Greek',
+  'Armenian',
+  'Hebrew',
+  'Arabic',
+  'Devanagari',
+  'Bengali',
+  'Tamil',
+  'Thai',
+  'Georgian',
+  'Cherokee',
+  'Hangul',
+  'Bopomofo',
+  'Hiragana',
+  'Katakana',
+  'Han',
+] as const;
+type Script = (typeof SCRIPTS)[number] | 'Other';
+
+const SCRIPT_PATTERNS: readonly (readonly [Script, RegExp])[] = SCRIPTS.map((script) => [
+  script,
+  new RegExp(`\\p{Script_Extensions=${script}}`, 'u'),
+]);
+
+/** Scripts that one language writes together; every other mix in one label is refused. */
+const WRITTEN_TOGETHER: readonly ReadonlySet<Script>[] = [
+  new Set<Script>(['Han', 'Hiragana', 'Katakana']),
+  new Set<Script>(['Han', 'Hangul']),
+  new Set<Script>(['Han', 'Bopomofo']),
+];
+
+/** Letters that most fonts draw like an ASCII letter: Cyrillic, Greek and Armenian, with the letter they pass for. */
+const PASSES_FOR: ReadonlyMap<string, string> = new Map([
+  ...pairs('\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458', 'aeopcyxsij'),
+  ...pairs('\u0501\u04bb\u051b\u051d\u04cf\u0475\u044c\u0433\u043a\u043c\u0442\u0432\u043d\u043f', 'dhqwlvbrkmtbhn'),
+  ...pairs('\u03b1\u03bf\u03bd\u03c1\u03c4\u03c5\u03b9\u03ba\u03b3\u03c7\u03b7\u03c9\u03f2', 'aovptuikyxnwc'),
+  ...pairs('\u0585\u057d\u0578\u0570\u0566\u0581\u0575\u056c', 'ounhqgjl'),
+]);
+
+/** Latin letters that are no part of usual spelling and pass for ASCII ones: dotless i and j, phonetic letters. */
+const ODD_LATIN = /[\u0131\u0237\u0250-\u02af\u1d00-\u1dbf\ua720-\ua7ff\uab30-\uab6f]/u;
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}]/u;
+const LETTER_OR_MARK = /[\p{L}\p{M}]/u;
+const LOOSE_MARK = /\p{Script=Inherited}/u;
+
+/**
+ * What is wrong with the characters of a typed host name (NFC), naming the first such character and its code point, as
+ * the rest of a sentence; null when nothing is. Refused are invisible characters, compatibility forms (full-width and
+ * styled letters), non-ASCII digits and symbols, labels that mix scripts, and labels whose every letter passes for an
+ * ASCII one (Unicode Technical Standard 39, stricter than its "highly restrictive" level).
+ */
+export function findLookAlike(name: string): string | null {
+  const lower = name.toLowerCase();
+  for (const character of lower) {
+    const problem = isAscii(character) ? null : characterProblem(character);
+    if (problem !== null) return problem;
+  }
+  for (const label of lower.split('.')) {
+    const problem = labelProblem(label);
+    if (problem !== null) return problem;
+  }
   return null;
+}
+
+function characterProblem(character: string): string | null {
+  if (INVISIBLE.test(character)) return `has the invisible character ${codePoint(character)}`;
+  const plain = character.normalize('NFKC');
+  if (plain !== character) return `has ${shown(character)}, which is another form of "${plain}"`;
+  if (!LETTER_OR_MARK.test(character)) return `has ${shown(character)}, which is no letter`;
+  if (LOOSE_MARK.test(character))
+    return `has the combining mark ${codePoint(character)}, which changes a letter's look`;
+  return ODD_LATIN.test(character) ? `has ${shown(character)}, which passes for an ASCII letter` : null;
+}
+
+function labelProblem(label: string): string | null {
+  const letters = [...label].filter((character) => LETTER_OR_MARK.test(character));
+  const scripts = letters.map(scriptOf);
+  const distinct = new Set(scripts);
+  if (distinct.size > 1 && !WRITTEN_TOGETHER.some((together) => isSubset(distinct, together))) {
+    return mixProblem(letters, scripts);
+  }
+  const first = letters[0];
+  if (first === undefined || !letters.every((letter) => PASSES_FOR.has(letter))) return null;
+  const reading = [...label].map((character) => PASSES_FOR.get(character) ?? character).join('');
+  return `has ${shown(first)} (${scriptOf(first)}) in a label that reads like "${reading}"`;
+}
+
+function mixProblem(letters: readonly string[], scripts: readonly Script[]): string {
+  const main = scripts.includes('Latin') ? 'Latin' : (scripts[0] ?? 'Other');
+  const stranger = letters[scripts.findIndex((script) => script !== main)] ?? '';
+  const twin = PASSES_FOR.get(stranger);
+  const looks = twin === undefined ? '' : `, which looks like "${twin}",`;
+  return `has ${shown(stranger)} (${scriptOf(stranger)})${looks} among ${main} letters`;
+}
+
+function scriptOf(character: string): Script {
+  return SCRIPT_PATTERNS.find(([, pattern]) => pattern.test(character))?.[0] ?? 'Other';
+}
+
+function shown(character: string): string {
+  return `"${character}" ${codePoint(character)}`;
+}
+
+function codePoint(character: string): string {
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+}
+
+function isAscii(character: string): boolean {
+  return character <= '\x7f';
+}
+
+function pairs(from: string, to: string): [string, string][] {
+  return [...from].map((letter, index) => [letter, to[index] ?? '']);
+}
+
+function isSubset(part: ReadonlySet<Script>, whole: ReadonlySet<Script>): boolean {
+  return [...part].every((script) => whole.has(script));
 }

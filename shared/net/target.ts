@@ -8,7 +8,7 @@ export interface SplitTarget {
 }
 
 /** A request target (RFC 9112 section 3.2) of a decrypted request. */
-export interface Target extends SplitTarget {
+export interface ParsedTarget extends SplitTarget {
   readonly form: 'origin' | 'absolute' | 'asterisk';
   /** What an absolute-form target names; null otherwise. */
   readonly authority: Authority | null;
@@ -20,6 +20,10 @@ export interface TargetError {
   readonly message: string;
 }
 
+/** Nothing else can differ between a path and its canonical form. */
+const MAY_CHANGE = /[%;\\#]|\/\/|\/\.{1,2}(?:\/|$)/;
+const UNRESERVED = /[A-Za-z0-9._~-]/;
+
 /** Splits an origin-form target at its first `?`; the bytes stay as they are. */
 export function splitTarget(target: string): SplitTarget {
   const mark = target.indexOf('?');
@@ -27,13 +31,13 @@ export function splitTarget(target: string): SplitTarget {
 }
 
 /** Reads the target of a decrypted request: origin-form, absolute-form with https, or `*` of OPTIONS. */
-export function parseTarget(target: string, method: string): Result<Target, TargetError> {
+export function parseTarget(target: string, method: string): Result<ParsedTarget, TargetError> {
   if (target.startsWith('/')) return ok({ form: 'origin', authority: null, ...splitTarget(target) });
   if (target === '*' && method === 'OPTIONS') return ok({ form: 'asterisk', authority: null, path: '*', query: null });
   return parseAbsolute(target);
 }
 
-function parseAbsolute(target: string): Result<Target, TargetError> {
+function parseAbsolute(target: string): Result<ParsedTarget, TargetError> {
   const parts = /^https:\/\/([^/?#]*)([^]*)$/i.exec(target);
   if (parts === null) return invalid('must be a path such as /v1/items, or "*" for OPTIONS');
   const authority = parseAuthority(parts[1] ?? '');
@@ -49,9 +53,39 @@ function invalid(problem: string): Result<never, TargetError> {
 
 /**
  * The path as a server may understand it (design section 5, invariant 8): unreserved characters percent-decoded, `;`
- * parameters dropped, slashes merged, dot segments applied (also where `%2f`, `%5c` or a backslash separates them).
- * Other escapes stay, with upper-case digits. Applying it again changes nothing.
+ * parameters dropped, slashes merged, dot segments applied (also where `%2f`, `%5c` or a backslash separates them), a
+ * fragment cut off. Other escapes stay, with upper-case digits. Applying it again changes nothing.
  */
 export function canonicalPath(path: string): string {
-  return path;
+  if (!path.startsWith('/') || !MAY_CHANGE.test(path)) return path;
+  const plain = decodeUnreserved(path.replace(/#[^]*$/, '')).replaceAll('\\', '/');
+  const kept: string[] = [];
+  let last = '';
+  for (const segment of plain.slice(1).split('/').flatMap(serverSegments)) {
+    last = segment;
+    if (segment === '..') kept.pop();
+    else if (!isDirectory(segment)) kept.push(segment);
+  }
+  const joined = `/${kept.join('/')}`;
+  return isDirectory(last) && kept.length > 0 ? `${joined}/` : joined;
+}
+
+/** In one pass: a `%` that begins no escape counts as `%25`, so that decoding never makes a new escape. */
+function decodeUnreserved(path: string): string {
+  return path.replace(/%([0-9a-f]{2})?/gi, (escape: string, digits: string | undefined) => {
+    if (digits === undefined) return '%25';
+    const character = String.fromCharCode(Number.parseInt(digits, 16));
+    return UNRESERVED.test(character) ? character : escape.toUpperCase();
+  });
+}
+
+/** A segment without its parameters, split at encoded slashes when that brings out a dot segment. */
+function serverSegments(segment: string): string[] {
+  const name = segment.replace(/(?:;|%3B)[^]*$/, '');
+  const parts = name.split(/%2F|%5C/);
+  return parts.some((part) => part === '.' || part === '..') ? parts : [name];
+}
+
+function isDirectory(segment: string): boolean {
+  return segment === '' || segment === '.' || segment === '..';
 }

@@ -25,22 +25,17 @@ const PASSTHROUGH: Resolution = { kind: 'passthrough' };
 const NONE: readonly HostBinding[] = [];
 
 /**
- * Compiles bindings for lookup: one map read for an exact host, then one for each label. For one pattern the personal
- * bindings replace the enterprise's. Order among the bindings of one pattern is kept.
+ * Compiles bindings (with canonical hosts) for lookup: one map is read for the exact host, then one for each of its
+ * labels. For one pattern the personal bindings replace the enterprise's; their order is kept.
  */
 export function compilePolicy(bindings: readonly HostBinding[]): Policy {
-  const byPattern = groupByPattern(bindings);
-  return {
-    bindingsFor(host) {
-      const exact = byPattern.get(host);
-      if (exact !== undefined) return exact;
-      for (let dot = host.indexOf('.', 1); dot > 0; dot = host.indexOf('.', dot + 1)) {
-        const found = byPattern.get(`*${host.slice(dot)}`);
-        if (found !== undefined) return found;
-      }
-      return NONE;
-    },
-  };
+  const exact = new Map<string, HostBinding[]>();
+  const bySuffix = new Map<string, HostBinding[]>();
+  for (const binding of bindings) {
+    if (binding.host.startsWith('*')) add(bySuffix, binding.host.slice(1), binding);
+    else add(exact, binding.host, binding);
+  }
+  return { bindingsFor: (host) => exact.get(host) ?? longestSuffix(bySuffix, host) };
 }
 
 /** Decides which path a request takes; the bindings are those of the pattern that wins for its host. */
@@ -49,18 +44,18 @@ export function resolve(policy: Policy, request: ResolvableRequest): Resolution 
   return bindings.length === 0 ? PASSTHROUGH : { kind: 'binding', bindings };
 }
 
-function groupByPattern(bindings: readonly HostBinding[]): ReadonlyMap<string, readonly HostBinding[]> {
-  const groups = new Map<string, HostBinding[]>();
-  for (const binding of bindings) {
-    const group = groups.get(binding.host);
-    if (group === undefined) groups.set(binding.host, [binding]);
-    else group.push(binding);
+/** Goes from the left, so that the first suffix found is the longest; the host itself is never its own suffix. */
+function longestSuffix(bySuffix: ReadonlyMap<string, readonly HostBinding[]>, host: string): readonly HostBinding[] {
+  for (let dot = host.indexOf('.', 1); dot > 0; dot = host.indexOf('.', dot + 1)) {
+    const found = bySuffix.get(host.slice(dot));
+    if (found !== undefined) return found;
   }
-  for (const [pattern, group] of groups) groups.set(pattern, withOverride(group));
-  return groups;
+  return NONE;
 }
 
-function withOverride(group: HostBinding[]): HostBinding[] {
-  const personal = group.filter((binding) => binding.owner === 'personal');
-  return personal.length === 0 ? group : personal;
+function add(groups: Map<string, HostBinding[]>, key: string, binding: HostBinding): void {
+  const group = groups.get(key);
+  const owner = group?.[0]?.owner;
+  if (group === undefined || (owner === 'enterprise' && binding.owner === 'personal')) groups.set(key, [binding]);
+  else if (owner === binding.owner) group.push(binding);
 }

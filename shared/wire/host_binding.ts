@@ -13,28 +13,29 @@ import { parseVaultReference } from '../model/vault_path.ts';
 import {
   accessKeyIdText,
   allowedHostText,
-  bindingObjectError,
   choice,
   credentialRefText,
   descriptionText,
   headerText,
   hostPatternText,
-  listError,
   MAX_ALLOWED_HOSTS,
   queryParamText,
+  regionText,
   sentinelEnvText,
-  sentinelObjectError,
   sentinelValueText,
-  sigv4ScopeText,
+  serviceText,
   templateText,
   usernameText,
 } from './host_binding_fields.ts';
-import { checkBinding } from './host_binding_rules.ts';
+import { checkBinding, unknownFields } from './host_binding_rules.ts';
 import { id, time } from './primitives.ts';
 
 /** A non-secret stand-in that the agent holds, and the environment variable it is handed out in. */
 const sentinel = z
-  .strictObject({ value: sentinelValueText, env: sentinelEnvText.optional() }, { error: sentinelObjectError })
+  .strictObject(
+    { value: sentinelValueText, env: sentinelEnvText.optional() },
+    { error: objectError('{value, env?}', ['value', 'env']) },
+  )
   .meta({ id: 'Sentinel' });
 
 /** Every field of a host binding that a person writes (design section 5, Host binding record). */
@@ -50,18 +51,26 @@ const fields = {
   template: templateText.optional(),
   query_param: queryParamText.optional(),
   access_key_id: accessKeyIdText.optional(),
-  region: sigv4ScopeText.optional(),
-  service: sigv4ScopeText.optional(),
+  region: regionText.optional(),
+  service: serviceText.optional(),
   session_token_ref: credentialRefText.optional(),
-  allowed_hosts: z.array(allowedHostText, { error: listError }).max(MAX_ALLOWED_HOSTS, tooManyHosts()).default([]),
+  allowed_hosts: z
+    .array(allowedHostText, { error: 'must be a list of hosts, such as ["api.example.com"]' })
+    .max(MAX_ALLOWED_HOSTS, { error: `has more than ${MAX_ALLOWED_HOSTS} hosts: write several bindings` })
+    .default([]),
   effect: choice(EFFECTS).optional(),
   body: choice(['buffer', 'stream']).default('buffer'),
   description: descriptionText.optional(),
 };
 
+/** The names of those fields. */
+export const HOST_BINDING_FIELDS: readonly string[] = Object.keys(fields);
+
+const recordFields = { ...fields, owner: choice(OWNERS), id: id('bnd'), created_at: time, updated_at: time };
+
 /** `POST /v1/host-bindings`, `PUT /v1/host-bindings/{id}` and each entry of `svc binding apply -f`. */
 export const hostBindingInput = z
-  .strictObject(fields, { error: bindingObjectError })
+  .strictObject(fields, { error: objectError('a binding', HOST_BINDING_FIELDS) })
   .superRefine(checkBinding, { when: () => true })
   .meta({ id: 'HostBindingInput' });
 /** What a caller may write. */
@@ -74,13 +83,17 @@ export type ValidHostBinding = z.output<typeof hostBindingInput>;
  * field may not act on the binding, for the field may narrow what the credential is for.
  */
 export const hostBindingRecord = z
-  .strictObject({ ...fields, id: id('bnd'), created_at: time, updated_at: time }, { error: bindingObjectError })
+  .strictObject(recordFields, { error: objectError('a binding', Object.keys(recordFields)) })
   .superRefine(checkBinding, { when: () => true })
   .meta({ id: 'HostBinding' });
 export type HostBindingRecord = z.output<typeof hostBindingRecord>;
 
-function tooManyHosts(): string {
-  return `has more than ${MAX_ALLOWED_HOSTS} hosts: write several bindings`;
+/** The messages of an object itself: what it must be, and its unknown fields. */
+function objectError(what: string, known: readonly string[]) {
+  return (issue: { readonly code?: string | undefined; readonly keys?: unknown }): string => {
+    if (issue.code !== 'unrecognized_keys') return `must be ${what}, an object`;
+    return unknownFields(Array.isArray(issue.keys) ? issue.keys.map(String) : [], known);
+  };
 }
 
 /** The binding the data plane acts on. Throws on a record that {@link hostBindingRecord} has not accepted: that is a bug. */
@@ -92,7 +105,7 @@ export function toHostBinding(record: HostBindingRecord): HostBinding {
     credential: credentialRef(record, record.credential_ref),
     injection: toInjection(record),
     emit: toEmit(record),
-    allowedHosts: record.allowed_hosts.map(withoutPort),
+    allowedHosts: record.allowed_hosts,
     ...(record.effect === undefined ? {} : { effect: record.effect }),
     body: record.body,
   };
@@ -147,11 +160,6 @@ function unvalidated(record: HostBindingRecord, field: string): Error {
   return Object.assign(new Error(`host binding ${record.id} was not validated: ${field}`), {
     code: 'host_binding_not_validated',
   });
-}
-
-/** Only port 443 is proxied, so a host and the same host with `:443` are one. */
-function withoutPort(host: string): string {
-  return host.endsWith(':443') ? host.slice(0, -4) : host;
 }
 
 /** What tells the bindings of one owner's list apart. */

@@ -1,57 +1,161 @@
 import { z } from 'zod';
-import { normaliseHost } from '../net/host.ts';
-import { parseHostPattern } from '../net/host_pattern.ts';
 import { parseVaultReference } from '../model/vault_path.ts';
+import { normaliseHost } from '../net/host.ts';
+import { formatHostPattern, parseHostPattern } from '../net/host_pattern.ts';
+import { envNameProblem, headerNameProblem, queryParamProblem, templateProblem } from './injection_place.ts';
+import { didYouMean } from './near_match.ts';
+import { placeholderProblem } from './placeholder.ts';
 
 export const MAX_ALLOWED_HOSTS = 100;
+export const MIN_SENTINEL_CHARACTERS = 16;
 
-type Issue = { readonly code?: string | undefined; readonly input?: unknown; readonly keys?: readonly string[] };
 /** What is wrong with a text, as the rest of a sentence that begins with the field's name; null when nothing is. */
 type TextProblem = (text: string) => string | null;
 
-export const hostPatternText = textField(253, (text) => {
-  const pattern = parseHostPattern(text);
-  return pattern.ok ? null : pattern.error.message;
-});
-export const allowedHostText = textField(257, (text) => {
-  const host = normaliseHost(text);
-  return host.ok ? null : host.error.message;
-});
-export const credentialRefText = textField(264, (text) => {
-  const path = parseVaultReference(text);
-  return path.ok ? null : path.error.message;
-});
-export const usernameText = textField(256, () => null);
-export const headerText = textField(128, () => null);
-export const templateText = textField(1024, () => null);
-export const queryParamText = textField(128, () => null);
-export const accessKeyIdText = textField(128, () => null);
-export const sigv4ScopeText = textField(64, () => null);
-export const sentinelValueText = textField(1024, () => null);
-export const sentinelEnvText = textField(128, () => null);
-export const descriptionText = textField(500, () => null);
+/** The values of secret-bearing fields are never quoted: people paste the secret itself there. */
+interface TextRules {
+  readonly maxCharacters: number;
+  /** What to write when the field is missing or no text. */
+  readonly fix: string;
+  readonly problem: TextProblem;
+}
 
-function textField(maxCharacters: number, problem: TextProblem): z.ZodString {
+export const hostPatternText = textField({
+  maxCharacters: 255,
+  fix: 'write the host the credential is for, such as api.example.com or *.example.com',
+  problem: (text) => {
+    const pattern = parseHostPattern(text);
+    return pattern.ok ? null : pattern.error.message;
+  },
+}).overwrite(canonicalPattern);
+
+export const allowedHostText = textField({
+  maxCharacters: 257,
+  fix: 'write a host such as api.example.com',
+  problem: (text) => {
+    const host = normaliseHost(withoutDefaultPort(text));
+    if (host.ok) return null;
+    return text.includes('*') ? 'has a "*" in it: allowed hosts are exact, list each of them' : host.error.message;
+  },
+}).overwrite(canonicalAllowedHost);
+
+export const credentialRefText = textField({
+  maxCharacters: 264,
+  fix: 'write a reference to a stored secret, such as vault://user/demo',
+  problem: (text) => {
+    const path = parseVaultReference(text);
+    return path.ok ? null : path.error.message;
+  },
+});
+
+export const usernameText = textField({
+  maxCharacters: 256,
+  fix: 'write the user name that goes before the ":" of Basic authentication ("" for none)',
+  problem: (text) => {
+    if (text.includes(':')) return 'has a ":" in it, which ends the user name in Basic authentication: remove it';
+    return controlProblem(text);
+  },
+});
+
+export const headerText = textField({
+  maxCharacters: 128,
+  fix: 'write the name of the header, such as X-Api-Key',
+  problem: headerNameProblem,
+});
+
+export const templateText = textField({
+  maxCharacters: 1024,
+  fix: 'write the header value with {token} where the credential goes',
+  problem: templateProblem,
+});
+
+export const queryParamText = textField({
+  maxCharacters: 128,
+  fix: 'write the name of the query-string parameter, such as api_key',
+  problem: queryParamProblem,
+});
+
+export const accessKeyIdText = textField({
+  maxCharacters: 128,
+  fix: 'write the access key id (it is no secret), such as AKIAIOSFODNN7EXAMPLE',
+  problem: (text) => (/^[!-~]+$/.test(text) && !/[/,;="\\]/.test(text) ? null : 'is no access key id: check it'),
+});
+
+export const regionText = sigv4ScopeField('the region the signature is for, such as eu-central-1');
+export const serviceText = sigv4ScopeField('the service the signature is for, such as s3');
+
+export const sentinelValueText = textField({
+  maxCharacters: 1024,
+  fix: `write a stand-in of at least ${MIN_SENTINEL_CHARACTERS} characters that looks like the credential and is none`,
+  problem: (text) => {
+    if (text.length < MIN_SENTINEL_CHARACTERS) {
+      return `is shorter than ${MIN_SENTINEL_CHARACTERS} characters: a short one could stand in a request by chance`;
+    }
+    return /^[!-~]+$/.test(text) ? null : 'has a space or a character that is not printable ASCII: remove it';
+  },
+});
+
+export const sentinelEnvText = textField({
+  maxCharacters: 128,
+  fix: 'write the name of the environment variable that hands the sentinel to the agent',
+  problem: envNameProblem,
+});
+
+export const descriptionText = textField({
+  maxCharacters: 500,
+  fix: 'write one line of text',
+  problem: (text) =>
+    /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u.test(text)
+      ? 'has a line break or another control character: write one line of plain text'
+      : null,
+});
+
+/** One of a closed set. */
+export function choice<const T extends readonly string[]>(values: T) {
+  const list = values.join(', ');
+  return z.enum(values, {
+    error: ({ input }) => {
+      if (input === undefined) return `is missing: write one of ${list}`;
+      if (typeof input !== 'string') return `must be one of ${list}`;
+      return `is ${JSON.stringify(input.slice(0, 40))}, which is none of ${list}${didYouMean(input, values)}`;
+    },
+  });
+}
+
+function textField({ maxCharacters, fix, problem }: TextRules): z.ZodString {
   return z
-    .string({ error: (issue) => (issue.input === undefined ? 'is missing' : 'must be text') })
-    .max(maxCharacters, { error: `is longer than ${maxCharacters} characters`, abort: true })
+    .string({ error: ({ input }) => (input === undefined ? `is missing: ${fix}` : `must be text: ${fix}`) })
+    .max(maxCharacters, { error: `is longer than ${maxCharacters} characters: ${fix}`, abort: true })
     .superRefine((text, context) => {
-      const found = problem(text);
+      const found = placeholderProblem(text) ?? problem(text);
       if (found !== null) context.addIssue({ code: 'custom', message: found });
     });
 }
 
-/** One of a closed set. */
-export function choice<const T extends readonly string[]>(values: T) {
-  return z.enum(values, { error: (issue) => (issue.input === undefined ? 'is missing' : 'is unknown') });
+function sigv4ScopeField(what: string): z.ZodString {
+  return textField({
+    maxCharacters: 64,
+    fix: `write ${what}`,
+    problem: (text) => (/^[A-Za-z0-9_-]+$/.test(text) ? null : `has a character that none has: write ${what}`),
+  });
 }
 
-export function bindingObjectError(_issue: Issue): string | undefined {
-  return undefined;
+function controlProblem(text: string): string | null {
+  return /\p{Cc}/u.test(text) ? 'has a line break or another control character: remove it' : null;
 }
-export function sentinelObjectError(_issue: Issue): string | undefined {
-  return undefined;
+
+/** An invalid pattern stays as it is: it has its own issue. */
+function canonicalPattern(text: string): string {
+  const pattern = parseHostPattern(text);
+  return pattern.ok ? formatHostPattern(pattern.value) : text;
 }
-export function listError(_issue: Issue): string {
-  return 'must be a list of hosts';
+
+function canonicalAllowedHost(text: string): string {
+  const host = normaliseHost(withoutDefaultPort(text));
+  return host.ok ? host.value : text;
+}
+
+/** `host:443` is the host: no other port is proxied. */
+function withoutDefaultPort(text: string): string {
+  return text.endsWith(':443') && !/^[^[].*:.*:/.test(text) ? text.slice(0, -4) : text;
 }

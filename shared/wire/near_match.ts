@@ -1,0 +1,43 @@
+/**
+ * The candidate that a mistyped word most likely stands for; null when none is near. Case, `-` and `_` do not count, and
+ * a word that begins a candidate (or the other way round) is near it.
+ */
+export function nearMatch(word: string, candidates: readonly string[]): string | null {
+  const plain = plainWord(word);
+  let best: string | null = null;
+  let bestDistance = Math.max(1, Math.floor(plain.length / 3)) + 1;
+  for (const candidate of candidates) {
+    const distance = wordDistance(plain, plainWord(candidate));
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+  }
+  return best;
+}
+
+/** `: did you mean "x"?`, or the empty text. */
+export function didYouMean(word: string, candidates: readonly string[]): string {
+  const near = nearMatch(word, candidates);
+  return near === null ? '' : `: did you mean "${near}"?`;
+}
+
+function plainWord(word: string): string {
+  return word.slice(0, 64).toLowerCase().replaceAll(/[-_ ]/g, '');
+}
+
+function wordDistance(word: string, candidate: string): number {
+  const isPart = word.length >= 3 && (candidate.startsWith(word) || word.startsWith(candidate));
+  return isPart ? Math.min(1, editDistance(word, candidate)) : editDistance(word, candidate);
+}
+
+/** Insertions, deletions and substitutions (Levenshtein). */
+function editDistance(left: string, right: string): number {
+  let row = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= left.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= right.length; j += 1) {
+      const change = left[i - 1] === right[j - 1] ? 0 : 1;
+      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + change));
+    }
+    row = next;
+  }
+  return row[right.length] ?? 0;
+}
