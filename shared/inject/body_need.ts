@@ -1,6 +1,7 @@
 import type { HostBinding } from '../model/host_binding.ts';
+import { fieldValues } from '../net/http1_head.ts';
 import type { OutgoingRequest } from './outgoing_request.ts';
-import { SIGNED_AS_IT_PASSES } from './payload_form.ts';
+import { isChunkSignedForm, UNSIGNED_FORMS } from './payload_form.ts';
 
 /**
  * Whether the whole request body must be read before `inject` is called. False for a binding that streams, and for a
@@ -9,5 +10,7 @@ import { SIGNED_AS_IT_PASSES } from './payload_form.ts';
 export function needsBufferedBody(binding: HostBinding, request: OutgoingRequest): boolean {
   if (binding.body === 'stream') return false;
   if (binding.injection.scheme !== 'sigv4-resign') return true;
-  return !request.fields.some((field) => field.name === 'x-amz-content-sha256' && SIGNED_AS_IT_PASSES.has(field.value));
+  return !fieldValues(request.fields, 'x-amz-content-sha256').some(
+    (form) => UNSIGNED_FORMS.has(form) || isChunkSignedForm(form),
+  );
 }

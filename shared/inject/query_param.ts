@@ -1,6 +1,7 @@
 import { refusal } from '../model/refusal.ts';
 import { err, ok } from '../model/result.ts';
-import { byteTextOf, percentDecode, percentEncode } from './byte_text.ts';
+import { byteTextOf, percentEncode } from './byte_text.ts';
+import { nameOf, pairsOf, valueOf, withPairs } from './query_pairs.ts';
 import type { Presented, SchemeAdapter } from './scheme_adapter.ts';
 
 /**
@@ -28,7 +29,7 @@ export const QUERY_PARAM: SchemeAdapter<'query-param'> = {
     const target =
       sentinel === null
         ? appendPair(withoutParam(request.target, name), `${percentEncode(injection.queryParam)}=${value}`)
-        : swapPair(request.target, name, value, percentEncode(injection.queryParam));
+        : swapPair(request.target, name, value);
     return ok({ ...request, target });
   },
 };
@@ -45,12 +46,11 @@ function presentedInQuery(target: string, name: string, sentinel: string | null)
 
 /** The target without any copy of the parameter, however its name is spelled, behind `&` or `;`. */
 function withoutParam(target: string, name: string): string {
-  const start = target.indexOf('?');
-  if (start < 0) return target;
-  const kept = pairsOf(target)
+  const pairs = pairsOf(target);
+  const kept = pairs
     .filter((pair) => nameOf(pair) !== name)
     .map((pair) => (pair.includes(';') ? withoutParts(pair, name) : pair));
-  return kept.length === 0 ? target.slice(0, start) : `${target.slice(0, start)}?${kept.join('&')}`;
+  return withPairs(target, kept);
 }
 
 function withoutParts(pair: string, name: string): string {
@@ -65,34 +65,13 @@ function appendPair(target: string, pair: string): string {
   return target.endsWith('?') || target.endsWith('&') ? target + pair : `${target}&${pair}`;
 }
 
-/** The first copy with `value` in place of its own, further copies removed. Without a copy, the pair is appended. */
-function swapPair(target: string, name: string, value: string, encodedName: string): string {
-  const start = target.indexOf('?');
+/** The first copy with `value` in place of its own, further copies removed. */
+function swapPair(target: string, name: string, value: string): string {
   const pairs = pairsOf(target);
   const first = pairs.findIndex((pair) => nameOf(pair) === name);
-  if (first < 0) return appendPair(target, `${encodedName}=${value}`);
   const swapped = pairs.flatMap((pair, index) => {
     if (index === first) return [`${pair.slice(0, pair.indexOf('='))}=${value}`];
     return nameOf(pair) === name ? [] : [pair];
   });
-  return `${target.slice(0, start)}?${swapped.join('&')}`;
-}
-
-function pairsOf(target: string): string[] {
-  const start = target.indexOf('?');
-  return start < 0 ? [] : target.slice(start + 1).split('&');
-}
-
-function nameOf(pair: string): string {
-  const equals = pair.indexOf('=');
-  return decoded(equals < 0 ? pair : pair.slice(0, equals));
-}
-
-function valueOf(pair: string): string {
-  const equals = pair.indexOf('=');
-  return equals < 0 ? '' : decoded(pair.slice(equals + 1));
-}
-
-function decoded(text: string): string {
-  return percentDecode(text.replaceAll('+', ' '));
+  return withPairs(target, swapped);
 }

@@ -1,0 +1,157 @@
+import { refusal } from '../model/refusal.ts';
+import type { Refusal } from '../model/refusal.ts';
+import { err, ok } from '../model/result.ts';
+import { latin1Bytes } from './byte_text.ts';
+import type { BodyTransform, BodyTransformStep } from './outgoing_request.ts';
+import type { ChunkSignedForm } from './payload_form.ts';
+import type { Signer } from './sigv4_signer.ts';
+
+/** A chunk's signature stands before its data, so a chunk is held until it is whole. */
+export const MAX_SIGNED_CHUNK_BYTES = 8 * 1024 * 1024;
+
+const CHUNK_LINE = /^([0-9a-f]{1,8});chunk-signature=[0-9a-f]{64}\r\n$/i;
+const TRAILER_SIGNATURE = /^(x-amz-trailer-signature:[ \t]*)[0-9a-f]{64}$/i;
+
+type State = 'line' | 'data' | 'data_end' | 'trailer' | 'done';
+
+/** What ends the text of a state, and how much of it there may be. */
+const TEXTS = {
+  line: { end: '\r\n', maxBytes: 256 },
+  data_end: { end: '\r\n', maxBytes: 2 },
+  trailer: { end: '\r\n\r\n', maxBytes: 16 * 1024 },
+} as const satisfies Partial<Record<State, { end: string; maxBytes: number }>>;
+
+/**
+ * Signs the chunks of an `aws-chunked` body anew as they pass. Chunk sizes and all lengths stay, so that Content-Length
+ * remains true; at most one chunk is held. Call `push` again only when the last one has resolved.
+ */
+export class ChunkResigner implements BodyTransform {
+  readonly #signer: Signer;
+  readonly #hasTrailer: boolean;
+  #previousSignature: string;
+  #state: State = 'line';
+  /** The line or trailer that is not whole yet. */
+  #text = '';
+  /** The current chunk: its size as the client spelled it, and its data. */
+  #size = '';
+  #data: Uint8Array[] = [];
+  #dataLeft = 0;
+
+  constructor(signer: Signer, seedSignature: string, form: ChunkSignedForm) {
+    this.#signer = signer;
+    this.#previousSignature = seedSignature;
+    this.#hasTrailer = form.endsWith('-TRAILER');
+  }
+
+  async push(data: Uint8Array): Promise<BodyTransformStep> {
+    const output: Uint8Array[] = [];
+    for (let at = 0; at < data.length;) {
+      if (this.#state === 'done') return err(malformed('bytes after its last chunk'));
+      at = this.#state === 'data' ? this.#takeData(data, at) : this.#takeText(this.#state, data, at);
+      const refused = await this.#advance(output);
+      if (refused !== null) return err(refused);
+    }
+    return ok(output);
+  }
+
+  async end(): Promise<BodyTransformStep> {
+    return this.#state === 'done' ? ok([]) : err(malformed('no last chunk'));
+  }
+
+  /** Copies, because the caller's buffer may be used again before the chunk is whole. */
+  #takeData(data: Uint8Array, from: number): number {
+    const piece = data.slice(from, from + this.#dataLeft);
+    this.#data.push(piece);
+    this.#dataLeft -= piece.length;
+    return from + piece.length;
+  }
+
+  #takeText(state: keyof typeof TEXTS, data: Uint8Array, from: number): number {
+    const { end, maxBytes } = TEXTS[state];
+    let at = from;
+    while (at < data.length && this.#text.length < maxBytes && !this.#text.endsWith(end)) {
+      this.#text += String.fromCharCode(data[at] ?? 0);
+      at += 1;
+    }
+    return at;
+  }
+
+  /** Goes on to the next state when all of this one's bytes have come. */
+  async #advance(output: Uint8Array[]): Promise<Refusal | null> {
+    if (this.#state === 'done') return null;
+    if (this.#state === 'data') {
+      if (this.#dataLeft === 0) await this.#emitChunk('data_end', output);
+      return null;
+    }
+    const { end, maxBytes } = TEXTS[this.#state];
+    if (!this.#text.endsWith(end)) return this.#text.length < maxBytes ? null : malformed('a line that is too long');
+    const text = this.#text;
+    this.#text = '';
+    if (this.#state === 'line') return this.#beginChunk(text, output);
+    if (this.#state === 'trailer') return this.#emitTrailer(text, output);
+    output.push(latin1Bytes(text));
+    this.#state = this.#isLastChunk() ? 'done' : 'line';
+    return null;
+  }
+
+  async #beginChunk(line: string, output: Uint8Array[]): Promise<Refusal | null> {
+    const size = CHUNK_LINE.exec(line)?.[1];
+    if (size === undefined) return malformed('a chunk without a chunk-signature');
+    this.#size = size;
+    this.#dataLeft = Number.parseInt(size, 16);
+    if (this.#dataLeft > MAX_SIGNED_CHUNK_BYTES) return CHUNK_TOO_LARGE;
+    this.#state = 'data';
+    if (this.#isLastChunk()) await this.#emitChunk(this.#hasTrailer ? 'trailer' : 'data_end', output);
+    return null;
+  }
+
+  #isLastChunk(): boolean {
+    return Number.parseInt(this.#size, 16) === 0;
+  }
+
+  async #emitChunk(next: State, output: Uint8Array[]): Promise<void> {
+    const hashes = [await this.#signer.digestOf([]), await this.#signer.digestOf(this.#data)];
+    const signature = await this.#sign('AWS4-HMAC-SHA256-PAYLOAD', hashes);
+    output.push(latin1Bytes(`${this.#size};chunk-signature=${signature}\r\n`), ...this.#data);
+    this.#data = [];
+    this.#state = next;
+  }
+
+  /** Trailers are signed as `name:value` lines that end with LF, without the signature's own. */
+  async #emitTrailer(text: string, output: Uint8Array[]): Promise<Refusal | null> {
+    const lines = text.slice(0, -4).split('\r\n');
+    const spelled = TRAILER_SIGNATURE.exec(lines.pop() ?? '')?.[1];
+    if (spelled === undefined || lines.some((line) => !line.includes(':')))
+      return malformed('a trailer without its signature');
+    const canonical = lines.map((line) => `${canonicalTrailer(line)}\n`).join('');
+    const hash = await this.#signer.digestOf([latin1Bytes(canonical)]);
+    const signature = await this.#sign('AWS4-HMAC-SHA256-TRAILER', [hash]);
+    output.push(latin1Bytes([...lines, `${spelled}${signature}`, '', ''].join('\r\n')));
+    this.#state = 'done';
+    return null;
+  }
+
+  async #sign(algorithm: string, hashes: readonly string[]): Promise<string> {
+    const { longDate, scope } = this.#signer;
+    const text = [algorithm, longDate, scope, this.#previousSignature, ...hashes].join('\n');
+    this.#previousSignature = await this.#signer.signText(text);
+    return this.#previousSignature;
+  }
+}
+
+function canonicalTrailer(line: string): string {
+  const colon = line.indexOf(':');
+  return `${line.slice(0, colon).trim().toLowerCase()}:${line.slice(colon + 1).trim()}`;
+}
+
+function malformed(what: string): Refusal {
+  return refusal(
+    'invalid_request',
+    `The body is not the aws-chunked stream that its headers announce: it has ${what}.`,
+  );
+}
+
+const CHUNK_TOO_LARGE = refusal(
+  'body_too_large',
+  `A signed chunk of the body is larger than ${MAX_SIGNED_CHUNK_BYTES} bytes: configure the client for smaller chunks.`,
+);
