@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { AuditEvent, AuditEventData } from '../../shared/model/audit_event.ts';
+import type { AuditEvent } from '../../shared/model/audit_event.ts';
 import type { AuditSink, Clock, Metrics } from '../ports.ts';
 import type { ControlChannel } from './control_channel.ts';
 import { EventIds } from './event_ids.ts';
@@ -116,10 +116,10 @@ export class AuditSpool implements AuditSink {
 }
 
 function cut(event: AuditEvent): AuditEvent {
-  const data: Record<string, string | number> = {};
-  for (const [key, value] of Object.entries(event.data) as [keyof AuditEventData, string | number][]) {
+  const data: Record<string, unknown> = { ...event.data };
+  for (const [key, value] of Object.entries(data)) {
     const most = key === 'svc.proxy.upstream.path' ? MAX_PATH_CHARACTERS : MAX_TEXT_CHARACTERS;
-    data[key] = typeof value === 'string' && value.length > most ? `${value.slice(0, most)}…` : value;
+    if (typeof value === 'string' && value.length > most) data[key] = `${value.slice(0, most)}…`;
   }
   return { ...event, data };
 }

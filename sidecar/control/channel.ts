@@ -6,7 +6,13 @@ import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
 import type { Clock } from '../ports.ts';
 import { callToken } from './call_token.ts';
 import { channelError, type ChannelError } from './channel_error.ts';
-import type { ControlChannel, CredentialsReply, EventsOutcome, SnapshotReply, SnapshotRequest } from './control_channel.ts';
+import type {
+  ControlChannel,
+  CredentialsReply,
+  EventsOutcome,
+  SnapshotReply,
+  SnapshotRequest,
+} from './control_channel.ts';
 import type { HttpCall, HttpClient, HttpFailure, HttpReply } from './http_call.ts';
 import type { Identity } from './identity.ts';
 import type { Link } from './link.ts';
@@ -41,10 +47,7 @@ export function createControlChannel(options: ControlChannelOptions): ControlCha
   };
 }
 
-async function reported<T>(
-  link: Link,
-  call: () => Promise<Result<T, ChannelError>>,
-): Promise<Result<T, ChannelError>> {
+async function reported<T>(link: Link, call: () => Promise<Result<T, ChannelError>>): Promise<Result<T, ChannelError>> {
   const result = await call();
   if (result.ok) link.succeeded();
   else if (result.error.reason !== 'aborted') link.failed(result.error);
@@ -119,7 +122,10 @@ function post(options: ControlChannelOptions, target: string, body: string): Pro
 async function send(options: ControlChannelOptions, call: HttpCall): Promise<Result<Answer, ChannelError>> {
   const { identity, clock } = options;
   const facts = { sidecarId: identity.sidecarId, controlPlaneId: identity.controlPlaneId, now: clock.now() };
-  const token = await callToken({ ...facts, method: call.method, target: call.target, body: call.body }, identity.signingKey);
+  const token = await callToken(
+    { ...facts, method: call.method, target: call.target, body: call.body },
+    identity.signingKey,
+  );
   const headers = { ...call.headers, authorization: `Bearer ${token.jwt}` };
   const reply = await options.http.call({ ...call, headers });
   if (!reply.ok) return err(fromHttpFailure(reply.error));
@@ -139,12 +145,18 @@ async function errorOf(identity: Identity, reply: HttpReply, nonce: string): Pro
   const error = errorInBody(reply.body);
   if (error === null) return unexplained(status);
   const { code, message, details = {} } = error;
-  if (code === 'clock_skew') return clockSkew(String(details['server_time'] ?? 'unknown'));
-  if (code === 'sidecar_revoked' && (await isRevocation(identity, String(details['proof'] ?? ''), nonce))) {
+  if (code === 'clock_skew') return clockSkew(textIn(details, 'server_time'));
+  if (code === 'sidecar_revoked' && (await isRevocation(identity, textIn(details, 'proof'), nonce))) {
     return channelError('revoked', 'This sidecar was revoked. Enrol it again and restart it.', { status, code });
   }
+  if (code === 'invalid_sidecar_call') return unknownHere(message, status);
   const again = status >= 500 || status === 429 || code === 'replayed_call' || code === 'sidecar_revoked';
   return channelError(again ? 'unavailable' : 'refused', `It answered ${status} ${code}: ${message}`, { status, code });
+}
+
+function textIn(details: Readonly<Record<string, unknown>>, name: string): string {
+  const value = details[name];
+  return typeof value === 'string' ? value : '';
 }
 
 function clockSkew(serverTime: string): ChannelError {
@@ -155,10 +167,22 @@ function clockSkew(serverTime: string): ChannelError {
   );
 }
 
+function unknownHere(message: string, status: number): ChannelError {
+  return channelError(
+    'refused',
+    `It does not accept this sidecar's calls: ${message} If the control plane was set up anew, move identity.json away and start again.`,
+    { status, code: 'invalid_sidecar_call' },
+  );
+}
+
 function unexplained(status: number): ChannelError {
-  return channelError('unavailable', `It answered ${status} without saying why. Check that the address is a control plane's.`, {
-    status,
-  });
+  return channelError(
+    'unavailable',
+    `It answered ${status} without saying why. Check that the address is a control plane's.`,
+    {
+      status,
+    },
+  );
 }
 
 /** The error in a reply's body; null when the body is not the control API's. */

@@ -23,10 +23,22 @@ interface Entry {
   refreshAt: number;
 }
 
-interface Asked {
+/** A reference that was asked for, and everybody who waits for it. */
+class Asked {
   readonly ref: CredentialRef;
   readonly answer: Promise<Resolved>;
-  readonly settle: (resolved: Resolved) => void;
+  #settle: ((resolved: Resolved) => void) | null = null;
+
+  constructor(ref: CredentialRef) {
+    this.ref = ref;
+    this.answer = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+  }
+
+  settle(resolved: Resolved): void {
+    this.#settle?.(resolved);
+  }
 }
 
 /** References in one call; a snapshot may hold more, and then they go in several. */
@@ -105,7 +117,7 @@ export class CredentialCache implements CredentialSource {
   #ask(ref: CredentialRef): Promise<Resolved> {
     const already = this.#asked[ref.owner].get(ref.path);
     if (already !== undefined) return already.answer;
-    const asked = newAsked(ref);
+    const asked = new Asked(ref);
     this.#asked[ref.owner].set(ref.path, asked);
     this.#batch.push(asked);
     if (this.#batch.length === 1) setImmediate(() => this.#sendBatch());
@@ -153,14 +165,6 @@ export class CredentialCache implements CredentialSource {
       refreshAt: resolved.ok ? askedAt + lifetimeMs * REFRESH_FRACTION : Number.POSITIVE_INFINITY,
     });
   }
-}
-
-function newAsked(ref: CredentialRef): Asked {
-  let settle: (resolved: Resolved) => void = () => undefined;
-  const answer = new Promise<Resolved>((resolve) => {
-    settle = resolve;
-  });
-  return { ref, answer, settle };
 }
 
 function answersOf(reply: CredentialsReply): Readonly<Record<Owner, ReadonlyMap<string, Resolved>>> {

@@ -118,7 +118,9 @@ function collect(
   });
   response.on('error', () => stop('unreachable', 'the connection was lost before the end of the reply'));
   response.on('end', () => {
-    settle(ok({ status: response.statusCode ?? 0, header: headerOf(response), body: Buffer.concat(chunks).toString() }));
+    settle(
+      ok({ status: response.statusCode ?? 0, header: headerOf(response), body: Buffer.concat(chunks).toString() }),
+    );
   });
 }
 

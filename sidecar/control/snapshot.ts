@@ -212,10 +212,7 @@ export class SnapshotSource implements PolicySource {
 
   #heldFrom(snapshot: VerifiedSnapshot, policy: Result<Policy, Refusal>, issuedAt: number): Held {
     const confirmedAt = Math.min(issuedAt, this.#options.clock.now());
-    const lifetimeMs = Math.min(
-      this.#options.snapshotMaxAgeSeconds * 1000,
-      snapshot.expiresAt - snapshot.issuedAt,
-    );
+    const lifetimeMs = Math.min(this.#options.snapshotMaxAgeSeconds * 1000, snapshot.expiresAt - snapshot.issuedAt);
     return { snapshot, policy, confirmedAt, goodUntil: confirmedAt + lifetimeMs };
   }
 

@@ -84,7 +84,8 @@ export class Spool {
   get exhausted(): boolean {
     const { maxSpoolBytes } = this.#options;
     return (
-      this.bytes >= maxSpoolBytes * (1 + RESERVE_FRACTION / 2) || this.#heldBytes >= Math.min(maxSpoolBytes, MAX_HELD_BYTES) / 2
+      this.bytes >= maxSpoolBytes * (1 + RESERVE_FRACTION / 2) ||
+      this.#heldBytes >= Math.min(maxSpoolBytes, MAX_HELD_BYTES) / 2
     );
   }
 

@@ -107,7 +107,7 @@ export class Segment {
   #countLines(): Buffer {
     const buffer = Buffer.allocUnsafe(SCAN_BYTES);
     let tail = Buffer.alloc(0);
-    for (let position = 0; ; ) {
+    for (let position = 0; ;) {
       const length = this.#files.read(this.#file, buffer, position);
       if (length === 0) return tail;
       position += length;

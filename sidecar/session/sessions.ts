@@ -6,8 +6,6 @@ import type { Clock } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';
 import { caBundle } from './ca_bundle.ts';
 
-export type { SessionCa };
-
 export interface SessionsOptions {
   /** `$SVC_HOME/sessions`. */
   readonly directory: string;

@@ -1,0 +1,158 @@
+import { join } from 'node:path';
+import type { Limits } from '../../shared/model/limits.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { Clock, Metrics } from '../ports.ts';
+import { AuditSpool } from './audit_spool.ts';
+import { createControlChannel } from './channel.ts';
+import type { ControlChannel } from './control_channel.ts';
+import { CredentialCache } from './credentials.ts';
+import { enrol } from './enrolment.ts';
+import { createHttpClient, type HttpClient } from './http_call.ts';
+import { type Identity, identityOf, identityPath, loadIdentity, saveIdentity } from './identity.ts';
+import { Link } from './link.ts';
+import { SnapshotSource } from './snapshot.ts';
+import { createSnapshotFile } from './snapshot_file.ts';
+import { readPrivateFile } from './state_file.ts';
+
+export interface ControlOptions {
+  /** `$SVC_HOME`. */
+  readonly home: string;
+  readonly controlUrl: string;
+  /** The name of a sidecar that is enrolled now. */
+  readonly name: string;
+  readonly clock: Clock;
+  readonly limits: Pick<Limits, 'maxSpoolBytes' | 'credentialCacheSeconds' | 'snapshotMaxAgeSeconds'>;
+  readonly metrics: Metrics;
+  /** Told what goes wrong without stopping the sidecar. */
+  readonly warn: (message: string) => void;
+  /** PEM certificates trusted for the control plane besides the system's. */
+  readonly extraCa?: readonly string[];
+  readonly systemRoots?: readonly string[];
+}
+
+/** Everything of the sidecar that speaks with the control plane. */
+export interface Control {
+  readonly identity: Identity;
+  readonly link: Link;
+  readonly channel: ControlChannel;
+  readonly policy: SnapshotSource;
+  readonly credentials: CredentialCache;
+  readonly audit: AuditSpool;
+  /** Takes the policy of an earlier run and begins to poll and to send. */
+  start(): Promise<void>;
+  /** Sends what is in the spool, for at most `flushMs`, then stops. What is left is sent by the next run. */
+  stop(flushMs: number): Promise<void>;
+}
+
+/** Why the sidecar cannot start; names the file or address and the fix. */
+export interface ControlStartError {
+  readonly reason: string;
+  readonly message: string;
+}
+
+const MAX_REPLY_BYTES = 64 * 1024 * 1024;
+const MAX_BACKOFF_LOCAL_MS = 1_000;
+const MAX_BACKOFF_MS = 15_000;
+
+/** Opens the sidecar's identity (enrolling it when it has none and `local.key` is there) and builds what depends on it. */
+export async function openControl(options: ControlOptions): Promise<Result<Control, ControlStartError>> {
+  const baseUrl = controlPlaneUrl(options.controlUrl);
+  if (!baseUrl.ok) return baseUrl;
+  const http = createHttpClient({
+    baseUrl: baseUrl.value,
+    maxReplyBytes: MAX_REPLY_BYTES,
+    extraCa: options.extraCa ?? [],
+    systemRoots: options.systemRoots ?? [],
+  });
+  const identity = await openIdentity(options, http);
+  if (!identity.ok) {
+    http.close();
+    return identity;
+  }
+  return ok(assemble(options, http, identity.value, baseUrl.value));
+}
+
+function assemble(options: ControlOptions, http: HttpClient, identity: Identity, baseUrl: URL): Control {
+  const { clock, limits, metrics, warn } = options;
+  const directory = join(options.home, 'sidecar');
+  const maxBackoffMs = baseUrl.protocol === 'http:' ? MAX_BACKOFF_LOCAL_MS : MAX_BACKOFF_MS;
+  const link = new Link();
+  const channel = createControlChannel({ identity, http, clock, link });
+  const file = createSnapshotFile({ directory, clock, warn });
+  const policy = new SnapshotSource({
+    channel,
+    link,
+    clock,
+    file,
+    maxBackoffMs,
+    snapshotMaxAgeSeconds: limits.snapshotMaxAgeSeconds,
+  });
+  const credentials = new CredentialCache({
+    channel,
+    link,
+    clock,
+    credentialCacheSeconds: limits.credentialCacheSeconds,
+  });
+  policy.onCredentials((versions) => credentials.useVersions(versions));
+  const audit = new AuditSpool({
+    channel,
+    link,
+    clock,
+    metrics,
+    warn,
+    maxBackoffMs,
+    directory: join(directory, 'spool'),
+    sidecarId: identity.sidecarId,
+    maxSpoolBytes: limits.maxSpoolBytes,
+  });
+  const start = async (): Promise<void> => {
+    audit.start();
+    await policy.start();
+  };
+  const stop = async (flushMs: number): Promise<void> => {
+    await audit.flush(flushMs);
+    http.close();
+    await Promise.all([policy.stop(), audit.stop()]);
+    await file.settled();
+    credentials.dropAll();
+  };
+  return { identity, link, channel, policy, credentials, audit, start, stop };
+}
+
+async function openIdentity(options: ControlOptions, http: HttpClient): Promise<Result<Identity, ControlStartError>> {
+  const path = identityPath(join(options.home, 'sidecar'));
+  const known = await loadIdentity(path);
+  if (!known.ok) return known;
+  if (known.value !== null) return ok(known.value);
+  const keyPath = join(options.home, 'local.key');
+  const localKey = readPrivateFile(keyPath);
+  if (!localKey.ok) return localKey;
+  if (localKey.value === null) return err(notEnrolled(path, keyPath));
+  const record = await enrol({ http, userToken: localKey.value.trim(), name: options.name });
+  if (!record.ok) return record;
+  await saveIdentity(path, record.value);
+  return ok(await identityOf(record.value));
+}
+
+function notEnrolled(path: string, keyPath: string): ControlStartError {
+  return {
+    reason: 'not_enrolled',
+    message: `This sidecar is not enrolled: there is neither ${path} nor ${keyPath}. Start the control plane on the same home with: svc up`,
+  };
+}
+
+const LOOPBACK = /^(127(?:[.]\d{1,3}){3}|\[::1\]|localhost)$/;
+
+/** Plain http only to this machine. */
+function controlPlaneUrl(text: string): Result<URL, ControlStartError> {
+  const fail = (problem: string): Result<never, ControlStartError> =>
+    err({ reason: 'invalid_control_url', message: `The control plane's address ${JSON.stringify(text)} ${problem}.` });
+  if (!URL.canParse(text)) return fail('is not a URL: give one like https://control.example.com');
+  const url = new URL(text);
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return fail('is neither https nor http');
+  if (url.username !== '' || url.password !== '') return fail('holds a user name or password: leave them out');
+  if (url.pathname !== '/' || url.search !== '' || url.hash !== '') return fail('has more than a host and a port');
+  if (url.protocol === 'http:' && !LOOPBACK.test(url.hostname))
+    return fail('is plain http and not on this machine: use https');
+  return ok(url);
+}

@@ -1,0 +1,67 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { type EnrolInput, enrolReply } from '../../shared/wire/sidecars.ts';
+import { errorInBody, fromHttpFailure } from './channel.ts';
+import { channelError, type ChannelError } from './channel_error.ts';
+import type { HttpClient, HttpReply } from './http_call.ts';
+import { generateSidecarKeys, type IdentityRecord, type SidecarKeys } from './identity.ts';
+
+export interface Enrolment {
+  readonly http: HttpClient;
+  /** The bearer token of the user whose sidecar this is to be: the local key, in local mode. */
+  readonly userToken: string;
+  /** What the user sees in the list of sidecars. */
+  readonly name: string;
+}
+
+const TIMEOUT_MS = 10_000;
+
+/** Enrols a new sidecar: makes its keys, registers their public halves, and pins the control plane's key. */
+export async function enrol(enrolment: Enrolment): Promise<Result<IdentityRecord, ChannelError>> {
+  const keys = await generateSidecarKeys();
+  const reply = await enrolment.http.call({
+    method: 'POST',
+    target: '/v1/sidecars',
+    headers: { authorization: `Bearer ${enrolment.userToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify(publicHalves(enrolment.name, keys)),
+    timeoutMs: TIMEOUT_MS,
+  });
+  if (!reply.ok) return err(fromHttpFailure(reply.error));
+  return reply.value.status === 201 ? recordOf(reply.value, keys) : err(refused(reply.value));
+}
+
+function publicHalves(name: string, keys: SidecarKeys): EnrolInput {
+  const { signing, receiving } = keys;
+  return {
+    name,
+    signing_key: { kty: 'OKP', crv: 'Ed25519', x: signing.x },
+    receiving_key: { kty: 'OKP', crv: 'X25519', x: receiving.x },
+  };
+}
+
+function recordOf(reply: HttpReply, keys: SidecarKeys): Result<IdentityRecord, ChannelError> {
+  const parsed = enrolReply.safeParse(jsonOf(reply.body));
+  if (!parsed.success) {
+    return err(channelError('invalid_reply', 'The reply to the enrolment is not what a control plane answers.'));
+  }
+  return ok({ version: 1, ...parsed.data, signing_key: keys.signing, receiving_key: keys.receiving });
+}
+
+function refused(reply: HttpReply): ChannelError {
+  const { status } = reply;
+  const error = errorInBody(reply.body);
+  if (error === null) return channelError('unavailable', `The enrolment was answered with ${status}.`, { status });
+  const fix =
+    status === 401 ? ' The control plane does not take the key in local.key: start both on the same home.' : '';
+  return channelError('refused', `The enrolment was refused (${error.code}): ${error.message}.${fix}`, {
+    status,
+    code: error.code,
+  });
+}
+
+function jsonOf(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,32 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Session, Sessions } from '../session/sessions.ts';
+
+/** Who calls the local API (design section 8). */
+export type Caller =
+  | { readonly kind: 'host' }
+  | { readonly kind: 'session'; readonly session: Session }
+  /** No token, which only tells whether the daemon is there. */
+  | { readonly kind: 'anonymous' }
+  | { readonly kind: 'unknown' };
+
+const BEARER = /^Bearer ([\x21-\x7e]{1,256})$/i;
+
+/** Says who a call's Authorization header shows; tokens are compared in constant time. */
+export function callersOf(
+  hostToken: string,
+  sessions: Pick<Sessions, 'withToken'>,
+): (header: string | undefined) => Caller {
+  const hostHash = sha256(hostToken);
+  return (header) => {
+    if (header === undefined) return { kind: 'anonymous' };
+    const token = BEARER.exec(header)?.[1];
+    if (token === undefined) return { kind: 'unknown' };
+    if (timingSafeEqual(sha256(token), hostHash)) return { kind: 'host' };
+    const session = sessions.withToken(token);
+    return session === null ? { kind: 'unknown' } : { kind: 'session', session };
+  };
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

@@ -1,0 +1,54 @@
+import type { Result } from '../../shared/model/result.ts';
+import type { LinkState } from '../control/link.ts';
+import type { Session } from '../session/sessions.ts';
+import type { LocalApiOptions } from './local_api_options.ts';
+
+export type HealthStatus = 'starting' | 'ok' | 'degraded';
+
+/** `starting`: no policy yet and none was refused; `degraded`: something is refused, or will be if nothing changes. */
+export function healthStatus(facts: {
+  readonly policy: Result<unknown, unknown>;
+  readonly link: LinkState;
+  readonly accepting: boolean;
+}): HealthStatus {
+  if (facts.policy.ok) return facts.link === 'up' && facts.accepting ? 'ok' : 'degraded';
+  return facts.link === 'connecting' ? 'starting' : 'degraded';
+}
+
+/** What anybody may know. */
+export function publicHealth(options: LocalApiOptions): { readonly status: HealthStatus; readonly version: string } {
+  const { policy, link, audit, version } = options;
+  const status = healthStatus({ policy: policy.current(), link: link.state, accepting: audit.accepting });
+  return { status, version };
+}
+
+/** What a session may know of itself. */
+export function sessionHealth(options: LocalApiOptions, session: Session): object {
+  return {
+    ...publicHealth(options),
+    session: {
+      session_id: session.id,
+      expires_at: new Date(session.expiresAt).toISOString(),
+      open_tunnels: session.openTunnels,
+    },
+  };
+}
+
+/** What the host's user may know. */
+export function hostHealth(options: LocalApiOptions): object {
+  const { policy, audit, link, sessions } = options;
+  const snapshot = policy.status();
+  const current = policy.current();
+  const { bytes, events, dropped } = audit.pending;
+  const error = link.lastError;
+  return {
+    ...publicHealth(options),
+    snapshot: snapshot && { version: snapshot.version, age_seconds: snapshot.ageSeconds, usable: current.ok },
+    spool: { bytes, events, dropped, accepting: audit.accepting },
+    channel: {
+      state: link.state,
+      last_error: error && { reason: error.reason, message: error.message, server_time: error.serverTime ?? null },
+    },
+    sessions: sessions.count,
+  };
+}

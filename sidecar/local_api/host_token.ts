@@ -1,0 +1,21 @@
+import { randomBytes } from 'node:crypto';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { corruptStateFile, readPrivateFile, type StateFileError, writePrivateFile } from '../control/state_file.ts';
+
+const HOST_TOKEN = /^svc_host_[A-Za-z0-9_-]{43}$/;
+
+/** The host token of the local API: read from its file, which is made (0600) when it is not there. */
+export async function openHostToken(path: string): Promise<Result<string, StateFileError>> {
+  const text = readPrivateFile(path);
+  if (!text.ok) return text;
+  if (text.value === null) return ok(await makeToken(path));
+  const token = text.value.trim();
+  if (HOST_TOKEN.test(token)) return ok(token);
+  return err(corruptStateFile(path, 'it does not hold a host token', 'Delete it and start again: a new one is made.'));
+}
+
+async function makeToken(path: string): Promise<string> {
+  const token = `svc_host_${randomBytes(32).toString('base64url')}`;
+  await writePrivateFile(path, `${token}\n`);
+  return token;
+}

@@ -1,0 +1,105 @@
+import type { AuditEvent } from '../../shared/model/audit_event.ts';
+import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
+import { refusal, type Refusal, type RefusalReason } from '../../shared/model/refusal.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import { compilePolicy, type Policy } from '../../shared/resolve/resolve.ts';
+import type { AuditSink, Clock, CredentialSource, Metrics, PolicySource, ReleasedCredential } from '../ports.ts';
+
+/** A clock that stands still until it is moved. */
+export class FakeClock implements Clock {
+  #now: number;
+
+  constructor(now = Date.parse('2026-01-02T03:04:05.678Z')) {
+    this.#now = now;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  advance(ms: number): void {
+    this.#now += ms;
+  }
+}
+
+/** A policy that is given, or a refusal. */
+export class FakePolicySource implements PolicySource {
+  #current: Result<Policy, Refusal>;
+
+  constructor(bindings: readonly HostBinding[] = []) {
+    this.#current = ok(compilePolicy(bindings));
+  }
+
+  current(): Result<Policy, Refusal> {
+    return this.#current;
+  }
+
+  use(bindings: readonly HostBinding[]): void {
+    this.#current = ok(compilePolicy(bindings));
+  }
+
+  refuse(reason: RefusalReason): void {
+    this.#current = err(refusal(reason, `refused for the test: ${reason}`));
+  }
+}
+
+/** Credentials that are given. A reference is answered at once; in `async` mode through a promise, as a miss is. */
+export class FakeCredentialSource implements CredentialSource {
+  async = false;
+  /** Every reference asked for, in order. */
+  readonly asked: CredentialRef[] = [];
+  readonly #values = new Map<string, ReleasedCredential>();
+  #refusal: Refusal | null = null;
+
+  set(ref: CredentialRef, value: string, version = '1'): void {
+    this.#values.set(`${ref.owner} ${ref.path}`, { secret: new Secret(value), version });
+  }
+
+  delete(ref: CredentialRef): void {
+    this.#values.delete(`${ref.owner} ${ref.path}`);
+  }
+
+  refuse(reason: RefusalReason | null): void {
+    this.#refusal = reason === null ? null : refusal(reason, `refused for the test: ${reason}`);
+  }
+
+  resolve(ref: CredentialRef): Result<ReleasedCredential, Refusal> | Promise<Result<ReleasedCredential, Refusal>> {
+    this.asked.push(ref);
+    const result = this.#answer(ref);
+    return this.async ? Promise.resolve(result) : result;
+  }
+
+  #answer(ref: CredentialRef): Result<ReleasedCredential, Refusal> {
+    if (this.#refusal !== null) return err(this.#refusal);
+    const value = this.#values.get(`${ref.owner} ${ref.path}`);
+    return value === undefined ? err(refusal('credential_unavailable', `no secret vault://${ref.path}`)) : ok(value);
+  }
+}
+
+/** Keeps what is recorded. `flush` gives what `reachable` says. */
+export class FakeAuditSink implements AuditSink {
+  accepting = true;
+  exhausted = false;
+  reachable = true;
+  readonly events: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>[] = [];
+
+  record(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): void {
+    this.events.push(event);
+  }
+
+  flush(): Promise<boolean> {
+    return Promise.resolve(this.reachable || this.events.length === 0);
+  }
+}
+
+/** Counts by name and labels: `name{label="value"}`. */
+export class FakeMetrics implements Metrics {
+  readonly counts = new Map<string, number>();
+
+  increment(name: string, labels: Readonly<Record<string, string>> = {}): void {
+    const shown = Object.entries(labels).map(([key, value]) => `${key}="${value}"`);
+    const key = shown.length === 0 ? name : `${name}{${shown.join(',')}}`;
+    this.counts.set(key, (this.counts.get(key) ?? 0) + 1);
+  }
+}
