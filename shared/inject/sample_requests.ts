@@ -1,0 +1,73 @@
+import type { Emit, HostBinding, Injection } from '../model/host_binding.ts';
+import { parseRequestHead } from '../net/http1_head.ts';
+import type { HashPort, OutgoingRequest } from './outgoing_request.ts';
+
+/** Valid objects for the tests of this folder, to be changed one field at a time. */
+
+export const PLACEHOLDER_SIGNATURE = '0'.repeat(64);
+
+export function sampleBinding(injection: Injection, emit: Emit = { mechanism: 'inject' }): HostBinding {
+  return {
+    id: 'bnd_00000000000000000000000001',
+    owner: 'personal',
+    host: 'api.example.test',
+    credential: { owner: 'personal', path: 'user/demo' },
+    injection,
+    emit,
+    allowedHosts: [],
+    body: 'buffer',
+  };
+}
+
+/** A request as the head reader gives it. `lines` are header lines; a Host line is put before them when they have none. */
+export function sampleRequest(target: string, lines: readonly string[] = [], method = 'GET'): OutgoingRequest {
+  const all = lines.some((line) => /^host:/i.test(line)) ? lines : ['Host: api.example.test', ...lines];
+  const text = [`${method} / HTTP/1.1`, ...all, '', ''].join('\r\n');
+  const head = parseRequestHead(text, { maxHeaders: 200 });
+  if (!head.ok) throw new Error(`the sample request is not valid: ${head.error.message}`);
+  return { method, target, host: 'api.example.test', fields: head.value.fields };
+}
+
+/** The header lines of a request, without its Host line. */
+export function linesOf(request: OutgoingRequest): string[] {
+  return request.fields.filter((field) => field.name !== 'host').map((field) => field.line);
+}
+
+/** SHA-256 and HMAC-SHA-256 from Web Crypto, which every runtime has. */
+export const WebHash: HashPort = class {
+  readonly #secret: Uint8Array<ArrayBuffer> | null;
+  readonly #parts: Uint8Array[] = [];
+
+  constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
+    this.#secret = secret === undefined ? null : joined([bytesOf(secret)]);
+  }
+
+  update(data: string | ArrayBuffer | ArrayBufferView): void {
+    this.#parts.push(bytesOf(data));
+  }
+
+  async digest(): Promise<Uint8Array> {
+    const data = joined(this.#parts);
+    if (this.#secret === null) return new Uint8Array(await crypto.subtle.digest('SHA-256', data));
+    const algorithm = { name: 'HMAC', hash: 'SHA-256' };
+    const key = await crypto.subtle.importKey('raw', this.#secret, algorithm, false, ['sign']);
+    return new Uint8Array(await crypto.subtle.sign('HMAC', key, data));
+  }
+};
+
+function bytesOf(data: string | ArrayBuffer | ArrayBufferView): Uint8Array {
+  if (typeof data === 'string') return new TextEncoder().encode(data);
+  if (data instanceof ArrayBuffer) return new Uint8Array(data);
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}
+
+/** The parts in one new array. */
+export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(parts.reduce((total, part) => total + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}

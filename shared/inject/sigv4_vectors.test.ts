@@ -1,0 +1,144 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { byteTextOf } from './byte_text.ts';
+import { inject } from './inject.ts';
+import { PLACEHOLDER_SIGNATURE, sampleBinding, sampleRequest, WebHash } from './sample_requests.ts';
+import { Secret } from '../model/secret.ts';
+
+/** A case of AWS's published signing test suite. */
+interface Vector {
+  readonly 'context.json': {
+    readonly credentials: {
+      readonly access_key_id: string;
+      readonly secret_access_key: string;
+      readonly token?: string;
+    };
+    readonly normalize: boolean;
+    readonly omit_session_token?: boolean;
+    readonly sign_body: boolean;
+    readonly region: string;
+    readonly service: string;
+    readonly timestamp: string;
+  };
+  readonly 'request.txt': string;
+  readonly 'header-signed-request.txt': string;
+  readonly 'query-signed-request.txt': string;
+}
+
+const EXAMPLE_CONTEXT: Vector['context.json'] = {
+  credentials: { access_key_id: 'AKIDEXAMPLE', secret_access_key: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' },
+  normalize: true,
+  sign_body: false,
+  region: 'us-east-1',
+  service: 'service',
+  timestamp: '2015-08-30T12:36:00Z',
+};
+const SCOPE = 'AKIDEXAMPLE/20150830/us-east-1/service/aws4_request';
+const QUERY_SCOPE = SCOPE.replaceAll('/', '%2F');
+
+/** A few cases of the suite, so that this file checks published values wherever it runs. */
+const LITERAL_VECTORS: Readonly<Record<string, Vector>> = {
+  'get-header-key-duplicate': {
+    'context.json': EXAMPLE_CONTEXT,
+    'request.txt':
+      'GET / HTTP/1.1\nHost:example.amazonaws.com\nMy-Header1:value2\nMy-Header1:value2\nMy-Header1:value1\n',
+    'header-signed-request.txt': `GET / HTTP/1.1\nHost:example.amazonaws.com\nMy-Header1:value2\nMy-Header1:value2\nMy-Header1:value1\nX-Amz-Date:20150830T123600Z\nAuthorization:AWS4-HMAC-SHA256 Credential=${SCOPE}, SignedHeaders=host;my-header1;x-amz-date, Signature=c9d5ea9f3f72853aea855b47ea873832890dbdd183b4468f858259531a5138ea\n\n`,
+    'query-signed-request.txt': `GET /?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=${QUERY_SCOPE}&X-Amz-Date=20150830T123600Z&X-Amz-SignedHeaders=host%3Bmy-header1&X-Amz-Expires=3600&X-Amz-Signature=3349ee0b81b4b589da0ff28a395c3591e04de515651dd74f298fa992d1507a97 HTTP/1.1\nHost:example.amazonaws.com\nMy-Header1:value2\nMy-Header1:value2\nMy-Header1:value1\n\n`,
+  },
+  'get-utf8': {
+    'context.json': EXAMPLE_CONTEXT,
+    'request.txt': 'GET /\u1234 HTTP/1.1\nHost:example.amazonaws.com\n',
+    'header-signed-request.txt': `GET /\u1234 HTTP/1.1\nHost:example.amazonaws.com\nX-Amz-Date:20150830T123600Z\nAuthorization:AWS4-HMAC-SHA256 Credential=${SCOPE}, SignedHeaders=host;x-amz-date, Signature=8318018e0b0f223aa2bbf98705b62bb787dc9c0e678f255a891fd03141be5d85\n\n`,
+    'query-signed-request.txt': `GET /\u1234?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=${QUERY_SCOPE}&X-Amz-Date=20150830T123600Z&X-Amz-SignedHeaders=host&X-Amz-Expires=3600&X-Amz-Signature=10eae3f14a260bd3911cc6d008d3c576d143b05b62f09782a7a4b37f52178e44 HTTP/1.1\nHost:example.amazonaws.com\n\n`,
+  },
+};
+
+const FOLDER = new URL('../../../shared/data/aws-signing-vectors.json', import.meta.url);
+
+/** The whole suite when the folder with the project's data stands beside the checkout. */
+function folderVectors(): Readonly<Record<string, Vector>> | null {
+  if (!existsSync(FOLDER)) return null;
+  const suites = JSON.parse(readFileSync(FOLDER, 'utf8')) as { readonly v4: Readonly<Record<string, Vector>> };
+  return suites.v4;
+}
+
+/** Cases that no HTTP/1.1 request of ours can be: a folded header, and paths signed raw for a service that is not S3. */
+function isReachable([name, { 'context.json': context }]: readonly [string, Vector]): boolean {
+  return name !== 'get-header-value-multiline' && context.normalize && context.omit_session_token !== true;
+}
+
+interface Message {
+  readonly method: string;
+  readonly target: string;
+  readonly lines: readonly string[];
+  readonly body: string;
+}
+
+function readMessage(text: string): Message {
+  const [head = '', body = ''] = text.split('\n\n', 2);
+  const [start = '', ...lines] = head.split('\n').filter((line) => line !== '');
+  const parts = /^(\S+) (.*) HTTP\/1\.1$/.exec(start);
+  return { method: parts?.[1] ?? '', target: byteTextOf(parts?.[2] ?? ''), lines: lines.map(byteTextOf), body };
+}
+
+async function signed(vector: Vector, target: string, lines: readonly string[]) {
+  const { credentials, region, service, timestamp } = vector['context.json'];
+  const { method, body } = readMessage(vector['request.txt']);
+  const result = await inject({
+    binding: sampleBinding({ scheme: 'sigv4-resign', accessKeyId: credentials.access_key_id, region, service }),
+    request: sampleRequest(target, lines, method),
+    credential: new Secret(credentials.secret_access_key),
+    ...(credentials.token === undefined ? {} : { sessionToken: new Secret(credentials.token) }),
+    body: body === '' ? { kind: 'none' } : { kind: 'bytes', chunks: [new TextEncoder().encode(body)] },
+    now: new Date(timestamp),
+    hash: WebHash,
+  });
+  if (!result.ok) throw new Error(result.error.message);
+  return result.value;
+}
+
+/** As a client signs that holds a placeholder secret: the right headers, a signature of no value. */
+function placeholderLines(vector: Vector): string[] {
+  const { lines } = readMessage(vector['request.txt']);
+  const names = /SignedHeaders=([^,]+)/.exec(vector['header-signed-request.txt'])?.[1] ?? '';
+  const digest = vector['context.json'].sign_body ? [`x-amz-content-sha256: ${PLACEHOLDER_SIGNATURE}`] : [];
+  const value = `AWS4-HMAC-SHA256 Credential=PLACEHOLDER/20150101/eu-north-1/s3/aws4_request, SignedHeaders=${names}, Signature=${PLACEHOLDER_SIGNATURE}`;
+  return [...lines, ...digest, 'X-Amz-Date: 20150101T000000Z', `Authorization: ${value}`];
+}
+
+function itSignsAsPublished(name: string, vector: Vector): void {
+  it(`signs ${name} in the header as published`, async () => {
+    const expected = /Authorization:(.*)/.exec(vector['header-signed-request.txt'])?.[1];
+    const request = await signed(vector, readMessage(vector['request.txt']).target, placeholderLines(vector));
+    expect(request.fields.filter((field) => field.name === 'authorization').map((field) => field.value)).toEqual([
+      expected,
+    ]);
+  });
+  it(`signs ${name} as a presigned URL as published`, async () => {
+    const published = readMessage(vector['query-signed-request.txt']);
+    const stale = published.target
+      .replace(/X-Amz-Signature=\w+/, `X-Amz-Signature=${PLACEHOLDER_SIGNATURE}`)
+      .replace('20150830T123600Z', '20150101T000000Z');
+    const { lines } = readMessage(vector['request.txt']);
+    expect((await signed(vector, stale, lines)).target).toBe(published.target);
+  });
+}
+
+describe('AWS signing vectors, a few as literals', () => {
+  for (const [name, vector] of Object.entries(LITERAL_VECTORS)) itSignsAsPublished(name, vector);
+});
+
+describe('AWS signing vectors, the whole suite', () => {
+  const vectors = folderVectors();
+  if (vectors === null) {
+    it('is absent: ../shared/data/aws-signing-vectors.json is not beside this checkout', () => {
+      expect(Object.keys(LITERAL_VECTORS).length).toBeGreaterThan(0);
+    });
+    return;
+  }
+  const reachable = Object.entries(vectors).filter(isReachable);
+  it('holds at least 25 cases that can be requests here', () => {
+    expect(reachable.length).toBeGreaterThanOrEqual(25);
+  });
+  for (const [name, vector] of reachable) itSignsAsPublished(name, vector);
+});
