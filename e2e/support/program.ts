@@ -68,6 +68,13 @@ export function run(command: string, args: readonly string[], options: RunOption
   });
 }
 
+/** Runs a program that has to succeed: any other end fails the test with all it said. */
+export async function runOk(command: string, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  const done = await run(command, args, options);
+  if (done.code === 0) return done;
+  throw new Error(`${command} ${args.join(' ')}: exit ${done.code ?? done.signal}: ${done.stdout}${done.stderr}`);
+}
+
 /** True when a shell finds the program or the probe succeeds; tests of a client that is not installed are skipped. */
 export function available(probe: string): boolean {
   return spawnSync('sh', ['-c', probe], { stdio: 'ignore' }).status === 0;

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { type Finished, run, type RunOptions, start, SVC } from './program.ts';
+import { type Finished, run, type RunOptions, runOk, start, SVC } from './program.ts';
 import type { ProxyAccess } from './raw_client.ts';
 import { waitFor } from './wait_for.ts';
 
@@ -66,19 +66,24 @@ export interface Session extends ProxyAccess {
 /** `svc up` as a real process on a home of its own, and what a person does with it. */
 export class Svc {
   readonly home: string;
-  readonly process: ChildProcess;
-  readonly #ownsHome: boolean;
+  process: ChildProcess;
+  readonly #options: UpOptions;
   #output = '';
   #run: RunFile | undefined;
 
   private constructor(options: UpOptions) {
-    this.#ownsHome = options.home === undefined;
+    this.#options = options;
     this.home = options.home ?? mkdtempSync(join(tmpdir(), 'svc-e2e-home-'));
-    this.process = start(SVC, upArguments(this.home, options), { env: options.env ?? {} });
+    this.process = this.#launch();
+  }
+
+  #launch(): ChildProcess {
+    this.process = start(SVC, upArguments(this.home, this.#options), { env: this.#options.env ?? {} });
     this.process.stdin?.end();
     for (const stream of [this.process.stdout, this.process.stderr]) {
       stream?.on('data', (chunk: Buffer) => (this.#output += chunk.toString('utf8')));
     }
+    return this.process;
   }
 
   /** Starts it and waits until it takes requests. */
@@ -105,7 +110,7 @@ export class Svc {
 
   async ready(): Promise<void> {
     await waitFor('svc up to be ready', async () => {
-      if (this.process.exitCode !== null) throw new Error(`svc up ended (${this.process.exitCode}): ${this.#output}`);
+      if (this.#ended) throw new Error(`svc up ended (${this.process.exitCode}): ${this.#output}`);
       const file = readRunFile(this.home);
       if (file === undefined) return false;
       this.#run = file;
@@ -116,6 +121,24 @@ export class Svc {
     });
   }
 
+  /**
+   * Waits until both programs run and answer again after one was killed: `svc up` has started it anew, or has ended, and
+   * then it is started again here as a person would.
+   */
+  async comesBack(): Promise<void> {
+    const before = this.runFile;
+    await waitFor('svc to notice', () => {
+      const now = readRunFile(this.home);
+      return this.#ended || now?.control_pid !== before.control_pid || now.sidecar_pid !== before.sidecar_pid;
+    });
+    if (this.#ended) this.#launch();
+    await this.ready();
+  }
+
+  get #ended(): boolean {
+    return this.process.exitCode !== null || this.process.signalCode !== null;
+  }
+
   /** Runs the CLI against this home. */
   cli(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
     return run(SVC, args, { ...options, env: { SVC_HOME: this.home, ...options.env } });
@@ -123,9 +146,8 @@ export class Svc {
 
   /** Runs the CLI and fails unless it succeeds; gives its standard output. */
   async ok(args: readonly string[], options: RunOptions = {}): Promise<string> {
-    const done = await this.cli(args, options);
-    if (done.code !== 0) throw new Error(`svc ${args.join(' ')}: exit ${done.code}: ${done.stdout}${done.stderr}`);
-    return done.stdout;
+    const env = { SVC_HOME: this.home, ...options.env };
+    return (await runOk(SVC, args, { ...options, env })).stdout;
   }
 
   /** Calls the control API as the local user. */
@@ -192,7 +214,7 @@ export class Svc {
   /** Stops it as Ctrl-C does and waits for its end; whatever is left of it is killed. */
   async stop(options: { keepHome?: boolean } = {}): Promise<void> {
     const ended = new Promise<boolean>((resolve) => {
-      if (this.process.exitCode !== null || this.process.signalCode !== null) resolve(true);
+      if (this.#ended) resolve(true);
       this.process.on('exit', () => resolve(true));
       setTimeout(() => resolve(false), 15_000).unref();
     });
@@ -201,7 +223,8 @@ export class Svc {
       for (const pid of [this.process.pid, this.#run?.control_pid, this.#run?.sidecar_pid]) kill(pid, 'SIGKILL');
       throw new Error(`svc up did not stop on SIGINT within 15 s; it said: ${this.#output}`);
     }
-    if (this.#ownsHome && options.keepHome !== true) rmSync(this.home, { recursive: true, force: true });
+    if (this.#options.home === undefined && options.keepHome !== true)
+      rmSync(this.home, { recursive: true, force: true });
   }
 }
 

@@ -47,6 +47,16 @@ export function reply(status: number, body: string | Buffer = 'ok', headers: rea
   return Buffer.concat([Buffer.from(head, 'latin1'), bytes]);
 }
 
+/** A chunked body of pieces of `size` bytes; `trailers` are whole lines. */
+export function formatChunks(body: Buffer, size: number, trailers = ''): Buffer {
+  const parts: Buffer[] = [];
+  for (let at = 0; at < body.length; at += size) {
+    const piece = body.subarray(at, at + size);
+    parts.push(Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n'));
+  }
+  return Buffer.concat([...parts, Buffer.from(`0\r\n${trailers}\r\n`)]);
+}
+
 const answerPlainly: Handler = async (exchange) => {
   await exchange.readBody();
   exchange.write(reply(200));

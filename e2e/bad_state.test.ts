@@ -1,0 +1,255 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { importJWK, SignJWT } from 'jose';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { plantSecret } from './support/planted_secret.ts';
+import { type Finished, run, SVC } from './support/program.ts';
+import { readRunFile, Svc } from './support/svc.ts';
+import { listen } from './support/tls_upstream.ts';
+
+// Bad state under $SVC_HOME and bad surroundings at start: a clear refusal, nothing lost, and it starts again once put right.
+
+const SECRET = plantSecret();
+let home: string;
+
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), 'svc-e2e-state-'));
+  const svc = await Svc.up({ home });
+  await svc.secret('user/demo', SECRET);
+  await svc.stop();
+});
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+/** A start that is expected to refuse. */
+function up(env: Readonly<Record<string, string>> = {}, flags: readonly string[] = []): Promise<Finished> {
+  const ports = ['--control-port', '0', '--proxy-port', '0'];
+  return run(SVC, ['up', '--home', home, ...ports, ...flags], { env, timeoutMs: 20_000 });
+}
+
+/** What a refusal to start looks like from outside. */
+function seen(done: Finished) {
+  const said = done.stdout + done.stderr;
+  return {
+    refused: done.code !== 0 && done.code !== null,
+    said,
+    trace: /\n\s+at .*\(/.test(said),
+    left: readRunFile(home),
+  };
+}
+
+/** It refused for that reason, said so in plain words, and left nothing running. */
+function refusal(message: RegExp) {
+  return { refused: true, said: expect.stringMatching(message), trace: false, left: undefined };
+}
+
+/** The paths of the stored secrets, from a start that succeeds. */
+async function secretsAfterStart(): Promise<string> {
+  const svc = await Svc.up({ home });
+  const listed = await svc.ok(['secret', 'list', '--json']);
+  await svc.stop();
+  return listed;
+}
+
+const digest = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');
+
+describe('the vault key', () => {
+  it('that is another one is refused, and the right one still opens', async () => {
+    expect(seen(await up({ SVC_VAULT_KEY: randomBytes(32).toString('base64url') }))).toEqual(
+      refusal(/vault key|SVC_VAULT_KEY/i),
+    );
+    expect(await secretsAfterStart()).toContain('user/demo');
+  });
+
+  it('that is no key is refused without being shown', async () => {
+    const done = await up({ SVC_VAULT_KEY: 'not-a-vault-key' });
+    expect(seen(done)).toEqual(refusal(/SVC_VAULT_KEY/));
+    expect(done.stdout + done.stderr).not.toContain('not-a-vault-key');
+    expect(await secretsAfterStart()).toContain('user/demo');
+  });
+
+  it('that is missing beside its database is refused, and no new one is made', async () => {
+    const key = join(home, 'vault.key');
+    renameSync(key, join(home, 'elsewhere'));
+    expect(seen(await up())).toEqual(refusal(/vault\.key|vault key/i));
+    expect(existsSync(key)).toBe(false);
+    renameSync(join(home, 'elsewhere'), key);
+    expect(await secretsAfterStart()).toContain('user/demo');
+  });
+
+  it('that is damaged is refused and left alone', async () => {
+    const key = join(home, 'vault.key');
+    const text = readFileSync(key, 'utf8');
+    writeFileSync(key, 'garbage');
+    expect(seen(await up())).toEqual(refusal(/vault\.key|vault key/i));
+    expect(readFileSync(key, 'utf8')).toBe('garbage');
+    writeFileSync(key, text);
+    expect(await secretsAfterStart()).toContain('user/demo');
+  });
+});
+
+describe('the database', () => {
+  it('that is damaged is refused by name and left as it is', async () => {
+    const file = join(home, 'control.db');
+    const whole = readFileSync(file);
+    writeFileSync(file, randomBytes(20_000));
+    const before = digest(file);
+    expect(seen(await up())).toEqual(refusal(/control\.db/));
+    expect(digest(file)).toBe(before);
+    writeFileSync(file, whole);
+    expect(await secretsAfterStart()).toContain('user/demo');
+  });
+});
+
+describe('the state of the sidecar', () => {
+  it.each(['identity.json'])('%s that is damaged is refused by name and left as it is', async (name) => {
+    const file = join(home, 'sidecar', name);
+    const whole = readFileSync(file);
+    writeFileSync(file, '{"version": 1, "half');
+    const before = digest(file);
+    expect(seen(await up())).toEqual(refusal(new RegExp(name.replace('.', '\\.'))));
+    expect(digest(file)).toBe(before);
+    writeFileSync(file, whole);
+    expect(await secretsAfterStart()).toContain('user/demo');
+  });
+
+  it('that can be had again is: a damaged snapshot is fetched anew', async () => {
+    writeFileSync(join(home, 'sidecar', 'snapshot.jws'), 'garbage');
+    expect(await secretsAfterStart()).toContain('user/demo');
+  });
+
+  it('in the spool that is damaged in one line loses only that line', async () => {
+    const spool = join(home, 'sidecar', 'spool', '000000000001.jsonl');
+    writeFileSync(spool, '{"garbage\n', { mode: 0o600 });
+    expect(await secretsAfterStart()).toContain('user/demo');
+  });
+});
+
+describe('a run.json that is left over', () => {
+  it.each([
+    ['garbage', 'garbage'],
+    [
+      'of processes that are gone',
+      JSON.stringify({
+        control_url: 'http://127.0.0.1:1',
+        proxy_url: 'http://127.0.0.1:2',
+        control_pid: 4_000_001,
+        sidecar_pid: 4_000_002,
+        version: '4.0.0',
+        started_at: '2026-01-01T00:00:00.000Z',
+      }),
+    ],
+  ])('%s does not stop a start, and is not believed by the CLI', async (_, text) => {
+    writeFileSync(join(home, 'run.json'), text);
+    const list = await run(SVC, ['secret', 'list'], { env: { SVC_HOME: home } });
+    expect(list.code).toBe(3);
+    expect(await secretsAfterStart()).toContain('user/demo');
+  });
+});
+
+describe('a start that cannot be', () => {
+  it.each(['--control-port', '--proxy-port'])('because the port of %s is taken names the port', async (flag) => {
+    const server = createServer();
+    const port = await listen(server);
+    const done = await run(
+      SVC,
+      ['up', '--home', home, '--control-port', '0', '--proxy-port', '0', flag, String(port)],
+      { timeoutMs: 20_000 },
+    );
+    expect(seen(done)).toEqual(refusal(new RegExp(`${port}`)));
+    await new Promise((resolve) => server.close(resolve));
+    expect(await secretsAfterStart()).toContain('user/demo');
+  });
+
+  it('because another runs on the same home names it and leaves it alone', async () => {
+    const first = await Svc.up({ home });
+    const second = await up();
+    expect(second.code).toBeGreaterThan(0);
+    expect(second.stderr + second.stdout).toMatch(/already|running/i);
+    expect(readRunFile(home)).toEqual(first.runFile);
+    expect((await first.api('GET', '/v1/me')).status).toBe(200);
+    await first.stop();
+  });
+
+  it.each([
+    ['a setting', { SVC_MAX_HEAD_BYTES: 'lots' }, [], /SVC_MAX_HEAD_BYTES/],
+    ['a flag', {}, ['--proxyport', '1'], /--proxyport/],
+    ['a port', {}, ['--control-port', '99999'], /99999/],
+    ['a file of roots that is not there', {}, ['--upstream-ca', '/nonexistent/ca.pem'], /\/nonexistent\/ca\.pem/],
+    ['a --resolve', {}, ['--resolve', 'no-address'], /no-address/],
+  ])('because %s is wrong names it', async (_, env, flags, message) => {
+    expect(seen(await up(env, flags))).toEqual(refusal(message));
+  });
+
+  it('because a file of roots holds no certificate names it', async () => {
+    const file = join(home, 'empty.pem');
+    writeFileSync(file, 'no certificate\n');
+    expect(seen(await up({}, ['--upstream-ca', file]))).toEqual(refusal(/empty\.pem/));
+  });
+});
+
+describe('the CLI without a running svc', () => {
+  it.each([
+    ['secret', 'list'],
+    ['binding', 'list'],
+    ['audit', 'list'],
+    ['run', '--', 'true'],
+    ['api', 'GET', '/v1/me'],
+  ])('%s %s says what to start', async (...args) => {
+    const done = await run(SVC, args, { env: { SVC_HOME: home } });
+    expect(done.code).toBe(args[0] === 'run' ? 125 : 3);
+    expect(done.stderr).toMatch(/svc up|npm start/);
+  });
+});
+
+const identity = z.object({
+  sidecar_id: z.string(),
+  control_plane_id: z.string(),
+  signing_key: z.object({ kty: z.string(), crv: z.string(), x: z.string(), d: z.string() }),
+});
+const skewReply = z.object({
+  error: z.object({ code: z.string(), message: z.string(), details: z.object({ server_time: z.string() }) }),
+});
+
+async function call(svc: Svc, change: { skewSeconds?: number; target?: string; audience?: string }): Promise<Response> {
+  const text: unknown = JSON.parse(readFileSync(join(home, 'sidecar', 'identity.json'), 'utf8'));
+  const { sidecar_id, control_plane_id, signing_key } = identity.parse(text);
+  const now = Math.floor(Date.now() / 1000) + (change.skewSeconds ?? 0);
+  const target = '/v1/sidecar/snapshot';
+  const token = await new SignJWT({
+    htm: 'GET',
+    htu: change.target ?? target,
+    bd: createHash('sha256').digest('base64url'),
+  })
+    .setProtectedHeader({ alg: 'EdDSA', typ: 'svc-sidecar+jwt' })
+    .setIssuer(sidecar_id)
+    .setAudience(change.audience ?? control_plane_id)
+    .setJti(randomBytes(16).toString('base64url'))
+    .setIssuedAt(now)
+    .setExpirationTime(now + 30)
+    .sign(await importJWK(signing_key, 'EdDSA'));
+  return fetch(`${svc.runFile.control_url}${target}`, { headers: { authorization: `Bearer ${token}` } });
+}
+
+describe('a call of the sidecar by hand', () => {
+  it('is refused when its clock, target or audience is wrong, and the clock error says the time', async () => {
+    const svc = await Svc.up({ home });
+    expect((await call(svc, {})).status).toBe(200);
+    for (const skewSeconds of [-180, 180]) {
+      const skewed = await call(svc, { skewSeconds });
+      expect(skewed.status).toBe(401);
+      const { error } = skewReply.parse(await skewed.json());
+      expect(error.code).toBe('clock_skew');
+      expect(Math.abs(Date.parse(error.details.server_time) - Date.now())).toBeLessThan(10_000);
+    }
+    for (const change of [{ target: '/v1/sidecar/credentials' }, { audience: 'cpl_00000000000000000000000000' }]) {
+      const refused = await call(svc, change);
+      expect(refused.status).toBe(401);
+      expect(await refused.json()).toMatchObject({ error: { code: 'invalid_sidecar_call' } });
+    }
+    await svc.stop();
+  });
+});

@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { connectPlain, connectRequest, connectThroughProxy, openTunnel, type SeenReply } from './support/raw_client.ts';
+import { refusal, refusalOf } from './support/refusal_of.ts';
+import type { Session } from './support/svc.ts';
+import { startWorld, type World } from './support/world.ts';
+
+// The table of refusals of design section 5, for what goes wrong before there is a tunnel: status, code and audit event.
+
+const PLAIN = 'plain.example.test';
+let world: World;
+let session: Session;
+
+beforeAll(async () => {
+  world = await startWorld([PLAIN]);
+});
+afterAll(() => world.stop());
+beforeEach(async () => {
+  world.upstream.reset();
+  session = await world.svc.session();
+});
+
+async function countUnauthenticated(): Promise<number> {
+  const events = await world.svc.events();
+  return events.filter((event) => event.data['svc.proxy.reason'] === 'proxy_authentication_required').length;
+}
+
+async function sendToLiteral(literal: string): Promise<SeenReply> {
+  const client = await connectThroughProxy(session, literal, { servername: '' });
+  const seen = await client.exchange(`GET / HTTP/1.1\r\nHost: ${literal}\r\n\r\n`);
+  client.close();
+  return seen;
+}
+
+describe('the proxy credential', () => {
+  it.each([
+    ['is missing', null],
+    ['is not Basic', 'Bearer abc'],
+    ['is not base64', 'Basic !!!'],
+    ['has another token', 'token'],
+    ['has another session', 'session'],
+    ['has no colon', `Basic ${Buffer.from('nothing').toString('base64')}`],
+  ])('is refused with 407 when it %s', async (_, given) => {
+    const wrong = {
+      token: connectRequest(`${PLAIN}:443`, { sessionId: session.sessionId, token: 'x'.repeat(session.token.length) }),
+      session: connectRequest(`${PLAIN}:443`, { sessionId: 'ses_00000000000000000000000000', token: session.token }),
+    };
+    const written = given === null ? '' : `Proxy-Authorization: ${given}\r\n`;
+    const request =
+      given === 'token' || given === 'session'
+        ? wrong[given]
+        : `CONNECT ${PLAIN}:443 HTTP/1.1\r\nHost: ${PLAIN}:443\r\n${written}\r\n`;
+    const client = await connectPlain(session.proxyUrl);
+    const seen = await client.exchange(request, 'CONNECT');
+    client.close();
+    expect(seen.status).toBe(407);
+    expect(seen.json()).toMatchObject({ error: { code: 'proxy_authentication_required' } });
+    expect(seen.header('proxy-authenticate')).toBe('Basic realm="svc"');
+    expect(world.upstream.requests).toEqual([]);
+  });
+
+  it('is refused after its session has ended', async () => {
+    await session.end();
+    const tunnel = await openTunnel(session, `${PLAIN}:443`);
+    expect(tunnel.reply.status).toBe(407);
+    tunnel.connection.close();
+  });
+
+  it('of an ended session ends its open tunnels too', async () => {
+    const client = await connectThroughProxy(session, PLAIN);
+    expect((await client.exchange(`GET / HTTP/1.1\r\nHost: ${PLAIN}\r\n\r\n`)).status).toBe(200);
+    await session.end();
+    client.send(`GET /late HTTP/1.1\r\nHost: ${PLAIN}\r\n\r\n`);
+    expect(await client.reader.some()).toBeNull();
+    expect(world.upstream.requests.map(({ target }) => target)).toEqual(['/']);
+  });
+
+  it('is recorded when it is refused', async () => {
+    const before = await countUnauthenticated();
+    const client = await connectPlain(session.proxyUrl);
+    await client.exchange(`CONNECT ${PLAIN}:443 HTTP/1.1\r\nHost: ${PLAIN}:443\r\n\r\n`, 'CONNECT');
+    client.close();
+    await session.end();
+    expect(await countUnauthenticated()).toBe(before + 1);
+  });
+});
+
+describe('a proxy request that is not CONNECT', () => {
+  it.each(['http', 'https'])('with an absolute %s target is refused', async (scheme) => {
+    const credentials = Buffer.from(`${session.sessionId}:${session.token}`).toString('base64');
+    const client = await connectPlain(session.proxyUrl);
+    const head = `GET ${scheme}://${PLAIN}/ HTTP/1.1\r\nHost: ${PLAIN}\r\nProxy-Authorization: Basic ${credentials}\r\n\r\n`;
+    const seen = await client.exchange(head);
+    client.close();
+    expect(await refusalOf(world.svc, session, seen)).toEqual(refusal(403, 'non_connect_proxy_request'));
+  });
+
+  it('never reaches the local API', async () => {
+    const client = await connectPlain(session.proxyUrl);
+    const seen = await client.exchange('GET /v1/health HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic abc\r\n\r\n');
+    client.close();
+    expect(seen.status).toBe(407);
+  });
+});
+
+describe('a CONNECT', () => {
+  it.each([
+    [PLAIN, 400, 'invalid_connect_target'],
+    [`${PLAIN}:`, 400, 'invalid_connect_target'],
+    [`${PLAIN}:0`, 400, 'invalid_connect_target'],
+    [`${PLAIN}:65536`, 400, 'invalid_connect_target'],
+    [`user@${PLAIN}:443`, 400, 'invalid_connect_target'],
+    [`https://${PLAIN}:443`, 400, 'invalid_connect_target'],
+    [`/${PLAIN}:443`, 400, 'invalid_connect_target'],
+    [':443', 400, 'invalid_connect_target'],
+    ['a_b..example.test:443', 400, 'invalid_connect_target'],
+    [`${PLAIN}:80`, 403, 'connect_port_not_allowed'],
+    [`${PLAIN}:8443`, 403, 'connect_port_not_allowed'],
+    [`${PLAIN}:22`, 403, 'connect_port_not_allowed'],
+  ])('to %s is refused', async (target, status, code) => {
+    const tunnel = await openTunnel(session, target);
+    tunnel.connection.close();
+    expect(await refusalOf(world.svc, session, tunnel.reply)).toEqual(refusal(status, code));
+  });
+});
+
+describe('an IP literal', () => {
+  it.each([
+    '127.0.0.1',
+    '10.1.2.3',
+    '172.16.0.1',
+    '192.168.1.1',
+    '169.254.169.254',
+    '100.64.0.1',
+    '0.0.0.0',
+    '127.1',
+    '0x7f.1',
+    '2130706433',
+    '0177.0.0.1',
+    '[::1]',
+    '[fe80::1]',
+    '[fd00::1]',
+    '[::ffff:127.0.0.1]',
+    '[64:ff9b::7f00:1]',
+    '[2002:7f00:1::]',
+  ])('%s of a private range is refused on passthrough', async (literal) => {
+    // Some clients are refused at CONNECT, some at the request: both are before anything is dialled.
+    const tunnel = await openTunnel(session, `${literal}:443`);
+    tunnel.connection.close();
+    const seen = tunnel.reply.status === 200 ? await sendToLiteral(literal) : tunnel.reply;
+    expect(seen.status).toBe(403);
+    expect(seen.json()).toMatchObject({ error: { code: 'passthrough_target_not_allowed' } });
+    await session.end();
+    const events = await world.svc.eventsOf(session);
+    expect(events.at(-1)).toMatchObject({
+      type: 'sandbox.proxy.rejected',
+      data: { 'svc.proxy.reason': 'passthrough_target_not_allowed' },
+    });
+  });
+});
