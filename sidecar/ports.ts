@@ -1,9 +1,12 @@
+import type { SecureContext } from 'node:tls';
+
 import type { AuditEvent } from '../shared/model/audit_event.ts';
 import type { CredentialRef } from '../shared/model/host_binding.ts';
 import type { Refusal } from '../shared/model/refusal.ts';
 import type { Result } from '../shared/model/result.ts';
 import type { Secret } from '../shared/model/secret.ts';
 import type { Policy } from '../shared/resolve/resolve.ts';
+import type { Connection } from './connection/connection.ts';
 
 /** Wall-clock time; tests pass a clock they move. */
 export interface Clock {
@@ -28,15 +31,15 @@ export interface ReleasedCredential {
  * Refuses with `credential_unavailable` or `control_plane_unavailable`.
  */
 export interface CredentialSource {
-  resolve(
-    ref: CredentialRef,
-  ): Result<ReleasedCredential, Refusal> | Promise<Result<ReleasedCredential, Refusal>>;
+  resolve(ref: CredentialRef): Result<ReleasedCredential, Refusal> | Promise<Result<ReleasedCredential, Refusal>>;
 }
 
 /** Where decisions are recorded. `record` has written the event to the spool when it returns; it throws only on a bug. */
 export interface AuditSink {
   /** False when the spool is full or cannot be written: credentialed requests are refused then (503 `audit_unavailable`). */
   readonly accepting: boolean;
+  /** True when even the reserve for other requests' events is used up: every request is refused then, so that none goes unrecorded. */
+  readonly exhausted: boolean;
   record(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): void;
   /** Resolves when every event recorded so far was accepted by the control plane, or `timeoutMs` has passed (then false). */
   flush(timeoutMs: number): Promise<boolean>;
@@ -45,4 +48,43 @@ export interface AuditSink {
 /** Counters for `/metrics`; names as Prometheus writes them. */
 export interface Metrics {
   increment(name: string, labels?: Readonly<Record<string, string>>): void;
+}
+
+/** An upstream connection for one exchange. */
+export interface LeasedConnection {
+  readonly connection: Connection;
+  /** It has carried an earlier exchange, so the upstream may have closed it in the meantime. */
+  readonly reused: boolean;
+}
+
+/** The verified upstream connections of one tunnel's host. Refuses with `upstream_unreachable` or `upstream_tls_failed`. */
+export interface UpstreamLanes {
+  /** The idle connection of a lane, or a new one. A lane is a binding's id, or passthrough: they never share a socket. */
+  take(lane: string): Promise<Result<LeasedConnection, Refusal>>;
+  /** A new connection, whatever is idle. */
+  dial(): Promise<Result<LeasedConnection, Refusal>>;
+  /** Hands a connection back after an exchange that left it ready for another. */
+  give(lane: string, connection: Connection): void;
+}
+
+/** A launch session that is live: what its password opens. */
+export interface LiveSession {
+  readonly id: string;
+  readonly ca: { secureContextFor(host: string): Promise<SecureContext> };
+  /**
+   * Counts a tunnel and keeps `close` for the end of the session; returns what to call when the tunnel is over, or null
+   * when the session has as many tunnels as it may.
+   */
+  openTunnel(close: () => void): (() => void) | null;
+}
+
+/** The live sessions, by the credentials of proxy authentication (specification section 5); compares in constant time. */
+export interface SessionDirectory {
+  authenticate(sessionId: string, token: string): LiveSession | null;
+}
+
+/** Where operational messages go. Fields never hold a secret, a header value or a query string. */
+export interface Log {
+  info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
 }

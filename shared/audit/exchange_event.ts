@@ -1,0 +1,77 @@
+import type { AuditEvent, AuditEventData, AuditEventType } from '../model/audit_event.ts';
+import type { HostBinding } from '../model/host_binding.ts';
+import type { RefusalReason } from '../model/refusal.ts';
+import { REFUSALS } from '../model/refusal.ts';
+
+/** What an exchange event says of its request. None of it can hold a secret. */
+export interface ExchangeFacts {
+  readonly sessionId: string | null;
+  readonly host: string | null;
+  readonly method: string | null;
+  /** Without the query. */
+  readonly path: string | null;
+  readonly binding: HostBinding | null;
+}
+
+export type ExchangeResult =
+  | { readonly kind: 'refused'; readonly reason: RefusalReason | 'client_tls_failed' }
+  | { readonly kind: 'replied'; readonly mediation: 'binding' | 'passthrough' | 'foreign'; readonly status: number };
+
+/** An event as a writer hands it to the sink, which adds the id, the time and the sidecar. */
+export type UnstampedEvent = Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>;
+
+/** Longer paths are cut: the audit log is no store for what an agent puts into its URLs. */
+const MOST_PATH_CHARACTERS = 2048;
+
+const REPLIED: Readonly<Record<'binding' | 'passthrough' | 'foreign', AuditEventType>> = {
+  binding: 'sandbox.proxy.binding_injected',
+  passthrough: 'sandbox.proxy.passthrough',
+  foreign: 'sandbox.proxy.foreign_credential_kept',
+};
+
+/**
+ * The audit event of one exchange (specification section 6), or null for a refusal that is only counted. It names method,
+ * host, path and status, and for a bound request the pattern, scheme and emit mechanism; never a credential reference.
+ */
+export function exchangeEvent(facts: ExchangeFacts, result: ExchangeResult): UnstampedEvent | null {
+  const type = eventType(result);
+  if (type === null) return null;
+  return {
+    type,
+    session_id: facts.sessionId,
+    actor: facts.sessionId === null ? null : 'session',
+    data: dataOf(facts, result),
+  };
+}
+
+function eventType(result: ExchangeResult): AuditEventType | null {
+  if (result.kind === 'replied') return REPLIED[result.mediation];
+  return result.reason === 'client_tls_failed' ? 'sandbox.proxy.rejected' : REFUSALS[result.reason].event;
+}
+
+function dataOf({ host, method, path, binding }: ExchangeFacts, result: ExchangeResult): AuditEventData {
+  return {
+    'svc.proxy.source': 'transparent_connect_tls',
+    'svc.proxy.mediation': mediationOf(result),
+    ...(method === null ? {} : { 'svc.proxy.method': method.slice(0, 64) }),
+    ...(host === null ? {} : { 'svc.proxy.upstream.host': host }),
+    ...(path === null ? {} : { 'svc.proxy.upstream.path': path.slice(0, MOST_PATH_CHARACTERS) }),
+    ...(result.kind === 'replied'
+      ? { 'svc.proxy.upstream.status': result.status }
+      : { 'svc.proxy.reason': result.reason }),
+    ...(binding === null ? {} : bindingData(binding)),
+  };
+}
+
+function mediationOf(result: ExchangeResult): 'binding' | 'passthrough' | 'refused' {
+  if (result.kind === 'refused') return 'refused';
+  return result.mediation === 'binding' ? 'binding' : 'passthrough';
+}
+
+function bindingData(binding: HostBinding): AuditEventData {
+  return {
+    'svc.proxy.binding.host': binding.host,
+    'svc.proxy.binding.scheme': binding.injection.scheme,
+    'svc.proxy.emit': binding.emit.mechanism,
+  };
+}

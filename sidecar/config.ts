@@ -1,0 +1,126 @@
+import { readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { isIP } from 'node:net';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+
+import type { Limits } from '../shared/model/limits.ts';
+import { err, ok } from '../shared/model/result.ts';
+import type { Result } from '../shared/model/result.ts';
+import { DEFAULT_PROXY_PORT, parseControlUrl, parseSettings } from '../shared/model/settings.ts';
+import { normaliseHost } from '../shared/net/host.ts';
+import type { PinnedAddress } from './upstream/dial.ts';
+
+/** What the sidecar is started with, checked. */
+export interface SidecarConfig {
+  readonly home: string;
+  readonly controlUrl: string;
+  readonly port: number;
+  /** Addresses to listen on; loopback only, unless told. */
+  readonly listen: readonly string[];
+  readonly upstreamRoots: readonly string[];
+  readonly pinned: ReadonlyMap<string, PinnedAddress>;
+  readonly denyPrivateUpstreams: boolean;
+  readonly name: string;
+  readonly limits: Limits;
+}
+
+const FLAGS = {
+  home: { type: 'string' },
+  control: { type: 'string' },
+  port: { type: 'string' },
+  listen: { type: 'string', multiple: true },
+  name: { type: 'string' },
+  'upstream-ca': { type: 'string', multiple: true },
+  resolve: { type: 'string', multiple: true },
+  'deny-private-upstreams': { type: 'boolean' },
+} as const;
+
+/** Reads flags and environment (a flag wins). Every bad value is named with its fix. */
+export function readConfig(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  hostName: string,
+): Result<SidecarConfig, readonly string[]> {
+  const flags = parseFlags(argv);
+  if (!flags.ok) return flags;
+  const settings = parseSettings(env);
+  if (!settings.ok) return err(settings.error.map((problem) => problem.message));
+  const { values } = flags.value;
+  const problems: string[] = [];
+  const take = <T>(part: Result<T, string>, otherwise: T): T => {
+    if (part.ok) return part.value;
+    problems.push(part.error);
+    return otherwise;
+  };
+  const controlUrl = take(controlOf(values.control ?? settings.value.controlUrl), '');
+  const port = take(portOf(values.port), 0);
+  const listen = (values.listen ?? ['127.0.0.1']).map((address) => take(addressOf(address), ''));
+  const pinned = new Map((values.resolve ?? []).map((text) => take(pinOf(text), NO_PIN)));
+  const caFiles = [...settings.value.upstreamCaFiles, ...(values['upstream-ca'] ?? [])];
+  const upstreamRoots = caFiles.map((file) => take(rootsIn(file), ''));
+  if (problems.length > 0) return err(problems);
+  return ok({
+    home: resolve(values.home ?? settings.value.home ?? join(homedir(), '.svc')),
+    controlUrl,
+    port,
+    listen,
+    upstreamRoots,
+    pinned,
+    denyPrivateUpstreams: values['deny-private-upstreams'] ?? false,
+    name: values.name ?? hostName,
+    limits: settings.value.limits,
+  });
+}
+
+const NO_PIN: readonly [string, PinnedAddress] = ['', { address: '', port: 0 }];
+
+function parseFlags(
+  argv: readonly string[],
+): Result<ReturnType<typeof parseArgs<{ options: typeof FLAGS }>>, string[]> {
+  try {
+    return ok(parseArgs({ args: [...argv], options: FLAGS, strict: true, allowPositionals: false }));
+  } catch (error) {
+    return err([error instanceof Error ? error.message : 'the flags cannot be read']);
+  }
+}
+
+function controlOf(text: string | undefined): Result<string, string> {
+  if (text === undefined) return err('--control is missing: give the origin of the control plane');
+  const url = parseControlUrl(text);
+  return url.ok ? url : err(`--control ${url.error}`);
+}
+
+function portOf(text: string | undefined): Result<number, string> {
+  if (text === undefined) return ok(DEFAULT_PROXY_PORT);
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return ok(port);
+  return err(`--port is ${JSON.stringify(text)}: give a number from 0 (any free port) to 65535`);
+}
+
+function addressOf(text: string): Result<string, string> {
+  return isIP(text) === 0 ? err(`--listen is ${JSON.stringify(text)}: give an IP address`) : ok(text);
+}
+
+/** `HOST:ADDRESS[:PORT]`; an IPv6 address stands in brackets. */
+function pinOf(text: string): Result<readonly [string, PinnedAddress], string> {
+  const parts = /^([^:[\]]+):(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(text);
+  const host = normaliseHost(parts?.[1] ?? '');
+  const address = parts?.[2] ?? parts?.[3] ?? '';
+  const port = Number(parts?.[4] ?? 443);
+  if (host.ok && isIP(address) !== 0 && port > 0 && port <= 65_535) return ok([host.value, { address, port }]);
+  return err(
+    `--resolve is ${JSON.stringify(text)}: give HOST:ADDRESS or HOST:ADDRESS:PORT, such as api.example.test:127.0.0.1:8443`,
+  );
+}
+
+function rootsIn(file: string): Result<string, string> {
+  try {
+    const pem = readFileSync(file, 'utf8');
+    if (pem.includes('-----BEGIN CERTIFICATE-----')) return ok(pem);
+    return err(`--upstream-ca ${file} holds no PEM certificate`);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    return err(`--upstream-ca ${file} cannot be read (${code})`);
+  }
+}

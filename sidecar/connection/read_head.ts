@@ -1,0 +1,30 @@
+import { findHeadEnd } from '../../shared/net/http1_head.ts';
+import type { Connection } from './connection.ts';
+
+/** A message head as it stood on the wire, or why there is none. */
+export type HeadRead =
+  | { readonly kind: 'head'; readonly bytes: Buffer }
+  | { readonly kind: 'end' }
+  | { readonly kind: 'truncated' }
+  | { readonly kind: 'too_large' };
+
+/**
+ * Reads up to and including the empty line that ends a head; what follows stays in the connection. `end`: the peer
+ * finished before its first byte; `truncated`: in the middle. Rejects with ConnectionLost.
+ */
+export async function readHead(connection: Connection, maxBytes: number): Promise<HeadRead> {
+  let held: Buffer | null = null;
+  for (;;) {
+    const chunk: Buffer | null = connection.take() ?? (await connection.next());
+    if (chunk === null) return { kind: held === null ? 'end' : 'truncated' };
+    const from: number = held === null ? 0 : Math.max(0, held.length - 3);
+    const bytes: Buffer = held === null ? chunk : Buffer.concat([held, chunk]);
+    const end = findHeadEnd(bytes, from);
+    if (end > maxBytes || (end === -1 && bytes.length >= maxBytes)) return { kind: 'too_large' };
+    if (end !== -1) {
+      if (end < bytes.length) connection.unread(bytes.subarray(end));
+      return { kind: 'head', bytes: end === bytes.length ? bytes : bytes.subarray(0, end) };
+    }
+    held = bytes;
+  }
+}

@@ -1,0 +1,19 @@
+import type { Connection } from './connection.ts';
+
+/** Copies bytes until the source ends, with back pressure, then finishes the sink's side (half-close is kept). */
+export async function splice(
+  source: Connection,
+  sink: Connection,
+  transform?: { push(chunk: Uint8Array): Uint8Array[]; flush(): Uint8Array[] },
+): Promise<void> {
+  for (;;) {
+    const chunk = source.take() ?? (await source.next());
+    const pieces = chunk === null ? (transform?.flush() ?? []) : (transform?.push(chunk) ?? [chunk]);
+    let roomy = true;
+    for (const piece of pieces) roomy = sink.write(piece);
+    if (chunk === null) break;
+    if (!roomy) await sink.drained();
+    if (sink.closed) break;
+  }
+  sink.end();
+}

@@ -1,0 +1,83 @@
+import type { OutgoingRequest } from '../../shared/inject/outgoing_request.ts';
+import type { HeaderField, RequestHead } from '../../shared/net/http1_head.ts';
+import { connectionTokens, fieldValues, headerField } from '../../shared/net/http1_head.ts';
+import type { Incoming } from './incoming.ts';
+
+/** Headers of one hop (RFC 9110 section 7.6.1) and of the proxy itself, which never go on with a credential. */
+const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'proxy-authorization', 'te', 'upgrade']);
+const PROXY_ONLY = new Set(['proxy-authorization', 'proxy-connection']);
+/** Content codings whose replies can be read, and so scrubbed. */
+const READABLE_CODINGS = new Set(['gzip', 'x-gzip', 'deflate', 'br', 'zstd', 'identity']);
+const ALL_READABLE = 'gzip, deflate, br, zstd';
+
+/**
+ * The head of a request that gets a credential, before injection: headers of one hop and everything that Connection
+ * nominates are gone before the credential is added, so that it can't be nominated away (design section 5, invariant 3);
+ * Accept-Encoding is limited to what can be scrubbed. A WebSocket handshake keeps its upgrade, without extensions.
+ */
+export function credentialedRequest(incoming: Incoming, host: string): OutgoingRequest {
+  const { head } = incoming;
+  const nominated = connectionTokens(head.fields);
+  const upgrade = isWebSocketUpgrade(head);
+  const fields: HeaderField[] = [];
+  for (const field of head.fields) {
+    const kept = keepField(field, nominated, upgrade);
+    if (kept !== null) fields.push(kept);
+  }
+  return { method: head.method, target: originForm(incoming), host, fields };
+}
+
+/** True for a WebSocket opening handshake (RFC 6455 section 4.1). */
+export function isWebSocketUpgrade(head: RequestHead): boolean {
+  const upgrades = fieldValues(head.fields, 'upgrade').map((value) => value.toLowerCase());
+  return head.method === 'GET' && upgrades.includes('websocket') && connectionTokens(head.fields).has('upgrade');
+}
+
+function originForm({ target }: Incoming): string {
+  return target.query === null ? target.path : `${target.path}?${target.query}`;
+}
+
+function keepField(field: HeaderField, nominated: ReadonlySet<string>, upgrade: boolean): HeaderField | null {
+  const { name } = field;
+  if (upgrade && name === 'connection') return headerField('Connection', 'Upgrade');
+  if (upgrade && name === 'upgrade') return headerField('Upgrade', 'websocket');
+  if (upgrade && name === 'sec-websocket-extensions') return null;
+  if (HOP_BY_HOP.has(name)) return null;
+  if (nominated.has(name) && !END_TO_END.has(name)) return null;
+  return name === 'accept-encoding' ? headerField('Accept-Encoding', readableCodings(field.value)) : field;
+}
+
+/** What frames or routes the message is decided here, whatever Connection nominates. */
+const END_TO_END = new Set(['host', 'content-length', 'transfer-encoding']);
+
+function readableCodings(value: string): string {
+  const kept: string[] = [];
+  for (const item of value.split(',')) {
+    const coding = (item.split(';')[0] ?? '').trim().toLowerCase();
+    if (coding === '*') kept.push(ALL_READABLE);
+    else if (READABLE_CODINGS.has(coding)) kept.push(item.trim());
+  }
+  return kept.length === 0 ? 'identity' : kept.join(', ');
+}
+
+/** The same headers for a body that is in memory: its length is known, and nobody waits for `100 Continue` any more. */
+export function reframed(fields: readonly HeaderField[], bodyBytes: number): HeaderField[] {
+  const length = headerField('Content-Length', String(bodyBytes));
+  const kept: HeaderField[] = [];
+  let placed = false;
+  for (const field of fields) {
+    const frames = field.name === 'content-length' || field.name === 'transfer-encoding';
+    if (frames && !placed) {
+      kept.push(field.name === 'content-length' && field.value === length.value ? field : length);
+      placed = true;
+    }
+    if (!frames && field.name !== 'expect' && field.name !== 'trailer') kept.push(field);
+  }
+  return kept;
+}
+
+/** On passthrough only what was meant for this proxy is taken out; null when there is no such header. */
+export function withoutProxyHeaders(head: RequestHead): RequestHead | null {
+  if (!head.fields.some((field) => PROXY_ONLY.has(field.name))) return null;
+  return { ...head, fields: head.fields.filter((field) => !PROXY_ONLY.has(field.name)) };
+}

@@ -1,0 +1,252 @@
+import { chooseBinding } from '../../shared/inject/choose.ts';
+import { emitDecision } from '../../shared/inject/decide.ts';
+import { needsBufferedBody } from '../../shared/inject/body_need.ts';
+import type { HashPort, OutgoingRequest, PayloadBody } from '../../shared/inject/outgoing_request.ts';
+import { inject } from '../../shared/inject/inject.ts';
+import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
+import { enforceContract } from '../../shared/enforce/contract.ts';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
+import type { Limits } from '../../shared/model/limits.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { ok } from '../../shared/model/result.ts';
+import { connectionTokens, formatRequestHead } from '../../shared/net/http1_head.ts';
+import type { ReplyHead } from '../../shared/net/http1_head.ts';
+import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
+import { resolve } from '../../shared/resolve/resolve.ts';
+import type { Connection } from '../connection/connection.ts';
+import type { AuditSink, Clock, CredentialSource, PolicySource, UpstreamLanes } from '../ports.ts';
+import type { BodyBudget, BufferedBody } from './body.ts';
+import { bufferBody } from './body.ts';
+import { credentialedRequest, reframed, withoutProxyHeaders } from './credentialed_head.ts';
+import type { ForwardContext, Outgoing, OutgoingBody, Reply } from './forward.ts';
+import { forward } from './forward.ts';
+import type { Incoming } from './incoming.ts';
+import { checkAuthority, parseIncoming } from './incoming.ts';
+import type { Facts, Mediation, Outcome } from './outcome.ts';
+import type { CredentialMaterial, MaterialCache } from './material.ts';
+import { resolveMaterial } from './material.ts';
+
+/** What an exchange works with; all of it is replaceable in a test. */
+export interface ExchangePorts {
+  readonly policy: PolicySource;
+  readonly credentials: CredentialSource;
+  readonly audit: Pick<AuditSink, 'accepting' | 'exhausted'>;
+  readonly clock: Clock;
+  readonly limits: Limits;
+  readonly budget: BodyBudget;
+  readonly materials: MaterialCache;
+  readonly hash: HashPort;
+}
+
+/** The tunnel a request came through: the host it was opened for is the request's authority. */
+export interface ExchangeTunnel {
+  readonly host: string;
+  /** The TLS server name the client asked for, when it sent one. */
+  readonly sni: string | null;
+  readonly client: Connection;
+  readonly lanes: UpstreamLanes;
+  /** Gets each interim reply (1xx) for the client. */
+  onInterim(raw: Buffer, head: ReplyHead | null): void;
+}
+
+/** The lane of requests that get no credential. */
+const PASSTHROUGH_LANE = '';
+const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n', 'latin1');
+
+/**
+ * Decides what happens to one decrypted request and forwards it (specification section 1, Request resolution order):
+ * parse -> resolve -> enforce -> body -> credential -> inject -> forward -> Outcome. It writes nothing to the client;
+ * its one caller answers and records.
+ */
+export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: ExchangePorts): Promise<Outcome> {
+  const parsed = parseIncoming(raw, ports.limits.maxHeaders);
+  if (!parsed.ok) return refused(unread(tunnel), parsed.error);
+  const incoming = parsed.value;
+  const facts = factsOf(incoming, tunnel.host);
+
+  if (ports.audit.exhausted) return refused(facts, auditUnavailable(), incoming);
+  const policy = ports.policy.current();
+  if (!policy.ok) return refused(facts, policy.error, incoming);
+  const resolution = resolve(policy.value, {
+    method: incoming.head.method,
+    host: tunnel.host,
+    path: incoming.target.path,
+  });
+  if (resolution.kind === 'passthrough') return passthrough(incoming, facts, tunnel, ports);
+
+  const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
+  if (!authority.ok) return refused(facts, authority.error, incoming);
+  return bound(incoming, resolution.bindings, facts, tunnel, ports);
+}
+
+/** The binding path: the contract first, then the body, and only then the credential. */
+async function bound(
+  incoming: Incoming,
+  bindings: readonly HostBinding[],
+  unbound: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> {
+  const request = credentialedRequest(incoming, tunnel.host);
+  const choice = chooseBinding(bindings, request);
+  const binding = choice?.binding ?? bindings[0];
+  if (binding === undefined) throw new Error('a resolution to a binding names at least one');
+  const facts: Facts = { ...unbound, binding };
+
+  const contract = enforceContract(binding, {
+    host: tunnel.host,
+    method: request.method,
+    fields: incoming.head.fields,
+  });
+  if (!contract.ok) return refused(facts, contract.error, incoming);
+  if (choice === null || emitDecision(binding, choice.presented) === 'keep_foreign') {
+    return forwardAsIs(incoming, 'foreign', facts, tunnel, ports);
+  }
+  if (!ports.audit.accepting) return refused(facts, auditUnavailable(), incoming);
+
+  const body = await readBody(incoming, needsBufferedBody(binding, request), tunnel, ports);
+  if (!body.ok) return refused(facts, body.error);
+  try {
+    const material = await resolveMaterial(binding, ports.credentials, ports.materials);
+    if (!material.ok) return refused(facts, material.error, incoming, body.value.buffered !== null);
+    const outgoing = await injected(request, incoming, binding, material.value, body.value, ports);
+    if (!outgoing.ok) return refused(facts, outgoing.error, incoming, body.value.buffered !== null);
+    const reply = await forward(outgoing.value, forwardContext(tunnel, ports));
+    if (!reply.ok) return refused(facts, reply.error, incoming, body.value.buffered !== null);
+    return replied(incoming, facts, 'binding', reply.value, material.value.scrub);
+  } finally {
+    body.value.buffered?.release();
+  }
+}
+
+interface RequestBody {
+  /** Null when the body passes as it comes. */
+  readonly buffered: BufferedBody | null;
+}
+
+async function readBody(
+  incoming: Incoming,
+  inFull: boolean,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Result<RequestBody, Refusal>> {
+  if (!inFull || incoming.framing.kind === 'none') return ok({ buffered: null });
+  if (expectsContinue(incoming)) tunnel.onInterim(CONTINUE, null);
+  const { limits, budget } = ports;
+  const buffered = await bufferBody(tunnel.client, incoming.framing, limits.maxCredentialedBodyBytes, budget);
+  return buffered.ok ? ok({ buffered: buffered.value }) : buffered;
+}
+
+function expectsContinue({ head }: Incoming): boolean {
+  return head.fields.some((field) => field.name === 'expect' && field.value.toLowerCase() === '100-continue');
+}
+
+async function injected(
+  request: OutgoingRequest,
+  incoming: Incoming,
+  binding: HostBinding,
+  material: CredentialMaterial,
+  { buffered }: RequestBody,
+  ports: ExchangePorts,
+): Promise<Result<Outgoing, Refusal>> {
+  const framed = buffered === null ? request : { ...request, fields: reframed(request.fields, buffered.bytes) };
+  const done = await inject({
+    binding,
+    request: framed,
+    credential: material.credential,
+    ...(material.sessionToken === null ? {} : { sessionToken: material.sessionToken }),
+    body: payloadOf(incoming, buffered),
+    now: new Date(ports.clock.now()),
+    hash: ports.hash,
+  });
+  if (!done.ok) return done;
+  const { bodyTransform, ...ready } = done.value;
+  const head = formatRequestHead({ ...ready, version: incoming.head.version });
+  const body: OutgoingBody =
+    buffered === null
+      ? { kind: 'stream', framing: incoming.framing, transform: bodyTransform ?? null }
+      : { kind: 'bytes', chunks: buffered.chunks };
+  return ok({ head, method: request.method, body, lane: binding.id });
+}
+
+function payloadOf(incoming: Incoming, buffered: BufferedBody | null): PayloadBody {
+  if (buffered !== null) return { kind: 'bytes', chunks: buffered.chunks };
+  return incoming.framing.kind === 'none' ? { kind: 'none' } : { kind: 'stream' };
+}
+
+/** The passthrough path: refused IP literals aside, the request goes on as it came and no credential is looked up. */
+function passthrough(
+  incoming: Incoming,
+  facts: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> | Outcome {
+  if (isRefusedIpLiteral(tunnel.host)) {
+    const message = `${tunnel.host} is an address of a private range; use a host name, or bind the host`;
+    return refused(facts, refusal('passthrough_target_not_allowed', message), incoming);
+  }
+  return forwardAsIs(incoming, 'passthrough', facts, tunnel, ports);
+}
+
+async function forwardAsIs(
+  incoming: Incoming,
+  mediation: Mediation,
+  facts: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> {
+  const rewritten = withoutProxyHeaders(incoming.head);
+  const outgoing: Outgoing = {
+    head: rewritten === null ? incoming.raw : formatRequestHead(rewritten),
+    method: incoming.head.method,
+    body: { kind: 'stream', framing: incoming.framing, transform: null },
+    lane: PASSTHROUGH_LANE,
+  };
+  const reply = await forward(outgoing, forwardContext(tunnel, ports));
+  if (!reply.ok) return refused(facts, reply.error, incoming);
+  return replied(incoming, facts, mediation, reply.value, null);
+}
+
+function forwardContext(tunnel: ExchangeTunnel, { limits }: ExchangePorts): ForwardContext {
+  const { client, lanes } = tunnel;
+  const { maxHeadBytes, maxHeaders } = limits;
+  return { client, lanes, maxHeadBytes, maxHeaders, onInterim: (raw, head) => tunnel.onInterim(raw, head) };
+}
+
+function factsOf(incoming: Incoming, host: string): Facts {
+  return { host, method: incoming.head.method, path: incoming.target.path, binding: null };
+}
+
+function unread({ host }: ExchangeTunnel): Facts {
+  return { host, method: null, path: null, binding: null };
+}
+
+function replied(
+  incoming: Incoming,
+  facts: Facts,
+  mediation: Mediation,
+  reply: Reply,
+  scrub: ScrubPatterns | null,
+): Outcome {
+  const { version } = incoming.head;
+  return { kind: 'replied', facts, mediation, reply, version, staysOpen: isPersistent(incoming), scrub };
+}
+
+/** A refusal; without `incoming` the rest of the request is unknown, and the tunnel can't go on. */
+function refused(facts: Facts, why: Refusal, incoming?: Incoming, bodyWasRead = false): Outcome {
+  const staysOpen =
+    incoming !== undefined && (bodyWasRead || incoming.framing.kind === 'none') && isPersistent(incoming);
+  return { kind: 'refused', facts, refusal: why, staysOpen };
+}
+
+/** Whether the client keeps its connection (RFC 9112 section 9.3). */
+function isPersistent({ head }: Incoming): boolean {
+  const tokens = connectionTokens(head.fields);
+  return head.version === '1.1' ? !tokens.has('close') : tokens.has('keep-alive');
+}
+
+function auditUnavailable(): Refusal {
+  return refusal('audit_unavailable', 'the audit spool is full or cannot be written; see `svc doctor`');
+}

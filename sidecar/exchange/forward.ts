@@ -1,0 +1,163 @@
+import type { BodyTransform } from '../../shared/inject/outgoing_request.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import type { BodyFraming } from '../../shared/net/http1_framing.ts';
+import { replyFraming } from '../../shared/net/http1_framing.ts';
+import type { ReplyHead } from '../../shared/net/http1_head.ts';
+import { parseReplyHead } from '../../shared/net/http1_head.ts';
+import type { Connection } from '../connection/connection.ts';
+import { ConnectionLost } from '../connection/connection.ts';
+import { readHead } from '../connection/read_head.ts';
+import type { LeasedConnection, UpstreamLanes } from '../ports.ts';
+import type { BodyEnd } from './body.ts';
+import { streamBody } from './body.ts';
+
+/** A request as it goes out. */
+export interface Outgoing {
+  /** The whole head; latin1 when it is text. */
+  readonly head: string | Buffer;
+  readonly method: string;
+  readonly body: OutgoingBody;
+  /** Which of the tunnel's upstream connections carries it. */
+  readonly lane: string;
+}
+
+/** `bytes` is in memory and can be sent again; `stream` is copied from the client as it comes. */
+export type OutgoingBody =
+  | { readonly kind: 'bytes'; readonly chunks: readonly Uint8Array[] }
+  | { readonly kind: 'stream'; readonly framing: BodyFraming; readonly transform: BodyTransform | null };
+
+/** The upstream's reply: its head is here, its body is still in the connection. */
+export interface Reply {
+  readonly head: ReplyHead;
+  /** The head as received. */
+  readonly raw: Buffer;
+  readonly framing: BodyFraming;
+  readonly upstream: Connection;
+  readonly lane: string;
+  readonly requestBody: Promise<BodyEnd>;
+}
+
+export interface ForwardContext {
+  readonly client: Connection;
+  readonly lanes: UpstreamLanes;
+  readonly maxHeadBytes: number;
+  readonly maxHeaders: number;
+  /** Gets each interim reply (1xx) as it came. */
+  onInterim(raw: Buffer, head: ReplyHead): void;
+}
+
+/** Methods that may be sent twice (RFC 9110 section 9.2.2). */
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']);
+/** More interim replies than this are an upstream that never answers. */
+const MOST_INTERIM_REPLIES = 100;
+
+/**
+ * Sends a request and reads the head of its reply. A kept connection that the upstream closed before the first byte of a
+ * reply is replaced once, where the request may be sent twice. Refuses with `upstream_unreachable`,
+ * `upstream_tls_failed`, `upstream_invalid_reply`, or `invalid_request` for a body whose framing breaks on the way.
+ */
+export async function forward(outgoing: Outgoing, context: ForwardContext): Promise<Result<Reply, Refusal>> {
+  const leased = await context.lanes.take(outgoing.lane);
+  if (!leased.ok) return leased;
+  const first = await attempt(outgoing, leased.value, context);
+  const again = !first.ok && first.error.stale && leased.value.reused && maySendTwice(outgoing);
+  if (!again) return first.ok ? first : err(first.error.refusal);
+  const fresh = await context.lanes.dial();
+  if (!fresh.ok) return fresh;
+  const second = await attempt(outgoing, fresh.value, context);
+  return second.ok ? second : err(second.error.refusal);
+}
+
+function maySendTwice(outgoing: Outgoing): boolean {
+  const { body } = outgoing;
+  return IDEMPOTENT.has(outgoing.method) && (body.kind === 'bytes' || body.framing.kind === 'none');
+}
+
+interface AttemptFailure {
+  readonly refusal: Refusal;
+  /** The upstream closed before the first byte of a reply. */
+  readonly stale: boolean;
+}
+
+async function attempt(
+  outgoing: Outgoing,
+  { connection: upstream }: LeasedConnection,
+  context: ForwardContext,
+): Promise<Result<Reply, AttemptFailure>> {
+  const { body } = outgoing;
+  upstream.cork();
+  upstream.write(outgoing.head);
+  if (body.kind === 'bytes') for (const chunk of body.chunks) upstream.write(chunk);
+  upstream.uncork();
+  const requestBody: Promise<BodyEnd> =
+    body.kind === 'stream' && body.framing.kind !== 'none'
+      ? streamBody(context.client, upstream, body.framing, body.transform)
+      : SENT;
+  const stopWatching = context.client.onClosed(() => upstream.destroy());
+  const reply = await readReply(upstream, outgoing.method, context);
+  stopWatching();
+  if (reply.ok) return ok({ ...reply.value, upstream, lane: outgoing.lane, requestBody });
+  upstream.destroy();
+  const end = await endedNow(requestBody);
+  return typeof end === 'object' && end !== null ? err({ stale: false, refusal: end }) : reply;
+}
+
+const SENT: Promise<BodyEnd> = Promise.resolve('sent');
+
+/** How a body's copying ended, if it already has. */
+function endedNow(requestBody: Promise<BodyEnd>): Promise<BodyEnd | null> {
+  return Promise.race([requestBody, Promise.resolve(null)]);
+}
+
+type ReadReply = Pick<Reply, 'head' | 'raw' | 'framing'>;
+
+async function readReply(
+  upstream: Connection,
+  method: string,
+  context: ForwardContext,
+): Promise<Result<ReadReply, AttemptFailure>> {
+  for (let interim = 0; interim <= MOST_INTERIM_REPLIES; interim += 1) {
+    const read = await readReplyHead(upstream, context);
+    if (!read.ok) return interim === 0 ? read : err({ ...read.error, stale: false });
+    const { head, raw } = read.value;
+    if (head.status < 200 && head.status !== 101) {
+      context.onInterim(raw, head);
+      continue;
+    }
+    const framing = replyFraming(head, method);
+    if (!framing.ok) return invalidReply(framing.error.message);
+    return ok({ head, raw, framing: framing.value });
+  }
+  return invalidReply(`more than ${MOST_INTERIM_REPLIES} interim replies`);
+}
+
+async function readReplyHead(
+  upstream: Connection,
+  context: ForwardContext,
+): Promise<Result<{ head: ReplyHead; raw: Buffer }, AttemptFailure>> {
+  try {
+    const read = await readHead(upstream, context.maxHeadBytes);
+    if (read.kind === 'end') return closedEarly('it closed the connection without a reply');
+    if (read.kind === 'truncated') return invalidReply('its head breaks off');
+    if (read.kind === 'too_large') return invalidReply(`its head is larger than ${context.maxHeadBytes} bytes`);
+    const head = parseReplyHead(read.bytes.toString('latin1'), context);
+    return head.ok ? ok({ head: head.value, raw: read.bytes }) : invalidReply(head.error.message);
+  } catch (error) {
+    if (error instanceof ConnectionLost) return closedEarly(`the connection was lost (${error.code})`);
+    throw error;
+  }
+}
+
+function closedEarly(message: string): { ok: false; error: AttemptFailure } {
+  return err({ stale: true, refusal: refusal('upstream_unreachable', `the upstream did not answer: ${message}`) });
+}
+
+function invalidReply(message: string): { ok: false; error: AttemptFailure } {
+  return err({
+    stale: false,
+    refusal: refusal('upstream_invalid_reply', `the upstream's reply is not valid: ${message}`),
+  });
+}

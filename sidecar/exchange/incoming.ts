@@ -1,0 +1,76 @@
+import type { Refusal } from '../../shared/model/refusal.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import type { BodyFraming } from '../../shared/net/http1_framing.ts';
+import { requestFraming } from '../../shared/net/http1_framing.ts';
+import type { RequestHead } from '../../shared/net/http1_head.ts';
+import { fieldValues, parseRequestHead, skipEmptyLine } from '../../shared/net/http1_head.ts';
+import type { Authority } from '../../shared/net/host.ts';
+import { parseAuthority } from '../../shared/net/host.ts';
+import type { ParsedTarget } from '../../shared/net/target.ts';
+import { parseTarget } from '../../shared/net/target.ts';
+
+/** A decrypted request that can be read in only one way. */
+export interface Incoming {
+  readonly head: RequestHead;
+  /** The head as received. */
+  readonly raw: Buffer;
+  readonly framing: BodyFraming;
+  readonly target: ParsedTarget;
+  /** The Host header; null on HTTP/1.0 without one. */
+  readonly authority: Authority | null;
+}
+
+/**
+ * Reads a request head. Refuses what two readers could take for two different requests (RFC 9112 sections 3.2, 5 and 6):
+ * such a request is never forwarded, credentialed or not.
+ */
+export function parseIncoming(received: Buffer, maxHeaders: number): Result<Incoming, Refusal> {
+  const raw = received.subarray(skipEmptyLine(received, 0));
+  const head = parseRequestHead(raw.toString('latin1'), { maxHeaders });
+  if (!head.ok) return invalid(head.error.message);
+  const framing = requestFraming(head.value);
+  if (!framing.ok) return invalid(framing.error.message);
+  const target = parseTarget(head.value.target, head.value.method);
+  if (!target.ok) return invalid(target.error.message);
+  const authority = hostHeader(head.value);
+  if (!authority.ok) return authority;
+  return ok({ head: head.value, raw, framing: framing.value, target: target.value, authority: authority.value });
+}
+
+function hostHeader(head: RequestHead): Result<Authority | null, Refusal> {
+  const values = fieldValues(head.fields, 'host');
+  if (values.length > 1) return invalid('a request has one Host header (RFC 9112 section 3.2); this one has several');
+  const [value] = values;
+  if (value === undefined) {
+    if (head.version === '1.0') return ok(null);
+    return invalid('an HTTP/1.1 request needs a Host header (RFC 9112 section 3.2)');
+  }
+  const authority = parseAuthority(value);
+  return authority.ok ? authority : invalid(`Host header: ${authority.error.message}`);
+}
+
+function invalid(message: string): { readonly ok: false; readonly error: Refusal } {
+  return err(refusal('invalid_request', message));
+}
+
+/**
+ * Checks that every place that names the request's authority names the tunnel's host (design section 5, invariant 1): the
+ * credential is chosen by the host that is dialled, so a request that says another host would carry it elsewhere.
+ */
+export function checkAuthority(incoming: Incoming, host: string, sni: string | null): Result<void, Refusal> {
+  if (sni !== null && sni.toLowerCase() !== host) return mismatch('the TLS server name', host);
+  if (incoming.authority !== null && !isHost(incoming.authority, host)) return mismatch('the Host header', host);
+  const named = incoming.target.authority;
+  if (named !== null && !isHost(named, host)) return mismatch('the absolute request target', host);
+  return ok(undefined);
+}
+
+function isHost(authority: Authority, host: string): boolean {
+  return authority.host === host && (authority.port === null || authority.port === 443);
+}
+
+function mismatch(place: string, host: string): { readonly ok: false; readonly error: Refusal } {
+  return err(refusal('authority_mismatch', `${place} names another host than the tunnel to ${host}`));
+}

@@ -1,0 +1,226 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
+import type { Server, Socket } from 'node:net';
+import { connect as connectTcp } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
+import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
+
+import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
+import type { Limits } from '../../shared/model/limits.ts';
+import { listen } from '../connection/listen.ts';
+import { BodyBudget } from '../exchange/body.ts';
+import { MaterialCache } from '../exchange/material.ts';
+import { NodeSha256 } from '../exchange/node_sha256.ts';
+import type { LiveSession } from '../ports.ts';
+import { createAuthority, issueLeaf } from '../tls/certificates.ts';
+import type { Authority } from '../tls/certificates.ts';
+import { createSessionCa } from '../tls/session_ca.ts';
+import { createListener } from '../tunnel/listener.ts';
+import { createDialer } from '../upstream/dial.ts';
+import { TunnelLanes } from '../upstream/lanes.ts';
+import { FakeAuditSink, FakeClock, FakeCredentialSource, FakeMetrics, FakePolicySource } from './fakes.ts';
+
+/** What a raw upstream does with one connection. */
+export type UpstreamHandler = (socket: TLSSocket) => void;
+
+/** The data plane on loopback with fakes behind its ports and real TLS on both sides. */
+export interface DataPlane {
+  readonly port: number;
+  readonly token: string;
+  readonly session: LiveSession;
+  readonly caPem: string;
+  readonly policy: FakePolicySource;
+  readonly credentials: FakeCredentialSource;
+  readonly audit: FakeAuditSink;
+  readonly metrics: FakeMetrics;
+  readonly errors: string[];
+  /** A new TLS upstream, with a certificate for `certified` (the host itself by default). */
+  upstream(host: string, handler: UpstreamHandler, certified?: string): Promise<void>;
+  /** Opens a tunnel and its TLS. `servername` defaults to the host. */
+  open(host: string, servername?: string): Promise<TLSSocket>;
+  /** Sends raw bytes to the proxy port and reads until it closes, or `enough` says so. */
+  raw(text: string, enough?: (got: string) => boolean): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export async function startDataPlane(limits: Partial<Limits> = {}): Promise<DataPlane> {
+  const home = await mkdtemp(join(tmpdir(), 'svc-data-plane-'));
+  const upstreamCa = await createAuthority('test upstreams', Date.now());
+  const pinned = new Map<string, { address: string; port: number }>();
+  const servers: Server[] = [];
+  const sockets = new Set<Socket>();
+  const all = { ...DEFAULT_LIMITS, ...limits };
+  const ca = await createSessionCa(join(home, 'ses'), { sessionId: 'ses_test', maxLeaves: 10, now: Date.now });
+  const token = randomBytes(16).toString('hex');
+  const session: LiveSession = { id: 'ses_test', ca, openTunnel: () => () => undefined };
+  const fakes = {
+    policy: new FakePolicySource(),
+    credentials: new FakeCredentialSource(),
+    audit: new FakeAuditSink(),
+    metrics: new FakeMetrics(),
+  };
+  const errors: string[] = [];
+  const dialer = createDialer({
+    extraRoots: [upstreamCa.certificatePem],
+    pinned,
+    denyPrivate: false,
+    timeoutSeconds: 5,
+  });
+  const listener = createListener(
+    {
+      sessions: { authenticate: (id, given) => (id === session.id && given === token ? session : null) },
+      exchange: {
+        ...fakes,
+        clock: new FakeClock(),
+        limits: all,
+        budget: new BodyBudget(all.maxBufferedBodiesBytes),
+        materials: new MaterialCache(),
+        hash: NodeSha256,
+      },
+      audit: fakes.audit,
+      metrics: fakes.metrics,
+      log: { info: () => undefined, error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`) },
+      openLanes: (host) => new TunnelLanes(dialer, host),
+    },
+    createHttpServer((_request, response) => response.end('local api')),
+  );
+  const port = await track(listener, sockets);
+  servers.push(listener);
+
+  return {
+    port,
+    token,
+    session,
+    caPem: ca.caPem,
+    ...fakes,
+    errors,
+    async upstream(host, handler, certified = host) {
+      const server = await tlsServer(upstreamCa, certified, handler);
+      servers.push(server);
+      pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
+    },
+    open: (host, servername = host) => openTunnel({ port, token, caPem: ca.caPem }, host, servername, sockets),
+    raw: (text, enough) => rawExchange(port, text, sockets, enough),
+    async stop() {
+      for (const socket of sockets) socket.destroy();
+      await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}
+
+async function tlsServer(authority: Authority, host: string, handler: UpstreamHandler): Promise<Server> {
+  const leaf = await issueLeaf(authority, host, Date.now());
+  const server = createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem, allowHalfOpen: true }, (socket) => {
+    socket.on('error', () => undefined);
+    handler(socket);
+  });
+  server.on('tlsClientError', () => undefined);
+  return server;
+}
+
+function track(server: Server, sockets: Set<Socket>): Promise<number> {
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  return listen(server, 0, '127.0.0.1');
+}
+
+async function openTunnel(
+  proxy: { port: number; token: string; caPem: string },
+  host: string,
+  servername: string,
+  sockets: Set<Socket>,
+): Promise<TLSSocket> {
+  const basic = Buffer.from(`ses_test:${proxy.token}`).toString('base64');
+  const socket = connectTcp({ port: proxy.port, host: '127.0.0.1', allowHalfOpen: true });
+  sockets.add(socket);
+  socket.write(`CONNECT ${host}:443 HTTP/1.1\r\nHost: ${host}:443\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`);
+  const answer = await new Promise<string>((resolve) =>
+    socket.once('data', (data) => resolve(data.toString('latin1'))),
+  );
+  if (!answer.startsWith('HTTP/1.1 200 ')) throw new Error(`CONNECT was answered ${answer.split('\r\n')[0]}`);
+  return new Promise((resolve, reject) => {
+    const tls = connectTls({ socket, servername, ca: proxy.caPem, checkServerIdentity: () => undefined });
+    tls.once('secureConnect', () => resolve(tls));
+    tls.once('error', reject);
+  });
+}
+
+function rawExchange(
+  port: number,
+  text: string,
+  sockets: Set<Socket>,
+  enough: (got: string) => boolean = () => false,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connectTcp({ port, host: '127.0.0.1' });
+    sockets.add(socket);
+    let got = '';
+    socket.on('data', (data) => {
+      got += data.toString('latin1');
+      if (enough(got)) socket.destroy();
+    });
+    socket.on('close', () => resolve(got));
+    socket.on('error', reject);
+    socket.write(text, 'latin1');
+  });
+}
+
+/** Reads from a socket until the text so far satisfies `enough`, or the peer finishes. */
+export function readUntil(socket: TLSSocket, enough: (got: string) => boolean): Promise<string> {
+  return new Promise((resolve) => {
+    let got = '';
+    const done = (): void => {
+      socket.off('data', onData);
+      socket.off('end', done);
+      socket.off('close', done);
+      resolve(got);
+    };
+    const onData = (data: Buffer): void => {
+      got += data.toString('latin1');
+      if (enough(got)) done();
+    };
+    socket.on('data', onData);
+    socket.once('end', done);
+    socket.once('close', done);
+  });
+}
+
+/** An upstream that reads one request head at a time and answers with the text `reply` makes of what it received. */
+export function answering(reply: (request: string) => string): UpstreamHandler {
+  return (socket) => {
+    let got = '';
+    socket.on('data', (data: Buffer) => {
+      got += data.toString('latin1');
+      const end = got.indexOf('\r\n\r\n');
+      if (end === -1) return;
+      const length = Number(/^content-length: *(\d+)/im.exec(got)?.[1] ?? 0);
+      if (got.length < end + 4 + length) return;
+      const request = got.slice(0, end + 4 + length);
+      got = got.slice(end + 4 + length);
+      socket.write(reply(request), 'latin1');
+    });
+    socket.on('end', () => socket.end());
+  };
+}
+
+/** A valid bearer binding for a host; change one thing at a time. */
+export function bearerBinding(host: string, change: Partial<HostBinding> = {}): HostBinding {
+  return {
+    id: `bnd_${host}`,
+    owner: 'personal',
+    host,
+    credential: { owner: 'personal', path: 'user/demo' },
+    injection: { scheme: 'bearer' },
+    emit: { mechanism: 'inject' },
+    allowedHosts: [],
+    body: 'buffer',
+    ...change,
+  };
+}

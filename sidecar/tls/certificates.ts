@@ -1,0 +1,123 @@
+// @peculiar/x509 resolves its parts through decorators and refuses to load without this polyfill.
+import 'reflect-metadata';
+
+import { createHash, randomBytes, webcrypto } from 'node:crypto';
+import { isIP } from 'node:net';
+
+import {
+  AuthorityKeyIdentifierExtension,
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
+  X509CertificateGenerator,
+  cryptoProvider,
+} from '@peculiar/x509';
+
+const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
+const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** A clock in the container that is a little behind ours still accepts the certificates. */
+const BACKDATED_MS = HOUR_MS;
+/** Longer than a session may live; well inside what TLS clients accept of a leaf. */
+const LIFETIME_MS = 30 * DAY_MS;
+
+export interface KeyedCertificate {
+  readonly certificatePem: string;
+  readonly keyPem: string;
+}
+
+/** An issuing CA in memory. */
+export interface Authority extends KeyedCertificate {
+  readonly subject: string;
+  readonly keyIdentifier: string;
+  readonly signingKey: webcrypto.CryptoKey;
+  /** One key pair for every leaf of this CA: a leaf then costs one signature. */
+  readonly leafKeys: webcrypto.CryptoKeyPair;
+  readonly leafKeyPem: string;
+}
+
+cryptoProvider.set(webcrypto);
+
+/** Makes a P-256 CA that may sign leaves only (path length 0), with the key identifiers that strict verifiers demand. */
+export async function createAuthority(commonName: string, nowMs: number): Promise<Authority> {
+  const [keys, leafKeys] = await Promise.all([makeKeys(), makeKeys()]);
+  const keyIdentifier = await identifierOf(keys.publicKey);
+  const subject = `CN=${commonName}, O=svc`;
+  const certificate = await X509CertificateGenerator.create({
+    serialNumber: serialNumber(),
+    subject,
+    issuer: subject,
+    notBefore: new Date(nowMs - BACKDATED_MS),
+    notAfter: new Date(nowMs + LIFETIME_MS),
+    publicKey: keys.publicKey,
+    signingKey: keys.privateKey,
+    signingAlgorithm: SIGNING_ALGORITHM,
+    extensions: [
+      new BasicConstraintsExtension(true, 0, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+      new SubjectKeyIdentifierExtension(keyIdentifier),
+      new AuthorityKeyIdentifierExtension(keyIdentifier),
+    ],
+  });
+  return {
+    certificatePem: `${certificate.toString('pem')}\n`,
+    keyPem: await privatePem(keys.privateKey),
+    subject: certificate.subject,
+    keyIdentifier,
+    signingKey: keys.privateKey,
+    leafKeys,
+    leafKeyPem: await privatePem(leafKeys.privateKey),
+  };
+}
+
+/** Issues a server certificate for one host: a DNS name, or an IP literal (IPv6 in brackets or bare). */
+export async function issueLeaf(authority: Authority, host: string, nowMs: number): Promise<KeyedCertificate> {
+  const name = host.replace(/^\[(.*)\]$/, '$1');
+  const certificate = await X509CertificateGenerator.create({
+    serialNumber: serialNumber(),
+    subject: 'O=svc',
+    issuer: authority.subject,
+    notBefore: new Date(nowMs - BACKDATED_MS),
+    notAfter: new Date(nowMs + LIFETIME_MS - HOUR_MS),
+    publicKey: authority.leafKeys.publicKey,
+    signingKey: authority.signingKey,
+    signingAlgorithm: SIGNING_ALGORITHM,
+    extensions: [
+      new BasicConstraintsExtension(false, undefined, true),
+      new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
+      new SubjectAlternativeNameExtension([{ type: isIP(name) === 0 ? 'dns' : 'ip', value: name }]),
+      new SubjectKeyIdentifierExtension(await identifierOf(authority.leafKeys.publicKey)),
+      new AuthorityKeyIdentifierExtension(authority.keyIdentifier),
+    ],
+  });
+  return { certificatePem: `${certificate.toString('pem')}\n`, keyPem: authority.leafKeyPem };
+}
+
+function makeKeys(): Promise<webcrypto.CryptoKeyPair> {
+  return webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify']);
+}
+
+async function privatePem(key: webcrypto.CryptoKey): Promise<string> {
+  const der = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', key));
+  const lines = der.toString('base64').match(/.{1,64}/g) ?? [];
+  return `-----BEGIN PRIVATE KEY-----\n${lines.join('\n')}\n-----END PRIVATE KEY-----\n`;
+}
+
+/** RFC 5280 section 4.2.1.2, method 1: SHA-1 of the public key's bits names the key; nothing rests on it for security. */
+async function identifierOf(key: webcrypto.CryptoKey): Promise<string> {
+  const bits = await webcrypto.subtle.exportKey('raw', key);
+  return createHash('sha1').update(Buffer.from(bits)).digest('hex');
+}
+
+/** RFC 5280 section 4.1.2.2: positive, at most 20 octets, never repeated. */
+function serialNumber(): string {
+  const bytes = randomBytes(16);
+  bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
+  return bytes.toString('hex');
+}

@@ -1,0 +1,31 @@
+import type { Refusal } from '../../shared/model/refusal.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import { parseAuthority } from '../../shared/net/host.ts';
+import type { RequestHead } from '../../shared/net/http1_head.ts';
+
+/** True for a request that is meant for a proxy and not for the daemon's own API (specification section 4). */
+export function isProxyShaped(head: RequestHead): boolean {
+  if (head.method === 'CONNECT') return true;
+  if (!head.target.startsWith('/') && head.target !== '*') return true;
+  return head.fields.some((field) => field.name === 'proxy-authorization');
+}
+
+/** The host of a CONNECT to `host:443` (RFC 9110 section 9.3.6), in canonical form. */
+export function connectHost(head: RequestHead): Result<string, Refusal> {
+  if (head.method !== 'CONNECT') {
+    const message = 'this proxy mediates HTTPS only: use CONNECT host:443, which clients do for https:// URLs';
+    return err(refusal('non_connect_proxy_request', message));
+  }
+  const authority = parseAuthority(head.target);
+  if (!authority.ok) return invalid(authority.error.message);
+  const { host, port } = authority.value;
+  if (port === null) return invalid('the port is missing; it must be host:443');
+  if (port !== 443) return err(refusal('connect_port_not_allowed', `port ${port} is not allowed; only 443 is`));
+  return ok(host);
+}
+
+function invalid(message: string): { readonly ok: false; readonly error: Refusal } {
+  return err(refusal('invalid_connect_target', `CONNECT target: ${message}`));
+}

@@ -1,0 +1,72 @@
+import type { Server as HttpServer } from 'node:http';
+import type { Server } from 'node:net';
+import { createServer } from 'node:net';
+
+import { refusal } from '../../shared/model/refusal.ts';
+import type { RequestHead } from '../../shared/net/http1_head.ts';
+import { parseRequestHead } from '../../shared/net/http1_head.ts';
+import type { SocketConnection } from '../connection/connection.ts';
+import { Connection, ConnectionLost } from '../connection/connection.ts';
+import { readHead } from '../connection/read_head.ts';
+import { isProxyShaped } from './connect_target.ts';
+import { closeAfterAnswer, writeRefusal } from './refuse.ts';
+import type { TunnelPorts } from './tunnel.ts';
+import { tunnel } from './tunnel.ts';
+
+/**
+ * The sidecar's one port: proxy-shaped requests go to the tunnel before any routing, everything else to the daemon's local
+ * API (specification section 4, Transparent proxy entrypoint).
+ */
+export function createListener(ports: TunnelPorts, localApi: HttpServer): Server {
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    accept(new Connection(socket), ports, localApi).catch((error: unknown) => {
+      socket.destroy();
+      if (error instanceof ConnectionLost) return;
+      ports.metrics.increment('svc_proxy_bugs_total');
+      ports.log.error('a tunnel failed and was closed', { error: describe(error) });
+    });
+  });
+  return server;
+}
+
+/** Where a bug is, without what it was about: messages may quote a request. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error;
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
+  return [error.name, ...frames.slice(0, 6).map((line) => line.trim())].join(' | ');
+}
+
+async function accept(client: SocketConnection, ports: TunnelPorts, localApi: HttpServer): Promise<void> {
+  for (let again = true; again;) {
+    const first = await firstHead(client, ports);
+    if (first === null) return;
+    if (!isProxyShaped(first.head)) return handOver(client, first.raw, localApi);
+    again = await tunnel(client, first.head, ports);
+  }
+}
+
+async function firstHead(
+  client: Connection,
+  ports: TunnelPorts,
+): Promise<{ readonly head: RequestHead; readonly raw: Buffer } | null> {
+  const { limits } = ports.exchange;
+  const timer = setTimeout(() => client.destroy(), limits.connectTimeoutSeconds * 1000);
+  const read = await readHead(client, limits.maxHeadBytes).finally(() => clearTimeout(timer));
+  if (read.kind === 'head') {
+    const head = parseRequestHead(read.bytes.toString('latin1'), limits);
+    if (head.ok) return { head: head.value, raw: read.bytes };
+    writeRefusal(client, refusal('invalid_request', head.error.message), false);
+  } else if (read.kind === 'too_large') {
+    writeRefusal(client, refusal('head_too_large', 'the request line and headers are too large'), false);
+  }
+  await closeAfterAnswer(client);
+  return null;
+}
+
+/** Gives the connection to the local API's server, with the head it has not seen yet. */
+function handOver(client: SocketConnection, raw: Buffer, localApi: HttpServer): void {
+  client.unread(raw);
+  const socket = client.release();
+  localApi.emit('connection', socket);
+  socket.resume();
+}

@@ -1,0 +1,48 @@
+import { STATUS_CODES } from 'node:http';
+
+import type { Refusal } from '../../shared/model/refusal.ts';
+import { REFUSALS } from '../../shared/model/refusal.ts';
+import type { Connection } from '../connection/connection.ts';
+import { ConnectionLost } from '../connection/connection.ts';
+
+/** How long what a refused client still sends is thrown away, so that it reads the answer before the connection goes. */
+const LINGER_MS = 2000;
+
+/** Answers with a refusal: its status and `{"error": {"code", "message"}}`. The connection stays open when `keepOpen`. */
+export function writeRefusal(client: Connection, why: Refusal, keepOpen: boolean, withBody = true): void {
+  const { status } = REFUSALS[why.reason];
+  const body = Buffer.from(`${JSON.stringify({ error: { code: why.reason, message: why.message } })}\n`, 'utf8');
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}`,
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+    ...(status === 407 ? ['Proxy-Authenticate: Basic realm="svc"'] : []),
+    ...(keepOpen ? [] : ['Connection: close']),
+    '',
+    '',
+  ].join('\r\n');
+  client.cork();
+  client.write(head);
+  if (withBody) client.write(body);
+  client.uncork();
+}
+
+/**
+ * Finishes a connection whose peer may still be sending: our side ends, and what comes is thrown away for a while, because
+ * closing with unread bytes would reset the connection before the answer was read (RFC 9112 section 9.6).
+ */
+export async function closeAfterAnswer(client: Connection): Promise<void> {
+  client.end();
+  const timer = setTimeout(() => client.destroy(), LINGER_MS);
+  try {
+    while (!client.finished) {
+      const chunk = client.take() ?? (await client.next());
+      if (chunk === null) break;
+    }
+  } catch (error) {
+    if (!(error instanceof ConnectionLost)) throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+  client.destroy();
+}

@@ -1,0 +1,62 @@
+import type { BodyFraming } from '../../shared/net/http1_framing.ts';
+import { BodyReader } from '../../shared/net/http1_framing.ts';
+import type { Connection } from '../connection/connection.ts';
+
+/** The upstream's body is not what its framing says; what was relayed so far can't be taken back. */
+export class BrokenReply extends Error {
+  override readonly name = 'BrokenReply';
+}
+
+/** What of a reply's body has come: the bytes on the wire, and the payload in them. */
+export interface BodyBytes {
+  readonly raw: Buffer;
+  readonly data: readonly Uint8Array[];
+}
+
+/** Reads a reply's body from its connection, up to its end and not further. Throws {@link BrokenReply} or ConnectionLost. */
+export class ReplyBody {
+  readonly #upstream: Connection;
+  readonly #reader: BodyReader;
+
+  constructor(upstream: Connection, framing: BodyFraming, collectTrailers = false) {
+    this.#upstream = upstream;
+    this.#reader = new BodyReader(framing, { collectTrailers });
+  }
+
+  /** The trailer section as received, once the body is done. */
+  get trailers(): string {
+    return this.#reader.trailers;
+  }
+
+  /** What is already here; undefined when the reader has to wait. */
+  take(): BodyBytes | 'done' | undefined {
+    if (this.#reader.done) return 'done';
+    const chunk = this.#upstream.take();
+    return chunk === undefined ? undefined : this.#feed(chunk);
+  }
+
+  async next(): Promise<BodyBytes | 'done'> {
+    return this.take() ?? this.#feed(await this.#upstream.next());
+  }
+
+  /** Lets what was written so far leave before it waits for more. */
+  async afterUncorking(client: Connection): Promise<BodyBytes | 'done'> {
+    client.uncork();
+    const piece = await this.next();
+    client.cork();
+    return piece;
+  }
+
+  #feed(chunk: Buffer | null): BodyBytes | 'done' {
+    if (chunk === null) {
+      if (!this.#reader.end().ok) throw new BrokenReply('the reply body breaks off');
+      return 'done';
+    }
+    const fed = this.#reader.feed(chunk);
+    if (!fed.ok) throw new BrokenReply(fed.error.message);
+    const { used, data } = fed.value;
+    if (used === chunk.length) return { raw: chunk, data };
+    this.#upstream.unread(chunk.subarray(used));
+    return { raw: chunk.subarray(0, used), data };
+  }
+}

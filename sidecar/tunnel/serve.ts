@@ -1,0 +1,109 @@
+import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import type { Connection } from '../connection/connection.ts';
+import { ConnectionLost } from '../connection/connection.ts';
+import type { HeadRead } from '../connection/read_head.ts';
+import { readHead } from '../connection/read_head.ts';
+import type { ExchangeTunnel } from '../exchange/exchange.ts';
+import { exchange } from '../exchange/exchange.ts';
+import type { Outcome } from '../exchange/outcome.ts';
+import type { UpstreamLanes } from '../ports.ts';
+import { closeAfterAnswer, writeRefusal } from './refuse.ts';
+import { relay } from './relay.ts';
+import type { TunnelPorts } from './tunnel.ts';
+
+/** A tunnel whose TLS is terminated. */
+export interface ServedTunnel {
+  readonly sessionId: string;
+  readonly host: string;
+  readonly sni: string | null;
+  readonly lanes: UpstreamLanes;
+}
+
+/**
+ * Serves the requests of one tunnel, one after the other: each is read, exchanged, recorded and answered here, and nowhere
+ * else, so that every outcome has its audit event. Ends when either side does.
+ */
+export async function serve(client: Connection, tunnel: ServedTunnel, ports: TunnelPorts): Promise<void> {
+  const idle = new IdleTimer(client, ports.exchange.limits.idleTunnelSeconds);
+  const context: ExchangeTunnel = {
+    host: tunnel.host,
+    sni: tunnel.sni,
+    client,
+    lanes: tunnel.lanes,
+    onInterim: (raw) => void client.write(raw),
+  };
+  try {
+    for (let open = true; open;) {
+      idle.start();
+      const read = await readHead(client, ports.exchange.limits.maxHeadBytes);
+      idle.stop();
+      if (read.kind === 'end') break;
+      const outcome =
+        read.kind === 'head' ? await exchange(read.bytes, context, ports.exchange) : unreadable(read, tunnel);
+      recordOutcome(outcome, tunnel, ports);
+      open = await answer(client, outcome, tunnel);
+    }
+  } catch (error) {
+    if (!(error instanceof ConnectionLost)) throw error;
+  } finally {
+    idle.stop();
+  }
+  client.end();
+}
+
+function unreadable(read: Exclude<HeadRead, { kind: 'head' }>, { host }: ServedTunnel): Outcome {
+  const facts = { host, method: null, path: null, binding: null };
+  const why =
+    read.kind === 'too_large'
+      ? refusal('head_too_large', 'the request line and headers are larger than SVC_MAX_HEAD_BYTES allows')
+      : refusal('invalid_request', 'the request head breaks off');
+  return { kind: 'refused', facts, refusal: why, staysOpen: false };
+}
+
+function recordOutcome(outcome: Outcome, { sessionId }: ServedTunnel, ports: TunnelPorts): void {
+  const facts = { sessionId, ...outcome.facts };
+  if (outcome.kind === 'refused') {
+    ports.metrics.increment('svc_proxy_refusals_total', { reason: outcome.refusal.reason });
+    const event = exchangeEvent(facts, { kind: 'refused', reason: outcome.refusal.reason });
+    if (event !== null) ports.audit.record(event);
+    return;
+  }
+  const { mediation, reply } = outcome;
+  ports.metrics.increment('svc_proxy_requests_total', { mediation });
+  const event = exchangeEvent(facts, { kind: 'replied', mediation, status: reply.head.status });
+  if (event !== null) ports.audit.record(event);
+}
+
+/** Writes the outcome to the client. True when the tunnel can serve another request. */
+async function answer(client: Connection, outcome: Outcome, tunnel: ServedTunnel): Promise<boolean> {
+  if (outcome.kind === 'replied') return relay(client, outcome, tunnel.lanes);
+  writeRefusal(client, outcome.refusal, outcome.staysOpen, outcome.facts.method !== 'HEAD');
+  if (!outcome.staysOpen) await closeAfterAnswer(client);
+  return outcome.staysOpen;
+}
+
+/** Closes a tunnel on which no request comes for a while; an exchange under way is never cut off. */
+class IdleTimer {
+  readonly #client: Connection;
+  readonly #timer: NodeJS.Timeout;
+  #waiting = false;
+
+  constructor(client: Connection, seconds: number) {
+    this.#client = client;
+    this.#timer = setTimeout(() => {
+      if (this.#waiting) this.#client.destroy();
+      else this.#timer.refresh();
+    }, seconds * 1000);
+    client.onClosed(() => clearTimeout(this.#timer));
+  }
+
+  start(): void {
+    this.#waiting = true;
+    this.#timer.refresh();
+  }
+
+  stop(): void {
+    this.#waiting = false;
+  }
+}

@@ -1,0 +1,46 @@
+import type { Socket } from 'node:net';
+import type { SecureContext } from 'node:tls';
+import { TLSSocket } from 'node:tls';
+
+import { Connection } from '../connection/connection.ts';
+
+export interface TerminatedTls {
+  readonly connection: Connection;
+  /** The server name the client asked for, when it sent one. */
+  readonly sni: string | null;
+}
+
+/**
+ * Terminates the client's TLS with the leaf of the tunnel's host, whatever server name the client sends; HTTP/1.1 only.
+ * Null when the handshake fails: mostly a client that does not trust the session's CA.
+ */
+export function terminateTls(
+  socket: Socket,
+  secureContext: SecureContext,
+  timeoutSeconds: number,
+): Promise<TerminatedTls | null> {
+  const tls = new TLSSocket(socket, {
+    isServer: true,
+    secureContext,
+    ALPNProtocols: ['http/1.1'],
+    SNICallback: (_name, callback) => callback(null, secureContext),
+  });
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => tls.destroy(), timeoutSeconds * 1000);
+    const fail = (): void => {
+      clearTimeout(timer);
+      tls.destroy();
+      socket.destroy();
+      resolve(null);
+    };
+    tls.once('error', fail);
+    tls.once('close', fail);
+    tls.once('secure', () => {
+      clearTimeout(timer);
+      tls.off('error', fail);
+      tls.off('close', fail);
+      const { servername } = tls as TLSSocket & { servername?: string | false | null };
+      resolve({ connection: new Connection(tls), sni: typeof servername === 'string' ? servername : null });
+    });
+  });
+}

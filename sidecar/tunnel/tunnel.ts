@@ -1,0 +1,109 @@
+import type { ExchangeResult } from '../../shared/audit/exchange_event.ts';
+import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import type { RequestHead } from '../../shared/net/http1_head.ts';
+import type { Connection, SocketConnection } from '../connection/connection.ts';
+import type { ExchangePorts } from '../exchange/exchange.ts';
+import type { AuditSink, LiveSession, Log, Metrics, SessionDirectory, UpstreamLanes } from '../ports.ts';
+import { authenticate } from './authenticate.ts';
+import { connectHost } from './connect_target.ts';
+import { closeAfterAnswer, writeRefusal } from './refuse.ts';
+import { serve } from './serve.ts';
+import { terminateTls } from './terminate_tls.ts';
+
+/** What the tunnels work with. */
+export interface TunnelPorts {
+  readonly sessions: SessionDirectory;
+  readonly exchange: ExchangePorts;
+  readonly audit: AuditSink;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  /** The upstream connections of a new tunnel to a host; `close` drops them. */
+  openLanes(host: string): UpstreamLanes & { close(): void };
+}
+
+const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
+
+/**
+ * Serves one proxy request: authenticate -> sealed target -> terminate TLS -> serve. Resolves with true when the client
+ * may try again on the same connection (it was asked for its credentials), with false when the connection is over.
+ */
+export async function tunnel(client: SocketConnection, head: RequestHead, ports: TunnelPorts): Promise<boolean> {
+  const session = authenticate(head.fields, ports.sessions);
+  if (!session.ok) return refuse(client, head, { session: null, host: null }, session.error, ports);
+  const host = connectHost(head);
+  if (!host.ok) return refuse(client, head, { session: session.value, host: null }, host.error, ports);
+  const opened = await open(session.value, host.value, client);
+  if (!opened.ok) return refuse(client, head, { session: session.value, host: host.value }, opened.error, ports);
+
+  client.write(ESTABLISHED);
+  const { context } = opened.value;
+  const tls = await terminateTls(client.release(), context, ports.exchange.limits.connectTimeoutSeconds);
+  if (tls === null) {
+    record(ports, { session: session.value, host: host.value }, { kind: 'refused', reason: 'client_tls_failed' });
+  } else {
+    await serveTunnel(tls.connection, { session: session.value, host: host.value, sni: tls.sni }, ports);
+  }
+  opened.value.close();
+  return false;
+}
+
+interface OpenTunnel {
+  readonly context: Awaited<ReturnType<LiveSession['ca']['secureContextFor']>>;
+  close(): void;
+}
+
+async function open(session: LiveSession, host: string, client: Connection): Promise<Result<OpenTunnel, Refusal>> {
+  const close = session.openTunnel(() => client.stream.destroy());
+  if (close === null) return err(refusal('too_many_tunnels', 'this session has as many open tunnels as it may'));
+  try {
+    return ok({ context: await session.ca.secureContextFor(host), close });
+  } catch {
+    close();
+    return err(refusal('session_ca_unavailable', `the session's CA cannot issue a certificate for ${host}`));
+  }
+}
+
+async function serveTunnel(
+  connection: Connection,
+  { session, host, sni }: { session: LiveSession; host: string; sni: string | null },
+  ports: TunnelPorts,
+): Promise<void> {
+  const lanes = ports.openLanes(host);
+  connection.onClosed(() => lanes.close());
+  try {
+    await serve(connection, { sessionId: session.id, host, sni, lanes }, ports);
+  } finally {
+    lanes.close();
+    connection.destroy();
+  }
+}
+
+interface Attempted {
+  readonly session: LiveSession | null;
+  readonly host: string | null;
+}
+
+async function refuse(
+  client: Connection,
+  head: RequestHead,
+  attempted: Attempted,
+  why: Refusal,
+  ports: TunnelPorts,
+): Promise<boolean> {
+  record(ports, attempted, { kind: 'refused', reason: why.reason }, head.method);
+  const mayRetry = why.reason === 'proxy_authentication_required' && head.method === 'CONNECT';
+  writeRefusal(client, why, mayRetry);
+  if (!mayRetry) await closeAfterAnswer(client);
+  return mayRetry;
+}
+
+function record(ports: TunnelPorts, attempted: Attempted, result: ExchangeResult, method: string | null = null): void {
+  const facts = { sessionId: attempted.session?.id ?? null, host: attempted.host, method, path: null, binding: null };
+  const event = exchangeEvent(facts, result);
+  if (event !== null) ports.audit.record(event);
+  if (result.kind === 'refused') ports.metrics.increment('svc_proxy_refusals_total', { reason: result.reason });
+}

@@ -1,0 +1,154 @@
+import type { LookupFunction } from 'node:net';
+import { isIP } from 'node:net';
+import { lookup as systemLookup } from 'node:dns';
+import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from 'node:tls';
+import { checkServerIdentity, connect, createSecureContext, getCACertificates } from 'node:tls';
+
+import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import { Connection } from '../connection/connection.ts';
+
+/** Where a host is dialled instead of where its name resolves to; its certificate is checked for the host all the same. */
+export interface PinnedAddress {
+  readonly address: string;
+  readonly port: number;
+}
+
+export interface DialerOptions {
+  /** PEM roots to trust besides the system's. */
+  readonly extraRoots: readonly string[];
+  readonly pinned: ReadonlyMap<string, PinnedAddress>;
+  /** Refuses addresses of private ranges, checked against the address that is dialled. */
+  readonly denyPrivate: boolean;
+  readonly timeoutSeconds: number;
+}
+
+/** Opens a verified TLS connection to a host's port 443. */
+export interface Dialer {
+  /** Refuses with `upstream_unreachable` or `upstream_tls_failed`. */
+  dial(host: string): Promise<Result<Connection, Refusal>>;
+}
+
+/** A dialler that always verifies the upstream's certificate for the host it dials (RFC 9525), over HTTP/1.1. */
+export function createDialer(options: DialerOptions): Dialer {
+  const secureContext = createSecureContext({
+    ca: [...getCACertificates('default'), ...getCACertificates('system'), ...options.extraRoots],
+    minVersion: 'TLSv1.2',
+  });
+  const tickets = new TicketCache();
+  return { dial: (host) => dialOnce(host, options, secureContext, tickets) };
+}
+
+function dialOnce(
+  host: string,
+  options: DialerOptions,
+  secureContext: SecureContext,
+  tickets: TicketCache,
+): Promise<Result<Connection, Refusal>> {
+  const name = host.replace(/^\[(.*)\]$/, '$1');
+  const pinned = options.pinned.get(host);
+  const address = pinned?.address ?? name;
+  if (options.denyPrivate && isIP(address) !== 0 && isRefusedAddress(address)) {
+    return Promise.resolve(err(privateAddress(host)));
+  }
+  const session = tickets.get(host);
+  return new Promise((resolve) => {
+    const connection: ConnectionOptions & { allowHalfOpen: true } = {
+      host: address,
+      port: pinned?.port ?? 443,
+      servername: isIP(name) === 0 ? name : '',
+      ALPNProtocols: ['http/1.1'],
+      secureContext,
+      allowHalfOpen: true,
+      ...(options.denyPrivate ? { lookup: publicLookup } : {}),
+      ...(session === undefined ? {} : { session }),
+      ...(pinned === undefined ? {} : { checkServerIdentity: identityOf(name) }),
+    };
+    const socket = connect(connection);
+    socket.setNoDelay(true);
+    socket.setTimeout(options.timeoutSeconds * 1000, () => socket.destroy(new DialTimeout()));
+    const failed = (error: NodeJS.ErrnoException): void => {
+      socket.destroy();
+      tickets.forget(host);
+      resolve(err(dialRefusal(host, socket, error)));
+    };
+    socket.once('error', failed);
+    socket.on('session', (ticket: Buffer) => tickets.keep(host, ticket));
+    socket.once('secureConnect', () => {
+      socket.off('error', failed);
+      socket.setTimeout(0);
+      resolve(ok(new Connection(socket)));
+    });
+  });
+}
+
+class DialTimeout extends Error {
+  readonly code = 'ETIMEDOUT';
+}
+
+class PrivateAddress extends Error {
+  readonly code = 'EPRIVATE';
+}
+
+/** The certificate is checked for the host's own name, whatever address was dialled. */
+function identityOf(name: string): (dialled: string, certificate: PeerCertificate) => Error | undefined {
+  return (_dialled, certificate) => checkServerIdentity(name, certificate);
+}
+
+/** Resolves as the system does and refuses a name any of whose addresses is private, so that no later address is. */
+const publicLookup: LookupFunction = (hostname, options, callback) => {
+  systemLookup(hostname, { ...options, all: true }, (error, addresses) => {
+    if (error !== null) return callback(error, []);
+    if (addresses.some(({ address }) => isRefusedAddress(address))) return callback(new PrivateAddress(), []);
+    const first = addresses[0];
+    if (options.all === true || first === undefined) return callback(null, addresses);
+    return callback(null, first.address, first.family);
+  });
+};
+
+function dialRefusal(host: string, socket: TLSSocket, error: NodeJS.ErrnoException): Refusal {
+  if (error instanceof PrivateAddress) return privateAddress(host);
+  const code = error.code ?? 'unknown';
+  if (socket.connecting || SYSTEM_ERROR.test(code)) {
+    return refusal('upstream_unreachable', `${host} could not be reached (${code})`);
+  }
+  return refusal(
+    'upstream_tls_failed',
+    `the TLS connection to ${host} failed (${code}); its certificate must be valid for that name and signed by a trusted root (--upstream-ca adds one)`,
+  );
+}
+
+function privateAddress(host: string): Refusal {
+  return refusal(
+    'upstream_unreachable',
+    `${host} resolves to a private address, which --deny-private-upstreams refuses`,
+  );
+}
+
+/** Errors of the network below TLS, as Node names them. */
+const SYSTEM_ERROR = /^(ECONN|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|EPIPE|EADDR|EACCES|EPERM|EPRIVATE)/;
+
+/** TLS session tickets by host: resuming one skips the certificate chain, which was verified when it was made. */
+class TicketCache {
+  readonly #tickets = new Map<string, Buffer>();
+
+  get(host: string): Buffer | undefined {
+    return this.#tickets.get(host);
+  }
+
+  keep(host: string, ticket: Buffer): void {
+    this.#tickets.delete(host);
+    this.#tickets.set(host, ticket);
+    const oldest = this.#tickets.size > MAX_TICKETS ? this.#tickets.keys().next().value : undefined;
+    if (oldest !== undefined) this.#tickets.delete(oldest);
+  }
+
+  forget(host: string): void {
+    this.#tickets.delete(host);
+  }
+}
+
+const MAX_TICKETS = 1000;

@@ -1,0 +1,58 @@
+import type { Refusal } from '../../shared/model/refusal.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { ok } from '../../shared/model/result.ts';
+import type { Connection } from '../connection/connection.ts';
+import type { LeasedConnection, UpstreamLanes } from '../ports.ts';
+import type { Dialer } from './dial.ts';
+
+/**
+ * The upstream connections of one tunnel: one per lane (a binding, or passthrough), all dialled to the tunnel's own host
+ * and verified for it, so that a pooled socket can never belong to another authority, session or credential.
+ */
+export class TunnelLanes implements UpstreamLanes {
+  readonly #dialer: Dialer;
+  readonly #host: string;
+  readonly #idle = new Map<string, Connection>();
+  readonly #open = new Set<Connection>();
+
+  constructor(dialer: Dialer, host: string) {
+    this.#dialer = dialer;
+    this.#host = host;
+  }
+
+  async take(lane: string): Promise<Result<LeasedConnection, Refusal>> {
+    const idle = this.#idle.get(lane);
+    this.#idle.delete(lane);
+    if (idle !== undefined && isIdle(idle)) return ok({ connection: idle, reused: true });
+    idle?.destroy();
+    return this.dial();
+  }
+
+  async dial(): Promise<Result<LeasedConnection, Refusal>> {
+    const dialled = await this.#dialer.dial(this.#host);
+    if (!dialled.ok) return dialled;
+    const connection = dialled.value;
+    this.#open.add(connection);
+    connection.onClosed(() => this.#open.delete(connection));
+    return ok({ connection, reused: false });
+  }
+
+  give(lane: string, connection: Connection): void {
+    if (!isIdle(connection)) return connection.destroy();
+    this.#idle.get(lane)?.destroy();
+    this.#idle.set(lane, connection);
+  }
+
+  /** Drops every connection: the tunnel is gone. */
+  close(): void {
+    this.#idle.clear();
+    for (const connection of this.#open) connection.destroy();
+  }
+}
+
+/** An idle connection holds no bytes that nobody asked for: such a reply would answer the wrong request. */
+function isIdle(connection: Connection): boolean {
+  if (connection.closed) return false;
+  const early = connection.take();
+  return early === undefined;
+}
