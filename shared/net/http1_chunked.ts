@@ -21,6 +21,9 @@ export const MAX_SIZE_LINE_BYTES = 16 * 1024;
 export const MAX_TRAILER_BYTES = 64 * 1024;
 const MAX_SIZE_DIGITS = 16;
 
+/** A recipient that merges trailers into the head would end the message elsewhere (RFC 9110 section 6.5.1). */
+const FRAMING_NAMES: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding']);
+
 function hexDigit(byte: number): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
   const lower = byte | 0x20;
@@ -43,6 +46,7 @@ export class ChunkedDecoder {
   #digits = 0;
   #lineBytes = 0;
   #trailerBytes = 0;
+  #trailerName = '';
 
   constructor(collectTrailers: boolean) {
     this.#collectTrailers = collectTrailers;
@@ -139,8 +143,7 @@ export class ChunkedDecoder {
     const next = this.#nextTrailerState(byte);
     if (next === null) this.problem = 'a trailer line must read "Name: value" and end with CRLF';
     else if (this.#trailerBytes > MAX_TRAILER_BYTES) this.problem = 'the trailer section is too long';
-    else this.#state = next;
-    if (this.#collectTrailers && this.problem === null) this.trailers += String.fromCharCode(byte);
+    else this.#enterTrailerState(next, String.fromCharCode(byte));
   }
 
   #nextTrailerState(byte: number): State | null {
@@ -151,5 +154,15 @@ export class ChunkedDecoder {
     }
     if (this.#state === 'trailer_name' && byte === COLON) return 'trailer_value';
     return TOKEN_TEXT[byte] === 1 ? 'trailer_name' : null;
+  }
+
+  #enterTrailerState(next: State, character: string): void {
+    if (this.#state === 'trailer_start') this.#trailerName = '';
+    if (next === 'trailer_name') this.#trailerName += character;
+    else if (this.#state === 'trailer_name' && FRAMING_NAMES.has(this.#trailerName.toLowerCase())) {
+      this.problem = 'a trailer may not be Content-Length or Transfer-Encoding';
+    }
+    this.#state = next;
+    if (this.#collectTrailers) this.trailers += character;
   }
 }

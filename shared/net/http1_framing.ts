@@ -38,7 +38,7 @@ const UNTIL_CLOSE: BodyFraming = { kind: 'until-close' };
 /**
  * The framing of a request. Two readers must never disagree about where a request ends, or a second request can be hidden
  * in its body: Content-Length with Transfer-Encoding, more than one of either, any coding but `chunked`, a coding in
- * HTTP/1.0, and a length that is not plain digits without a leading zero are refused.
+ * HTTP/1.0, a length that is not plain digits without a leading zero, and a tab in either header are refused.
  */
 export function requestFraming(head: RequestHead): Result<BodyFraming, FramingError> {
   return declaredFraming(head, NONE, REQUEST_LENGTH);
@@ -75,7 +75,8 @@ function declaredFraming(
     if (field.name === 'content-length') lengths += 1;
     else if (field.name === 'transfer-encoding') codings += 1;
     else continue;
-    value = field.value;
+    // A tab beside the value hides the header from some readers, who then end the message elsewhere.
+    value = field.line.includes('\t') ? '' : field.value;
   }
   if (lengths + codings === 0) return ok(undeclared);
   if (lengths > 0 && codings > 0) {
