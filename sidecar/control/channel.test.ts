@@ -1,0 +1,241 @@
+import { inspect } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
+import { CUT, errorReply, FakeControlPlane, SILENT } from '../testing/fake_control_plane.ts';
+import { createControlChannel } from './channel.ts';
+import type { ControlChannel } from './control_channel.ts';
+import { createHttpClient, type HttpClient } from './http_call.ts';
+import { generateSidecarKeys, identityOf } from './identity.ts';
+import { Link } from './link.ts';
+
+const BINDING = {
+  id: 'bnd_00000000000000000000000001',
+  owner: 'personal',
+  host: 'api.example.test',
+  credential_ref: 'vault://user/demo',
+  scheme: 'bearer',
+  created_at: '2026-01-02T03:04:05.678Z',
+  updated_at: '2026-01-02T03:04:05.678Z',
+};
+const DEMO = { owner: 'personal', path: 'user/demo' } as const;
+
+let plane: FakeControlPlane;
+let channel: ControlChannel;
+let link: Link;
+let http: HttpClient;
+
+beforeEach(async () => {
+  plane = new FakeControlPlane();
+  await plane.start();
+  await enrolWith(plane);
+});
+
+afterEach(async () => {
+  http.close();
+  await plane.stop();
+});
+
+async function enrolWith(controlPlane: FakeControlPlane): Promise<void> {
+  const keys = await generateSidecarKeys();
+  const record = await controlPlane.adopt({ signing_key: keys.signing, receiving_key: keys.receiving });
+  link = new Link();
+  http = createHttpClient({ baseUrl: new URL(controlPlane.url), maxReplyBytes: 1_000_000 });
+  const identity = await identityOf(record);
+  channel = createControlChannel({ identity, http, clock: { now: Date.now }, link, timeoutMs: 5_000 });
+}
+
+function poll(heldVersion: number | null = null): ReturnType<ControlChannel['snapshot']> {
+  return channel.snapshot({ waitSeconds: 0, heldVersion, signal: new AbortController().signal });
+}
+
+describe('the snapshot call', () => {
+  it('gives the bindings and credential versions that the control plane signed', async () => {
+    plane.hostBindings = [BINDING];
+    plane.secrets = [{ ...DEMO, value: 'v', version: '7' }];
+    const reply = await poll();
+    expect(reply).toMatchObject({
+      ok: true,
+      value: {
+        kind: 'snapshot',
+        snapshot: {
+          version: 1,
+          hostBindings: [{ host: 'api.example.test', credential: DEMO, injection: { scheme: 'bearer' } }],
+          credentials: [{ ...DEMO, version: '7' }],
+        },
+      },
+    });
+    expect(link.state).toBe('up');
+  });
+
+  it('gives a confirmation for the version that is held', async () => {
+    expect(await poll(1)).toMatchObject({ ok: true, value: { kind: 'unchanged', confirmation: { version: 1 } } });
+  });
+
+  it('reads back what it gave, and not when a character of it was changed', async () => {
+    const reply = await poll();
+    const jws = reply.ok ? reply.value.jws : '';
+    expect(await channel.verifyStored(jws)).toMatchObject({ ok: true, value: { version: 1 } });
+    const [header, payload = '', signature] = jws.split('.');
+    const other = `${payload.slice(0, -2)}${payload.endsWith('A') ? 'B' : 'A'}${payload.slice(-1)}`;
+    expect(await channel.verifyStored(`${header}.${other}.${signature}`)).toMatchObject({ ok: false });
+  });
+
+  it.each<[string, (payload: Record<string, unknown>) => void]>([
+    ['for another sidecar', (payload) => (payload['sidecar_id'] = 'sdc_00000000000000000000000000')],
+    ['that answers another call', (payload) => (payload['nonce'] = 'n'.repeat(22))],
+    ['without a version', (payload) => delete payload['version']],
+    ['with a binding this version does not know', (payload) => (payload['host_bindings'] = [{ ...BINDING, scheme: 'x' }])],
+  ])('refuses a properly signed snapshot %s', async (_what, change) => {
+    plane.tamperPayload = change;
+    expect(await poll()).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+    expect(link.state).toBe('down');
+  });
+
+  it('refuses a snapshot that another control plane signed', async () => {
+    const impostor = new FakeControlPlane();
+    await impostor.start();
+    const keys = await generateSidecarKeys();
+    const mine = await plane.adopt({ signing_key: keys.signing, receiving_key: keys.receiving });
+    const theirs = await impostor.adopt({ signing_key: keys.signing, receiving_key: keys.receiving });
+    const identity = await identityOf({ ...theirs, control_plane_key: mine.control_plane_key });
+    const client = createHttpClient({ baseUrl: new URL(impostor.url), maxReplyBytes: 1_000_000 });
+    const fooled = createControlChannel({ identity, http: client, clock: { now: Date.now }, link });
+    const reply = await fooled.snapshot({ waitSeconds: 0, heldVersion: null, signal: new AbortController().signal });
+    expect(reply).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+    client.close();
+    await impostor.stop();
+  });
+
+  it('refuses a 304 without its proof, or with the proof of an earlier call', async () => {
+    const replies: string[] = [];
+    plane.tamperReply = (_call, reply) => {
+      replies.push(reply.headers?.[SNAPSHOT_PROOF_HEADER] ?? '');
+      return replies.length === 1 ? null : { ...reply, headers: { [SNAPSHOT_PROOF_HEADER]: replies[0] ?? '' } };
+    };
+    expect(await poll(1)).toMatchObject({ ok: true });
+    expect(await poll(1)).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+    plane.tamperReply = (_call, reply) => ({ ...reply, headers: {} });
+    expect(await poll(1)).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+  });
+
+  it('refuses a credential reply where a snapshot belongs', async () => {
+    let credentials = '';
+    plane.tamperReply = (call, reply) => {
+      if (call.target.endsWith('credentials')) credentials = reply.body ?? '';
+      return call.target.includes('snapshot') ? { status: 200, body: credentials } : null;
+    };
+    await channel.credentials([DEMO]);
+    expect(await poll()).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+  });
+
+  it('is given up when its signal says so, and that is no fault of the link', async () => {
+    await poll();
+    const giveUp = new AbortController();
+    const polling = channel.snapshot({ waitSeconds: 25, heldVersion: 1, signal: giveUp.signal });
+    giveUp.abort();
+    expect(await polling).toMatchObject({ ok: false, error: { reason: 'aborted' } });
+    expect(link.state).toBe('up');
+  });
+});
+
+describe('the credentials call', () => {
+  it('opens what is sealed to this sidecar, and the result prints nothing', async () => {
+    plane.secrets = [{ ...DEMO, value: 'tok-4711-secret', version: '3' }];
+    const reply = await channel.credentials([DEMO, { owner: 'enterprise', path: 'none' }]);
+    expect(reply).toMatchObject({
+      ok: true,
+      value: { released: [{ ref: DEMO, credential: { version: '3' } }], missing: [{ owner: 'enterprise', path: 'none' }] },
+    });
+    expect(reply.ok && reply.value.released[0]?.credential.secret.reveal()).toBe('tok-4711-secret');
+    expect(inspect(reply, { depth: 9 }) + JSON.stringify(reply)).not.toContain('4711');
+    expect(plane.calls.map((call) => call.body).join()).not.toContain('4711');
+  });
+
+  it.each<[string, (payload: Record<string, unknown>) => void]>([
+    ['that answers another request', (payload) => (payload['request_id'] = 'r'.repeat(22))],
+    ['for another sidecar', (payload) => (payload['sidecar_id'] = 'sdc_00000000000000000000000000')],
+    ['past its time', (payload) => (payload['expires_at'] = '2020-01-01T00:00:00.000Z')],
+    ['whose seal is not for this sidecar', (payload) => (payload['credentials'] = [{ ...DEMO, version: '1', sealed: 'a.b.c.d.e' }])],
+  ])('refuses a properly signed reply %s', async (_what, change) => {
+    plane.secrets = [{ ...DEMO, value: 'v', version: '1' }];
+    plane.tamperPayload = change;
+    expect(await channel.credentials([DEMO])).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+  });
+});
+
+describe('the events call', () => {
+  it('tells what was accepted and what never can be', async () => {
+    plane.rejectEvent = (event) => ((event as { id: string }).id === 'b' ? 'bad' : null);
+    const reply = await channel.sendEvents(['{"id":"a"}', '{"id":"b"}']);
+    expect(reply).toMatchObject({ ok: true, value: { accepted: ['a'], rejected: [{ index: 1, message: 'bad' }] } });
+  });
+
+  it.each(['', 'not json', '{}', '{"accepted":"all","rejected":[]}', '[]'])('takes the reply %j for a failure', async (body) => {
+    plane.tamperReply = () => ({ status: 200, body });
+    expect(await channel.sendEvents(['{"id":"a"}'])).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+  });
+});
+
+describe('a call that fails', () => {
+  it('says when the clocks differ, with the time of the control plane', async () => {
+    plane.tamperReply = () => errorReply(401, 'clock_skew', { server_time: '2030-01-01T00:00:00.000Z' });
+    const reply = await poll();
+    expect(reply).toMatchObject({ ok: false, error: { reason: 'clock_skew', serverTime: '2030-01-01T00:00:00.000Z' } });
+    expect(!reply.ok && reply.error.message).toContain('2030-01-01');
+  });
+
+  it('believes a revocation only when the control plane signed it for this call', async () => {
+    plane.revoked = true;
+    expect(await poll()).toMatchObject({ ok: false, error: { reason: 'revoked' } });
+    expect(link.state).toBe('revoked');
+
+    plane.revoked = false;
+    expect(await poll()).toMatchObject({ ok: true });
+    plane.tamperReply = () => errorReply(401, 'sidecar_revoked', { proof: 'a.b.c' });
+    expect(await poll()).toMatchObject({ ok: false, error: { reason: 'unavailable' } });
+    expect(link.state).toBe('down');
+  });
+
+  it.each([
+    ['503 database_unavailable', 'unavailable', errorReply(503, 'database_unavailable')],
+    ['401 replayed_call', 'unavailable', errorReply(401, 'replayed_call')],
+    ['401 invalid_sidecar_call', 'refused', errorReply(401, 'invalid_sidecar_call')],
+    ['400 invalid_input', 'refused', errorReply(400, 'invalid_input')],
+    ["a gateway's page", 'unavailable', { status: 502, body: '<html>bad gateway</html>' }],
+    ['a redirect', 'unavailable', { status: 302, headers: { location: 'http://127.0.0.1:1/' } }],
+    ['an endless reply', 'invalid_reply', { status: 200, body: 'x'.repeat(1_000_001) }],
+  ])('takes %s as %s', async (_what, reason, answer) => {
+    plane.tamperReply = () => answer;
+    expect(await poll()).toMatchObject({ ok: false, error: { reason } });
+  });
+
+  it('is unreachable when nobody listens, and up again when the same port answers', async () => {
+    await poll();
+    await plane.stop();
+    expect(await poll()).toMatchObject({ ok: false, error: { reason: 'unreachable' } });
+    expect(link.state).toBe('down');
+    let woken = 0;
+    link.onUp(() => (woken += 1));
+    await plane.start();
+    expect(await poll()).toMatchObject({ ok: true });
+    expect(woken).toBe(1);
+  });
+
+  it('is unreachable when the connection is cut instead of an answer', async () => {
+    plane.tamperReply = () => ({ status: CUT });
+    expect(await poll()).toMatchObject({ ok: false, error: { reason: 'unreachable' } });
+  });
+
+  it('times out when nothing is ever answered', async () => {
+    plane.tamperReply = () => ({ status: SILENT });
+    const call = { method: 'GET', target: '/v1/sidecar/snapshot?wait=0', headers: {}, body: '', timeoutMs: 20 } as const;
+    expect(await http.call(call)).toMatchObject({ ok: false, error: { reason: 'timeout' } });
+  });
+
+  it('has a one-time id of its own', async () => {
+    await channel.credentials([DEMO]);
+    await channel.sendEvents(['{"id":"a"}']);
+    const nonces = plane.calls.map((call) => call.nonce);
+    expect(new Set(nonces).size).toBe(2);
+  });
+});

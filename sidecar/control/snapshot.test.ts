@@ -1,0 +1,316 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { FakeClock } from '../testing/fakes.ts';
+import { sampleBinding } from '../testing/sample_binding.ts';
+import { ScriptedChannel } from '../testing/scripted_channel.ts';
+import { Link } from './link.ts';
+import { SnapshotSource } from './snapshot.ts';
+import { createSnapshotFile, type SnapshotFile } from './snapshot_file.ts';
+
+const HOUR_MS = 3600 * 1000;
+
+let clock: FakeClock;
+let link: Link;
+let channel: ScriptedChannel;
+let directory: string;
+let file: SnapshotFile;
+let source: SnapshotSource;
+let warnings: string[];
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  clock = new FakeClock();
+  link = new Link();
+  channel = new ScriptedChannel(clock, link);
+  channel.hold();
+  directory = mkdtempSync(join(tmpdir(), 'svc-snapshot-'));
+  warnings = [];
+  open();
+});
+
+afterEach(async () => {
+  await source.stop();
+  await file.settled();
+  vi.useRealTimers();
+  rmSync(directory, { recursive: true });
+});
+
+function open(): void {
+  file = createSnapshotFile({ directory, clock, warn: (message) => warnings.push(message) });
+  source = new SnapshotSource({ channel, link, clock, file, snapshotMaxAgeSeconds: 24 * 3600, random: () => 0 });
+}
+
+/** Lets everything run that needs no more time. */
+async function settle(): Promise<void> {
+  await vi.advanceTimersByTimeAsync(0);
+}
+
+function change(version: number): void {
+  channel.version = version;
+  channel.release();
+  channel.hold();
+}
+
+async function reopen(): Promise<void> {
+  await source.stop();
+  await file.settled();
+  channel = new ScriptedChannel(clock, new Link());
+  link = new Link();
+  open();
+}
+
+function reasonNow(): string {
+  const current = source.current();
+  return current.ok ? 'in force' : current.error.reason;
+}
+
+describe('the policy in force', () => {
+  it('is refused until the first snapshot came', async () => {
+    expect(reasonNow()).toBe('control_plane_unavailable');
+    channel.hostBindings = [sampleBinding()];
+    await source.start();
+    await settle();
+    const current = source.current();
+    expect(current.ok && current.value.bindingsFor('api.example.test')).toHaveLength(1);
+    expect(source.status()).toEqual({ version: 1, ageSeconds: 0 });
+    expect(source.bindings()).toHaveLength(1);
+  });
+
+  it('follows the control plane as soon as it changes', async () => {
+    await source.start();
+    await settle();
+    channel.hostBindings = [sampleBinding({ host: 'new.example.test' })];
+    change(2);
+    await settle();
+    const current = source.current();
+    expect(current.ok && current.value.bindingsFor('new.example.test')).toHaveLength(1);
+    expect(channel.polls.map((poll) => poll.heldVersion)).toEqual([null, 1, 2]);
+  });
+
+  it('is good for 24 hours after the last successful poll, and not a millisecond longer', async () => {
+    await source.start();
+    await settle();
+    channel.down = 'unreachable';
+    clock.advance(24 * HOUR_MS - 1);
+    expect(reasonNow()).toBe('in force');
+    clock.advance(1);
+    expect(reasonNow()).toBe('snapshot_expired');
+    expect(source.bindings()).toEqual([]);
+  });
+
+  it('is prolonged by a poll that brings nothing new', async () => {
+    await source.start();
+    await settle();
+    clock.advance(20 * HOUR_MS);
+    change(1);
+    await settle();
+    clock.advance(20 * HOUR_MS);
+    expect(reasonNow()).toBe('in force');
+    expect(source.status()).toEqual({ version: 1, ageSeconds: 20 * 3600 });
+  });
+
+  it('never goes back to an older version, however well it is signed', async () => {
+    channel.version = 7;
+    channel.hostBindings = [sampleBinding()];
+    await source.start();
+    await settle();
+    channel.hostBindings = [];
+    change(6);
+    await settle();
+    expect(source.status()?.version).toBe(7);
+    expect(source.bindings()).toHaveLength(1);
+    expect(link.lastError?.reason).toBe('version_went_back');
+  });
+
+  it('is refused while the sidecar is revoked, and its credentials are dropped', async () => {
+    const seen: number[] = [];
+    channel.setSecret({ owner: 'personal', path: 'user/demo' }, 'v', '1');
+    source.onCredentials((credentials) => seen.push(credentials.length));
+    await source.start();
+    await settle();
+    channel.down = 'revoked';
+    channel.release();
+    await settle();
+    expect(reasonNow()).toBe('control_plane_unavailable');
+    expect(seen).toEqual([1, 0]);
+  });
+
+  it('tells the credential versions of each new snapshot, and not of a confirmation', async () => {
+    const seen: unknown[] = [];
+    source.onCredentials((credentials) => seen.push(credentials));
+    await source.start();
+    await settle();
+    change(1);
+    channel.setSecret({ owner: 'personal', path: 'user/demo' }, 'v', '9');
+    change(2);
+    await settle();
+    expect(seen).toEqual([[], [{ owner: 'personal', path: 'user/demo', version: '9' }]]);
+  });
+});
+
+describe('while the control plane is down', () => {
+  it('is asked again after a pause that doubles up to its limit', async () => {
+    channel.down = 'unreachable';
+    await source.start();
+    await vi.advanceTimersByTimeAsync(60_000);
+    const tries = channel.polls.length;
+    expect(tries).toBeGreaterThan(20);
+    expect(tries).toBeLessThan(35);
+  });
+
+  it('is asked at once when another call has reached it', async () => {
+    channel.down = 'unreachable';
+    await source.start();
+    await vi.advanceTimersByTimeAsync(60_000);
+    const tries = channel.polls.length;
+    channel.down = null;
+    link.succeeded();
+    await settle();
+    expect(channel.polls.length).toBeGreaterThan(tries);
+    expect(reasonNow()).toBe('in force');
+  });
+
+  it('does not spin when the control plane answers every long poll at once with nothing new', async () => {
+    await source.start();
+    channel.release();
+    await settle();
+    const quick = vi.spyOn(channel, 'snapshot').mockImplementation(() => {
+      link.succeeded();
+      const confirmation = { version: 1, issuedAt: clock.now() };
+      return Promise.resolve({ ok: true, value: { kind: 'unchanged', confirmation, jws: '{}' } });
+    });
+    channel.release();
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(quick.mock.calls.length).toBeLessThan(13);
+  });
+});
+
+describe('waiting for a version', () => {
+  it('is over at once when the policy in force is as new', async () => {
+    channel.version = 5;
+    await source.start();
+    await settle();
+    const polls = channel.polls.length;
+    expect(await source.waitForVersion(5, 1_000)).toEqual({ ok: true, value: 5 });
+    expect(channel.polls.length).toBe(polls);
+  });
+
+  it('asks at once instead of waiting for the poll under way', async () => {
+    await source.start();
+    await settle();
+    channel.version = 2;
+    expect(await source.waitForVersion(2, 1_000)).toEqual({ ok: true, value: 2 });
+  });
+
+  it('goes on until the version is there', async () => {
+    await source.start();
+    await settle();
+    const waiting = source.waitForVersion(3, 5_000);
+    await vi.advanceTimersByTimeAsync(1_000);
+    channel.version = 3;
+    await vi.advanceTimersByTimeAsync(300);
+    expect(await waiting).toEqual({ ok: true, value: 3 });
+  });
+
+  it('is refused when the version does not come in time', async () => {
+    await source.start();
+    await settle();
+    const waiting = source.waitForVersion(99, 2_000);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(await waiting).toMatchObject({
+      ok: false,
+      error: { reason: 'control_plane_unavailable', message: expect.stringContaining('version 99') },
+    });
+  });
+
+  it('says why when the control plane cannot be reached', async () => {
+    channel.down = 'unreachable';
+    const waiting = source.waitForVersion(0, 500);
+    await vi.advanceTimersByTimeAsync(500);
+    expect(await waiting).toMatchObject({ ok: false, error: { message: expect.stringContaining('unreachable') } });
+  });
+
+  it.each(['revoked', 'clock_skew', 'untrusted_certificate'] as const)('does not go on after %s', async (reason) => {
+    channel.down = reason;
+    expect(await source.waitForVersion(0, 3_600_000)).toMatchObject({ ok: false });
+  });
+
+  it('ends when the source is stopped', async () => {
+    await source.start();
+    await settle();
+    const waiting = source.waitForVersion(99, 3_600_000);
+    await settle();
+    await source.stop();
+    expect(await waiting).toMatchObject({ ok: false });
+  });
+});
+
+describe('the snapshot of an earlier run', () => {
+  it('is in force before the control plane is reached, and its age goes on', async () => {
+    channel.hostBindings = [sampleBinding()];
+    channel.version = 4;
+    await source.start();
+    await settle();
+    await reopen();
+    channel.down = 'unreachable';
+    clock.advance(23 * HOUR_MS);
+    await source.start();
+    expect(source.status()).toEqual({ version: 4, ageSeconds: 23 * 3600 });
+    expect(source.bindings()).toHaveLength(1);
+    clock.advance(HOUR_MS);
+    expect(reasonNow()).toBe('snapshot_expired');
+  });
+
+  it('is as old as the last confirmation that was written', async () => {
+    await source.start();
+    await settle();
+    clock.advance(10 * HOUR_MS);
+    change(1);
+    await settle();
+    await reopen();
+    channel.down = 'unreachable';
+    await source.start();
+    expect(source.status()).toEqual({ version: 1, ageSeconds: 0 });
+  });
+
+  it('still keeps the version from going back', async () => {
+    channel.version = 4;
+    await source.start();
+    await settle();
+    await reopen();
+    channel.version = 3;
+    await source.start();
+    await settle();
+    expect(source.status()?.version).toBe(4);
+    expect(link.lastError?.reason).toBe('version_went_back');
+  });
+
+  it('is readable by its owner only, and holds no secret', async () => {
+    channel.setSecret({ owner: 'personal', path: 'user/demo' }, 'tok-4711-secret', '1');
+    await source.start();
+    await settle();
+    await source.stop();
+    await file.settled();
+    const path = join(directory, 'snapshot.jws');
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(readFileSync(path, 'utf8')).not.toContain('4711');
+  });
+
+  it('is not used when it is damaged, and that is said', async () => {
+    writeFileSync(join(directory, 'snapshot.jws'), 'half a li', { mode: 0o600 });
+    channel.down = 'unreachable';
+    await source.start();
+    expect(reasonNow()).toBe('control_plane_unavailable');
+    expect(warnings.join()).toContain('snapshot.jws');
+  });
+
+  it('is not used when others may have written it', async () => {
+    writeFileSync(join(directory, 'snapshot.jws'), '{"version":1}\n', { mode: 0o666 });
+    channel.down = 'unreachable';
+    await source.start();
+    expect(reasonNow()).toBe('control_plane_unavailable');
+    expect(warnings.join()).toContain('chmod 600');
+  });
+});

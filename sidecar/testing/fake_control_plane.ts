@@ -1,0 +1,274 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  CompactEncrypt,
+  CompactSign,
+  type CryptoKey,
+  exportJWK,
+  generateKeyPair,
+  importJWK,
+  type JWK,
+  jwtVerify,
+} from 'jose';
+import {
+  CALL_TYP,
+  CREDENTIALS_TYP,
+  REVOCATION_TYP,
+  SNAPSHOT_PROOF_HEADER,
+  SNAPSHOT_PROOF_TYP,
+  SNAPSHOT_TYP,
+} from '../../shared/wire/channel.ts';
+import { newId } from '../../shared/wire/ids.ts';
+import type { IdentityRecord } from '../control/identity.ts';
+
+/** Instead of a status: the connection is cut, or nothing is ever answered. */
+export const CUT = 0;
+export const SILENT = -1;
+export const LOCAL_KEY = `svc_local_${'k'.repeat(43)}`;
+
+interface StoredSecret {
+  readonly owner: string;
+  readonly path: string;
+  readonly value: string;
+  readonly version: string;
+}
+
+interface Call {
+  readonly method: string;
+  readonly target: string;
+  readonly body: string;
+  readonly nonce: string;
+}
+
+type Reply = { readonly status: number; readonly body?: string; readonly headers?: Record<string, string> };
+
+/**
+ * A control plane with real keys behind node:http. It checks each call as the real one does; a test changes its state, or
+ * sets `tamper` to make a reply wrong.
+ */
+export class FakeControlPlane {
+  readonly id = newId('cpl', randomBytes(16));
+  version = 1;
+  hostBindings: Record<string, unknown>[] = [];
+  secrets: StoredSecret[] = [];
+  revoked = false;
+  /** Every event in the log, by id, with how often it was sent. */
+  readonly events = new Map<string, { readonly event: unknown; times: number }>();
+  readonly calls: Call[] = [];
+  rejectEvent: (event: unknown) => string | null = () => null;
+  /** Changes the payload of a JWS before it is signed. */
+  tamperPayload: (payload: Record<string, unknown>) => void = () => undefined;
+  /** Replaces a finished reply; null lets it be. */
+  tamperReply: (call: Call, reply: Reply) => Reply | null = () => null;
+  /** The other half of `identity.json`. */
+  #sidecar: { readonly id: string; readonly signing: CryptoKey; readonly receiving: CryptoKey } | null = null;
+  #signing: { readonly privateKey: CryptoKey; readonly publicJwk: JWK } | null = null;
+  #server: Server | null = null;
+  #port = 0;
+  readonly #usedIds = new Set<string>();
+  readonly #held = new Set<() => void>();
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  get sidecarId(): string {
+    return this.#sidecar?.id ?? '';
+  }
+
+  /** Listens, on the same port as before when it was stopped. */
+  async start(): Promise<void> {
+    this.#signing ??= await newSigningKey();
+    const server = createServer((request, response) => void this.#handle(request, response));
+    await new Promise<void>((resolve) => {
+      server.listen(this.#port, '127.0.0.1', resolve);
+    });
+    this.#server = server;
+    this.#port = (server.address() as AddressInfo).port;
+  }
+
+  /** Drops every connection and stops listening. */
+  async stop(): Promise<void> {
+    const server = this.#server;
+    this.#server = null;
+    this.#held.clear();
+    if (server === null) return;
+    server.closeAllConnections();
+    await new Promise((resolve) => {
+      server.close(resolve);
+    });
+  }
+
+  /** Answers the polls that are held back. */
+  changed(): void {
+    this.version += 1;
+    this.answerHeld();
+  }
+
+  answerHeld(): void {
+    for (const answer of this.#held) answer();
+    this.#held.clear();
+  }
+
+  /** Enrols a sidecar without a call. */
+  async adopt(record: Pick<IdentityRecord, 'signing_key' | 'receiving_key'>): Promise<IdentityRecord> {
+    const sidecarId = await this.#enrol(record.signing_key, record.receiving_key);
+    return {
+      version: 1,
+      sidecar_id: sidecarId,
+      control_plane_id: this.id,
+      control_plane_key: publicKey(this.#signing),
+      signing_key: record.signing_key,
+      receiving_key: record.receiving_key,
+    } as IdentityRecord;
+  }
+
+  async #enrol(signing: JWK, receiving: JWK): Promise<string> {
+    this.#sidecar = {
+      id: newId('sdc', randomBytes(16)),
+      signing: (await importJWK({ kty: 'OKP', crv: 'Ed25519', x: signing.x ?? '' }, 'EdDSA')) as CryptoKey,
+      receiving: (await importJWK({ kty: 'OKP', crv: 'X25519', x: receiving.x ?? '' }, 'ECDH-ES')) as CryptoKey,
+    };
+    return this.#sidecar.id;
+  }
+
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = Buffer.concat(await request.toArray()).toString();
+    const facts = { method: request.method ?? '', target: request.url ?? '', body };
+    const reply = await this.#reply(request, facts);
+    const call = { ...facts, nonce: '' };
+    const { status, body: text = '', headers = {} } = this.tamperReply(call, reply) ?? reply;
+    if (status === SILENT) return;
+    if (status === CUT) request.socket.destroy();
+    else response.writeHead(status, headers).end(text);
+  }
+
+  async #reply(request: IncomingMessage, facts: Omit<Call, 'nonce'>): Promise<Reply> {
+    if (facts.target === '/v1/sidecars') return this.#enrolReply(request, facts.body);
+    const nonce = await this.#verify(request, facts).catch(() => null);
+    if (nonce === null) return errorReply(401, 'invalid_sidecar_call');
+    if (facts.method === 'POST' && this.#usedIds.has(nonce)) return errorReply(401, 'replayed_call');
+    this.#usedIds.add(nonce);
+    const call = { ...facts, nonce };
+    this.calls.push(call);
+    if (this.revoked) return this.#revocation(nonce);
+    if (facts.target.startsWith('/v1/sidecar/snapshot')) return this.#snapshot(request, call);
+    return facts.target === '/v1/sidecar/credentials' ? this.#credentials(call) : this.#takeEvents(call);
+  }
+
+  async #verify(request: IncomingMessage, facts: Omit<Call, 'nonce'>): Promise<string | null> {
+    if (this.#sidecar === null) return null;
+    const token = (request.headers.authorization ?? '').replace('Bearer ', '');
+    const { payload } = await jwtVerify(token, this.#sidecar.signing, {
+      issuer: this.#sidecar.id,
+      audience: this.id,
+      typ: CALL_TYP,
+      algorithms: ['EdDSA'],
+    });
+    const digest = createHash('sha256').update(facts.body).digest('base64url');
+    const bound = payload['htm'] === facts.method && payload['htu'] === facts.target && payload['bd'] === digest;
+    const short = (payload.exp ?? 0) - (payload.iat ?? 0) <= 60;
+    return bound && short ? (payload.jti ?? null) : null;
+  }
+
+  async #enrolReply(request: IncomingMessage, body: string): Promise<Reply> {
+    if (request.headers.authorization !== `Bearer ${LOCAL_KEY}`) return errorReply(401, 'unauthenticated');
+    const { signing_key: signing, receiving_key: receiving } = JSON.parse(body) as Record<string, JWK>;
+    const sidecarId = await this.#enrol(signing ?? {}, receiving ?? {});
+    const reply = { sidecar_id: sidecarId, control_plane_id: this.id, control_plane_key: publicKey(this.#signing) };
+    return { status: 201, body: JSON.stringify(reply) };
+  }
+
+  async #snapshot(request: IncomingMessage, call: Call): Promise<Reply> {
+    const held = request.headers['if-none-match'];
+    const wait = Number(new URL(call.target, this.url).searchParams.get('wait'));
+    if (held === `"${this.version}"` && wait > 0) {
+      await new Promise<void>((resolve) => {
+        this.#held.add(resolve);
+      });
+    }
+    const common = { sidecar_id: this.sidecarId, nonce: call.nonce, version: this.version, ...lifetime(24 * 3600) };
+    if (held === `"${this.version}"`) {
+      return { status: 304, headers: { [SNAPSHOT_PROOF_HEADER]: await this.#sign(SNAPSHOT_PROOF_TYP, common) } };
+    }
+    const credentials = this.secrets.map(({ owner, path, version }) => ({ owner, path, version }));
+    const payload = { ...common, host_bindings: this.hostBindings, connectors: [], credentials };
+    const etag = `"${this.version}"`;
+    return { status: 200, body: await this.#sign(SNAPSHOT_TYP, payload), headers: { etag } };
+  }
+
+  async #credentials(call: Call): Promise<Reply> {
+    const asked = JSON.parse(call.body) as { request_id: string; credentials: { owner: string; path: string }[] };
+    const found = (ref: { owner: string; path: string }): StoredSecret | undefined =>
+      this.secrets.find(({ owner, path }) => owner === ref.owner && path === ref.path);
+    const released = asked.credentials.map(found).filter((secret) => secret !== undefined);
+    const credentials = await Promise.all(
+      released.map(async ({ owner, path, version, value }) => ({
+        ...{ owner, path, version },
+        sealed: await this.seal(value),
+      })),
+    );
+    const missing = asked.credentials.filter((ref) => found(ref) === undefined);
+    const payload = { sidecar_id: this.sidecarId, request_id: asked.request_id, ...lifetime(60), credentials, missing };
+    return { status: 200, body: await this.#sign(CREDENTIALS_TYP, payload) };
+  }
+
+  #takeEvents(call: Call): Reply {
+    const accepted: string[] = [];
+    const rejected: object[] = [];
+    const { events } = JSON.parse(call.body) as { events: { id: string }[] };
+    for (const [index, event] of events.entries()) {
+      const message = this.rejectEvent(event);
+      if (message !== null) rejected.push({ index, id: event.id, message });
+      else {
+        accepted.push(event.id);
+        const known = this.events.get(event.id);
+        if (known) known.times += 1;
+        else this.events.set(event.id, { event, times: 1 });
+      }
+    }
+    return { status: 200, body: JSON.stringify({ accepted, rejected }) };
+  }
+
+  async #revocation(nonce: string): Promise<Reply> {
+    const payload = { sidecar_id: this.sidecarId, nonce, revoked_at: new Date().toISOString() };
+    return errorReply(401, 'sidecar_revoked', { proof: await this.#sign(REVOCATION_TYP, payload) });
+  }
+
+  /** Seals a value to the enrolled sidecar. */
+  async seal(value: string): Promise<string> {
+    if (this.#sidecar === null) throw new Error('no sidecar is enrolled');
+    return new CompactEncrypt(Buffer.from(JSON.stringify({ value })))
+      .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM' })
+      .encrypt(this.#sidecar.receiving);
+  }
+
+  async #sign(typ: string, payload: Record<string, unknown>): Promise<string> {
+    if (this.#signing === null) throw new Error('not started');
+    this.tamperPayload(payload);
+    return new CompactSign(Buffer.from(JSON.stringify(payload)))
+      .setProtectedHeader({ alg: 'EdDSA', typ })
+      .sign(this.#signing.privateKey);
+  }
+}
+
+/** A reply with the control API's error body. */
+export function errorReply(status: number, code: string, details?: Record<string, unknown>): Reply {
+  const error = { code, message: `refused for the test: ${code}.`, request_id: newId('req', randomBytes(16)) };
+  return { status, body: JSON.stringify({ error: { ...error, ...(details && { details }) } }) };
+}
+
+async function newSigningKey(): Promise<{ privateKey: CryptoKey; publicJwk: JWK }> {
+  const pair = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true });
+  return { privateKey: pair.privateKey, publicJwk: await exportJWK(pair.publicKey) };
+}
+
+function publicKey(signing: { readonly publicJwk: JWK } | null): JWK {
+  return { kty: 'OKP', crv: 'Ed25519', x: signing?.publicJwk.x ?? '' };
+}
+
+function lifetime(seconds: number): { issued_at: string; expires_at: string } {
+  const now = Date.now();
+  return { issued_at: new Date(now).toISOString(), expires_at: new Date(now + seconds * 1000).toISOString() };
+}

@@ -1,0 +1,149 @@
+import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import { channelError, type ChannelError, type ChannelErrorReason } from '../control/channel_error.ts';
+import type {
+  ControlChannel,
+  CredentialsReply,
+  EventsOutcome,
+  SnapshotConfirmation,
+  SnapshotReply,
+  SnapshotRequest,
+  VerifiedSnapshot,
+} from '../control/control_channel.ts';
+import type { Link } from '../control/link.ts';
+import type { Clock } from '../ports.ts';
+
+/** A snapshot's validity, as the control plane gives it. */
+export const SNAPSHOT_LIFETIME_MS = 24 * 3600 * 1000;
+
+/**
+ * A channel without a network: the test is the control plane. While `down` is set every call fails with it; `hold` keeps
+ * calls under way until `release`.
+ */
+export class ScriptedChannel implements ControlChannel {
+  version = 1;
+  hostBindings: readonly HostBinding[] = [];
+  readonly secrets = new Map<string, { readonly value: string; readonly version: string }>();
+  down: ChannelErrorReason | null = null;
+  /** Answers `sendEvents` instead of accepting everything. */
+  takeEvents: ((events: readonly string[]) => Result<EventsOutcome, ChannelError>) | null = null;
+  readonly polls: SnapshotRequest[] = [];
+  readonly asked: (readonly CredentialRef[])[] = [];
+  readonly sent: (readonly string[])[] = [];
+  /** Ids in the log, with how often they came. */
+  readonly log = new Map<string, number>();
+  readonly #clock: Clock;
+  readonly #link: Link;
+  #holding = false;
+  readonly #held = new Set<() => void>();
+
+  constructor(clock: Clock, link: Link) {
+    this.#clock = clock;
+    this.#link = link;
+  }
+
+  /** Calls from now on wait for {@link release}, but for a poll that has something new to tell. */
+  hold(): void {
+    this.#holding = true;
+  }
+
+  release(): void {
+    this.#holding = false;
+    for (const go of this.#held) go();
+    this.#held.clear();
+  }
+
+  setSecret(ref: CredentialRef, value: string, version: string): void {
+    this.secrets.set(`${ref.owner} ${ref.path}`, { value, version });
+  }
+
+  async snapshot(request: SnapshotRequest): Promise<Result<SnapshotReply, ChannelError>> {
+    this.polls.push(request);
+    if (this.down === null && request.waitSeconds > 0 && request.heldVersion === this.version) {
+      await this.#pause(request.signal);
+    }
+    if (request.signal.aborted) return err(channelError('aborted', 'given up'));
+    return this.#report(() => this.#snapshotReply(request.heldVersion));
+  }
+
+  async credentials(refs: readonly CredentialRef[]): Promise<Result<CredentialsReply, ChannelError>> {
+    this.asked.push(refs);
+    const answer = this.#credentialsReply(refs);
+    if (this.#holding) await this.#pause();
+    return this.#report(() => answer);
+  }
+
+  async sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelError>> {
+    this.sent.push(events);
+    if (this.#holding) await this.#pause();
+    return this.#report(() => {
+      const outcome = this.takeEvents?.(events) ?? ok({ accepted: events.map(idOf), rejected: [] });
+      for (const id of outcome.ok ? outcome.value.accepted : []) this.log.set(id, (this.log.get(id) ?? 0) + 1);
+      return outcome;
+    });
+  }
+
+  verifyStored(jws: string): Promise<Result<VerifiedSnapshot, ChannelError>> {
+    return Promise.resolve(parsed(jws));
+  }
+
+  verifyStoredConfirmation(jws: string): Promise<Result<SnapshotConfirmation, ChannelError>> {
+    return Promise.resolve(parsed(jws));
+  }
+
+  #report<T>(answer: () => Result<T, ChannelError>): Result<T, ChannelError> {
+    const result = this.down === null ? answer() : err(channelError(this.down, `down for the test: ${this.down}`));
+    if (result.ok) this.#link.succeeded();
+    else this.#link.failed(result.error);
+    return result;
+  }
+
+  #snapshotReply(heldVersion: number | null): Result<SnapshotReply, ChannelError> {
+    const issuedAt = this.#clock.now();
+    const facts = { version: this.version, issuedAt };
+    if (heldVersion === this.version) {
+      return ok({ kind: 'unchanged', confirmation: facts, jws: JSON.stringify(facts) });
+    }
+    const credentials = [...this.secrets].map(([key, { version }]) => ({ ...refOf(key), version }));
+    const expiresAt = issuedAt + SNAPSHOT_LIFETIME_MS;
+    const snapshot = { ...facts, expiresAt, hostBindings: this.hostBindings, credentials };
+    return ok({ kind: 'snapshot', snapshot, jws: JSON.stringify(snapshot) });
+  }
+
+  #credentialsReply(refs: readonly CredentialRef[]): Result<CredentialsReply, ChannelError> {
+    const found = (ref: CredentialRef): { value: string; version: string } | undefined =>
+      this.secrets.get(`${ref.owner} ${ref.path}`);
+    const released = refs.flatMap((ref) => {
+      const secret = found(ref);
+      if (secret === undefined) return [];
+      return [{ ref, credential: { secret: new Secret(secret.value), version: secret.version } }];
+    });
+    return ok({ released, missing: refs.filter((ref) => found(ref) === undefined) });
+  }
+
+  #pause(signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      this.#held.add(resolve);
+      signal?.addEventListener('abort', () => resolve());
+    });
+  }
+}
+
+/** The id in an event's JSON text. */
+export function idOf(event: string): string {
+  return (JSON.parse(event) as { id: string }).id;
+}
+
+function refOf(key: string): CredentialRef {
+  const [owner, path = ''] = key.split(' ');
+  return { owner: owner === 'enterprise' ? 'enterprise' : 'personal', path };
+}
+
+function parsed<T>(jws: string): Result<T, ChannelError> {
+  try {
+    return ok(JSON.parse(jws) as T);
+  } catch {
+    return err(channelError('invalid_reply', 'not what was signed'));
+  }
+}
