@@ -48,7 +48,7 @@ describe.each(files)('binding template %s', (file) => {
 
 test('every scheme has a template that shows it', () => {
   const shown = new Set(files.map((file) => template(file).binding['scheme']));
-  expect([...shown].toSorted()).toEqual(INJECTION_SCHEMES.toSorted());
+  expect(shown).toEqual(new Set(INJECTION_SCHEMES));
 });
 
 test('the region given fills the host of the S3 template', () => {

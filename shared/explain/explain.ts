@@ -1,6 +1,6 @@
 import { enforceContract } from '../enforce/contract.ts';
 import type { EmitMechanism, HostBinding, Injection, InjectionScheme, Owner } from '../model/host_binding.ts';
-import { REFUSALS, type RefusalReason } from '../model/refusal.ts';
+import type { RefusalReason } from '../model/refusal.ts';
 import { err, ok, type Result } from '../model/result.ts';
 import { formatVaultReference } from '../model/vault_path.ts';
 import { parseAuthority } from '../net/host.ts';
@@ -15,19 +15,23 @@ export interface ExplainedBinding {
   readonly scheme: InjectionScheme;
   readonly emit_mechanism: EmitMechanism;
   readonly credential_ref: string;
+  /** The refusal by this binding's contract; null when it admits the request. */
+  readonly refusal: { readonly code: RefusalReason; readonly message: string } | null;
 }
 
 /** Which path a request would take, and why; the names are those of the control API's reply. */
 export interface Explanation {
-  readonly path: 'binding' | 'passthrough' | 'refused';
-  /** The refusal's code when `path` is `refused`, else null. */
-  readonly reason: RefusalReason | null;
-  /** The HTTP status of the refusal, else null. */
-  readonly status: number | null;
+  readonly decision: 'binding' | 'passthrough' | 'refused';
+  /** Why: one sentence per step, in the order the proxy decides. */
+  readonly reasons: readonly string[];
+  readonly method: string;
+  readonly host: string;
+  /** Without its query. */
+  readonly path: string;
   /** The bindings of the winning pattern; more than one when accounts are told apart by sentinels. */
   readonly bindings: readonly ExplainedBinding[];
-  /** One sentence per step, in the order the proxy decides. */
-  readonly why: readonly string[];
+  /** The code of a refusal, else null. */
+  readonly code: RefusalReason | null;
 }
 
 export interface ExplainError {
@@ -41,6 +45,16 @@ interface ExplainRequest {
   readonly url: string;
 }
 
+/** What is explained, with the host in its canonical form. */
+interface Subject {
+  readonly method: string;
+  readonly host: string;
+  readonly path: string;
+}
+
+/** What was decided about a subject. */
+type Decision = Omit<Explanation, keyof Subject>;
+
 /**
  * Explains which path a request would take through the proxy under a policy, and why, without sending anything. It
  * knows method and URL only: headers that change the outcome (sentinels, Upgrade, method overrides) are named in words.
@@ -50,11 +64,11 @@ export function explainRequest(policy: Policy, request: ExplainRequest): Result<
   if (methodFault !== null) return err({ field: 'method', message: methodFault });
   const url = parseUrl(request.url);
   if (!url.ok) return url;
-  const protocolRefusal = explainProtocol(url.value);
-  if (protocolRefusal !== null) return ok(protocolRefusal);
   const authority = parseAuthority(url.value.host);
   if (!authority.ok) return urlError(`names a host that ${authority.error.message}`);
-  return ok(explainHost(policy, request.method, authority.value.host, url.value.pathname));
+  const subject = { method: request.method, host: authority.value.host, path: url.value.pathname };
+  const decision = explainProtocol(url.value) ?? explainHost(policy, subject);
+  return ok({ ...subject, ...decision });
 }
 
 function methodProblem(method: string): string | null {
@@ -81,54 +95,60 @@ function parseUrl(text: string): Result<URL, ExplainError> {
 }
 
 /** What is refused before the host is looked at. */
-function explainProtocol(url: URL): Explanation | null {
+function explainProtocol(url: URL): Decision | null {
   if (url.protocol === 'http:') {
-    return refused(
-      'non_connect_proxy_request',
-      [],
-      ['The proxy carries HTTPS only: plain http through it is refused.'],
-    );
+    return refused('non_connect_proxy_request', ['The proxy carries HTTPS only: plain http through it is refused.']);
   }
   if (url.port === '') return null;
-  return refused(
-    'connect_port_not_allowed',
-    [],
-    [`The proxy connects to port 443 only, and the URL names ${url.port}.`],
-  );
+  return refused('connect_port_not_allowed', [`The proxy connects to port 443 only, and the URL names ${url.port}.`]);
 }
 
-function explainHost(policy: Policy, method: string, host: string, path: string): Explanation {
-  const resolution = resolve(policy, { method, host, path });
-  if (resolution.kind === 'passthrough') return explainPassthrough(policy, host);
+function explainHost(policy: Policy, subject: Subject): Decision {
+  const resolution = resolve(policy, subject);
+  if (resolution.kind === 'passthrough') return explainPassthrough(policy, subject.host);
   const { bindings } = resolution;
-  const why = [matchSentence(host, bindings)];
-  const judged = bindings.map((binding) => ({
-    binding,
-    contract: enforceContract(binding, { host, method, fields: [] }),
-  }));
-  for (const { binding, contract } of judged) {
-    why.push(contract.ok ? injectionSentence(binding) : `Refused: ${contract.error.message}.`);
-    if (contract.ok) why.push(...contractSentences(binding));
-  }
-  const decisive =
-    judged.find(({ binding }) => binding === defaultBinding(bindings)) ??
-    judged.find((one) => one.contract.ok) ??
-    judged[0];
-  if (bindings.length > 1) why.push(choiceSentence(bindings));
-  if (decisive !== undefined && !decisive.contract.ok) return refused(decisive.contract.error.reason, bindings, why);
-  return { path: 'binding', reason: null, status: null, bindings: bindings.map(explained), why };
+  const judged = bindings.map((binding) => judge(binding, subject));
+  const reasons = [
+    matchSentence(subject.host, bindings),
+    ...bindings.flatMap((binding, index) => bindingSentences(binding, judged[index]?.refusal ?? null)),
+    ...(bindings.length > 1 ? [choiceSentence(bindings)] : []),
+  ];
+  const refusal = decisiveRefusal(bindings, judged);
+  if (refusal !== null) return { ...refused(refusal, reasons), bindings: judged };
+  return { decision: 'binding', code: null, bindings: judged, reasons };
 }
 
-function explainPassthrough(policy: Policy, host: string): Explanation {
-  const why = [`No host binding matches ${host}.`];
+function judge(binding: HostBinding, { host, method }: Subject): ExplainedBinding {
+  const contract = enforceContract(binding, { host, method, fields: [] });
+  return {
+    id: binding.id,
+    owner: binding.owner,
+    host: binding.host,
+    scheme: binding.injection.scheme,
+    emit_mechanism: binding.emit.mechanism,
+    credential_ref: formatVaultReference(binding.credential.path),
+    refusal: contract.ok ? null : { code: contract.error.reason, message: contract.error.message },
+  };
+}
+
+/** The refusal of the binding that acts without a sentinel; where none does, one that every binding agrees on. */
+function decisiveRefusal(bindings: readonly HostBinding[], judged: readonly ExplainedBinding[]): RefusalReason | null {
+  const acting = defaultBinding(bindings);
+  const first = judged.find(({ id }) => acting === null || id === acting.id);
+  if (acting === null && judged.some(({ refusal }) => refusal === null)) return null;
+  return first?.refusal?.code ?? null;
+}
+
+function explainPassthrough(policy: Policy, host: string): Decision {
+  const reasons = [`No host binding matches ${host}.`];
   const [below] = policy.bindingsFor(`x.${host}`);
-  if (below?.host === `*.${host}`) why.push(`${below.host} covers the hosts below ${host}, not ${host} itself.`);
+  if (below?.host === `*.${host}`) reasons.push(`${below.host} covers the hosts below ${host}, not ${host} itself.`);
   if (isRefusedIpLiteral(host)) {
-    why.push(`${host} is an address of a private, local or reserved range, which passthrough refuses.`);
-    return refused('passthrough_target_not_allowed', [], why);
+    reasons.push(`${host} is an address of a private, local or reserved range, which passthrough refuses.`);
+    return refused('passthrough_target_not_allowed', reasons);
   }
-  why.push('The request is forwarded unmodified: no credential is added, and one the client sends itself stays.');
-  return { path: 'passthrough', reason: null, status: null, bindings: [], why };
+  reasons.push('The request is forwarded unmodified: no credential is added, and one the client sends itself stays.');
+  return { decision: 'passthrough', code: null, bindings: [], reasons };
 }
 
 /** The binding that acts on a request without any sentinel; null when none does. */
@@ -144,6 +164,11 @@ function matchSentence(host: string, bindings: readonly HostBinding[]): string {
   return `${host} matches ${count} for ${first?.host}.`;
 }
 
+function bindingSentences(binding: HostBinding, refusal: ExplainedBinding['refusal']): string[] {
+  if (refusal !== null) return [`Refused: ${refusal.message}.`];
+  return [injectionSentence(binding), ...contractSentences(binding)];
+}
+
 function injectionSentence(binding: HostBinding): string {
   const credential = formatVaultReference(binding.credential.path);
   const place = placeWords(binding.injection);
@@ -153,19 +178,19 @@ function injectionSentence(binding: HostBinding): string {
   return `The credential ${credential} is put where the sentinel stands, or where nothing does: ${place}; another credential the client sends there is kept.`;
 }
 
-function placeWords(injection: Injection): string {
-  switch (injection.scheme) {
-    case 'bearer':
-      return 'Authorization: Bearer <credential>';
-    case 'basic':
-      return `Authorization: Basic, with user name "${injection.username}"`;
-    case 'header-template':
-      return `the header ${injection.header}, by its template`;
-    case 'query-param':
-      return `the query parameter ${injection.queryParam}`;
-    case 'sigv4-resign':
-      return `an AWS version-4 signature for ${injection.service} in ${injection.region} by ${injection.accessKeyId}`;
-  }
+/** How each scheme's place is put in words. */
+const PLACES: { readonly [S in InjectionScheme]: (injection: Extract<Injection, { scheme: S }>) => string } = {
+  bearer: () => 'Authorization: Bearer <credential>',
+  basic: ({ username }) => `Authorization: Basic, with user name "${username}"`,
+  'header-template': ({ header }) => `the header ${header}, by its template`,
+  'query-param': ({ queryParam }) => `the query parameter ${queryParam}`,
+  'sigv4-resign': ({ accessKeyId, region, service }) =>
+    `an AWS version-4 signature for ${service} in ${region} by ${accessKeyId}`,
+};
+
+function placeWords<S extends InjectionScheme>(injection: Extract<Injection, { scheme: S }>): string {
+  const scheme: S = injection.scheme;
+  return PLACES[scheme](injection);
 }
 
 function contractSentences(binding: HostBinding): string[] {
@@ -184,19 +209,8 @@ function choiceSentence(bindings: readonly HostBinding[]): string {
     : `${start}, and the one without a sentinel for every other request.`;
 }
 
-function refused(reason: RefusalReason, bindings: readonly HostBinding[], why: readonly string[]): Explanation {
-  return { path: 'refused', reason, status: REFUSALS[reason].status, bindings: bindings.map(explained), why };
-}
-
-function explained(binding: HostBinding): ExplainedBinding {
-  return {
-    id: binding.id,
-    owner: binding.owner,
-    host: binding.host,
-    scheme: binding.injection.scheme,
-    emit_mechanism: binding.emit.mechanism,
-    credential_ref: formatVaultReference(binding.credential.path),
-  };
+function refused(code: RefusalReason, reasons: readonly string[]): Decision {
+  return { decision: 'refused', code, bindings: [], reasons };
 }
 
 function urlError(message: string): Result<never, ExplainError> {

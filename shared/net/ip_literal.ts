@@ -17,6 +17,9 @@ const REFUSED_V4: readonly (readonly [number, number])[] = [
   [0xf0000000, 4], // reserved, and the limited broadcast
 ];
 
+/** A host that URL parsers take as it is. */
+const PLAIN = /^[A-Za-z0-9._-]*$/;
+
 /** Whether `host` is an IP address in any spelling a resolver or a URL parser reads as one, bracketed or not. */
 export function isIpLiteral(host: string): boolean {
   return looksNumeric(host);
@@ -45,16 +48,15 @@ export function canonicalIpLiteral(host: string): string | null {
   return name !== null && (name.startsWith('[') || isDottedDecimal(name)) ? name : null;
 }
 
-/** Whether URL parsers and inet_aton would take the host for an address: brackets, colons, or a numeric last label. */
+/** Whether URL parsers and inet_aton would take the host for an address: a colon, a bracket, or a numeric last label. */
 function looksNumeric(host: string): boolean {
-  if (/[:[\]%]|[^\0-\x7f]/.test(host)) return host.includes(':') || host.startsWith('[') || mapsToNumeric(host);
-  return endsInNumber(host);
+  if (host.includes(':') || host.startsWith('[')) return true;
+  return PLAIN.test(host) ? endsInNumber(host) : mapsToNumeric(host);
 }
 
 /** Percent-encoded, full-width and circled digits, and ideographic full stops, become ASCII in a URL's host. */
 function mapsToNumeric(host: string): boolean {
-  const name = urlHost(host);
-  return name === null ? endsInNumber(host.normalize('NFKC').replaceAll('。', '.')) : endsInNumber(name);
+  return endsInNumber(urlHost(host) ?? host.normalize('NFKC').replaceAll('\u3002', '.'));
 }
 
 function endsInNumber(host: string): boolean {
@@ -73,7 +75,7 @@ function parseAddress(text: string): Address | null {
 /** The host as the URL parser serialises it; null when it is no host. Nothing but a host gets through. */
 function urlHost(host: string): string | null {
   const text = host.includes(':') ? `[${bareIpv6(host)}]` : host;
-  if (text === '' || /[\s/\\?#@\0-\x1f]/.test(text)) return null;
+  if (text === '' || /[\p{Cc}\s/\\?#@]/u.test(text)) return null;
   try {
     const name = new URL(`https://${text}/`).hostname;
     return name.endsWith('.') ? name.slice(0, -1) : name;

@@ -76,7 +76,7 @@ function characterProblem(character: string): string | null {
 }
 
 function labelProblem(label: string): string | null {
-  const letters = [...label].filter((character) => LETTER_OR_MARK.test(character));
+  const letters = Array.from(label).filter((character) => LETTER_OR_MARK.test(character));
   const scripts = letters.map(scriptOf);
   const distinct = new Set(scripts);
   if (distinct.size > 1 && !WRITTEN_TOGETHER.some((together) => isSubset(distinct, together))) {
@@ -84,7 +84,7 @@ function labelProblem(label: string): string | null {
   }
   const first = letters[0];
   if (first === undefined || !letters.every((letter) => PASSES_FOR.has(letter))) return null;
-  const reading = [...label].map((character) => PASSES_FOR.get(character) ?? character).join('');
+  const reading = Array.from(label, (character) => PASSES_FOR.get(character) ?? character).join('');
   return `has ${shown(first)} (${scriptOf(first)}) in a label that reads like "${reading}"`;
 }
 
@@ -113,7 +113,7 @@ function isAscii(character: string): boolean {
 }
 
 function pairs(from: string, to: string): [string, string][] {
-  return [...from].map((letter, index) => [letter, to[index] ?? '']);
+  return Array.from(from, (letter, index) => [letter, to[index] ?? '']);
 }
 
 function isSubset(part: ReadonlySet<Script>, whole: ReadonlySet<Script>): boolean {

@@ -35,7 +35,8 @@ export function compilePolicy(bindings: readonly HostBinding[]): Policy {
     if (binding.host.startsWith('*')) add(bySuffix, binding.host.slice(1), binding);
     else add(exact, binding.host, binding);
   }
-  return { bindingsFor: (host) => exact.get(host) ?? longestSuffix(bySuffix, host) };
+  const maxLength = Array.from(bySuffix.keys()).reduce((max, suffix) => Math.max(max, suffix.length), 0);
+  return { bindingsFor: (host) => exact.get(host) ?? longestSuffix(bySuffix, maxLength, host) };
 }
 
 /** Decides which path a request takes; the bindings are those of the pattern that wins for its host. */
@@ -44,9 +45,17 @@ export function resolve(policy: Policy, request: ResolvableRequest): Resolution 
   return bindings.length === 0 ? PASSTHROUGH : { kind: 'binding', bindings };
 }
 
-/** Goes from the left, so that the first suffix found is the longest; the host itself is never its own suffix. */
-function longestSuffix(bySuffix: ReadonlyMap<string, readonly HostBinding[]>, host: string): readonly HostBinding[] {
-  for (let dot = host.indexOf('.', 1); dot > 0; dot = host.indexOf('.', dot + 1)) {
+/**
+ * Goes from the left, so that the first suffix found is the longest; the host itself is never its own suffix. Tails
+ * longer than every known suffix are not looked up, so that a name of many labels costs no more than another.
+ */
+function longestSuffix(
+  bySuffix: ReadonlyMap<string, readonly HostBinding[]>,
+  maxLength: number,
+  host: string,
+): readonly HostBinding[] {
+  const start = Math.max(1, host.length - maxLength);
+  for (let dot = host.indexOf('.', start); dot > 0; dot = host.indexOf('.', dot + 1)) {
     const found = bySuffix.get(host.slice(dot));
     if (found !== undefined) return found;
   }

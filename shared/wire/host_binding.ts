@@ -8,6 +8,7 @@ import {
   type Emit,
   type HostBinding,
   type Injection,
+  type InjectionScheme,
 } from '../model/host_binding.ts';
 import { parseVaultReference } from '../model/vault_path.ts';
 import {
@@ -103,7 +104,7 @@ export function toHostBinding(record: HostBindingRecord): HostBinding {
     owner: record.owner,
     host: record.host,
     credential: credentialRef(record, record.credential_ref),
-    injection: toInjection(record),
+    injection: INJECTIONS[record.scheme](record),
     emit: toEmit(record),
     allowedHosts: record.allowed_hosts,
     ...(record.effect === undefined ? {} : { effect: record.effect }),
@@ -111,28 +112,24 @@ export function toHostBinding(record: HostBindingRecord): HostBinding {
   };
 }
 
-function toInjection(record: HostBindingRecord): Injection {
-  switch (record.scheme) {
-    case 'bearer':
-      return { scheme: 'bearer' };
-    case 'basic':
-      return { scheme: 'basic', username: required(record, 'username') };
-    case 'header-template':
-      return { scheme: 'header-template', header: required(record, 'header'), template: required(record, 'template') };
-    case 'query-param':
-      return { scheme: 'query-param', queryParam: required(record, 'query_param') };
-    case 'sigv4-resign':
-      return {
-        scheme: 'sigv4-resign',
-        accessKeyId: required(record, 'access_key_id'),
-        region: required(record, 'region'),
-        service: required(record, 'service'),
-        ...(record.session_token_ref === undefined
-          ? {}
-          : { sessionTokenRef: credentialRef(record, record.session_token_ref) }),
-      };
-  }
-}
+/** How each scheme's parameters are read. */
+const INJECTIONS: { readonly [S in InjectionScheme]: (record: HostBindingRecord) => Injection } = {
+  bearer: () => ({ scheme: 'bearer' }),
+  basic: (record) => ({ scheme: 'basic', username: required(record, 'username') }),
+  'header-template': (record) => ({
+    scheme: 'header-template',
+    header: required(record, 'header'),
+    template: required(record, 'template'),
+  }),
+  'query-param': (record) => ({ scheme: 'query-param', queryParam: required(record, 'query_param') }),
+  'sigv4-resign': (record) => ({
+    scheme: 'sigv4-resign',
+    accessKeyId: required(record, 'access_key_id'),
+    region: required(record, 'region'),
+    service: required(record, 'service'),
+    ...(record.session_token_ref !== undefined && { sessionTokenRef: credentialRef(record, record.session_token_ref) }),
+  }),
+};
 
 function toEmit(record: HostBindingRecord): Emit {
   if (record.emit_mechanism === 'inject') return { mechanism: 'inject' };

@@ -31,7 +31,7 @@ type Fields = Readonly<Record<string, unknown>>;
 type Report = (field: string, message: string) => void;
 
 /** Adds what is wrong between the fields of a binding: scheme parameters, emit mechanism, body. */
-export function checkBinding(value: unknown, context: z.core.$RefinementCtx<unknown>): void {
+export function checkBinding(value: unknown, context: z.core.$RefinementCtx): void {
   if (typeof value !== 'object' || value === null) return;
   const binding: Fields = { ...value };
   const report: Report = (field, message) => context.addIssue({ code: 'custom', path: [field], message });

@@ -1,0 +1,133 @@
+import { describe, expect, test } from 'vitest';
+import type { HostBinding } from '../model/host_binding.ts';
+import { compilePolicy } from '../resolve/resolve.ts';
+import { explainReply } from '../wire/host_bindings.ts';
+import { explainRequest } from './explain.ts';
+
+const BINDING: HostBinding = {
+  id: 'bnd_00000000000000000000000001',
+  owner: 'personal',
+  host: 'api.example.com',
+  credential: { owner: 'personal', path: 'user/demo' },
+  injection: { scheme: 'bearer' },
+  emit: { mechanism: 'inject' },
+  allowedHosts: [],
+  body: 'buffer',
+};
+
+function explain(bindings: readonly HostBinding[], url: string, method = 'GET') {
+  const explained = explainRequest(compilePolicy(bindings), { method, url });
+  if (!explained.ok) throw new Error(explained.error.message);
+  return explained.value;
+}
+
+describe('explain', () => {
+  test('a bound host: which binding, where the credential goes, and that it wins', () => {
+    const explained = explain([BINDING], 'https://API.example.com/v1/items?token=s3cr3t');
+    expect(explained).toMatchObject({ decision: 'binding', code: null, host: 'api.example.com', path: '/v1/items' });
+    expect(explained.bindings).toMatchObject([{ id: BINDING.id, credential_ref: 'vault://user/demo', refusal: null }]);
+    expect(explained.reasons.join(' ')).toMatch(
+      /personal host binding.*Authorization: Bearer <credential>.*removed first/,
+    );
+    expect(JSON.stringify(explained)).not.toContain('s3cr3t');
+  });
+
+  test.each([
+    [{ scheme: 'basic', username: 'x-access-token' }, 'user name "x-access-token"'],
+    [{ scheme: 'header-template', header: 'X-Api-Key', template: 'key {token}' }, 'the header X-Api-Key'],
+    [{ scheme: 'query-param', queryParam: 'key' }, 'the query parameter key'],
+    [
+      { scheme: 'sigv4-resign', accessKeyId: 'AKID', region: 'eu-central-1', service: 's3' },
+      's3 in eu-central-1 by AKID',
+    ],
+  ] as const)('puts the place in words: %o', (injection, words) => {
+    expect(explain([{ ...BINDING, injection }], 'https://api.example.com/').reasons.join(' ')).toContain(words);
+  });
+
+  test('an unbound host is passthrough', () => {
+    const explained = explain([BINDING], 'https://other.example.com/');
+    expect(explained).toMatchObject({ decision: 'passthrough', code: null, bindings: [] });
+    expect(explained.reasons.join(' ')).toContain('forwarded unmodified');
+  });
+
+  test('says that a wildcard does not cover its own suffix', () => {
+    const explained = explain([{ ...BINDING, host: '*.example.com' }], 'https://example.com/');
+    expect(explained.reasons).toContain('*.example.com covers the hosts below example.com, not example.com itself.');
+  });
+
+  test.each([
+    [{ effect: 'read' }, 'POST', 'effect_not_allowed'],
+    [{ allowedHosts: ['other.example.com'] }, 'GET', 'host_not_allowed'],
+  ] as const)('a violated contract is refused, never passed through: %o', (change, method, code) => {
+    const explained = explain([{ ...BINDING, ...change }], 'https://api.example.com/', method);
+    expect(explained).toMatchObject({ decision: 'refused', code, bindings: [{ refusal: { code } }] });
+  });
+
+  test.each([
+    ['http://api.example.com/', 'non_connect_proxy_request'],
+    ['https://api.example.com:8443/', 'connect_port_not_allowed'],
+    ['https://127.0.0.1/', 'passthrough_target_not_allowed'],
+    ['https://0x7f.1/', 'passthrough_target_not_allowed'],
+    ['https://[::ffff:10.0.0.1]/', 'passthrough_target_not_allowed'],
+  ])('%s is refused with %s', (url, code) => {
+    expect(explain([BINDING], url)).toMatchObject({ decision: 'refused', code, bindings: [] });
+  });
+
+  test('a public address is passthrough, and a bound private one takes the binding path', () => {
+    expect(explain([], 'https://8.8.8.8/')).toMatchObject({ decision: 'passthrough' });
+    expect(explain([{ ...BINDING, host: '10.0.0.5' }], 'https://10.0.0.5/')).toMatchObject({ decision: 'binding' });
+  });
+
+  describe('several accounts on one host', () => {
+    const swap: HostBinding = {
+      ...BINDING,
+      id: 'bnd_00000000000000000000000002',
+      emit: { mechanism: 'sentinel-swap', sentinel: 's'.repeat(16) },
+    };
+    const other: HostBinding = {
+      ...swap,
+      id: 'bnd_00000000000000000000000003',
+      emit: { mechanism: 'sentinel-swap', sentinel: 't'.repeat(16) },
+    };
+
+    test('the one without a sentinel decides, and the choice is put in words', () => {
+      const explained = explain([swap, { ...BINDING, effect: 'read' }], 'https://api.example.com/', 'POST');
+      expect(explained).toMatchObject({ decision: 'refused', code: 'effect_not_allowed' });
+      expect(explained.bindings.map(({ refusal }) => refusal?.code ?? null)).toEqual([null, 'effect_not_allowed']);
+      expect(explained.reasons.at(-1)).toContain('the one without a sentinel for every other request');
+    });
+
+    test('with sentinels alone, a request without one is forwarded unmodified', () => {
+      const explained = explain([swap, other], 'https://api.example.com/');
+      expect(explained.decision).toBe('binding');
+      expect(explained.reasons.at(-1)).toContain('without one the request is forwarded unmodified');
+    });
+
+    test('is refused when every one of them refuses', () => {
+      const list = [swap, other].map((each): HostBinding => ({ ...each, effect: 'read' }));
+      expect(explain(list, 'https://api.example.com/', 'POST')).toMatchObject({ code: 'effect_not_allowed' });
+    });
+  });
+
+  test.each([
+    ['G ET', 'https://a.example/', 'method', 'no HTTP method'],
+    ['', 'https://a.example/', 'method', 'no HTTP method'],
+    ['get', 'https://a.example/', 'method', 'write GET'],
+    ['CONNECT', 'https://a.example/', 'method', 'CONNECT'],
+    ['GET', 'api.example.com', 'url', 'in full'],
+    ['GET', 'wss://a.example/', 'url', 'https://'],
+    ['GET', 'file:///etc/passwd', 'url', 'no https URL'],
+    ['GET', 'https://1.2.3.4.5/', 'url', 'in full'],
+    ['GET', 'https://a!b.example/', 'url', 'character'],
+  ])('refuses the input %s %s, naming the field', (method, url, field, problem) => {
+    const explained = explainRequest(compilePolicy([]), { method, url });
+    expect(explained).toMatchObject({ ok: false, error: { field } });
+    expect(explained.ok ? '' : explained.error.message).toContain(problem);
+  });
+
+  test("has the shape of the control API's reply, which adds whether the credential is stored", () => {
+    const explained = explain([BINDING], 'https://api.example.com/v1');
+    const bindings = explained.bindings.map((binding) => ({ ...binding, credential_stored: true }));
+    expect(explainReply.parse({ ...explained, bindings })).toEqual({ ...explained, bindings });
+  });
+});
