@@ -153,7 +153,7 @@ describe('typed host', () => {
 
   test('a host made of ASCII with one foreign letter is never accepted (property)', () => {
     const foreign = fc.constantFrom(
-      ...'\u0430\u0435\u043e\u0440\u0441\u0501\u03bf\u03bd\u0585\u0131\uff4f\u13a0\u05d0\u200d',
+      ...Array.from('\u0430\u0435\u043e\u0440\u0441\u0501\u03bf\u03bd\u0585\u0131\uff4f\u13a0\u05d0\u200d'),
     );
     fc.assert(
       fc.property(

@@ -68,6 +68,7 @@ describe('resolution', () => {
     ]) {
       expect(winners(list, 'api.example.com')).toEqual(['bnd_p']);
     }
+    expect(winners(enterprise, 'api.example.com')).toEqual(['bnd_e1', 'bnd_e2']);
   });
 
   test('a personal wildcard does not replace an exact enterprise binding', () => {
