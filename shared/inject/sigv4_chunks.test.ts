@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../model/secret.ts';
 import { fieldValues } from '../net/http1_head.ts';
@@ -162,7 +162,7 @@ describe('chunk signatures', () => {
   });
 });
 
-describe('a body that is not a stream of signed chunks is refused', () => {
+describe('a body that is not a stream of signed chunks', () => {
   const one = chunk(3, PLACEHOLDER_SIGNATURE);
   const last = chunk(0, PLACEHOLDER_SIGNATURE);
   const cases: Readonly<Record<string, readonly [form: 'plain' | 'trailer', text: string, reason: string]>> = {
@@ -187,7 +187,7 @@ describe('a body that is not a stream of signed chunks is refused', () => {
     ],
   };
   for (const [name, [form, text, reason]] of Object.entries(cases)) {
-    it(name, async () => {
+    it(`refuses one that ${name}`, async () => {
       const { bodyTransform } = await (form === 'plain' ? withoutTrailer() : withTrailer());
       expect(await resigned(bodyTransform, text, [])).toBe(reason);
     });

@@ -90,8 +90,14 @@ function percentForms(text: string): string[] {
     encodeURI(text),
     component.replaceAll('%20', '+'),
     percentEncode(text).replaceAll('%20', '+'),
+    formOf(text),
   ];
   return forms.flatMap((form) => [form, form.replaceAll(/%../g, (escape) => escape.toLowerCase())]);
+}
+
+/** As forms are sent: what `URLSearchParams` writes. */
+function formOf(text: string): string {
+  return percentEncode(text).replaceAll('%20', '+').replaceAll('%2A', '*').replaceAll('~', '%7E');
 }
 
 const HTML_ESCAPES: ReadonlyMap<string, string> = new Map([

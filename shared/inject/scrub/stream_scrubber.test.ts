@@ -1,0 +1,181 @@
+import { Buffer } from 'node:buffer';
+import { inspect } from 'node:util';
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { latin1Bytes, latin1Text, percentEncode } from '../byte_text.ts';
+import { joined } from '../sample_requests.ts';
+import { compileScrubPatterns } from './patterns.ts';
+import { StreamScrubber } from './stream_scrubber.ts';
+
+/** Spellings of a secret, made without the code under test. `before` and `after` are what stands around it. */
+const SPELLINGS: Readonly<Record<string, (secret: string, before: string, after: string) => string>> = {
+  raw: (secret) => utf8(secret),
+  base64: (secret, before, after) => Buffer.from(before + secret + after).toString('base64'),
+  'base64 for URLs': (secret, before, after) => Buffer.from(before + secret + after).toString('base64url'),
+  'base64 in JSON with slashes escaped': (secret, before, after) =>
+    Buffer.from(before + secret + after)
+      .toString('base64')
+      .replaceAll('/', String.raw`\/`),
+  'base64, percent-encoded': (secret, before, after) =>
+    encodeURIComponent(Buffer.from(before + secret + after).toString('base64')),
+  percent: (secret) => encodeURIComponent(secret),
+  'percent, lower-case hex': (secret) => percentEncode(secret).replaceAll(/%../g, (escape) => escape.toLowerCase()),
+  'percent, every byte': (secret) => Buffer.from(secret).toString('hex').replaceAll(/../g, '%$&'),
+  form: (secret) => new URLSearchParams({ a: secret }).toString().slice(2),
+  JSON: (secret) => utf8(JSON.stringify(secret).slice(1, -1)),
+  'JSON with slashes escaped': (secret) =>
+    utf8(
+      JSON.stringify(secret)
+        .slice(1, -1)
+        .replaceAll('/', String.raw`\/`),
+    ),
+  'JSON, ASCII only': (secret) =>
+    JSON.stringify(secret)
+      .slice(1, -1)
+      .replaceAll(/[^ -~]/g, unit),
+  'JSON, every unit escaped': (secret) => secret.replaceAll(/[^]/g, unit),
+  hex: (secret) => Buffer.from(secret).toString('hex'),
+  'hex in capitals': (secret) => Buffer.from(secret).toString('hex').toUpperCase(),
+  HTML: (secret) =>
+    utf8(secret.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')),
+};
+
+function utf8(text: string): string {
+  return Buffer.from(text).toString('latin1');
+}
+
+function unit(character: string): string {
+  return String.raw`\u` + character.charCodeAt(0).toString(16).padStart(4, '0');
+}
+
+/** What comes out when `text` (latin1) goes in with a split at each of `cuts`. */
+function scrubbed(secrets: readonly string[], text: string, cuts: readonly number[]): string {
+  const scrubber = new StreamScrubber(compileScrubPatterns(secrets));
+  return latin1Text(joined([...pieces(text, cuts).flatMap((piece) => scrubber.push(piece)), ...scrubber.flush()]));
+}
+
+function pieces(text: string, cuts: readonly number[]): Uint8Array[] {
+  const bytes = latin1Bytes(text);
+  const ends = cuts.map((cut) => cut % (bytes.length + 1)).toSorted((a, b) => a - b);
+  return [...ends, bytes.length].map((end, index) => bytes.slice(index === 0 ? 0 : ends[index - 1], end));
+}
+
+const anySecret = fc.oneof(
+  fc.string({ minLength: 8, maxLength: 40, unit: fc.constantFrom(...'abcXYZ0189-_.'.split('')) }),
+  fc.string({ minLength: 8, maxLength: 30, unit: fc.constantFrom(...'aB3+/"\\<&>\' %='.split('')) }),
+  fc.string({ minLength: 8, maxLength: 20, unit: 'grapheme' }),
+);
+const anyCuts = fc.array(fc.nat(400), { maxLength: 6 });
+const anyText = fc.string({ maxLength: 60, unit: fc.constantFrom(...'abcXYZ019 "{}:,\n%\\u'.split('')) });
+
+describe('StreamScrubber', () => {
+  for (const [name, spell] of Object.entries(SPELLINGS)) {
+    it(`masks a secret spelled as ${name}, wherever the stream is split`, () => {
+      fc.assert(
+        fc.property(anySecret, anyText, anyText, anyCuts, fc.nat(2), (secret, before, after, cuts, shift) => {
+          const planted = spell(secret, 'xyz'.slice(0, shift), 'q');
+          const text = before + planted + after;
+          const result = scrubbed([secret], text, cuts);
+          expect(result.length).toBe(text.length);
+          const region = result.slice(before.length, before.length + planted.length);
+          const unmasked = region.replaceAll('*', '').length;
+          // Characters at the ends of base64 also hold bits of its neighbours; they may stay.
+          expect(unmasked).toBeLessThanOrEqual(name.startsWith('base64') ? 4 + 8 : 0);
+          expect(scrubbed([secret], result, [])).toBe(result);
+        }),
+        { numRuns: 60 },
+      );
+    });
+  }
+
+  it('masks exactly the secret and leaves every other byte', () => {
+    const secret = 'S3CR3T-TOKEN';
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 80 }), fc.uint8Array({ maxLength: 80 }), anyCuts, (head, tail, cuts) => {
+        const [before, after] = [latin1Text(head), latin1Text(tail)];
+        expect(scrubbed([secret], before + secret + after, cuts)).toBe(before + '*'.repeat(secret.length) + after);
+      }),
+    );
+  });
+
+  it('gives a stream without the secret back byte for byte', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), anyCuts, (bytes, cuts) => {
+        expect(scrubbed(['S3CR3T-TOKEN'], latin1Text(bytes), cuts)).toBe(latin1Text(bytes));
+      }),
+    );
+  });
+
+  it('masks every byte that any match covers, when secrets overlap', () => {
+    const secrets = ['abcdefgh', 'efghijklmn', 'defghijk'];
+    for (let cut = 0; cut <= 18; cut += 1) {
+      expect(scrubbed(secrets, '..abcdefghijklmn..', [cut])).toBe('..**************..');
+      expect(scrubbed(secrets, '..defghijklm..', [cut])).toBe('..********lm..');
+    }
+  });
+
+  it('agrees with a search of the whole text, whatever the pieces', () => {
+    const secrets = ['aaaaaaab', 'abaababa', 'babababab'];
+    fc.assert(
+      fc.property(fc.string({ maxLength: 80, unit: fc.constantFrom('a', 'b') }), anyCuts, (text, cuts) => {
+        expect(scrubbed(secrets, text, cuts)).toBe(maskedByHand(secrets, text));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('passes a chunk without a match on uncopied', () => {
+    const scrubber = new StreamScrubber(compileScrubPatterns(['S3CR3T-TOKEN']));
+    const chunk = latin1Bytes('data: {"text":"hello"}\n\n');
+    const [output] = scrubber.push(chunk);
+    expect(output?.buffer).toBe(chunk.buffer);
+    expect(output?.length).toBe(chunk.length);
+  });
+
+  it('holds back only a proper prefix of a pattern', () => {
+    const scrubber = new StreamScrubber(compileScrubPatterns(['S3CR3T-TOKEN']));
+    expect(latin1Text(joined(scrubber.push(latin1Bytes('event S3CR'))))).toBe('event ');
+    expect(latin1Text(joined(scrubber.push(latin1Bytes('3x'))))).toBe('S3CR3x');
+    expect(latin1Text(joined(scrubber.push(latin1Bytes('S3CR3T-TOKEN'))))).toBe('************');
+    expect(scrubber.push(latin1Bytes('S'))).toEqual([]);
+    expect(latin1Text(joined(scrubber.flush()))).toBe('S');
+  });
+
+  it('does not write into the chunk it was given', () => {
+    const scrubber = new StreamScrubber(compileScrubPatterns(['S3CR3T-TOKEN']));
+    const chunk = latin1Bytes('<S3CR3T-TOKEN>');
+    scrubber.push(chunk);
+    expect(latin1Text(chunk)).toBe('<S3CR3T-TOKEN>');
+  });
+
+  it('does not search for secrets under eight bytes', () => {
+    expect(compileScrubPatterns(['1234567']).isEmpty).toBe(true);
+    expect(scrubbed(['1234567'], 'id=1234567', [])).toBe('id=1234567');
+    expect(scrubbed(['12345678'], 'id=12345678', [])).toBe('id=********');
+  });
+
+  it('finds secrets longer than the largest step of the search', () => {
+    const secret = Array.from({ length: 700 }, (_, index) => String.fromCharCode(48 + ((index * 7) % 60))).join('');
+    for (const cut of [0, 1, 255, 256, 699, 701]) {
+      expect(scrubbed([secret], `<${secret}>`, [cut])).toBe(`<${'*'.repeat(700)}>`);
+    }
+  });
+});
+
+describe('ScrubPatterns', () => {
+  it('prints nothing of what it holds', () => {
+    const patterns = compileScrubPatterns(['S3CR3T-TOKEN']);
+    expect(JSON.stringify({ patterns })).not.toContain('S3CR3T');
+    expect(inspect(patterns, { depth: 9, showHidden: true })).not.toContain('S3CR3T');
+    expect(Object.values(patterns).some((value) => typeof value === 'object')).toBe(false);
+  });
+});
+
+function maskedByHand(secrets: readonly string[], text: string): string {
+  const characters = text.split('');
+  for (const secret of secrets) {
+    for (let at = text.indexOf(secret); at >= 0; at = text.indexOf(secret, at + 1))
+      characters.fill('*', at, at + secret.length);
+  }
+  return characters.join('');
+}
