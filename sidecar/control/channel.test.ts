@@ -84,7 +84,10 @@ describe('the snapshot call', () => {
     ['for another sidecar', (payload) => (payload['sidecar_id'] = 'sdc_00000000000000000000000000')],
     ['that answers another call', (payload) => (payload['nonce'] = 'n'.repeat(22))],
     ['without a version', (payload) => delete payload['version']],
-    ['with a binding this version does not know', (payload) => (payload['host_bindings'] = [{ ...BINDING, scheme: 'x' }])],
+    [
+      'with a binding this version does not know',
+      (payload) => (payload['host_bindings'] = [{ ...BINDING, scheme: 'x' }]),
+    ],
   ])('refuses a properly signed snapshot %s', async (_what, change) => {
     plane.tamperPayload = change;
     expect(await poll()).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
@@ -144,7 +147,10 @@ describe('the credentials call', () => {
     const reply = await channel.credentials([DEMO, { owner: 'enterprise', path: 'none' }]);
     expect(reply).toMatchObject({
       ok: true,
-      value: { released: [{ ref: DEMO, credential: { version: '3' } }], missing: [{ owner: 'enterprise', path: 'none' }] },
+      value: {
+        released: [{ ref: DEMO, credential: { version: '3' } }],
+        missing: [{ owner: 'enterprise', path: 'none' }],
+      },
     });
     expect(reply.ok && reply.value.released[0]?.credential.secret.reveal()).toBe('tok-4711-secret');
     expect(inspect(reply, { depth: 9 }) + JSON.stringify(reply)).not.toContain('4711');
@@ -155,7 +161,10 @@ describe('the credentials call', () => {
     ['that answers another request', (payload) => (payload['request_id'] = 'r'.repeat(22))],
     ['for another sidecar', (payload) => (payload['sidecar_id'] = 'sdc_00000000000000000000000000')],
     ['past its time', (payload) => (payload['expires_at'] = '2020-01-01T00:00:00.000Z')],
-    ['whose seal is not for this sidecar', (payload) => (payload['credentials'] = [{ ...DEMO, version: '1', sealed: 'a.b.c.d.e' }])],
+    [
+      'whose seal is not for this sidecar',
+      (payload) => (payload['credentials'] = [{ ...DEMO, version: '1', sealed: 'a.b.c.d.e' }]),
+    ],
   ])('refuses a properly signed reply %s', async (_what, change) => {
     plane.secrets = [{ ...DEMO, value: 'v', version: '1' }];
     plane.tamperPayload = change;
@@ -170,10 +179,13 @@ describe('the events call', () => {
     expect(reply).toMatchObject({ ok: true, value: { accepted: ['a'], rejected: [{ index: 1, message: 'bad' }] } });
   });
 
-  it.each(['', 'not json', '{}', '{"accepted":"all","rejected":[]}', '[]'])('takes the reply %j for a failure', async (body) => {
-    plane.tamperReply = () => ({ status: 200, body });
-    expect(await channel.sendEvents(['{"id":"a"}'])).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
-  });
+  it.each(['', 'not json', '{}', '{"accepted":"all","rejected":[]}', '[]'])(
+    'takes the reply %j for a failure',
+    async (body) => {
+      plane.tamperReply = () => ({ status: 200, body });
+      expect(await channel.sendEvents(['{"id":"a"}'])).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+    },
+  );
 });
 
 describe('a call that fails', () => {
@@ -228,7 +240,13 @@ describe('a call that fails', () => {
 
   it('times out when nothing is ever answered', async () => {
     plane.tamperReply = () => ({ status: SILENT });
-    const call = { method: 'GET', target: '/v1/sidecar/snapshot?wait=0', headers: {}, body: '', timeoutMs: 20 } as const;
+    const call = {
+      method: 'GET',
+      target: '/v1/sidecar/snapshot?wait=0',
+      headers: {},
+      body: '',
+      timeoutMs: 20,
+    } as const;
     expect(await http.call(call)).toMatchObject({ ok: false, error: { reason: 'timeout' } });
   });
 

@@ -98,7 +98,7 @@ export class Segment {
 
   #restoreSize(): void {
     try {
-      this.#files.truncate(this.#file, this.size);
+      if (this.#files.size(this.#file) !== this.size) this.#files.truncate(this.#file, this.size);
     } catch {
       this.broken = true;
     }

@@ -1,0 +1,148 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { AuditEvent } from '../../shared/model/audit_event.ts';
+import { auditEvent } from '../../shared/wire/audit_events.ts';
+import type { AuditSink } from '../ports.ts';
+import { FakeAuditSink, FakeClock, FakeMetrics } from '../testing/fakes.ts';
+import { ScriptedChannel } from '../testing/scripted_channel.ts';
+import { AuditSpool } from './audit_spool.ts';
+import { Link } from './link.ts';
+
+type Recorded = Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>;
+
+const SIDECAR_ID = 'sdc_00000000000000000000000001';
+const EVENT: Recorded = {
+  type: 'sandbox.proxy.passthrough',
+  session_id: 'ses_00000000000000000000000001',
+  actor: 'session',
+  data: { 'svc.proxy.upstream.host': 'api.example.test', 'svc.proxy.upstream.status': 200 },
+};
+
+let directory: string;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'svc-audit-'));
+});
+
+afterEach(() => {
+  rmSync(directory, { recursive: true });
+});
+
+interface Subject {
+  readonly sink: AuditSink;
+  readonly channel: ScriptedChannel | null;
+  goDown(): void;
+  stop(): Promise<void>;
+}
+
+function fake(): Subject {
+  const sink = new FakeAuditSink();
+  return {
+    sink,
+    channel: null,
+    goDown: () => {
+      sink.reachable = false;
+    },
+    stop: () => Promise.resolve(),
+  };
+}
+
+function spool(): Subject & { readonly sink: AuditSpool; readonly channel: ScriptedChannel } {
+  const clock = new FakeClock();
+  const link = new Link();
+  const channel = new ScriptedChannel(clock, link);
+  const metrics = new FakeMetrics();
+  const sink = new AuditSpool({
+    ...{ directory, channel, link, clock, metrics, warn: () => undefined },
+    sidecarId: SIDECAR_ID,
+    maxSpoolBytes: 10_000_000,
+    maxBackoffMs: 20,
+  });
+  sink.start();
+  return {
+    sink,
+    channel,
+    goDown: () => {
+      channel.down = 'unreachable';
+    },
+    stop: () => sink.stop(),
+  };
+}
+
+describe.each([
+  ['the fake', fake],
+  ['the spool', spool],
+])('an audit sink: %s', (_name, make) => {
+  it('accepts, records without waiting, and flushes', async () => {
+    const { sink, stop } = make();
+    expect(sink.accepting).toBe(true);
+    sink.record(EVENT);
+    expect(await sink.flush(5_000)).toBe(true);
+    await stop();
+  });
+
+  it('still records when the control plane is down, and then a flush is false', async () => {
+    const { sink, goDown, stop } = make();
+    goDown();
+    sink.record(EVENT);
+    expect(sink.accepting).toBe(true);
+    expect(await sink.flush(20)).toBe(false);
+    await stop();
+  });
+
+  it('flushes at once when nothing was recorded', async () => {
+    const { sink, goDown, stop } = make();
+    goDown();
+    expect(await sink.flush(0)).toBe(true);
+    await stop();
+  });
+});
+
+describe('the spool as an audit sink', () => {
+  it('sends what the control plane takes: an id, the time, the sidecar, and what was recorded', async () => {
+    const { sink, channel, stop } = spool();
+    sink.record(EVENT);
+    await sink.flush(5_000);
+    const sent = auditEvent.parse(JSON.parse(channel.sent[0]?.[0] ?? ''));
+    expect(sent).toEqual({ ...EVENT, id: sent.id, time: '2026-01-02T03:04:05.678Z', sidecar_id: SIDECAR_ID });
+    await stop();
+  });
+
+  it('gives every event an id of its own', async () => {
+    const { sink, channel, stop } = spool();
+    for (let n = 0; n < 2_000; n += 1) sink.record(EVENT);
+    await sink.flush(5_000);
+    expect(channel.log.size).toBe(2_000);
+    await stop();
+  });
+
+  it('cuts texts that the control plane would not take, so that a client cannot keep its request out of the log', async () => {
+    const { sink, channel, stop } = spool();
+    const data = { 'svc.proxy.method': 'M'.repeat(60_000), 'svc.proxy.upstream.path': `/${'p'.repeat(65_000)}` };
+    sink.record({ ...EVENT, data });
+    await sink.flush(5_000);
+    const sent = auditEvent.parse(JSON.parse(channel.sent[0]?.[0] ?? ''));
+    expect(sent.data['svc.proxy.method']).toHaveLength(1_001);
+    await stop();
+  });
+
+  it('has the event on disk, readable by its owner only, before record returns', async () => {
+    const { sink, goDown, stop } = spool();
+    goDown();
+    sink.record(EVENT);
+    const [name = ''] = readdirSync(directory);
+    expect(readFileSync(join(directory, name), 'utf8')).toMatch(/^\{"id":"evt_.*\}\n$/);
+    await stop();
+  });
+
+  it('keeps a refused event in rejected.jsonl', async () => {
+    const { sink, channel, stop } = spool();
+    channel.takeEvents = () => ({ ok: true, value: { accepted: [], rejected: [{ index: 0, message: 'too old' }] } });
+    sink.record(EVENT);
+    expect(await sink.flush(5_000)).toBe(true);
+    expect(readFileSync(join(directory, 'rejected.jsonl'), 'utf8')).toContain('too old');
+    await stop();
+  });
+});

@@ -1,0 +1,200 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { CredentialRef } from '../../shared/model/host_binding.ts';
+import { FakeClock } from '../testing/fakes.ts';
+import { ScriptedChannel } from '../testing/scripted_channel.ts';
+import { CredentialCache } from './credentials.ts';
+import { Link } from './link.ts';
+
+const DEMO: CredentialRef = { owner: 'personal', path: 'user/demo' };
+const OTHER: CredentialRef = { owner: 'personal', path: 'user/other' };
+
+let clock: FakeClock;
+let link: Link;
+let channel: ScriptedChannel;
+let cache: CredentialCache;
+
+beforeEach(() => {
+  clock = new FakeClock();
+  link = new Link();
+  channel = new ScriptedChannel(clock, link);
+  channel.setSecret(DEMO, 'first', '1');
+  channel.setSecret(OTHER, 'other', '1');
+  cache = new CredentialCache({ channel, link, clock, credentialCacheSeconds: 300 });
+  cache.useVersions([versionOf(DEMO, '1'), versionOf(OTHER, '1')]);
+});
+
+function versionOf(ref: CredentialRef, version: string): CredentialRef & { version: string } {
+  return { ...ref, version };
+}
+
+/** The value, or the reason of the refusal. */
+async function valueOf(ref: CredentialRef): Promise<string> {
+  const resolved = await cache.resolve(ref);
+  return resolved.ok ? resolved.value.secret.reveal() : resolved.error.reason;
+}
+
+function isHit(ref: CredentialRef): boolean {
+  return !(cache.resolve(ref) instanceof Promise);
+}
+
+describe('a credential in the cache', () => {
+  it('is given at once, without a promise, and is the same object each time', async () => {
+    expect(await valueOf(DEMO)).toBe('first');
+    expect(isHit(DEMO)).toBe(true);
+    expect(cache.resolve(DEMO)).toBe(cache.resolve(DEMO));
+    expect(channel.asked).toHaveLength(1);
+  });
+
+  it('is given for 300 seconds and not a millisecond longer while the control plane is down', async () => {
+    await valueOf(DEMO);
+    channel.down = 'unreachable';
+    clock.advance(299_999);
+    expect(await valueOf(DEMO)).toBe('first');
+    clock.advance(1);
+    expect(await valueOf(DEMO)).toBe('control_plane_unavailable');
+  });
+
+  it('is dropped when a snapshot names another version', async () => {
+    await valueOf(DEMO);
+    channel.setSecret(DEMO, 'second', '2');
+    cache.useVersions([versionOf(DEMO, '2')]);
+    expect(await valueOf(DEMO)).toBe('second');
+  });
+
+  it('stays when a snapshot names its version', async () => {
+    await valueOf(DEMO);
+    cache.useVersions([versionOf(DEMO, '1')]);
+    expect(isHit(DEMO)).toBe(true);
+  });
+
+  it('is dropped when its reference vanishes from the snapshot', async () => {
+    await valueOf(DEMO);
+    channel.secrets.clear();
+    cache.useVersions([]);
+    expect(await valueOf(DEMO)).toBe('credential_unavailable');
+  });
+
+  it('is dropped with all others when the sidecar is revoked', async () => {
+    await valueOf(DEMO);
+    await valueOf(OTHER);
+    channel.down = 'revoked';
+    await channel.sendEvents([]);
+    expect(isHit(DEMO)).toBe(false);
+    expect(isHit(OTHER)).toBe(false);
+    expect(await valueOf(DEMO)).toBe('control_plane_unavailable');
+  });
+
+  it('is asked for anew before its time is up, while requests go on with the old one', async () => {
+    await valueOf(DEMO);
+    clock.advance(200_000);
+    expect(isHit(DEMO)).toBe(true);
+    expect(isHit(DEMO)).toBe(true);
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+    expect(channel.asked).toHaveLength(2);
+    clock.advance(200_000);
+    expect(isHit(DEMO)).toBe(true);
+  });
+
+  it('outlives a failed attempt to renew it, until its own time is up', async () => {
+    await valueOf(DEMO);
+    clock.advance(200_000);
+    channel.down = 'unreachable';
+    cache.resolve(DEMO);
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+    expect(await valueOf(DEMO)).toBe('first');
+    clock.advance(100_000);
+    expect(await valueOf(DEMO)).toBe('control_plane_unavailable');
+  });
+
+  it('is of its owner: the same path of the other owner is another credential', async () => {
+    const enterprise: CredentialRef = { owner: 'enterprise', path: DEMO.path };
+    expect(await valueOf(DEMO)).toBe('first');
+    expect(await valueOf(enterprise)).toBe('credential_unavailable');
+  });
+});
+
+describe('a miss', () => {
+  it('is one call however many requests wait for it', async () => {
+    const values = await Promise.all(Array.from({ length: 50 }, () => valueOf(DEMO)));
+    expect(new Set(values)).toEqual(new Set(['first']));
+    expect(channel.asked).toEqual([[DEMO]]);
+  });
+
+  it('goes in one call with the other misses of the moment', async () => {
+    await Promise.all([valueOf(DEMO), valueOf(OTHER), valueOf(DEMO)]);
+    expect(channel.asked).toEqual([[DEMO, OTHER]]);
+  });
+
+  it('goes in as many calls as the contract wants when there are more than 100', async () => {
+    const refs = Array.from({ length: 101 }, (_, index) => ({ owner: 'personal', path: `p/${index}` }) as const);
+    await Promise.all(refs.map(valueOf));
+    expect(channel.asked.map((batch) => batch.length)).toEqual([100, 1]);
+  });
+
+  it('is remembered for a second only when the vault has no such secret', async () => {
+    channel.secrets.clear();
+    expect(await valueOf(DEMO)).toBe('credential_unavailable');
+    expect(isHit(DEMO)).toBe(true);
+    channel.setSecret(DEMO, 'now there', '1');
+    clock.advance(1_000);
+    expect(await valueOf(DEMO)).toBe('now there');
+  });
+
+  it('is forgotten as soon as a snapshot comes', async () => {
+    channel.secrets.clear();
+    await valueOf(DEMO);
+    channel.setSecret(DEMO, 'now there', '1');
+    cache.useVersions([versionOf(DEMO, '1')]);
+    expect(await valueOf(DEMO)).toBe('now there');
+  });
+
+  it('is not remembered beyond the return of the control plane', async () => {
+    channel.down = 'unreachable';
+    expect(await valueOf(DEMO)).toBe('control_plane_unavailable');
+    channel.down = null;
+    await channel.sendEvents([]);
+    expect(await valueOf(DEMO)).toBe('first');
+  });
+
+  it('names the reference and the fix, and no value', async () => {
+    channel.secrets.delete('personal user/demo');
+    const resolved = await cache.resolve(DEMO);
+    expect(!resolved.ok && resolved.error.message).toContain('vault://user/demo');
+  });
+});
+
+describe('a reply that a snapshot overtakes', () => {
+  it('is not kept when it holds the version of before', async () => {
+    channel.hold();
+    const asked = valueOf(DEMO);
+    await new Promise(setImmediate);
+    channel.setSecret(DEMO, 'second', '2');
+    cache.useVersions([versionOf(DEMO, '2')]);
+    channel.release();
+    await asked;
+    expect(await valueOf(DEMO)).toBe('second');
+  });
+
+  it('is not kept when the sidecar was revoked meanwhile', async () => {
+    channel.hold();
+    const asked = valueOf(DEMO);
+    await new Promise(setImmediate);
+    cache.dropAll();
+    channel.release();
+    await asked;
+    expect(isHit(DEMO)).toBe(false);
+  });
+
+  it('is kept when it holds the version that the snapshot names', async () => {
+    channel.setSecret(DEMO, 'second', '2');
+    channel.hold();
+    const asked = valueOf(DEMO);
+    await new Promise(setImmediate);
+    cache.useVersions([versionOf(DEMO, '2')]);
+    channel.release();
+    expect(await asked).toBe('second');
+    expect(isHit(DEMO)).toBe(true);
+  });
+});

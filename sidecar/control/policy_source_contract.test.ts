@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
+import type { PolicySource } from '../ports.ts';
+import { FakeClock, FakePolicySource } from '../testing/fakes.ts';
+import { sampleBinding } from '../testing/sample_binding.ts';
+import { ScriptedChannel } from '../testing/scripted_channel.ts';
+import { Link } from './link.ts';
+import { SnapshotSource } from './snapshot.ts';
+
+interface Subject {
+  readonly source: PolicySource;
+  /** The control plane's bindings are these from now on. */
+  change(bindings: readonly HostBinding[]): Promise<void>;
+  expire(): void;
+  stop(): Promise<void>;
+}
+
+function fake(): Promise<Subject> {
+  const source = new FakePolicySource();
+  return Promise.resolve({
+    source,
+    change: (bindings) => Promise.resolve(source.use(bindings)),
+    expire: () => source.refuse('snapshot_expired'),
+    stop: () => Promise.resolve(),
+  });
+}
+
+async function snapshot(): Promise<Subject> {
+  const clock = new FakeClock();
+  const link = new Link();
+  const channel = new ScriptedChannel(clock, link);
+  const file = { load: () => Promise.resolve(null), keep: () => undefined, settled: () => Promise.resolve() };
+  const source = new SnapshotSource({ channel, link, clock, file, snapshotMaxAgeSeconds: 60 });
+  await source.waitForVersion(1, 1_000);
+  return {
+    source,
+    change: async (bindings) => {
+      channel.version += 1;
+      channel.hostBindings = bindings;
+      await source.waitForVersion(channel.version, 1_000);
+    },
+    expire: () => clock.advance(60_000),
+    stop: () => source.stop(),
+  };
+}
+
+describe.each([
+  ['the fake', fake],
+  ['the snapshot source', snapshot],
+])('a policy source: %s', (_name, make) => {
+  it('gives the policy that the control plane has', async () => {
+    const subject = await make();
+    await subject.change([sampleBinding({ host: 'a.example.test' })]);
+    const current = subject.source.current();
+    expect(current.ok && current.value.bindingsFor('a.example.test')).toHaveLength(1);
+    expect(current.ok && current.value.bindingsFor('b.example.test')).toEqual([]);
+    await subject.stop();
+  });
+
+  it('gives the same policy object until it changes, so that what is derived from it can be kept', async () => {
+    const subject = await make();
+    const before = subject.source.current();
+    expect(subject.source.current()).toBe(before);
+    await subject.change([sampleBinding()]);
+    expect(subject.source.current()).not.toBe(before);
+    await subject.stop();
+  });
+
+  it('refuses with snapshot_expired when the policy is too old', async () => {
+    const subject = await make();
+    subject.expire();
+    expect(subject.source.current()).toMatchObject({ ok: false, error: { reason: 'snapshot_expired' } });
+    await subject.stop();
+  });
+});
