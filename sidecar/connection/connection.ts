@@ -34,6 +34,7 @@ export class Connection<Stream extends Duplex = Duplex> {
   #waiter: Waiter | null = null;
   #drain: (() => void) | null = null;
   #onClosed: (() => void)[] = [];
+  #onFinished: (() => void)[] = [];
   #closed = false;
 
   constructor(stream: Stream) {
@@ -61,6 +62,7 @@ export class Connection<Stream extends Duplex = Duplex> {
     if (chunk !== undefined) {
       this.#queuedBytes -= chunk.length;
       if (this.#paused && this.#queuedBytes < READ_AHEAD_BYTES / 2) this.#resume();
+      if (this.#ended) this.#tellFinished();
       return chunk;
     }
     return this.#ended ? null : undefined;
@@ -128,6 +130,18 @@ export class Connection<Stream extends Duplex = Duplex> {
     };
   }
 
+  /** Calls back once the peer has finished sending and everything it sent was taken. Returns the way to cancel it. */
+  onFinished(listener: () => void): () => void {
+    if (this.finished) {
+      listener();
+      return () => undefined;
+    }
+    this.#onFinished.push(listener);
+    return () => {
+      this.#onFinished = this.#onFinished.filter((one) => one !== listener);
+    };
+  }
+
   /** Gives the stream away with what was read ahead put back into it; this object is dead afterwards. */
   release(): Stream {
     const { stream } = this;
@@ -166,6 +180,7 @@ export class Connection<Stream extends Duplex = Duplex> {
   readonly #onEnd = (): void => {
     this.#ended = true;
     this.#settle((waiter) => waiter.resolve(null));
+    this.#tellFinished();
   };
 
   readonly #onError = (error: NodeJS.ErrnoException): void => {
@@ -187,6 +202,13 @@ export class Connection<Stream extends Duplex = Duplex> {
     this.#drain = null;
     drain?.();
   };
+
+  #tellFinished(): void {
+    if (!this.finished) return;
+    const listeners = this.#onFinished;
+    this.#onFinished = [];
+    for (const listener of listeners) listener();
+  }
 
   #lose(cause: NodeJS.ErrnoException | null): void {
     this.#lost ??= new ConnectionLost(cause);

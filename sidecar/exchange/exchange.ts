@@ -19,7 +19,7 @@ import type { Connection } from '../connection/connection.ts';
 import type { AuditSink, Clock, CredentialSource, PolicySource, UpstreamLanes } from '../ports.ts';
 import type { BodyBudget, BufferedBody } from './body.ts';
 import { bufferBody } from './body.ts';
-import { credentialedRequest, reframed, withoutProxyHeaders } from './credentialed_head.ts';
+import { credentialedRequest, isWebSocketUpgrade, reframed, withoutProxyHeaders } from './credentialed_head.ts';
 import type { ForwardContext, Outgoing, OutgoingBody, Reply } from './forward.ts';
 import { forward } from './forward.ts';
 import type { Incoming } from './incoming.ts';
@@ -168,7 +168,8 @@ async function injected(
     buffered === null
       ? { kind: 'stream', framing: incoming.framing, transform: bodyTransform ?? null }
       : { kind: 'bytes', chunks: buffered.chunks };
-  return ok({ head, method: request.method, body, lane: binding.id });
+  const upgrade = isWebSocketUpgrade(incoming.head);
+  return ok({ head, method: request.method, body, upgrade, lane: binding.id });
 }
 
 function payloadOf(incoming: Incoming, buffered: BufferedBody | null): PayloadBody {
@@ -202,6 +203,7 @@ async function forwardAsIs(
     head: rewritten === null ? incoming.raw : formatRequestHead(rewritten),
     method: incoming.head.method,
     body: { kind: 'stream', framing: incoming.framing, transform: null },
+    upgrade: incoming.head.fields.some((field) => field.name === 'upgrade'),
     lane: PASSTHROUGH_LANE,
   };
   const reply = await forward(outgoing, forwardContext(tunnel, ports));

@@ -20,6 +20,8 @@ export interface Outgoing {
   readonly head: string | Buffer;
   readonly method: string;
   readonly body: OutgoingBody;
+  /** The request asks for another protocol, so that a 101 may answer it. */
+  readonly upgrade: boolean;
   /** Which of the tunnel's upstream connections carries it. */
   readonly lane: string;
 }
@@ -96,13 +98,26 @@ async function attempt(
     body.kind === 'stream' && body.framing.kind !== 'none'
       ? streamBody(context.client, upstream, body.framing, body.transform)
       : SENT;
-  const stopWatching = context.client.onClosed(() => upstream.destroy());
-  const reply = await readReply(upstream, outgoing.method, context);
+  const stopWatching = followClient(context.client, upstream);
+  const reply = await readReply(upstream, outgoing, context);
   stopWatching();
   if (reply.ok) return ok({ ...reply.value, upstream, lane: outgoing.lane, requestBody });
   upstream.destroy();
   const end = await endedNow(requestBody);
   return typeof end === 'object' && end !== null ? err({ stale: false, refusal: end }) : reply;
+}
+
+/**
+ * Ends an upstream connection as the client ends its own: a client that has finished sending is passed on as it is, because
+ * only the upstream knows whether it still answers; a client that is gone takes the upstream connection with it.
+ */
+export function followClient(client: Connection, upstream: Connection): () => void {
+  const stopClosed = client.onClosed(() => upstream.destroy());
+  const stopFinished = client.onFinished(() => upstream.end());
+  return () => {
+    stopClosed();
+    stopFinished();
+  };
 }
 
 const SENT: Promise<BodyEnd> = Promise.resolve('sent');
@@ -116,7 +131,7 @@ type ReadReply = Pick<Reply, 'head' | 'raw' | 'framing'>;
 
 async function readReply(
   upstream: Connection,
-  method: string,
+  { method, upgrade }: Outgoing,
   context: ForwardContext,
 ): Promise<Result<ReadReply, AttemptFailure>> {
   for (let interim = 0; interim <= MOST_INTERIM_REPLIES; interim += 1) {
@@ -127,6 +142,7 @@ async function readReply(
       context.onInterim(raw, head);
       continue;
     }
+    if (head.status === 101 && !upgrade) return invalidReply('it switches protocols unasked');
     const framing = replyFraming(head, method);
     if (!framing.ok) return invalidReply(framing.error.message);
     return ok({ head, raw, framing: framing.value });

@@ -3,6 +3,7 @@ import type { Connection } from '../connection/connection.ts';
 import { ConnectionLost } from '../connection/connection.ts';
 import { splice } from '../connection/splice.ts';
 import type { Reply } from '../exchange/forward.ts';
+import { followClient } from '../exchange/forward.ts';
 import type { Replied } from '../exchange/outcome.ts';
 import type { UpstreamLanes } from '../ports.ts';
 import { BrokenReply, ReplyBody } from './reply_body.ts';
@@ -15,7 +16,7 @@ import { WebSocketScrubber } from '../../shared/inject/scrub/web_socket_scrubber
  */
 export async function relay(client: Connection, outcome: Replied, lanes: UpstreamLanes): Promise<boolean> {
   const { reply } = outcome;
-  const stopWatching = client.onClosed(() => reply.upstream.destroy());
+  const stopWatching = followClient(client, reply.upstream);
   try {
     if (reply.head.status === 101) return await relayUpgrade(client, outcome);
     if (outcome.scrub === null || outcome.scrub.isEmpty) await relayExact(client, reply);
