@@ -1,0 +1,94 @@
+import type { z } from 'zod';
+import { hostBindingInput, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+
+/** The options of `svc binding add` that become fields of a binding. */
+export interface BindingFlags {
+  readonly scheme?: string;
+  readonly credential?: string;
+  readonly emit?: string;
+  readonly sentinel?: string;
+  readonly sentinelEnv?: string;
+  readonly username?: string;
+  readonly header?: string;
+  readonly template?: string;
+  readonly queryParam?: string;
+  readonly accessKeyId?: string;
+  readonly sessionToken?: string;
+  readonly region?: string;
+  readonly service?: string;
+  readonly allowedHost?: readonly string[];
+  readonly effect?: string;
+  readonly body?: string;
+  readonly owner?: string;
+  readonly description?: string;
+}
+
+/** Each field and the flag that sets it. */
+const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
+  host: 'HOST',
+  credential_ref: '--credential',
+  scheme: '--scheme',
+  emit_mechanism: '--emit',
+  sentinel: '--sentinel',
+  'sentinel.value': '--sentinel',
+  'sentinel.env': '--sentinel-env',
+  username: '--username',
+  header: '--header',
+  template: '--template',
+  query_param: '--query-param',
+  access_key_id: '--access-key-id',
+  session_token_ref: '--session-token',
+  region: '--region',
+  service: '--service',
+  allowed_hosts: '--allowed-host',
+  effect: '--effect',
+  body: '--body',
+  owner: '--owner',
+  description: '--description',
+};
+
+/** The fields that the flags give; what was not typed is left out. */
+export function fieldsOf(host: string | undefined, flags: BindingFlags): Record<string, unknown> {
+  const sentinel = { value: flags.sentinel, env: flags.sentinelEnv };
+  return given({
+    host,
+    credential_ref: flags.credential,
+    scheme: flags.scheme,
+    emit_mechanism: flags.emit,
+    sentinel: sentinel.value === undefined && sentinel.env === undefined ? undefined : given(sentinel),
+    username: flags.username,
+    header: flags.header,
+    template: flags.template,
+    query_param: flags.queryParam,
+    access_key_id: flags.accessKeyId,
+    session_token_ref: flags.sessionToken,
+    region: flags.region,
+    service: flags.service,
+    allowed_hosts: flags.allowedHost,
+    effect: flags.effect,
+    body: flags.body,
+    owner: flags.owner,
+    description: flags.description,
+  });
+}
+
+function given(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+/** How an error names a field: its path in a file, or the flag on the command line. */
+export type FieldNaming = 'flags' | 'fields';
+
+/** A binding as the control API takes it, or one line for each thing that is wrong. */
+export function validateBinding(fields: unknown, naming: FieldNaming): Result<ValidHostBinding, readonly string[]> {
+  const parsed = hostBindingInput.safeParse(fields);
+  return parsed.success ? ok(parsed.data) : err(parsed.error.issues.map((issue) => issueLine(issue, naming)));
+}
+
+function issueLine(issue: z.core.$ZodIssue, naming: FieldNaming): string {
+  const path = issue.path.map(String);
+  const field = path.filter((part) => !/^\d+$/.test(part)).join('.');
+  const name = naming === 'flags' ? (FLAG_OF_FIELD[field] ?? field) : path.join('.');
+  return name === '' ? issue.message : `${name} ${issue.message}`;
+}

@@ -1,0 +1,123 @@
+import { spawn } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/**
+ * A private address: the proxy refuses it right after the TLS handshake with the client (design section 5, invariant 7),
+ * so that a probe asks nobody outside, and any HTTP status at all shows that the client trusts the session's CA.
+ */
+export const PROBE_URL = 'https://10.255.255.1/';
+
+/** A program that makes HTTPS calls, and how to have it make one that prints the reply's status. */
+export interface Client {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  /** What to do when it does not trust the CA, or goes past the proxy. */
+  readonly fix: string;
+}
+
+const PYTHON_PROBE = `
+import sys, urllib.request, urllib.error
+try:
+    urllib.request.urlopen(sys.argv[1], timeout=8)
+except urllib.error.HTTPError as error:
+    print(error.code)
+except Exception as error:
+    print(error, file=sys.stderr)
+    sys.exit(1)
+`;
+const REQUESTS_PROBE = 'import sys, requests; print(requests.get(sys.argv[1], timeout=8).status_code)';
+const FETCH_PROBE = `const { argv } = process; fetch(argv[1]).then((reply) => console.log(reply.status), (error) => { console.error(String(error.cause ?? error)); process.exit(1); });`;
+
+export const CLIENTS: readonly Client[] = [
+  {
+    name: 'curl',
+    command: 'curl',
+    args: ['-sS', '-o', '/dev/null', '-w', '%{http_code}', '--max-time', '8', PROBE_URL],
+    fix: 'remove `cacert` or `noproxy` from ~/.curlrc',
+  },
+  {
+    name: 'git',
+    command: 'git',
+    args: ['ls-remote', PROBE_URL],
+    fix: 'look for http.sslCAInfo and http.proxy in `git config --show-origin --list`',
+  },
+  {
+    name: 'node fetch',
+    command: 'node',
+    args: ['-e', FETCH_PROBE, PROBE_URL],
+    fix: 'use Node 22.21, 24.5 or newer: older ones do not read the proxy variables',
+  },
+  {
+    name: 'python urllib',
+    command: 'python3',
+    args: ['-c', PYTHON_PROBE, PROBE_URL],
+    fix: 'update Python: SSL_CERT_FILE is not read',
+  },
+  {
+    name: 'python requests',
+    command: 'python3',
+    args: ['-c', REQUESTS_PROBE, PROBE_URL],
+    fix: 'update requests: REQUESTS_CA_BUNDLE is not read',
+  },
+  {
+    name: 'wget',
+    command: 'wget',
+    args: ['-q', '-S', '-O', '/dev/null', '--timeout=8', '--tries=1', PROBE_URL],
+    fix: 'a wget built with GnuTLS reads no CA variable: use wget --ca-certificate="$SSL_CERT_FILE", or curl',
+  },
+];
+
+export type TrustOutcome = 'trusted' | 'not_installed' | 'untrusted' | 'past_the_proxy' | 'unclear';
+
+const TIMEOUT_MS = 12_000;
+
+/** Runs a client's probe in a session's environment. */
+export async function probeClient(client: Client, env: Readonly<Record<string, string>>): Promise<TrustOutcome> {
+  if (!isOnPath(client.command, env['PATH'] ?? '')) return 'not_installed';
+  return outcomeOf(await outputOf(client, env));
+}
+
+/** What a probe's output says. A refusal's status comes from the proxy, through TLS. */
+export function outcomeOf(output: string): TrustOutcome {
+  if (/No module named/.test(output)) return 'not_installed';
+  if (/\b403\b/.test(output)) return 'trusted';
+  if (/certificate|self.signed|\bSSL\b|\bTLS\b|CERT_|UNABLE_TO/i.test(output)) return 'untrusted';
+  if (/refused|resolve|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|timed? ?out|unreachable/i.test(output))
+    return 'past_the_proxy';
+  return 'unclear';
+}
+
+function isOnPath(command: string, path: string): boolean {
+  return path.split(delimiter).some((folder) => {
+    try {
+      accessSync(join(folder, command), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+function outputOf(client: Client, env: Readonly<Record<string, string>>): Promise<string> {
+  return new Promise((resolve) => {
+    const child = spawn(client.command, client.args, {
+      env: { ...env, LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT_MS);
+    let output = '';
+    const take = (chunk: Buffer): void => {
+      output = (output + chunk.toString('utf8')).slice(-8_192);
+    };
+    child.stdout.on('data', take);
+    child.stderr.on('data', take);
+    const finish = (): void => {
+      clearTimeout(timer);
+      resolve(output);
+    };
+    child.once('error', finish);
+    child.once('close', finish);
+  });
+}

@@ -1,0 +1,179 @@
+import { Argument, type Command } from 'commander';
+
+/** What can follow a command: its subcommands, its options, and the closed sets of its options' values. */
+export interface CompletionNode {
+  readonly path: readonly string[];
+  readonly description: string;
+  readonly commands: readonly { readonly name: string; readonly description: string }[];
+  readonly options: readonly CompletionOption[];
+}
+
+interface CompletionOption {
+  readonly names: readonly string[];
+  readonly description: string;
+  readonly takesValue: boolean;
+  readonly choices: readonly string[];
+}
+
+export const SHELLS = ['bash', 'zsh', 'fish'] as const;
+export type Shell = (typeof SHELLS)[number];
+
+/** Adds `svc completion SHELL`; `print` gets the script. */
+export function addCompletionCommand(program: Command, print: (script: string) => void): void {
+  program
+    .command('completion')
+    .description('print a completion script; each begins with how to install it')
+    .addArgument(new Argument('<shell>', 'your shell').choices(SHELLS))
+    .action((shell: Shell) => print(completionScript(program, shell)));
+}
+
+/** Every command of the tree, the program itself first. */
+export function completionNodes(program: Command): readonly CompletionNode[] {
+  const visit = (command: Command, path: readonly string[]): CompletionNode[] => {
+    const visible = command
+      .createHelp()
+      .visibleCommands(command)
+      .filter((child) => child.name() !== 'help');
+    const own = command.createHelp().visibleOptions(command).map(optionOf);
+    const inherited = command === program ? [] : program.options.filter((option) => !option.hidden).map(optionOf);
+    const node = {
+      path,
+      description: command.description(),
+      commands: visible.map((child) => ({ name: child.name(), description: child.description() })),
+      options: [...own, ...inherited],
+    };
+    return [node, ...visible.flatMap((child) => visit(child, [...path, child.name()]))];
+  };
+  return visit(program, []);
+}
+
+function optionOf(option: Command['options'][number]): CompletionOption {
+  return {
+    names: [option.short, option.long].filter((name) => name !== undefined),
+    description: option.description,
+    takesValue: option.required || option.optional,
+    choices: option.argChoices ?? [],
+  };
+}
+
+/** The script for one shell, made from the commands as they are. */
+export function completionScript(program: Command, shell: Shell): string {
+  const nodes = completionNodes(program);
+  if (shell === 'bash') return bashScript(nodes);
+  return shell === 'zsh' ? zshScript(nodes) : fishScript(nodes);
+}
+
+function wordsAfter(node: CompletionNode): string {
+  return [...node.commands.map((command) => command.name), ...node.options.flatMap((option) => option.names)].join(' ');
+}
+
+/** `case` arms: the path of commands so far to what may follow it. */
+function caseArms(nodes: readonly CompletionNode[], arm: (node: CompletionNode) => string): string {
+  return nodes.map((node) => `    '${node.path.join(' ')}') ${arm(node)} ;;`).join('\n');
+}
+
+/** `case` arms: the option just typed to its values. */
+function choiceArms(nodes: readonly CompletionNode[], arm: (choices: string) => string): string {
+  const seen = new Map<string, string>();
+  for (const option of nodes.flatMap((node) => node.options).filter(({ takesValue }) => takesValue)) {
+    for (const name of option.names) seen.set(name, option.choices.join(' '));
+  }
+  return [...seen].map(([name, choices]) => `    ${name}) ${arm(choices)} ;;`).join('\n');
+}
+
+/** Shell code that collects the commands typed so far into `path`; words after an option that takes a value are not commands. */
+function pathLoop(nodes: readonly CompletionNode[]): string {
+  const paths = nodes.filter((node) => node.path.length > 0).map((node) => `'${node.path.join(' ')}'`);
+  return `case "\${path:+$path }$word" in ${paths.join(' | ')}) path="\${path:+$path }$word" ;; esac`;
+}
+
+function bashScript(nodes: readonly CompletionNode[]): string {
+  return `# svc completion for bash: svc completion bash > ~/.local/share/bash-completion/completions/svc
+_svc() {
+  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} path='' word i
+  COMPREPLY=()
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word=\${COMP_WORDS[i]}
+    if [[ $word == -- ]]; then
+      COMPREPLY=($(compgen -c -- "$cur"))
+      return
+    fi
+    ${pathLoop(nodes)}
+  done
+  case $prev in
+${choiceArms(nodes, (choices) => (choices === '' ? 'COMPREPLY=($(compgen -f -- "$cur")); return' : `COMPREPLY=($(compgen -W '${choices}' -- "$cur")); return`))}
+  esac
+  case $path in
+${caseArms(nodes, (node) => `COMPREPLY=($(compgen -W '${wordsAfter(node)}' -- "$cur"))`)}
+  esac
+}
+complete -F _svc svc
+`;
+}
+
+function zshScript(nodes: readonly CompletionNode[]): string {
+  const described = (node: CompletionNode): string =>
+    [
+      ...node.commands.map(({ name, description }) => zshWord(name, description)),
+      ...node.options.flatMap((option) => option.names.map((name) => zshWord(name, option.description))),
+    ].join(' ');
+  return `#compdef svc
+# svc completion for zsh: svc completion zsh > a folder of $fpath, as _svc
+_svc() {
+  local path='' word i
+  local -a found
+  for ((i = 2; i < CURRENT; i++)); do
+    word=\${words[i]}
+    if [[ $word == -- ]]; then
+      _command_names -e
+      return
+    fi
+    ${pathLoop(nodes)}
+  done
+  case \${words[CURRENT-1]} in
+${choiceArms(nodes, (choices) => (choices === '' ? '_files; return' : `compadd -- ${choices}; return`))}
+  esac
+  case $path in
+${caseArms(nodes, (node) => `found=(${described(node)})`)}
+  esac
+  _describe 'svc' found
+}
+compdef _svc svc
+`;
+}
+
+function zshWord(name: string, description: string): string {
+  return singleQuoted(`${name.replaceAll(':', '\\:')}:${description.replaceAll(':', '\\:')}`);
+}
+
+function fishScript(nodes: readonly CompletionNode[]): string {
+  const lines = nodes.flatMap((node) => {
+    const at = singleQuoted(`__svc_at ${node.path.join(' ')}`.trimEnd());
+    const commands = node.commands.map(
+      ({ name, description }) => `complete -c svc -f -n ${at} -a ${name} -d ${singleQuoted(description)}`,
+    );
+    return [...commands, ...node.options.map((option) => fishOption(at, option))];
+  });
+  const paths = nodes.filter((node) => node.path.length > 0).map((node) => `'${node.path.join(' ')}'`);
+  return `# svc completion for fish: svc completion fish > ~/.config/fish/completions/svc.fish
+function __svc_at
+  set -l at
+  for word in (commandline -opc)[2..-1]
+    contains -- (string join ' ' $at $word) ${paths.join(' ')}; and set -a at $word
+  end
+  test "$at" = "$argv"
+end
+${lines.join('\n')}
+`;
+}
+
+function fishOption(at: string, option: CompletionOption): string {
+  const names = option.names.map((name) => (name.startsWith('--') ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`));
+  const value = option.takesValue ? ' -r' : '';
+  const choices = option.choices.length > 0 ? ` -f -a ${singleQuoted(option.choices.join(' '))}` : '';
+  return `complete -c svc -n ${at} ${names.join(' ')}${value}${choices} -d ${singleQuoted(option.description)}`;
+}
+
+function singleQuoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { isatty } from 'node:tty';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { runCommandLine } from './command_line.ts';
+import type { CliContext } from './context.ts';
+import { buildProgram } from './program.ts';
+
+/** Composition root of `svc`: the only file of the CLI that reads the arguments, the environment and the process. */
+
+const root = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
+
+function version(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
+}
+
+/** Aborts at the first Ctrl-C, SIGTERM or SIGHUP. */
+function stopSignal(): AbortSignal {
+  const controller = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => controller.abort());
+  return controller.signal;
+}
+
+async function main(): Promise<void> {
+  let stop: AbortSignal | null = null;
+  const context: CliContext = {
+    env: process.env,
+    // Opened only by a command that reads it: opening it changes how a child that inherits it would read.
+    get stdin() {
+      return process.stdin;
+    },
+    interactive: isatty(0),
+    stdout: process.stdout,
+    stderr: process.stderr,
+    userHome: homedir(),
+    workingDirectory: process.cwd(),
+    root,
+    version: version(),
+    fetch: (input, init) => fetch(input, init),
+    now: () => Date.now(),
+    // Made only for a command that goes on until then; the others end by a signal as by default.
+    get stop() {
+      stop ??= stopSignal();
+      return stop;
+    },
+  };
+  process.exitCode = await runCommandLine(buildProgram(context, process), process.argv.slice(2));
+}
+
+// A reader that went away (`svc audit list | head`) is no failure of ours.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  process.exit(error.code === 'EPIPE' ? 0 : 1);
+});
+
+await main();

@@ -1,0 +1,49 @@
+import { Command } from 'commander';
+import type { SignalSource } from '../launch/run_child.ts';
+import { addApiCommand } from './api_command.ts';
+import { addAuditCommands } from './audit_commands.ts';
+import { addBindingCommands } from './binding_commands.ts';
+import { commandLine, type CommandLine } from './command_line.ts';
+import { addCompletionCommand } from './completion.ts';
+import type { CliContext } from './context.ts';
+import { addDoctorCommand } from './doctor_command.ts';
+import { EXIT_CODE_ROWS } from './exit_codes.ts';
+import { addExplainCommand } from './explain_command.ts';
+import { addRunCommand } from './run_command.ts';
+import { addSecretCommands } from './secret_commands.ts';
+import { addStatusCommand } from './status_command.ts';
+import { addUpCommands } from './up_command.ts';
+
+/** The whole command tree. */
+export function buildProgram(context: CliContext, signals: SignalSource): CommandLine {
+  const program = new Command('svc')
+    .description(
+      'Keeps credentials out of the reach of coding agents: they are added to HTTPS requests on the way out.',
+    )
+    .version(context.version, '--version', 'print the version')
+    .option('--home <dir>', 'state directory (default: $SVC_HOME, else ~/.svc)')
+    .option('--control <url>', 'control plane (default: $SVC_CONTROL_URL, else the one that `svc up` started)')
+    .option('--json', 'print data as JSON')
+    .helpOption('-h, --help', 'print this help')
+    .addHelpText('after', exitCodesText());
+  const line = commandLine(context, program);
+  addUpCommands(line);
+  addStatusCommand(line);
+  addDoctorCommand(line);
+  addSecretCommands(line);
+  addBindingCommands(line);
+  addRunCommand(line, signals);
+  addExplainCommand(line);
+  addAuditCommands(line);
+  addApiCommand(line);
+  addCompletionCommand(program, (script) => {
+    context.stdout.write(script);
+  });
+  return line;
+}
+
+function exitCodesText(): string {
+  const width = Math.max(...EXIT_CODE_ROWS.map(([code]) => code.length));
+  const lines = EXIT_CODE_ROWS.map(([code, meaning]) => `  ${code.padEnd(width)}  ${meaning}`);
+  return ['', 'Exit codes:', ...lines].join('\n');
+}

@@ -1,0 +1,55 @@
+import { exitStatusOf, runChild, type SignalSource } from '../launch/run_child.ts';
+import { mayHoldSentinel, sessionEnvironment } from '../launch/session_environment.ts';
+import { handle, type Call, type CommandLine } from './command_line.ts';
+import { CliError, EXIT } from './exit_codes.ts';
+import { parseDuration } from './relative_time.ts';
+import { openSession, type OpenSession } from './session_access.ts';
+
+interface RunOptions {
+  readonly name?: string;
+  readonly ttl?: string;
+}
+
+/** `svc run -- COMMAND`. */
+export function addRunCommand(line: CommandLine, signals: SignalSource): void {
+  const run = line.program
+    .command('run')
+    .description('run a command whose HTTPS goes through the proxy')
+    .usage('[options] -- COMMAND [ARGUMENT...]')
+    .argument('<command...>', 'the command and its arguments, after --')
+    .option('--name <text>', 'a name for the session')
+    .option('--ttl <length>', 'end the session after this long, such as 8h');
+  handle<RunOptions>(line, run, (call) => runInSession(call, signals));
+}
+
+async function runInSession(call: Call<RunOptions>, signals: SignalSource): Promise<number> {
+  const [command = '', ...args] = call.args;
+  const { session, end } = await open(call);
+  const env = sessionEnvironment(call.context.env, session);
+  for (const { env: name } of session.sentinels.filter((sentinel) => !mayHoldSentinel(sentinel.env))) {
+    call.print.warn(`the placeholder for ${JSON.stringify(name)} was not handed out: choose another --sentinel-env`);
+  }
+  const { workingDirectory: cwd, interactive: terminal } = call.context;
+  const ended = await runChild({ command, args, env, cwd, terminal }, signals);
+  await end();
+  if (ended.kind === 'not_started') {
+    const why = ended.code === 'ENOENT' ? 'not found' : ended.message;
+    call.context.stderr.write(`svc run: ${JSON.stringify(command)}: ${why}\n`);
+  }
+  return exitStatusOf(ended);
+}
+
+/** Opens the session; what goes wrong before the command starts has an exit code of its own. */
+async function open(call: Call<RunOptions>): Promise<OpenSession> {
+  const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
+  if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
+  try {
+    return await openSession(call, {
+      ...(call.options.name !== undefined && { name: call.options.name }),
+      ...(ttl !== null && { ttlSeconds: ttl.value }),
+    });
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    throw new CliError(EXIT.notStarted, error.message, error.fixes);
+  }
+}

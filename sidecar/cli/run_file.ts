@@ -1,0 +1,38 @@
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+
+const runFile = z.object({
+  control_url: z.string(),
+  proxy_url: z.string(),
+  /** Null when this machine runs only the sidecar. */
+  control_pid: z.number().int().nullable(),
+  sidecar_pid: z.number().int(),
+  version: z.string(),
+  started_at: z.string(),
+});
+/** `$SVC_HOME/run.json`: where the running programs are, for scripts. */
+export type RunFile = z.infer<typeof runFile>;
+
+const NAME = 'run.json';
+
+/** What the state directory says is running; null when nothing is, or the file is damaged. */
+export function readRunFile(home: string): RunFile | null {
+  try {
+    const parsed = runFile.safeParse(JSON.parse(readFileSync(join(home, NAME), 'utf8')));
+    return parsed.success ? parsed.data : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Writes the file as a whole: a reader sees the old one or the new one. */
+export function writeRunFile(home: string, value: RunFile): void {
+  const temporary = join(home, `${NAME}.${process.pid}`);
+  writeFileSync(temporary, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
+  renameSync(temporary, join(home, NAME));
+}
+
+export function removeRunFile(home: string): void {
+  rmSync(join(home, NAME), { force: true });
+}

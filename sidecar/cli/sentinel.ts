@@ -1,0 +1,64 @@
+const ALNUM = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+const LOWER = 'abcdefghijklmnopqrstuvwxyz0123456789';
+const HEX = '0123456789abcdef';
+const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+const DIGITS = '0123456789';
+
+/** Secure random bytes. */
+export type RandomBytes = (count: number) => Uint8Array;
+type Shape = (text: (alphabet: string, length: number) => string) => string;
+
+/**
+ * What the tokens of well-known services look like, so that a client that checks the form of its credential takes the
+ * placeholder. Checksums inside a token are not imitated: a secret scanner should not take it for a live one.
+ */
+const SHAPES: readonly (readonly [suffix: string, Shape])[] = [
+  ['github.com', (text) => `ghp_${text(ALNUM, 36)}`],
+  ['gitlab.com', (text) => `glpat-${text(ALNUM, 20)}`],
+  ['api.openai.com', (text) => `sk-proj-${text(ALNUM, 48)}`],
+  ['api.anthropic.com', (text) => `sk-ant-api03-${text(ALNUM, 93)}AA`],
+  ['openrouter.ai', (text) => `sk-or-v1-${text(HEX, 64)}`],
+  ['api.stripe.com', (text) => `sk_test_${text(ALNUM, 24)}`],
+  ['slack.com', (text) => `xoxb-${text(DIGITS, 12)}-${text(DIGITS, 12)}-${text(ALNUM, 24)}`],
+  ['huggingface.co', (text) => `hf_${text(ALNUM, 34)}`],
+  ['googleapis.com', (text) => `AIza${text(ALNUM, 35)}`],
+  ['api.digitalocean.com', (text) => `dop_v1_${text(HEX, 64)}`],
+  ['api.linear.app', (text) => `lin_api_${text(ALNUM, 40)}`],
+  ['api.notion.com', (text) => `ntn_${text(ALNUM, 46)}`],
+  ['api.sendgrid.com', (text) => `SG.${text(ALNUM, 22)}.${text(ALNUM, 43)}`],
+  ['supabase.co', jsonWebToken],
+  ['auth0.com', jsonWebToken],
+];
+
+/** An unsigned-looking token of three parts; its header and claims parse, its signature verifies nowhere. */
+function jsonWebToken(text: (alphabet: string, length: number) => string): string {
+  return `${encoded({ alg: 'HS256', typ: 'JWT' })}.${encoded({ sub: text(LOWER, 20), exp: 4_102_444_800 })}.${text(ALNUM, 43)}`;
+}
+
+function encoded(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url');
+}
+
+/**
+ * A placeholder for a credential: not secret, shaped like what the host's clients expect, and random, so that it is told
+ * apart from every other one. For `sigv4-resign` it stands where the access key id does.
+ */
+export function makeSentinel(host: string, scheme: string, randomBytes: RandomBytes): string {
+  const text = (alphabet: string, length: number): string => pick(alphabet, length, randomBytes);
+  if (scheme === 'sigv4-resign') return `AKIA${text(BASE32, 16)}`;
+  const name = host.replace(/^\*\./, '').toLowerCase();
+  const shape = SHAPES.find(([suffix]) => name === suffix || name.endsWith(`.${suffix}`))?.[1];
+  return shape === undefined ? text(ALNUM, 40) : shape(text);
+}
+
+/** Characters drawn evenly: bytes beyond the last whole multiple of the alphabet are drawn again. */
+function pick(alphabet: string, length: number, randomBytes: RandomBytes): string {
+  const limit = 256 - (256 % alphabet.length);
+  let text = '';
+  while (text.length < length) {
+    for (const byte of randomBytes(length)) {
+      if (byte < limit && text.length < length) text += alphabet.charAt(byte % alphabet.length);
+    }
+  }
+  return text;
+}

@@ -1,0 +1,152 @@
+/** How a program ended. */
+export interface ProgramExit {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+/** A started program: `ready` is its URL once it listens (it never rejects; a program that ends first settles `exited`). */
+export interface ProgramHandle {
+  readonly pid: number;
+  readonly ready: Promise<string>;
+  readonly exited: Promise<ProgramExit>;
+  kill(signal: 'SIGTERM' | 'SIGKILL'): void;
+  /** The last lines of its log, for a person. */
+  lastWords(): readonly string[];
+}
+
+/** A program to keep running. */
+export interface ProgramSpec {
+  /** `control plane` or `sidecar`. */
+  readonly name: string;
+  /** 0: any free port; a restart then takes the same one again. */
+  readonly port: number;
+  launch(port: number): ProgramHandle;
+}
+
+export interface SupervisorPort {
+  notice(text: string): void;
+  /** Waits; resolves at once when the signal is aborted. */
+  delay(ms: number, signal: AbortSignal): Promise<void>;
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** A program runs under a new process id. */
+  changed(): void;
+}
+
+export const START_TIMEOUT_MS = 20_000;
+export const STOP_TIMEOUT_MS = 5_000;
+const FIRST_BACKOFF_MS = 500;
+const LONGEST_BACKOFF_MS = 30_000;
+/** A program that ran this long before it died starts with the shortest wait again. */
+const STEADY_MS = 60_000;
+
+/** A program that did not come up: what it said last. */
+export class StartFailure extends Error {
+  readonly lastWords: readonly string[];
+
+  constructor(message: string, lastWords: readonly string[]) {
+    super(message);
+    this.name = 'StartFailure';
+    this.lastWords = lastWords;
+  }
+}
+
+/** One program kept running: started again on the same port when it dies, until it is stopped. */
+export class SupervisedProgram {
+  readonly #spec: ProgramSpec;
+  readonly #port: SupervisorPort;
+  readonly #stopping = new AbortController();
+  #handle: ProgramHandle;
+  #loop: Promise<void> = Promise.resolve();
+  readonly url: string;
+
+  private constructor(spec: ProgramSpec, port: SupervisorPort, handle: ProgramHandle, url: string) {
+    this.#spec = spec;
+    this.#port = port;
+    this.#handle = handle;
+    this.url = url;
+  }
+
+  /** Starts it; throws {@link StartFailure} when it ends, or says nothing, before it listens. */
+  static async start(spec: ProgramSpec, port: SupervisorPort, stop?: AbortSignal): Promise<SupervisedProgram> {
+    const handle = spec.launch(spec.port);
+    const begun = await firstWord(handle, port, stop);
+    if (begun.kind !== 'ready') {
+      await end(handle, port);
+      throw new StartFailure(`the ${spec.name} ${begun.problem}`, handle.lastWords());
+    }
+    const program = new SupervisedProgram(spec, port, handle, begun.url);
+    program.#loop = program.#keepRunning();
+    return program;
+  }
+
+  get pid(): number {
+    return this.#handle.pid;
+  }
+
+  /** Ends it: asks, waits a few seconds, then insists. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await end(this.#handle, this.#port);
+    await this.#loop;
+  }
+
+  async #keepRunning(): Promise<void> {
+    const port = Number(new URL(this.url).port);
+    let backoff = FIRST_BACKOFF_MS;
+    let began = this.#port.now();
+    while (!this.#stopping.signal.aborted) {
+      const exit = await this.#handle.exited;
+      if (this.#stopping.signal.aborted) return;
+      if (this.#port.now() - began >= STEADY_MS) backoff = FIRST_BACKOFF_MS;
+      this.#port.notice(`the ${this.#spec.name} ${exitText(exit)}; starting it again in ${backoff / 1000} s`);
+      await this.#port.delay(backoff, this.#stopping.signal);
+      if (this.#stopping.signal.aborted) return;
+      backoff = Math.min(backoff * 2, LONGEST_BACKOFF_MS);
+      began = this.#port.now();
+      await this.#startAgain(port);
+    }
+  }
+
+  async #startAgain(port: number): Promise<void> {
+    this.#handle = this.#spec.launch(port);
+    this.#port.changed();
+    const begun = await firstWord(this.#handle, this.#port, this.#stopping.signal);
+    if (begun.kind === 'ready') {
+      this.#port.notice(`the ${this.#spec.name} is back on ${begun.url} (process ${this.#handle.pid})`);
+      return;
+    }
+    const said = this.#handle.lastWords().at(-1);
+    if (!this.#stopping.signal.aborted && said !== undefined) this.#port.notice(`the ${this.#spec.name} said: ${said}`);
+    await end(this.#handle, this.#port);
+  }
+}
+
+type FirstWord =
+  | { readonly kind: 'ready'; readonly url: string }
+  | { readonly kind: 'failed'; readonly problem: string };
+
+async function firstWord(handle: ProgramHandle, port: SupervisorPort, stop?: AbortSignal): Promise<FirstWord> {
+  const settled = new AbortController();
+  const waited = stop === undefined ? settled.signal : AbortSignal.any([settled.signal, stop]);
+  const first = await Promise.race<FirstWord>([
+    handle.ready.then((url) => ({ kind: 'ready', url })),
+    handle.exited.then((exit) => ({ kind: 'failed', problem: `${exitText(exit)} before it was ready` })),
+    port.delay(START_TIMEOUT_MS, waited).then(() => ({ kind: 'failed', problem: 'was not ready in time' })),
+  ]);
+  settled.abort();
+  return first;
+}
+
+async function end(handle: ProgramHandle, port: SupervisorPort): Promise<void> {
+  handle.kill('SIGTERM');
+  const gone = new AbortController();
+  const exited = handle.exited.then(() => gone.abort());
+  await Promise.race([exited, port.delay(STOP_TIMEOUT_MS, gone.signal)]);
+  if (!gone.signal.aborted) handle.kill('SIGKILL');
+  await exited;
+}
+
+function exitText(exit: ProgramExit): string {
+  return exit.signal === null ? `ended with exit status ${exit.code}` : `was ended by ${exit.signal}`;
+}

@@ -1,0 +1,103 @@
+/** A live session, as far as a command needs to know it to use the proxy. */
+export interface SessionAccess {
+  readonly sessionId: string;
+  /** `http://<session_id>:<token>@<host>:<port>`: the user info makes clients send Proxy-Authorization. */
+  readonly proxyUrl: string;
+  /** PEM file: the system's roots and the session's CA. */
+  readonly caBundlePath: string;
+  /** Placeholders of sentinel-swap bindings, each with the variable it is handed out in. */
+  readonly sentinels: readonly { readonly env: string; readonly value: string }[];
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Every variable that a known client reads its roots from; each replaces or adds to the client's own. */
+export const CA_VARIABLES = [
+  'SSL_CERT_FILE',
+  'NODE_EXTRA_CA_CERTS',
+  'REQUESTS_CA_BUNDLE',
+  'CURL_CA_BUNDLE',
+  'PIP_CERT',
+  'GIT_SSL_CAINFO',
+  'AWS_CA_BUNDLE',
+  'DENO_CERT',
+  'CARGO_HTTP_CAINFO',
+  'CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE',
+  'GRPC_DEFAULT_SSL_ROOTS_FILE_PATH',
+  'CODEX_CA_CERTIFICATE',
+  'HTTPLIB2_CA_CERTS',
+  'PERL_LWP_SSL_CA_FILE',
+  'BUNDLE_SSL_CA_CERT',
+  'HEX_CACERTS_PATH',
+  'NIX_SSL_CERT_FILE',
+  'npm_config_cafile',
+  'YARN_HTTPS_CA_FILE_PATH',
+] as const;
+
+const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY'] as const;
+/** Loopback is not proxied: it is refused there (design section 5, invariant 7), and dev servers live on it. */
+const NOT_PROXIED = 'localhost,127.0.0.1,::1';
+
+/**
+ * What the command's environment must not inherit: our own settings and keys, the sign-in providers' secrets, what npm
+ * sets for its scripts, and proxy or CA settings that would lead past the session.
+ */
+const STRIPPED = [
+  /^SVC_/i,
+  /^(GENERAL|CODEHOST)_OAUTH_/i,
+  /^npm_/i,
+  /^(INIT_CWD|NODE)$/,
+  /^(HTTPS?|ALL|NO|FTP|WSS?)_PROXY$/i,
+  /^SSL_CERT_DIR$/,
+];
+
+/** Variables that decide which code a program loads: a binding's placeholder may not stand in them. */
+const LOADS_CODE =
+  /^(PATH|HOME|SHELL|IFS|ENV|BASH_ENV|BASH_FUNC.*|PROMPT_COMMAND|PS4|LD_.*|DYLD_.*|NODE_.*|PYTHON.*|PERL5?.*|RUBY.*|GEM_.*|JAVA_.*|JDK_.*|_JAVA_.*|GIT_.*|EDITOR|VISUAL|PAGER|BROWSER|XDG_.*)$/i;
+
+/** True when a placeholder may be handed out in this variable. */
+export function mayHoldSentinel(name: string): boolean {
+  const taken = STRIPPED.some((pattern) => pattern.test(name)) || CA_VARIABLES.some((known) => known === name);
+  return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !taken && !LOADS_CODE.test(name);
+}
+
+/** The environment of a command inside a session (design section 9). A real credential in a placeholder's variable is replaced. */
+export function sessionEnvironment(inherited: Environment, session: SessionAccess): Record<string, string> {
+  const environment: Record<string, string> = {};
+  for (const [name, value] of Object.entries(inherited)) {
+    if (value !== undefined && !STRIPPED.some((pattern) => pattern.test(name))) environment[name] = value;
+  }
+  for (const { env, value } of session.sentinels) {
+    if (mayHoldSentinel(env)) environment[env] = value;
+  }
+  return { ...environment, ...proxyVariables(session), ...caVariables(session.caBundlePath) };
+}
+
+function proxyVariables(session: SessionAccess): Record<string, string> {
+  const variables: Record<string, string> = {
+    NO_PROXY: NOT_PROXIED,
+    no_proxy: NOT_PROXIED,
+    // Node's own fetch and https read the variables above only when told.
+    NODE_USE_ENV_PROXY: '1',
+    // Without it libcurl inside git asks without credentials first, and pays a round trip for each connection.
+    GIT_HTTP_PROXY_AUTHMETHOD: 'basic',
+    SVC_SESSION_ID: session.sessionId,
+  };
+  for (const name of PROXY_VARIABLES) {
+    variables[name] = session.proxyUrl;
+    variables[name.toLowerCase()] = session.proxyUrl;
+  }
+  return variables;
+}
+
+function caVariables(bundle: string): Record<string, string> {
+  return Object.fromEntries(CA_VARIABLES.map((name) => [name, bundle]));
+}
+
+/** The proxy URL with the session's id and token as user info, whatever user info it came with. */
+export function proxyUrlFor(proxyUrl: string, sessionId: string, token: string): string {
+  const url = new URL(proxyUrl);
+  url.username = sessionId;
+  url.password = token;
+  return url.href.replace(/\/$/, '');
+}
