@@ -133,7 +133,7 @@ const REACHABLE = Object.entries(SUITE ?? {}).filter(isReachable);
 const ABSENT = 'is absent: there is no ../shared/data/aws-signing-vectors.json beside this checkout';
 
 describe('AWS signing vectors, the whole suite', () => {
-  it(`${SUITE === null ? ABSENT : 'has at least 25 cases that can be requests here'}`, () => {
+  it(`the data ${SUITE === null ? ABSENT : 'holds at least 25 cases that can be requests here'}`, () => {
     expect(SUITE === null || REACHABLE.length >= 25).toBe(true);
   });
   for (const [name, vector] of REACHABLE) itSignsAsPublished(name, vector);
