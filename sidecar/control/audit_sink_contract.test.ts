@@ -33,8 +33,8 @@ afterEach(() => {
 interface Subject {
   readonly sink: AuditSink;
   readonly channel: ScriptedChannel | null;
-  goDown(): void;
-  stop(): Promise<void>;
+  readonly goDown: () => void;
+  readonly stop: () => Promise<void>;
 }
 
 function fake(): Subject {
@@ -55,7 +55,12 @@ function spool(): Subject & { readonly sink: AuditSpool; readonly channel: Scrip
   const channel = new ScriptedChannel(clock, link);
   const metrics = new FakeMetrics();
   const sink = new AuditSpool({
-    ...{ directory, channel, link, clock, metrics, warn: () => undefined },
+    directory,
+    channel,
+    link,
+    clock,
+    metrics,
+    warn: () => undefined,
     sidecarId: SIDECAR_ID,
     maxSpoolBytes: 10_000_000,
     maxBackoffMs: 20,

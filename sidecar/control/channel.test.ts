@@ -174,7 +174,7 @@ describe('the credentials call', () => {
 
 describe('the events call', () => {
   it('tells what was accepted and what never can be', async () => {
-    plane.rejectEvent = (event) => ((event as { id: string }).id === 'b' ? 'bad' : null);
+    plane.rejectEvent = (event) => (JSON.stringify(event).includes('"b"') ? 'bad' : null);
     const reply = await channel.sendEvents(['{"id":"a"}', '{"id":"b"}']);
     expect(reply).toMatchObject({ ok: true, value: { accepted: ['a'], rejected: [{ index: 1, message: 'bad' }] } });
   });

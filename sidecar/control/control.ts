@@ -27,7 +27,6 @@ export interface ControlOptions {
   readonly warn: (message: string) => void;
   /** PEM certificates trusted for the control plane besides the system's. */
   readonly extraCa?: readonly string[];
-  readonly systemRoots?: readonly string[];
 }
 
 /** Everything of the sidecar that speaks with the control plane. */
@@ -62,7 +61,6 @@ export async function openControl(options: ControlOptions): Promise<Result<Contr
     baseUrl: baseUrl.value,
     maxReplyBytes: MAX_REPLY_BYTES,
     extraCa: options.extraCa ?? [],
-    systemRoots: options.systemRoots ?? [],
   });
   const identity = await openIdentity(options, http);
   if (!identity.ok) {

@@ -100,7 +100,7 @@ describe('a credential in the cache', () => {
     await valueOf(DEMO);
     clock.advance(200_000);
     channel.down = 'unreachable';
-    cache.resolve(DEMO);
+    void cache.resolve(DEMO);
     await new Promise(setImmediate);
     await new Promise(setImmediate);
     expect(await valueOf(DEMO)).toBe('first');

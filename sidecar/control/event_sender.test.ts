@@ -34,9 +34,12 @@ afterEach(async () => {
 
 function open(): void {
   spool = new Spool({ directory: '/spool', maxSpoolBytes: 1_000_000, segmentBytes: 2_000, files });
-  const quarantine = (line: string): void => void quarantined.push(line);
-  sender = new EventSender({ spool, channel, link, quarantine, random: () => 0.5 });
+  sender = new EventSender({ spool, channel, link, quarantine: keepAside, random: () => 0.5 });
   sender.start();
+}
+
+function keepAside(line: string): void {
+  quarantined.push(line);
 }
 
 function record(count = 1): string[] {

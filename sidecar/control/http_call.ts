@@ -1,5 +1,6 @@
 import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from 'node:https';
+import { getCACertificates } from 'node:tls';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { errorCode } from './state_file.ts';
 
@@ -35,8 +36,6 @@ export interface HttpClientOptions {
   readonly baseUrl: URL;
   /** PEM certificates trusted besides the runtime's roots. */
   readonly extraCa?: readonly string[];
-  /** The roots that stay trusted when `extraCa` is given. */
-  readonly systemRoots?: readonly string[];
   readonly maxReplyBytes: number;
 }
 
@@ -59,7 +58,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
 function httpsAgent(options: HttpClientOptions): HttpsAgent {
   const extra = options.extraCa ?? [];
   if (extra.length === 0) return new HttpsAgent({ keepAlive: true });
-  return new HttpsAgent({ keepAlive: true, ca: [...(options.systemRoots ?? []), ...extra] });
+  return new HttpsAgent({ keepAlive: true, ca: [...getCACertificates('default'), ...extra] });
 }
 
 function requestOptions(base: URL, call: HttpCall, agent: HttpAgent | HttpsAgent): RequestOptions {

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { FailingFiles } from '../testing/failing_files.ts';
-import { Spool, type SpoolBatch } from './spool.ts';
+import { idOf } from '../testing/scripted_channel.ts';
+import { Spool } from './spool.ts';
 
 const DIRECTORY = '/spool';
 
@@ -21,7 +22,7 @@ function line(name: string | number, padding = 0): string {
 }
 
 function nameIn(text: string): string {
-  return (JSON.parse(text) as { id: string }).id.slice(4);
+  return idOf(text).slice(4);
 }
 
 /** Settles everything, and gives the names in the order in which they came out. */
@@ -69,9 +70,9 @@ describe('a spool', () => {
   it('takes events while a batch is under way, without giving them for settled', () => {
     const spool = open();
     spool.append(line('a'));
-    const batch = spool.nextBatch(5, 200) as SpoolBatch;
+    const batch = spool.nextBatch(5, 200);
     spool.append(line('b'));
-    batch.settle();
+    batch?.settle();
     expect(drain(spool)).toEqual(['b']);
   });
 
@@ -155,8 +156,8 @@ describe('a spool that is full', () => {
     const before = spool.events;
     spool.append(line('reserve'));
     expect([spool.events, spool.dropped]).toEqual([before + 1, 0]);
-    const batch = spool.nextBatch(10, 600) as SpoolBatch;
-    batch.settle();
+    const batch = spool.nextBatch(10, 600);
+    batch?.settle();
     expect(spool.accepting).toBe(true);
   });
 

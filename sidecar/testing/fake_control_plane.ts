@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import {
   CompactEncrypt,
   CompactSign,
@@ -11,8 +10,10 @@ import {
   type JWK,
   jwtVerify,
 } from 'jose';
+import { z } from 'zod';
 import {
   CALL_TYP,
+  credentialsRequest,
   CREDENTIALS_TYP,
   REVOCATION_TYP,
   SNAPSHOT_PROOF_HEADER,
@@ -20,7 +21,10 @@ import {
   SNAPSHOT_TYP,
 } from '../../shared/wire/channel.ts';
 import { newId } from '../../shared/wire/ids.ts';
+import { enrolInput, type SigningKey } from '../../shared/wire/sidecars.ts';
 import type { IdentityRecord } from '../control/identity.ts';
+
+const sentEvents = z.object({ events: z.array(z.looseObject({ id: z.string() })) });
 
 /** Instead of a status: the connection is cut, or nothing is ever answered. */
 export const CUT = 0;
@@ -85,7 +89,7 @@ export class FakeControlPlane {
       server.listen(this.#port, '127.0.0.1', resolve);
     });
     this.#server = server;
-    this.#port = (server.address() as AddressInfo).port;
+    this.#port = portOf(server);
   }
 
   /** Drops every connection and stops listening. */
@@ -121,14 +125,14 @@ export class FakeControlPlane {
       control_plane_key: publicKey(this.#signing),
       signing_key: record.signing_key,
       receiving_key: record.receiving_key,
-    } as IdentityRecord;
+    };
   }
 
-  async #enrol(signing: JWK, receiving: JWK): Promise<string> {
+  async #enrol(signing: { readonly x: string }, receiving: { readonly x: string }): Promise<string> {
     this.#sidecar = {
       id: newId('sdc', randomBytes(16)),
-      signing: (await importJWK({ kty: 'OKP', crv: 'Ed25519', x: signing.x ?? '' }, 'EdDSA')) as CryptoKey,
-      receiving: (await importJWK({ kty: 'OKP', crv: 'X25519', x: receiving.x ?? '' }, 'ECDH-ES')) as CryptoKey,
+      signing: await importPublic({ kty: 'OKP', crv: 'Ed25519', x: signing.x }, 'EdDSA'),
+      receiving: await importPublic({ kty: 'OKP', crv: 'X25519', x: receiving.x }, 'ECDH-ES'),
     };
     return this.#sidecar.id;
   }
@@ -174,8 +178,8 @@ export class FakeControlPlane {
 
   async #enrolReply(request: IncomingMessage, body: string): Promise<Reply> {
     if (request.headers.authorization !== `Bearer ${LOCAL_KEY}`) return errorReply(401, 'unauthenticated');
-    const { signing_key: signing, receiving_key: receiving } = JSON.parse(body) as Record<string, JWK>;
-    const sidecarId = await this.#enrol(signing ?? {}, receiving ?? {});
+    const { signing_key: signing, receiving_key: receiving } = enrolInput.parse(JSON.parse(body));
+    const sidecarId = await this.#enrol(signing, receiving);
     const reply = { sidecar_id: sidecarId, control_plane_id: this.id, control_plane_key: publicKey(this.#signing) };
     return { status: 201, body: JSON.stringify(reply) };
   }
@@ -199,13 +203,15 @@ export class FakeControlPlane {
   }
 
   async #credentials(call: Call): Promise<Reply> {
-    const asked = JSON.parse(call.body) as { request_id: string; credentials: { owner: string; path: string }[] };
+    const asked = credentialsRequest.parse(JSON.parse(call.body));
     const found = (ref: { owner: string; path: string }): StoredSecret | undefined =>
       this.secrets.find(({ owner, path }) => owner === ref.owner && path === ref.path);
     const released = asked.credentials.map(found).filter((secret) => secret !== undefined);
     const credentials = await Promise.all(
       released.map(async ({ owner, path, version, value }) => ({
-        ...{ owner, path, version },
+        owner,
+        path,
+        version,
         sealed: await this.seal(value),
       })),
     );
@@ -217,8 +223,7 @@ export class FakeControlPlane {
   #takeEvents(call: Call): Reply {
     const accepted: string[] = [];
     const rejected: object[] = [];
-    const { events } = JSON.parse(call.body) as { events: { id: string }[] };
-    for (const [index, event] of events.entries()) {
+    for (const [index, event] of sentEvents.parse(JSON.parse(call.body)).events.entries()) {
       const message = this.rejectEvent(event);
       if (message !== null) rejected.push({ index, id: event.id, message });
       else {
@@ -264,8 +269,19 @@ async function newSigningKey(): Promise<{ privateKey: CryptoKey; publicJwk: JWK 
   return { privateKey: pair.privateKey, publicJwk: await exportJWK(pair.publicKey) };
 }
 
-function publicKey(signing: { readonly publicJwk: JWK } | null): JWK {
+function publicKey(signing: { readonly publicJwk: JWK } | null): SigningKey {
   return { kty: 'OKP', crv: 'Ed25519', x: signing?.publicJwk.x ?? '' };
+}
+
+async function importPublic(jwk: JWK, alg: string): Promise<CryptoKey> {
+  const key = await importJWK(jwk, alg);
+  if (key instanceof Uint8Array) throw new Error('a symmetric key');
+  return key;
+}
+
+function portOf(server: Server): number {
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 function lifetime(seconds: number): { issued_at: string; expires_at: string } {

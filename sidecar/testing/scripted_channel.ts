@@ -1,4 +1,5 @@
-import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
+import { z } from 'zod';
+import { type CredentialRef, type HostBinding, OWNERS } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { channelError, type ChannelError, type ChannelErrorReason } from '../control/channel_error.ts';
@@ -85,11 +86,11 @@ export class ScriptedChannel implements ControlChannel {
   }
 
   verifyStored(jws: string): Promise<Result<VerifiedSnapshot, ChannelError>> {
-    return Promise.resolve(parsed(jws));
+    return Promise.resolve(parsed(jws, snapshot));
   }
 
   verifyStoredConfirmation(jws: string): Promise<Result<SnapshotConfirmation, ChannelError>> {
-    return Promise.resolve(parsed(jws));
+    return Promise.resolve(parsed(jws, confirmation));
   }
 
   #report<T>(answer: () => Result<T, ChannelError>): Result<T, ChannelError> {
@@ -107,8 +108,8 @@ export class ScriptedChannel implements ControlChannel {
     }
     const credentials = [...this.secrets].map(([key, { version }]) => ({ ...refOf(key), version }));
     const expiresAt = issuedAt + SNAPSHOT_LIFETIME_MS;
-    const snapshot = { ...facts, expiresAt, hostBindings: this.hostBindings, credentials };
-    return ok({ kind: 'snapshot', snapshot, jws: JSON.stringify(snapshot) });
+    const issued = { ...facts, expiresAt, hostBindings: this.hostBindings, credentials };
+    return ok({ kind: 'snapshot', snapshot: issued, jws: JSON.stringify(issued) });
   }
 
   #credentialsReply(refs: readonly CredentialRef[]): Result<CredentialsReply, ChannelError> {
@@ -130,9 +131,17 @@ export class ScriptedChannel implements ControlChannel {
   }
 }
 
+const withId = z.object({ id: z.string() });
+const confirmation = z.object({ version: z.number(), issuedAt: z.number() });
+const snapshot = confirmation.extend({
+  expiresAt: z.number(),
+  hostBindings: z.array(z.custom<HostBinding>()),
+  credentials: z.array(z.object({ owner: z.enum(OWNERS), path: z.string(), version: z.string() })),
+});
+
 /** The id in an event's JSON text. */
 export function idOf(event: string): string {
-  return (JSON.parse(event) as { id: string }).id;
+  return withId.parse(JSON.parse(event)).id;
 }
 
 function refOf(key: string): CredentialRef {
@@ -140,9 +149,9 @@ function refOf(key: string): CredentialRef {
   return { owner: owner === 'enterprise' ? 'enterprise' : 'personal', path };
 }
 
-function parsed<T>(jws: string): Result<T, ChannelError> {
+function parsed<T extends z.ZodType>(jws: string, schema: T): Result<z.output<T>, ChannelError> {
   try {
-    return ok(JSON.parse(jws) as T);
+    return ok(schema.parse(JSON.parse(jws)));
   } catch {
     return err(channelError('invalid_reply', 'not what was signed'));
   }
