@@ -94,6 +94,7 @@ describe('query-param with sentinel-swap', () => {
     ['/v1?api_key=SENTINEL&api_key=mine', 'foreign', null],
     ['/v1?a=1;api_key=SENTINEL', 'foreign', null],
     ['/v1?api_key=SENTINEL;a=1', 'foreign', null],
+    ['/v1?a;api_key=SENTINEL', 'foreign', null],
     ['/v1?q=SENTINEL', 'absent', '/v1?q=SENTINEL&api_key=REAL'],
     ['/v1?q=1%3Bapi_key%3DSENTINEL', 'absent', '/v1?q=1%3Bapi_key%3DSENTINEL&api_key=REAL'],
   ];

@@ -114,6 +114,12 @@ describe('StreamScrubber', () => {
     }
   });
 
+  it('masks a secret within a longer one that is begun and not ended, and nothing besides', () => {
+    for (let cut = 0; cut <= 12; cut += 1) {
+      expect(scrubbed(['wxabcdefghyz12', 'abcdefgh'], 'wxabcdefgh!!', [cut])).toBe('wx********!!');
+    }
+  });
+
   it('agrees with a search of the whole text, whatever the pieces', () => {
     const secrets = ['aaaaaaab', 'abaababa', 'babababab'];
     fc.assert(
