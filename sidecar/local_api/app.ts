@@ -3,6 +3,7 @@ import { bodyLimit } from 'hono/body-limit';
 import type { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { type Caller, callersOf } from './callers.ts';
+import { addGauges } from './gauges.ts';
 import { hostHealth, publicHealth, sessionHealth } from './health.ts';
 import { errorReply, localError, type LocalError } from './local_error.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
@@ -18,6 +19,7 @@ const LOOPBACK_NAMES = ['127.0.0.1', 'localhost', '[::1]'];
 /** The daemon's local API (design section 8). */
 export function createLocalApi(options: LocalApiOptions): Hono<Env> {
   const app = new Hono<Env>();
+  addGauges(options);
   const callerOf = callersOf(options.hostToken, options.sessions);
   const hostNames = new Set([...LOOPBACK_NAMES, ...(options.hostNames ?? [])]);
 

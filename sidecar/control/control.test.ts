@@ -1,0 +1,172 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
+import { FakeMetrics } from '../testing/fakes.ts';
+import { FakeControlPlane, LOCAL_KEY } from '../testing/fake_control_plane.ts';
+import { type Control, type ControlOptions, openControl } from './control.ts';
+
+const DEMO = { owner: 'personal', path: 'user/demo' } as const;
+const SECRET = 'tok-4711-secret';
+const EVENT = { type: 'sandbox.proxy.passthrough', session_id: null, actor: 'session', data: {} } as const;
+
+let home: string;
+let plane: FakeControlPlane;
+let opened: Control[];
+let warnings: string[];
+
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), 'svc-home-'));
+  plane = new FakeControlPlane();
+  await plane.start();
+  writeFileSync(join(home, 'local.key'), `${LOCAL_KEY}\n`, { mode: 0o600 });
+  opened = [];
+  warnings = [];
+});
+
+afterEach(async () => {
+  await Promise.all(opened.map((control) => control.stop(0)));
+  await plane.stop();
+  rmSync(home, { recursive: true });
+});
+
+function options(): ControlOptions {
+  return {
+    home,
+    controlUrl: plane.url,
+    name: 'this machine',
+    clock: { now: Date.now },
+    limits: DEFAULT_LIMITS,
+    metrics: new FakeMetrics(),
+    warn: (message) => warnings.push(message),
+  };
+}
+
+async function open(changes: Partial<ControlOptions> = {}): Promise<Control> {
+  const control = await openControl({ ...options(), ...changes });
+  if (!control.ok) throw new Error(control.error.message);
+  opened.push(control.value);
+  return control.value;
+}
+
+async function errorOf(changes: Partial<ControlOptions> = {}): Promise<string> {
+  const control = await openControl({ ...options(), ...changes });
+  return control.ok ? 'it opened' : control.error.message;
+}
+
+function everythingIn(directory: string): string {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'))
+    .join('\n');
+}
+
+describe('a sidecar and its control plane', () => {
+  it('enrols with the local key, then has policy, credentials and a log', async () => {
+    plane.secrets = [{ ...DEMO, value: SECRET, version: '1' }];
+    const control = await open();
+    await control.start();
+    expect(await control.policy.waitForVersion(1, 5_000)).toMatchObject({ ok: true });
+    const credential = await control.credentials.resolve(DEMO);
+    expect(credential.ok && credential.value.secret.reveal()).toBe(SECRET);
+    control.audit.record(EVENT);
+    expect(await control.audit.flush(5_000)).toBe(true);
+    expect(plane.events.size).toBe(1);
+    expect(everythingIn(home)).not.toContain(SECRET);
+  });
+
+  it('keeps its identity over a restart', async () => {
+    const first = await open();
+    await first.stop(0);
+    expect((await open()).identity.sidecarId).toBe(first.identity.sidecarId);
+  });
+
+  it('starts from its files while the control plane is down, and loses no event of the outage', async () => {
+    const first = await open();
+    await first.start();
+    await first.policy.waitForVersion(1, 5_000);
+    await first.stop(0);
+    await plane.stop();
+    const second = await open();
+    await second.start();
+    expect(second.policy.current().ok).toBe(true);
+    second.audit.record(EVENT);
+    await second.stop(0);
+    await plane.start();
+    const third = await open();
+    await third.start();
+    expect(await third.audit.flush(5_000)).toBe(true);
+    expect([...plane.events.values()].map(({ times }) => times)).toEqual([1]);
+  });
+
+  it('drops a changed credential as soon as the snapshot says so', async () => {
+    plane.secrets = [{ ...DEMO, value: 'old', version: '1' }];
+    const control = await open();
+    await control.start();
+    await control.policy.waitForVersion(1, 5_000);
+    await control.credentials.resolve(DEMO);
+    plane.secrets = [{ ...DEMO, value: 'new', version: '2' }];
+    plane.changed();
+    await control.policy.waitForVersion(2, 5_000);
+    const credential = await control.credentials.resolve(DEMO);
+    expect(credential.ok && credential.value.secret.reveal()).toBe('new');
+  });
+
+  it('is out of force once it is revoked', async () => {
+    plane.secrets = [{ ...DEMO, value: SECRET, version: '1' }];
+    const control = await open();
+    await control.start();
+    await control.policy.waitForVersion(1, 5_000);
+    await control.credentials.resolve(DEMO);
+    plane.revoked = true;
+    await control.audit.flush(1);
+    control.audit.record(EVENT);
+    await control.audit.flush(200);
+    expect(control.link.state).toBe('revoked');
+    expect(control.policy.current()).toMatchObject({ ok: false });
+    expect(await control.credentials.resolve(DEMO)).toMatchObject({ ok: false });
+  });
+
+  it('says what to do when the control plane was set up anew', async () => {
+    await (await open()).stop(0);
+    await plane.stop();
+    plane = new FakeControlPlane();
+    await plane.start();
+    const control = await open();
+    await control.start();
+    expect(await control.policy.waitForVersion(0, 300)).toMatchObject({
+      ok: false,
+      error: { message: expect.stringContaining('identity.json') },
+    });
+  });
+});
+
+describe('a sidecar that cannot start', () => {
+  it('says so when it is not enrolled and there is no local key', async () => {
+    rmSync(join(home, 'local.key'));
+    expect(await errorOf()).toMatch(/not enrolled.*identity[.]json.*local[.]key/);
+  });
+
+  it('says so when the control plane does not take the local key', async () => {
+    writeFileSync(join(home, 'local.key'), 'svc_local_wrong\n', { mode: 0o600 });
+    expect(await errorOf()).toContain('local.key');
+  });
+
+  it('says so when nobody answers', async () => {
+    await plane.stop();
+    expect(await errorOf()).toContain('ECONNREFUSED');
+  });
+
+  it.each([
+    ['not a url', 'is not a URL'],
+    ['http://control.example.com', 'use https'],
+    ['http://127.0.0.1.example.com', 'use https'],
+    ['http://0.0.0.0:1', 'use https'],
+    ['ftp://127.0.0.1', 'neither https nor http'],
+    ['https://me:pw@control.example.com', 'user name'],
+    ['https://control.example.com/base', 'more than a host'],
+  ])('refuses the address %s', async (controlUrl, problem) => {
+    expect(await errorOf({ controlUrl })).toContain(problem);
+  });
+});

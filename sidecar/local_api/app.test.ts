@@ -1,0 +1,341 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import { compilePolicy } from '../../shared/resolve/resolve.ts';
+import { channelError } from '../control/channel_error.ts';
+import { Link } from '../control/link.ts';
+import { Sessions } from '../session/sessions.ts';
+import { FakeClock } from '../testing/fakes.ts';
+import { fakeSessionCa } from '../testing/fake_session_ca.ts';
+import { sampleBinding } from '../testing/sample_binding.ts';
+import { createLocalApi } from './app.ts';
+import type { LocalApiOptions } from './local_api_options.ts';
+import { MetricsRegistry } from './metrics.ts';
+
+const HOST_TOKEN = `svc_host_${'h'.repeat(43)}`;
+const UNAVAILABLE = refusal('control_plane_unavailable', 'not reached');
+const created = z.object({ session_id: z.string(), token: z.string(), proxy_url: z.string() });
+
+let home: string;
+let clock: FakeClock;
+let link: Link;
+let sessions: Sessions;
+let bindings: HostBinding[];
+let waited: [number, number][];
+let flushed: number;
+let accepting: boolean;
+let inForce: boolean;
+let app: ReturnType<typeof createLocalApi>;
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'svc-local-api-'));
+  clock = new FakeClock();
+  link = new Link();
+  bindings = [];
+  waited = [];
+  flushed = 0;
+  accepting = true;
+  inForce = true;
+  sessions = new Sessions({
+    directory: join(home, 'sessions'),
+    clock,
+    maxTunnelsPerSession: 5,
+    createCa: (directory) => fakeSessionCa(directory),
+    systemRoots: () => 'ROOTS\n',
+  });
+  app = createLocalApi(options());
+});
+
+afterEach(async () => {
+  await sessions.stop();
+  rmSync(home, { recursive: true });
+});
+
+function options(): LocalApiOptions {
+  return {
+    version: '4.0.0',
+    hostToken: HOST_TOKEN,
+    proxyOrigin: () => 'http://127.0.0.1:9100',
+    hostNames: ['172.17.0.1'],
+    policy: {
+      current: () => (inForce ? ok(compilePolicy(bindings)) : err(UNAVAILABLE)),
+      bindings: () => bindings,
+      status: () => (inForce ? { version: 7, ageSeconds: 3 } : null),
+      waitForVersion: (version, timeoutMs) => {
+        waited.push([version, timeoutMs]);
+        return Promise.resolve(inForce ? ok(version) : err(UNAVAILABLE));
+      },
+    },
+    audit: {
+      get accepting() {
+        return accepting;
+      },
+      pending: { bytes: 120, events: 2, dropped: 0 },
+      flush: () => {
+        flushed += 1;
+        return Promise.resolve(true);
+      },
+    },
+    link,
+    sessions,
+    metrics: new MetricsRegistry({ svc_demo_total: 'Things.' }),
+    warn: () => undefined,
+  };
+}
+
+function swap(sentinel: string, env?: string): HostBinding['emit'] {
+  return { mechanism: 'sentinel-swap', sentinel, ...(env === undefined ? {} : { env }) };
+}
+
+interface Call {
+  readonly method?: string;
+  readonly token?: string | null;
+  readonly host?: string | null;
+  readonly body?: string;
+}
+
+async function call(path: string, { method = 'GET', token = HOST_TOKEN, host = '127.0.0.1:9100', body }: Call = {}) {
+  const headers = new Headers();
+  if (token !== null) headers.set('authorization', `Bearer ${token}`);
+  if (host !== null) headers.set('host', host);
+  return app.request(`http://127.0.0.1:9100${path}`, { method, headers, ...(body === undefined ? {} : { body }) });
+}
+
+async function createSession(body: object = {}): Promise<z.infer<typeof created>> {
+  const reply = await call('/v1/sandbox-proxy/sessions', { method: 'POST', body: JSON.stringify(body) });
+  expect(reply.status).toBe(201);
+  return created.parse(await reply.json());
+}
+
+async function codeOf(reply: Response): Promise<string> {
+  const body = z.object({ error: z.object({ code: z.string(), message: z.string(), request_id: z.string() }) });
+  return `${reply.status} ${body.parse(await reply.json()).error.code}`;
+}
+
+describe('creating a session', () => {
+  it('gives what a launch needs, with the proxy URL in the form of the specification', async () => {
+    const reply = await call('/v1/sandbox-proxy/sessions', {
+      method: 'POST',
+      body: '{"name":"demo","ttl_seconds":60}',
+    });
+    const session = await reply.json();
+    expect(session).toMatchObject({
+      session_id: expect.stringMatching(/^ses_/),
+      expires_at: '2026-01-02T03:05:05.678Z',
+      ca_pem_path: expect.stringMatching(/ca[.]pem$/),
+      sentinels: [],
+    });
+    const { session_id: id, token, proxy_url: url } = created.parse(session);
+    expect(url).toBe(`http://${id}:${token}@127.0.0.1:9100`);
+    expect(sessions.authenticate(id, token)?.name).toBe('demo');
+    const bundle = z.object({ ca_bundle_path: z.string() }).parse(session).ca_bundle_path;
+    expect(readFileSync(bundle, 'utf8')).toBe('ROOTS\nTEST CA\n');
+  });
+
+  it('waits for the policy version that the caller has seen', async () => {
+    await createSession({ min_policy_version: 42 });
+    expect(waited).toEqual([[42, 10_000]]);
+  });
+
+  it('is refused without a policy, and no session is there', async () => {
+    inForce = false;
+    const reply = await call('/v1/sandbox-proxy/sessions', { method: 'POST' });
+    expect(await codeOf(reply)).toBe('503 control_plane_unavailable');
+    expect(sessions.count).toBe(0);
+  });
+
+  it('hands out the sentinels of bindings, a personal one before the enterprise one of the same variable', async () => {
+    bindings = [
+      sampleBinding({ owner: 'enterprise', emit: swap('theirs', 'DEMO_TOKEN') }),
+      sampleBinding({ emit: swap('mine', 'DEMO_TOKEN') }),
+      sampleBinding({ emit: swap('other', 'OTHER_TOKEN') }),
+      sampleBinding({ emit: swap('nowhere') }),
+      sampleBinding(),
+    ];
+    const reply = await call('/v1/sandbox-proxy/sessions', { method: 'POST' });
+    expect(await reply.json()).toMatchObject({
+      sentinels: [
+        { env: 'DEMO_TOKEN', value: 'mine' },
+        { env: 'OTHER_TOKEN', value: 'other' },
+      ],
+    });
+  });
+
+  it.each([
+    ['{"nam":"x"}', '400 invalid_input'],
+    ['{"ttl_seconds":0}', '400 invalid_input'],
+    ['{"ttl_seconds":1e99}', '400 invalid_input'],
+    ['{"min_policy_version":"7"}', '400 invalid_input'],
+    ['{"name":""}', '400 invalid_input'],
+    ['[]', '400 invalid_input'],
+    ['{', '400 invalid_json'],
+    [`{"name":"${'x'.repeat(70_000)}"}`, '413 body_too_large'],
+  ])('refuses the body %.30s', async (body, code) => {
+    const reply = await call('/v1/sandbox-proxy/sessions', { method: 'POST', body });
+    expect(await codeOf(reply)).toBe(code);
+    expect(sessions.count).toBe(0);
+  });
+
+  it('says what is wrong when the CA cannot be made', async () => {
+    const failing = new Sessions({
+      directory: join(home, 'sessions'),
+      clock,
+      maxTunnelsPerSession: 1,
+      createCa: () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })),
+      systemRoots: () => '',
+    });
+    app = createLocalApi({ ...options(), sessions: failing });
+    const reply = await call('/v1/sandbox-proxy/sessions', { method: 'POST' });
+    expect(await codeOf(reply.clone())).toBe('500 session_ca_unavailable');
+    expect(await reply.text()).toContain('ENOSPC');
+  });
+});
+
+describe('sessions', () => {
+  it('are listed without their tokens', async () => {
+    const { session_id: id, token } = await createSession({ name: 'demo' });
+    const reply = await call('/v1/sandbox-proxy/sessions');
+    const text = await reply.text();
+    expect(JSON.parse(text)).toMatchObject({ items: [{ session_id: id, name: 'demo', open_tunnels: 0 }] });
+    expect(text).not.toContain(token);
+  });
+
+  it('end, and their events are flushed before the reply', async () => {
+    const { session_id: id, token } = await createSession();
+    const reply = await call(`/v1/sandbox-proxy/sessions/${id}`, { method: 'DELETE' });
+    expect([reply.status, flushed, sessions.authenticate(id, token)]).toEqual([204, 1, null]);
+    const again = await call(`/v1/sandbox-proxy/sessions/${id}`, { method: 'DELETE' });
+    expect(await codeOf(again)).toBe('404 not_found');
+  });
+});
+
+describe('health', () => {
+  it('tells anybody only the status and version', async () => {
+    const reply = await call('/v1/health', { token: null });
+    expect(await reply.json()).toEqual({ status: 'degraded', version: '4.0.0' });
+  });
+
+  it('tells the host token everything', async () => {
+    link.failed(channelError('clock_skew', 'clocks', { serverTime: '2030-01-01T00:00:00.000Z' }));
+    await createSession();
+    const reply = await call('/v1/health');
+    expect(await reply.json()).toEqual({
+      status: 'degraded',
+      version: '4.0.0',
+      snapshot: { version: 7, age_seconds: 3, usable: true },
+      spool: { bytes: 120, events: 2, dropped: 0, accepting: true },
+      channel: {
+        state: 'down',
+        last_error: { reason: 'clock_skew', message: 'clocks', server_time: '2030-01-01T00:00:00.000Z' },
+      },
+      sessions: 1,
+    });
+  });
+
+  it('tells a session only of itself', async () => {
+    const { session_id: id, token } = await createSession();
+    const reply = await call('/v1/health', { token });
+    expect(await reply.json()).toEqual({
+      status: 'degraded',
+      version: '4.0.0',
+      session: { session_id: id, expires_at: expect.any(String), open_tunnels: 0 },
+    });
+  });
+
+  it.each([
+    ['starting', () => (inForce = false)],
+    ['ok', () => link.succeeded()],
+    ['degraded', () => link.failed(channelError('unreachable', 'x'))],
+    [
+      'degraded',
+      () => {
+        link.succeeded();
+        accepting = false;
+      },
+    ],
+  ])('is %s', async (status, arrange) => {
+    arrange();
+    expect(await (await call('/v1/health', { token: null })).json()).toMatchObject({ status });
+  });
+});
+
+describe('who may call', () => {
+  it.each([
+    ['POST', '/v1/sandbox-proxy/sessions'],
+    ['GET', '/v1/sandbox-proxy/sessions'],
+    ['DELETE', '/v1/sandbox-proxy/sessions/ses_0'],
+    ['GET', '/metrics'],
+  ])("%s %s is for the host token: a session's token gets 403, none 401", async (method, path) => {
+    const { token } = await createSession();
+    expect(await codeOf(await call(path, { method, token }))).toBe('403 host_token_required');
+    expect(await codeOf(await call(path, { method, token: null }))).toBe('401 unauthenticated');
+  });
+
+  it.each(['x', `${HOST_TOKEN}x`, HOST_TOKEN.slice(0, -1), 'svc_session_none'])(
+    'a token that is not known gets 401 everywhere, also for health: %s',
+    async (token) => {
+      expect(await codeOf(await call('/v1/health', { token }))).toBe('401 unauthenticated');
+      expect(await codeOf(await call('/v1/sandbox-proxy/sessions', { token }))).toBe('401 unauthenticated');
+    },
+  );
+
+  it("a session's token that has expired is not known any more", async () => {
+    const { token } = await createSession({ ttl_seconds: 60 });
+    clock.advance(60_000);
+    expect(await codeOf(await call('/v1/health', { token }))).toBe('401 unauthenticated');
+  });
+
+  it.each(['evil.example', 'evil.example:9100', '127.0.0.1.evil.example', 'localhost.evil.example', '', '10.0.0.1'])(
+    'a call under the name %j is refused, whatever its token (DNS rebinding)',
+    async (host) => {
+      expect(await codeOf(await call('/v1/health', { host }))).toBe('421 misdirected_host');
+    },
+  );
+
+  it('a call without a Host header is refused', async () => {
+    expect(await codeOf(await call('/v1/health', { host: null }))).toBe('421 misdirected_host');
+  });
+
+  it.each(['127.0.0.1', 'LocalHost:80', '[::1]:9100', '172.17.0.1:9100'])(
+    'a call under the name %s is answered',
+    async (host) => {
+      expect((await call('/v1/health', { host })).status).toBe(200);
+    },
+  );
+});
+
+describe('anything else', () => {
+  it('is 404 in the same shape', async () => {
+    expect(await codeOf(await call('/v1/nothing'))).toBe('404 not_found');
+    expect(await codeOf(await call('/v1/sandbox-proxy/sessions', { method: 'PATCH' }))).toBe('404 not_found');
+  });
+
+  it('that fails is 500 and tells nothing of it', async () => {
+    const broken = { ...options(), sessions, metrics: new MetricsRegistry() };
+    broken.metrics.gauge({
+      name: 'svc_broken',
+      help: 'x',
+      read: () => {
+        throw new Error('detail of the failure');
+      },
+    });
+    app = createLocalApi(broken);
+    const reply = await call('/metrics');
+    expect(reply.status).toBe(500);
+    expect(await reply.text()).not.toContain('detail');
+  });
+
+  it('serves the metrics as Prometheus text', async () => {
+    const reply = await call('/metrics');
+    expect(reply.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+    const text = await reply.text();
+    expect(text).toContain('# TYPE svc_demo_total counter');
+    expect(text).toContain('svc_audit_spool_events 2\n');
+    expect(text).toContain('svc_policy_age_seconds 3\n');
+  });
+});

@@ -1,0 +1,194 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { FakeClock } from '../testing/fakes.ts';
+import { fakeSessionCa } from '../testing/fake_session_ca.ts';
+import { caBundle, systemRootsPem } from './ca_bundle.ts';
+import { type CreatedSession, Sessions } from './sessions.ts';
+
+let directory: string;
+let clock: FakeClock;
+let sessions: Sessions;
+let disposed: string[];
+
+beforeEach(() => {
+  directory = join(mkdtempSync(join(tmpdir(), 'svc-sessions-')), 'sessions');
+  clock = new FakeClock();
+  disposed = [];
+  sessions = new Sessions({
+    directory,
+    clock,
+    maxTunnelsPerSession: 2,
+    createCa: (at, id) => fakeSessionCa(at, () => disposed.push(id)),
+    systemRoots: () => 'SYSTEM ROOTS\n',
+  });
+});
+
+afterEach(async () => {
+  await sessions.stop();
+  rmSync(join(directory, '..'), { recursive: true });
+});
+
+function create(ttlSeconds = 60): Promise<CreatedSession> {
+  return sessions.create({ name: 'demo', ttlSeconds });
+}
+
+describe('a session', () => {
+  it('has an id, a token of 256 bits, its CA and a bundle of the system roots and the CA', async () => {
+    const { session, token } = await create();
+    expect(session.id).toMatch(/^ses_[0-9a-z]{26}$/);
+    expect(token).toMatch(/^svc_session_[A-Za-z0-9_-]{43}$/);
+    expect(readFileSync(session.caBundlePath, 'utf8')).toBe('SYSTEM ROOTS\nTEST CA\n');
+    expect(statSync(session.directory).mode & 0o777).toBe(0o700);
+    expect(session).toMatchObject({ name: 'demo', createdAt: clock.now(), expiresAt: clock.now() + 60_000 });
+  });
+
+  it('keeps its token only as a hash', async () => {
+    const { token } = await create();
+    expect(inspect(sessions, { depth: 9, showHidden: true })).not.toContain(token);
+    const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
+    const files = entries.filter((entry) => entry.isFile());
+    expect(files).toHaveLength(2);
+    for (const file of files) expect(readFileSync(join(file.parentPath, file.name), 'utf8')).not.toContain(token);
+  });
+
+  it('is opened by its own id and token together, and by nothing else', async () => {
+    const one = await create();
+    const two = await create();
+    expect(sessions.authenticate(one.session.id, one.token)).toBe(one.session);
+    expect(sessions.authenticate(one.session.id, two.token)).toBeNull();
+    expect(sessions.authenticate(one.session.id, '')).toBeNull();
+    expect(sessions.authenticate(one.session.id, `${one.token}x`)).toBeNull();
+    expect(sessions.authenticate('ses_unknown', one.token)).toBeNull();
+    expect(sessions.authenticate('', '')).toBeNull();
+    expect(sessions.withToken(two.token)).toBe(two.session);
+    expect(sessions.withToken('')).toBeNull();
+  });
+
+  it('opens nothing once its time is up, and is then ended', async () => {
+    const { session, token } = await create(60);
+    clock.advance(59_999);
+    expect(sessions.authenticate(session.id, token)).toBe(session);
+    clock.advance(1);
+    expect(sessions.authenticate(session.id, token)).toBeNull();
+    expect(sessions.withToken(token)).toBeNull();
+    expect(sessions.list()).toEqual([]);
+    await sessions.endExpired();
+    expect([sessions.count, disposed, existsSync(session.directory)]).toEqual([0, [session.id], false]);
+  });
+
+  it('opens nothing once it has ended, and leaves nothing behind', async () => {
+    const { session, token } = await create();
+    expect(await sessions.end(session.id)).toBe(true);
+    expect(sessions.authenticate(session.id, token)).toBeNull();
+    expect(existsSync(session.directory)).toBe(false);
+    expect(disposed).toEqual([session.id]);
+    expect(await sessions.end(session.id)).toBe(false);
+  });
+
+  it('counts its tunnels, has no more than it may, and gets the room of a closed one back once', async () => {
+    const { session } = await create();
+    const first = session.openTunnel(() => undefined);
+    session.openTunnel(() => undefined);
+    expect(session.openTunnel(() => undefined)).toBeNull();
+    first?.();
+    first?.();
+    expect(session.openTunnels).toBe(1);
+    expect(session.openTunnel(() => undefined)).not.toBeNull();
+    expect(session.openTunnel(() => undefined)).toBeNull();
+  });
+
+  it('closes its tunnels when it ends, waits for what they record, and takes no new ones', async () => {
+    const { session } = await create();
+    const closed: string[] = [];
+    session.openTunnel(async () => {
+      await new Promise(setImmediate);
+      closed.push('slow');
+    });
+    session.openTunnel(() => {
+      throw new Error('already gone');
+    });
+    await sessions.end(session.id);
+    expect(closed).toEqual(['slow']);
+    expect(session.openTunnel(() => undefined)).toBeNull();
+  });
+
+  it('ends also when a tunnel never says that it is closed', async () => {
+    const { session } = await create();
+    session.openTunnel(() => new Promise(() => undefined));
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const ended = sessions.end(session.id);
+    await vi.advanceTimersByTimeAsync(1_000);
+    vi.useRealTimers();
+    expect(await ended).toBe(true);
+  });
+});
+
+describe('sessions', () => {
+  it('are listed, oldest first', async () => {
+    const one = await create();
+    const two = await create();
+    expect(sessions.list()).toEqual([one.session, two.session]);
+  });
+
+  it('leave no directory when the CA cannot be made', async () => {
+    const failing = new Sessions({
+      directory,
+      clock,
+      maxTunnelsPerSession: 1,
+      createCa: () => Promise.reject(new Error('no')),
+      systemRoots: () => '',
+    });
+    await expect(failing.create({ name: null, ttlSeconds: 1 })).rejects.toThrow('no');
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('of an earlier run are removed at the start, and nothing else is', async () => {
+    const outside = join(directory, '..', 'outside');
+    const left = join(directory, `ses_${'0'.repeat(26)}`);
+    mkdirSync(left, { recursive: true });
+    mkdirSync(outside);
+    writeFileSync(join(left, 'ca.key'), 'KEY');
+    writeFileSync(join(outside, 'precious'), '');
+    symlinkSync(outside, join(directory, `ses_${'1'.repeat(26)}`));
+    writeFileSync(join(directory, 'note.txt'), '');
+    await sessions.start();
+    expect(readdirSync(directory)).toEqual(['note.txt']);
+    expect(existsSync(join(outside, 'precious'))).toBe(true);
+  });
+
+  it('all end when the sidecar stops', async () => {
+    await create();
+    await create();
+    await sessions.stop();
+    expect([sessions.count, disposed.length, readdirSync(directory)]).toEqual([0, 2, []]);
+  });
+});
+
+describe('the bundle of roots', () => {
+  it('is the first system bundle there is', () => {
+    const path = join(directory, '..', 'roots.pem');
+    writeFileSync(path, 'ROOTS');
+    expect(systemRootsPem(['/nowhere.pem', path])).toBe('ROOTS\n');
+  });
+
+  it("is Node's own where the system has none", () => {
+    expect(systemRootsPem(['/nowhere.pem'])).toContain('-----BEGIN CERTIFICATE-----');
+  });
+
+  it('ends with the session CA', () => {
+    expect(caBundle('ROOTS\n', 'CA\n\n')).toBe('ROOTS\nCA\n');
+  });
+});
