@@ -17,7 +17,6 @@ export const ERROR_STATUS = {
   cross_site_request: 403,
   admin_required: 403,
   not_found: 404,
-  method_not_allowed: 405,
   /** details: `{bindings: [{id, host, owner}]}`. */
   secret_in_use: 409,
   /** details: `{binding_id}`. */
@@ -27,7 +26,6 @@ export const ERROR_STATUS = {
   body_too_large: 413,
   unsupported_media_type: 415,
   misdirected_host: 421,
-  too_many_streams: 429,
   internal_error: 500,
   database_unavailable: 503,
 } as const satisfies Record<string, number>;

@@ -1,0 +1,62 @@
+import type { AuditEvent } from '../model/audit_event.ts';
+import { canonicalJson } from './canonical_json.ts';
+
+/** What the first event of a chain has as the hash before it. */
+export const CHAIN_START = '0'.repeat(64);
+
+/** An event with its place in its writer's chain, before its own hash. */
+export interface ChainedEvent extends AuditEvent {
+  readonly writer: string;
+  readonly sequence: number;
+  readonly previous_hash: string;
+  readonly received_at: string;
+}
+
+/** The end of a chain. */
+export interface ChainHead {
+  readonly sequence: number;
+  readonly hash: string;
+}
+export const EMPTY_CHAIN: ChainHead = { sequence: 0, hash: CHAIN_START };
+
+export type ChainBreak = 'missing_event' | 'wrong_previous_hash' | 'wrong_hash' | 'wrong_head';
+
+/** The hash of an event: SHA-256, in hex, over the canonical JSON of all of it, the hash before it included. */
+export async function eventHash(event: ChainedEvent): Promise<string> {
+  const bytes = new TextEncoder().encode(canonicalJson(event));
+  const digest = await crypto.subtle.digest('SHA-256', bytes);
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** Puts events behind the head of their writer's chain. */
+export async function chainEvents(
+  events: readonly AuditEvent[],
+  place: { readonly writer: string; readonly receivedAt: string; readonly head: ChainHead },
+): Promise<{ readonly chained: (ChainedEvent & { readonly hash: string })[]; readonly head: ChainHead }> {
+  const chained: (ChainedEvent & { readonly hash: string })[] = [];
+  let head = place.head;
+  for (const event of events) {
+    const next: ChainedEvent = {
+      ...event,
+      writer: place.writer,
+      sequence: head.sequence + 1,
+      previous_hash: head.hash,
+      received_at: place.receivedAt,
+    };
+    const hash = await eventHash(next);
+    chained.push({ ...next, hash });
+    head = { sequence: next.sequence, hash };
+  }
+  return { chained, head };
+}
+
+/** What is wrong with an event that is to follow `head`, or null. The event's own `hash` is what was stored for it. */
+export async function chainBreak(
+  head: ChainHead,
+  event: ChainedEvent & { readonly hash: string },
+): Promise<ChainBreak | null> {
+  if (event.sequence !== head.sequence + 1) return 'missing_event';
+  if (event.previous_hash !== head.hash) return 'wrong_previous_hash';
+  const { hash, ...hashed } = event;
+  return (await eventHash(hashed)) === hash ? null : 'wrong_hash';
+}

@@ -1,0 +1,81 @@
+import { OpenAPIHono } from '@hono/zod-openapi';
+import { bodyLimit } from 'hono/body-limit';
+import { apiError } from '../shared/wire/errors.ts';
+import { getEnterprise, getHealth, getMe, postSignInLink } from './routes/account.ts';
+import type { AppContext, AppEnv, Log } from './routes/app_env.ts';
+import { getAuditEvents, getAuditStream, getAuditVerification } from './routes/audit_events.ts';
+import { bodyTooLarge, errorReply, failureReply, invalidInput } from './routes/error_reply.ts';
+import { useFieldMessages } from './routes/field_messages.ts';
+import {
+  deleteHostBinding,
+  getHostBinding,
+  getHostBindings,
+  postExplain,
+  postHostBinding,
+  putHostBinding,
+} from './routes/host_bindings.ts';
+import { answerLocalNamesOnly, logRequests, nameRequest, provide, sendSafeHeaders } from './routes/middleware.ts';
+import { type Method, mount, type Operation } from './routes/operation.ts';
+import { getDocs, getHome, getOpenApi, getStyle, openSignInLink } from './routes/pages.ts';
+import { deleteSecret, getSecrets, postSecret } from './routes/secrets.ts';
+import { getSnapshot, postCredentials, postEvents } from './routes/sidecar_channel.ts';
+import { deleteSidecar, getSidecars, postSidecar } from './routes/sidecars.ts';
+import type { ServiceContext } from './services/service_context.ts';
+
+/** The route table. Each operation says for itself who may call it; `{name+}` takes slashes too. */
+const ROUTES: readonly (readonly [Method, string, Operation])[] = [
+  ['get', '/v1/health', getHealth],
+  ['get', '/v1/me', getMe],
+  ['get', '/v1/enterprise', getEnterprise],
+  ['post', '/v1/sign-in-links', postSignInLink],
+
+  ['post', '/v1/secrets', postSecret],
+  ['get', '/v1/secrets', getSecrets],
+  ['delete', '/v1/secrets/{path+}', deleteSecret],
+
+  ['post', '/v1/host-bindings', postHostBinding],
+  ['get', '/v1/host-bindings', getHostBindings],
+  ['post', '/v1/host-bindings/explain', postExplain],
+  ['get', '/v1/host-bindings/{id}', getHostBinding],
+  ['put', '/v1/host-bindings/{id}', putHostBinding],
+  ['delete', '/v1/host-bindings/{id}', deleteHostBinding],
+
+  ['get', '/v1/audit-events', getAuditEvents],
+  ['get', '/v1/audit-events/stream', getAuditStream],
+  ['get', '/v1/audit-events/verify', getAuditVerification],
+
+  ['post', '/v1/sidecars', postSidecar],
+  ['get', '/v1/sidecars', getSidecars],
+  ['delete', '/v1/sidecars/{id}', deleteSidecar],
+
+  ['get', '/v1/sidecar/snapshot', getSnapshot],
+  ['post', '/v1/sidecar/credentials', postCredentials],
+  ['post', '/v1/sidecar/events', postEvents],
+];
+
+const MAX_BODY_BYTES = 1024 * 1024;
+
+export interface AppOptions {
+  /** The services of this program, or of this request where a runtime wants that. */
+  readonly context: (c: AppContext) => ServiceContext | Promise<ServiceContext>;
+  readonly log: Log;
+}
+
+/** The control API and its few pages: a request in, a response out, on every runtime. */
+export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
+  useFieldMessages();
+  const app = new OpenAPIHono<AppEnv>({
+    defaultHook: (result, c) => (result.success ? undefined : errorReply(c, invalidInput(result.target, result.error))),
+  });
+  app.use(nameRequest, logRequests(options.log), sendSafeHeaders, provide(options.context), answerLocalNamesOnly);
+  app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: (c: AppContext) => errorReply(c, bodyTooLarge()) }));
+  for (const [method, path, operation] of ROUTES) mount(app, method, path, operation);
+  app.get('/', getHome);
+  app.get('/auth/link/:code', openSignInLink);
+  app.get('/openapi.json', getOpenApi(app));
+  app.get('/docs', getDocs(app));
+  app.get('/style.css', getStyle);
+  app.notFound((c) => errorReply(c, apiError('not_found', 'there is nothing here: /docs lists what there is')));
+  app.onError((error, c) => failureReply(c, error, options.log));
+  return app;
+}

@@ -1,0 +1,150 @@
+// The control worker on Deno: `deno run worker/entries/deno.ts --local --home DIR --port N`, or with a libSQL server.
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type Client, createClient } from '@libsql/client';
+import { DEFAULT_CONTROL_PORT, parseSettings, type Settings } from '../../shared/model/settings.ts';
+import type { Secret } from '../../shared/model/secret.ts';
+import { createApp } from '../app.ts';
+import type { LogEntry } from '../routes/app_env.ts';
+import { type HomeFiles, makeMasterKey, openLocalKey, parseLocalKey, readMasterKey } from '../services/local_home.ts';
+import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
+import { start } from '../services/start.ts';
+import { openDatabase } from '../store/database.ts';
+
+/** As much of Deno as this entry uses. */
+interface DenoRuntime {
+  readonly env: { toObject(): Record<string, string> };
+  readonly args: string[];
+  readonly errors: { readonly NotFound: new () => Error; readonly AlreadyExists: new () => Error };
+  mkdir(path: string, options: { recursive: boolean; mode: number }): Promise<void>;
+  readTextFile(path: string): Promise<string>;
+  writeTextFile(path: string, text: string, options: { createNew: boolean; mode: number }): Promise<void>;
+  link(from: string, to: string): Promise<void>;
+  remove(path: string): Promise<void>;
+  addSignalListener(signal: 'SIGTERM' | 'SIGINT', listener: () => void): void;
+  serve(
+    options: { port: number; hostname: string; onListen: (address: { hostname: string; port: number }) => void },
+    handler: (request: Request) => Response | Promise<Response>,
+  ): { shutdown(): Promise<void> };
+  exit(code: number): never;
+}
+declare const Deno: DenoRuntime;
+
+const EXIT_REFUSED = 1;
+const GRACE_MS = 1_500;
+
+interface Options {
+  readonly local: boolean;
+  readonly home: string | null;
+  readonly port: number;
+  readonly settings: Settings;
+}
+
+async function main(): Promise<void> {
+  const options = readOptions();
+  if (options.home !== null) await Deno.mkdir(options.home, { recursive: true, mode: 0o700 });
+  const client = openClient(options);
+  const context = await startServices(options, client);
+  const app = createApp({ context: () => context, log });
+  const server = Deno.serve(
+    {
+      port: options.port,
+      hostname: '127.0.0.1',
+      onListen: ({ hostname, port }) =>
+        globalThis.console.log(JSON.stringify({ listening: `http://${hostname}:${port}` })),
+    },
+    (request) => app.fetch(request),
+  );
+  const stop = () => {
+    setTimeout(() => Deno.exit(0), GRACE_MS);
+    void server.shutdown().then(() => Deno.exit(0));
+  };
+  Deno.addSignalListener('SIGTERM', stop);
+  Deno.addSignalListener('SIGINT', stop);
+}
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    args: Deno.args,
+    options: { local: { type: 'boolean' }, home: { type: 'string' }, port: { type: 'string' } },
+  });
+  const settings = parseSettings(Deno.env.toObject());
+  if (!settings.ok) throw refusal('invalid_setting', settings.error.map(({ message }) => message).join('; '));
+  const port = values.port === undefined ? DEFAULT_CONTROL_PORT : Number(values.port);
+  const home = values.home ?? settings.value.home ?? null;
+  return { local: values.local ?? false, home, port, settings: settings.value };
+}
+
+function openClient({ home, settings }: Options): Client {
+  const { databaseUrl, databaseToken } = settings;
+  const url = databaseUrl ?? (home === null ? null : `file:${join(home, 'control.db')}`);
+  if (url === null) throw refusal('invalid_setting', 'no database: set SVC_DATABASE_URL, or give --home');
+  return createClient({ url, timeout: 5_000, ...(databaseToken && { authToken: databaseToken.reveal() }) });
+}
+
+async function startServices(options: Options, client: Client): Promise<ServiceContext> {
+  const { home, local, settings } = options;
+  const files = home === null ? null : homeFiles(home);
+  const started = await start({
+    database: openDatabase(client),
+    clock: SYSTEM_CLOCK,
+    masterKey: settings.vaultKey ?? (files === null ? null : required(await readMasterKey(files))),
+    makeMasterKey: local && files !== null ? () => makeMasterKey(files) : null,
+    localKey: local ? await localKey(files) : null,
+  });
+  if (!started.ok) throw refusal(started.error.reason, started.error.message);
+  return started.value;
+}
+
+/** From `SVC_LOCAL_KEY` where there is no home to keep it in. */
+async function localKey(files: HomeFiles | null): Promise<Secret> {
+  if (files !== null) return required(await openLocalKey(files));
+  const key = parseLocalKey(Deno.env.toObject()['SVC_LOCAL_KEY'] ?? '');
+  if (key === null) throw refusal('invalid_setting', '--local without --home needs SVC_LOCAL_KEY');
+  return key;
+}
+
+function homeFiles(home: string): HomeFiles {
+  return {
+    async read(name) {
+      try {
+        return await Deno.readTextFile(join(home, name));
+      } catch (error) {
+        if (error instanceof Deno.errors.NotFound) return null;
+        throw error;
+      }
+    },
+    async createOnce(name, text) {
+      const draft = join(home, `.${name}.${crypto.randomUUID()}`);
+      await Deno.writeTextFile(draft, text, { createNew: true, mode: 0o600 });
+      try {
+        await Deno.link(draft, join(home, name));
+      } catch (error) {
+        if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+      } finally {
+        await Deno.remove(draft);
+      }
+    },
+  };
+}
+
+function required<T>(result: { ok: true; value: T } | { ok: false; error: string }): T {
+  if (result.ok) return result.value;
+  throw refusal('key_damaged', result.error);
+}
+
+function refusal(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
+}
+
+/** One line of JSON on stderr. */
+function log(entry: LogEntry): void {
+  globalThis.console.error(JSON.stringify({ time: new Date().toISOString(), ...entry }));
+}
+
+main().catch((error: unknown) => {
+  const isRefusal = error instanceof Error && 'code' in error;
+  const message = isRefusal ? error.message : 'the control plane cannot start';
+  log({ level: 'error', message, code: isRefusal ? String(error.code) : null });
+  Deno.exit(EXIT_REFUSED);
+});

@@ -1,0 +1,234 @@
+// The control worker on Node: `node worker/entries/node.ts --local --home DIR --port N`.
+import { randomBytes } from 'node:crypto';
+import { closeSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { Server } from 'node:http';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { parseArgs } from 'node:util';
+import { serve } from '@hono/node-server';
+import { type Client, createClient } from '@libsql/client';
+import { DEFAULT_CONTROL_PORT, parseSettings, type Settings } from '../../shared/model/settings.ts';
+import { createApp } from '../app.ts';
+import type { LogEntry } from '../routes/app_env.ts';
+import { type HomeFiles, makeMasterKey, openLocalKey, readMasterKey } from '../services/local_home.ts';
+import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
+import { start } from '../services/start.ts';
+import { openDatabase } from '../store/database.ts';
+import { isDamage } from '../store/migrate.ts';
+
+const EXIT_REFUSED = 1;
+const EXIT_USAGE = 2;
+const EXIT_PORT_TAKEN = 3;
+/** How long requests under way may take when the program stops. */
+const GRACE_MS = 1_500;
+
+/** An expected reason not to start. */
+class Refusal extends Error {
+  readonly code: string;
+  readonly exitCode: number;
+
+  constructor(code: string, message: string, exitCode = EXIT_REFUSED) {
+    super(message);
+    this.code = code;
+    this.exitCode = exitCode;
+  }
+}
+
+interface Options {
+  readonly local: boolean;
+  readonly home: string;
+  readonly port: number;
+  readonly listen: string;
+  readonly upstreamCaFiles: readonly string[];
+  readonly settings: Settings;
+}
+
+async function main(): Promise<void> {
+  const options = readOptions();
+  trustRoots(options.upstreamCaFiles);
+  mkdirSync(options.home, { recursive: true, mode: 0o700 });
+  const client = openClient(options);
+  const context = await startServices(options, client);
+  const app = createApp({ context: () => context, log });
+  const server = serve({ fetch: app.fetch, hostname: options.listen, port: options.port }, (address) => {
+    const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
+    process.stdout.write(`${JSON.stringify({ listening: `http://${host}:${address.port}` })}\n`);
+  });
+  server.on('error', (error: NodeJS.ErrnoException) => refuse(listenRefusal(error, options)));
+  if (server instanceof Server) stopOnSignal(server, client);
+}
+
+function readOptions(): Options {
+  const { values } = parseFlags();
+  const settings = parseSettings(process.env);
+  if (!settings.ok)
+    throw new Refusal('invalid_setting', settings.error.map(({ message }) => message).join('; '), EXIT_USAGE);
+  const home = resolve(values.home ?? settings.value.home ?? join(homedir(), '.svc'));
+  const local = values.local ?? false;
+  const listen = values.listen ?? '127.0.0.1';
+  if (local && !/^(127\.\d+\.\d+\.\d+|::1|localhost)$/.test(listen)) {
+    throw new Refusal('invalid_flag', `--listen ${listen}: --local listens on loopback alone`, EXIT_USAGE);
+  }
+  const upstreamCaFiles = values['upstream-ca'] ?? settings.value.upstreamCaFiles;
+  return { local, home, port: readPort(values.port), listen, upstreamCaFiles, settings: settings.value };
+}
+
+function parseFlags() {
+  try {
+    return parseArgs({
+      options: {
+        local: { type: 'boolean' },
+        home: { type: 'string' },
+        port: { type: 'string' },
+        listen: { type: 'string' },
+        'upstream-ca': { type: 'string', multiple: true },
+      },
+    });
+  } catch (error) {
+    throw new Refusal('invalid_flag', error instanceof Error ? error.message : 'a flag is wrong', EXIT_USAGE);
+  }
+}
+
+function readPort(text: string | undefined): number {
+  if (text === undefined) return DEFAULT_CONTROL_PORT;
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (port <= 65_535) return port;
+  throw new Refusal('invalid_flag', `--port ${JSON.stringify(text)}: use 0 to 65535 (0 is any free port)`, EXIT_USAGE);
+}
+
+/** Adds roots for the calls this program makes itself. */
+function trustRoots(files: readonly string[]): void {
+  if (files.length === 0) return;
+  const roots = files.map((file) => readPem(file));
+  setDefaultCACertificates([...getCACertificates('default'), ...roots]);
+}
+
+function readPem(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    throw new Refusal('invalid_flag', `--upstream-ca ${file}: cannot be read; give a PEM file`, EXIT_USAGE);
+  }
+}
+
+function openClient(options: Options): Client {
+  const { databaseUrl, databaseToken } = options.settings;
+  const url = databaseUrl ?? `file:${join(options.home, 'control.db')}`;
+  if (databaseUrl === undefined) closeSync(openSync(join(options.home, 'control.db'), 'a', 0o600));
+  try {
+    return createClient({ url, timeout: 5_000, ...(databaseToken && { authToken: databaseToken.reveal() }) });
+  } catch (error) {
+    if (isDamage(error))
+      throw new Refusal('database_damaged', `${url} is damaged, or is not a libSQL database: restore it from a backup`);
+    throw new Refusal('database_unavailable', `${url} cannot be opened: check SVC_DATABASE_URL and the file's rights`);
+  }
+}
+
+async function startServices(options: Options, client: Client): Promise<ServiceContext> {
+  const files = homeFiles(options.home);
+  const localKey = options.local ? required('local_key_damaged', await openLocalKey(files)) : null;
+  const masterKey = options.settings.vaultKey ?? required('vault_key_damaged', await readMasterKey(files));
+  if (client.protocol === 'file') await prepareFile(client);
+  const started = await start({
+    database: openDatabase(client),
+    clock: SYSTEM_CLOCK,
+    masterKey,
+    makeMasterKey: options.local ? () => makeMasterKey(files) : null,
+    localKey,
+  });
+  if (!started.ok) throw new Refusal(started.error.reason, started.error.message);
+  return started.value;
+}
+
+/** Readers do not wait for writers, and what a reply says is written survives a crash of this program. */
+async function prepareFile(client: Client): Promise<void> {
+  try {
+    await client.execute('PRAGMA journal_mode = WAL');
+    const check = await client.execute('PRAGMA quick_check(1)');
+    if (Object.values(check.rows[0] ?? {})[0] === 'ok') return;
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+  }
+  throw new Refusal(
+    'database_damaged',
+    'the database file is damaged, or is not a libSQL database: restore it from a backup, or move it away to begin anew',
+  );
+}
+
+function required<T>(code: string, result: { ok: true; value: T } | { ok: false; error: string }): T {
+  if (result.ok) return result.value;
+  throw new Refusal(code, result.error);
+}
+
+/** Files of mode 0600. A file comes into being whole, by a link that fails when the name is taken. */
+function homeFiles(home: string): HomeFiles {
+  return {
+    async read(name) {
+      try {
+        return readFileSync(join(home, name), 'utf8');
+      } catch (error) {
+        if (isErrno(error) && error.code === 'ENOENT') return null;
+        throw new Refusal('home_unreadable', `${join(home, name)} cannot be read: check its rights`);
+      }
+    },
+    async createOnce(name, text) {
+      const draft = join(home, `.${name}.${randomBytes(8).toString('hex')}`);
+      writeFileSync(draft, text, { mode: 0o600, flag: 'wx' });
+      try {
+        linkSync(draft, join(home, name));
+      } catch (error) {
+        if (!isErrno(error) || error.code !== 'EEXIST') throw error;
+      } finally {
+        rmSync(draft);
+      }
+    },
+  };
+}
+
+function stopOnSignal(server: Server, client: Client): void {
+  const stop = () => {
+    server.close(() => {
+      client.close();
+      process.exit(0);
+    });
+    server.closeIdleConnections();
+    setTimeout(() => server.closeAllConnections(), GRACE_MS).unref();
+  };
+  process.once('SIGTERM', stop);
+  process.once('SIGINT', stop);
+}
+
+function listenRefusal(error: NodeJS.ErrnoException, options: Options): Refusal {
+  const address = `${options.listen}:${options.port}`;
+  if (error.code === 'EADDRINUSE') {
+    return new Refusal(
+      'port_taken',
+      `${address} is taken by another program: stop that one, or use --port 0 for any free port`,
+      EXIT_PORT_TAKEN,
+    );
+  }
+  return new Refusal(
+    'cannot_listen',
+    `cannot listen on ${address} (${error.code ?? 'unknown'}): choose another --listen or --port`,
+  );
+}
+
+function isErrno(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'code' in error;
+}
+
+function log(entry: LogEntry): void {
+  process.stderr.write(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`);
+}
+
+function refuse(error: unknown): void {
+  if (error instanceof Refusal) {
+    log({ level: 'error', message: error.message, code: error.code });
+    process.exit(error.exitCode);
+  }
+  log({ level: 'error', message: 'the control plane cannot start', code: isErrno(error) ? (error.code ?? '') : '' });
+  process.exit(EXIT_REFUSED);
+}
+
+main().catch(refuse);

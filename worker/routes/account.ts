@@ -1,0 +1,44 @@
+import { err, ok } from '../../shared/model/result.ts';
+import { enterpriseReply, healthReply, meReply, signInLinkReply } from '../../shared/wire/account.ts';
+import { apiError } from '../../shared/wire/errors.ts';
+import { describeEnterprise, describeHealth, describeUser } from '../services/account.ts';
+import { createSignInCode } from '../services/sign_in.ts';
+import { forAnyone, forUser } from './operation.ts';
+
+export const getHealth = forAnyone({
+  summary: 'Whether the control plane and its database answer',
+  replies: { 200: healthReply },
+  async handle({ context }) {
+    return ok({ status: 200, json: await describeHealth(context) });
+  },
+});
+
+export const getMe = forUser({
+  summary: 'Who you are',
+  replies: { 200: meReply },
+  async handle({ context, who }) {
+    return ok({ status: 200, json: await describeUser(context, who) });
+  },
+});
+
+export const getEnterprise = forUser({
+  summary: 'Your enterprise',
+  replies: { 200: enterpriseReply },
+  async handle({ context, who }) {
+    return ok({ status: 200, json: await describeEnterprise(context, who) });
+  },
+});
+
+export const postSignInLink = forUser({
+  summary: 'Make a link that signs a browser in once',
+  description: 'In local mode alone. The link works for ten minutes.',
+  replies: { 201: signInLinkReply },
+  async handle({ context, who, request }) {
+    if (context.local === null)
+      return err(apiError('not_found', 'sign-in links are for local mode: sign in with a provider'));
+    const { code, expiresAt } = await createSignInCode(context, who);
+    // Local mode answers only to loopback names, so the origin of this call is a safe one to give.
+    const url = new URL(`/auth/link/${code}`, request.url).href;
+    return ok({ status: 201, json: { url, expires_at: expiresAt } });
+  },
+});

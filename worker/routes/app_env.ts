@@ -1,0 +1,22 @@
+import type { Context } from 'hono';
+import type { Caller } from '../services/caller.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import type { SidecarCaller } from '../services/sidecar_calls.ts';
+
+/** What the middleware puts beside each request. */
+export interface AppEnv {
+  Bindings: Record<string, unknown>;
+  Variables: {
+    requestId: string;
+    context: ServiceContext;
+    /** The user a call is made for; set by the authentication of a user's operation. */
+    caller: Caller;
+    /** The sidecar a call came from; set by the authentication of a sidecar's operation. */
+    sidecar: SidecarCaller;
+  };
+}
+export type AppContext = Context<AppEnv>;
+
+/** One line of the log. Nothing in it may be a secret: no path, query, header or body of a request. */
+export type LogEntry = Readonly<Record<string, string | number | boolean | null>>;
+export type Log = (entry: LogEntry) => void;

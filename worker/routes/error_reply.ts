@@ -1,0 +1,72 @@
+import { HTTPException } from 'hono/http-exception';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import type { z } from 'zod';
+import { apiError, type ApiError, ERROR_STATUS, type ErrorBody, type FieldProblem } from '../../shared/wire/errors.ts';
+import type { AppContext, Log } from './app_env.ts';
+
+/** Answers a refusal: the one place where it becomes HTTP. */
+export function errorReply(c: AppContext, error: ApiError): Response {
+  const body: ErrorBody = { error: { ...error, details: error.details, request_id: c.get('requestId') } };
+  const status: ContentfulStatusCode = ERROR_STATUS[error.code];
+  if (status === 401) c.header('WWW-Authenticate', 'Bearer realm="svc"');
+  return c.json(body, status);
+}
+
+/** Answers what was thrown: a bug or a failing database. The log says which; the caller learns only that it was us. */
+export function failureReply(c: AppContext, error: unknown, log: Log): Response {
+  if (error instanceof HTTPException) return errorReply(c, fromHttpException(error));
+  log({ level: 'error', message: 'a request failed', request_id: c.get('requestId'), ...describe(error) });
+  if (isDatabaseFailure(error)) {
+    return errorReply(c, apiError('database_unavailable', 'the database does not answer: try again'));
+  }
+  return errorReply(
+    c,
+    apiError('internal_error', 'this is a fault of the control plane: its log has more under the request_id'),
+  );
+}
+
+function fromHttpException(error: HTTPException): ApiError {
+  if (error.status === 413) return bodyTooLarge();
+  if (error.status === 415)
+    return apiError('unsupported_media_type', 'send the body as JSON, with content-type: application/json');
+  return apiError('invalid_json', 'the body is not JSON');
+}
+
+/** Messages may quote a statement's values, so only the kind of the error and where it happened are logged. */
+function describe(error: unknown): Record<string, string> {
+  if (!(error instanceof Error)) return { error: typeof error };
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
+  return { error: error.name, code: codes(error).join(' < '), stack: frames.slice(0, 8).join(' | ') };
+}
+
+function codes(error: Error): string[] {
+  const code = 'code' in error && typeof error.code === 'string' ? [error.code] : [];
+  return error.cause instanceof Error ? [...code, ...codes(error.cause)] : code;
+}
+
+/** libSQL's codes, and the fetch failures of its HTTP client. */
+function isDatabaseFailure(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (codes(error).some((code) => /^(SQLITE_|HRANA_|SERVER_ERROR|CLIENT_CLOSED|write_contention)/.test(code)))
+    return true;
+  return error.cause !== undefined && isDatabaseFailure(error.cause);
+}
+
+export function bodyTooLarge(): ApiError {
+  return apiError('body_too_large', 'the body is larger than 1 MiB: send less at a time');
+}
+
+/** The refusal of an input, naming each field. A value that was given is never quoted: it may be a secret. */
+export function invalidInput(target: string, error: z.core.$ZodError): ApiError {
+  const fields = error.issues.flatMap((issue) => problems(issue));
+  const message = fields
+    .map((problem) => `${problem.field === '' ? 'the body' : problem.field} ${problem.message}`)
+    .join('; ');
+  return apiError(target === 'query' ? 'invalid_query' : 'invalid_input', message, { fields });
+}
+
+function problems(issue: z.core.$ZodIssue): FieldProblem[] {
+  const path = issue.path.map(String);
+  const places = issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [path];
+  return places.map((place) => ({ field: place.join('.'), message: issue.message }));
+}

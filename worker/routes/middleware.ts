@@ -1,0 +1,70 @@
+import type { MiddlewareHandler } from 'hono';
+import { routePath } from 'hono/route';
+import { apiError } from '../../shared/wire/errors.ts';
+import { newId } from '../../shared/wire/ids.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import type { AppContext, AppEnv, Log } from './app_env.ts';
+import { errorReply } from './error_reply.ts';
+
+/** Gives each request the id that its reply and the log know it by. */
+export const nameRequest: MiddlewareHandler<AppEnv> = async (c, next) => {
+  const requestId = newId('req', crypto.getRandomValues(new Uint8Array(16)));
+  c.set('requestId', requestId);
+  await next();
+  c.header('svc-request-id', requestId);
+};
+
+/** One line for each request. It names the route and not the path, for a path may be a sign-in link. */
+export function logRequests(log: Log): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    const begun = performance.now();
+    await next();
+    log({
+      level: 'info',
+      message: 'request',
+      request_id: c.get('requestId'),
+      method: c.req.method,
+      route: routePath(c, -1),
+      status: c.res.status,
+      milliseconds: Math.round((performance.now() - begun) * 10) / 10,
+    });
+  };
+}
+
+/** Headers that hold for every reply; a page may set its own policy. */
+export const sendSafeHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
+  await next();
+  c.header('x-content-type-options', 'nosniff');
+  c.header('referrer-policy', 'no-referrer');
+  if (!c.res.headers.has('content-security-policy')) {
+    c.header('content-security-policy', "default-src 'none'; frame-ancestors 'none'");
+  }
+  if (!c.res.headers.has('cache-control')) c.header('cache-control', 'no-store');
+};
+
+/** Puts the services beside the request. */
+export function provide(
+  context: (c: AppContext) => ServiceContext | Promise<ServiceContext>,
+): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    c.set('context', await context(c));
+    await next();
+  };
+}
+
+/**
+ * Local mode answers only when it is called by a loopback name. A page of another site whose name was made to point at
+ * this machine (DNS rebinding) calls by its own name, and gets nothing.
+ */
+export const answerLocalNamesOnly: MiddlewareHandler<AppEnv> = async (c, next) => {
+  if (c.get('context').local !== null && !isLoopbackName(new URL(c.req.url).hostname)) {
+    const message =
+      'a local control plane answers only to 127.0.0.1, localhost and [::1]: call it by one of these names';
+    return errorReply(c, apiError('misdirected_host', message));
+  }
+  return next();
+};
+
+function isLoopbackName(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname);
+}

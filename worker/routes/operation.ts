@@ -1,0 +1,139 @@
+import { createRoute, type OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
+import type { Context, MiddlewareHandler } from 'hono';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import type { z } from 'zod';
+import type { Result } from '../../shared/model/result.ts';
+import { type ApiError, errorBody } from '../../shared/wire/errors.ts';
+import type { Caller } from '../services/caller.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import type { SidecarCaller } from '../services/sidecar_calls.ts';
+import type { AppContext, AppEnv } from './app_env.ts';
+import { authenticateSidecar, authenticateUser } from './authenticate.ts';
+import { errorReply } from './error_reply.ts';
+
+/** What a handler gets: the parts of the request, validated, and who calls. */
+export interface Call<Who, Query, Params, Body> {
+  readonly context: ServiceContext;
+  readonly who: Who;
+  readonly query: Query;
+  readonly params: Params;
+  readonly body: Body;
+  readonly request: Request;
+}
+
+/** A JSON reply, one without a body, or a response of another kind. */
+export type Reply =
+  | {
+      readonly status: ContentfulStatusCode;
+      readonly json: unknown;
+      readonly headers?: Readonly<Record<string, string>>;
+    }
+  | { readonly status: 204; readonly headers?: Readonly<Record<string, string>> }
+  | Response;
+
+interface Described<Query, Params, Body> {
+  readonly summary: string;
+  readonly description?: string;
+  readonly query?: z.ZodObject & z.ZodType<Query>;
+  readonly params?: z.ZodObject & z.ZodType<Params>;
+  readonly body?: z.ZodType<Body>;
+  /** What success looks like, by status; null for a reply without a JSON body. */
+  readonly replies: Readonly<Record<number, z.ZodType | string>>;
+}
+
+type Handled<Who, Query, Params, Body> = Described<Query, Params, Body> & {
+  readonly handle: (call: Call<Who, Query, Params, Body>) => Promise<Result<Reply, ApiError>>;
+};
+
+/** One operation of the API, as the route table lists it. */
+export interface Operation {
+  readonly described: Described<unknown, unknown, unknown>;
+  readonly access: 'anyone' | 'user' | 'sidecar';
+  readonly answer: (c: AppContext, parts: Parts) => Promise<Result<Reply, ApiError>>;
+}
+interface Parts {
+  readonly query: never;
+  readonly params: never;
+  readonly body: never;
+}
+
+/** An operation that needs no sign-in. */
+export function forAnyone<Q, P, B>(operation: Handled<null, Q, P, B>): Operation {
+  return define('anyone', operation, () => null);
+}
+
+/** An operation of a signed-in user. */
+export function forUser<Q, P, B>(operation: Handled<Caller, Q, P, B>): Operation {
+  return define('user', operation, (c) => c.get('caller'));
+}
+
+/** An operation of an enrolled sidecar. */
+export function forSidecar<Q, P, B>(operation: Handled<SidecarCaller, Q, P, B>): Operation {
+  return define('sidecar', operation, (c) => c.get('sidecar'));
+}
+
+function define<Who, Q, P, B>(
+  access: Operation['access'],
+  operation: Handled<Who, Q, P, B>,
+  who: (c: AppContext) => Who,
+): Operation {
+  const { handle, ...described } = operation;
+  const answer = (c: AppContext, parts: Parts) =>
+    handle({ context: c.get('context'), who: who(c), request: c.req.raw, ...parts });
+  return { described, access, answer };
+}
+
+export type Method = 'get' | 'post' | 'put' | 'delete';
+
+const ACCESS: Record<Operation['access'], MiddlewareHandler<AppEnv>[]> = {
+  anyone: [],
+  user: [authenticateUser],
+  sidecar: [authenticateSidecar],
+};
+
+/** What the validators of a route leave: of the types that its own schemas say, which this table does not know. */
+type ValidatedContext = Context<AppEnv, string, { out: { query: never; param: never; json: never } }>;
+
+/** Puts an operation into the app: who may call it is settled first, then what was sent. */
+export function mount(app: OpenAPIHono<AppEnv>, method: Method, path: string, operation: Operation): void {
+  const route = routeConfig(method, path.replace('+}', '}'), operation);
+  app.openAPIRegistry.registerPath(route);
+  const routed = { ...route, path: path.replace('+}', '}{.+}'), hide: true, middleware: ACCESS[operation.access] };
+  app.openapi(createRoute(routed), async (c: ValidatedContext) => {
+    const parts = { query: c.req.valid('query'), params: c.req.valid('param'), body: c.req.valid('json') };
+    const result = await operation.answer(c, parts);
+    return result.ok ? toResponse(c, result.value) : errorReply(c, result.error);
+  });
+}
+
+function toResponse(c: AppContext, reply: Reply): Response {
+  if (reply instanceof Response) return reply;
+  for (const [name, value] of Object.entries(reply.headers ?? {})) c.header(name, value);
+  return 'json' in reply ? c.json(reply.json, reply.status) : c.body(null, reply.status);
+}
+
+function routeConfig(method: Method, path: string, operation: Operation): RouteConfig {
+  const { summary, description, query, params, body, replies } = operation.described;
+  const successes = Object.entries(replies).map(([status, reply]) => [status, replyConfig(reply)]);
+  return {
+    method,
+    path,
+    summary,
+    ...(description !== undefined && { description }),
+    tags: [path.split('/')[2] ?? 'service'],
+    security: operation.access === 'anyone' ? [] : [{ [operation.access]: [] }],
+    request: {
+      ...(query && { query }),
+      ...(params && { params }),
+      ...(body && { body: { required: true, content: { 'application/json': { schema: body } } } }),
+    },
+    responses: { ...Object.fromEntries(successes), default: ERROR_REPLY },
+  };
+}
+
+function replyConfig(reply: z.ZodType | string) {
+  if (typeof reply === 'string') return { description: reply };
+  return { description: 'Success', content: { 'application/json': { schema: reply } } };
+}
+
+const ERROR_REPLY = { description: 'A refusal', content: { 'application/json': { schema: errorBody } } };

@@ -1,0 +1,45 @@
+import { Secret } from '../../shared/model/secret.ts';
+import {
+  ownerQuery,
+  secretInput,
+  secretParams,
+  secretRecord,
+  secretsPage,
+  secretsQuery,
+} from '../../shared/wire/secrets.ts';
+import { listSecretPage, removeSecret, storeSecret } from '../services/secrets.ts';
+import { forUser } from './operation.ts';
+import { changed, json } from './replies.ts';
+
+export const postSecret = forUser({
+  summary: 'Store a secret',
+  description: 'Creates the secret at the path, or replaces its value. No reply ever holds a value.',
+  body: secretInput,
+  replies: { 201: secretRecord, 200: secretRecord },
+  async handle({ context, who, body }) {
+    const stored = await storeSecret(context, who, { ...body, value: new Secret(body.value) });
+    return changed(stored, ({ secret, created }) => ({ status: created ? 201 : 200, json: secret }));
+  },
+});
+
+export const getSecrets = forUser({
+  summary: 'List secrets, without their values',
+  query: secretsQuery,
+  replies: { 200: secretsPage },
+  async handle({ context, who, query }) {
+    return json(await listSecretPage(context, who, query));
+  },
+});
+
+export const deleteSecret = forUser({
+  summary: 'Delete a secret by its path or id',
+  description:
+    'Refused with secret_in_use while a binding refers to it. Slashes of the path may be percent-encoded or not.',
+  query: ownerQuery,
+  params: secretParams,
+  replies: { 204: 'Deleted' },
+  async handle({ context, who, query, params }) {
+    const removed = await removeSecret(context, who, { owner: query.owner, pathOrId: params.path });
+    return changed(removed, () => ({ status: 204 }));
+  },
+});

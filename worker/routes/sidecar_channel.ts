@@ -1,0 +1,61 @@
+import { ok } from '../../shared/model/result.ts';
+import {
+  credentialsRequest,
+  eventsReply,
+  eventsRequest,
+  SNAPSHOT_PROOF_HEADER,
+  snapshotQuery,
+} from '../../shared/wire/channel.ts';
+import { releaseCredentials } from '../services/credential_release.ts';
+import { acceptEvents } from '../services/event_intake.ts';
+import { pollSnapshot, type SnapshotReply } from '../services/snapshot.ts';
+import { forSidecar } from './operation.ts';
+import { json } from './replies.ts';
+
+export const getSnapshot = forSidecar({
+  summary: "The sidecar's snapshot: bindings and references, no secrets",
+  description: `A signed JWS. With If-None-Match of the newest version, waits up to "wait" seconds and answers 304 with a signed ${SNAPSHOT_PROOF_HEADER}.`,
+  query: snapshotQuery,
+  replies: { 200: 'A compact JWS (application/jose)', 304: 'Unchanged' },
+  async handle({ context, who, query, request }) {
+    const held = heldVersion(request.headers.get('if-none-match'));
+    const reply = await pollSnapshot(context, who, { held, waitSeconds: query.wait, signal: request.signal });
+    return reply.ok ? ok(snapshotResponse(reply.value)) : reply;
+  },
+});
+
+export const postCredentials = forSidecar({
+  summary: 'Release credentials, sealed to the sidecar',
+  body: credentialsRequest,
+  replies: { 200: 'A compact JWS (application/jose)' },
+  async handle({ context, who, body }) {
+    const jws = await releaseCredentials(context, who, body);
+    return jws.ok ? ok(new Response(jws.value, { headers: { 'content-type': JOSE } })) : jws;
+  },
+});
+
+export const postEvents = forSidecar({
+  summary: 'Take in audit events',
+  description: 'Sending an event again is harmless: an id is written once.',
+  body: eventsRequest,
+  replies: { 200: eventsReply },
+  async handle({ context, who, body }) {
+    return json(await acceptEvents(context, who, body.events));
+  },
+});
+
+const JOSE = 'application/jose';
+
+function snapshotResponse(reply: SnapshotReply): Response {
+  const etag = `"${reply.version}"`;
+  if (reply.kind === 'unchanged') {
+    return new Response(null, { status: 304, headers: { etag, [SNAPSHOT_PROOF_HEADER]: reply.proof } });
+  }
+  return new Response(reply.jws, { headers: { etag, 'content-type': JOSE } });
+}
+
+/** The version in an If-None-Match of ours; null for anything else, which is answered with the snapshot. */
+function heldVersion(etag: string | null): number | null {
+  const digits = /^(?:W\/)?"(\d{1,15})"$/.exec(etag ?? '')?.[1];
+  return digits === undefined ? null : Number(digits);
+}

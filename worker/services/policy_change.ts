@@ -1,0 +1,27 @@
+import { ok, type Result } from '../../shared/model/result.ts';
+import type { ApiError } from '../../shared/wire/errors.ts';
+import { policyVersion } from '../store/accounts.ts';
+import type { Caller } from './caller.ts';
+import type { Chain } from './commit.ts';
+import type { ServiceContext } from './service_context.ts';
+
+/** A change of bindings or secrets, with the first policy version that has it. */
+export interface Changed<T> {
+  readonly value: T;
+  readonly policyVersion: number;
+}
+
+/** The control plane's own chain of an enterprise. */
+export function controlChain(caller: Pick<Caller, 'enterpriseId'>): Chain {
+  return { enterpriseId: caller.enterpriseId, writer: caller.enterpriseId };
+}
+
+/** Adds the version that a snapshot must have at least to hold the change. */
+export async function withPolicyVersion<T>(
+  context: ServiceContext,
+  caller: Caller,
+  result: Result<T, ApiError>,
+): Promise<Result<Changed<T>, ApiError>> {
+  if (!result.ok) return result;
+  return ok({ value: result.value, policyVersion: await policyVersion(context.database, caller.userId) });
+}

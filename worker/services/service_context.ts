@@ -1,0 +1,54 @@
+import type { Database } from '../store/database.ts';
+import { newId, type IdPrefix } from '../../shared/wire/ids.ts';
+import type { ControlPlane } from './control_key.ts';
+import type { Vault } from './vault.ts';
+
+/** What every service works with. It is made once a program, or once a request where a runtime wants that. */
+export interface ServiceContext {
+  readonly database: Database;
+  readonly vault: Vault;
+  readonly controlPlane: ControlPlane;
+  readonly clock: Clock;
+  /** Null when this is a hosted control plane. */
+  readonly local: LocalMode | null;
+}
+
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Resolves after a while, or at once when the signal is aborted. */
+  sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** Local mode: one user, signed in by a key file. */
+export interface LocalMode {
+  readonly userId: string;
+  /** base64url SHA-256 of the local key. Hashes are compared, so that the time it takes says nothing about the key. */
+  readonly keyHash: string;
+}
+
+/** The clock of the runtime. */
+export const SYSTEM_CLOCK: Clock = {
+  now: () => Date.now(),
+  sleep: (milliseconds, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const done = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = setTimeout(done, milliseconds);
+      signal?.addEventListener('abort', done, { once: true });
+    }),
+};
+
+/** Now, as every time is written. */
+export function nowText(context: { readonly clock: Clock }): string {
+  return new Date(context.clock.now()).toISOString();
+}
+
+/** A fresh id that sorts by the time it was made. */
+export function freshId(context: { readonly clock: Clock }, prefix: IdPrefix): string {
+  return newId(prefix, crypto.getRandomValues(new Uint8Array(16)), context.clock.now());
+}

@@ -1,0 +1,132 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import { insertAccount } from '../store/accounts.ts';
+import type { Database, Statement } from '../store/database.ts';
+import { readInstallation, setOnce } from '../store/installation.ts';
+import { migrate } from '../store/migrate.ts';
+import { type ControlPlane, makeControlKey, openControlPlane } from './control_key.ts';
+import { sha256Base64Url } from './encoding.ts';
+import { type Clock, freshId, type LocalMode, nowText, type ServiceContext } from './service_context.ts';
+import { Vault } from './vault.ts';
+
+export interface StartInput {
+  readonly database: Database;
+  readonly clock: Clock;
+  /** The master key, when there is one. */
+  readonly masterKey: Secret | null;
+  /** Makes and keeps a master key; asked only when there is none and the database was never used with one. */
+  readonly makeMasterKey: (() => Promise<Secret>) | null;
+  /** The key of the local user; null when hosted. */
+  readonly localKey: Secret | null;
+}
+
+/** Why the control plane does not start. */
+export interface StartRefusal {
+  readonly reason:
+    | 'wrong_vault_key'
+    | 'missing_vault_key'
+    | 'database_newer'
+    | 'migration_changed'
+    | 'database_damaged';
+  readonly message: string;
+}
+
+/**
+ * Makes the database ready and opens the vault. A master key that is wrong or missing is a refusal: no key is ever made
+ * over data that another one sealed.
+ */
+export async function start(input: StartInput): Promise<Result<ServiceContext, StartRefusal>> {
+  const { database, clock } = input;
+  const migrated = await migrate(database.client, nowText(input));
+  if (!migrated.ok) return migrated;
+  const opened = await openVault(input);
+  if (!opened.ok) return opened;
+  const { vault, controlPlane } = opened.value;
+  const local = input.localKey === null ? null : await localMode(input, input.localKey);
+  return ok({ database, vault, controlPlane, clock, local });
+}
+
+async function openVault(
+  input: StartInput,
+): Promise<Result<{ vault: Vault; controlPlane: ControlPlane }, StartRefusal>> {
+  const before = await readInstallation(input.database);
+  const isNew = !before.has('vault_key_check');
+  const masterKey = input.masterKey ?? (isNew && input.makeMasterKey ? await input.makeMasterKey() : null);
+  if (masterKey === null) return err({ reason: 'missing_vault_key', message: isNew ? NO_KEY : KEY_LOST });
+  const vault = await Vault.open(masterKey);
+  if (isNew) await installKeys(input, vault);
+  return checkKeys(vault, await readInstallation(input.database));
+}
+
+const NO_KEY =
+  'no vault key: set SVC_VAULT_KEY to 32 random bytes as base64url, and keep a copy, for without it the vault is lost';
+const KEY_LOST =
+  'missing vault key: this database was made with a key that is not here; put it back as $SVC_HOME/vault.key, or set SVC_VAULT_KEY';
+const WRONG_KEY =
+  'wrong vault key: this database was made with another one; put that one back as $SVC_HOME/vault.key, or set SVC_VAULT_KEY to it';
+
+const CHECK_PLACE = { owner: 'installation', path: 'vault-key-check', version: 1 };
+const CHECK_TEXT = 'this key opens this vault';
+
+/** Two programs that start at once both come here; one write wins, and the other one's key is checked against it. */
+async function installKeys(input: StartInput, vault: Vault): Promise<void> {
+  const { database } = input;
+  const check = await vault.seal(CHECK_PLACE, new Secret(CHECK_TEXT));
+  const key = await makeControlKey(vault);
+  await writeOrYield(database, [
+    setOnce(database, 'vault_key_check', check),
+    setOnce(database, 'control_plane_id', freshId(input, 'cpl')),
+    setOnce(database, 'signing_key_public', key.publicKey),
+    setOnce(database, 'signing_key_sealed', key.sealedPrivateKey),
+  ]);
+}
+
+async function checkKeys(
+  vault: Vault,
+  installed: ReadonlyMap<string, string>,
+): Promise<Result<{ vault: Vault; controlPlane: ControlPlane }, StartRefusal>> {
+  const check = await vault.open(CHECK_PLACE, installed.get('vault_key_check') ?? '');
+  if (check === null) return err({ reason: 'wrong_vault_key', message: WRONG_KEY });
+  const stored = {
+    publicKey: installed.get('signing_key_public') ?? '',
+    sealedPrivateKey: installed.get('signing_key_sealed') ?? '',
+  };
+  const controlPlane = await openControlPlane(installed.get('control_plane_id') ?? '', stored, vault);
+  if (controlPlane === null) throw new Error('the signing key of this control plane is damaged in the database');
+  return ok({ vault, controlPlane });
+}
+
+async function localMode(input: StartInput, localKey: Secret): Promise<LocalMode> {
+  const keyHash = await sha256Base64Url(localKey.reveal());
+  const installed = await readInstallation(input.database);
+  const known = installed.get('local_user_id');
+  if (known !== undefined) return { userId: known, keyHash };
+  await installLocalUser(input);
+  const userId = (await readInstallation(input.database)).get('local_user_id');
+  if (userId === undefined) throw new Error('the local user could not be made');
+  return { userId, keyHash };
+}
+
+async function installLocalUser(input: StartInput): Promise<void> {
+  const { database } = input;
+  const createdAt = nowText(input);
+  const enterprise = { id: freshId(input, 'ent'), slug: 'local', name: 'Local', policyVersion: 0, createdAt };
+  const user = {
+    id: freshId(input, 'usr'),
+    enterpriseId: enterprise.id,
+    email: null,
+    displayName: 'Local owner',
+    role: 'admin' as const,
+    policyVersion: 0,
+    createdAt,
+  };
+  await writeOrYield(database, [
+    setOnce(database, 'local_user_id', user.id),
+    ...insertAccount(database, { user, enterprise }),
+  ]);
+}
+
+/** A conflict means that another program that starts at the same time has written it all. */
+async function writeOrYield(database: Database, statements: readonly Statement[]): Promise<void> {
+  await database.write(statements);
+}

@@ -1,0 +1,105 @@
+import type { CryptoKey } from 'jose';
+import { Secret } from '../../shared/model/secret.ts';
+import { fromBase64Url, toBase64Url } from './encoding.ts';
+
+/** What a sealed value is bound to: it opens at no other place. */
+export interface SealPlace {
+  /** The owner's id, or `installation`. */
+  readonly owner: string;
+  readonly path: string;
+  /** Ties the value to its row's version, so that an older value cannot be put back in its place. */
+  readonly version: number;
+}
+
+const NONCE_BYTES = 12;
+const KEY_BYTES = 32;
+const FORMAT = 'v1';
+
+/**
+ * Seals with AES-256-GCM: each value under a data key of its own, the data key under the master key, both bound to the
+ * place. The master key is not extractable and never leaves this class.
+ */
+export class Vault {
+  readonly #master: CryptoKey;
+  readonly #macKey: CryptoKey;
+
+  private constructor(master: CryptoKey, macKey: CryptoKey) {
+    this.#master = master;
+    this.#macKey = macKey;
+  }
+
+  /** `masterKey`: 32 bytes as base64url. Throws when it is anything else. */
+  static async open(masterKey: Secret): Promise<Vault> {
+    const bytes = fromBase64Url(masterKey.reveal());
+    if (bytes.length !== KEY_BYTES) throw new Error('the master key is not 32 bytes');
+    const master = await crypto.subtle.importKey('raw', bytes, 'AES-GCM', false, ['encrypt', 'decrypt']);
+    const source = await crypto.subtle.importKey('raw', bytes, 'HKDF', false, ['deriveKey']);
+    const derivation = { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(32), info: utf8('svc audit heads') };
+    const algorithm = { name: 'HMAC', hash: 'SHA-256', length: 256 };
+    const macKey = await crypto.subtle.deriveKey(derivation, source, algorithm, false, ['sign', 'verify']);
+    return new Vault(master, macKey);
+  }
+
+  async seal(place: SealPlace, secret: Secret): Promise<string> {
+    const dataKey = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
+    const key = await crypto.subtle.importKey('raw', dataKey, 'AES-GCM', false, ['encrypt']);
+    const wrapped = await encrypt(this.#master, dataKey, bound(place, 'data key'));
+    const value = await encrypt(key, utf8(secret.reveal()), bound(place, 'value'));
+    dataKey.fill(0);
+    return `${FORMAT}.${toBase64Url(wrapped)}.${toBase64Url(value)}`;
+  }
+
+  /** The secret sealed at this place; null when it was sealed with another key, at another place, or altered. */
+  async open(place: SealPlace, sealed: string): Promise<Secret | null> {
+    const [format, wrapped, value] = sealed.split('.');
+    if (format !== FORMAT || wrapped === undefined || value === undefined) return null;
+    const dataKey = await decrypt(this.#master, wrapped, bound(place, 'data key'));
+    if (dataKey === null) return null;
+    const key = await crypto.subtle.importKey('raw', dataKey, 'AES-GCM', false, ['decrypt']);
+    const plain = await decrypt(key, value, bound(place, 'value'));
+    return plain === null ? null : new Secret(new TextDecoder('utf-8', { ignoreBOM: true }).decode(plain));
+  }
+
+  /** A keyed seal over a text, that nobody without the master key can make. */
+  async mac(text: string): Promise<string> {
+    return toBase64Url(new Uint8Array(await crypto.subtle.sign('HMAC', this.#macKey, utf8(text))));
+  }
+}
+
+async function encrypt(
+  key: CryptoKey,
+  plain: Uint8Array<ArrayBuffer>,
+  additionalData: Uint8Array<ArrayBuffer>,
+): Promise<Uint8Array> {
+  const iv = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
+  const sealed = await crypto.subtle.encrypt({ name: 'AES-GCM', iv, additionalData }, key, plain);
+  const bytes = new Uint8Array(NONCE_BYTES + sealed.byteLength);
+  bytes.set(iv);
+  bytes.set(new Uint8Array(sealed), NONCE_BYTES);
+  return bytes;
+}
+
+async function decrypt(
+  key: CryptoKey,
+  text: string,
+  additionalData: Uint8Array<ArrayBuffer>,
+): Promise<Uint8Array<ArrayBuffer> | null> {
+  try {
+    const bytes = fromBase64Url(text);
+    const iv = bytes.slice(0, NONCE_BYTES);
+    const plain = await crypto.subtle.decrypt({ name: 'AES-GCM', iv, additionalData }, key, bytes.slice(NONCE_BYTES));
+    return new Uint8Array(plain);
+  } catch {
+    // WebCrypto gives one error for a wrong key, a wrong place and an altered text: all of them mean "not this secret".
+    return null;
+  }
+}
+
+/** JSON of an array keeps the parts apart, so that no two places have one encoding. */
+function bound(place: SealPlace, part: 'data key' | 'value'): Uint8Array<ArrayBuffer> {
+  return utf8(JSON.stringify(['svc vault', FORMAT, part, place.owner, place.path, place.version]));
+}
+
+function utf8(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(text);
+}

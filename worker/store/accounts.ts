@@ -1,0 +1,54 @@
+import { and, eq, sql } from 'drizzle-orm';
+import type { Database, Statement } from './database.ts';
+import { enterprises, users } from './tables.ts';
+
+export type UserRow = typeof users.$inferSelect;
+export type EnterpriseRow = typeof enterprises.$inferSelect;
+
+/** A user with the enterprise it belongs to. */
+export interface Account {
+  readonly user: UserRow;
+  readonly enterprise: EnterpriseRow;
+}
+
+export async function findAccount(database: Database, userId: string): Promise<Account | null> {
+  const rows = await database.read
+    .select({ user: users, enterprise: enterprises })
+    .from(users)
+    .innerJoin(enterprises, eq(enterprises.id, users.enterpriseId))
+    .where(eq(users.id, userId));
+  return rows[0] ?? null;
+}
+
+export function insertAccount(database: Database, account: Account): Statement[] {
+  return [
+    database.read.insert(enterprises).values(account.enterprise),
+    database.read.insert(users).values(account.user),
+  ];
+}
+
+/**
+ * The version of a user's newest snapshot: the enterprise's changes and the user's own, both of which only grow, so that
+ * the sum grows with either and never goes back.
+ */
+export async function policyVersion(database: Database, userId: string): Promise<number> {
+  const rows = await database.read
+    .select({ version: sql<number>`${users.policyVersion} + ${enterprises.policyVersion}` })
+    .from(users)
+    .innerJoin(enterprises, eq(enterprises.id, users.enterpriseId))
+    .where(eq(users.id, userId));
+  return rows[0]?.version ?? 0;
+}
+
+/** Marks the policy of an owner (a user or an enterprise) as changed. */
+export function bumpPolicy(database: Database, owner: { ownerId: string; enterpriseId: string }): Statement {
+  const { ownerId, enterpriseId } = owner;
+  if (ownerId === enterpriseId) {
+    const version = sql`${enterprises.policyVersion} + 1`;
+    return database.read.update(enterprises).set({ policyVersion: version }).where(eq(enterprises.id, enterpriseId));
+  }
+  return database.read
+    .update(users)
+    .set({ policyVersion: sql`${users.policyVersion} + 1` })
+    .where(and(eq(users.id, ownerId), eq(users.enterpriseId, enterpriseId)));
+}

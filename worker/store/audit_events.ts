@@ -1,0 +1,161 @@
+import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm';
+import type { Database, Statement } from './database.ts';
+import { auditEvents, auditHeads } from './tables.ts';
+
+export type AuditEventRow = typeof auditEvents.$inferSelect;
+export type NewAuditEventRow = Omit<AuditEventRow, 'position'>;
+export type AuditHeadRow = typeof auditHeads.$inferSelect;
+
+/** Which events: those of one enterprise that fit every filter given. */
+export interface AuditFilter {
+  readonly enterpriseId: string;
+  /** Types, or prefixes that end in a dot. */
+  readonly types?: readonly string[];
+  readonly session?: string;
+  readonly connector?: string;
+  readonly host?: string;
+  /** RFC 3339 in UTC with milliseconds, so that text order is time order. */
+  readonly since?: string;
+  readonly until?: string;
+}
+
+/** A place in the order of time and arrival. */
+export interface AuditPlace {
+  readonly time: string;
+  readonly position: number;
+}
+
+/** Rows to a statement: 500 with 15 values each stay below SQLite's 32,766 parameters. */
+const ROWS_PER_STATEMENT = 500;
+
+export async function findHead(database: Database, writer: string): Promise<AuditHeadRow | null> {
+  const rows = await database.read.select().from(auditHeads).where(eq(auditHeads.writer, writer));
+  return rows[0] ?? null;
+}
+
+/** Every chain of an enterprise, by its head. */
+export async function listHeads(database: Database, enterpriseId: string): Promise<AuditHeadRow[]> {
+  return database.read
+    .select()
+    .from(auditHeads)
+    .where(eq(auditHeads.enterpriseId, enterpriseId))
+    .orderBy(asc(auditHeads.writer));
+}
+
+/** Writers of events, with or without a head. */
+export async function listWriters(database: Database, enterpriseId: string): Promise<string[]> {
+  const rows = await database.read
+    .selectDistinct({ writer: auditEvents.writer })
+    .from(auditEvents)
+    .where(eq(auditEvents.enterpriseId, enterpriseId));
+  return rows.map((row) => row.writer);
+}
+
+/** Adds chained events and moves the head. A conflict when another write took the first sequence number. */
+export function appendEvents(database: Database, rows: readonly NewAuditEventRow[], head: AuditHeadRow): Statement[] {
+  const inserts: Statement[] = [];
+  for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT) {
+    inserts.push(database.read.insert(auditEvents).values(rows.slice(start, start + ROWS_PER_STATEMENT)));
+  }
+  const { sequence, hash, seal } = head;
+  const moved = database.read
+    .insert(auditHeads)
+    .values(head)
+    .onConflictDoUpdate({ target: auditHeads.writer, set: { sequence, hash, seal } });
+  return [...inserts, moved];
+}
+
+/** Which of these ids a writer has in the log. */
+export async function knownIds(database: Database, writer: string, ids: readonly string[]): Promise<Set<string>> {
+  const rows = await database.read
+    .select({ id: auditEvents.id })
+    .from(auditEvents)
+    .where(and(eq(auditEvents.writer, writer), inArray(auditEvents.id, [...ids])));
+  return new Set(rows.map((row) => row.id));
+}
+
+/** Newest first, before a place. */
+export async function listEvents(
+  database: Database,
+  filter: AuditFilter,
+  page: { readonly before: AuditPlace | null; readonly limit: number },
+): Promise<AuditEventRow[]> {
+  const { before } = page;
+  const earlier =
+    before &&
+    or(
+      lt(auditEvents.time, before.time),
+      and(eq(auditEvents.time, before.time), lt(auditEvents.position, before.position)),
+    );
+  return database.read
+    .select()
+    .from(auditEvents)
+    .where(and(matches(filter), earlier ?? undefined))
+    .orderBy(desc(auditEvents.time), desc(auditEvents.position))
+    .limit(page.limit);
+}
+
+/** In the order of arrival, after a position. */
+export async function listArrivals(
+  database: Database,
+  filter: AuditFilter,
+  page: { readonly after: number; readonly limit: number },
+): Promise<AuditEventRow[]> {
+  return database.read
+    .select()
+    .from(auditEvents)
+    .where(and(matches(filter), gt(auditEvents.position, page.after)))
+    .orderBy(asc(auditEvents.position))
+    .limit(page.limit);
+}
+
+/** The position after which the newest `backlog` events that fit come; the newest position of all without a backlog. */
+export async function arrivalStart(database: Database, filter: AuditFilter, backlog: number): Promise<number> {
+  const fitting = database.read.select({ position: auditEvents.position }).from(auditEvents);
+  const newest = await fitting
+    .where(eq(auditEvents.enterpriseId, filter.enterpriseId))
+    .orderBy(desc(auditEvents.position))
+    .limit(1);
+  const last = newest[0]?.position ?? 0;
+  if (backlog === 0) return last;
+  const rows = await database.read
+    .select({ position: auditEvents.position })
+    .from(auditEvents)
+    .where(matches(filter))
+    .orderBy(desc(auditEvents.position))
+    .limit(backlog);
+  const first = rows.at(-1)?.position;
+  return first === undefined ? last : first - 1;
+}
+
+/** One chain in order, after a sequence number. */
+export async function listChain(
+  database: Database,
+  writer: string,
+  page: { readonly after: number; readonly limit: number },
+): Promise<AuditEventRow[]> {
+  return database.read
+    .select()
+    .from(auditEvents)
+    .where(and(eq(auditEvents.writer, writer), gt(auditEvents.sequence, page.after)))
+    .orderBy(asc(auditEvents.sequence))
+    .limit(page.limit);
+}
+
+function matches(filter: AuditFilter): SQL | undefined {
+  const types = filter.types?.map((type) => typeMatches(type));
+  return and(
+    eq(auditEvents.enterpriseId, filter.enterpriseId),
+    types && or(...types),
+    filter.session === undefined ? undefined : eq(auditEvents.sessionId, filter.session),
+    filter.connector === undefined ? undefined : eq(auditEvents.connector, filter.connector),
+    filter.host === undefined ? undefined : eq(auditEvents.host, filter.host),
+    filter.since === undefined ? undefined : gte(auditEvents.time, filter.since),
+    filter.until === undefined ? undefined : lt(auditEvents.time, filter.until),
+  );
+}
+
+function typeMatches(type: string): SQL | undefined {
+  const column = auditEvents.type;
+  return type.endsWith('.') ? sql`substr(${column}, 1, ${type.length}) = ${type}` : sql`${column} = ${type}`;
+}

@@ -1,0 +1,46 @@
+import { and, eq, gt, lt, sql } from 'drizzle-orm';
+import { type Database, guard, type Statement } from './database.ts';
+import { browserSessions, signInLinks } from './tables.ts';
+
+export type BrowserSessionRow = typeof browserSessions.$inferSelect;
+export type SignInLinkRow = typeof signInLinks.$inferSelect;
+
+/** Stores a sign-in link by the hash of its code, and forgets those whose time is up. */
+export function insertSignInLink(database: Database, row: SignInLinkRow, nowSeconds: number): Statement[] {
+  return [
+    database.read.delete(signInLinks).where(lt(signInLinks.expiresAt, nowSeconds)),
+    database.read.insert(signInLinks).values(row),
+  ];
+}
+
+export async function findSignInLink(database: Database, codeHash: string): Promise<SignInLinkRow | null> {
+  const rows = await database.read.select().from(signInLinks).where(eq(signInLinks.codeHash, codeHash));
+  return rows[0] ?? null;
+}
+
+/** Uses a link up and begins a session with it, in one write: a link begins one session, also when two ask at once. */
+export function exchangeSignInLink(
+  database: Database,
+  codeHash: string,
+  session: BrowserSessionRow,
+  nowSeconds: number,
+): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM sign_in_links WHERE code_hash = ${codeHash})`),
+    database.read.delete(signInLinks).where(eq(signInLinks.codeHash, codeHash)),
+    database.read.delete(browserSessions).where(lt(browserSessions.expiresAt, nowSeconds)),
+    database.read.insert(browserSessions).values(session),
+  ];
+}
+
+export async function findBrowserSession(
+  database: Database,
+  tokenHash: string,
+  nowSeconds: number,
+): Promise<BrowserSessionRow | null> {
+  const rows = await database.read
+    .select()
+    .from(browserSessions)
+    .where(and(eq(browserSessions.tokenHash, tokenHash), gt(browserSessions.expiresAt, nowSeconds)));
+  return rows[0] ?? null;
+}

@@ -1,0 +1,100 @@
+import { writeFileSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createClient } from '@libsql/client';
+import { getTableColumns, getTableName, is } from 'drizzle-orm';
+import { SQLiteTable } from 'drizzle-orm/sqlite-core';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { migrate } from './migrate.ts';
+import { MIGRATIONS, type Migration } from './migrations.ts';
+import * as tables from './tables.ts';
+
+const NOW = '2026-01-01T00:00:00.000Z';
+const SECOND: Migration = {
+  number: 2,
+  name: 'second',
+  statements: ['CREATE TABLE second (id TEXT PRIMARY KEY) STRICT'],
+};
+
+let directory = '';
+let file = '';
+const open = () => createClient({ url: `file:${file}`, timeout: 2000 });
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'svc-migrate-'));
+  file = join(directory, 'control.db');
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+describe('migrations', () => {
+  test('make the tables that the queries use', async () => {
+    const client = open();
+    expect(await migrate(client, NOW)).toEqual({ ok: true, value: undefined });
+    const declared = Object.values(tables).filter((value) => is(value, SQLiteTable));
+    expect(declared.length).toBeGreaterThan(10);
+    for (const table of declared) {
+      const columns = await client.execute(`SELECT name FROM pragma_table_info('${getTableName(table)}')`);
+      const names = Object.values(getTableColumns(table)).map((column) => column.name);
+      expect(new Set(columns.rows.map((row) => row['name']))).toEqual(new Set(names));
+    }
+    client.close();
+  });
+
+  test('are numbered from 1 without a gap', () => {
+    expect(MIGRATIONS.map((migration) => migration.number)).toEqual(MIGRATIONS.map((_, index) => index + 1));
+  });
+
+  test('apply only what is missing', async () => {
+    const client = open();
+    await migrate(client, NOW);
+    await migrate(client, NOW, [...MIGRATIONS, SECOND]);
+    expect(await migrate(client, NOW, [...MIGRATIONS, SECOND])).toMatchObject({ ok: true });
+    const rows = await client.execute('SELECT number FROM schema_migrations ORDER BY number');
+    expect(rows.rows.map((row) => row['number'])).toEqual([1, 2]);
+    client.close();
+  });
+
+  test('two programs that start at once both succeed', async () => {
+    const clients = Array.from({ length: 4 }, open);
+    const results = await Promise.all(clients.map((client) => migrate(client, NOW)));
+    expect(results.map((result) => result.ok)).toEqual([true, true, true, true]);
+    for (const client of clients) client.close();
+  });
+
+  test('a step that fails leaves nothing behind', async () => {
+    const client = open();
+    await migrate(client, NOW);
+    const broken = { ...SECOND, statements: [...SECOND.statements, 'CREATE TABLE nonsense ('] };
+    await expect(migrate(client, NOW, [...MIGRATIONS, broken])).rejects.toThrow('incomplete input');
+    expect(await migrate(client, NOW, [...MIGRATIONS, SECOND])).toMatchObject({ ok: true });
+    client.close();
+  });
+
+  test('a database from a newer version is refused', async () => {
+    const client = open();
+    await migrate(client, NOW, [...MIGRATIONS, SECOND]);
+    expect(await migrate(client, NOW)).toMatchObject({ ok: false, error: { reason: 'database_newer' } });
+    client.close();
+  });
+
+  test('a step whose text has changed is refused', async () => {
+    const client = open();
+    await migrate(client, NOW, [...MIGRATIONS, SECOND]);
+    const changed = { ...SECOND, statements: ['CREATE TABLE other (id TEXT) STRICT'] };
+    expect(await migrate(client, NOW, [...MIGRATIONS, changed])).toMatchObject({
+      error: { reason: 'migration_changed' },
+    });
+    client.close();
+  });
+
+  test('a file that is no database is refused and left as it was', async () => {
+    const garbage = 'this is not a database, '.repeat(400);
+    writeFileSync(file, garbage);
+    const refused = await Promise.resolve()
+      .then(() => migrate(open(), NOW))
+      .catch((error: unknown) => error);
+    expect(refused).toMatchObject({ error: { reason: 'database_damaged' } });
+    expect(await readFile(file, 'utf8')).toBe(garbage);
+  });
+});

@@ -1,0 +1,99 @@
+import { type Client, LibsqlError } from '@libsql/client/web';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { MIGRATIONS, type Migration } from './migrations.ts';
+
+export interface MigrationRefusal {
+  readonly reason: 'database_newer' | 'migration_changed' | 'database_damaged';
+  readonly message: string;
+}
+
+interface Applied {
+  readonly number: number;
+  readonly checksum: string;
+}
+
+const MAKE_LOG = `CREATE TABLE IF NOT EXISTS schema_migrations (
+  number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT`;
+
+/**
+ * Brings a database to this program's schema. Two programs may do it at once: a step's first statement claims its number,
+ * so that the loser's step is rolled back as a whole and it looks again. Nothing is changed when it refuses.
+ */
+export async function migrate(
+  client: Client,
+  now: string,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<Result<void, MigrationRefusal>> {
+  try {
+    return await applyPending(client, now, migrations);
+  } catch (error) {
+    if (isDamage(error)) return err({ reason: 'database_damaged', message: DAMAGED });
+    throw error;
+  }
+}
+
+const DAMAGED =
+  'the database is damaged, or is not a libSQL database: restore it from a backup, or move the file away to begin anew (nothing was changed)';
+
+async function applyPending(
+  client: Client,
+  now: string,
+  migrations: readonly Migration[],
+): Promise<Result<void, MigrationRefusal>> {
+  const checksums = await Promise.all(migrations.map((migration) => checksum(migration)));
+  for (;;) {
+    const applied = await readApplied(client);
+    const problem = compare(applied, checksums);
+    if (problem !== null) return err(problem);
+    const next = migrations[applied.length];
+    if (next === undefined) return ok(undefined);
+    await applyOne(client, next, checksums[applied.length] ?? '', now);
+  }
+}
+
+async function readApplied(client: Client): Promise<Applied[]> {
+  const known = await client.execute(`SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'`);
+  if (known.rows.length === 0) return [];
+  const result = await client.execute('SELECT number, checksum FROM schema_migrations ORDER BY number');
+  return result.rows.map(({ number, checksum: sum }) => ({
+    number: Number(number),
+    checksum: typeof sum === 'string' ? sum : '',
+  }));
+}
+
+function compare(applied: readonly Applied[], checksums: readonly string[]): MigrationRefusal | null {
+  const newest = applied.at(-1)?.number ?? 0;
+  if (newest > checksums.length) {
+    const message = `the database has schema ${newest} and this version of svc knows ${checksums.length}: start the newer version that made it`;
+    return { reason: 'database_newer', message };
+  }
+  const changed = applied.find((step, index) => step.number !== index + 1 || step.checksum !== checksums[index]);
+  if (changed === undefined) return null;
+  const message = `schema step ${changed.number} of the database is not the one this version of svc has: start the version that made it`;
+  return { reason: 'migration_changed', message };
+}
+
+async function applyOne(client: Client, migration: Migration, sum: string, now: string): Promise<void> {
+  const claim = {
+    sql: 'INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (?, ?, ?, ?)',
+    args: [migration.number, migration.name, sum, now],
+  };
+  try {
+    await client.batch([MAKE_LOG, claim, ...migration.statements], 'write');
+  } catch (error) {
+    const claimedElsewhere = error instanceof LibsqlError && error.code.startsWith('SQLITE_CONSTRAINT');
+    if (!claimedElsewhere) throw error;
+  }
+}
+
+/** SHA-256, hex, of a step's statements. */
+export async function checksum(migration: Migration): Promise<string> {
+  const bytes = new TextEncoder().encode(migration.statements.join(';\n'));
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** True for an error that says that the file is no database or has damaged pages. */
+export function isDamage(error: unknown): boolean {
+  return error instanceof LibsqlError && /^SQLITE_(NOTADB|CORRUPT)/.test(error.code);
+}

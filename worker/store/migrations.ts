@@ -1,0 +1,65 @@
+/** One step of the schema. Its number and its text never change once released: a database remembers the checksum. */
+export interface Migration {
+  readonly number: number;
+  readonly name: string;
+  readonly statements: readonly string[];
+}
+
+/**
+ * Every row belongs to an enterprise or a user: `owner_id` is `usr_…` for personal rows and `ent_…` for the enterprise's.
+ * Times are RFC 3339 texts, except for what is only compared: those are seconds since the epoch.
+ */
+export const MIGRATIONS: readonly Migration[] = [
+  {
+    number: 1,
+    name: 'vault, bindings, sidecars, audit, browser sessions',
+    statements: [
+      `CREATE TABLE installation (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT`,
+      // A batch that finds its reading of the world outdated breaks the CHECK, and so is rolled back as a whole.
+      `CREATE TABLE write_guards (holds INTEGER NOT NULL CHECK (holds = 1)) STRICT`,
+      `CREATE TABLE enterprises (
+        id TEXT PRIMARY KEY, slug TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
+        policy_version INTEGER NOT NULL DEFAULT 0, created_at TEXT NOT NULL) STRICT`,
+      `CREATE TABLE users (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id), email TEXT,
+        display_name TEXT NOT NULL, role TEXT NOT NULL CHECK (role IN ('admin', 'member')),
+        policy_version INTEGER NOT NULL DEFAULT 0, created_at TEXT NOT NULL) STRICT`,
+      `CREATE TABLE secrets (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id), owner_id TEXT NOT NULL,
+        path TEXT NOT NULL, description TEXT, version INTEGER NOT NULL, sealed TEXT NOT NULL,
+        created_at TEXT NOT NULL, updated_at TEXT NOT NULL, UNIQUE (owner_id, path)) STRICT`,
+      `CREATE TABLE host_bindings (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id), owner_id TEXT NOT NULL,
+        host TEXT NOT NULL, sentinel TEXT NOT NULL, record TEXT NOT NULL,
+        created_at TEXT NOT NULL, updated_at TEXT NOT NULL, UNIQUE (owner_id, host, sentinel)) STRICT`,
+      `CREATE TABLE binding_credentials (
+        binding_id TEXT NOT NULL, owner_id TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (binding_id, path)) STRICT`,
+      `CREATE INDEX binding_credentials_by_path ON binding_credentials (owner_id, path)`,
+      `CREATE TABLE sidecars (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id),
+        user_id TEXT NOT NULL REFERENCES users (id), name TEXT NOT NULL, signing_key TEXT NOT NULL,
+        receiving_key TEXT NOT NULL, created_at TEXT NOT NULL, last_seen_at TEXT, revoked_at TEXT) STRICT`,
+      `CREATE INDEX sidecars_by_user ON sidecars (user_id, id)`,
+      `CREATE TABLE sidecar_calls (
+        sidecar_id TEXT NOT NULL, jti TEXT NOT NULL, expires_at INTEGER NOT NULL, PRIMARY KEY (sidecar_id, jti)) STRICT`,
+      `CREATE INDEX sidecar_calls_by_expiry ON sidecar_calls (expires_at)`,
+      `CREATE TABLE audit_events (
+        position INTEGER PRIMARY KEY AUTOINCREMENT, enterprise_id TEXT NOT NULL REFERENCES enterprises (id),
+        writer TEXT NOT NULL, sequence INTEGER NOT NULL, id TEXT NOT NULL, type TEXT NOT NULL, time TEXT NOT NULL,
+        sidecar_id TEXT, session_id TEXT, actor TEXT, host TEXT, connector TEXT, data TEXT NOT NULL,
+        received_at TEXT NOT NULL, previous_hash TEXT NOT NULL, hash TEXT NOT NULL,
+        UNIQUE (writer, sequence), UNIQUE (writer, id)) STRICT`,
+      `CREATE INDEX audit_events_by_time ON audit_events (enterprise_id, time, position)`,
+      `CREATE INDEX audit_events_by_type ON audit_events (enterprise_id, type, time, position)`,
+      `CREATE INDEX audit_events_by_session ON audit_events (enterprise_id, session_id, time, position)`,
+      `CREATE INDEX audit_events_by_host ON audit_events (enterprise_id, host, time, position)`,
+      `CREATE TABLE audit_heads (
+        writer TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL, sequence INTEGER NOT NULL, hash TEXT NOT NULL,
+        seal TEXT NOT NULL) STRICT`,
+      `CREATE TABLE sign_in_links (
+        code_hash TEXT PRIMARY KEY, user_id TEXT NOT NULL REFERENCES users (id), expires_at INTEGER NOT NULL) STRICT`,
+      `CREATE TABLE browser_sessions (
+        token_hash TEXT PRIMARY KEY, user_id TEXT NOT NULL REFERENCES users (id), expires_at INTEGER NOT NULL) STRICT`,
+    ],
+  },
+];

@@ -1,0 +1,120 @@
+import { and, asc, count, eq, gt, inArray, or, sql } from 'drizzle-orm';
+import { type Database, guard, type Statement } from './database.ts';
+import { bindingCredentials, hostBindings, secrets } from './tables.ts';
+
+export type SecretRow = typeof secrets.$inferSelect;
+/** A secret without what it holds. */
+export type SecretSummary = Omit<SecretRow, 'sealed'>;
+/** A place in the vault: whose, and where. */
+export interface VaultPlace {
+  readonly ownerId: string;
+  readonly path: string;
+}
+
+const SUMMARY = {
+  id: secrets.id,
+  enterpriseId: secrets.enterpriseId,
+  ownerId: secrets.ownerId,
+  path: secrets.path,
+  description: secrets.description,
+  version: secrets.version,
+  createdAt: secrets.createdAt,
+  updatedAt: secrets.updatedAt,
+};
+
+export async function findSecret(database: Database, place: VaultPlace): Promise<SecretSummary | null> {
+  const rows = await database.read.select(SUMMARY).from(secrets).where(at(place));
+  return rows[0] ?? null;
+}
+
+export async function findSecretById(database: Database, ownerId: string, id: string): Promise<SecretSummary | null> {
+  const rows = await database.read
+    .select(SUMMARY)
+    .from(secrets)
+    .where(and(eq(secrets.id, id), eq(secrets.ownerId, ownerId)));
+  return rows[0] ?? null;
+}
+
+/** Secrets of these owners in the order of owner and path, after a place. */
+export async function listSecrets(
+  database: Database,
+  page: { readonly ownerIds: readonly string[]; readonly after: VaultPlace | null; readonly limit: number },
+): Promise<SecretSummary[]> {
+  const { after } = page;
+  const later =
+    after &&
+    or(gt(secrets.ownerId, after.ownerId), and(eq(secrets.ownerId, after.ownerId), gt(secrets.path, after.path)));
+  return database.read
+    .select(SUMMARY)
+    .from(secrets)
+    .where(and(inArray(secrets.ownerId, [...page.ownerIds]), later ?? undefined))
+    .orderBy(asc(secrets.ownerId), asc(secrets.path))
+    .limit(page.limit);
+}
+
+export function insertSecret(database: Database, row: SecretRow): Statement[] {
+  return [database.read.insert(secrets).values(row)];
+}
+
+/** Replaces the value of a secret that still has the version before. */
+export function replaceSecret(database: Database, row: SecretRow): Statement[] {
+  const unchanged = sql`EXISTS (SELECT 1 FROM secrets WHERE id = ${row.id} AND version = ${row.version - 1})`;
+  const { sealed, version, description, updatedAt } = row;
+  return [
+    ...guard(unchanged),
+    database.read.update(secrets).set({ sealed, version, description, updatedAt }).where(eq(secrets.id, row.id)),
+  ];
+}
+
+/** Deletes a secret that is still there and that no binding refers to. */
+export function deleteSecret(database: Database, row: SecretSummary): Statement[] {
+  const used = sql`SELECT 1 FROM binding_credentials WHERE owner_id = ${row.ownerId} AND path = ${row.path}`;
+  const there = sql`SELECT 1 FROM secrets WHERE id = ${row.id}`;
+  return [
+    ...guard(sql`NOT EXISTS (${used}) AND EXISTS (${there})`),
+    database.read.delete(secrets).where(eq(secrets.id, row.id)),
+  ];
+}
+
+/** The bindings that refer to a place in the vault. */
+export async function bindingsUsing(database: Database, place: VaultPlace): Promise<{ id: string; host: string }[]> {
+  return database.read
+    .select({ id: hostBindings.id, host: hostBindings.host })
+    .from(bindingCredentials)
+    .innerJoin(hostBindings, eq(hostBindings.id, bindingCredentials.bindingId))
+    .where(and(eq(bindingCredentials.ownerId, place.ownerId), eq(bindingCredentials.path, place.path)))
+    .orderBy(asc(hostBindings.host))
+    .limit(100);
+}
+
+/** The stored secrets that bindings of these owners refer to: all that a sidecar of theirs may ever be given. */
+export async function referredSecrets(database: Database, ownerIds: readonly string[]): Promise<SecretSummary[]> {
+  return database.read
+    .selectDistinct(SUMMARY)
+    .from(bindingCredentials)
+    .innerJoin(secrets, and(eq(secrets.ownerId, bindingCredentials.ownerId), eq(secrets.path, bindingCredentials.path)))
+    .where(inArray(bindingCredentials.ownerId, [...ownerIds]))
+    .orderBy(asc(secrets.ownerId), asc(secrets.path));
+}
+
+/** A secret that a binding of its owner refers to, with its sealed value. */
+export async function referredSecret(database: Database, place: VaultPlace): Promise<SecretRow | null> {
+  const referred = sql`EXISTS (SELECT 1 FROM binding_credentials WHERE owner_id = ${place.ownerId} AND path = ${place.path})`;
+  const rows = await database.read
+    .select()
+    .from(secrets)
+    .where(and(at(place), referred));
+  return rows[0] ?? null;
+}
+
+export async function countSecrets(database: Database, ownerIds: readonly string[]): Promise<number> {
+  const rows = await database.read
+    .select({ n: count() })
+    .from(secrets)
+    .where(inArray(secrets.ownerId, [...ownerIds]));
+  return rows[0]?.n ?? 0;
+}
+
+function at(place: VaultPlace) {
+  return and(eq(secrets.ownerId, place.ownerId), eq(secrets.path, place.path));
+}

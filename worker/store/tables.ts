@@ -1,0 +1,114 @@
+import { AUDIT_EVENT_TYPES } from '../../shared/model/audit_event.ts';
+import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core';
+
+/** The tables as the queries see them. The numbered migrations make them; a test holds the two together. */
+export const installation = sqliteTable('installation', {
+  name: text('name').primaryKey(),
+  value: text('value').notNull(),
+});
+
+export const writeGuards = sqliteTable('write_guards', { holds: integer('holds').notNull() });
+
+export const enterprises = sqliteTable('enterprises', {
+  id: text('id').primaryKey(),
+  slug: text('slug').notNull(),
+  name: text('name').notNull(),
+  policyVersion: integer('policy_version').notNull().default(0),
+  createdAt: text('created_at').notNull(),
+});
+
+export const users = sqliteTable('users', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  email: text('email'),
+  displayName: text('display_name').notNull(),
+  role: text('role', { enum: ['admin', 'member'] }).notNull(),
+  policyVersion: integer('policy_version').notNull().default(0),
+  createdAt: text('created_at').notNull(),
+});
+
+export const secrets = sqliteTable('secrets', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  ownerId: text('owner_id').notNull(),
+  path: text('path').notNull(),
+  description: text('description'),
+  version: integer('version').notNull(),
+  sealed: text('sealed').notNull(),
+  createdAt: text('created_at').notNull(),
+  updatedAt: text('updated_at').notNull(),
+});
+
+export const hostBindings = sqliteTable('host_bindings', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  ownerId: text('owner_id').notNull(),
+  host: text('host').notNull(),
+  sentinel: text('sentinel').notNull(),
+  record: text('record').notNull(),
+  createdAt: text('created_at').notNull(),
+  updatedAt: text('updated_at').notNull(),
+});
+
+export const bindingCredentials = sqliteTable(
+  'binding_credentials',
+  { bindingId: text('binding_id').notNull(), ownerId: text('owner_id').notNull(), path: text('path').notNull() },
+  (table) => [primaryKey({ columns: [table.bindingId, table.path] })],
+);
+
+export const sidecars = sqliteTable('sidecars', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  userId: text('user_id').notNull(),
+  name: text('name').notNull(),
+  signingKey: text('signing_key').notNull(),
+  receivingKey: text('receiving_key').notNull(),
+  createdAt: text('created_at').notNull(),
+  lastSeenAt: text('last_seen_at'),
+  revokedAt: text('revoked_at'),
+});
+
+export const sidecarCalls = sqliteTable(
+  'sidecar_calls',
+  { sidecarId: text('sidecar_id').notNull(), jti: text('jti').notNull(), expiresAt: integer('expires_at').notNull() },
+  (table) => [primaryKey({ columns: [table.sidecarId, table.jti] })],
+);
+
+export const auditEvents = sqliteTable('audit_events', {
+  position: integer('position').primaryKey({ autoIncrement: true }),
+  enterpriseId: text('enterprise_id').notNull(),
+  writer: text('writer').notNull(),
+  sequence: integer('sequence').notNull(),
+  id: text('id').notNull(),
+  type: text('type', { enum: [...AUDIT_EVENT_TYPES] }).notNull(),
+  time: text('time').notNull(),
+  sidecarId: text('sidecar_id'),
+  sessionId: text('session_id'),
+  actor: text('actor'),
+  host: text('host'),
+  connector: text('connector'),
+  data: text('data').notNull(),
+  receivedAt: text('received_at').notNull(),
+  previousHash: text('previous_hash').notNull(),
+  hash: text('hash').notNull(),
+});
+
+export const auditHeads = sqliteTable('audit_heads', {
+  writer: text('writer').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  sequence: integer('sequence').notNull(),
+  hash: text('hash').notNull(),
+  seal: text('seal').notNull(),
+});
+
+export const signInLinks = sqliteTable('sign_in_links', {
+  codeHash: text('code_hash').primaryKey(),
+  userId: text('user_id').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+});
+
+export const browserSessions = sqliteTable('browser_sessions', {
+  tokenHash: text('token_hash').primaryKey(),
+  userId: text('user_id').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+});
