@@ -64,7 +64,7 @@ export const CLIENTS: readonly Client[] = [
   {
     name: 'wget',
     command: 'wget',
-    args: ['-q', '-S', '-O', '/dev/null', '--timeout=8', '--tries=1', PROBE_URL],
+    args: ['-nv', '-S', '-O', '/dev/null', '--timeout=8', '--tries=1', PROBE_URL],
     fix: 'a wget built with GnuTLS reads no CA variable: use wget --ca-certificate="$SSL_CERT_FILE", or curl',
   },
 ];

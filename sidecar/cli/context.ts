@@ -21,6 +21,8 @@ export interface CliContext {
   /** The checkout: where the programs and the catalog are. */
   readonly root: string;
   readonly version: string;
+  /** Where Node keeps compiled code of the checkout, for the programs that are started. */
+  readonly compileCache: string;
   readonly fetch: typeof fetch;
   /** Milliseconds since the epoch. */
   readonly now: () => number;

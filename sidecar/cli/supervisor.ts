@@ -16,6 +16,8 @@ import {
 } from './supervised_program.ts';
 import { UpLock } from './up_lock.ts';
 
+const LOOK_AGAIN_MS = 50;
+
 /** What run.json says, apart from the process ids. */
 export interface PublishedFacts {
   readonly controlUrl: string;
@@ -115,8 +117,9 @@ async function takeLock(home: string, notice: (text: string) => void): Promise<U
     const outcome = UpLock.take(home, process.pid);
     if (outcome.kind === 'taken') return outcome.lock;
     if (outcome.kind === 'running') throw alreadyRunning(home, outcome.pid);
+    removeRunFile(home);
     notice(`an earlier svc on ${home} did not stop in order; going on from its state`);
-    await endLeftOvers(outcome.programs, notice);
+    await Promise.all(outcome.programs.map((program) => endLeftOver(program, notice)));
   }
 }
 
@@ -127,15 +130,15 @@ function alreadyRunning(home: string, pid: number): CliError {
   ]);
 }
 
-/** Ends the programs of a supervisor that was killed: they hold the ports and the database. */
-async function endLeftOvers(programs: readonly ProcessIdentity[], notice: (text: string) => void): Promise<void> {
-  for (const program of programs) {
-    notice(`ending process ${program.pid}, which it left behind`);
-    kill(program, 'SIGTERM');
-    const limit = Date.now() + STOP_TIMEOUT_MS;
-    while (isRunning(program) && Date.now() < limit) await pause(50, new AbortController().signal);
-    if (isRunning(program)) kill(program, 'SIGKILL');
+/** Ends a program of a supervisor that was killed: it holds a port or the database. */
+async function endLeftOver(program: ProcessIdentity, notice: (text: string) => void): Promise<void> {
+  notice(`ending process ${program.pid}, which it left behind`);
+  kill(program, 'SIGTERM');
+  const never = new AbortController().signal;
+  for (let waitedMs = 0; isRunning(program) && waitedMs < STOP_TIMEOUT_MS; waitedMs += LOOK_AGAIN_MS) {
+    await pause(LOOK_AGAIN_MS, never);
   }
+  kill(program, 'SIGKILL');
 }
 
 function kill(program: ProcessIdentity, signal: 'SIGTERM' | 'SIGKILL'): void {

@@ -71,7 +71,7 @@ function nodeProgram(context: CliContext, plan: NodeProgramPlan): ProgramSpec {
       startNodeProgram({
         file: join(context.root, plan.file),
         args: [...plan.flags, '--port', String(port)],
-        env: environmentFor(context.env, plan.reader),
+        env: { ...environmentFor(context.env, plan.reader), NODE_COMPILE_CACHE: context.compileCache },
         log: plan.log,
       }),
   };
