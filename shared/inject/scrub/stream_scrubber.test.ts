@@ -120,8 +120,15 @@ describe('StreamScrubber', () => {
     }
   });
 
+  it('masks a secret at the end of the stream that is also the beginning of a longer one', () => {
+    for (let cut = 0; cut <= 10; cut += 1) {
+      expect(scrubbed(['wxabcdefghyz12', 'abcdefgh', 'wxabcdef'], 'wxabcdefgh', [cut])).toBe('*'.repeat(10));
+    }
+    expect(scrubbed(['abcdefg\\\\'], '{"a":"abcdefg\\\\', [])).toBe('{"a":"*********');
+  });
+
   it('agrees with a search of the whole text, whatever the pieces', () => {
-    const secrets = ['aaaaaaab', 'abaababa', 'babababab'];
+    const secrets = ['aaaaaaab', 'abaababa', 'babababab', 'abaababaabab', 'aaaaaaabbbabab'];
     fc.assert(
       fc.property(fc.string({ maxLength: 80, unit: fc.constantFrom('a', 'b') }), anyCuts, (text, cuts) => {
         expect(scrubbed(secrets, text, cuts)).toBe(maskedByHand(secrets, text));

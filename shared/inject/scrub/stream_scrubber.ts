@@ -29,14 +29,13 @@ export class StreamScrubber {
     return output.length === 0 ? [] : [output];
   }
 
-  /** What still waits, when no more bytes come. */
+  /** What still waits, when no more bytes come. It may hold a whole match that was also the beginning of a longer one. */
   flush(): Uint8Array[] {
     const rest = this.#held;
     if (rest.length === 0) return [];
-    rest.fill(MASK, 0, this.#heldMasked);
+    const { matches } = this.#patterns.find(rest);
     this.#held = NOTHING;
-    this.#heldMasked = 0;
-    return [rest];
+    return [this.#mask(rest, { holdFrom: rest.length, matches })];
   }
 
   /** What still waits, all of it masked: for a caller that can wait no longer and must not give a secret away. */
