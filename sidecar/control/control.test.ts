@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -151,6 +151,12 @@ describe('a sidecar that cannot start', () => {
   it('says so when the control plane does not take the local key', async () => {
     writeFileSync(join(home, 'local.key'), 'svc_local_wrong\n', { mode: 0o600 });
     expect(await errorOf()).toContain('local.key');
+  });
+
+  it('says so when the spool cannot be opened', async () => {
+    mkdirSync(join(home, 'sidecar'), { mode: 0o700 });
+    writeFileSync(join(home, 'sidecar', 'spool'), 'not a directory');
+    expect(await errorOf()).toMatch(/audit spool in .*spool cannot be used [(]E/);
   });
 
   it('says so when nobody answers', async () => {

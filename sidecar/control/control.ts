@@ -12,7 +12,7 @@ import { type Identity, identityOf, identityPath, loadIdentity, saveIdentity } f
 import { Link } from './link.ts';
 import { SnapshotSource } from './snapshot.ts';
 import { createSnapshotFile } from './snapshot_file.ts';
-import { readPrivateFile } from './state_file.ts';
+import { errorCode, readPrivateFile } from './state_file.ts';
 
 export interface ControlOptions {
   /** `$SVC_HOME`. */
@@ -67,7 +67,20 @@ export async function openControl(options: ControlOptions): Promise<Result<Contr
     http.close();
     return identity;
   }
-  return ok(assemble(options, http, identity.value, baseUrl.value));
+  try {
+    return ok(assemble(options, http, identity.value, baseUrl.value));
+  } catch (error) {
+    http.close();
+    return err(unusable('The audit spool', join(options.home, 'sidecar', 'spool'), error));
+  }
+}
+
+function unusable(what: string, path: string, error: unknown): ControlStartError {
+  const code = errorCode(error) || 'unknown error';
+  return {
+    reason: 'state_unusable',
+    message: `${what} in ${path} cannot be used (${code}). Give this user room and the right to read and write there.`,
+  };
 }
 
 function assemble(options: ControlOptions, http: HttpClient, identity: Identity, baseUrl: URL): Control {
@@ -128,7 +141,11 @@ async function openIdentity(options: ControlOptions, http: HttpClient): Promise<
   if (localKey.value === null) return err(notEnrolled(path, keyPath));
   const record = await enrol({ http, userToken: localKey.value.trim(), name: options.name });
   if (!record.ok) return record;
-  await saveIdentity(path, record.value);
+  try {
+    await saveIdentity(path, record.value);
+  } catch (error) {
+    return err(unusable('The identity', path, error));
+  }
   return ok(await identityOf(record.value));
 }
 

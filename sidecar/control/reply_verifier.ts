@@ -6,6 +6,7 @@ import { Secret } from '../../shared/model/secret.ts';
 import {
   CREDENTIALS_TYP,
   credentialsPayload,
+  MAX_CALL_SECONDS,
   REVOCATION_TYP,
   revocationProof,
   sealedCredential,
@@ -21,6 +22,9 @@ import type { CredentialsReply, SnapshotConfirmation, VerifiedSnapshot } from '.
 import type { Identity } from './identity.ts';
 
 type Checked<T> = Promise<Result<T, ChannelError>>;
+
+/** As far as the clocks may be apart; the request's id already shows that the reply is not an older one. */
+const MAX_CLOCK_SKEW_MS = MAX_CALL_SECONDS * 1000;
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
@@ -69,7 +73,8 @@ export async function openCredentials(
   if (!payload.ok) return payload;
   const { sidecar_id: sidecarId, request_id: answered, credentials, missing } = payload.value;
   if (sidecarId !== identity.sidecarId || answered !== requestId) return notForThisCall('credential reply');
-  if (now >= Date.parse(payload.value.expires_at)) return invalidReply('the credential reply is past its time');
+  if (now - MAX_CLOCK_SKEW_MS >= Date.parse(payload.value.expires_at))
+    return invalidReply('the credential reply is past its time');
   try {
     const released = await Promise.all(
       credentials.map(async ({ owner, path, version, sealed }) => ({

@@ -61,7 +61,7 @@ function options(): LocalApiOptions {
     version: '4.0.0',
     hostToken: HOST_TOKEN,
     proxyOrigin: () => 'http://127.0.0.1:9100',
-    hostNames: ['172.17.0.1'],
+    hostNames: ['172.17.0.1', 'fd00::1'],
     policy: {
       current: () => (inForce ? ok(compilePolicy(bindings)) : err(UNAVAILABLE)),
       bindings: () => bindings,
@@ -301,7 +301,7 @@ describe('who may call', () => {
     expect(await codeOf(await call('/v1/health', { host: null }))).toBe('421 misdirected_host');
   });
 
-  it.each(['127.0.0.1', 'LocalHost:80', '[::1]:9100', '172.17.0.1:9100'])(
+  it.each(['127.0.0.1', 'LocalHost:80', '[::1]:9100', '172.17.0.1:9100', '[fd00::1]:9100'])(
     'a call under the name %s is answered',
     async (host) => {
       expect((await call('/v1/health', { host })).status).toBe(200);

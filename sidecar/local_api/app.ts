@@ -21,7 +21,7 @@ export function createLocalApi(options: LocalApiOptions): Hono<Env> {
   const app = new Hono<Env>();
   addGauges(options);
   const callerOf = callersOf(options.hostToken, options.sessions);
-  const hostNames = new Set([...LOOPBACK_NAMES, ...(options.hostNames ?? [])]);
+  const hostNames = new Set([...LOOPBACK_NAMES, ...(options.hostNames ?? []).map(asHostName)]);
 
   app.use(async (c, next) => {
     if (!isNamed(hostNames, c.req.header('host'))) return errorReply(MISDIRECTED);
@@ -83,6 +83,11 @@ function healthFor(options: LocalApiOptions, caller: Caller): object {
 function hostOnly(caller: Caller): Response | null {
   if (caller.kind === 'host') return null;
   return errorReply(caller.kind === 'session' ? HOST_TOKEN_REQUIRED : TOKEN_MISSING);
+}
+
+/** An address as it stands in a Host header. */
+function asHostName(address: string): string {
+  return address.includes(':') && !address.startsWith('[') ? `[${address}]` : address;
 }
 
 /** A browser that was led here by a name of somebody else's (DNS rebinding) sends that name. */

@@ -78,7 +78,12 @@ export class Session {
 
   /** Compares in constant time. */
   holdsToken(token: string): boolean {
-    return timingSafeEqual(this.#tokenHash, sha256(token));
+    return this.holdsTokenOf(sha256(token));
+  }
+
+  /** The same for the SHA-256 of a token. */
+  holdsTokenOf(hash: Buffer): boolean {
+    return timingSafeEqual(this.#tokenHash, hash);
   }
 
   /** Counts a tunnel in until the returned function is called; null when the session has as many as it may, or has ended. */
@@ -170,7 +175,8 @@ export class Sessions {
 
   /** The live session of a token that comes without its id. */
   withToken(token: string): Session | null {
-    return this.list().find((session) => session.holdsToken(token)) ?? null;
+    const hash = sha256(token);
+    return this.list().find((session) => session.holdsTokenOf(hash)) ?? null;
   }
 
   get(sessionId: string): Session | null {
