@@ -114,6 +114,18 @@ describe('StreamScrubber', () => {
     }
   });
 
+  it('waits for the earliest of several patterns that have begun', () => {
+    for (let cut = 0; cut <= 16; cut += 1) {
+      expect(scrubbed(['abcdefghijklmnop', 'cdefghijkQRSTU', '01234567'], 'abcdefghijklmnop', [cut])).toBe(
+        '*'.repeat(16),
+      );
+    }
+  });
+
+  it('knows what form writers leave and what they escape', () => {
+    expect(scrubbed(["it's *a~b"], 'a=it%27s+*a%7Eb&c', [])).toBe(`a=${'*'.repeat(13)}&c`);
+  });
+
   it('masks a secret within a longer one that is begun and not ended, and nothing besides', () => {
     for (let cut = 0; cut <= 12; cut += 1) {
       expect(scrubbed(['wxabcdefghyz12', 'abcdefgh'], 'wxabcdefgh!!', [cut])).toBe('wx********!!');
