@@ -121,6 +121,11 @@ describe('the snapshot call', () => {
     expect(await poll(1)).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
   });
 
+  it('refuses a snapshot where its confirmation belongs, though it says all that a confirmation says', async () => {
+    plane.tamperReply = (_call, reply) => ({ status: 304, headers: { [SNAPSHOT_PROOF_HEADER]: reply.body ?? '' } });
+    expect(await poll()).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+  });
+
   it('refuses a credential reply where a snapshot belongs', async () => {
     let credentials = '';
     plane.tamperReply = (call, reply) => {

@@ -275,6 +275,20 @@ describe('the snapshot of an earlier run', () => {
     expect(source.status()).toEqual({ version: 1, ageSeconds: 0 });
   });
 
+  it('is not made younger by the confirmation of another version', async () => {
+    await source.start();
+    await settle();
+    await source.stop();
+    await file.settled();
+    const path = join(directory, 'snapshot.jws');
+    clock.advance(10 * HOUR_MS);
+    writeFileSync(path, `${readFileSync(path, 'utf8')}${JSON.stringify({ version: 2, issuedAt: clock.now() })}\n`);
+    await reopen();
+    channel.down = 'unreachable';
+    await source.start();
+    expect(source.status()).toEqual({ version: 1, ageSeconds: 10 * 3600 });
+  });
+
   it('still keeps the version from going back', async () => {
     channel.version = 4;
     await source.start();
