@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,7 @@ import { startWorld, type World } from './support/world.ts';
 
 const HOST = 'api.example.test';
 const SECRET = plantSecret();
+const VAULT_KEY = randomBytes(32).toString('base64url');
 const scratch = mkdtempSync(join(tmpdir(), 'svc-e2e-first-'));
 const workspace = join(scratch, 'workspace');
 const temporary = join(scratch, 'tmp');
@@ -97,13 +99,14 @@ describe('the first credential', () => {
 
   it('is not inherited from the environment of the person either', async () => {
     const planted = {
-      SVC_VAULT_KEY: 'planted-vault-key',
+      SVC_VAULT_KEY: VAULT_KEY,
       SVC_DATABASE_TOKEN: 'planted-token',
       CODEHOST_OAUTH_CLIENT_SECRET: 'planted-oauth',
       npm_config_token: 'planted-npm',
     };
     const seen = await world.svc.ok(['run', '--', 'env'], { env: planted });
     expect(seen).not.toContain('planted-');
+    expect(seen).not.toContain(VAULT_KEY);
   });
 
   it('is in no argument and no environment of any process while an agent runs', async () => {
@@ -159,6 +162,7 @@ describe('the first credential', () => {
       upstreamCaFiles: [world.ca.file],
       resolve: [`${HOST}:127.0.0.1:${world.upstream.port}`],
     });
+    await waitFor('the channel to be up again', async () => (await again.health()) === 'ok', 5_000);
     world.upstream.reset();
     const got = await again.ok(['run', '--', 'curl', '-sS', `https://${HOST}/again`]);
     expect(got).toBe('ok');

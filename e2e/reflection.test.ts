@@ -145,11 +145,10 @@ describe('what may not be read is not asked for, and not given', () => {
   });
 
   it('does not inflate a compressed bomb without end', async () => {
-    const bomb = gzipSync(Buffer.alloc(400 * 1024 * 1024));
-    const seen = await get((exchange) => exchange.write(reply(200, bomb, ['Content-Encoding: gzip']))).catch(
-      () => null,
-    );
-    expect(seen === null || seen.body.data.length < 400 * 1024 * 1024).toBe(true);
+    const bomb = zstdCompressSync(Buffer.alloc(400 * 1024 * 1024));
+    const packed = reply(200, bomb, ['Content-Encoding: zstd']);
+    const seen = await get((exchange) => exchange.write(packed)).catch(() => null);
+    expect(seen === null || seen.body.data.length < 100 * 1024 * 1024).toBe(true);
     expect((await get((exchange) => exchange.write(reply(200)))).status).toBe(200);
   });
 });

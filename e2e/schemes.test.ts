@@ -86,11 +86,12 @@ beforeEach(async () => {
 });
 
 /** Sends one request in a session of its own; gives what the upstream saw and what was recorded. */
-async function send(host: string, sent: { lines?: readonly string[]; query?: string }, body = '') {
+async function send(host: string, sent: { lines?: readonly string[]; query?: string; path?: string }, body = '') {
   const client = await connectThroughProxy(session, host);
   const lines = [`Host: ${host}`, 'X-Before: 1', ...(sent.lines ?? []), 'X-After: 2'];
   if (body !== '') lines.push(`Content-Length: ${body.length}`);
-  const target = `/a/%7e?first=%7e+x${sent.query === undefined ? '' : `&${sent.query}`}&last=`;
+  const query = sent.query === undefined ? '' : `&${sent.query}`;
+  const target = sent.path ?? `/a/%7e?first=%7e+x${query}&last=`;
   const method = body === '' ? 'GET' : 'POST';
   const reply = await client.exchange(`${method} ${target} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
   client.close();
@@ -182,7 +183,11 @@ describe('sigv4-resign', () => {
     ['sentinel-swap', 'a request without a signature', []],
     ['sentinel-swap', 'a signature under the sentinel', signed(SENTINEL)],
   ])('with %s, signs afresh over %s', async (emit, _, lines) => {
-    const { request, events } = await send(hostOf(SIGV4, emit), { lines }, '{"a":1}');
+    const { request, events } = await send(
+      hostOf(SIGV4, emit),
+      { lines, path: '/a%20b//c?z=1&a=%20%2F&a=&z=' },
+      '{"a":1}',
+    );
     expect(verifySigV4(signedRequest(request), secrets, Date.now())).toEqual({
       ok: true,
       accessKeyId: AKID,

@@ -99,9 +99,19 @@ export async function connectThroughProxy(
 ): Promise<RawConnection> {
   const tunnel = await openTunnel(access, `${host}:443`);
   if (tunnel.reply.status !== 200) throw new Error(`CONNECT ${host}: ${tunnel.reply.raw.toString('latin1')}`);
-  await tunnel.connection.reader.release();
+  return secure(tunnel.connection, access, host, options);
+}
+
+/** TLS inside an open tunnel, with the session's CA trusted and nothing else. */
+export async function secure(
+  tunnel: RawConnection,
+  access: ProxyAccess,
+  host: string,
+  options: { servername?: string } = {},
+): Promise<RawConnection> {
+  await tunnel.reader.release();
   const socket = connectTls({
-    socket: tunnel.connection.socket,
+    socket: tunnel.socket,
     servername: options.servername ?? host,
     ca: access.caPem,
     ALPNProtocols: ['http/1.1'],

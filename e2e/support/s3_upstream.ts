@@ -28,7 +28,8 @@ export async function startS3Upstream(
   const directory = mkdtempSync(join(tmpdir(), 'svc-e2e-s3-'));
   account.DUMMY_ACCOUNT.createKeyPair(keys.accessKeyId, keys.secretAccessKey);
   const configureBuckets = [{ name: bucket }];
-  const s3rver = new S3rver({ address: '127.0.0.1', port: 0, silent: true, directory, configureBuckets });
+  const listening = { address: '127.0.0.1', port: 0, silent: true };
+  const s3rver = new S3rver({ ...listening, directory, configureBuckets, vhostBuckets: false });
   const { port } = await s3rver.run();
   const tls = await startTlsUpstream(certificate);
   const secrets = new Map([[keys.accessKeyId, keys.secretAccessKey]]);

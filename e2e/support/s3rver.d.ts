@@ -7,6 +7,7 @@ declare module 's3rver' {
       port?: number;
       silent?: boolean;
       directory?: string;
+      vhostBuckets?: boolean;
       configureBuckets?: readonly { name: string }[];
     });
     run(): Promise<AddressInfo>;

@@ -75,9 +75,29 @@ function canonicalRequest(request: SignedRequest, service: string, signedHeaders
     const values = request.headers(name).map((value) => value.trim().replace(/ +/g, ' '));
     return `${name}:${values.join(',')}\n`;
   });
-  const once = path.split('/').map((segment) => encode(decodeURIComponent(segment)));
-  const uri = service === 's3' ? once : once.map(encode);
-  return [request.method, uri.join('/'), canonicalQuery(query), headers.join(''), signedHeaders, payload].join('\n');
+  return [
+    request.method,
+    canonicalPath(path, service),
+    canonicalQuery(query),
+    headers.join(''),
+    signedHeaders,
+    payload,
+  ].join('\n');
+}
+
+/** S3 encodes the path once; every other service normalises it and encodes what is on the wire once more. */
+function canonicalPath(path: string, service: string): string {
+  if (service === 's3')
+    return path
+      .split('/')
+      .map((segment) => encode(decodeURIComponent(segment)))
+      .join('/');
+  const kept: string[] = [];
+  for (const segment of path.split('/')) {
+    if (segment === '..') kept.pop();
+    else if (segment !== '' && segment !== '.') kept.push(encode(segment));
+  }
+  return `/${kept.join('/')}${path.endsWith('/') && kept.length > 0 ? '/' : ''}`;
 }
 
 function canonicalQuery(query: string): string {

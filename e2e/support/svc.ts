@@ -115,10 +115,16 @@ export class Svc {
       if (file === undefined) return false;
       this.#run = file;
       const reply = await fetch(`${file.proxy_url}/v1/health`).catch(() => null);
-      return reply?.ok === true && health.parse(await reply.json()).status === 'ok';
+      // `degraded` takes requests too: the channel has not answered yet, and the policy of the last run is good.
+      return reply?.ok === true && health.parse(await reply.json()).status !== 'starting';
     }).catch((error: unknown) => {
       throw new Error(`${String(error)}; svc up said: ${this.#output}`, { cause: error });
     });
+  }
+
+  /** The status that `/v1/health` gives. */
+  async health(): Promise<string> {
+    return health.parse((await this.local('GET', '/v1/health')).body).status;
   }
 
   /**
