@@ -13,7 +13,6 @@ import { CliError, EXIT } from './exit_codes.ts';
 import type { HttpClient } from './http_client.ts';
 import { printable, type Column } from './output.ts';
 import { allPages } from './paging.ts';
-import { pause } from './pause.ts';
 import { parseTime } from './relative_time.ts';
 
 type EventRow = z.infer<typeof storedAuditEvent>;
@@ -123,7 +122,7 @@ async function tailEvents(call: Call<TailOptions>): Promise<undefined> {
       if (first || (error instanceof CliError && error.exitCode !== EXIT.unreachable)) throw error;
       call.print.warn(`${error instanceof Error ? error.message : String(error)}; trying again`);
     }
-    await pause(RECONNECT_MS, call.context.stop);
+    await call.context.pause(RECONNECT_MS, call.context.stop);
   }
 }
 

@@ -26,6 +26,8 @@ export interface CliContext {
   readonly fetch: typeof fetch;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+  /** Waits; resolves at once when the signal is aborted. */
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Aborted by the first Ctrl-C or SIGTERM, for the commands that go on until then. */
   readonly stop: AbortSignal;
 }

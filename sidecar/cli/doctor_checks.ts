@@ -35,6 +35,9 @@ export async function runChecks(call: Call, home: string): Promise<readonly Find
   return findings;
 }
 
+/** What a check compares with. */
+type Versioned = Pick<CliContext, 'version' | 'now'>;
+
 const KNOWN_ELSEWHERE = ['SVC_SESSION_ID', 'SVC_URL', 'SVC_TOKEN', 'SVC_TEST_INSTALL'];
 
 /** Values that cannot be used, and names that look like a setting and are none. */
@@ -96,7 +99,7 @@ function fileFindings(path: string, uid: number | undefined): readonly Finding[]
 const SKEW_WARNING_SECONDS = 10;
 
 /** The control plane: there, of this version, and of the same time. */
-export function controlFindings(control: Asked<ControlHealth>, context: CliContext): readonly Finding[] {
+export function controlFindings(control: Asked<ControlHealth>, context: Versioned): readonly Finding[] {
   const check = 'control plane';
   if (!control.ok) return [{ check, level: 'problem', text: control.problem, fix: 'npm start, or svc up' }];
   const health = control.value;
@@ -112,7 +115,7 @@ export function controlFindings(control: Asked<ControlHealth>, context: CliConte
   return [there, ...versionFindings(check, health.version, context), clockFinding(health.time, context.now())];
 }
 
-function versionFindings(check: string, version: string, context: CliContext): readonly Finding[] {
+function versionFindings(check: string, version: string, context: Versioned): readonly Finding[] {
   if (version === context.version) return [];
   const text = `is version ${version}, and this svc is ${context.version}`;
   return [{ check, level: 'warning', text, fix: 'stop svc and start it again from this checkout' }];
@@ -127,7 +130,7 @@ function clockFinding(time: string, now: number): Finding {
 }
 
 /** The sidecar: there, with a policy, a channel and room for audit events. */
-export function sidecarFindings(sidecar: Asked<SidecarHealth>, context: CliContext): readonly Finding[] {
+export function sidecarFindings(sidecar: Asked<SidecarHealth>, context: Versioned): readonly Finding[] {
   const check = 'sidecar';
   if (!sidecar.ok) return [{ check, level: 'problem', text: sidecar.problem, fix: 'npm start, or svc up' }];
   const { status, version, snapshot, spool, channel } = sidecar.value;

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, statSync, type Stats } from 'node:fs';
+import { chmodSync, lstatSync, mkdirSync, readFileSync, statSync, type Stats } from 'node:fs';
 import { resolve } from 'node:path';
 import { settingsOf, type CliContext, type GlobalOptions } from './context.ts';
 import { CliError, EXIT } from './exit_codes.ts';
@@ -37,7 +37,11 @@ export function prepareHome(home: string, uid: number | undefined): readonly str
 }
 
 function statOf(path: string): Stats | null {
-  return existsSync(path) || lstatSync(path, { throwIfNoEntry: false }) !== undefined ? statSync(path) : null;
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found !== undefined || lstatSync(path, { throwIfNoEntry: false }) === undefined) return found ?? null;
+  throw new CliError(EXIT.failed, `${path} is a link that leads nowhere`, [
+    'Choose another directory with --home DIR.',
+  ]);
 }
 
 /** `0644`. */

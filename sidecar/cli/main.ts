@@ -6,6 +6,7 @@ import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import type { CliContext } from './context.ts';
+import { pause } from './pause.ts';
 
 /** Composition root of `svc`: the only file of the CLI that reads the arguments, the environment and the process. */
 
@@ -49,6 +50,7 @@ async function main(): Promise<void> {
     compileCache,
     fetch: (input, init) => fetch(input, init),
     now: () => Date.now(),
+    pause,
     // Made only for a command that goes on until then; the others end by a signal as by default.
     get stop() {
       stop ??= stopSignal();

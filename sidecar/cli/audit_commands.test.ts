@@ -1,0 +1,147 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { runCli, TestHome, type Answer } from './testing/run_cli.ts';
+
+let home = new TestHome();
+beforeEach(() => {
+  home = new TestHome();
+});
+afterEach(() => home.remove());
+
+const event = {
+  id: 'evt_01m7yjc1391a5krmyacsgq908t',
+  type: 'sandbox.proxy.binding_injected',
+  time: '2026-01-01T11:00:00.000Z',
+  sidecar_id: 'sdc_01m7yjby3c69shrte2a60bpm60',
+  session_id: 'ses_1',
+  actor: 'session',
+  data: {
+    'svc.proxy.method': 'GET',
+    'svc.proxy.upstream.host': 'api.example.com',
+    'svc.proxy.upstream.path': '/items',
+    'svc.proxy.upstream.status': 200,
+  },
+  writer: 'sdc_01m7yjby3c69shrte2a60bpm60',
+  sequence: 1,
+  previous_hash: '0'.repeat(64),
+  hash: 'a'.repeat(64),
+  received_at: '2026-01-01T11:00:01.000Z',
+};
+const list: Answer = () => ({ status: 200, body: { items: [event], next_cursor: null } });
+
+const pages: Answer = ({ url }) => {
+  const last = url.searchParams.get('cursor') === 'b';
+  const next = url.searchParams.get('cursor') === 'a' ? 'b' : 'a';
+  return { status: 200, body: { items: [event], next_cursor: last ? null : next } };
+};
+
+describe('svc audit list', () => {
+  test('prints one line for an event', async () => {
+    const run = await runCli(home, ['audit', 'list'], { answer: list });
+    expect(run.stdout).toBe(
+      '2026-01-01T11:00:00.000Z\tsandbox.proxy.binding_injected\tGET\tapi.example.com/items\t200\tses_1\n',
+    );
+  });
+
+  test('hands the filters on', async () => {
+    const flags = [
+      '--type',
+      'sandbox.',
+      '--host',
+      'api.example.com',
+      '--session',
+      'ses_1',
+      '--since',
+      '2h',
+      '--limit',
+      '7',
+    ];
+    const { calls } = await runCli(home, ['audit', 'list', ...flags], { answer: list });
+    expect(Object.fromEntries(calls[0]?.url.searchParams ?? [])).toEqual({
+      type: 'sandbox.',
+      host: 'api.example.com',
+      session: 'ses_1',
+      since: '2026-01-01T10:00:00.000Z',
+      limit: '7',
+    });
+  });
+
+  test('stops at the limit, and goes on to the end with --all', async () => {
+    const count = async (...flags: string[]) =>
+      (await runCli(home, ['audit', 'list', ...flags], { answer: pages })).stdout.trimEnd().split('\n').length;
+    expect(await count('--limit', '2')).toBe(2);
+    expect(await count('--all')).toBe(3);
+  });
+
+  test.each([
+    ['--since', 'yesterday'],
+    ['--limit', '0'],
+    ['--limit', 'many'],
+  ])('refuses %s %s', async (flag, value) => {
+    const run = await runCli(home, ['audit', 'list', flag, value], { answer: list });
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain(`${flag} is "${value}"`);
+  });
+});
+
+describe('svc audit tail', () => {
+  test('prints the events of the stream, and an error of a later connection ends it', async () => {
+    let calls = 0;
+    const answer: Answer = () => {
+      calls += 1;
+      const error = { code: 'unauthenticated', message: 'no', request_id: 'r' };
+      if (calls > 1) return { status: 401, body: { error } };
+      return { status: 200, body: `event: audit\nid: 41\ndata: ${JSON.stringify(event)}\n\n` };
+    };
+    const run = await runCli(home, ['audit', 'tail', '--json', '--backlog', '3'], { answer });
+    expect(JSON.parse(run.stdout)).toMatchObject({ id: event.id });
+    expect(run.calls.map((call) => call.url.searchParams.get('backlog'))).toEqual(['3', null]);
+    expect(run.code).toBe(1);
+  });
+});
+
+describe('svc audit verify', () => {
+  const chains = [{ writer: 'ent_1', events: 2, head_hash: 'f'.repeat(64) }];
+
+  test('exits with 0 when every chain is whole', async () => {
+    const body = { ok: true, events: 2, chains, first_break: null };
+    const run = await runCli(home, ['audit', 'verify'], { answer: () => ({ status: 200, body }) });
+    expect(run).toMatchObject({ code: 0, stdout: `ent_1\t2\t${'f'.repeat(64)}\n` });
+  });
+
+  test('exits with 1 and names the place when one is not', async () => {
+    const first_break = { writer: 'ent_1', sequence: 2, event_id: 'evt_2', reason: 'wrong_hash' };
+    const body = { ok: false, events: 2, chains, first_break };
+    const run = await runCli(home, ['audit', 'verify'], { answer: () => ({ status: 200, body }) });
+    expect(run).toMatchObject({ code: 1, stdout: 'broken\twrong_hash at event 2 of ent_1 (evt_2)\n' });
+  });
+});
+
+test('svc explain prints the decision, the binding and the reasons', async () => {
+  const body = {
+    decision: 'refused',
+    reasons: ['the method is not safe'],
+    method: 'POST',
+    host: 'api.example.com',
+    path: '/x',
+    bindings: [
+      {
+        id: 'bnd_01m7yjc1391a5krmyacsgq908t',
+        host: 'api.example.com',
+        owner: 'personal',
+        scheme: 'bearer',
+        emit_mechanism: 'inject',
+        credential_ref: 'vault://a',
+        credential_stored: false,
+        refusal: { code: 'effect_not_allowed', message: 'only reading' },
+      },
+    ],
+    code: 'effect_not_allowed',
+  };
+  const run = await runCli(home, ['explain', 'post', 'https://api.example.com/x'], {
+    answer: () => ({ status: 200, body }),
+  });
+  expect(run.calls[0]?.body).toEqual({ method: 'POST', url: 'https://api.example.com/x' });
+  expect(run.stdout).toContain('refused (effect_not_allowed)  POST api.example.com/x\n');
+  expect(run.stdout).toContain('vault://a, not stored yet; refused: only reading\n');
+  expect(run.stdout).toContain('  - the method is not safe\n');
+});

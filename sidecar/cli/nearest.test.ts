@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { nearest } from './nearest.ts';
+
+const names = ['github-api', 'github-git', 'openai', 'SVC_MAX_HEADERS'];
+
+test.each([
+  ['github-ap', 'github-api'],
+  ['githubgit', 'github-git'],
+  ['opnai', 'openai'],
+  ['poenai', 'openai'],
+  ['SVC_MAX_HEADER', 'SVC_MAX_HEADERS'],
+  ['zzz', null],
+  ['', null],
+])('%j most likely means %j', (word, meant) => {
+  expect(nearest(word, names)).toBe(meant);
+});
+
+test('nothing is near when there is nothing', () => {
+  expect(nearest('x', [])).toBeNull();
+});

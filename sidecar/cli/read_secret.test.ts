@@ -1,0 +1,44 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { promptHidden } from './read_secret.ts';
+
+/** A terminal that shows nothing by itself: what is typed goes in, what is printed comes out. */
+function terminal() {
+  const modes: boolean[] = [];
+  const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: (raw: boolean) => modes.push(raw) });
+  const printed: string[] = [];
+  return { input, modes, printed, output: { write: (text: string) => printed.push(text) } };
+}
+
+describe('the prompt for a secret', () => {
+  test('takes what is typed until Enter, and never shows it', async () => {
+    const { input, modes, printed, output } = terminal();
+    const answer = promptHidden(input, output, 'Secret: ');
+    input.write('planted');
+    input.write('-secret\r');
+    expect(await answer).toBe('planted-secret');
+    expect(printed.join('')).toBe('Secret: \n');
+    expect(modes).toEqual([true, false]);
+  });
+
+  test.each([
+    ['ab\u007fc\n', 'ac'],
+    ['wrong\u0015right\n', 'right'],
+    ['é漢\u007f\n', 'é'],
+    ['end\u0004', 'end'],
+    ['first\nsecond\n', 'first'],
+  ])('%j is taken as %j', async (typed, value) => {
+    const { input, output } = terminal();
+    const answer = promptHidden(input, output, '');
+    input.write(typed);
+    expect(await answer).toBe(value);
+  });
+
+  test('Ctrl-C cancels, and gives the terminal back', async () => {
+    const { input, modes, output } = terminal();
+    const answer = promptHidden(input, output, '');
+    input.write('half\u0003');
+    await expect(answer).rejects.toThrow('cancelled');
+    expect(modes).toEqual([true, false]);
+  });
+});

@@ -1,0 +1,230 @@
+import { describe, expect, test } from 'vitest';
+import {
+  START_TIMEOUT_MS,
+  StartFailure,
+  STOP_TIMEOUT_MS,
+  SupervisedProgram,
+  type ProgramExit,
+  type ProgramHandle,
+  type ProgramSpec,
+  type SupervisorPort,
+} from './supervised_program.ts';
+
+/** A program that the test moves. */
+class FakeProgram implements ProgramHandle {
+  readonly pid: number;
+  readonly port: number;
+  readonly killed: string[] = [];
+  readonly #obeys: boolean;
+  readonly ready: Promise<string>;
+  readonly exited: Promise<ProgramExit>;
+  isReady: () => void = () => {};
+  exit: (exit: ProgramExit) => void = () => {};
+
+  constructor(pid: number, port: number, obeys: boolean) {
+    this.pid = pid;
+    this.port = port;
+    this.#obeys = obeys;
+    this.ready = new Promise((resolve) => {
+      this.isReady = () => resolve(`http://127.0.0.1:${port === 0 ? 5555 : port}`);
+    });
+    this.exited = new Promise((resolve) => {
+      this.exit = resolve;
+    });
+  }
+
+  kill(signal: 'SIGTERM' | 'SIGKILL'): void {
+    this.killed.push(signal);
+    if (this.#obeys || signal === 'SIGKILL') this.exit({ code: null, signal });
+  }
+
+  lastWords(): readonly string[] {
+    return [`last words of ${this.pid}`];
+  }
+}
+
+/** A supervisor's surroundings with a clock that stands still, and waits that the test ends. */
+class World implements SupervisorPort {
+  readonly programs: FakeProgram[] = [];
+  readonly notices: string[] = [];
+  readonly waits: { readonly ms: number; readonly done: () => void }[] = [];
+  obeys = true;
+  nowMs = 0;
+  changes = 0;
+  #onLaunch: (() => void) | null = null;
+  #onWait: (() => void) | null = null;
+
+  readonly spec: ProgramSpec = {
+    name: 'sidecar',
+    port: 0,
+    launch: (port) => {
+      const program = new FakeProgram(100 + this.programs.length, port, this.obeys);
+      this.programs.push(program);
+      this.#onLaunch?.();
+      return program;
+    },
+  };
+
+  notice(text: string): void {
+    this.notices.push(text);
+  }
+
+  now(): number {
+    return this.nowMs;
+  }
+
+  changed(): void {
+    this.changes += 1;
+  }
+
+  delay(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      signal.addEventListener('abort', () => resolve());
+      this.waits.push({ ms, done: resolve });
+      if (signal.aborted) resolve();
+      this.#onWait?.();
+    });
+  }
+
+  get last(): FakeProgram {
+    const program = this.programs.at(-1);
+    if (program === undefined) throw new Error('nothing was launched');
+    return program;
+  }
+
+  async started(): Promise<SupervisedProgram> {
+    const starting = SupervisedProgram.start(this.spec, this);
+    this.last.isReady();
+    return starting;
+  }
+
+  /** The next wait of this length, ended. */
+  async endWait(ms: number): Promise<void> {
+    for (;;) {
+      const wait = this.waits.find((candidate) => candidate.ms === ms);
+      if (wait !== undefined) {
+        this.waits.splice(this.waits.indexOf(wait), 1);
+        wait.done();
+        return;
+      }
+      await new Promise<void>((resolve) => {
+        this.#onWait = resolve;
+      });
+    }
+  }
+
+  async launches(count: number): Promise<void> {
+    while (this.programs.length < count) {
+      await new Promise<void>((resolve) => {
+        this.#onLaunch = resolve;
+      });
+    }
+  }
+}
+
+describe('a supervised program', () => {
+  test('is up when it says where it listens', async () => {
+    const world = new World();
+    const program = await world.started();
+    expect(program).toMatchObject({ url: 'http://127.0.0.1:5555', pid: 100 });
+    await program.stop();
+    expect(world.last.killed).toEqual(['SIGTERM']);
+    expect(world.notices).toEqual([]);
+  });
+
+  test('that ends before it is ready is a start failure with its last words, and is not tried again', async () => {
+    const world = new World();
+    const starting = SupervisedProgram.start(world.spec, world);
+    world.last.exit({ code: 1, signal: null });
+    const failure = await starting.catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(StartFailure);
+    expect(failure).toMatchObject({
+      message: 'the sidecar ended with exit status 1 before it was ready',
+      lastWords: ['last words of 100'],
+    });
+    expect(world.programs).toHaveLength(1);
+  });
+
+  test('that says nothing in time is ended, and is a start failure', async () => {
+    const world = new World();
+    const starting = SupervisedProgram.start(world.spec, world).catch((error: unknown) => error);
+    await world.endWait(START_TIMEOUT_MS);
+    expect(await starting).toMatchObject({ message: 'the sidecar was not ready in time' });
+    expect(world.last.killed).toEqual(['SIGTERM']);
+  });
+
+  test('that dies is started again on the same port, and its new process id is told', async () => {
+    const world = new World();
+    const program = await world.started();
+    world.last.exit({ code: null, signal: 'SIGKILL' });
+    await world.endWait(500);
+    await world.launches(2);
+    expect(world.last.port).toBe(5555);
+    world.last.isReady();
+    expect(program.pid).toBe(101);
+    expect(world.changes).toBe(1);
+    await program.stop();
+    expect(world.notices[0]).toContain('was ended by SIGKILL; starting it again in 0.5 s');
+  });
+
+  test('waits longer each time it dies at once, and briefly again after it ran for a while', async () => {
+    const world = new World();
+    const program = await world.started();
+    let count = 1;
+    const dieAfter = async (ranMs: number, expectedWait: number): Promise<void> => {
+      world.nowMs += ranMs;
+      world.last.exit({ code: 1, signal: null });
+      await world.endWait(expectedWait);
+      count += 1;
+      await world.launches(count);
+      world.last.isReady();
+    };
+    await dieAfter(0, 500);
+    await dieAfter(0, 1_000);
+    await dieAfter(0, 2_000);
+    await dieAfter(60_000, 500);
+    expect(world.programs).toHaveLength(5);
+    await program.stop();
+  });
+
+  test('that does not come up again is tried again', async () => {
+    const world = new World();
+    const program = await world.started();
+    world.last.exit({ code: 1, signal: null });
+    await world.endWait(500);
+    await world.launches(2);
+    world.last.exit({ code: 98, signal: null });
+    await world.endWait(1_000);
+    await world.launches(3);
+    world.last.isReady();
+    expect(world.notices).toContain('the sidecar said: last words of 101');
+    await program.stop();
+  });
+
+  test('that does not stop when asked is killed', async () => {
+    const world = new World();
+    world.obeys = false;
+    const program = await world.started();
+    const stopping = program.stop();
+    await world.endWait(STOP_TIMEOUT_MS);
+    await stopping;
+    expect(world.last.killed).toEqual(['SIGTERM', 'SIGKILL']);
+  });
+
+  test('that is stopped while it waits to be started again stays down', async () => {
+    const world = new World();
+    const program = await world.started();
+    world.last.exit({ code: 1, signal: null });
+    await program.stop();
+    expect(world.programs).toHaveLength(1);
+  });
+
+  test('is not started when Ctrl-C came first', async () => {
+    const world = new World();
+    const stop = new AbortController();
+    const starting = SupervisedProgram.start(world.spec, world, stop.signal).catch((error: unknown) => error);
+    stop.abort();
+    expect(await starting).toBeInstanceOf(StartFailure);
+    expect(world.last.killed).toEqual(['SIGTERM']);
+  });
+});

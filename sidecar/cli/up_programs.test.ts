@@ -1,0 +1,98 @@
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { lastWords, startNodeProgram } from './node_program.ts';
+import { RotatingLog } from './rotating_log.ts';
+import { environmentFor, parsePort, requireFreePort } from './up_programs.ts';
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-up-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function start(script: string) {
+  const file = join(folder, 'program.mjs');
+  writeFileSync(file, script);
+  const log = new RotatingLog(join(folder, 'program.log'));
+  return startNodeProgram({ file, args: ['--x', 'y'], env: { PATH: process.env['PATH'] }, log });
+}
+
+describe('a started program', () => {
+  test('says where it listens; everything else it says is in its log', async () => {
+    const handle = start(`
+      console.log('warming up');
+      console.error(JSON.stringify({ message: process.argv.slice(2).join(' ') }));
+      console.log(JSON.stringify({ listening: 'http://127.0.0.1:5123' }));`);
+    expect(await handle.ready).toBe('http://127.0.0.1:5123');
+    expect(await handle.exited).toEqual({ code: 0, signal: null });
+    const log = readFileSync(join(folder, 'program.log'), 'utf8');
+    expect(log.split('\n').toSorted()).toEqual(['', 'warming up', '{"message":"--x y"}']);
+  });
+
+  test('that fails leaves its last words', async () => {
+    const handle = start(
+      `console.error(JSON.stringify({ level: 'error', message: 'wrong vault key' })); process.exit(3);`,
+    );
+    expect(await handle.exited).toEqual({ code: 3, signal: null });
+    expect(handle.lastWords()).toEqual(['wrong vault key']);
+  });
+
+  test('ends when it is told to', async () => {
+    const handle = start(`console.log('{"listening":"http://127.0.0.1:1"}'); setInterval(() => {}, 1000);`);
+    await handle.ready;
+    handle.kill('SIGTERM');
+    expect(await handle.exited).toEqual({ code: null, signal: 'SIGTERM' });
+  });
+});
+
+test('last words are the messages of log lines, and other lines as they are', () => {
+  const lines = ['{"message":"a"}', '{"msg":"b"}', '', 'Error: c', '    at d'];
+  expect(lastWords(lines)).toEqual(['a', 'b', 'Error: c', '    at d']);
+  expect(lastWords(Array.from({ length: 9 }, (_, index) => `line ${index}`))).toHaveLength(5);
+});
+
+describe('ports', () => {
+  test('one that is taken is refused by the flag that chooses it', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
+    await expect(requireFreePort(port, '--proxy-port')).rejects.toMatchObject({
+      message: `port ${port} on 127.0.0.1 is taken by another program`,
+      fixes: [expect.stringContaining('--proxy-port')],
+    });
+    server.close();
+    await once(server, 'close');
+    await expect(requireFreePort(port, '--proxy-port')).resolves.toBeUndefined();
+    await expect(requireFreePort(0, '--proxy-port')).resolves.toBeUndefined();
+  });
+
+  test.each(['', '-1', '65536', '80a', '1e3'])('the number %j is refused', (text) => {
+    expect(() => parsePort(text, '--control-port')).toThrow('--control-port is');
+  });
+
+  test('zero and the largest are taken', () => {
+    expect([parsePort('0', 'x'), parsePort('65535', 'x')]).toEqual([0, 65_535]);
+  });
+});
+
+test('each program gets the settings that it reads: the sidecar never sees the key of the vault', () => {
+  const env = {
+    SVC_VAULT_KEY: 'k',
+    SVC_DATABASE_TOKEN: 't',
+    SVC_DATABASE_URL: 'u',
+    SVC_MAX_HEADERS: '20',
+    PATH: '/bin',
+  };
+  expect(environmentFor(env, 'sidecar')).toEqual({ SVC_MAX_HEADERS: '20', PATH: '/bin' });
+  expect(environmentFor(env, 'control')).toEqual({
+    SVC_VAULT_KEY: 'k',
+    SVC_DATABASE_TOKEN: 't',
+    SVC_DATABASE_URL: 'u',
+    PATH: '/bin',
+  });
+});

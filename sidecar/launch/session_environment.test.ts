@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest';
+import {
+  CA_VARIABLES,
+  mayHoldSentinel,
+  proxyUrlFor,
+  sessionEnvironment,
+  type SessionAccess,
+} from './session_environment.ts';
+
+const session: SessionAccess = {
+  sessionId: 'ses_1',
+  proxyUrl: 'http://ses_1:token@127.0.0.1:7421',
+  caBundlePath: '/home/u/.svc/sessions/ses_1/bundle.pem',
+  sentinels: [{ env: 'GITHUB_TOKEN', value: 'ghp_placeholder' }],
+};
+
+describe('the environment of a command in a session', () => {
+  test('has the proxy in upper and lower case, and loopback outside of it', () => {
+    const env = sessionEnvironment({}, session);
+    for (const name of ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy']) {
+      expect(env[name]).toBe(session.proxyUrl);
+    }
+    expect(env).toMatchObject({ NO_PROXY: 'localhost,127.0.0.1,::1', no_proxy: 'localhost,127.0.0.1,::1' });
+    expect(env).toMatchObject({ NODE_USE_ENV_PROXY: '1', SVC_SESSION_ID: 'ses_1' });
+  });
+
+  test('points every CA variable at the bundle of the session', () => {
+    const env = sessionEnvironment({ SSL_CERT_FILE: '/corp.pem' }, session);
+    expect(CA_VARIABLES.filter((name) => env[name] !== session.caBundlePath)).toEqual([]);
+  });
+
+  test('keeps what the user set', () => {
+    const inherited = { PATH: '/bin', HOME: '/home/u', LANG: 'C', OPENAI_BASE_URL: 'x', EMPTY: '' };
+    expect(sessionEnvironment(inherited, session)).toMatchObject(inherited);
+  });
+
+  test.each([
+    'SVC_VAULT_KEY',
+    'SVC_DATABASE_TOKEN',
+    'SVC_HOME',
+    'svc_vault_key',
+    'CODEHOST_OAUTH_CLIENT_SECRET',
+    'GENERAL_OAUTH_CLIENT_SECRET',
+    'npm_config__authToken',
+    'npm_lifecycle_event',
+    'NPM_CONFIG_REGISTRY',
+    'INIT_CWD',
+    'ALL_PROXY',
+    'all_proxy',
+    'SSL_CERT_DIR',
+  ])('does not pass %s on', (name) => {
+    expect(Object.values(sessionEnvironment({ [name]: 'planted' }, session))).not.toContain('planted');
+  });
+
+  test('an inherited exception of the proxy does not lead past it', () => {
+    const env = sessionEnvironment({ NO_PROXY: 'api.github.com', no_proxy: '*' }, session);
+    expect([env['NO_PROXY'], env['no_proxy']]).toEqual(['localhost,127.0.0.1,::1', 'localhost,127.0.0.1,::1']);
+  });
+
+  test('a placeholder replaces a real credential in its variable', () => {
+    expect(sessionEnvironment({ GITHUB_TOKEN: 'ghp_real' }, session)['GITHUB_TOKEN']).toBe('ghp_placeholder');
+  });
+
+  test.each([
+    'PATH',
+    'LD_PRELOAD',
+    'NODE_OPTIONS',
+    'BASH_ENV',
+    'GIT_SSH_COMMAND',
+    'HTTPS_PROXY',
+    'SSL_CERT_FILE',
+    'A B',
+    '',
+  ])('a binding cannot set %j with its placeholder', (name) => {
+    expect(mayHoldSentinel(name)).toBe(false);
+    const sentinels = [{ env: name, value: 'planted' }];
+    expect(Object.values(sessionEnvironment({}, { ...session, sentinels }))).not.toContain('planted');
+  });
+});
+
+test.each(['http://127.0.0.1:7421', 'http://a:b@127.0.0.1:7421/'])(
+  'the proxy URL made of %s carries the session',
+  (url) => {
+    expect(proxyUrlFor(url, 'ses_1', 'tok-en_1')).toBe('http://ses_1:tok-en_1@127.0.0.1:7421');
+  },
+);
