@@ -34,6 +34,11 @@ const pages: Answer = ({ url }) => {
   return { status: 200, body: { items: [event], next_cursor: last ? null : next } };
 };
 
+async function count(...flags: string[]): Promise<number> {
+  const run = await runCli(home, ['audit', 'list', ...flags], { answer: pages });
+  return run.stdout.trimEnd().split('\n').length;
+}
+
 describe('svc audit list', () => {
   test('prints one line for an event', async () => {
     const run = await runCli(home, ['audit', 'list'], { answer: list });
@@ -66,8 +71,6 @@ describe('svc audit list', () => {
   });
 
   test('stops at the limit, and goes on to the end with --all', async () => {
-    const count = async (...flags: string[]) =>
-      (await runCli(home, ['audit', 'list', ...flags], { answer: pages })).stdout.trimEnd().split('\n').length;
     expect(await count('--limit', '2')).toBe(2);
     expect(await count('--all')).toBe(3);
   });
