@@ -83,6 +83,8 @@ export async function probeClient(client: Client, env: Readonly<Record<string, s
 export function outcomeOf(output: string): TrustOutcome {
   if (/No module named/.test(output)) return 'not_installed';
   if (/\b403\b/.test(output)) return 'trusted';
+  // The session's certificate always names the host: another one comes from somewhere else.
+  if (/ALTNAME|does not match|hostname mismatch|no alternative certificate/i.test(output)) return 'past_the_proxy';
   if (/certificate|self.signed|\bSSL\b|\bTLS\b|CERT_|UNABLE_TO/i.test(output)) return 'untrusted';
   if (/refused|resolve|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|timed? ?out|unreachable/i.test(output))
     return 'past_the_proxy';

@@ -98,6 +98,7 @@ describe("a client's probe", () => {
     ['curl: (60) SSL certificate problem: unable to get local issuer certificate', 'untrusted'],
     ['Error: UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'untrusted'],
     ['[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed', 'untrusted'],
+    ["Hostname/IP does not match certificate's altnames", 'past_the_proxy'],
     ['connect ETIMEDOUT 10.255.255.1:443', 'past_the_proxy'],
     ["ModuleNotFoundError: No module named 'requests'", 'not_installed'],
     ['', 'unclear'],

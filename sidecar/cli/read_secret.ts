@@ -24,9 +24,10 @@ export async function readSecret(context: CliContext, source: SecretSource): Pro
 }
 
 async function rawValue(context: CliContext, source: SecretSource): Promise<string> {
-  if (source.stdin === true) return decode(await readAll(context.stdin));
   if (source.file !== undefined) return decode(await readFile(resolve(context.workingDirectory, source.file)));
+  // Also with --stdin: a terminal would show what is typed.
   if (context.interactive) return promptHidden(context.stdin, context.stderr, 'Secret (not shown): ');
+  if (source.stdin === true) return decode(await readAll(context.stdin));
   throw new CliError(EXIT.usage, 'stdin is not a terminal, so there is no prompt: say where the secret comes from', [
     'Use --stdin (for example: printf %s "$TOKEN" | svc secret set PATH --stdin) or --file FILE.',
   ]);

@@ -44,6 +44,17 @@ describe('svc secret set', () => {
     expect(run.calls[0]?.body).toMatchObject({ value: `${VALUE}\n` });
   });
 
+  test('asks without showing on a terminal, also when told to read stdin', async () => {
+    const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], {
+      stdin: `${VALUE}\n`,
+      terminal: true,
+      answer: stored,
+    });
+    expect(run.calls[0]?.body).toMatchObject({ value: VALUE });
+    expect(run.stderr).toBe('Secret (not shown): \n');
+    expect(run.stdout).not.toContain(VALUE);
+  });
+
   test('reads a file', async () => {
     const file = home.write('token.txt', `${VALUE}\n`);
     const run = await runCli(home, ['secret', 'set', 'user/demo', '--file', file], { answer: stored });

@@ -74,7 +74,7 @@ export async function runCli(home: TestHome, argv: readonly string[], options: R
   const context: CliContext = {
     env: { SVC_HOME: home.path, PATH: process.env['PATH'], ...options.env },
     stdin: Readable.from(options.stdin === undefined ? [] : [Buffer.from(options.stdin)]),
-    interactive: false,
+    interactive: options.terminal === true,
     stdout,
     stderr,
     userHome: home.path,
