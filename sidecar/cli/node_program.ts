@@ -75,11 +75,14 @@ function listeningUrl(line: string): string | null {
   return parsed.success ? new URL(parsed.data.listening).origin : null;
 }
 
-/** The messages of the last log lines; a line that is not JSON (a stack trace, say) as it is. */
+/** Lines that tell a person nothing: empty ones, a stack's frames, and Node's signature below them. */
+const NO_NEWS = /^\s*$|^\s+at |^Node\.js v/;
+
+/** The messages of the last log lines; a line that is not JSON (an uncaught error, say) as it is. */
 export function lastWords(lines: readonly string[]): readonly string[] {
   const messages = lines.flatMap((line) => {
     const parsed = logLine.safeParse(tryJson(line));
-    if (!parsed.success) return line.trim() === '' ? [] : [line];
+    if (!parsed.success) return NO_NEWS.test(line) ? [] : [line];
     const text = parsed.data.message ?? parsed.data.msg;
     return text === undefined ? [line] : [text];
   });

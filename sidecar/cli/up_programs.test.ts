@@ -50,8 +50,8 @@ describe('a started program', () => {
 });
 
 test('last words are the messages of log lines, and other lines as they are', () => {
-  const lines = ['{"message":"a"}', '{"msg":"b"}', '', 'Error: c', '    at d'];
-  expect(lastWords(lines)).toEqual(['a', 'b', 'Error: c', '    at d']);
+  const lines = ['{"message":"a"}', '{"msg":"b"}', '', 'Error: c', '    at d', '', 'Node.js v24.1.0'];
+  expect(lastWords(lines)).toEqual(['a', 'b', 'Error: c']);
   expect(lastWords(Array.from({ length: 9 }, (_, index) => `line ${index}`))).toHaveLength(5);
 });
 
