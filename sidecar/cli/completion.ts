@@ -81,16 +81,16 @@ function choiceArms(nodes: readonly CompletionNode[], arm: (choices: string) => 
   return [...seen].map(([name, choices]) => `    ${name}) ${arm(choices)} ;;`).join('\n');
 }
 
-/** Shell code that collects the commands typed so far into `path`; words after an option that takes a value are not commands. */
+/** Shell code that collects the commands typed so far into `typed`; words after an option that takes a value are not commands. */
 function pathLoop(nodes: readonly CompletionNode[]): string {
   const paths = nodes.filter((node) => node.path.length > 0).map((node) => `'${node.path.join(' ')}'`);
-  return `case "\${path:+$path }$word" in ${paths.join(' | ')}) path="\${path:+$path }$word" ;; esac`;
+  return `case "\${typed:+$typed }$word" in ${paths.join(' | ')}) typed="\${typed:+$typed }$word" ;; esac`;
 }
 
 function bashScript(nodes: readonly CompletionNode[]): string {
   return `# svc completion for bash: svc completion bash > ~/.local/share/bash-completion/completions/svc
 _svc() {
-  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} path='' word i
+  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} typed='' word i
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=\${COMP_WORDS[i]}
@@ -103,7 +103,7 @@ _svc() {
   case $prev in
 ${choiceArms(nodes, (choices) => (choices === '' ? 'COMPREPLY=($(compgen -f -- "$cur")); return' : `COMPREPLY=($(compgen -W '${choices}' -- "$cur")); return`))}
   esac
-  case $path in
+  case $typed in
 ${caseArms(nodes, (node) => `COMPREPLY=($(compgen -W '${wordsAfter(node)}' -- "$cur"))`)}
   esac
 }
@@ -120,7 +120,7 @@ function zshScript(nodes: readonly CompletionNode[]): string {
   return `#compdef svc
 # svc completion for zsh: svc completion zsh > a folder of $fpath, as _svc
 _svc() {
-  local path='' word i
+  local typed='' word i
   local -a found
   for ((i = 2; i < CURRENT; i++)); do
     word=\${words[i]}
@@ -133,12 +133,12 @@ _svc() {
   case \${words[CURRENT-1]} in
 ${choiceArms(nodes, (choices) => (choices === '' ? '_files; return' : `compadd -- ${choices}; return`))}
   esac
-  case $path in
+  case $typed in
 ${caseArms(nodes, (node) => `found=(${described(node)})`)}
   esac
   _describe 'svc' found
 }
-compdef _svc svc
+if [[ $funcstack[1] == _svc ]]; then _svc "$@"; else compdef _svc svc; fi
 `;
 }
 
@@ -158,8 +158,9 @@ function fishScript(nodes: readonly CompletionNode[]): string {
   return `# svc completion for fish: svc completion fish > ~/.config/fish/completions/svc.fish
 function __svc_at
   set -l at
+  contains -- -- (commandline -opc); and return 1
   for word in (commandline -opc)[2..-1]
-    contains -- (string join ' ' $at $word) ${paths.join(' ')}; and set -a at $word
+    contains -- (string join -- ' ' $at $word) ${paths.join(' ')}; and set -a at $word
   end
   test "$at" = "$argv"
 end
