@@ -1,5 +1,6 @@
 // The control worker on Deno: `deno run worker/entries/deno.ts --local --home DIR --port N`, or with a libSQL server.
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type Client, createClient } from '@libsql/client';
 import { DEFAULT_CONTROL_PORT, parseSettings, type Settings } from '../../shared/model/settings.ts';
@@ -9,7 +10,7 @@ import type { LogEntry } from '../routes/app_env.ts';
 import { type HomeFiles, makeMasterKey, openLocalKey, parseLocalKey, readMasterKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
-import { openDatabase } from '../store/database.ts';
+import { openDatabase, prepareFile } from '../store/database.ts';
 
 /** As much of Deno as this entry uses. */
 interface DenoRuntime {
@@ -77,7 +78,7 @@ function readOptions(): Options {
 
 function openClient({ home, settings }: Options): Client {
   const { databaseUrl, databaseToken } = settings;
-  const url = databaseUrl ?? (home === null ? null : `file:${join(home, 'control.db')}`);
+  const url = databaseUrl ?? (home === null ? null : pathToFileURL(join(home, 'control.db')).href);
   if (url === null) throw refusal('invalid_setting', 'no database: set SVC_DATABASE_URL, or give --home');
   return createClient({ url, timeout: 5_000, ...(databaseToken && { authToken: databaseToken.reveal() }) });
 }
@@ -85,6 +86,12 @@ function openClient({ home, settings }: Options): Client {
 async function startServices(options: Options, client: Client): Promise<ServiceContext> {
   const { home, local, settings } = options;
   const files = home === null ? null : homeFiles(home);
+  if (client.protocol === 'file' && !(await prepareFile(client))) {
+    throw refusal(
+      'database_damaged',
+      'the database file is damaged, or is not a libSQL database: restore it from a backup',
+    );
+  }
   const started = await start({
     database: openDatabase(client),
     clock: SYSTEM_CLOCK,

@@ -5,6 +5,7 @@ import { Server } from 'node:http';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { serve } from '@hono/node-server';
 import { type Client, createClient } from '@libsql/client';
@@ -14,14 +15,13 @@ import type { LogEntry } from '../routes/app_env.ts';
 import { type HomeFiles, makeMasterKey, openLocalKey, readMasterKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
-import { openDatabase } from '../store/database.ts';
-import { isDamage } from '../store/migrate.ts';
+import { isDamage, openDatabase, prepareFile } from '../store/database.ts';
 
 const EXIT_REFUSED = 1;
 const EXIT_USAGE = 2;
 const EXIT_PORT_TAKEN = 3;
 /** How long requests under way may take when the program stops. */
-const GRACE_MS = 1_500;
+const GRACE_MS = 300;
 
 /** An expected reason not to start. */
 class Refusal extends Error {
@@ -47,7 +47,7 @@ interface Options {
 async function main(): Promise<void> {
   const options = readOptions();
   trustRoots(options.upstreamCaFiles);
-  mkdirSync(options.home, { recursive: true, mode: 0o700 });
+  makeHome(options.home);
   const client = openClient(options);
   const context = await startServices(options, client);
   const app = createApp({ context: () => context, log });
@@ -112,15 +112,24 @@ function readPem(file: string): string {
   }
 }
 
+function makeHome(home: string): void {
+  try {
+    mkdirSync(home, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const code = isErrno(error) ? error.code : 'unknown';
+    throw new Refusal('home_unusable', `--home ${home}: cannot be made (${code}); choose a directory you may write to`);
+  }
+}
+
 function openClient(options: Options): Client {
   const { databaseUrl, databaseToken } = options.settings;
-  const url = databaseUrl ?? `file:${join(options.home, 'control.db')}`;
-  if (databaseUrl === undefined) closeSync(openSync(join(options.home, 'control.db'), 'a', 0o600));
+  const file = join(options.home, 'control.db');
+  const url = databaseUrl ?? pathToFileURL(file).href;
   try {
+    if (databaseUrl === undefined) closeSync(openSync(file, 'a', 0o600));
     return createClient({ url, timeout: 5_000, ...(databaseToken && { authToken: databaseToken.reveal() }) });
   } catch (error) {
-    if (isDamage(error))
-      throw new Refusal('database_damaged', `${url} is damaged, or is not a libSQL database: restore it from a backup`);
+    if (isDamage(error)) throw damaged(url);
     throw new Refusal('database_unavailable', `${url} cannot be opened: check SVC_DATABASE_URL and the file's rights`);
   }
 }
@@ -129,7 +138,7 @@ async function startServices(options: Options, client: Client): Promise<ServiceC
   const files = homeFiles(options.home);
   const localKey = options.local ? required('local_key_damaged', await openLocalKey(files)) : null;
   const masterKey = options.settings.vaultKey ?? required('vault_key_damaged', await readMasterKey(files));
-  if (client.protocol === 'file') await prepareFile(client);
+  if (client.protocol === 'file' && !(await prepareFile(client))) throw damaged(options.home);
   const started = await start({
     database: openDatabase(client),
     clock: SYSTEM_CLOCK,
@@ -141,19 +150,9 @@ async function startServices(options: Options, client: Client): Promise<ServiceC
   return started.value;
 }
 
-/** Readers do not wait for writers, and what a reply says is written survives a crash of this program. */
-async function prepareFile(client: Client): Promise<void> {
-  try {
-    await client.execute('PRAGMA journal_mode = WAL');
-    const check = await client.execute('PRAGMA quick_check(1)');
-    if (Object.values(check.rows[0] ?? {})[0] === 'ok') return;
-  } catch (error) {
-    if (!isDamage(error)) throw error;
-  }
-  throw new Refusal(
-    'database_damaged',
-    'the database file is damaged, or is not a libSQL database: restore it from a backup, or move it away to begin anew',
-  );
+function damaged(place: string): Refusal {
+  const message = `the database in ${place} is damaged, or is not a libSQL database: restore it from a backup, or move it away to begin anew`;
+  return new Refusal('database_damaged', message);
 }
 
 function required<T>(code: string, result: { ok: true; value: T } | { ok: false; error: string }): T {

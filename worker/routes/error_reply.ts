@@ -2,6 +2,7 @@ import { HTTPException } from 'hono/http-exception';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { z } from 'zod';
 import { apiError, type ApiError, ERROR_STATUS, type ErrorBody, type FieldProblem } from '../../shared/wire/errors.ts';
+import { isWorthRetrying } from '../services/failures.ts';
 import type { AppContext, Log } from './app_env.ts';
 
 /** Answers a refusal: the one place where it becomes HTTP. */
@@ -16,7 +17,7 @@ export function errorReply(c: AppContext, error: ApiError): Response {
 export function failureReply(c: AppContext, error: unknown, log: Log): Response {
   if (error instanceof HTTPException) return errorReply(c, fromHttpException(error));
   log({ level: 'error', message: 'a request failed', request_id: c.get('requestId'), ...describe(error) });
-  if (isDatabaseFailure(error)) {
+  if (isWorthRetrying(error)) {
     return errorReply(c, apiError('database_unavailable', 'the database does not answer: try again'));
   }
   return errorReply(
@@ -42,14 +43,6 @@ function describe(error: unknown): Record<string, string> {
 function codes(error: Error): string[] {
   const code = 'code' in error && typeof error.code === 'string' ? [error.code] : [];
   return error.cause instanceof Error ? [...code, ...codes(error.cause)] : code;
-}
-
-/** libSQL's codes, and the fetch failures of its HTTP client. */
-function isDatabaseFailure(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  if (codes(error).some((code) => /^(SQLITE_|HRANA_|SERVER_ERROR|CLIENT_CLOSED|write_contention)/.test(code)))
-    return true;
-  return error.cause !== undefined && isDatabaseFailure(error.cause);
 }
 
 export function bodyTooLarge(): ApiError {

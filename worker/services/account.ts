@@ -1,5 +1,6 @@
 import type { EnterpriseReply, MeReply } from '../../shared/wire/account.ts';
 import { type Account, findAccount, policyVersion } from '../store/accounts.ts';
+import { readInstallation } from '../store/installation.ts';
 import type { Caller } from './caller.ts';
 import { nowText, type ServiceContext } from './service_context.ts';
 
@@ -8,7 +9,7 @@ export const VERSION = '4.0.0';
 
 /** Throws when the database does not answer. */
 export async function describeHealth(context: ServiceContext) {
-  await context.database.client.execute('SELECT 1');
+  await readInstallation(context.database);
   const mode = context.local === null ? ('hosted' as const) : ('local' as const);
   return { status: 'ok' as const, version: VERSION, time: nowText(context), mode };
 }

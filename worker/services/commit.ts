@@ -6,9 +6,8 @@ import { appendEvents, findHead, type NewAuditEventRow } from '../store/audit_ev
 import type { Database, Statement } from '../store/database.ts';
 import { freshId, nowText, type ServiceContext } from './service_context.ts';
 
-/** An event before it has its id and time. */
-export type AuditDraft = Pick<AuditEvent, 'type' | 'data'> &
-  Partial<Pick<AuditEvent, 'session_id' | 'actor' | 'sidecar_id'>>;
+/** An event of the control plane, before it has its id and time. */
+export type AuditDraft = Pick<AuditEvent, 'type' | 'actor' | 'data'>;
 
 /** What a decision wants written, and what it answers. */
 export interface Change<T> {
@@ -23,6 +22,8 @@ export interface Chain {
   readonly writer: string;
 }
 
+/** The code of what is thrown when a write or a consistent reading failed for others' writes, again and again. */
+export const WRITE_CONTENTION = 'write_contention';
 const MAX_ATTEMPTS = 60;
 
 /**
@@ -45,7 +46,7 @@ export async function commit<T>(
     if (written.ok) return ok(change.value.value);
     await context.clock.sleep(Math.random() * Math.min(attempt * 2, 50));
   }
-  throw Object.assign(new Error('a write met another one each time it was tried'), { code: 'write_contention' });
+  throw Object.assign(new Error('a write met another one each time it was tried'), { code: WRITE_CONTENTION });
 }
 
 async function readHead(database: Database, writer: string): Promise<ChainHead> {
@@ -78,9 +79,9 @@ function completeDraft(context: ServiceContext, draft: AuditDraft, time: string)
     id: freshId(context, 'evt'),
     type: draft.type,
     time,
-    sidecar_id: draft.sidecar_id ?? null,
-    session_id: draft.session_id ?? null,
-    actor: draft.actor ?? null,
+    sidecar_id: null,
+    session_id: null,
+    actor: draft.actor,
     data: draft.data,
   };
 }

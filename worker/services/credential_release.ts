@@ -69,8 +69,7 @@ function toReleased(row: SecretRow, sealed: string): Released {
 function releaseEvent(caller: SidecarCaller, row: SecretRow): AuditDraft {
   return {
     type: 'control.credential.released',
-    sidecar_id: caller.sidecarId,
-    actor: caller.userId,
+    actor: caller.sidecarId,
     data: {
       'svc.control.resource': row.id,
       'svc.control.credential_ref': formatVaultReference(row.path),

@@ -91,7 +91,7 @@ export async function removeSidecar(
 }
 
 function sidecarEvent(type: AuditDraft['type'], caller: Caller, row: SidecarRow): AuditDraft {
-  return { type, actor: caller.userId, sidecar_id: row.id, data: { 'svc.control.resource': row.id } };
+  return { type, actor: caller.userId, data: { 'svc.control.resource': row.id } };
 }
 
 function toRecord(row: SidecarRow): SidecarRecord {

@@ -11,6 +11,7 @@ import { policyVersion } from '../store/accounts.ts';
 import { referredSecrets, type SecretSummary } from '../store/secrets.ts';
 import { findSidecar } from '../store/sidecars.ts';
 import { ownerName, visibleOwners } from './caller.ts';
+import { WRITE_CONTENTION } from './commit.ts';
 import { allHostBindings } from './host_bindings.ts';
 import type { ServiceContext } from './service_context.ts';
 import { revoked, type SidecarCaller } from './sidecar_calls.ts';
@@ -99,5 +100,5 @@ async function consistentRead(context: ServiceContext, caller: SidecarCaller) {
     const secrets = await referredSecrets(context.database, owners);
     if (version === (await policyVersion(context.database, caller.userId))) return { version, bindings, secrets };
   }
-  throw Object.assign(new Error('the policy changed during each of the readings'), { code: 'write_contention' });
+  throw Object.assign(new Error('the policy changed during each of the readings'), { code: WRITE_CONTENTION });
 }

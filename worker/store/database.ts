@@ -1,9 +1,11 @@
 import { type Client, LibsqlError } from '@libsql/client/web';
-import { type SQL, sql } from 'drizzle-orm';
+import { DrizzleQueryError, type SQL, sql } from 'drizzle-orm';
 import { SQLiteAsyncDialect } from 'drizzle-orm/sqlite-core';
 import type { LibSQLDatabase } from 'drizzle-orm/libsql';
 import { drizzle } from 'drizzle-orm/libsql/web';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+
+const WRITE_FAILED = 'database_write_failed';
 
 /** A statement of a write, as drizzle builds it. */
 export interface Statement {
@@ -33,7 +35,7 @@ export function openDatabase(client: Client): Database {
         return ok(results.map((result) => result.rowsAffected));
       } catch (error) {
         if (isConstraint(error)) return err('conflict');
-        throw error;
+        throw Object.assign(new Error('a write failed', { cause: error }), { code: WRITE_FAILED });
       }
     },
   };
@@ -64,4 +66,30 @@ export function guard(condition: SQL): Statement[] {
     statement(sql`INSERT INTO write_guards (holds) SELECT (${condition})`),
     statement(sql`DELETE FROM write_guards`),
   ];
+}
+
+/** True for what is thrown when the database does not answer or does not do what it is asked. */
+export function isDatabaseFailure(error: unknown): boolean {
+  if (error instanceof DrizzleQueryError || error instanceof LibsqlError) return true;
+  return error instanceof Error && 'code' in error && error.code === WRITE_FAILED;
+}
+
+/**
+ * Makes a new or used database file ready: readers do not wait for writers, and what was written survives a crash of the
+ * program. False when the file is damaged or is no database.
+ */
+export async function prepareFile(client: Client): Promise<boolean> {
+  try {
+    await client.execute('PRAGMA journal_mode = WAL');
+    const check = await client.execute('PRAGMA quick_check(1)');
+    return Object.values(check.rows[0] ?? {})[0] === 'ok';
+  } catch (error) {
+    if (isDamage(error)) return false;
+    throw error;
+  }
+}
+
+/** True for an error that says that the file is no database or has damaged pages. */
+export function isDamage(error: unknown): boolean {
+  return error instanceof LibsqlError && /^SQLITE_(NOTADB|CORRUPT)/.test(error.code);
 }

@@ -1,5 +1,6 @@
 import { type Client, LibsqlError } from '@libsql/client/web';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { isDamage } from './database.ts';
 import { MIGRATIONS, type Migration } from './migrations.ts';
 
 export interface MigrationRefusal {
@@ -91,9 +92,4 @@ export async function checksum(migration: Migration): Promise<string> {
   const bytes = new TextEncoder().encode(migration.statements.join(';\n'));
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
-
-/** True for an error that says that the file is no database or has damaged pages. */
-export function isDamage(error: unknown): boolean {
-  return error instanceof LibsqlError && /^SQLITE_(NOTADB|CORRUPT)/.test(error.code);
 }

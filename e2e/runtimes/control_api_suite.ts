@@ -1,0 +1,200 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { auditEventsPage, auditVerification } from '../../shared/wire/audit_events.ts';
+import {
+  CREDENTIALS_TYP,
+  credentialsPayload,
+  eventsReply,
+  SNAPSHOT_PROOF_HEADER,
+  SNAPSHOT_PROOF_TYP,
+  SNAPSHOT_TYP,
+  snapshotPayload,
+  snapshotProof,
+} from '../../shared/wire/channel.ts';
+import { newId } from '../../shared/wire/ids.ts';
+import type { ControlPlaneUnderTest } from './programs.ts';
+import { TestSidecar } from './sidecar_client.ts';
+
+const page = z.object({ items: z.array(z.record(z.string(), z.unknown())), next_cursor: z.string().nullable() });
+
+/** The same walk through the control API on every runtime. The tests of one runtime build on one another. */
+export function describeControlApi(runtime: string, start: () => Promise<ControlPlaneUnderTest>): void {
+  describe(`the control API on ${runtime}`, () => {
+    const secret = `planted-${randomBytes(16).toString('hex')}`;
+    const replies: string[] = [];
+    let control: ControlPlaneUnderTest;
+    let sidecar: TestSidecar;
+
+    const send = async (path: string, init?: RequestInit) => {
+      const reply = await fetch(control.url + path, init);
+      if (reply.headers.get('content-type')?.startsWith('text/event-stream') !== true)
+        replies.push(await reply.clone().text());
+      return reply;
+    };
+    const asUser = (method: string, path: string, body?: unknown) =>
+      send(path, {
+        method,
+        headers: { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+
+    const explain = async (method: string, url: string) =>
+      (await asUser('POST', '/v1/host-bindings/explain', { method, url })).json();
+
+    beforeAll(async () => {
+      control = await start();
+      sidecar = await TestSidecar.make(send);
+    });
+    afterAll(() => control.stop());
+
+    test('is healthy and describes itself', async () => {
+      expect(await (await send('/v1/health')).json()).toMatchObject({ status: 'ok', mode: 'local' });
+      const document = z.object({ openapi: z.string(), paths: z.record(z.string(), z.unknown()) });
+      expect(Object.keys(document.parse(await (await send('/openapi.json')).json()).paths)).toContain(
+        '/v1/secrets/{path}',
+      );
+      expect(await (await send('/docs')).text()).toContain('/v1/host-bindings/explain');
+    });
+
+    test('answers nobody who is not signed in', async () => {
+      const reply = await send('/v1/secrets', { headers: { authorization: 'Bearer svc_local_wrong' } });
+      expect([reply.status, await reply.json()]).toMatchObject([401, { error: { code: 'unauthenticated' } }]);
+    });
+
+    test('stores a secret and binds it', async () => {
+      expect((await asUser('POST', '/v1/secrets', { path: 'user/demo', value: secret })).status).toBe(201);
+      expect((await asUser('POST', '/v1/secrets', { path: 'user/demo', value: secret })).status).toBe(200);
+      const binding = {
+        host: 'api.example.test',
+        scheme: 'bearer',
+        credential_ref: 'vault://user/demo',
+        effect: 'read',
+      };
+      const bound = await asUser('POST', '/v1/host-bindings', binding);
+      expect([bound.status, bound.headers.get('svc-policy-version')]).toEqual([201, '3']);
+      expect(await (await asUser('POST', '/v1/host-bindings', binding)).json()).toMatchObject({
+        error: { code: 'duplicate_binding' },
+      });
+      expect(await (await asUser('DELETE', '/v1/secrets/user/demo')).json()).toMatchObject({
+        error: { code: 'secret_in_use' },
+      });
+      const listed = page.parse(await (await asUser('GET', '/v1/secrets')).json());
+      expect(listed.items).toMatchObject([{ path: 'user/demo', version: 2 }]);
+    });
+
+    test('explains what the proxy would do', async () => {
+      expect(await explain('GET', 'https://api.example.test/x?q=1')).toMatchObject({ decision: 'binding', path: '/x' });
+      expect(await explain('POST', 'https://api.example.test/')).toMatchObject({ code: 'effect_not_allowed' });
+      expect(await explain('GET', 'https://other.example.test/')).toMatchObject({ decision: 'passthrough' });
+    });
+
+    test('gives a sidecar its signed snapshot, and a signed 304 when it has it', async () => {
+      expect((await sidecar.enrol(control.localKey)).status).toBe(201);
+      const first = await sidecar.call('GET', '/v1/sidecar/snapshot?wait=0');
+      const snapshot = await sidecar.verified(await first.text(), SNAPSHOT_TYP, snapshotPayload);
+      expect(snapshot).toMatchObject({ sidecar_id: sidecar.enrolled.sidecar_id, version: 3 });
+      expect(snapshot.host_bindings).toMatchObject([{ host: 'api.example.test' }]);
+      const held = { 'if-none-match': first.headers.get('etag') ?? '' };
+      const again = await sidecar.call('GET', '/v1/sidecar/snapshot?wait=1', { headers: held });
+      expect(again.status).toBe(304);
+      const proof = again.headers.get(SNAPSHOT_PROOF_HEADER) ?? '';
+      expect(await sidecar.verified(proof, SNAPSHOT_PROOF_TYP, snapshotProof)).toMatchObject({ version: 3 });
+    });
+
+    test('answers a waiting poll when the policy changes', async () => {
+      const waiting = sidecar.call('GET', '/v1/sidecar/snapshot?wait=20', { headers: { 'if-none-match': '"3"' } });
+      await asUser('POST', '/v1/secrets', { path: 'user/other', value: `${secret}-2` });
+      expect([(await waiting).status, (await waiting).headers.get('etag')]).toEqual([200, '"4"']);
+    });
+
+    test('releases a credential, sealed to the sidecar', async () => {
+      const body = {
+        request_id: crypto.randomUUID(),
+        credentials: [
+          { owner: 'personal', path: 'user/demo' },
+          { owner: 'personal', path: 'user/other' },
+        ],
+      };
+      const reply = await sidecar.call('POST', '/v1/sidecar/credentials', { body });
+      const payload = await sidecar.verified(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+      expect(payload).toMatchObject({ request_id: body.request_id, missing: [{ path: 'user/other' }] });
+      expect(await sidecar.unsealed(payload.credentials[0]?.sealed ?? '')).toEqual({ value: secret });
+    });
+
+    test('takes events in once, and streams, lists and verifies them', async () => {
+      const stream = await asUser('GET', '/v1/audit-events/stream?type=sandbox.proxy.');
+      const event = passthroughEvent();
+      for (const _ of [1, 2]) {
+        const sent = await sidecar.call('POST', '/v1/sidecar/events', { body: { events: [event] } });
+        expect(eventsReply.parse(await sent.json())).toEqual({ accepted: [event.id], rejected: [] });
+      }
+      expect(await firstFrame(stream)).toMatchObject({ id: event.id, sidecar_id: sidecar.enrolled.sidecar_id });
+      const listed = auditEventsPage.parse(await (await asUser('GET', '/v1/audit-events?host=up.example.test')).json());
+      expect(listed.items.map(({ id }) => id)).toEqual([event.id]);
+      const verified = auditVerification.parse(await (await asUser('GET', '/v1/audit-events/verify')).json());
+      expect(verified).toMatchObject({ ok: true, first_break: null });
+      expect(verified.chains).toHaveLength(2);
+    });
+
+    test('refuses a call that was sent before', async () => {
+      const claims = { jti: crypto.randomUUID() };
+      const body = { events: [passthroughEvent()] };
+      expect((await sidecar.call('POST', '/v1/sidecar/events', { body, claims })).status).toBe(200);
+      const replayed = await sidecar.call('POST', '/v1/sidecar/events', { body, claims });
+      expect(await replayed.json()).toMatchObject({ error: { code: 'replayed_call' } });
+    });
+
+    test('signs a browser in once', async () => {
+      const link = z.object({ url: z.string() }).parse(await (await asUser('POST', '/v1/sign-in-links')).json());
+      const path = new URL(link.url).pathname;
+      const opened = await send(path, { redirect: 'manual' });
+      const cookie = opened.headers.get('set-cookie')?.split(';')[0] ?? '';
+      expect([opened.status, opened.headers.get('location')]).toEqual([303, '/']);
+      expect(await (await send('/', { headers: { cookie } })).text()).toContain('Local owner');
+      expect((await send(path, { redirect: 'manual' })).status).toBe(410);
+      const forged = await send('/v1/secrets/user/other', {
+        method: 'DELETE',
+        headers: { cookie, origin: 'https://evil.test' },
+      });
+      expect(await forged.json()).toMatchObject({ error: { code: 'cross_site_request' } });
+    });
+
+    test('revokes a sidecar at its next call', async () => {
+      await asUser('DELETE', `/v1/sidecars/${sidecar.enrolled.sidecar_id}`);
+      const refused = await sidecar.call('GET', '/v1/sidecar/snapshot');
+      expect(await refused.json()).toMatchObject({ error: { code: 'sidecar_revoked' } });
+    });
+
+    test('showed the secret in no reply and no log line', () => {
+      expect(replies.length).toBeGreaterThan(20);
+      expect(replies.filter((text) => text.includes(secret))).toEqual([]);
+      expect(control.output()).not.toContain(secret);
+      expect(control.output()).not.toContain(control.localKey);
+    });
+  });
+}
+
+function passthroughEvent() {
+  return {
+    id: newId('evt', randomBytes(16)),
+    type: 'sandbox.proxy.passthrough',
+    time: new Date().toISOString(),
+    sidecar_id: null,
+    session_id: 'ses_test',
+    actor: 'session',
+    data: { 'svc.proxy.method': 'GET', 'svc.proxy.upstream.host': 'up.example.test', 'svc.proxy.upstream.path': '/' },
+  };
+}
+
+/** The first event of a stream; the stream is given up then. */
+async function firstFrame(stream: Response): Promise<unknown> {
+  let text = '';
+  const decoder = new TextDecoder();
+  for await (const chunk of stream.body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    const data = /^data: (.*)$/m.exec(text)?.[1];
+    if (data !== undefined) return JSON.parse(data);
+  }
+  throw new Error('the stream ended without an event');
+}

