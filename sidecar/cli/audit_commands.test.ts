@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runCli, TestHome, type Answer } from './testing/run_cli.ts';
 
-let home = new TestHome();
+let home: TestHome;
 beforeEach(() => {
   home = new TestHome();
 });

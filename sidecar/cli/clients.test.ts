@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runCli, TestHome } from './testing/run_cli.ts';
 
-let home = new TestHome();
+let home: TestHome;
 beforeEach(() => {
   home = new TestHome();
 });

@@ -1,5 +1,6 @@
 import { CommanderError, type Command } from 'commander';
 import type { CliContext, GlobalOptions } from './context.ts';
+import { withCommandSeparator } from './command_separator.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import { painter, printerFor, type Printer } from './output.ts';
 
@@ -63,7 +64,7 @@ function withoutValues(text: string): string {
 /** Parses and runs; the value is the exit code. Every expected refusal is printed here, and nowhere else. */
 export async function runCommandLine(line: CommandLine, argv: readonly string[]): Promise<number> {
   try {
-    await line.program.parseAsync([...argv], { from: 'user' });
+    await line.program.parseAsync([...withCommandSeparator(argv)], { from: 'user' });
     return line.exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;

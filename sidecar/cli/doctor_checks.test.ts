@@ -18,7 +18,7 @@ const sidecar: SidecarHealth = {
   sessions: 0,
 };
 
-let home = new TestHome();
+let home: TestHome;
 beforeEach(() => {
   home = new TestHome();
 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HOST_TOKEN, LOCAL_KEY, runCli, TestHome, type Answer, type SeenCall } from './testing/run_cli.ts';
 
-let home = new TestHome();
+let home: TestHome;
 beforeEach(() => {
   home = new TestHome();
 });
@@ -82,6 +82,12 @@ describe('svc run', () => {
     });
     expect(run.calls[1]?.body).toMatchObject({ name: 'n' });
     expect(readFileSync(join(home.path, 'out'), 'utf8')).toBe('--name\n');
+  });
+
+  test('options after the command are its own also without --', async () => {
+    const argv = ['run', '/bin/sh', '-c', 'echo "$1" > out', 'sh', '--json'];
+    expect((await runCli(home, argv, { answer: both })).code).toBe(0);
+    expect(readFileSync(join(home.path, 'out'), 'utf8')).toBe('--json\n');
   });
 
   test('the session is ended also when the command is not found', async () => {

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { withCommandSeparator } from './command_separator.ts';
+import { referenceProgram } from './reference_program.ts';
+
+const separated = (text: string): string => withCommandSeparator(text.split(' ')).join(' ');
+
+test.each([
+  ['run agent --json', 'run -- agent --json'],
+  ['run curl -s https://x', 'run -- curl -s https://x'],
+  ['run --name n agent -- x', 'run --name n -- agent -- x'],
+  ['--home /x run --ttl=1h agent', '--home /x run --ttl=1h -- agent'],
+  ['run -- agent --json', 'run -- agent --json'],
+  ['run', 'run'],
+  ['run --help', 'run --help'],
+  ['audit list run x', 'audit list run x'],
+  ['secret set run', 'secret set run'],
+])('%s is read as %s', (typed, read) => {
+  expect(separated(typed)).toBe(read);
+});
+
+test('knows every option of run that takes a value', () => {
+  const program = referenceProgram();
+  const run = program.commands.find((command) => command.name() === 'run');
+  const options = [...program.options, ...(run?.options ?? [])].filter((option) => option.required || option.optional);
+  expect(options.length).toBeGreaterThanOrEqual(4);
+  for (const option of options) {
+    expect(separated(`run ${option.long} value agent`)).toBe(`run ${option.long} value -- agent`);
+  }
+});
