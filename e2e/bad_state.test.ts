@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { importJWK, SignJWT } from 'jose';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { plantSecret } from './support/planted_secret.ts';
 import { type Finished, run, SVC } from './support/program.ts';
@@ -14,13 +14,19 @@ import { listen } from './support/tls_upstream.ts';
 // Bad state under $SVC_HOME and bad surroundings at start: a clear refusal, nothing lost, and it starts again once put right.
 
 const SECRET = plantSecret();
+/** A home with one secret, as a clean stop leaves it; each test works on a copy. */
+const template = mkdtempSync(join(tmpdir(), 'svc-e2e-template-'));
 let home: string;
 
-beforeEach(async () => {
-  home = mkdtempSync(join(tmpdir(), 'svc-e2e-state-'));
-  const svc = await Svc.up({ home });
+beforeAll(async () => {
+  const svc = await Svc.up({ home: template });
   await svc.secret('user/demo', SECRET);
   await svc.stop();
+});
+afterAll(() => rmSync(template, { recursive: true, force: true }));
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'svc-e2e-state-'));
+  cpSync(template, home, { recursive: true, preserveTimestamps: true });
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
@@ -94,12 +100,12 @@ describe('the vault key', () => {
 describe('the database', () => {
   it('that is damaged is refused by name and left as it is', async () => {
     const file = join(home, 'control.db');
-    const whole = readFileSync(file);
+    for (const name of ['control.db-wal', 'control.db-shm']) rmSync(join(home, name), { force: true });
     writeFileSync(file, randomBytes(20_000));
     const before = digest(file);
-    expect(seen(await up())).toEqual(refusal(/control\.db/));
+    expect(seen(await up())).toEqual(refusal(/database.*damaged/));
     expect(digest(file)).toBe(before);
-    writeFileSync(file, whole);
+    cpSync(template, home, { recursive: true, force: true });
     expect(await secretsAfterStart()).toContain('user/demo');
   });
 });

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { plantSecret } from './support/planted_secret.ts';
+import { runOk } from './support/program.ts';
 import { connectThroughProxy, type RawConnection } from './support/raw_client.ts';
 import { type Event, kill, type Session } from './support/svc.ts';
 import { waitFor } from './support/wait_for.ts';
@@ -137,6 +138,7 @@ describe('the sidecar is killed during traffic', () => {
   it('no event of a request that was answered is lost', async () => {
     const session = await start();
     const traffic = new Traffic(session);
+    expect(await traffic.request()).toBe(200);
     // While the control plane stands still, nothing can have been delivered before the sidecar dies.
     kill(world.svc.runFile.control_pid, 'SIGSTOP');
     for (let count = 0; count < 20; count += 1) await traffic.request();
@@ -148,22 +150,38 @@ describe('the sidecar is killed during traffic', () => {
   });
 });
 
-describe('the audit spool is full', () => {
+/** Limits the size of every file that a process writes, as a disk without room would; `unlimited` makes room again. */
+function limitFileSize(pid: number, bytes: number | 'unlimited'): Promise<unknown> {
+  return runOk('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]);
+}
+
+describe.each([
+  { what: 'the audit spool is full', env: { SVC_MAX_SPOOL_BYTES: '1MiB' }, room: 'unlimited' as const },
+  { what: 'the disk of the audit spool is full', env: {}, room: 64 * 1024 },
+])('$what', ({ env, room }) => {
   it('credentialed requests are refused, nothing is dropped, and they work again afterwards', async () => {
-    const session = await start({ SVC_MAX_SPOOL_BYTES: '1MiB', SVC_CREDENTIAL_CACHE_SECONDS: '300' });
+    const session = await start({ ...env, SVC_CREDENTIAL_CACHE_SECONDS: '300' });
+    const { control_pid, sidecar_pid } = world.svc.runFile;
     const traffic = new Traffic(session);
     expect(await traffic.request()).toBe(200);
-    kill(world.svc.runFile.control_pid, 'SIGSTOP');
+    kill(control_pid, 'SIGSTOP');
+    await limitFileSize(sidecar_pid, room);
     while (traffic.statuses.length < 10_000 && (await traffic.request()) === 200);
     expect(traffic.statuses.at(-1)).toBe(503);
     expect([...traffic.codes]).toEqual(['audit_unavailable']);
-    kill(world.svc.runFile.control_pid, 'SIGCONT');
+    const plain = new Traffic(session, PLAIN);
+    expect(await plain.request()).toBe(200);
+    plain.close();
+    await limitFileSize(sidecar_pid, 'unlimited');
+    kill(control_pid, 'SIGCONT');
     await traffic.until(200);
     traffic.close();
     await session.end();
     const events = await world.svc.eventsOf(session);
+    expect(new Set(events.map(({ id }) => id)).size).toBe(events.length);
     expect(countOf(events, 'binding_injected')).toBe(traffic.count(200));
-    expect(events).toHaveLength(traffic.count(200));
-    expect(world.upstream.requests).toHaveLength(traffic.count(200));
+    expect(countOf(events, 'passthrough')).toBe(1);
+    expect(events).toHaveLength(traffic.count(200) + 1);
+    expect(world.upstream.requests).toHaveLength(traffic.count(200) + 1);
   });
 });

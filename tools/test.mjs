@@ -82,17 +82,17 @@ async function runChecks() {
   await Promise.all([lane(), lane()]);
 }
 
-/** What a vitest report holds; a file that failed to load, and a report that is missing or empty, count as one failure each. */
+/** What a vitest report holds; a file that failed outside of its tests, and a report that is missing or empty, count as one failure each. */
 function countTests(file) {
   if (!existsSync(file)) return { passed: 0, failed: 1, skipped: 0 };
   const found = JSON.parse(readFileSync(file, 'utf8'));
-  const unloaded = found.testResults.filter(
-    (suite) => suite.status === 'failed' && suite.assertionResults.length === 0,
+  const broken = found.testResults.filter(
+    (suite) => suite.status === 'failed' && !suite.assertionResults.some((test) => test.status === 'failed'),
   );
-  const empty = found.numTotalTests === 0 && unloaded.length === 0 ? 1 : 0;
+  const empty = found.numTotalTests === 0 && broken.length === 0 ? 1 : 0;
   return {
     passed: found.numPassedTests,
-    failed: found.numFailedTests + unloaded.length + empty,
+    failed: found.numFailedTests + broken.length + empty,
     skipped: found.numPendingTests + found.numTodoTests,
   };
 }

@@ -21,6 +21,8 @@ export interface ProxyAccess {
   readonly caPem: string;
 }
 
+const IDLE_MS = 30_000;
+
 /** A connection on which the test says exactly which bytes are sent. */
 export class RawConnection {
   readonly socket: Socket;
@@ -30,6 +32,8 @@ export class RawConnection {
     this.socket = socket;
     this.reader = new ByteReader(socket);
     socket.on('error', () => socket.destroy());
+    // A peer that says nothing for so long has hung: the test is to fail here rather than at its own time limit.
+    socket.setTimeout(IDLE_MS, () => socket.destroy());
   }
 
   send(bytes: string | Buffer): void {

@@ -49,6 +49,8 @@ export interface UpOptions {
   readonly resolve?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly flags?: readonly string[];
+  /** How it is started, without flags: `svc up` when nothing is said. */
+  readonly command?: readonly [string, ...string[]];
 }
 
 export interface ApiReply {
@@ -69,6 +71,8 @@ export class Svc {
   process: ChildProcess;
   readonly #options: UpOptions;
   #output = '';
+  /** When what stands in `run.json` from before was started: it says nothing about this start. */
+  #leftOver: string | undefined;
   #run: RunFile | undefined;
 
   private constructor(options: UpOptions) {
@@ -78,7 +82,9 @@ export class Svc {
   }
 
   #launch(): ChildProcess {
-    this.process = start(SVC, upArguments(this.home, this.#options), { env: this.#options.env ?? {} });
+    this.#leftOver = readRunFile(this.home)?.started_at;
+    const [program, ...words] = this.#options.command ?? [SVC, 'up'];
+    this.process = start(program, [...words, ...upFlags(this.home, this.#options)], { env: this.#options.env ?? {} });
     this.process.stdin?.end();
     for (const stream of [this.process.stdout, this.process.stderr]) {
       stream?.on('data', (chunk: Buffer) => (this.#output += chunk.toString('utf8')));
@@ -112,11 +118,11 @@ export class Svc {
     await waitFor('svc up to be ready', async () => {
       if (this.#ended) throw new Error(`svc up ended (${this.process.exitCode}): ${this.#output}`);
       const file = readRunFile(this.home);
-      if (file === undefined) return false;
+      if (file === undefined || file.started_at === this.#leftOver) return false;
       this.#run = file;
-      const reply = await fetch(`${file.proxy_url}/v1/health`).catch(() => null);
       // `degraded` takes requests too: the channel has not answered yet, and the policy of the last run is good.
-      return reply?.ok === true && health.parse(await reply.json()).status !== 'starting';
+      const answers = await Promise.all([healthOf(file.proxy_url), healthOf(file.control_url)]);
+      return answers.every((status) => status !== null && status !== 'starting');
     }).catch((error: unknown) => {
       throw new Error(`${String(error)}; svc up said: ${this.#output}`, { cause: error });
     });
@@ -218,20 +224,26 @@ export class Svc {
   }
 
   /** Stops it as Ctrl-C does and waits for its end; whatever is left of it is killed. */
-  async stop(options: { keepHome?: boolean } = {}): Promise<void> {
+  async stop(options: { keepHome?: boolean; signal?: NodeJS.Signals } = {}): Promise<void> {
+    const signal = options.signal ?? 'SIGINT';
     const ended = new Promise<boolean>((resolve) => {
       if (this.#ended) resolve(true);
       this.process.on('exit', () => resolve(true));
       setTimeout(() => resolve(false), 15_000).unref();
     });
-    this.process.kill('SIGINT');
+    this.process.kill(signal);
     if (!(await ended)) {
       for (const pid of [this.process.pid, this.#run?.control_pid, this.#run?.sidecar_pid]) kill(pid, 'SIGKILL');
-      throw new Error(`svc up did not stop on SIGINT within 15 s; it said: ${this.#output}`);
+      throw new Error(`svc up did not stop on ${signal} within 15 s; it said: ${this.#output}`);
     }
     if (this.#options.home === undefined && options.keepHome !== true)
       rmSync(this.home, { recursive: true, force: true });
   }
+}
+
+async function healthOf(url: string): Promise<string | null> {
+  const reply = await fetch(`${url}/v1/health`).catch(() => null);
+  return reply?.ok === true ? health.parse(await reply.json()).status : null;
 }
 
 async function callJson(method: string, url: string, tokenFile: string, body?: unknown): Promise<ApiReply> {
@@ -250,6 +262,15 @@ export function kill(pid: number | undefined, signal: NodeJS.Signals): void {
   }
 }
 
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export function readRunFile(home: string): RunFile | undefined {
   const file = join(home, 'run.json');
   if (!existsSync(file)) return undefined;
@@ -264,8 +285,8 @@ function repeat(flag: string, values: readonly string[] = []): string[] {
   return values.flatMap((value) => [flag, value]);
 }
 
-function upArguments(home: string, options: UpOptions): string[] {
-  const fixed = ['up', '--home', home, '--control-port', '0', '--proxy-port', '0'];
+function upFlags(home: string, options: UpOptions): string[] {
+  const fixed = ['--home', home, '--control-port', '0', '--proxy-port', '0'];
   return [
     ...fixed,
     ...repeat('--upstream-ca', options.upstreamCaFiles),

@@ -1,0 +1,71 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { isRunning, kill, readRunFile, Svc } from './support/svc.ts';
+import { waitFor } from './support/wait_for.ts';
+
+// Starting and stopping as a person and as a service manager do it.
+
+let home: string;
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'svc-e2e-start-'));
+});
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+describe('npm start', () => {
+  it('is ready at once, and says where it listens, how to sign in and what to do first', async () => {
+    const svc = await Svc.up({ home, command: ['npm', 'start', '--'] });
+    const { control_url, proxy_url, version } = svc.runFile;
+    for (const url of [control_url, proxy_url]) {
+      expect(svc.output).toContain(url);
+      expect(new URL(url).hostname).toBe('127.0.0.1');
+    }
+    expect(version).toBe('4.0.0');
+    expect(svc.output).toMatch(new RegExp(`${control_url}/auth/link/\\S+`));
+    for (const command of ['secret set', 'binding add', 'run']) expect(svc.output).toContain(`./bin/svc ${command}`);
+    await svc.stop();
+    expect(readRunFile(home)).toBeUndefined();
+    expect(isRunning(svc.runFile.control_pid) || isRunning(svc.runFile.sidecar_pid)).toBe(false);
+  });
+});
+
+describe('svc up', () => {
+  it.each(['SIGINT', 'SIGTERM'] as const)(
+    'stops on %s with its programs, and starts again on the same state',
+    async (signal) => {
+      const first = await Svc.up({ home });
+      await first.secret('user/kept', 'kept-across-starts');
+      await first.stop({ signal });
+      expect(first.process.exitCode).toBe(0);
+      expect(readdirSync(home)).not.toContain('run.json');
+      expect(isRunning(first.runFile.control_pid) || isRunning(first.runFile.sidecar_pid)).toBe(false);
+      const second = await Svc.up({ home });
+      expect(await second.ok(['secret', 'list'])).toContain('user/kept');
+      await second.stop();
+    },
+  );
+
+  it('that was killed leaves nothing in the way of the next one', async () => {
+    const first = await Svc.up({ home });
+    kill(first.process.pid, 'SIGKILL');
+    await waitFor('it to be gone', () => first.process.signalCode !== null);
+    const second = await Svc.up({ home });
+    expect(second.runFile.control_pid).not.toBe(first.runFile.control_pid);
+    await waitFor(
+      'the left-over programs to end',
+      () => !isRunning(first.runFile.control_pid) && !isRunning(first.runFile.sidecar_pid),
+    );
+    expect((await second.api('GET', '/v1/me')).status).toBe(200);
+    await second.stop();
+  });
+
+  it('is found healthy by status and doctor', async () => {
+    const svc = await Svc.up({ home });
+    expect(await svc.ok(['status'])).toContain(svc.runFile.proxy_url);
+    expect(JSON.parse(await svc.ok(['status', '--json']))).toBeTypeOf('object');
+    expect(await svc.ok(['doctor'])).not.toBe('');
+    await svc.stop();
+  });
+});
