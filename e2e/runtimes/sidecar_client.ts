@@ -20,22 +20,24 @@ export class TestSidecar {
   readonly #send: Send;
   readonly #signing: GenerateKeyPairResult;
   readonly #receiving: GenerateKeyPairResult;
+  readonly #now: () => number;
   enrolled: EnrolReply = {
     sidecar_id: '',
     control_plane_id: '',
     control_plane_key: { kty: 'OKP', crv: 'Ed25519', x: '' },
   };
 
-  private constructor(send: Send, signing: GenerateKeyPairResult, receiving: GenerateKeyPairResult) {
+  private constructor(send: Send, signing: GenerateKeyPairResult, receiving: GenerateKeyPairResult, now: () => number) {
     this.#send = send;
     this.#signing = signing;
     this.#receiving = receiving;
+    this.#now = now;
   }
 
-  static async make(send: Send, curve: 'X25519' | 'P-256' = 'X25519'): Promise<TestSidecar> {
+  static async make(send: Send, curve: 'X25519' | 'P-256' = 'X25519', now = Date.now): Promise<TestSidecar> {
     const signing = await generateKeyPair('Ed25519', { extractable: true });
     const receiving = await generateKeyPair('ECDH-ES', { crv: curve, extractable: true });
-    return new TestSidecar(send, signing, receiving);
+    return new TestSidecar(send, signing, receiving, now);
   }
 
   async publicKeys(): Promise<{ signing_key: JWK; receiving_key: JWK }> {
@@ -58,7 +60,7 @@ export class TestSidecar {
   /** The claims of a call as a well-behaved sidecar makes them. */
   async claims(method: string, target: string, body: string): Promise<CallClaims> {
     const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(body));
-    const iat = Math.floor(Date.now() / 1000);
+    const iat = Math.floor(this.#now() / 1000);
     return {
       iss: this.enrolled.sidecar_id,
       aud: this.enrolled.control_plane_id,

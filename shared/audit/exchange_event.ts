@@ -13,8 +13,15 @@ export interface ExchangeFacts {
   readonly binding: HostBinding | null;
 }
 
+/**
+ * What ends an exchange without an answer of ours: the client does not finish its TLS handshake, or goes away before there
+ * is an answer, or a bug. The request may have been sent with its credential, so it is recorded all the same.
+ */
+export type UnansweredReason = 'client_tls_failed' | 'client_gone' | 'internal_error';
+
 export type ExchangeResult =
-  | { readonly kind: 'refused'; readonly reason: RefusalReason | 'client_tls_failed' }
+  | { readonly kind: 'refused'; readonly reason: RefusalReason }
+  | { readonly kind: 'unanswered'; readonly reason: UnansweredReason }
   | { readonly kind: 'replied'; readonly mediation: 'binding' | 'passthrough' | 'foreign'; readonly status: number };
 
 /** An event as a writer hands it to the sink, which adds the id, the time and the sidecar. */
@@ -46,7 +53,7 @@ export function exchangeEvent(facts: ExchangeFacts, result: ExchangeResult): Uns
 
 function eventType(result: ExchangeResult): AuditEventType | null {
   if (result.kind === 'replied') return REPLIED[result.mediation];
-  return result.reason === 'client_tls_failed' ? 'sandbox.proxy.rejected' : REFUSALS[result.reason].event;
+  return result.kind === 'unanswered' ? 'sandbox.proxy.rejected' : REFUSALS[result.reason].event;
 }
 
 function dataOf({ host, method, path, binding }: ExchangeFacts, result: ExchangeResult): AuditEventData {
@@ -64,7 +71,7 @@ function dataOf({ host, method, path, binding }: ExchangeFacts, result: Exchange
 }
 
 function mediationOf(result: ExchangeResult): 'binding' | 'passthrough' | 'refused' {
-  if (result.kind === 'refused') return 'refused';
+  if (result.kind !== 'replied') return 'refused';
   return result.mediation === 'binding' ? 'binding' : 'passthrough';
 }
 

@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createClient } from '@libsql/client';
+import { Secret } from '../../shared/model/secret.ts';
+import { createApp } from '../../worker/app.ts';
+import type { LogEntry } from '../../worker/routes/app_env.ts';
+import type { Clock, ServiceContext } from '../../worker/services/service_context.ts';
+import { start, type StartInput } from '../../worker/services/start.ts';
+import { openDatabase } from '../../worker/store/database.ts';
+import { TestSidecar } from './sidecar_client.ts';
+
+/** A clock that a test moves; sleeping moves it too, and takes no time. */
+export class TestClock implements Clock {
+  ms = Date.parse('2026-01-02T03:04:05.678Z');
+  now(): number {
+    return this.ms;
+  }
+  async sleep(milliseconds: number): Promise<void> {
+    this.ms += milliseconds;
+  }
+}
+
+export const ORIGIN = 'http://127.0.0.1:7420';
+
+/** 32 random bytes as a master key. */
+export function newMasterKey(): Secret {
+  return new Secret(randomBytes(32).toString('base64url'));
+}
+
+export function newLocalKey(): string {
+  return `svc_local_${randomBytes(32).toString('base64url')}`;
+}
+
+/** The control plane's app on a database file of its own, without a socket. */
+export interface InProcess {
+  readonly context: ServiceContext;
+  readonly clock: TestClock;
+  readonly localKey: string;
+  readonly log: LogEntry[];
+  readonly send: (path: string, init?: RequestInit) => Promise<Response>;
+  /** As the local user, with a JSON body. */
+  readonly asUser: (
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ) => Promise<Response>;
+  /** An enrolled sidecar whose clock is ours. */
+  readonly enrolled: () => Promise<TestSidecar>;
+  /** Everything in the database's files. */
+  readonly databaseBytes: () => Promise<Buffer>;
+  readonly stop: () => Promise<void>;
+}
+
+export async function startInProcess(options: Partial<StartInput> = {}): Promise<InProcess> {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-control-'));
+  const client = createClient({ url: `file:${join(directory, 'control.db')}`, timeout: 5_000 });
+  const clock = new TestClock();
+  const localKey = newLocalKey();
+  const started = await start({
+    database: openDatabase(client),
+    clock,
+    masterKey: newMasterKey(),
+    makeMasterKey: null,
+    localKey: new Secret(localKey),
+    ...options,
+  });
+  if (!started.ok) throw new Error(started.error.message);
+  const context = started.value;
+  const log: LogEntry[] = [];
+  const app = createApp({ context: () => context, log: (entry) => log.push(entry) });
+  const send = async (path: string, init?: RequestInit) => app.fetch(new Request(ORIGIN + path, init));
+  return {
+    context,
+    clock,
+    localKey,
+    log,
+    send,
+    asUser: (method, path, body, headers) =>
+      send(path, {
+        method,
+        headers: { authorization: `Bearer ${localKey}`, 'content-type': 'application/json', ...headers },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      }),
+    async enrolled() {
+      const sidecar = await TestSidecar.make(send, 'X25519', () => clock.now());
+      await sidecar.enrol(localKey);
+      return sidecar;
+    },
+    async databaseBytes() {
+      const files = await readdir(directory);
+      return Buffer.concat(await Promise.all(files.map((file) => readFile(join(directory, file)))));
+    },
+    async stop() {
+      client.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
