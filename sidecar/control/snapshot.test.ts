@@ -56,8 +56,9 @@ function change(version: number): void {
 async function reopen(): Promise<void> {
   await source.stop();
   await file.settled();
-  channel = new ScriptedChannel(clock, new Link());
   link = new Link();
+  channel = new ScriptedChannel(clock, link);
+  channel.hold();
   open();
 }
 
@@ -261,6 +262,16 @@ describe('the snapshot of an earlier run', () => {
     expect(source.bindings()).toHaveLength(1);
     clock.advance(HOUR_MS);
     expect(reasonNow()).toBe('snapshot_expired');
+  });
+
+  it('is confirmed at once when nothing has changed since', async () => {
+    await source.start();
+    await settle();
+    await reopen();
+    await source.start();
+    await settle();
+    expect(link.state).toBe('up');
+    expect(channel.polls[0]).toMatchObject({ heldVersion: 1, waitSeconds: 0 });
   });
 
   it('is as old as the last confirmation that was written', async () => {

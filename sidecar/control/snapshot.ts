@@ -32,6 +32,8 @@ interface Held {
 
 /** Errors that waiting does not cure within the patience of somebody who waits. */
 const HOPELESS: ReadonlySet<string> = new Set(['revoked', 'clock_skew', 'untrusted_certificate']);
+/** Only a control plane that is known to answer is asked to hold a poll: the first answer tells that it is there. */
+const LONG_POLL_SECONDS = 25;
 const RECHECK_MS = 250;
 const IDLE_POLL_MS = 1_000;
 
@@ -155,13 +157,14 @@ export class SnapshotSource implements PolicySource {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       const startedAt = performance.now();
-      const polled = await this.#poll(this.#options.waitSeconds ?? 25, signal);
+      const known = this.#options.link.state === 'up';
+      const polled = await this.#poll(known ? (this.#options.waitSeconds ?? LONG_POLL_SECONDS) : 0, signal);
       if (signal.aborted) return;
       if (!polled.ok) await this.#pacer.backOff();
       else {
         this.#pacer.succeeded();
         const answeredAtOnce = performance.now() - startedAt < RECHECK_MS;
-        if (polled.value === 'unchanged' && answeredAtOnce) await this.#pacer.wait(IDLE_POLL_MS);
+        if (known && polled.value === 'unchanged' && answeredAtOnce) await this.#pacer.wait(IDLE_POLL_MS);
       }
     }
   }
