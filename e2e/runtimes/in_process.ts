@@ -3,6 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@libsql/client';
+import type { z } from 'zod';
 import { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../../worker/app.ts';
 import type { LogEntry } from '../../worker/routes/app_env.ts';
@@ -23,6 +24,11 @@ export class TestClock implements Clock {
 }
 
 export const ORIGIN = 'http://127.0.0.1:7420';
+
+/** What a reply says, checked. */
+export async function parsed<T>(schema: z.ZodType<T>, reply: Response | Promise<Response>): Promise<T> {
+  return schema.parse(await (await reply).json());
+}
 
 /** 32 random bytes as a master key. */
 export function newMasterKey(): Secret {

@@ -10,7 +10,7 @@ describe('canonical JSON', () => {
   });
 
   test('writes numbers and escapes as RFC 8785 does', () => {
-    expect(canonicalJson([333333333.33333329, 1e30, 4.5, 2e-3, 1e-27, -0])).toBe(
+    expect(canonicalJson([Number('333333333.33333329'), 1e30, 4.5, 2e-3, 1e-27, -0])).toBe(
       '[333333333.3333333,1e+30,4.5,0.002,1e-27,0]',
     );
     expect(canonicalJson('\u20ac$\u000f\nA\'B"\\\u2028/')).toBe('"\u20ac$\\u000f\\nA\'B\\"\\\\\u2028/"');

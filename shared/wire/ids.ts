@@ -31,7 +31,7 @@ export function newId(prefix: IdPrefix, randomBytes: Uint8Array, nowMs?: number)
     throw new Error(`an id needs ${ID_BYTES} random bytes, not ${randomBytes.length}`);
   let bits = 0n;
   for (const byte of randomBytes) bits = (bits << 8n) | BigInt(byte);
-  if (nowMs !== undefined) bits = (BigInt(nowMs) << 80n) | (bits & ((1n << 80n) - 1n));
+  if (nowMs !== undefined) bits = (BigInt(Math.trunc(nowMs)) << 80n) | (bits & ((1n << 80n) - 1n));
   let text = '';
   for (let index = 0; index < ID_CHARACTERS; index += 1) {
     text = ALPHABET.charAt(Number(bits & 31n)) + text;

@@ -44,7 +44,7 @@ export async function commit<T>(
     if (statements.length === 0) return ok(change.value.value);
     const written = await context.database.write(statements);
     if (written.ok) return ok(change.value.value);
-    await context.clock.sleep(Math.random() * Math.min(attempt * 2, 50));
+    await context.clock.sleep(Math.ceil(Math.random() * Math.min(attempt * 2, 50)));
   }
   throw Object.assign(new Error('a write met another one each time it was tried'), { code: WRITE_CONTENTION });
 }

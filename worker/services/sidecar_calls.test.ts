@@ -82,7 +82,7 @@ describe("a sidecar's call", () => {
   test('is accepted once, also when two arrive at one time and when time has passed', async () => {
     const jti = 'one-time-id-of-this-test';
     const both = await Promise.all([call({ jti }), call({ jti })]);
-    expect(both.map((result) => result.ok).toSorted()).toEqual([false, true]);
+    expect(both.filter((result) => result.ok)).toHaveLength(1);
     control.clock.ms += 59_000;
     const iat = seconds() - 59;
     expect(await call({ jti, iat, exp: iat + 60 })).toMatchObject({ error: { code: 'replayed_call' } });

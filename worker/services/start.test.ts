@@ -48,7 +48,7 @@ describe('starting the control plane', () => {
 
   test('never makes a key over data that a key has sealed', async () => {
     await startWith();
-    const makeMasterKey = vi.fn(async () => newMasterKey());
+    const makeMasterKey = vi.fn<() => Promise<Secret>>(async () => newMasterKey());
     expect(await startWith({ masterKey: null, makeMasterKey })).toMatchObject({
       error: { reason: 'missing_vault_key' },
     });

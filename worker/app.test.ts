@@ -1,0 +1,291 @@
+import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type InProcess, parsed, startInProcess } from '../e2e/runtimes/in_process.ts';
+import { signInLinkReply, meReply } from '../shared/wire/account.ts';
+import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
+import { hostBindingRecord } from '../shared/wire/host_binding.ts';
+import { secretsPage } from '../shared/wire/secrets.ts';
+import { createApp } from './app.ts';
+import { VERSION } from './services/account.ts';
+import packageJson from '../package.json' with { type: 'json' };
+
+let control: InProcess;
+beforeAll(async () => {
+  control = await startInProcess();
+});
+afterAll(() => control.stop());
+
+const openApi = z.object({ paths: z.record(z.string(), z.record(z.string(), z.unknown())) });
+const BINDING = { host: 'api.example.test', scheme: 'bearer', credential_ref: 'vault://user/demo' };
+
+async function refusal(reply: Response | Promise<Response>) {
+  const answered = await reply;
+  const { error } = errorBody.parse(await answered.json());
+  expect(answered.status).toBe(ERROR_STATUS[error.code]);
+  expect(error.request_id).toBe(answered.headers.get('svc-request-id'));
+  return error;
+}
+
+describe('what the API refuses', () => {
+  test.each([
+    ['a field it does not know', { path: 'a', value: 'v', ttl: 1 }, 'ttl', 'is not a field here'],
+    ['a missing field', { path: 'a' }, 'value', 'is missing'],
+    ['a field of another type', { path: 'a', value: 5 }, 'value', 'must be a string'],
+    ['a value out of a closed set', { path: 'a', value: 'v', owner: 'me' }, 'owner', 'personal, enterprise'],
+    [
+      'too long a text',
+      { path: 'a', value: 'v', description: 'x'.repeat(501) },
+      'description',
+      'at most 500 characters',
+    ],
+  ])('%s, naming it', async (_, body, field, problem) => {
+    const error = await refusal(control.asUser('POST', '/v1/secrets', body));
+    expect(error).toMatchObject({ code: 'invalid_input', details: { fields: [{ field }] } });
+    expect(error.message).toContain(problem);
+  });
+
+  test('a query it does not know', async () => {
+    expect(await refusal(control.asUser('GET', '/v1/secrets?sort=path'))).toMatchObject({ code: 'invalid_query' });
+    expect(await refusal(control.asUser('GET', '/v1/secrets?limit=501'))).toMatchObject({ code: 'invalid_query' });
+    expect(await refusal(control.asUser('GET', '/v1/audit-events?type=nonsense'))).toMatchObject({
+      code: 'invalid_query',
+    });
+    expect(await refusal(control.asUser('GET', '/v1/secrets?cursor=bm90IG91cnM'))).toMatchObject({
+      code: 'invalid_cursor',
+    });
+  });
+
+  test('a body that is no JSON, is not said to be JSON, or is over 1 MiB', async () => {
+    const headers = { authorization: `Bearer ${control.localKey}` };
+    const post = (type: string, body: string) =>
+      control.send('/v1/secrets', { method: 'POST', headers: { ...headers, 'content-type': type }, body });
+    expect(await refusal(post('application/json', '{'))).toMatchObject({ code: 'invalid_json' });
+    expect(await refusal(post('text/plain', '{}'))).toMatchObject({ code: 'unsupported_media_type' });
+    const large = JSON.stringify({ path: 'a', value: 'v'.repeat(1024 * 1024) });
+    expect(await refusal(post('application/json', large))).toMatchObject({ code: 'body_too_large' });
+    const { readable, writable } = new TransformStream();
+    void new Blob([large])
+      .stream()
+      .pipeTo(writable)
+      .catch(() => undefined);
+    const streamed = {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: readable,
+      duplex: 'half' as const,
+    };
+    expect(await refusal(control.send('/v1/secrets', streamed))).toMatchObject({ code: 'body_too_large' });
+  });
+
+  test('a path it does not have', async () => {
+    expect(await refusal(control.asUser('GET', '/v1/nothing'))).toMatchObject({ code: 'not_found' });
+    expect(await refusal(control.asUser('GET', '/v1/host-bindings/bnd_00000000000000000000000000'))).toMatchObject({
+      code: 'not_found',
+    });
+  });
+
+  test.each(['evil.test', '127.0.0.1.evil.test', 'localhost.evil.test', '10.0.0.1', '[::2]'])(
+    'a call by the name %s',
+    async (name) => {
+      const url = `http://${name}:7420/v1/health`;
+      const app = createApp({ context: () => control.context, log: () => undefined });
+      expect(await refusal(app.fetch(new Request(url)))).toMatchObject({ code: 'misdirected_host' });
+    },
+  );
+
+  test('every /v1 path without credentials, but health', async () => {
+    const document = await parsed(openApi, control.send('/openapi.json'));
+    const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => ({ path, method })),
+    );
+    expect(operations.length).toBeGreaterThan(20);
+    for (const { path, method } of operations.filter((each) => each.path !== '/v1/health')) {
+      const error = await refusal(control.send(path.replace(/\{\w+\}/, 'x'), { method: method.toUpperCase() }));
+      expect([path, error.code]).toEqual([path, 'unauthenticated']);
+    }
+  });
+});
+
+async function cookie(): Promise<string> {
+  const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+  const opened = await control.send(new URL(url).pathname);
+  const set = opened.headers.get('set-cookie') ?? '';
+  expect(set).toMatch(/; HttpOnly; SameSite=Lax/);
+  return set.split(';')[0] ?? '';
+}
+const remove = (headers: Record<string, string>) => control.send('/v1/secrets/none', { method: 'DELETE', headers });
+
+describe('a signed-in browser', () => {
+  test.each([
+    ['another origin', { origin: 'https://evil.test' }],
+    ['another port of this machine', { origin: 'http://127.0.0.1:9999', 'sec-fetch-site': 'same-site' }],
+    ['a cross-site page', { 'sec-fetch-site': 'cross-site' }],
+    ['no page that says where it is from', {}],
+  ])('changes nothing from %s', async (_, headers) => {
+    expect(await refusal(remove({ cookie: await cookie(), ...headers }))).toMatchObject({ code: 'cross_site_request' });
+  });
+
+  test.each([[{ origin: 'http://127.0.0.1:7420' }], [{ 'sec-fetch-site': 'same-origin' }]])(
+    'may change things from our pages: %j',
+    async (headers) => {
+      expect(await refusal(remove({ cookie: await cookie(), ...headers }))).toMatchObject({ code: 'not_found' });
+    },
+  );
+
+  test('is signed in for twelve hours, by a link of ten minutes', async () => {
+    const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+    const held = await cookie();
+    control.clock.ms += 10 * 60_000 + 1_000;
+    expect((await control.send(new URL(url).pathname)).status).toBe(410);
+    expect((await control.send('/', { headers: { cookie: held } })).status).toBe(200);
+    control.clock.ms += 12 * 3_600_000;
+    expect((await control.send('/', { headers: { cookie: held } })).status).toBe(401);
+  });
+
+  test('gets pages that run no script and load nothing from elsewhere', async () => {
+    for (const path of ['/', '/docs']) {
+      const page = await control.send(path, { headers: { cookie: await cookie() } });
+      expect(page.headers.get('content-security-policy')).toContain("default-src 'none'; style-src 'self'");
+      const html = await page.text();
+      expect(html).not.toMatch(/<script|style=|https?:\/\/|\son\w+=/i);
+    }
+  });
+});
+
+const swap = (value: string) => ({
+  ...BINDING,
+  host: 'two.example.test',
+  emit_mechanism: 'sentinel-swap',
+  sentinel: { value },
+});
+
+describe('bindings and secrets', () => {
+  test('paging walks each item once', async () => {
+    for (const n of [1, 2, 3, 4, 5]) await control.asUser('POST', '/v1/secrets', { path: `page/${n}`, value: 'v' });
+    const seen: string[] = [];
+    let cursor = '';
+    for (;;) {
+      const { items, next_cursor: next } = await parsed(
+        secretsPage,
+        control.asUser('GET', `/v1/secrets?limit=2${cursor}`),
+      );
+      seen.push(...items.map(({ path }) => path));
+      if (next === null) break;
+      cursor = `&cursor=${next}`;
+    }
+    expect(seen).toEqual(['page/1', 'page/2', 'page/3', 'page/4', 'page/5']);
+  });
+
+  test('a binding is replaced as a whole, keeps its id and owner, and frees what it used', async () => {
+    await control.asUser('POST', '/v1/secrets', { path: 'user/old', value: 'v' });
+    const created = await parsed(
+      hostBindingRecord,
+      control.asUser('POST', '/v1/host-bindings', {
+        ...BINDING,
+        credential_ref: 'vault://user/old',
+        effect: 'read',
+      }),
+    );
+    const replaced = await control.asUser('PUT', `/v1/host-bindings/${created.id}`, BINDING);
+    expect(await replaced.json()).toMatchObject({
+      id: created.id,
+      credential_ref: 'vault://user/demo',
+      created_at: created.created_at,
+    });
+    expect((await control.asUser('DELETE', '/v1/secrets/user%2Fold')).status).toBe(204);
+    expect(
+      await refusal(control.asUser('PUT', `/v1/host-bindings/${created.id}`, { ...BINDING, owner: 'enterprise' })),
+    ).toMatchObject({
+      code: 'invalid_input',
+      details: { fields: [{ field: 'owner' }] },
+    });
+    expect((await control.asUser('DELETE', `/v1/host-bindings/${created.id}`)).status).toBe(204);
+  });
+
+  test('one pattern takes one binding for each sentinel and owner', async () => {
+    const statuses = [];
+    for (const body of [
+      swap('sentinel-value-0001'),
+      swap('sentinel-value-0002'),
+      swap('sentinel-value-0001'),
+      { ...BINDING, host: 'two.example.test' },
+      { ...BINDING, host: 'two.example.test', owner: 'enterprise' },
+    ]) {
+      statuses.push((await control.asUser('POST', '/v1/host-bindings', body)).status);
+    }
+    expect(statuses).toEqual([201, 201, 409, 201, 201]);
+  });
+
+  test('many writes at one time all happen, each with its event', async () => {
+    const paths = Array.from({ length: 20 }, (_, n) => `many/${n}`);
+    const replies = await Promise.all(paths.map((path) => control.asUser('POST', '/v1/secrets', { path, value: 'v' })));
+    expect(new Set(replies.map((reply) => reply.status))).toEqual(new Set([201]));
+    const versions = replies.map((reply) => Number(reply.headers.get('svc-policy-version')));
+    expect(Math.max(...versions)).toBe((await parsed(meReply, control.asUser('GET', '/v1/me'))).policy_version);
+    expect(await (await control.asUser('GET', '/v1/audit-events/verify')).json()).toMatchObject({ ok: true });
+  });
+
+  test('of two creations of one binding at one time, one happens', async () => {
+    const body = { ...BINDING, host: 'race.example.test' };
+    const replies = await Promise.all([1, 2, 3].map(() => control.asUser('POST', '/v1/host-bindings', body)));
+    expect(replies.map((reply) => reply.status).toSorted((a, b) => a - b)).toEqual([201, 409, 409]);
+  });
+});
+
+test('the API says the version of the package', () => {
+  expect(VERSION).toBe(packageJson.version);
+});
+
+test('a planted secret is in no reply, no log line and no file of the database', async () => {
+  const secret = `planted-${randomBytes(24).toString('hex')}`;
+  const own = await startInProcess();
+  const replies: string[] = [];
+  const keep = async (reply: Promise<Response>) => replies.push(await (await reply).text());
+  await keep(own.asUser('POST', '/v1/secrets', { path: 'user/demo', value: secret, description: 'of a test' }));
+  await keep(own.asUser('POST', '/v1/host-bindings', BINDING));
+  // Where people put a secret by mistake.
+  await keep(own.asUser('POST', '/v1/secrets', { path: secret.toUpperCase(), value: secret }));
+  await keep(own.asUser('POST', '/v1/host-bindings', { ...BINDING, host: 'b.example.test', credential_ref: secret }));
+  await keep(own.asUser('POST', '/v1/host-bindings', { ...BINDING, host: 'c.example.test', scheme: secret }));
+  await keep(
+    own.asUser('POST', '/v1/host-bindings/explain', {
+      method: 'GET',
+      url: `https://api.example.test/?token=${secret}`,
+    }),
+  );
+  await keep(own.send('/v1/me', { headers: { authorization: `Bearer ${secret}` } }));
+  await keep(own.asUser('GET', `/v1/secrets?value=${secret}`));
+  await keep(
+    own.send('/v1/secrets', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${own.localKey}`, 'content-type': 'application/json' },
+      body: `{"value":"${secret}"`,
+    }),
+  );
+  const sidecar = await own.enrolled();
+  await keep(sidecar.call('GET', '/v1/sidecar/snapshot'));
+  const credentials = [{ owner: 'personal', path: 'user/demo' }];
+  await keep(
+    sidecar.call('POST', '/v1/sidecar/credentials', { body: { request_id: 'request-of-the-test', credentials } }),
+  );
+  for (const path of [
+    '/v1/secrets',
+    '/v1/host-bindings',
+    '/v1/audit-events',
+    '/v1/sidecars',
+    '/openapi.json',
+    '/docs',
+  ]) {
+    await keep(own.asUser('GET', path));
+  }
+  const encodings = [secret, Buffer.from(secret).toString('base64').slice(4, -4), Buffer.from(secret).toString('hex')];
+  const database = await own.databaseBytes();
+  for (const encoded of encodings) {
+    expect(replies.filter((reply) => reply.toLowerCase().includes(encoded.toLowerCase()))).toEqual([]);
+    expect(JSON.stringify(own.log)).not.toContain(encoded);
+    expect(database.includes(encoded)).toBe(false);
+  }
+  expect(database.includes(own.localKey)).toBe(false);
+  await own.stop();
+});
