@@ -233,6 +233,17 @@ describe('bindings and secrets', () => {
   });
 });
 
+test('the description of the API names each reference it uses', async () => {
+  const text = await (await control.send('/openapi.json')).text();
+  const document = z
+    .object({ components: z.record(z.string(), z.record(z.string(), z.unknown())) })
+    .parse(JSON.parse(text));
+  const references = [...text.matchAll(/"\$ref":"#\/components\/(\w+)\/(\w+)"/g)];
+  expect(references.length).toBeGreaterThan(20);
+  for (const [, kind, name] of references) expect(document.components[kind ?? '']).toHaveProperty(name ?? '');
+  expect(Object.keys(document.components['securitySchemes'] ?? {})).toEqual(['user', 'sidecar']);
+});
+
 test('the API says the version of the package', () => {
   expect(VERSION).toBe(packageJson.version);
 });

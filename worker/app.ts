@@ -15,7 +15,7 @@ import {
   putHostBinding,
 } from './routes/host_bindings.ts';
 import { answerLocalNamesOnly, logRequests, nameRequest, provide, sendSafeHeaders } from './routes/middleware.ts';
-import { type Method, mount, type Operation } from './routes/operation.ts';
+import { describeAccess, type Method, mount, type Operation } from './routes/operation.ts';
 import { getDocs, getHome, getOpenApi, getStyle, openSignInLink } from './routes/pages.ts';
 import { deleteSecret, getSecrets, postSecret } from './routes/secrets.ts';
 import { getSnapshot, postCredentials, postEvents } from './routes/sidecar_channel.ts';
@@ -69,6 +69,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   });
   app.use(nameRequest, logRequests(options.log), sendSafeHeaders, provide(options.context), answerLocalNamesOnly);
   app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: (c: AppContext) => errorReply(c, bodyTooLarge()) }));
+  describeAccess(app);
   for (const [method, path, operation] of ROUTES) mount(app, method, path, operation);
   app.get('/', getHome);
   app.get('/auth/link/:code', openSignInLink);

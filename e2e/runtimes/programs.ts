@@ -106,14 +106,31 @@ export async function startLibsqlServer(): Promise<{ readonly url: string; stop(
 /** Node on the embedded database. */
 export async function startOnNode(): Promise<ControlPlaneUnderTest> {
   const home = await mkdtemp(join(tmpdir(), 'svc-home-'));
-  const program = run('node', ['worker/entries/node.ts', '--local', '--home', home, '--port', '0'], {});
-  const url = await until(program, listening(program));
-  const localKey = (await readFile(join(home, 'local.key'), 'utf8')).trim();
+  const program = await startNodeAt(home);
   const stopAll = async () => {
     await program.stop();
     await rm(home, { recursive: true, force: true });
   };
-  return { url, localKey, output: program.output, stop: stopAll };
+  return { ...program, stop: stopAll };
+}
+
+/** Node on the embedded database of a home that stays. */
+export async function startNodeAt(home: string): Promise<ControlPlaneUnderTest & { exitCode(): number | null }> {
+  const program = run('node', ['worker/entries/node.ts', '--local', '--home', home, '--port', '0'], {});
+  const url = await until(program, listening(program));
+  const localKey = (await readFile(join(home, 'local.key'), 'utf8')).trim();
+  return { url, localKey, output: program.output, stop: program.stop, exitCode: () => program.child.exitCode };
+}
+
+/** Runs the Node entry, which is expected not to start: its exit code and the last line of its log. */
+export async function refusalOfNode(
+  home: string,
+  options: { readonly args?: readonly string[]; readonly settings?: Record<string, string> } = {},
+): Promise<{ readonly exitCode: number | null; readonly log: unknown }> {
+  const args = ['worker/entries/node.ts', '--local', '--home', home, '--port', '0', ...(options.args ?? [])];
+  const program = run('node', args, options.settings ?? {});
+  await once(program.child, 'close');
+  return { exitCode: program.child.exitCode, log: JSON.parse(program.output().trim().split('\n').at(-1) ?? '') };
 }
 
 function hostedSettings(databaseUrl: string) {

@@ -85,6 +85,21 @@ function define<Who, Q, P, B>(
 
 export type Method = 'get' | 'post' | 'put' | 'delete';
 
+/** The ways to sign in, as the API's description names them. */
+export function describeAccess(app: OpenAPIHono<AppEnv>): void {
+  const bearer = { type: 'http', scheme: 'bearer' } as const;
+  const register = app.openAPIRegistry.registerComponent.bind(app.openAPIRegistry);
+  register('securitySchemes', 'user', {
+    ...bearer,
+    description: 'A key of a user; a signed-in browser sends its cookie instead.',
+  });
+  register('securitySchemes', 'sidecar', {
+    ...bearer,
+    bearerFormat: 'JWT',
+    description: 'A token that signs this very call.',
+  });
+}
+
 const ACCESS: Record<Operation['access'], MiddlewareHandler<AppEnv>[]> = {
   anyone: [],
   user: [authenticateUser],

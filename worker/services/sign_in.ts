@@ -38,7 +38,7 @@ export async function exchangeSignInCode(context: ServiceContext, code: string):
 function expired(): ApiError {
   return apiError(
     'link_expired',
-    'this sign-in link was used or its ten minutes are over: make a new one with "svc status --sign-in" or POST /v1/sign-in-links',
+    'this sign-in link was used or its ten minutes are over: make a new one with "svc api POST /v1/sign-in-links"',
   );
 }
 

@@ -1,0 +1,104 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { refusalOfNode, startNodeAt } from './programs.ts';
+import { TestSidecar } from './sidecar_client.ts';
+
+let home = '';
+beforeEach(async () => {
+  home = join(await mkdtemp(join(tmpdir(), 'svc-entry-')), 'a home #1?%20é');
+});
+afterEach(() => rm(join(home, '..'), { recursive: true, force: true }));
+
+const newKey = () => randomBytes(32).toString('base64url');
+async function storeSecret(): Promise<void> {
+  const control = await startNodeAt(home);
+  const reply = await fetch(`${control.url}/v1/secrets`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ path: 'user/demo', value: 'the value' }),
+  });
+  expect(reply.status).toBe(201);
+  await control.stop();
+}
+async function storedPaths(): Promise<unknown> {
+  const control = await startNodeAt(home);
+  const reply = await fetch(`${control.url}/v1/secrets`, { headers: { authorization: `Bearer ${control.localKey}` } });
+  await control.stop();
+  return reply.json();
+}
+
+const refused = async (args: string[], settings = {}) => (await refusalOfNode(home, { args, settings })).log;
+
+describe('the control worker on Node', () => {
+  test('keeps its state private, and has it again after a stop', async () => {
+    await storeSecret();
+    expect((await stat(home)).mode & 0o777).toBe(0o700);
+    for (const file of await readdir(home))
+      expect([file, (await stat(join(home, file))).mode & 0o777]).toEqual([file, 0o600]);
+    expect(await storedPaths()).toMatchObject({ items: [{ path: 'user/demo' }] });
+  });
+
+  test('two that start at once on a new home share one key', async () => {
+    const both = await Promise.all([startNodeAt(home), startNodeAt(home)]);
+    expect(new Set(both.map((control) => control.localKey)).size).toBe(1);
+    await Promise.all(both.map((control) => control.stop()));
+    expect(await storedPaths()).toMatchObject({ items: [] });
+  });
+
+  test('refuses a wrong vault key, and a missing one, and leaves the data as it was', async () => {
+    await storeSecret();
+    const wrong = await refusalOfNode(home, { settings: { SVC_VAULT_KEY: newKey() } });
+    expect(wrong).toMatchObject({ exitCode: 1, log: { code: 'wrong_vault_key' } });
+    await rename(join(home, 'vault.key'), join(home, '..', 'kept.key'));
+    expect(await refusalOfNode(home)).toMatchObject({ exitCode: 1, log: { code: 'missing_vault_key' } });
+    expect(await readdir(home)).not.toContain('vault.key');
+    await rename(join(home, '..', 'kept.key'), join(home, 'vault.key'));
+    expect(await storedPaths()).toMatchObject({ items: [{ path: 'user/demo' }] });
+  });
+
+  test.each([
+    ['vault.key', 'vault_key_damaged'],
+    ['local.key', 'local_key_damaged'],
+    ['control.db', 'database_damaged'],
+  ])('refuses a damaged %s and leaves it as it is', async (file, code) => {
+    await storeSecret();
+    await Promise.all(['control.db-wal', 'control.db-shm'].map((name) => rm(join(home, name), { force: true })));
+    await writeFile(join(home, file), 'damaged '.repeat(1000));
+    expect(await refusalOfNode(home)).toMatchObject({ exitCode: 1, log: { level: 'error', code } });
+    expect(await readFile(join(home, file), 'utf8')).toBe('damaged '.repeat(1000));
+  });
+
+  test('says which flag or setting is wrong', async () => {
+    expect(await refused(['--port', '70000'])).toMatchObject({ code: 'invalid_flag' });
+    expect(await refused(['--listen', '0.0.0.0'])).toMatchObject({ code: 'invalid_flag' });
+    expect(await refused(['--nonsense'])).toMatchObject({ code: 'invalid_flag' });
+    expect(await refused([], { SVC_VAULT_KEY: 'short' })).toMatchObject({ code: 'invalid_setting' });
+  });
+
+  test('refuses a port that is taken, by name', async () => {
+    const control = await startNodeAt(home);
+    const { port } = new URL(control.url);
+    expect(await refusalOfNode(home, { args: ['--port', port] })).toMatchObject({
+      exitCode: 3,
+      log: { code: 'port_taken' },
+    });
+    await control.stop();
+  });
+
+  test('stops at once on a signal, also while a sidecar waits for its snapshot', async () => {
+    const control = await startNodeAt(home);
+    const sidecar = await TestSidecar.make((path, init) => fetch(control.url + path, init));
+    await sidecar.enrol(control.localKey);
+    const waiting = sidecar
+      .call('GET', '/v1/sidecar/snapshot?wait=25', { headers: { 'if-none-match': '"0"' } })
+      .catch(() => null);
+    const begun = Date.now();
+    await control.stop();
+    expect(control.exitCode()).toBe(0);
+    expect(Date.now() - begun).toBeLessThan(4_000);
+    expect((await waiting)?.status ?? 304).toBe(304);
+  });
+});
