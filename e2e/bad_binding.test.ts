@@ -216,18 +216,30 @@ describe('a secret', () => {
 });
 
 describe('the control API', () => {
-  it('refuses a caller without the key, and a browser of another site', async () => {
-    const url = `${svc.runFile.control_url}/v1/secrets`;
-    expect((await fetch(url)).status).toBe(401);
-    const wrong = await fetch(url, { headers: { authorization: `Bearer svc_local_${'A'.repeat(43)}` } });
-    expect(wrong.status).toBe(401);
-    const rebound = await fetch(url.replace('127.0.0.1', 'localhost'), { headers: { origin: 'https://evil.test' } });
-    expect(rebound.status).toBeGreaterThanOrEqual(400);
+  it.each([
+    ['no key', {}],
+    ['another key', { authorization: `Bearer svc_local_${'A'.repeat(43)}` }],
+    ['a key that is none', { authorization: 'Basic abc' }],
+  ])('refuses a caller with %s', async (_, headers) => {
+    const seen = await fetch(`${svc.runFile.control_url}/v1/secrets`, { headers });
+    expect(seen.status).toBe(401);
+    expect(await seen.json()).toMatchObject({ error: { code: 'unauthenticated' } });
   });
 
-  it('refuses broken JSON and another media type with a code', async () => {
-    const done = await svc.cli(['api', 'POST', '/v1/host-bindings', '--data', '{"host":']);
-    expect(done.code).toBeGreaterThan(0);
+  it('answers to loopback names alone, so that no web page can rebind its own name to it', async () => {
+    const client = await connectPlain(svc.runFile.control_url);
+    const seen = await client.exchange('GET /v1/health HTTP/1.1\r\nHost: attacker.example.test\r\n\r\n');
+    client.close();
+    expect(seen.status).toBe(421);
+    expect(seen.json()).toMatchObject({ error: { code: 'misdirected_host' } });
+  });
+
+  it('says what is wrong by a code: broken JSON, another media type, an unknown path', async () => {
+    const broken = await svc.cli(['api', 'POST', '/v1/host-bindings', '--data', '{"host":']);
+    expect(broken.code).toBeGreaterThan(0);
+    const headers = { authorization: `Bearer ${readFileSync(join(svc.home, 'local.key'), 'utf8').trim()}` };
+    const form = await fetch(`${svc.runFile.control_url}/v1/secrets`, { method: 'POST', headers, body: 'path=x' });
+    expect(form.status).toBe(415);
     const absent = await svc.cli(['api', 'GET', '/v1/nothing-here']);
     expect(absent.code).toBe(1);
     expect(JSON.parse(absent.stdout)).toMatchObject({ error: { code: 'not_found' } });

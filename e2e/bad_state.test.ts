@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writ
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createClient } from '@libsql/client';
 import { importJWK, SignJWT } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -107,6 +108,24 @@ describe('the database', () => {
     expect(digest(file)).toBe(before);
     cpSync(template, home, { recursive: true, force: true });
     expect(await secretsAfterStart()).toContain('user/demo');
+  });
+});
+
+describe('the audit log', () => {
+  it.each([
+    ['changed', "UPDATE audit_events SET data = replace(data, 'user/demo', 'user/none')"],
+    ['removed from the middle', 'DELETE FROM audit_events WHERE position = (SELECT min(position) FROM audit_events)'],
+    ['removed from the end', 'DELETE FROM audit_events WHERE position = (SELECT max(position) FROM audit_events)'],
+  ])('with an event %s in the database is found by svc audit verify', async (_, sql) => {
+    const client = createClient({ url: `file:${join(home, 'control.db')}` });
+    const { rowsAffected } = await client.execute(sql);
+    client.close();
+    expect(rowsAffected).toBeGreaterThan(0);
+    const svc = await Svc.up({ home });
+    const done = await svc.cli(['audit', 'verify']);
+    await svc.stop();
+    expect(done.code).toBe(1);
+    expect(done.stdout + done.stderr).toMatch(/evt_|sequence|chain|missing|changed/i);
   });
 });
 

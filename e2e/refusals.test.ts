@@ -112,6 +112,28 @@ describe('a proxy request that is not CONNECT', () => {
   });
 });
 
+describe('a session', () => {
+  it('has a CA of its own, which another one does not trust', async () => {
+    const other = await world.svc.session();
+    expect(other.caPem).not.toBe(session.caPem);
+    await expect(connectThroughProxy({ ...session, caPem: other.caPem }, PLAIN)).rejects.toThrow(
+      /certificate|self-signed|signature/,
+    );
+  });
+
+  it('cannot open or list sessions with its token', async () => {
+    for (const token of [session.token, 'svc_local_nothing', '']) {
+      const headers = { authorization: `Bearer ${token}` };
+      for (const method of ['GET', 'POST']) {
+        const seen = await fetch(`${world.svc.runFile.proxy_url}/v1/sandbox-proxy/sessions`, { method, headers });
+        expect([401, 403]).toContain(seen.status);
+      }
+      const control = await fetch(`${world.svc.runFile.control_url}/v1/secrets`, { headers });
+      expect(control.status).toBe(401);
+    }
+  });
+});
+
 describe('a CONNECT', () => {
   it.each([
     [PLAIN, 400, 'invalid_connect_target'],

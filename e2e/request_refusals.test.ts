@@ -91,6 +91,14 @@ describe('the authority of a credentialed request', () => {
     expect(world.upstream.requests).toEqual([]);
   });
 
+  it('is checked on every request of a tunnel', async () => {
+    const client = await connectThroughProxy(session, BOUND);
+    expect((await client.exchange(`GET /1 HTTP/1.1\r\nHost: ${BOUND}\r\n\r\n`)).status).toBe(200);
+    expect((await client.exchange(`GET /2 HTTP/1.1\r\nHost: ${OTHER}\r\n\r\n`)).status).toBe(421);
+    client.close();
+    expect(world.upstream.requests.map(({ target }) => target)).toEqual(['/1']);
+  });
+
   it.each([BOUND.toUpperCase(), `${BOUND}:443`])('accepts the same host written %s', async (host) => {
     expect((await sendRaw(BOUND, `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)).status).toBe(200);
     expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${SECRET}`]);

@@ -9,7 +9,9 @@ import { fileURLToPath } from 'node:url';
 export const MAY_REVEAL = {
   'shared/inject/inject.ts': 'writes the credential onto a request',
   'shared/inject/scrub/secrets_of.ts': 'makes the patterns that mask it in a reply',
+  'worker/entries/deno.ts': 'hands the database token to the libSQL client',
   'worker/entries/node.ts': 'hands the database token to the libSQL client',
+  'worker/entries/workerd.ts': 'hands the database token to the libSQL client',
   'worker/services/control_key.ts': 'imports the signing key of the control plane, opened from the vault',
   'worker/services/credential_release.ts': 'seals the credential to one sidecar',
   'worker/services/start.ts': 'hashes the local sign-in key, to know it again',
