@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type InProcess, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import { hostBindingInput } from '../../shared/wire/host_binding.ts';
+import { findAccount, insertAccount } from '../store/accounts.ts';
+import { listAuditPage } from './audit_log.ts';
+import { verifyAudit } from './audit_verification.ts';
+import type { Caller } from './caller.ts';
+import { explainRequest } from './explain.ts';
+import {
+  createHostBinding,
+  getHostBinding,
+  listHostBindingPage,
+  putHostBinding,
+  removeHostBinding,
+} from './host_bindings.ts';
+import { listSecretPage, removeSecret, storeSecret } from './secrets.ts';
+import { freshId, nowText } from './service_context.ts';
+import { listSidecarPage, removeSidecar } from './sidecars.ts';
+
+let control: InProcess;
+let owner: Caller;
+/** A member of the same enterprise, and the admin of another one. */
+let colleague: Caller;
+let stranger: Caller;
+let bindingId = '';
+let sidecarId = '';
+
+const PAGE = { limit: 100 };
+const binding = (change: object = {}) =>
+  hostBindingInput.parse({ host: 'a.test', scheme: 'bearer', credential_ref: 'vault://user/demo', ...change });
+const secret = (name: 'personal' | 'enterprise') => ({ path: 'user/demo', value: new Secret('value'), owner: name });
+
+async function addUser(enterpriseId: string | null): Promise<Caller> {
+  const { context } = control;
+  const createdAt = nowText(context);
+  const enterprise = {
+    id: enterpriseId ?? freshId(context, 'ent'),
+    slug: freshId(context, 'req'),
+    name: 'E',
+    policyVersion: 0,
+    createdAt,
+  };
+  const role = enterpriseId === null ? ('admin' as const) : ('member' as const);
+  const user = {
+    id: freshId(context, 'usr'),
+    enterpriseId: enterprise.id,
+    email: null,
+    displayName: 'U',
+    role,
+    policyVersion: 0,
+    createdAt,
+  };
+  const statements = insertAccount(context.database, { user, enterprise });
+  await context.database.write(enterpriseId === null ? statements : statements.slice(1));
+  return { userId: user.id, enterpriseId: enterprise.id, role };
+}
+
+beforeAll(async () => {
+  control = await startInProcess();
+  const { context } = control;
+  const account = await findAccount(context.database, context.local?.userId ?? '');
+  owner = { userId: account!.user.id, enterpriseId: account!.enterprise.id, role: 'admin' };
+  colleague = await addUser(owner.enterpriseId);
+  stranger = await addUser(null);
+  await storeSecret(context, owner, secret('personal'));
+  const created = await createHostBinding(context, owner, binding());
+  bindingId = created.ok ? created.value.value.id : '';
+  sidecarId = (await control.enrolled()).enrolled.sidecar_id;
+});
+afterAll(() => control.stop());
+
+describe.each([
+  ['a colleague', () => colleague],
+  ['a stranger', () => stranger],
+])('%s', (_, who) => {
+  test('sees nothing of a user’s own', async () => {
+    const { context } = control;
+    expect(await listSecretPage(context, who(), PAGE)).toMatchObject({ value: { items: [] } });
+    expect(await listHostBindingPage(context, who(), PAGE)).toMatchObject({ value: { items: [] } });
+    expect(await listSidecarPage(context, who(), PAGE)).toMatchObject({ value: { items: [] } });
+    const explained = await explainRequest(context, who(), { method: 'GET', url: 'https://a.test/' });
+    expect(explained).toMatchObject({ value: { decision: 'passthrough' } });
+  });
+
+  test('finds nothing of it, whatever it asks', async () => {
+    const { context } = control;
+    const refusals = [
+      await getHostBinding(context, who(), bindingId),
+      await putHostBinding(context, who(), bindingId, binding()),
+      await removeHostBinding(context, who(), bindingId),
+      await removeSecret(context, who(), { owner: 'personal', pathOrId: 'user/demo' }),
+      await removeSidecar(context, who(), sidecarId),
+    ];
+    expect(refusals.map((refusal) => (refusal.ok ? 'done' : refusal.error.code))).toEqual(Array(5).fill('not_found'));
+  });
+});
+
+test('a member does not change what the enterprise owns, and an admin does', async () => {
+  const { context } = control;
+  const shared = binding({ owner: 'enterprise' });
+  expect(await storeSecret(context, colleague, secret('enterprise'))).toMatchObject({
+    error: { code: 'admin_required' },
+  });
+  expect(await createHostBinding(context, colleague, shared)).toMatchObject({ error: { code: 'admin_required' } });
+  const created = await createHostBinding(context, owner, shared);
+  const id = created.ok ? created.value.value.id : '';
+  expect(await getHostBinding(context, colleague, id)).toMatchObject({ ok: true });
+  expect(await removeHostBinding(context, colleague, id)).toMatchObject({ error: { code: 'admin_required' } });
+  expect(await getHostBinding(context, stranger, id)).toMatchObject({ error: { code: 'not_found' } });
+});
+
+test('an enterprise sees its own audit log alone', async () => {
+  const { context } = control;
+  expect(await listAuditPage(context, stranger, PAGE)).toMatchObject({ value: { items: [] } });
+  expect(await verifyAudit(context, stranger)).toMatchObject({ ok: true, events: 0 });
+  const seen = await listAuditPage(context, colleague, PAGE);
+  expect(seen.ok && seen.value.items.length > 0).toBe(true);
+});
+
+test('a database that does not answer is said to be unavailable', async () => {
+  const gone = await startInProcess();
+  gone.context.database.client.close();
+  const reply = await gone.asUser('GET', '/v1/secrets');
+  expect([reply.status, await reply.json()]).toMatchObject([503, { error: { code: 'database_unavailable' } }]);
+  await gone.stop();
+});
