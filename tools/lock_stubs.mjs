@@ -25,6 +25,10 @@ for (const entry of Object.values(lock.packages)) {
   }
 }
 const packages = { ...lock.packages, ...added };
-lock.packages = Object.fromEntries(Object.keys(packages).sort().map((path) => [path, packages[path]]));
+lock.packages = Object.fromEntries(
+  Object.keys(packages)
+    .toSorted()
+    .map((path) => [path, packages[path]]),
+);
 writeFileSync(file, `${JSON.stringify(lock, null, 2)}\n`);
 process.stdout.write(`${Object.keys(added).length} entries added\n`);
