@@ -73,9 +73,9 @@ export interface LiveSession {
   readonly ca: { secureContextFor(host: string): Promise<SecureContext> };
   /**
    * Counts a tunnel and keeps `close` for the end of the session; returns what to call when the tunnel is over, or null
-   * when the session has as many tunnels as it may.
+   * when the session has as many tunnels as it may. `close` resolves when what the tunnel had to record is recorded.
    */
-  openTunnel(close: () => void): (() => void) | null;
+  openTunnel(close: () => void | Promise<void>): (() => void) | null;
 }
 
 /** The live sessions, by the credentials of proxy authentication (specification section 5); compares in constant time. */

@@ -3,6 +3,13 @@ import type { Duplex } from 'node:stream';
 
 /** Bytes held for a reader that is busy elsewhere, before the socket is told to stop reading. */
 const READ_AHEAD_BYTES = 256 * 1024;
+/** What holding a chunk costs besides its bytes: a peer that sends single bytes may not fill the memory with their buffers. */
+const CHUNK_COST_BYTES = 512;
+/**
+ * How long a peer that has finished sending may take none of what it is sent. It is most likely gone: a TLS connection
+ * that was reset while it was written to ends without an error, and what is written after that never leaves.
+ */
+const STALLED_AFTER_END_MS = 60_000;
 
 /** Why a connection ended before its peer finished; `code` is the system's own, where there was one. */
 export class ConnectionLost extends Error {
@@ -27,14 +34,15 @@ interface Waiter {
 export class Connection<Stream extends Duplex = Duplex> {
   readonly stream: Stream;
   #queue: Buffer[] = [];
-  #queuedBytes = 0;
+  #queuedCost = 0;
   #paused = false;
   #ended = false;
   #lost: ConnectionLost | null = null;
   #waiter: Waiter | null = null;
   #drain: (() => void) | null = null;
+  #stalled: NodeJS.Timeout | null = null;
   #onClosed: (() => void)[] = [];
-  #onFinished: (() => void)[] = [];
+  #onFinished: (() => void) | null = null;
   #closed = false;
 
   constructor(stream: Stream) {
@@ -44,6 +52,8 @@ export class Connection<Stream extends Duplex = Duplex> {
     stream.on('error', this.#onError);
     stream.on('close', this.#onClose);
     stream.on('drain', this.#onDrain);
+    stream.on('finish', this.#onDrain);
+    if (stream.closed) this.#onClose();
   }
 
   /** True once nothing more can be written or read. */
@@ -60,19 +70,23 @@ export class Connection<Stream extends Duplex = Duplex> {
   take(): Buffer | null | undefined {
     const chunk = this.#queue.shift();
     if (chunk !== undefined) {
-      this.#queuedBytes -= chunk.length;
-      if (this.#paused && this.#queuedBytes < READ_AHEAD_BYTES / 2) this.#resume();
+      this.#queuedCost -= chunk.length + CHUNK_COST_BYTES;
+      if (this.#paused && this.#queuedCost < READ_AHEAD_BYTES / 2) this.#resume();
       if (this.#ended) this.#tellFinished();
       return chunk;
     }
     return this.#ended ? null : undefined;
   }
 
-  /** The next chunk, null at the end. Rejects with {@link ConnectionLost}. */
+  /**
+   * The next chunk, null at the end. Rejects with {@link ConnectionLost}. A connection has one reader: the next one that
+   * waits takes its place, and for the one before it the connection is lost.
+   */
   next(): Promise<Buffer | null> {
     const chunk = this.take();
     if (chunk !== undefined) return Promise.resolve(chunk);
     if (this.#lost !== null) return Promise.reject(this.#lost);
+    this.#settle((waiter) => waiter.reject(new ConnectionLost(null)));
     return new Promise((resolve, reject) => {
       this.#waiter = { resolve, reject };
     });
@@ -82,7 +96,7 @@ export class Connection<Stream extends Duplex = Duplex> {
   unread(chunk: Buffer): void {
     if (chunk.length === 0) return;
     this.#queue.unshift(chunk);
-    this.#queuedBytes += chunk.length;
+    this.#queuedCost += chunk.length + CHUNK_COST_BYTES;
   }
 
   /** Writes bytes, or latin1 text. False: wait for {@link drained} before more. */
@@ -100,11 +114,27 @@ export class Connection<Stream extends Duplex = Duplex> {
     this.stream.uncork();
   }
 
+  /** True when the peer takes no more for now: wait for {@link drained} before more. */
+  get needsDrain(): boolean {
+    return this.stream.writableNeedDrain && !this.closed;
+  }
+
   /** Resolves when the peer has room again, or is gone. */
   drained(): Promise<void> {
-    if (this.closed || !this.stream.writableNeedDrain) return Promise.resolve();
+    if (!this.needsDrain) return Promise.resolve();
     return new Promise((resolve) => {
       this.#drain = resolve;
+      this.#watchForStall();
+    });
+  }
+
+  /** Resolves when everything that was written before {@link end} has left, or the peer is gone. */
+  flushed(): Promise<void> {
+    if (this.closed || this.stream.writableFinished) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.stream.once('finish', resolve);
+      this.onClosed(resolve);
+      this.#watchForStall();
     });
   }
 
@@ -130,16 +160,13 @@ export class Connection<Stream extends Duplex = Duplex> {
     };
   }
 
-  /** Calls back once the peer has finished sending and everything it sent was taken. Returns the way to cancel it. */
-  onFinished(listener: () => void): () => void {
-    if (this.finished) {
-      listener();
-      return () => undefined;
-    }
-    this.#onFinished.push(listener);
-    return () => {
-      this.#onFinished = this.#onFinished.filter((one) => one !== listener);
-    };
+  /**
+   * Calls back once the peer has finished sending and everything it sent was taken; at once when that is so already. There
+   * is one listener; null takes it away.
+   */
+  onFinished(listener: (() => void) | null): void {
+    this.#onFinished = listener;
+    if (this.finished) this.#tellFinished();
   }
 
   /** Gives the stream away with what was read ahead put back into it; this object is dead afterwards. */
@@ -151,9 +178,10 @@ export class Connection<Stream extends Duplex = Duplex> {
     stream.off('error', this.#onError);
     stream.off('close', this.#onClose);
     stream.off('drain', this.#onDrain);
+    stream.off('finish', this.#onDrain);
     if (this.#queue.length > 0) stream.unshift(Buffer.concat(this.#queue));
     this.#queue = [];
-    this.#queuedBytes = 0;
+    this.#queuedCost = 0;
     return stream;
   }
 
@@ -170,8 +198,8 @@ export class Connection<Stream extends Duplex = Duplex> {
       return;
     }
     this.#queue.push(chunk);
-    this.#queuedBytes += chunk.length;
-    if (this.#queuedBytes >= READ_AHEAD_BYTES && !this.#paused) {
+    this.#queuedCost += chunk.length + CHUNK_COST_BYTES;
+    if (this.#queuedCost >= READ_AHEAD_BYTES && !this.#paused) {
       this.#paused = true;
       this.stream.pause();
     }
@@ -179,6 +207,7 @@ export class Connection<Stream extends Duplex = Duplex> {
 
   readonly #onEnd = (): void => {
     this.#ended = true;
+    this.#watchForStall();
     this.#settle((waiter) => waiter.resolve(null));
     this.#tellFinished();
   };
@@ -198,16 +227,24 @@ export class Connection<Stream extends Duplex = Duplex> {
   };
 
   readonly #onDrain = (): void => {
+    if (this.#stalled !== null) clearTimeout(this.#stalled);
+    this.#stalled = null;
     const drain = this.#drain;
     this.#drain = null;
     drain?.();
   };
 
+  /** Begins when both hold: the peer has finished sending, and bytes wait for it. */
+  #watchForStall(): void {
+    if (!this.#ended || this.closed || this.#stalled !== null || this.stream.writableLength === 0) return;
+    this.#stalled = setTimeout(() => this.stream.destroy(), STALLED_AFTER_END_MS);
+  }
+
   #tellFinished(): void {
     if (!this.finished) return;
-    const listeners = this.#onFinished;
-    this.#onFinished = [];
-    for (const listener of listeners) listener();
+    const listener = this.#onFinished;
+    this.#onFinished = null;
+    listener?.();
   }
 
   #lose(cause: NodeJS.ErrnoException | null): void {

@@ -1,5 +1,6 @@
 import { findHeadEnd } from '../../shared/net/http1_head.ts';
 import type { Connection } from './connection.ts';
+import { ConnectionLost } from './connection.ts';
 
 /** A message head as it stood on the wire, or why there is none. */
 export type HeadRead =
@@ -10,12 +11,13 @@ export type HeadRead =
 
 /**
  * Reads up to and including the empty line that ends a head; what follows stays in the connection. `end`: the peer
- * finished before its first byte; `truncated`: in the middle. Rejects with ConnectionLost.
+ * finished before its first byte; `truncated`: it finished or was lost in the middle. Rejects with ConnectionLost when the
+ * connection was lost before the first byte.
  */
 export async function readHead(connection: Connection, maxBytes: number): Promise<HeadRead> {
   let held: Buffer | null = null;
   for (;;) {
-    const chunk: Buffer | null = connection.take() ?? (await connection.next());
+    const chunk: Buffer | null = connection.take() ?? (await (held === null ? connection.next() : rest(connection)));
     if (chunk === null) return { kind: held === null ? 'end' : 'truncated' };
     const from: number = held === null ? 0 : Math.max(0, held.length - 3);
     const bytes: Buffer = held === null ? chunk : Buffer.concat([held, chunk]);
@@ -26,5 +28,15 @@ export async function readHead(connection: Connection, maxBytes: number): Promis
       return { kind: 'head', bytes: end === bytes.length ? bytes : bytes.subarray(0, end) };
     }
     held = bytes;
+  }
+}
+
+/** A head that has begun breaks off the same way, whether its sender finished or was lost. */
+async function rest(connection: Connection): Promise<Buffer | null> {
+  try {
+    return await connection.next();
+  } catch (error) {
+    if (error instanceof ConnectionLost) return null;
+    throw error;
   }
 }

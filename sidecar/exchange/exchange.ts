@@ -10,15 +10,15 @@ import type { Limits } from '../../shared/model/limits.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
-import { ok } from '../../shared/model/result.ts';
-import { connectionTokens, formatRequestHead } from '../../shared/net/http1_head.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import { connectionTokens, formatReplyHead, formatRequestHead } from '../../shared/net/http1_head.ts';
 import type { ReplyHead } from '../../shared/net/http1_head.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
 import { resolve } from '../../shared/resolve/resolve.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { AuditSink, Clock, CredentialSource, PolicySource, UpstreamLanes } from '../ports.ts';
 import type { BodyBudget, BufferedBody } from './body.ts';
-import { bufferBody } from './body.ts';
+import { bufferBody, refuseDeclared } from './body.ts';
 import { credentialedRequest, isWebSocketUpgrade, reframed, withoutProxyHeaders } from './credentialed_head.ts';
 import type { ForwardContext, Outgoing, OutgoingBody, Reply } from './forward.ts';
 import { forward } from './forward.ts';
@@ -27,6 +27,7 @@ import { checkAuthority, parseIncoming } from './incoming.ts';
 import type { Facts, Mediation, Outcome } from './outcome.ts';
 import type { CredentialMaterial, MaterialCache } from './material.ts';
 import { resolveMaterial } from './material.ts';
+import { scrubbedHead } from './scrubbed_head.ts';
 
 /** What an exchange works with; all of it is replaceable in a test. */
 export interface ExchangePorts {
@@ -47,8 +48,8 @@ export interface ExchangeTunnel {
   readonly sni: string | null;
   readonly client: Connection;
   readonly lanes: UpstreamLanes;
-  /** Gets each interim reply (1xx) for the client. */
-  onInterim(raw: Buffer, head: ReplyHead | null): void;
+  /** Sends an interim reply (1xx) to the client; resolves when there is room for more. */
+  sendInterim(raw: Buffer): Promise<void>;
 }
 
 /** The lane of requests that get no credential. */
@@ -107,15 +108,17 @@ async function bound(
   if (!ports.audit.accepting) return refused(facts, auditUnavailable(), incoming);
 
   const body = await readBody(incoming, needsBufferedBody(binding, request), tunnel, ports);
-  if (!body.ok) return refused(facts, body.error);
+  if (!body.ok) return tunnel.client.closed ? abandoned(facts) : refused(facts, body.error);
   try {
     const material = await resolveMaterial(binding, ports.credentials, ports.materials);
     if (!material.ok) return refused(facts, material.error, incoming, body.value.buffered !== null);
     const outgoing = await injected(request, incoming, binding, material.value, body.value, ports);
     if (!outgoing.ok) return refused(facts, outgoing.error, incoming, body.value.buffered !== null);
-    const reply = await forward(outgoing.value, forwardContext(tunnel, ports));
-    if (!reply.ok) return refused(facts, reply.error, incoming, body.value.buffered !== null);
-    return replied(incoming, facts, 'binding', reply.value, material.value.scrub);
+    const reply = await forward(outgoing.value, forwardContext(incoming, tunnel, ports, material.value.scrub));
+    if (reply.ok) return replied(incoming, facts, 'binding', reply.value, material.value.scrub);
+    return tunnel.client.closed
+      ? abandoned(facts)
+      : refused(facts, reply.error, incoming, body.value.buffered !== null);
   } finally {
     body.value.buffered?.release();
   }
@@ -133,13 +136,16 @@ async function readBody(
   ports: ExchangePorts,
 ): Promise<Result<RequestBody, Refusal>> {
   if (!inFull || incoming.framing.kind === 'none') return ok({ buffered: null });
-  if (expectsContinue(incoming)) tunnel.onInterim(CONTINUE, null);
-  const { limits, budget } = ports;
-  const buffered = await bufferBody(tunnel.client, incoming.framing, limits.maxCredentialedBodyBytes, budget);
+  const limits = { maxBytes: ports.limits.maxCredentialedBodyBytes, budget: ports.budget };
+  const declared = refuseDeclared(incoming.framing, limits);
+  if (declared !== null) return err(declared);
+  if (expectsContinue(incoming)) await tunnel.sendInterim(CONTINUE);
+  const buffered = await bufferBody(tunnel.client, incoming.framing, limits);
   return buffered.ok ? ok({ buffered: buffered.value }) : buffered;
 }
 
 function expectsContinue({ head }: Incoming): boolean {
+  if (head.version === '1.0') return false;
   return head.fields.some((field) => field.name === 'expect' && field.value.toLowerCase() === '100-continue');
 }
 
@@ -206,15 +212,29 @@ async function forwardAsIs(
     upgrade: incoming.head.fields.some((field) => field.name === 'upgrade'),
     lane: PASSTHROUGH_LANE,
   };
-  const reply = await forward(outgoing, forwardContext(tunnel, ports));
-  if (!reply.ok) return refused(facts, reply.error, incoming);
-  return replied(incoming, facts, mediation, reply.value, null);
+  const reply = await forward(outgoing, forwardContext(incoming, tunnel, ports, null));
+  if (reply.ok) return replied(incoming, facts, mediation, reply.value, null);
+  return tunnel.client.closed ? abandoned(facts) : refused(facts, reply.error, incoming);
 }
 
-function forwardContext(tunnel: ExchangeTunnel, { limits }: ExchangePorts): ForwardContext {
+/** HTTP/1.0 knows no interim replies (RFC 9110 section 15.2). On a credentialed path they are scrubbed as the last one is. */
+function forwardContext(
+  incoming: Incoming,
+  tunnel: ExchangeTunnel,
+  { limits }: ExchangePorts,
+  scrub: ScrubPatterns | null,
+): ForwardContext {
   const { client, lanes } = tunnel;
   const { maxHeadBytes, maxHeaders } = limits;
-  return { client, lanes, maxHeadBytes, maxHeaders, onInterim: (raw, head) => tunnel.onInterim(raw, head) };
+  const onInterim = (raw: Buffer, head: ReplyHead): Promise<void> =>
+    tunnel.sendInterim(
+      scrub === null || scrub.isEmpty ? raw : Buffer.from(formatReplyHead(scrubbedHead(head, scrub)), 'latin1'),
+    );
+  return { client, lanes, maxHeadBytes, maxHeaders, onInterim: incoming.head.version === '1.0' ? null : onInterim };
+}
+
+function abandoned(facts: Facts): Outcome {
+  return { kind: 'abandoned', facts };
 }
 
 function factsOf(incoming: Incoming, host: string): Facts {

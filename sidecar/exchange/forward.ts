@@ -11,8 +11,8 @@ import type { Connection } from '../connection/connection.ts';
 import { ConnectionLost } from '../connection/connection.ts';
 import { readHead } from '../connection/read_head.ts';
 import type { LeasedConnection, UpstreamLanes } from '../ports.ts';
-import type { BodyEnd } from './body.ts';
-import { streamBody } from './body.ts';
+import type { BodyEnd } from './stream_body.ts';
+import { streamBody } from './stream_body.ts';
 
 /** A request as it goes out. */
 export interface Outgoing {
@@ -47,8 +47,8 @@ export interface ForwardContext {
   readonly lanes: UpstreamLanes;
   readonly maxHeadBytes: number;
   readonly maxHeaders: number;
-  /** Gets each interim reply (1xx) as it came. */
-  onInterim(raw: Buffer, head: ReplyHead): void;
+  /** Gets each interim reply (1xx) as it came; null when the client can't be sent any. */
+  readonly onInterim: ((raw: Buffer, head: ReplyHead) => Promise<void> | void) | null;
 }
 
 /** Methods that may be sent twice (RFC 9110 section 9.2.2). */
@@ -58,15 +58,17 @@ const MOST_INTERIM_REPLIES = 100;
 
 /**
  * Sends a request and reads the head of its reply. A kept connection that the upstream closed before the first byte of a
- * reply is replaced once, where the request may be sent twice. Refuses with `upstream_unreachable`,
- * `upstream_tls_failed`, `upstream_invalid_reply`, or `invalid_request` for a body whose framing breaks on the way.
+ * reply is replaced once, where the request may be sent twice and somebody still waits for it. Refuses with
+ * `upstream_unreachable`, `upstream_tls_failed`, `upstream_invalid_reply`, or `invalid_request` for a body whose framing
+ * breaks on the way.
  */
 export async function forward(outgoing: Outgoing, context: ForwardContext): Promise<Result<Reply, Refusal>> {
   const leased = await context.lanes.take(outgoing.lane);
   if (!leased.ok) return leased;
   const first = await attempt(outgoing, leased.value, context);
-  const again = !first.ok && first.error.stale && leased.value.reused && maySendTwice(outgoing);
-  if (!again) return first.ok ? first : err(first.error.refusal);
+  if (first.ok) return first;
+  const again = first.error.stale && leased.value.reused && maySendTwice(outgoing) && !context.client.closed;
+  if (!again) return err(first.error.refusal);
   const fresh = await context.lanes.dial();
   if (!fresh.ok) return fresh;
   const second = await attempt(outgoing, fresh.value, context);
@@ -94,30 +96,33 @@ async function attempt(
   upstream.write(outgoing.head);
   if (body.kind === 'bytes') for (const chunk of body.chunks) upstream.write(chunk);
   upstream.uncork();
-  const requestBody: Promise<BodyEnd> =
-    body.kind === 'stream' && body.framing.kind !== 'none'
-      ? streamBody(context.client, upstream, body.framing, body.transform)
-      : SENT;
-  const stopWatching = followClient(context.client, upstream);
+  const requestBody = sendBody(context.client, upstream, body);
   const reply = await readReply(upstream, outgoing, context);
-  stopWatching();
   if (reply.ok) return ok({ ...reply.value, upstream, lane: outgoing.lane, requestBody });
+  context.client.onFinished(null);
   upstream.destroy();
   const end = await endedNow(requestBody);
   return typeof end === 'object' && end !== null ? err({ stale: false, refusal: end }) : reply;
 }
 
 /**
- * Ends an upstream connection as the client ends its own: a client that has finished sending is passed on as it is, because
- * only the upstream knows whether it still answers; a client that is gone takes the upstream connection with it.
+ * Sends what of the body is not in memory. After it, a client that has finished sending is passed on as it is, because only
+ * the upstream knows whether it still answers.
  */
-export function followClient(client: Connection, upstream: Connection): () => void {
-  const stopClosed = client.onClosed(() => upstream.destroy());
-  const stopFinished = client.onFinished(() => upstream.end());
-  return () => {
-    stopClosed();
-    stopFinished();
-  };
+function sendBody(client: Connection, upstream: Connection, body: OutgoingBody): Promise<BodyEnd> {
+  if (body.kind === 'bytes' || body.framing.kind === 'none') {
+    client.onFinished(() => upstream.end());
+    return SENT;
+  }
+  const sent = streamBody(client, upstream, body.framing, body.transform);
+  void passOnEndAfter(sent, client, upstream);
+  return sent;
+}
+
+/** Its failure is for whoever awaits the body; nobody does when the reply was the last of its connection. */
+async function passOnEndAfter(sent: Promise<BodyEnd>, client: Connection, upstream: Connection): Promise<void> {
+  const end = await sent.catch(() => 'failed');
+  if (end === 'sent') client.onFinished(() => upstream.end());
 }
 
 const SENT: Promise<BodyEnd> = Promise.resolve('sent');
@@ -139,7 +144,7 @@ async function readReply(
     if (!read.ok) return interim === 0 ? read : err({ ...read.error, stale: false });
     const { head, raw } = read.value;
     if (head.status < 200 && head.status !== 101) {
-      context.onInterim(raw, head);
+      await context.onInterim?.(raw, head);
       continue;
     }
     if (head.status === 101 && !upgrade) return invalidReply('it switches protocols unasked');

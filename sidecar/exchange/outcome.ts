@@ -38,5 +38,11 @@ export interface Replied {
   readonly scrub: ScrubPatterns | null;
 }
 
+/** The client went away before there was an answer; the request may have been sent, so it is recorded all the same. */
+export interface Abandoned {
+  readonly kind: 'abandoned';
+  readonly facts: Facts;
+}
+
 /** The one result of an exchange: every path ends in one of these, and one caller answers and records it. */
-export type Outcome = Refused | Replied;
+export type Outcome = Refused | Replied | Abandoned;

@@ -24,8 +24,8 @@ import { createDialer } from '../upstream/dial.ts';
 import { TunnelLanes } from '../upstream/lanes.ts';
 import { FakeAuditSink, FakeClock, FakeCredentialSource, FakeMetrics, FakePolicySource } from './fakes.ts';
 
-/** What a raw upstream does with one connection. */
-export type UpstreamHandler = (socket: TLSSocket) => void;
+/** What a raw upstream does with one connection; `reset` drops it with a TCP reset. */
+export type UpstreamHandler = (socket: TLSSocket, reset: () => void) => void;
 
 /** The data plane on loopback with fakes behind its ports and real TLS on both sides. */
 export interface DataPlane {
@@ -38,8 +38,14 @@ export interface DataPlane {
   readonly audit: FakeAuditSink;
   readonly metrics: FakeMetrics;
   readonly errors: string[];
+  /** Bytes of request bodies that are held right now. */
+  readonly budget: BodyBudget;
+  /** Tunnels of the session that are counted as open. */
+  readonly openTunnels: () => number;
   /** A new TLS upstream, with a certificate for `certified` (the host itself by default). */
   upstream(host: string, handler: UpstreamHandler, certified?: string): Promise<void>;
+  /** Dials a host at a port of this machine, whatever listens there. */
+  pin(host: string, port: number): void;
   /** Opens a tunnel and its TLS. `servername` defaults to the host. */
   open(host: string, servername?: string): Promise<TLSSocket>;
   /** Sends raw bytes to the proxy port and reads until it closes, or `enough` says so. */
@@ -56,7 +62,8 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
   const all = { ...DEFAULT_LIMITS, ...limits };
   const ca = await createSessionCa(join(home, 'ses'), { sessionId: 'ses_test', maxLeaves: 10, now: Date.now });
   const token = randomBytes(16).toString('hex');
-  const session: LiveSession = { id: 'ses_test', ca, openTunnel: () => () => undefined };
+  const tunnels = new Set<object>();
+  const session: LiveSession = { id: 'ses_test', ca, openTunnel: () => countedIn(tunnels) };
   const fakes = {
     policy: new FakePolicySource(),
     credentials: new FakeCredentialSource(),
@@ -64,6 +71,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
     metrics: new FakeMetrics(),
   };
   const errors: string[] = [];
+  const budget = new BodyBudget(all.maxBufferedBodiesBytes);
   const dialer = createDialer({
     extraRoots: [upstreamCa.certificatePem],
     pinned,
@@ -77,7 +85,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
         ...fakes,
         clock: new FakeClock(),
         limits: all,
-        budget: new BodyBudget(all.maxBufferedBodiesBytes),
+        budget,
         materials: new MaterialCache(),
         hash: NodeSha256,
       },
@@ -98,11 +106,14 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
     caPem: ca.caPem,
     ...fakes,
     errors,
+    budget,
+    openTunnels: () => tunnels.size,
     async upstream(host, handler, certified = host) {
       const server = await tlsServer(upstreamCa, certified, handler);
       servers.push(server);
       pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
     },
+    pin: (host, listening) => void pinned.set(host, { address: '127.0.0.1', port: listening }),
     open: (host, servername = host) => openTunnel({ port, token, caPem: ca.caPem }, host, servername, sockets),
     raw: (text, enough) => rawExchange(port, text, sockets, enough),
     async stop() {
@@ -113,12 +124,21 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
   };
 }
 
+function countedIn(tunnels: Set<object>): () => void {
+  const tunnel = {};
+  tunnels.add(tunnel);
+  return () => tunnels.delete(tunnel);
+}
+
 async function tlsServer(authority: Authority, host: string, handler: UpstreamHandler): Promise<Server> {
   const leaf = await issueLeaf(authority, host, Date.now());
+  const raw = new Map<number | undefined, Socket>();
   const server = createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem, allowHalfOpen: true }, (socket) => {
     socket.on('error', () => undefined);
-    handler(socket);
+    const below = raw.get(socket.remotePort);
+    handler(socket, () => below?.resetAndDestroy());
   });
+  server.on('connection', (socket: Socket) => raw.set(socket.remotePort, socket));
   server.on('tlsClientError', () => undefined);
   return server;
 }

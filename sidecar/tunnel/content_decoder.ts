@@ -1,22 +1,33 @@
 import type { Transform } from 'node:stream';
-import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib';
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  createZstdDecompress,
+} from 'node:zlib';
 
 import type { ReplyHead } from '../../shared/net/http1_head.ts';
 import { fieldValues } from '../../shared/net/http1_head.ts';
 import { BrokenReply } from './reply_body.ts';
 import type { ReplyBody } from './reply_body.ts';
 
-/** Makes the decoder for a body, given its first bytes. */
+/** Makes the decoder of one coding, given the first bytes it gets. */
 type DecoderFactory = (first: Uint8Array) => Transform;
+
+/** RFC 9659: a zstd content coding has a window of 8 MiB at most; more would be memory that an upstream takes from all. */
+const ZSTD_WINDOW = { params: { [constants.ZSTD_d_windowLogMax]: 23 } };
 
 const DECODERS: ReadonlyMap<string, DecoderFactory> = new Map<string, DecoderFactory>([
   ['gzip', () => createGunzip()],
   ['x-gzip', () => createGunzip()],
   ['br', () => createBrotliDecompress()],
-  ['zstd', () => createZstdDecompress()],
+  ['zstd', () => createZstdDecompress(ZSTD_WINDOW)],
   ['deflate', (first) => (isZlib(first) ? createInflate() : createInflateRaw())],
 ]);
 
+const MOST_CODINGS = 3;
 /** A body may grow this much when it is decoded, beyond an allowance for small ones: more is a bomb. */
 const MOST_EXPANSION = 1100;
 const EXPANSION_ALLOWANCE_BYTES = 16 * 1024 * 1024;
@@ -27,77 +38,98 @@ function isZlib(first: Uint8Array): boolean {
   return (cmf & 0x0f) === 8 && ((cmf << 8) | flags) % 31 === 0;
 }
 
-/** The decoder for a reply's content coding; null when it has none, or one that can't be read (a part of a body too). */
-export function contentDecoder(head: ReplyHead): DecoderFactory | null {
+/** How a reply's content codings are undone, in order; null when it has none, or one that can't be read (a part of a body too). */
+export function contentDecoders(head: ReplyHead): readonly DecoderFactory[] | null {
   if (head.status === 206) return null;
-  const codings = fieldValues(head.fields, 'content-encoding')
-    .flatMap((value) => value.split(','))
-    .map((coding) => coding.trim().toLowerCase())
-    .filter((coding) => coding !== '' && coding !== 'identity');
-  const [only] = codings;
-  return codings.length === 1 && only !== undefined ? (DECODERS.get(only) ?? null) : null;
+  const decoders: DecoderFactory[] = [];
+  for (const coding of fieldValues(head.fields, 'content-encoding').flatMap((value) => value.split(','))) {
+    const name = coding.trim().toLowerCase();
+    if (name === '' || name === 'identity') continue;
+    const decoder = DECODERS.get(name);
+    if (decoder === undefined || decoders.length === MOST_CODINGS) return null;
+    decoders.unshift(decoder);
+  }
+  return decoders.length === 0 ? null : decoders;
 }
 
 /**
- * Decodes a body piece by piece, with back pressure through the decoder. Throws BrokenReply for a body that is not what
- * its coding says, or that grows beyond measure.
+ * The payload of a body with its content codings undone, piece by piece and with back pressure. It reads the body to its
+ * end, also when the coded data ends before. Throws BrokenReply for a body that is not what its codings say, or that grows
+ * beyond measure.
  */
-export async function decode(
-  body: ReplyBody,
-  factory: DecoderFactory,
-  write: (piece: Uint8Array) => true | Promise<void>,
-): Promise<void> {
-  const first = await nextData(body);
-  if (first === 'done') return;
-  const decoder = factory(first[0] ?? new Uint8Array(0));
-  const counts = { in: 0, out: 0 };
-  const feeding = feed(body, first, decoder, counts);
-  try {
-    for await (const piece of decoder as AsyncIterable<Uint8Array>) {
-      counts.out += piece.length;
-      if (counts.out > counts.in * MOST_EXPANSION + EXPANSION_ALLOWANCE_BYTES)
-        throw new BrokenReply('it grows beyond measure');
-      const roomy = write(piece);
-      if (roomy !== true) await roomy;
+export function decoded(body: ReplyBody, decoders: readonly DecoderFactory[]): AsyncIterable<Uint8Array> {
+  const counts = { received: 0 };
+  let pieces = received(body, counts);
+  for (const decoder of decoders) pieces = bounded(undone(pieces, decoder), counts);
+  return pieces;
+}
+
+async function* received(body: ReplyBody, counts: { received: number }): AsyncGenerator<Uint8Array> {
+  for (let piece = await body.next(); piece !== 'done'; piece = await body.next()) {
+    for (const data of piece.data) {
+      counts.received += data.length;
+      yield data;
     }
+  }
+}
+
+/** Each coding alone is held to the measure, so that nothing grows large between two of them either. */
+async function* bounded(
+  pieces: AsyncIterable<Uint8Array>,
+  counts: { readonly received: number },
+): AsyncGenerator<Uint8Array> {
+  let bytes = 0;
+  for await (const piece of pieces) {
+    bytes += piece.length;
+    if (bytes > counts.received * MOST_EXPANSION + EXPANSION_ALLOWANCE_BYTES) {
+      throw new BrokenReply('it grows beyond measure');
+    }
+    yield piece;
+  }
+}
+
+/** One coding undone. */
+async function* undone(coded: AsyncGenerator<Uint8Array>, factory: DecoderFactory): AsyncGenerator<Uint8Array> {
+  const first = await coded.next();
+  if (first.done === true) return;
+  const decoder = factory(first.value);
+  // A decoder can fail after its last output was taken; an error that nobody listens to ends the process.
+  decoder.on('error', () => undefined);
+  const feeding = feed(first.value, coded, decoder);
+  feeding.catch(() => undefined);
+  try {
+    yield* decoder as AsyncIterable<Uint8Array>;
     await feeding;
   } catch (error) {
+    throw isCodingError(error) ? new BrokenReply('its content coding is broken') : error;
+  } finally {
     decoder.destroy();
-    await feeding.catch(() => undefined);
-    throw error instanceof Error && 'errno' in error ? new BrokenReply('its content coding is broken') : error;
   }
 }
 
-async function nextData(body: ReplyBody): Promise<readonly Uint8Array[] | 'done'> {
-  for (;;) {
-    const piece = await body.next();
-    if (piece === 'done') return 'done';
-    if (piece.data.length > 0) return piece.data;
-  }
-}
-
-async function feed(
-  body: ReplyBody,
-  first: readonly Uint8Array[],
-  decoder: Transform,
-  counts: { in: number },
-): Promise<void> {
+/** Writes everything into the decoder; what comes after the end of the coded data is read and dropped. */
+async function feed(first: Uint8Array, rest: AsyncIterable<Uint8Array>, decoder: Transform): Promise<void> {
   try {
-    for (let data: readonly Uint8Array[] | 'done' = first; data !== 'done'; data = await nextData(body)) {
-      for (const piece of data) {
-        counts.in += piece.length;
-        if (!decoder.write(piece)) await roomIn(decoder);
-      }
-      if (decoder.destroyed) return;
+    if (!decoder.write(first)) await roomIn(decoder);
+    for await (const piece of rest) {
+      if (decoder.errored !== null) return;
+      if (!decoder.destroyed && !decoder.readableEnded && !decoder.write(piece)) await roomIn(decoder);
     }
     decoder.end();
   } catch (error) {
-    decoder.destroy(error instanceof Error ? error : new Error('the reply could not be read'));
+    decoder.destroy(error instanceof Error ? error : new BrokenReply('it could not be read'));
+    throw error;
   }
+}
+
+/** What the decoders of node:zlib throw, or destroy themselves with. */
+function isCodingError(error: unknown): boolean {
+  return error instanceof Error && 'errno' in error;
 }
 
 /** Resolves when the decoder takes more, or is gone. */
 function roomIn(decoder: Transform): Promise<void> {
+  if (decoder.destroyed || !decoder.writableNeedDrain) return Promise.resolve();
   return new Promise((resolve) => {
     const done = (): void => {
       decoder.off('drain', done);

@@ -9,9 +9,8 @@ import type { SocketConnection } from '../connection/connection.ts';
 import { Connection, ConnectionLost } from '../connection/connection.ts';
 import { readHead } from '../connection/read_head.ts';
 import { isProxyShaped } from './connect_target.ts';
-import { closeAfterAnswer, writeRefusal } from './refuse.ts';
 import type { TunnelPorts } from './tunnel.ts';
-import { tunnel } from './tunnel.ts';
+import { refuseUnread, tunnel } from './tunnel.ts';
 
 /**
  * The sidecar's one port: proxy-shaped requests go to the tunnel before any routing, everything else to the daemon's local
@@ -25,6 +24,10 @@ export function createListener(ports: TunnelPorts, localApi: HttpServer): Server
       ports.metrics.increment('svc_proxy_bugs_total');
       ports.log.error('a tunnel failed and was closed', { error: describe(error) });
     });
+  });
+  // A connection that cannot be accepted is lost; the listener, and with it every other tunnel, is not.
+  server.on('error', (error) => {
+    if (server.listening) ports.log.error('a connection was not accepted', { error: describe(error) });
   });
   return server;
 }
@@ -42,6 +45,7 @@ async function accept(client: SocketConnection, ports: TunnelPorts, localApi: Ht
     if (first === null) return;
     if (!isProxyShaped(first.head)) return handOver(client, first.raw, localApi);
     again = await tunnel(client, first.head, ports);
+    if (client.needsDrain) await client.drained();
   }
 }
 
@@ -55,11 +59,12 @@ async function firstHead(
   if (read.kind === 'head') {
     const head = parseRequestHead(read.bytes.toString('latin1'), limits);
     if (head.ok) return { head: head.value, raw: read.bytes };
-    writeRefusal(client, refusal('invalid_request', head.error.message), false);
+    await refuseUnread(client, refusal('invalid_request', head.error.message), ports);
   } else if (read.kind === 'too_large') {
-    writeRefusal(client, refusal('head_too_large', 'the request line and headers are too large'), false);
+    await refuseUnread(client, refusal('head_too_large', 'the request line and headers are too large'), ports);
+  } else {
+    client.destroy();
   }
-  await closeAfterAnswer(client);
   return null;
 }
 

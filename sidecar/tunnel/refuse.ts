@@ -28,21 +28,24 @@ export function writeRefusal(client: Connection, why: Refusal, keepOpen: boolean
 }
 
 /**
- * Finishes a connection whose peer may still be sending: our side ends, and what comes is thrown away for a while, because
- * closing with unread bytes would reset the connection before the answer was read (RFC 9112 section 9.6).
+ * Finishes a connection whose peer may still be sending: our side ends, and what comes is thrown away until the peer ends
+ * too, because closing with unread bytes would reset the connection before the answer was read (RFC 9112 section 9.6). It
+ * has a while for that, counted from when the last of our bytes has left; a slow reader gets all of them.
  */
 export async function closeAfterAnswer(client: Connection): Promise<void> {
   client.end();
+  const discarded = discardRest(client);
+  await client.flushed();
   const timer = setTimeout(() => client.destroy(), LINGER_MS);
+  await discarded;
+  clearTimeout(timer);
+  client.destroy();
+}
+
+async function discardRest(client: Connection): Promise<void> {
   try {
-    while (!client.finished) {
-      const chunk = client.take() ?? (await client.next());
-      if (chunk === null) break;
-    }
+    while ((client.take() ?? (await client.next())) !== null);
   } catch (error) {
     if (!(error instanceof ConnectionLost)) throw error;
-  } finally {
-    clearTimeout(timer);
   }
-  client.destroy();
 }

@@ -70,9 +70,9 @@ test('keeps the length and framing of a reply that holds the credential uncompre
 });
 
 test('passes each server-sent event on before the next one exists', async () => {
-  let more: (event: string) => void = () => undefined;
+  const started = Promise.withResolvers<(event: string) => void>();
   await plane.upstream(HOST, (socket) => {
-    more = (event) => socket.write(`${event.length.toString(16)}\r\n${event}\r\n`);
+    started.resolve((event) => socket.write(`${event.length.toString(16)}\r\n${event}\r\n`));
     socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'));
   });
   plane.policy.use([bearerBinding(HOST)]);
@@ -80,7 +80,7 @@ test('passes each server-sent event on before the next one exists', async () => 
   client.write(GET);
   await readUntil(client, (got) => got.endsWith('\r\n\r\n'));
   for (const event of ['data: 1\n\n', 'data: 2\n\n']) {
-    more(event);
+    (await started.promise)(event);
     expect(await readUntil(client, (got) => got.includes(event))).toContain(event);
   }
 });
@@ -157,7 +157,7 @@ test('drops the upstream when the client vanishes in the middle of a reply', asy
   client.write(GET);
   await readUntil(client, (got) => got.endsWith('part'));
   client.destroy();
-  await gone.promise;
+  await expect(gone.promise).resolves.toBeUndefined();
 });
 
 test('lets a client that has finished sending read its whole reply', async () => {
@@ -176,9 +176,9 @@ test('serves pipelined requests in order on one upstream connection', async () =
     const path = request.split(' ')[1] ?? '';
     return `HTTP/1.1 200 OK\r\nContent-Length: ${path.length}\r\n\r\n${path}`;
   });
-  await plane.upstream(HOST, (socket) => {
+  await plane.upstream(HOST, (socket, reset) => {
     connections += 1;
-    echo(socket);
+    echo(socket, reset);
   });
   const requests = ['/1', '/2', '/3'].map((path) => `GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
   const got = await ask(requests.join(''), (text) => text.endsWith('/3'));

@@ -1,10 +1,10 @@
-import { connectionTokens } from '../../shared/net/http1_head.ts';
+import { connectionTokens, formatReplyHead } from '../../shared/net/http1_head.ts';
 import type { Connection } from '../connection/connection.ts';
 import { ConnectionLost } from '../connection/connection.ts';
 import { splice } from '../connection/splice.ts';
 import type { Reply } from '../exchange/forward.ts';
-import { followClient } from '../exchange/forward.ts';
 import type { Replied } from '../exchange/outcome.ts';
+import { scrubbedHead } from '../exchange/scrubbed_head.ts';
 import type { UpstreamLanes } from '../ports.ts';
 import { BrokenReply, ReplyBody } from './reply_body.ts';
 import { relayScrubbed } from './relay_scrubbed.ts';
@@ -15,31 +15,28 @@ import { WebSocketScrubber } from '../../shared/inject/scrub/web_socket_scrubber
  * True when both connections are ready for another exchange. A reply that breaks off breaks off for the client too.
  */
 export async function relay(client: Connection, outcome: Replied, lanes: UpstreamLanes): Promise<boolean> {
-  const { reply } = outcome;
-  const stopWatching = followClient(client, reply.upstream);
+  const { reply, scrub } = outcome;
   try {
     if (reply.head.status === 101) return await relayUpgrade(client, outcome);
-    if (outcome.scrub === null || outcome.scrub.isEmpty) await relayExact(client, reply);
-    else await relayScrubbed(client, outcome, outcome.scrub);
+    const framed =
+      scrub === null || scrub.isEmpty ? await relayExact(client, reply) : await relayScrubbed(client, outcome, scrub);
+    return (await finish(outcome, lanes)) && framed;
   } catch (error) {
     if (!(error instanceof ConnectionLost) && !(error instanceof BrokenReply)) throw error;
     client.destroy();
     reply.upstream.destroy();
     return false;
   } finally {
-    stopWatching();
+    client.onFinished(null);
   }
-  return finish(outcome, lanes);
 }
 
 /** After a whole reply: waits for the rest of the request's body, and keeps what may be kept. */
 async function finish({ reply, staysOpen }: Replied, lanes: UpstreamLanes): Promise<boolean> {
-  const upstreamStays = isPersistent(reply);
-  if (!upstreamStays) reply.upstream.destroy();
-  const bodyEnd = upstreamStays ? await reply.requestBody : 'upstream_gone';
-  if (upstreamStays && bodyEnd === 'sent') lanes.give(reply.lane, reply.upstream);
+  const stays = isPersistent(reply) && (await reply.requestBody) === 'sent';
+  if (stays) lanes.give(reply.lane, reply.upstream);
   else reply.upstream.destroy();
-  return staysOpen && upstreamStays && bodyEnd === 'sent';
+  return staysOpen && stays;
 }
 
 /** Whether the connection outlives this reply (RFC 9112 section 9.3). */
@@ -49,7 +46,7 @@ function isPersistent({ head, framing }: Reply): boolean {
   return head.version === '1.1' ? !tokens.has('close') : tokens.has('keep-alive');
 }
 
-async function relayExact(client: Connection, reply: Reply): Promise<void> {
+async function relayExact(client: Connection, reply: Reply): Promise<true> {
   client.cork();
   client.write(reply.raw);
   const body = new ReplyBody(reply.upstream, reply.framing);
@@ -66,17 +63,35 @@ async function relayExact(client: Connection, reply: Reply): Promise<void> {
   } finally {
     client.uncork();
   }
+  return true;
 }
 
-/** A switched protocol: bytes both ways until either side ends. A credentialed WebSocket's messages are scrubbed. */
+/** A switched protocol: bytes both ways until both sides have ended, or one is lost. A credentialed WebSocket is scrubbed. */
 async function relayUpgrade(client: Connection, { reply, scrub }: Replied): Promise<false> {
-  client.write(reply.raw);
-  const scrubber = scrub === null || scrub.isEmpty ? undefined : new WebSocketScrubber(scrub);
-  const both = await Promise.allSettled([splice(client, reply.upstream), splice(reply.upstream, client, scrubber)]);
-  client.destroy();
-  reply.upstream.destroy();
-  for (const one of both) {
-    if (one.status === 'rejected' && !(one.reason instanceof ConnectionLost)) throw one.reason;
+  const { upstream } = reply;
+  const bodyEnd = await reply.requestBody;
+  client.onFinished(null);
+  const dropBoth = (): void => {
+    client.destroy();
+    upstream.destroy();
+  };
+  if (bodyEnd === 'sent') {
+    const scrubbed = scrub !== null && !scrub.isEmpty;
+    client.write(scrubbed ? formatReplyHead(scrubbedHead(reply.head, scrub)) : reply.raw);
+    const toClient = splice(upstream, client, scrubbed ? new WebSocketScrubber(scrub) : undefined);
+    await Promise.all([orLost(splice(client, upstream), dropBoth), orLost(toClient, dropBoth)]);
+    await Promise.all([client.flushed(), upstream.flushed()]);
   }
+  dropBoth();
   return false;
+}
+
+/** Waits for one direction; when its connection is lost there is nothing left for the other one either. */
+async function orLost(copied: Promise<void>, dropBoth: () => void): Promise<void> {
+  try {
+    await copied;
+  } catch (error) {
+    dropBoth();
+    if (!(error instanceof ConnectionLost)) throw error;
+  }
 }

@@ -1,36 +1,41 @@
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
-import { scrubText } from '../../shared/inject/scrub/scrub_text.ts';
 import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
 import { chunk, lastChunk } from '../../shared/net/http1_framing.ts';
-import type { HeaderField, ReplyHead } from '../../shared/net/http1_head.ts';
+import type { ReplyHead } from '../../shared/net/http1_head.ts';
 import { formatReplyHead, headerField } from '../../shared/net/http1_head.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { Replied } from '../exchange/outcome.ts';
-import { contentDecoder, decode } from './content_decoder.ts';
+import { scrubbedHead, scrubbedTrailers } from '../exchange/scrubbed_head.ts';
+import { contentDecoders, decoded } from './content_decoder.ts';
 import { ReplyBody } from './reply_body.ts';
 
 /**
  * Relays a reply on a credentialed path with the credential masked in its head, body and trailers (design section 5,
  * invariant 4). A mask is as long as what it hides, so a body that is not compressed keeps its framing; a compressed one is
- * sent decoded, in chunks.
+ * sent decoded, in chunks. False when the end of the body is the end of the connection: HTTP/1.0 knows no chunks.
  */
-export async function relayScrubbed(client: Connection, outcome: Replied, patterns: ScrubPatterns): Promise<void> {
+export async function relayScrubbed(client: Connection, outcome: Replied, patterns: ScrubPatterns): Promise<boolean> {
   const { reply } = outcome;
-  const decoder = reply.framing.kind === 'none' ? null : contentDecoder(reply.head);
-  const framed = decoder === null ? reply.framing.kind === 'chunked' : outcome.version === '1.1';
-  const sink = new ScrubbedSink(client, patterns, framed);
+  const decoders = reply.framing.kind === 'none' ? null : contentDecoders(reply.head);
+  const chunked = decoders === null ? reply.framing.kind === 'chunked' : outcome.version === '1.1';
+  const head = scrubbedHead(reply.head, patterns);
+  const sink = new ScrubbedSink(client, patterns, chunked);
   client.cork();
-  client.write(formatReplyHead(scrubbedHead(reply.head, patterns, decoder === null ? null : framed)));
+  client.write(formatReplyHead(decoders === null ? head : reframed(head, chunked)));
   const body = new ReplyBody(reply.upstream, reply.framing, true);
-  if (decoder === null) {
+  if (decoders === null) {
     await copy(body, sink, client);
   } else {
     client.uncork();
-    await decode(body, decoder, (piece) => sink.write([piece]));
+    for await (const piece of decoded(body, decoders)) {
+      const roomy = sink.write([piece]);
+      if (roomy !== true) await roomy;
+    }
     client.cork();
   }
-  sink.end(scrubText(body.trailers, patterns));
+  sink.end(scrubbedTrailers(body.trailers, patterns));
   client.uncork();
+  return decoders === null || chunked;
 }
 
 async function copy(body: ReplyBody, sink: ScrubbedSink, client: Connection): Promise<void> {
@@ -45,20 +50,24 @@ async function copy(body: ReplyBody, sink: ScrubbedSink, client: Connection): Pr
   }
 }
 
-/** The head with every match masked; `reframe` (null: leave the framing) is true for chunks, false for until-close. */
-function scrubbedHead(head: ReplyHead, patterns: ScrubPatterns, reframe: boolean | null): ReplyHead {
-  const fields: HeaderField[] = [];
-  for (const field of head.fields) {
-    if (reframe !== null && REFRAMED.has(field.name)) continue;
-    const line = scrubText(field.line, patterns);
-    fields.push(line === field.line ? field : { ...field, line });
-  }
-  if (reframe === true) fields.push(headerField('Transfer-Encoding', 'chunked'));
-  return { ...head, startLine: scrubText(head.startLine, patterns), fields };
+/** The head of a body that is sent decoded: in chunks, or until the connection closes. */
+function reframed(head: ReplyHead, chunked: boolean): ReplyHead {
+  const kept = head.fields.filter((field) => !REFRAMED.has(field.name) && (chunked || !PERSISTENCE.has(field.name)));
+  const framing = chunked ? headerField('Transfer-Encoding', 'chunked') : headerField('Connection', 'close');
+  return { ...head, fields: [...kept, framing] };
 }
 
 /** What no longer holds of a body that is sent decoded. */
-const REFRAMED = new Set(['content-encoding', 'content-length', 'transfer-encoding', 'content-md5', 'content-digest']);
+const REFRAMED = new Set([
+  'content-encoding',
+  'content-length',
+  'transfer-encoding',
+  'content-md5',
+  'content-digest',
+  'repr-digest',
+  'digest',
+]);
+const PERSISTENCE = new Set(['connection', 'keep-alive']);
 
 /** Writes payload to the client, scrubbed, and in chunks when the reply is chunked. */
 class ScrubbedSink {
@@ -90,7 +99,9 @@ class ScrubbedSink {
     if (!this.#chunked) return this.#client.write(piece);
     if (piece.length === 0) return true;
     let roomy = true;
+    this.#client.cork();
     for (const part of chunk(piece)) roomy = this.#client.write(part);
+    this.#client.uncork();
     return roomy;
   }
 }

@@ -1,3 +1,4 @@
+import type { ExchangeResult } from '../../shared/audit/exchange_event.ts';
 import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Connection } from '../connection/connection.ts';
@@ -17,7 +18,7 @@ export interface ServedTunnel {
   readonly sessionId: string;
   readonly host: string;
   readonly sni: string | null;
-  readonly lanes: UpstreamLanes;
+  readonly lanes: UpstreamLanes & { close(): void };
 }
 
 /**
@@ -31,7 +32,10 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
     sni: tunnel.sni,
     client,
     lanes: tunnel.lanes,
-    onInterim: (raw) => void client.write(raw),
+    sendInterim: (raw) => {
+      client.write(raw);
+      return client.drained();
+    },
   };
   try {
     for (let open = true; open;) {
@@ -40,16 +44,36 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
       idle.stop();
       if (read.kind === 'end') break;
       const outcome =
-        read.kind === 'head' ? await exchange(read.bytes, context, ports.exchange) : unreadable(read, tunnel);
+        read.kind === 'head' ? await decide(read.bytes, context, tunnel, ports) : unreadable(read, tunnel);
       recordOutcome(outcome, tunnel, ports);
       open = await answer(client, outcome, tunnel);
+      // A client that asks on and on without reading the answers would have them held for it.
+      if (client.needsDrain) await client.drained();
     }
   } catch (error) {
     if (!(error instanceof ConnectionLost)) throw error;
   } finally {
-    idle.stop();
+    idle.dispose();
   }
-  client.end();
+  tunnel.lanes.close();
+  await closeAfterAnswer(client);
+}
+
+/** An exchange that fails by a bug may have sent its request: it is recorded before the tunnel goes down. */
+async function decide(
+  head: Buffer,
+  context: ExchangeTunnel,
+  { sessionId, host }: ServedTunnel,
+  ports: TunnelPorts,
+): Promise<Outcome> {
+  try {
+    return await exchange(head, context, ports.exchange);
+  } catch (error) {
+    const facts = { sessionId, host, method: null, path: null, binding: null };
+    const event = exchangeEvent(facts, { kind: 'unanswered', reason: 'internal_error' });
+    if (event !== null) ports.audit.record(event);
+    throw error;
+  }
 }
 
 function unreadable(read: Exclude<HeadRead, { kind: 'head' }>, { host }: ServedTunnel): Outcome {
@@ -62,24 +86,26 @@ function unreadable(read: Exclude<HeadRead, { kind: 'head' }>, { host }: ServedT
 }
 
 function recordOutcome(outcome: Outcome, { sessionId }: ServedTunnel, ports: TunnelPorts): void {
-  const facts = { sessionId, ...outcome.facts };
+  const event = exchangeEvent({ sessionId, ...outcome.facts }, resultOf(outcome));
+  if (event !== null) ports.audit.record(event);
   if (outcome.kind === 'refused') {
     ports.metrics.increment('svc_proxy_refusals_total', { reason: outcome.refusal.reason });
-    const event = exchangeEvent(facts, { kind: 'refused', reason: outcome.refusal.reason });
-    if (event !== null) ports.audit.record(event);
-    return;
+  } else if (outcome.kind === 'replied') {
+    ports.metrics.increment('svc_proxy_requests_total', { mediation: outcome.mediation });
   }
-  const { mediation, reply } = outcome;
-  ports.metrics.increment('svc_proxy_requests_total', { mediation });
-  const event = exchangeEvent(facts, { kind: 'replied', mediation, status: reply.head.status });
-  if (event !== null) ports.audit.record(event);
+}
+
+function resultOf(outcome: Outcome): ExchangeResult {
+  if (outcome.kind === 'refused') return { kind: 'refused', reason: outcome.refusal.reason };
+  if (outcome.kind === 'abandoned') return { kind: 'unanswered', reason: 'client_gone' };
+  return { kind: 'replied', mediation: outcome.mediation, status: outcome.reply.head.status };
 }
 
 /** Writes the outcome to the client. True when the tunnel can serve another request. */
 async function answer(client: Connection, outcome: Outcome, tunnel: ServedTunnel): Promise<boolean> {
   if (outcome.kind === 'replied') return relay(client, outcome, tunnel.lanes);
+  if (outcome.kind === 'abandoned') return false;
   writeRefusal(client, outcome.refusal, outcome.staysOpen, outcome.facts.method !== 'HEAD');
-  if (!outcome.staysOpen) await closeAfterAnswer(client);
   return outcome.staysOpen;
 }
 
@@ -95,7 +121,6 @@ class IdleTimer {
       if (this.#waiting) this.#client.destroy();
       else this.#timer.refresh();
     }, seconds * 1000);
-    client.onClosed(() => clearTimeout(this.#timer));
   }
 
   start(): void {
@@ -105,5 +130,10 @@ class IdleTimer {
 
   stop(): void {
     this.#waiting = false;
+  }
+
+  /** Ends the timer: to refresh it after that would set it again, for ever. */
+  dispose(): void {
+    clearTimeout(this.#timer);
   }
 }

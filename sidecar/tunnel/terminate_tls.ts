@@ -19,6 +19,7 @@ export function terminateTls(
   secureContext: SecureContext,
   timeoutSeconds: number,
 ): Promise<TerminatedTls | null> {
+  if (socket.destroyed) return Promise.resolve(null);
   const tls = new TLSSocket(socket, {
     isServer: true,
     secureContext,
@@ -33,12 +34,14 @@ export function terminateTls(
       socket.destroy();
       resolve(null);
     };
-    tls.once('error', fail);
+    // Stays: an error of a socket that nobody listens to ends the process.
+    tls.on('error', fail);
     tls.once('close', fail);
+    tls.once('end', fail);
     tls.once('secure', () => {
       clearTimeout(timer);
-      tls.off('error', fail);
       tls.off('close', fail);
+      tls.off('end', fail);
       const { servername } = tls as TLSSocket & { servername?: string | false | null };
       resolve({ connection: new Connection(tls), sni: typeof servername === 'string' ? servername : null });
     });

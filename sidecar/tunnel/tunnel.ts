@@ -39,16 +39,24 @@ export async function tunnel(client: SocketConnection, head: RequestHead, ports:
   const opened = await open(session.value, host.value, client);
   if (!opened.ok) return refuse(client, head, { session: session.value, host: host.value }, opened.error, ports);
 
-  client.write(ESTABLISHED);
-  const { context } = opened.value;
-  const tls = await terminateTls(client.release(), context, ports.exchange.limits.connectTimeoutSeconds);
-  if (tls === null) {
-    record(ports, { session: session.value, host: host.value }, { kind: 'refused', reason: 'client_tls_failed' });
-  } else {
-    await serveTunnel(tls.connection, { session: session.value, host: host.value, sni: tls.sni }, ports);
+  try {
+    await established(client, { session: session.value, host: host.value }, opened.value, ports);
+  } finally {
+    opened.value.close();
   }
-  opened.value.close();
   return false;
+}
+
+async function established(
+  client: SocketConnection,
+  { session, host }: { session: LiveSession; host: string },
+  { context }: OpenTunnel,
+  ports: TunnelPorts,
+): Promise<void> {
+  client.write(ESTABLISHED);
+  const tls = await terminateTls(client.release(), context, ports.exchange.limits.connectTimeoutSeconds);
+  if (tls === null) record(ports, { session, host }, { kind: 'unanswered', reason: 'client_tls_failed' });
+  else await serveTunnel(tls.connection, { session, host, sni: tls.sni }, ports);
 }
 
 interface OpenTunnel {
@@ -57,12 +65,20 @@ interface OpenTunnel {
 }
 
 async function open(session: LiveSession, host: string, client: Connection): Promise<Result<OpenTunnel, Refusal>> {
-  const close = session.openTunnel(() => client.stream.destroy());
+  const over = Promise.withResolvers<void>();
+  const close = session.openTunnel(() => {
+    client.stream.destroy();
+    return over.promise;
+  });
   if (close === null) return err(refusal('too_many_tunnels', 'this session has as many open tunnels as it may'));
-  try {
-    return ok({ context: await session.ca.secureContextFor(host), close });
-  } catch {
+  const ended = (): void => {
     close();
+    over.resolve();
+  };
+  try {
+    return ok({ context: await session.ca.secureContextFor(host), close: ended });
+  } catch {
+    ended();
     return err(refusal('session_ca_unavailable', `the session's CA cannot issue a certificate for ${host}`));
   }
 }
@@ -99,6 +115,13 @@ async function refuse(
   writeRefusal(client, why, mayRetry);
   if (!mayRetry) await closeAfterAnswer(client);
   return mayRetry;
+}
+
+/** Refuses what could not be read as a request, and so has neither a session nor a host. */
+export async function refuseUnread(client: Connection, why: Refusal, ports: TunnelPorts): Promise<void> {
+  record(ports, { session: null, host: null }, { kind: 'refused', reason: why.reason });
+  writeRefusal(client, why, false);
+  await closeAfterAnswer(client);
 }
 
 function record(ports: TunnelPorts, attempted: Attempted, result: ExchangeResult, method: string | null = null): void {

@@ -26,10 +26,17 @@ export interface DialerOptions {
   readonly timeoutSeconds: number;
 }
 
+/** A connection on its way. */
+export interface Dialling {
+  /** Refuses with `upstream_unreachable` or `upstream_tls_failed`. */
+  readonly connected: Promise<Result<Connection, Refusal>>;
+  /** Gives up. */
+  cancel(): void;
+}
+
 /** Opens a verified TLS connection to a host's port 443. */
 export interface Dialer {
-  /** Refuses with `upstream_unreachable` or `upstream_tls_failed`. */
-  dial(host: string): Promise<Result<Connection, Refusal>>;
+  dial(host: string): Dialling;
 }
 
 /** A dialler that always verifies the upstream's certificate for the host it dials (RFC 9525), over HTTP/1.1. */
@@ -42,51 +49,61 @@ export function createDialer(options: DialerOptions): Dialer {
   return { dial: (host) => dialOnce(host, options, secureContext, tickets) };
 }
 
-function dialOnce(
-  host: string,
-  options: DialerOptions,
-  secureContext: SecureContext,
-  tickets: TicketCache,
-): Promise<Result<Connection, Refusal>> {
+function dialOnce(host: string, options: DialerOptions, secureContext: SecureContext, tickets: TicketCache): Dialling {
   const name = host.replace(/^\[(.*)\]$/, '$1');
   const pinned = options.pinned.get(host);
   const address = pinned?.address ?? name;
   if (options.denyPrivate && isIP(address) !== 0 && isRefusedAddress(address)) {
-    return Promise.resolve(err(privateAddress(host)));
+    return { connected: Promise.resolve(err(privateAddress(host))), cancel: () => undefined };
   }
   const session = tickets.get(host);
+  const connection: ConnectionOptions & { allowHalfOpen: true } = {
+    host: address,
+    port: pinned?.port ?? 443,
+    servername: isIP(name) === 0 ? name : '',
+    ALPNProtocols: ['http/1.1'],
+    secureContext,
+    allowHalfOpen: true,
+    ...(options.denyPrivate ? { lookup: publicLookup } : {}),
+    ...(session === undefined ? {} : { session }),
+    ...(pinned === undefined ? {} : { checkServerIdentity: identityOf(name) }),
+  };
+  const socket = connect(connection);
+  socket.setNoDelay(true);
+  socket.on('session', (ticket: Buffer) => tickets.keep(host, ticket));
+  const connected = verified(socket, options.timeoutSeconds).then((error) => {
+    if (error === null) return ok(new Connection(socket));
+    tickets.forget(host);
+    return err(dialRefusal(host, socket, error));
+  });
+  return { connected, cancel: () => void socket.destroy(new DialCancelled()) };
+}
+
+/** Resolves with null once the handshake is done and the certificate verified, or with what went wrong. */
+function verified(socket: TLSSocket, timeoutSeconds: number): Promise<NodeJS.ErrnoException | null> {
   return new Promise((resolve) => {
-    const connection: ConnectionOptions & { allowHalfOpen: true } = {
-      host: address,
-      port: pinned?.port ?? 443,
-      servername: isIP(name) === 0 ? name : '',
-      ALPNProtocols: ['http/1.1'],
-      secureContext,
-      allowHalfOpen: true,
-      ...(options.denyPrivate ? { lookup: publicLookup } : {}),
-      ...(session === undefined ? {} : { session }),
-      ...(pinned === undefined ? {} : { checkServerIdentity: identityOf(name) }),
+    // One time for everything: an upstream that drips its handshake holds nothing longer than one that is silent.
+    const timer = setTimeout(() => socket.destroy(new DialTimeout()), timeoutSeconds * 1000);
+    const settle = (error: NodeJS.ErrnoException | null): void => {
+      clearTimeout(timer);
+      resolve(error);
     };
-    const socket = connect(connection);
-    socket.setNoDelay(true);
-    socket.setTimeout(options.timeoutSeconds * 1000, () => socket.destroy(new DialTimeout()));
-    const failed = (error: NodeJS.ErrnoException): void => {
+    // Stays: an error of a socket that nobody listens to ends the process.
+    socket.on('error', (error) => {
+      settle(error);
       socket.destroy();
-      tickets.forget(host);
-      resolve(err(dialRefusal(host, socket, error)));
-    };
-    socket.once('error', failed);
-    socket.on('session', (ticket: Buffer) => tickets.keep(host, ticket));
-    socket.once('secureConnect', () => {
-      socket.off('error', failed);
-      socket.setTimeout(0);
-      resolve(ok(new Connection(socket)));
     });
+    socket.once('close', () => settle(new DialCancelled()));
+    socket.once('secureConnect', () => settle(null));
   });
 }
 
 class DialTimeout extends Error {
   readonly code = 'ETIMEDOUT';
+}
+
+class DialCancelled extends Error {
+  readonly code = 'ECANCELED';
 }
 
 class PrivateAddress extends Error {
@@ -129,7 +146,7 @@ function privateAddress(host: string): Refusal {
 }
 
 /** Errors of the network below TLS, as Node names them. */
-const SYSTEM_ERROR = /^(ECONN|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|EPIPE|EADDR|EACCES|EPERM|EPRIVATE)/;
+const SYSTEM_ERROR = /^(ECONN|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|EPIPE|EADDR|EACCES|EPERM|EPRIVATE|ECANCELED)/;
 
 /** TLS session tickets by host: resuming one skips the certificate chain, which was verified when it was made. */
 class TicketCache {
@@ -141,6 +158,7 @@ class TicketCache {
 
   keep(host: string, ticket: Buffer): void {
     this.#tickets.delete(host);
+    if (ticket.length > MAX_TICKET_BYTES) return;
     this.#tickets.set(host, ticket);
     const oldest = this.#tickets.size > MAX_TICKETS ? this.#tickets.keys().next().value : undefined;
     if (oldest !== undefined) this.#tickets.delete(oldest);
@@ -152,3 +170,5 @@ class TicketCache {
 }
 
 const MAX_TICKETS = 1000;
+/** A ticket holds the upstream's certificates; what is larger is not worth its memory. */
+const MAX_TICKET_BYTES = 16 * 1024;

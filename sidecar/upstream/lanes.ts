@@ -1,9 +1,10 @@
 import type { Refusal } from '../../shared/model/refusal.ts';
+import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
-import { ok } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { LeasedConnection, UpstreamLanes } from '../ports.ts';
-import type { Dialer } from './dial.ts';
+import type { Dialer, Dialling } from './dial.ts';
 
 /**
  * The upstream connections of one tunnel: one per lane (a binding, or passthrough), all dialled to the tunnel's own host
@@ -14,6 +15,8 @@ export class TunnelLanes implements UpstreamLanes {
   readonly #host: string;
   readonly #idle = new Map<string, Connection>();
   readonly #open = new Set<Connection>();
+  #dialling: Dialling | null = null;
+  #closed = false;
 
   constructor(dialer: Dialer, host: string) {
     this.#dialer = dialer;
@@ -29,9 +32,16 @@ export class TunnelLanes implements UpstreamLanes {
   }
 
   async dial(): Promise<Result<LeasedConnection, Refusal>> {
-    const dialled = await this.#dialer.dial(this.#host);
+    if (this.#closed) return err(TUNNEL_CLOSED);
+    this.#dialling = this.#dialer.dial(this.#host);
+    const dialled = await this.#dialling.connected;
+    this.#dialling = null;
     if (!dialled.ok) return dialled;
     const connection = dialled.value;
+    if (this.#closed) {
+      connection.destroy();
+      return err(TUNNEL_CLOSED);
+    }
     this.#open.add(connection);
     connection.onClosed(() => this.#open.delete(connection));
     return ok({ connection, reused: false });
@@ -43,12 +53,16 @@ export class TunnelLanes implements UpstreamLanes {
     this.#idle.set(lane, connection);
   }
 
-  /** Drops every connection: the tunnel is gone. */
+  /** Drops every connection, also one that is being dialled: the tunnel is gone. */
   close(): void {
+    this.#closed = true;
+    this.#dialling?.cancel();
     this.#idle.clear();
     for (const connection of this.#open) connection.destroy();
   }
 }
+
+const TUNNEL_CLOSED = refusal('upstream_unreachable', 'the tunnel was closed before its upstream answered');
 
 /** An idle connection holds no bytes that nobody asked for: such a reply would answer the wrong request. */
 function isIdle(connection: Connection): boolean {

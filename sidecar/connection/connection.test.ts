@@ -1,0 +1,173 @@
+import { afterEach, expect, test, vi } from 'vitest';
+
+import { ScriptedStream, turns } from '../testing/scripted_stream.ts';
+import { Connection, ConnectionLost } from './connection.ts';
+import type { HeadRead } from './read_head.ts';
+import { readHead } from './read_head.ts';
+
+afterEach(() => void vi.useRealTimers());
+
+test('gives chunks in order, then null, and takes back what was read too far', async () => {
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream);
+  stream.send('one');
+  stream.send('two');
+  stream.send(null);
+  expect((await connection.next())?.toString()).toBe('one');
+  connection.unread(Buffer.from('ne'));
+  expect(connection.take()?.toString()).toBe('ne');
+  expect((await connection.next())?.toString()).toBe('two');
+  expect(await connection.next()).toBeNull();
+  expect(connection.finished).toBe(true);
+});
+
+test.each([
+  ['large chunks', 64 * 1024, 1024 * 1024],
+  ['single bytes', 1, 4096],
+])('stops an endless sender of %s that nobody reads', async (_name, size, mostBytes) => {
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream);
+  stream.sendForEver(Buffer.alloc(size));
+  await turns();
+  const sent = stream.sentBytes;
+  expect(sent).toBeLessThanOrEqual(mostBytes + 64 * 1024);
+  await turns();
+  expect(stream.sentBytes).toBe(sent);
+  while (connection.take() !== undefined);
+  await turns();
+  expect(stream.sentBytes).toBeGreaterThan(sent);
+});
+
+test('is lost for a reader whose place another one takes, and for every one when the stream fails', async () => {
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream);
+  const first = connection.next();
+  const second = connection.next();
+  await expect(first).rejects.toBeInstanceOf(ConnectionLost);
+  stream.destroy(Object.assign(new Error('gone'), { code: 'ECONNRESET' }));
+  await expect(second).rejects.toMatchObject({ code: 'ECONNRESET' });
+  await expect(connection.next()).rejects.toBeInstanceOf(ConnectionLost);
+  expect(connection.write('nobody')).toBe(true);
+});
+
+test('is closed from the start on a stream that already is', async () => {
+  const stream = new ScriptedStream();
+  stream.destroy();
+  await turns(2);
+  const connection = new Connection(stream);
+  expect(connection.closed).toBe(true);
+  await expect(connection.next()).rejects.toBeInstanceOf(ConnectionLost);
+});
+
+test('calls back when it is closed, once, also when it already is, and not when that was cancelled', async () => {
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream);
+  const calls: string[] = [];
+  connection.onClosed(() => calls.push('kept'));
+  connection.onClosed(() => calls.push('cancelled'))();
+  connection.destroy();
+  await turns(2);
+  connection.onClosed(() => calls.push('late'));
+  expect(calls).toEqual(['kept', 'late']);
+});
+
+test('tells that the peer has finished once everything was taken, to one listener', async () => {
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream);
+  const calls: string[] = [];
+  connection.onFinished(() => calls.push('replaced'));
+  connection.onFinished(() => calls.push('told'));
+  stream.send('last');
+  stream.send(null);
+  await turns(2);
+  expect(calls).toEqual([]);
+  connection.take();
+  connection.onFinished(() => calls.push('at once'));
+  expect(calls).toEqual(['told', 'at once']);
+});
+
+test('drains and flushes when the peer reads, and for a peer that is gone', async () => {
+  const stream = new ScriptedStream({ reading: false });
+  const connection = new Connection(stream);
+  const steps: string[] = [];
+  while (connection.write(Buffer.alloc(16 * 1024)));
+  expect(connection.needsDrain).toBe(true);
+  void connection.drained().then(() => steps.push('drained'));
+  connection.end();
+  void connection.flushed().then(() => steps.push('flushed'));
+  await turns();
+  expect(steps).toEqual([]);
+  stream.startReading();
+  await turns();
+  expect(steps).toContain('flushed');
+  connection.destroy();
+  await turns(2);
+  await connection.drained();
+  await connection.flushed();
+});
+
+/** Whether a stream with bytes that nobody reads is dropped in the end. */
+function isDropped(ended: boolean, reads: boolean): boolean {
+  const stream = new ScriptedStream({ reading: false });
+  const connection = new Connection(stream);
+  connection.write('never read');
+  if (ended) stream.emit('end');
+  connection.end();
+  void connection.flushed();
+  if (reads) stream.emit('finish');
+  vi.advanceTimersByTime(3_600_000);
+  return stream.destroyed;
+}
+
+test('drops a peer that has finished sending and takes nothing any more, and only that', () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  expect([isDropped(true, false), isDropped(false, false), isDropped(true, true)]).toEqual([true, false, false]);
+});
+
+test('gives the stream away with what was read ahead', async () => {
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream);
+  stream.send('ahead');
+  await turns(2);
+  connection.unread(Buffer.from('read '));
+  const released = connection.release();
+  expect(released.read()?.toString()).toBe('read ahead');
+  expect(released.listenerCount('data')).toBe(0);
+});
+
+test('reads a head at any division into chunks and leaves what follows', async () => {
+  const text = 'GET / HTTP/1.1\r\nHost: a\r\n\r\nrest';
+  for (let cut = 1; cut < text.length; cut += 1) {
+    const stream = new ScriptedStream();
+    const connection = new Connection(stream);
+    stream.send(text.slice(0, cut));
+    const head = readHead(connection, 1024);
+    await turns(2);
+    stream.send(text.slice(cut));
+    const read = await head;
+    expect(read.kind === 'head' && read.bytes.toString()).toBe(text.slice(0, -4));
+    let rest = '';
+    await turns(2);
+    for (let chunk = connection.take(); chunk; chunk = connection.take()) rest += chunk.toString();
+    expect(rest).toBe('rest');
+  }
+});
+
+async function readOf(text: string, end: 'finish' | 'lose' | 'none'): Promise<HeadRead> {
+  const stream = new ScriptedStream();
+  const head = readHead(new Connection(stream), 16);
+  if (text !== '') stream.send(text);
+  await turns(2);
+  if (end === 'finish') stream.send(null);
+  if (end === 'lose') stream.destroy();
+  return head;
+}
+
+test('tells a head that is too large, breaks off, or never began', async () => {
+  expect(await readOf('x'.repeat(16), 'none')).toEqual({ kind: 'too_large' });
+  expect(await readOf(`${'x'.repeat(13)}\r\n\r\n`, 'none')).toEqual({ kind: 'too_large' });
+  expect(await readOf('GET', 'finish')).toEqual({ kind: 'truncated' });
+  expect(await readOf('GET', 'lose')).toEqual({ kind: 'truncated' });
+  expect(await readOf('', 'finish')).toEqual({ kind: 'end' });
+  await expect(readOf('', 'lose')).rejects.toBeInstanceOf(ConnectionLost);
+});

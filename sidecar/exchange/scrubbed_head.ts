@@ -1,0 +1,34 @@
+import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
+import { scrubText } from '../../shared/inject/scrub/scrub_text.ts';
+import type { HeaderField, ReplyHead } from '../../shared/net/http1_head.ts';
+
+/** A reply's head with every match masked. Its status line and its header lines keep their shape. */
+export function scrubbedHead(head: ReplyHead, patterns: ScrubPatterns): ReplyHead {
+  const { startLine, reason } = head;
+  const beforeReason = startLine.slice(0, startLine.length - reason.length);
+  return {
+    ...head,
+    startLine: beforeReason + scrubText(reason, patterns),
+    fields: head.fields.map((field) => scrubbedField(field, patterns)),
+  };
+}
+
+function scrubbedField(field: HeaderField, patterns: ScrubPatterns): HeaderField {
+  const line = scrubbedLine(field.line, patterns);
+  return line === field.line ? field : { ...field, line };
+}
+
+/** A trailer section with every match masked: lines, each with its CRLF. */
+export function scrubbedTrailers(trailers: string, patterns: ScrubPatterns): string {
+  return trailers.replaceAll(/[^\r\n]+/g, (line) => scrubbedLine(line, patterns));
+}
+
+/**
+ * The colon between name and value stays, also where a credential that holds a colon is masked across it: a line without
+ * one is no header line.
+ */
+function scrubbedLine(line: string, patterns: ScrubPatterns): string {
+  const scrubbed = scrubText(line, patterns);
+  const colon = line.indexOf(':');
+  return scrubbed === line ? line : `${scrubbed.slice(0, colon)}:${scrubbed.slice(colon + 1)}`;
+}

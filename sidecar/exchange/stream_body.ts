@@ -1,0 +1,93 @@
+import type { BodyTransform } from '../../shared/inject/outgoing_request.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { ok } from '../../shared/model/result.ts';
+import type { BodyFraming } from '../../shared/net/http1_framing.ts';
+import { BodyReader, chunk, lastChunk } from '../../shared/net/http1_framing.ts';
+import type { Connection } from '../connection/connection.ts';
+import { ConnectionLost } from '../connection/connection.ts';
+import { brokenBody } from './body.ts';
+
+/** How the copying of a request body ended: all of it is sent, one side is gone, or the body itself was refused. */
+export type BodyEnd = 'sent' | 'client_gone' | 'upstream_gone' | Refusal;
+
+/**
+ * Copies a request body to the upstream as its bytes come, framing and all; a transform re-writes its payload on the way.
+ * A body that breaks off, or whose framing is broken, destroys the upstream connection: a part of a body must never look
+ * like a whole one.
+ */
+export async function streamBody(
+  client: Connection,
+  upstream: Connection,
+  framing: BodyFraming,
+  transform: BodyTransform | null,
+): Promise<BodyEnd> {
+  const reader = new BodyReader(framing, { collectTrailers: transform !== null });
+  const copy = transform === null ? null : new TransformedCopy(transform, framing.kind === 'chunked');
+  try {
+    while (!reader.done) {
+      if (upstream.closed) return 'upstream_gone';
+      const piece = client.take() ?? (await client.next());
+      const fed = piece === null ? reader.end() : reader.feed(piece);
+      if (!fed.ok) return abandoned(upstream, brokenBody(fed.error.message));
+      if (piece === null || fed.value === undefined) break;
+      const { used, data } = fed.value;
+      if (used < piece.length) client.unread(piece.subarray(used));
+      const out = copy === null ? ok([piece.subarray(0, used)]) : await copy.push(data);
+      if (!out.ok) return abandoned(upstream, out.error);
+      if (!writeAll(upstream, out.value)) await upstream.drained();
+    }
+    const rest = (await copy?.end(reader.trailers)) ?? ok([]);
+    if (!rest.ok) return abandoned(upstream, rest.error);
+    writeAll(upstream, rest.value);
+  } catch (error) {
+    upstream.destroy();
+    if (error instanceof ConnectionLost) return 'client_gone';
+    throw error;
+  }
+  return upstream.closed ? 'upstream_gone' : 'sent';
+}
+
+function abandoned(upstream: Connection, why: Refusal): Refusal {
+  upstream.destroy();
+  return why;
+}
+
+function writeAll(upstream: Connection, pieces: readonly Uint8Array[]): boolean {
+  let roomy = true;
+  for (const piece of pieces) roomy = upstream.write(piece);
+  return roomy;
+}
+
+/** A body whose payload is re-written as it passes, framed as the client framed it. */
+class TransformedCopy {
+  readonly #transform: BodyTransform;
+  readonly #chunked: boolean;
+
+  constructor(transform: BodyTransform, chunked: boolean) {
+    this.#transform = transform;
+    this.#chunked = chunked;
+  }
+
+  async push(data: readonly Uint8Array[]): Promise<Result<readonly Uint8Array[], Refusal>> {
+    const out: Uint8Array[] = [];
+    for (const piece of data) {
+      const step = await this.#transform.push(piece);
+      if (!step.ok) return step;
+      out.push(...this.#framed(step.value));
+    }
+    return ok(out);
+  }
+
+  async end(trailers: string): Promise<Result<readonly Uint8Array[], Refusal>> {
+    const step = await this.#transform.end();
+    if (!step.ok) return step;
+    const last = this.#chunked ? [lastChunk(trailers)] : [];
+    return ok([...this.#framed(step.value), ...last]);
+  }
+
+  #framed(pieces: readonly Uint8Array[]): readonly Uint8Array[] {
+    if (!this.#chunked) return pieces;
+    return pieces.filter((piece) => piece.length > 0).flatMap((piece) => chunk(piece));
+  }
+}

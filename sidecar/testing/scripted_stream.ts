@@ -1,0 +1,64 @@
+import { Duplex } from 'node:stream';
+
+/** A stream in memory whose peer is the test: what it sends is given, what it gets is kept, and it takes bytes only while it reads. */
+export class ScriptedStream extends Duplex {
+  readonly got: Buffer[] = [];
+  /** Bytes that were asked for of an endless sender. */
+  sentBytes = 0;
+  #reading: boolean;
+  #endless: Buffer | null = null;
+  #blocked: (() => void) | null = null;
+
+  constructor(options: { readonly reading?: boolean; readonly allowHalfOpen?: boolean } = {}) {
+    super({ allowHalfOpen: options.allowHalfOpen ?? true });
+    this.#reading = options.reading ?? true;
+  }
+
+  get text(): string {
+    return Buffer.concat(this.got).toString('latin1');
+  }
+
+  /** The peer sends this; null: it has finished sending. */
+  send(data: string | Buffer | null): void {
+    this.push(typeof data === 'string' ? Buffer.from(data, 'latin1') : data);
+  }
+
+  /** From now on the peer sends this again and again, as long as it is read. */
+  sendForEver(piece: Buffer): void {
+    this.#endless = piece;
+    this.#sendMore();
+  }
+
+  /** The peer reads from now on. */
+  startReading(): void {
+    this.#reading = true;
+    const blocked = this.#blocked;
+    this.#blocked = null;
+    blocked?.();
+  }
+
+  override _read(): void {
+    this.#sendMore();
+  }
+
+  #sendMore(): void {
+    if (this.#endless === null) return;
+    this.sentBytes += this.#endless.length;
+    this.push(this.#endless);
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.got.push(chunk);
+    if (this.#reading) setImmediate(done);
+    else this.#blocked = done;
+  }
+
+  override _final(done: () => void): void {
+    done();
+  }
+}
+
+/** Lets everything that waits for nothing but its turn take it. */
+export async function turns(count = 200): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,282 @@
+import type { Socket } from 'node:net';
+import { connect as connectTcp } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { connect as connectTls } from 'node:tls';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+
+import type { DataPlane } from '../testing/data_plane.ts';
+import { answering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+
+const HOST = 'api.example.test';
+const SECRET = 'planted-secret-0123456789';
+const GET = `GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
+const DONE = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone';
+
+let plane: DataPlane;
+let raws: Socket[];
+
+beforeEach(async () => {
+  raws = [];
+  plane = await startDataPlane();
+  plane.credentials.set({ owner: 'personal', path: 'user/demo' }, SECRET);
+});
+
+afterEach(async () => {
+  for (const raw of raws) raw.destroy();
+  await plane.stop();
+  expect(plane.errors).toEqual([]);
+});
+
+/** A TCP connection to the proxy port that has sent `text`. */
+async function dialled(text: string): Promise<Socket> {
+  const raw = connectTcp({ port: plane.port, host: '127.0.0.1' });
+  raws.push(raw);
+  raw.on('error', () => undefined);
+  await new Promise((resolve) => raw.once('connect', resolve));
+  raw.write(text, 'latin1');
+  return raw;
+}
+
+function connectLine(target = `${HOST}:443`): string {
+  const basic = Buffer.from(`ses_test:${plane.token}`).toString('base64');
+  return `CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`;
+}
+
+async function established(): Promise<Socket> {
+  const raw = await dialled(connectLine());
+  await new Promise((resolve) => raw.once('data', resolve));
+  return raw;
+}
+
+/** TLS over an open tunnel, with the TCP connection below it. */
+async function secured(): Promise<{ raw: Socket; tls: TLSSocket }> {
+  const raw = await established();
+  // With TLS 1.2 the server has nothing left to send when the handshake is done here: a reset meets an idle connection.
+  const tls = connectTls({ socket: raw, servername: HOST, ca: plane.caPem, maxVersion: 'TLSv1.2' });
+  tls.on('error', () => undefined);
+  await new Promise((resolve) => tls.once('secureConnect', resolve));
+  return { raw, tls };
+}
+
+async function allClosed(): Promise<void> {
+  await vi.waitFor(() => expect(plane.openTunnels()).toBe(0));
+}
+
+function reasons(): (string | undefined)[] {
+  return plane.audit.events.map((event) => event.data['svc.proxy.reason'] ?? event.type);
+}
+
+test('takes a ClientHello that comes in the same packet as the CONNECT', async () => {
+  await plane.upstream(
+    HOST,
+    answering(() => DONE),
+  );
+  const raw = await dialled('');
+  // Collects what TLS sends first and prepends the CONNECT to it.
+  const first = vi.spyOn(raw, 'write');
+  const hello = await helloOf(HOST);
+  first.mockRestore();
+  raw.write(Buffer.concat([Buffer.from(connectLine()), hello]));
+  const got = await new Promise<Buffer>((resolve) => {
+    let all = Buffer.alloc(0);
+    raw.on('data', (data: Buffer) => {
+      all = Buffer.concat([all, data]);
+      if (all.includes('\r\n\r\n') && all.length > all.indexOf('\r\n\r\n') + 10) resolve(all);
+    });
+  });
+  const afterHead = got.subarray(got.indexOf('\r\n\r\n') + 4);
+  expect(got.toString('latin1')).toMatch(/^HTTP\/1\.1 200 /);
+  expect(afterHead[0]).toBe(0x16);
+  expect(afterHead[5]).toBe(0x02);
+});
+
+/** The bytes of a ClientHello. */
+async function helloOf(servername: string): Promise<Buffer> {
+  const server = (await import('node:net')).createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const hello = new Promise<Buffer>((resolve) =>
+    server.once('connection', (socket) =>
+      socket.once('data', (data) => {
+        socket.destroy();
+        resolve(data);
+      }),
+    ),
+  );
+  const tls = connectTls({ port, host: '127.0.0.1', servername });
+  tls.on('error', () => undefined);
+  const bytes = await hello;
+  tls.destroy();
+  await new Promise((resolve) => server.close(resolve));
+  return bytes;
+}
+
+test.each([
+  ['sends garbage in place of its handshake', (raw: Socket) => raw.write('GET / HTTP/1.1\r\n\r\n')],
+  ['resets in place of its handshake', (raw: Socket) => raw.resetAndDestroy()],
+  ['finishes in place of its handshake', (raw: Socket) => raw.end()],
+  [
+    'sends half a handshake and resets',
+    (raw: Socket) => raw.write(Buffer.from([0x16, 3, 1, 2, 0]), () => raw.resetAndDestroy()),
+  ],
+])('records a client that %s, once', async (_name, act) => {
+  act(await established());
+  await allClosed();
+  expect(reasons()).toEqual(['client_tls_failed']);
+});
+
+test('survives a client that resets with its CONNECT', async () => {
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    const raw = await dialled(connectLine());
+    raw.resetAndDestroy();
+  }
+  await allClosed();
+  const raw = await established();
+  raw.destroy();
+  await allClosed();
+  expect(plane.audit.events.length).toBeGreaterThan(0);
+});
+
+test('records a head that breaks off with its connection', async () => {
+  const { raw, tls } = await secured();
+  await new Promise((resolve) => tls.write('GET / HTTP/1.1\r\nHo', resolve));
+  raw.end();
+  await allClosed();
+  expect(reasons()).toEqual(['invalid_request']);
+});
+
+test('gives the budget back when a client resets in the middle of a body, and records its request', async () => {
+  plane.policy.use([bearerBinding(HOST)]);
+  const { raw, tls } = await secured();
+  tls.write(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 1000\r\n\r\npart`);
+  await vi.waitFor(() => expect(plane.budget.heldBytes).toBe(4));
+  raw.resetAndDestroy();
+  await allClosed();
+  expect(plane.budget.heldBytes).toBe(0);
+  expect(reasons()).toEqual(['client_gone']);
+  expect(plane.credentials.asked).toEqual([]);
+});
+
+test('records a credentialed request whose client resets before the reply, and drops its upstream', async () => {
+  const asked = Promise.withResolvers<void>();
+  const dropped = Promise.withResolvers<void>();
+  await plane.upstream(HOST, (socket) => {
+    socket.once('data', () => asked.resolve());
+    socket.once('end', () => dropped.resolve());
+  });
+  plane.policy.use([bearerBinding(HOST)]);
+  const { raw, tls } = await secured();
+  tls.write(GET);
+  await asked.promise;
+  raw.resetAndDestroy();
+  await dropped.promise;
+  await allClosed();
+  expect(reasons()).toEqual(['client_gone']);
+  expect(plane.audit.events[0]?.data['svc.proxy.binding.scheme']).toBe('bearer');
+});
+
+test('records a request once whose client resets in the middle of the reply', async () => {
+  await plane.upstream(HOST, (socket) => {
+    socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart'));
+  });
+  const { raw, tls } = await secured();
+  tls.write(GET);
+  await readUntil(tls, (got) => got.endsWith('part'));
+  raw.resetAndDestroy();
+  await allClosed();
+  expect(reasons()).toEqual(['sandbox.proxy.passthrough']);
+});
+
+test('does not send a request again for a client that is gone', async () => {
+  let requests = 0;
+  const second = Promise.withResolvers<void>();
+  await plane.upstream(HOST, (socket) => {
+    socket.on('data', () => {
+      requests += 1;
+      if (requests === 1) socket.write(DONE);
+      else second.resolve();
+    });
+    socket.on('end', () => socket.end());
+  });
+  const { raw, tls } = await secured();
+  tls.write(GET);
+  await readUntil(tls, (got) => got.endsWith('done'));
+  tls.write(GET);
+  await second.promise;
+  raw.resetAndDestroy();
+  await allClosed();
+  expect(requests).toBe(2);
+});
+
+test('frees the tunnel and gives up dialling when the client goes while the upstream does not answer', async () => {
+  const { createServer } = await import('node:net');
+  const silent = createServer();
+  const accepted = Promise.withResolvers<Socket>();
+  silent.on('connection', (socket) => accepted.resolve(socket));
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  const address = silent.address();
+  plane.pin(HOST, typeof address === 'object' && address !== null ? address.port : 0);
+  const { raw, tls } = await secured();
+  tls.write(GET);
+  const upstream = await accepted.promise;
+  const gone = new Promise((resolve) => upstream.once('close', resolve));
+  upstream.resume();
+  upstream.on('error', () => undefined);
+  raw.resetAndDestroy();
+  await gone;
+  await allClosed();
+  expect(reasons()).toEqual(['client_gone']);
+  await new Promise((resolve) => silent.close(resolve));
+});
+
+test('refuses what is no request before it knows who asks, and records it', async () => {
+  expect(await plane.raw('\x16\x03\x01 garbage\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 .*invalid_request/s);
+  expect(await plane.raw('A'.repeat(70_000), (got) => got.includes('}'))).toMatch(/^HTTP\/1\.1 431 .*head_too_large/s);
+  expect(reasons()).toEqual(['invalid_request', 'head_too_large']);
+});
+
+test('asks for no body that it is going to refuse', async () => {
+  await plane.upstream(
+    HOST,
+    answering(() => DONE),
+  );
+  plane.policy.use([bearerBinding(HOST)]);
+  const { tls } = await secured();
+  tls.write(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n`);
+  expect(await readUntil(tls, () => false)).toMatch(/^HTTP\/1\.1 413 /);
+});
+
+test('answers a refused request whose body still comes, and closes', async () => {
+  plane.policy.use([bearerBinding(HOST, { effect: 'read' })]);
+  const { tls } = await secured();
+  tls.write(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 4000000\r\n\r\n`);
+  tls.write(Buffer.alloc(4_000_000));
+  tls.write(GET);
+  expect(await readUntil(tls, () => false)).toMatch(/^HTTP\/1\.1 403 [^]*effect_not_allowed[^{}]*\}\}\n$/);
+  expect(reasons()).toEqual(['effect_not_allowed']);
+  await allClosed();
+});
+
+test('serves the requests that follow a refusal, and stops at garbage', async () => {
+  await plane.upstream(
+    HOST,
+    answering(() => DONE),
+  );
+  plane.policy.use([bearerBinding(HOST, { effect: 'read' })]);
+  const { tls } = await secured();
+  tls.write(`DELETE / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n${GET}garbage\r\n\r\n${GET}`);
+  const got = await readUntil(tls, () => false);
+  expect(got.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 403', 'HTTP/1.1 200', 'HTTP/1.1 400']);
+  expect(reasons()).toEqual(['effect_not_allowed', 'sandbox.proxy.binding_injected', 'invalid_request']);
+});
+
+test('hands pipelined and later requests of one connection to the local API', async () => {
+  const one = 'GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
+  const raw = await dialled(one + one);
+  let got = '';
+  raw.on('data', (data) => (got += data.toString()));
+  await vi.waitFor(() => expect(got.match(/local api/g)).toHaveLength(2));
+  raw.write(one);
+  await vi.waitFor(() => expect(got.match(/local api/g)).toHaveLength(3));
+});

@@ -1,0 +1,275 @@
+import { brotliCompressSync, constants, createGzip, gzipSync, zstdCompressSync } from 'node:zlib';
+import type { TLSSocket } from 'node:tls';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+
+import type { DataPlane, UpstreamHandler } from '../testing/data_plane.ts';
+import { answering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+
+const HOST = 'api.example.test';
+const SECRET = 'planted-secret-0123456789';
+const MASK = '*'.repeat(SECRET.length);
+const GET = `GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
+const DONE = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone';
+
+let plane: DataPlane;
+
+beforeEach(async () => {
+  plane = await startDataPlane();
+  plane.credentials.set({ owner: 'personal', path: 'user/demo' }, SECRET);
+});
+
+afterEach(async () => {
+  await plane.stop();
+  expect(plane.errors).toEqual([]);
+});
+
+/** An upstream that answers the n-th request it gets, over all connections, with the n-th of `replies`. */
+async function replying(...replies: (string | UpstreamHandler)[]): Promise<() => number> {
+  let requests = 0;
+  await plane.upstream(HOST, (socket, reset) => {
+    socket.on('data', () => {
+      const reply = replies[requests] ?? 'HTTP/1.1 500 No Such Reply\r\nContent-Length: 0\r\n\r\n';
+      requests += 1;
+      if (typeof reply === 'string') socket.write(reply, 'latin1');
+      else reply(socket, reset);
+    });
+    socket.on('end', () => socket.end());
+  });
+  return () => requests;
+}
+
+async function ask(request: string, enough: (got: string) => boolean): Promise<string> {
+  const client = await plane.open(HOST);
+  client.write(request, 'latin1');
+  return readUntil(client, enough);
+}
+
+test('masks the credential in the head of an interim reply', async () => {
+  await replying(`HTTP/1.1 103 ${SECRET}\r\nLink: <${SECRET}>\r\n\r\n${DONE}`);
+  plane.policy.use([bearerBinding(HOST)]);
+  const reply = await ask(GET, (got) => got.endsWith('done'));
+  expect(reply).toBe(`HTTP/1.1 103 ${MASK}\r\nLink: <${MASK}>\r\n\r\n${DONE}`);
+});
+
+test('masks the credential in the head of a switch of protocols', async () => {
+  await replying(
+    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Echo: ${SECRET}\r\n\r\n`,
+  );
+  plane.policy.use([bearerBinding(HOST)]);
+  const handshake = `GET / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+  const reply = await ask(handshake, (got) => got.endsWith('\r\n\r\n'));
+  expect(reply).toContain(`X-Echo: ${MASK}\r\n`);
+});
+
+test('masks a credential that holds a colon where a header name and its value form it', async () => {
+  const secret = 'someuser:longpassword';
+  plane.credentials.set({ owner: 'personal', path: 'user/demo' }, secret);
+  await replying(`HTTP/1.1 200 OK\r\n${secret}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n${secret}\r\n\r\n`);
+  plane.policy.use([bearerBinding(HOST)]);
+  const line = '********:************';
+  expect(await ask(GET, (got) => got.split(line).length === 3 && got.endsWith('\r\n\r\n'))).toBe(
+    `HTTP/1.1 200 OK\r\n${line}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n${line}\r\n\r\n`,
+  );
+});
+
+test('masks the credential under several content codings, undone from the last to the first', async () => {
+  const body = brotliCompressSync(gzipSync(`before ${SECRET} after`)).toString('latin1');
+  await replying(`HTTP/1.1 200 OK\r\nContent-Encoding: gzip, br\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  plane.policy.use([bearerBinding(HOST)]);
+  expect(await ask(GET, (got) => got.endsWith('0\r\n\r\n'))).toContain(`before ${MASK} after`);
+});
+
+test('never takes what follows the end of a compressed body for the next reply', async () => {
+  const body = `${gzipSync('small').toString('latin1')}${'\0'.repeat(20_000)}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong`;
+  await replying(`HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ${body.length}\r\n\r\n${body}`, DONE);
+  plane.policy.use([bearerBinding(HOST)]);
+  const client = await plane.open(HOST);
+  client.write(GET);
+  expect(await readUntil(client, (got) => got.endsWith('0\r\n\r\n'))).toContain('small');
+  client.write(GET);
+  expect(await readUntil(client, (got) => got.endsWith('done') || got.endsWith('wrong'))).toBe(DONE);
+});
+
+test('survives what a zstd decoder says after the end of its data', async () => {
+  const end = zstdCompressSync('small').toString('latin1');
+  await replying((socket) => {
+    socket.write(
+      `HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\nContent-Length: ${end.length + 40}\r\n\r\n${end}`,
+      'latin1',
+    );
+    socket.write('x'.repeat(20), () => socket.write('y'.repeat(20)));
+  }, DONE);
+  plane.policy.use([bearerBinding(HOST)]);
+  expect(await ask(GET, (got) => got.endsWith('0\r\n\r\n'))).toContain('small');
+});
+
+test('refuses a zstd body that wants more memory than the coding allows', async () => {
+  const large = { params: { [constants.ZSTD_c_windowLog]: 27 } };
+  const body = zstdCompressSync(Buffer.alloc(20_000_000, 'a'), large).toString('latin1');
+  await replying(`HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  plane.policy.use([bearerBinding(HOST)]);
+  expect(await ask(GET, () => false)).toMatch(/\r\n\r\n$/);
+});
+
+test('ends the connection of an HTTP/1.0 client after a reply that is sent decoded', async () => {
+  const body = gzipSync('decoded').toString('latin1');
+  await replying(
+    `HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ${body.length}\r\nConnection: keep-alive\r\n\r\n${body}`,
+  );
+  plane.policy.use([bearerBinding(HOST)]);
+  const reply = await ask(`GET / HTTP/1.0\r\nHost: ${HOST}\r\nConnection: keep-alive\r\n\r\n`, () => false);
+  expect(reply).toMatch(/\r\n\r\ndecoded$/);
+  expect(reply).not.toMatch(/keep-alive/i);
+});
+
+test('sends no interim reply to an HTTP/1.0 client', async () => {
+  await replying(`HTTP/1.1 103 Early Hints\r\n\r\n${DONE}`);
+  expect(await ask(`GET / HTTP/1.0\r\n\r\n`, (got) => got.endsWith('done'))).toBe(DONE);
+});
+
+test.each([
+  ['204', GET, 'HTTP/1.1 204 No Content\r\n\r\n'],
+  ['304', GET, 'HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n'],
+  ['HEAD', `HEAD / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`, 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'],
+])('never takes what follows the bodiless reply %s for the next reply', async (_name, request, head) => {
+  const requests = await replying(`${head}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong`, DONE);
+  const client = await plane.open(HOST);
+  client.write(request);
+  expect(await readUntil(client, (got) => got.endsWith('\r\n\r\n'))).toBe(head);
+  client.write(GET);
+  expect(await readUntil(client, (got) => got.endsWith('done') || got.endsWith('wrong'))).toBe(DONE);
+  expect(requests()).toBe(2);
+});
+
+test('survives the reset of an idle connection and dials anew', async () => {
+  const first = Promise.withResolvers<() => void>();
+  await replying((socket, reset) => {
+    socket.write(DONE);
+    first.resolve(reset);
+  }, DONE);
+  const client = await plane.open(HOST);
+  client.write(GET);
+  await readUntil(client, (got) => got.endsWith('done'));
+  (await first.promise)();
+  client.write(GET);
+  expect(await readUntil(client, (got) => got.endsWith('done'))).toBe(DONE);
+});
+
+test('sends a request once only when a part of the reply came before the connection was lost', async () => {
+  const requests = await replying(DONE, (socket, reset) => {
+    socket.write('HTTP/1.1 200 O', reset);
+  });
+  const client = await plane.open(HOST);
+  client.write(GET);
+  await readUntil(client, (got) => got.endsWith('done'));
+  client.write(GET);
+  expect(await readUntil(client, (got) => got.endsWith('}\n'))).toMatch(/^HTTP\/1\.1 502 /);
+  expect(requests()).toBe(2);
+});
+
+test('drops the client when the upstream of an upgraded connection is lost', async () => {
+  await replying((socket, reset) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n', reset);
+  });
+  const client = await plane.open(HOST);
+  const closed = new Promise((resolve) => client.once('end', resolve));
+  client.on('error', () => undefined);
+  client.write(`GET / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
+  client.resume();
+  await closed;
+  await vi.waitFor(() => expect(plane.openTunnels()).toBe(0));
+});
+
+test.each([
+  ['resets in the handshake', (_socket: TLSSocket, reset: () => void) => reset()],
+  ['closes after the handshake', (socket: TLSSocket) => socket.destroy()],
+  ['closes after the request', (socket: TLSSocket) => socket.once('data', () => socket.destroy())],
+  ['answers half a head', (socket: TLSSocket) => socket.once('data', () => socket.end('HTTP/1.1 200'))],
+])('answers 502 for an upstream that %s, and records it once', async (_name, handler) => {
+  await plane.upstream(HOST, handler);
+  plane.policy.use([bearerBinding(HOST)]);
+  expect(await ask(GET, (got) => got.endsWith('}\n'))).toMatch(/^HTTP\/1\.1 502 /);
+  expect(plane.audit.events).toHaveLength(1);
+  expect(plane.audit.events[0]?.data['svc.proxy.binding.host']).toBe(HOST);
+});
+
+test('answers 502 to an upstream that sends interim replies for ever', async () => {
+  await replying('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(200));
+  const reply = await ask(GET, (got) => got.endsWith('}\n'));
+  expect(reply).toMatch(/HTTP\/1\.1 502 .*upstream_invalid_reply/s);
+});
+
+test('delivers the whole of a last reply to a client that reads it late', async () => {
+  const body = 'x'.repeat(6 * 1024 * 1024);
+  const upstreamGone = Promise.withResolvers<void>();
+  await replying((socket) => {
+    socket.once('close', () => upstreamGone.resolve());
+    socket.end(`HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  });
+  const client = await plane.open(HOST);
+  let got = 0;
+  const ended = new Promise((resolve) => client.once('end', resolve));
+  client.on('error', () => undefined);
+  client.on('data', (data: Buffer) => {
+    got += data.length;
+    client.pause();
+    setImmediate(() => client.resume());
+  });
+  client.write(GET);
+  await ended;
+  expect(got).toBeGreaterThanOrEqual(body.length);
+});
+
+test('answers a request whose body still comes when the upstream replies early and closes', async () => {
+  await plane.upstream(HOST, (socket) => {
+    socket.resume();
+    socket.end('HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+  });
+  const client = await plane.open(HOST);
+  client.on('error', () => undefined);
+  client.write(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 100000000\r\n\r\n`);
+  client.write(Buffer.alloc(1024 * 1024));
+  expect(await readUntil(client, () => false)).toMatch(/^HTTP\/1\.1 413 /);
+  expect(plane.audit.events).toHaveLength(1);
+});
+
+test('passes each event on through a decoder before the next one exists', async () => {
+  const started = Promise.withResolvers<(event: string) => void>();
+  await replying((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n');
+    const encoder = createGzip({ flush: constants.Z_SYNC_FLUSH });
+    encoder.on('data', (data: Buffer) => {
+      socket.write(`${data.length.toString(16)}\r\n`);
+      socket.write(data);
+      socket.write('\r\n');
+    });
+    encoder.write('data: 0\n\n');
+    started.resolve((event) => encoder.write(event));
+  });
+  plane.policy.use([bearerBinding(HOST)]);
+  const client = await plane.open(HOST);
+  client.write(GET);
+  await readUntil(client, (got) => got.includes('data: 0\n\n'));
+  for (const event of ['data: 1\n\n', 'data: 2\n\n']) {
+    (await started.promise)(event);
+    expect(await readUntil(client, (got) => got.includes(event))).toContain(event);
+  }
+});
+
+test('keeps the answers of two hosts apart when one tunnel is told to use the other', async () => {
+  await plane.upstream(
+    'one.example.test',
+    answering(() => DONE),
+  );
+  await plane.upstream(
+    HOST,
+    answering(() => DONE),
+    'one.example.test',
+  );
+  const one = await plane.open('one.example.test');
+  one.write('GET / HTTP/1.1\r\nHost: one.example.test\r\n\r\n');
+  await readUntil(one, (got) => got.endsWith('done'));
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    expect(await ask(GET, (got) => got.endsWith('}\n'))).toMatch(/^HTTP\/1\.1 502 .*upstream_tls_failed/s);
+  }
+});
