@@ -5,7 +5,8 @@ import { auditEventsPage, auditVerification } from '../../shared/wire/audit_even
 import {
   CREDENTIALS_TYP,
   credentialsPayload,
-  eventsReply,
+  EVENTS_TYP,
+  eventsPayload,
   SNAPSHOT_PROOF_HEADER,
   SNAPSHOT_PROOF_TYP,
   SNAPSHOT_TYP,
@@ -127,7 +128,8 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       const event = passthroughEvent();
       for (const _ of [1, 2]) {
         const sent = await sidecar.call('POST', '/v1/sidecar/events', { body: { events: [event] } });
-        expect(eventsReply.parse(await sent.json())).toEqual({ accepted: [event.id], rejected: [] });
+        const outcome = await sidecar.verified(await sent.text(), EVENTS_TYP, eventsPayload);
+        expect(outcome).toMatchObject({ accepted: [event.id], rejected: [] });
       }
       expect(await firstFrame(stream)).toMatchObject({ id: event.id, sidecar_id: sidecar.enrolled.sidecar_id });
       const listed = auditEventsPage.parse(await (await asUser('GET', '/v1/audit-events?host=up.example.test')).json());

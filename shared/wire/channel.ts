@@ -14,6 +14,7 @@ export const CALL_TYP = 'svc-sidecar+jwt';
 export const SNAPSHOT_TYP = 'svc-snapshot+jws';
 export const SNAPSHOT_PROOF_TYP = 'svc-snapshot-proof+jws';
 export const CREDENTIALS_TYP = 'svc-credentials+jws';
+export const EVENTS_TYP = 'svc-events+jws';
 export const REVOCATION_TYP = 'svc-revocation+jws';
 
 /** The longest life of a call's token and the largest difference of the clocks. */
@@ -122,12 +123,17 @@ export interface EventsRequest {
   readonly events: readonly AuditEvent[];
 }
 
-export const eventsReply = z
-  .object({
-    /** The ids that are in the log now, also when they were there before: sending an event again is harmless. */
-    accepted: z.array(z.string()),
-    /** Events that can never be accepted; sending them again is of no use. `index` is the place in the request. */
-    rejected: z.array(z.object({ index: z.number().int(), id: z.string().nullable(), message: z.string() })),
-  })
-  .meta({ id: 'EventsReply' });
-export type EventsReply = z.infer<typeof eventsReply>;
+/**
+ * The payload of the JWS that answers it. A sidecar lets go of an event only on the control plane's own word for that very
+ * call, so that nothing in between can make events vanish by claiming that they arrived.
+ */
+export const eventsPayload = z.object({
+  sidecar_id: id('sdc'),
+  /** The call's jti. */
+  nonce: z.string(),
+  /** The ids that are in the log now, also when they were there before: sending an event again is harmless. */
+  accepted: z.array(z.string()),
+  /** Events that can never be accepted; sending them again is of no use. `index` is the place in the request. */
+  rejected: z.array(z.object({ index: z.number().int().min(0), id: z.string().nullable(), message: z.string() })),
+});
+export type EventsPayload = z.infer<typeof eventsPayload>;

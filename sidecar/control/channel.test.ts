@@ -184,13 +184,56 @@ describe('the events call', () => {
     expect(reply).toMatchObject({ ok: true, value: { accepted: ['a'], rejected: [{ index: 1, message: 'bad' }] } });
   });
 
-  it.each(['', 'not json', '{}', '{"accepted":"all","rejected":[]}', '[]'])(
-    'takes the reply %j for a failure',
+  it.each(['', 'not json', '{}', '{"accepted":["a"],"rejected":[]}', 'a.b.c'])(
+    'takes the reply %j for a failure: nobody signed it',
     async (body) => {
       plane.tamperReply = () => ({ status: 200, body });
       expect(await channel.sendEvents(['{"id":"a"}'])).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
     },
   );
+});
+
+describe('the answer to events that somebody else than the control plane gives', () => {
+  const sendOne = () => channel.sendEvents(['{"id":"a"}']);
+
+  it.each<[string, (payload: Record<string, unknown>) => void]>([
+    ['for another sidecar', (payload) => (payload['sidecar_id'] = 'sdc_00000000000000000000000000')],
+    ['of another call', (payload) => (payload['nonce'] = 'n'.repeat(22))],
+    ['without the accepted ids', (payload) => delete payload['accepted']],
+  ])('is not believed, be it a properly signed one %s', async (_what, change) => {
+    plane.tamperPayload = change;
+    expect(await sendOne()).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+    expect(link.state).toBe('down');
+  });
+
+  it('is not believed, be it the true one of an earlier call', async () => {
+    const replies: string[] = [];
+    plane.tamperReply = (_call, reply) => {
+      replies.push(reply.body ?? '');
+      return { ...reply, body: replies[0] ?? '' };
+    };
+    expect(await sendOne()).toMatchObject({ ok: true });
+    expect(await sendOne()).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+  });
+
+  it('is not believed, be it a signed one with another id put in', async () => {
+    plane.tamperReply = (_call, reply) => {
+      const [header, payload = '', signature] = (reply.body ?? '').split('.');
+      const said = Buffer.from(payload, 'base64url').toString().replace('"a"', '"b"');
+      return { ...reply, body: `${header}.${Buffer.from(said).toString('base64url')}.${signature}` };
+    };
+    expect(await sendOne()).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+  });
+
+  it('is not believed, be it what the control plane signed for a credential call', async () => {
+    let credentials = '';
+    plane.tamperReply = (call, reply) => {
+      if (call.target.endsWith('credentials')) credentials = reply.body ?? '';
+      return { ...reply, body: credentials };
+    };
+    await channel.credentials([DEMO]);
+    expect(await sendOne()).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+  });
 });
 
 describe('a call that fails', () => {

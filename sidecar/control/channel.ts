@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { CredentialRef } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { eventsReply, SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
+import { SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
 import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
 import type { Clock } from '../ports.ts';
 import { callToken } from './call_token.ts';
@@ -16,7 +16,13 @@ import type {
 import type { HttpCall, HttpClient, HttpFailure, HttpReply } from './http_call.ts';
 import type { Identity } from './identity.ts';
 import type { Link } from './link.ts';
-import { invalidReply, isRevocation, openCredentials, verifyConfirmation, verifySnapshot } from './reply_verifier.ts';
+import {
+  isRevocation,
+  openCredentials,
+  verifyConfirmation,
+  verifyEventsOutcome,
+  verifySnapshot,
+} from './reply_verifier.ts';
 
 export interface ControlChannelOptions {
   readonly identity: Identity;
@@ -94,18 +100,13 @@ async function credentialsCall(
   return openCredentials(options.identity, answer.value.reply.body, requestId, options.clock.now());
 }
 
-/**
- * An answer of somebody in between could only make the control plane miss events, so what it says is believed only for
- * ids that were sent; the reply is JSON and not signed.
- */
 async function eventsCall(
   options: ControlChannelOptions,
   events: readonly string[],
 ): Promise<Result<EventsOutcome, ChannelError>> {
   const answer = await post(options, '/v1/sidecar/events', `{"events":[${events.join(',')}]}`);
   if (!answer.ok) return answer;
-  const parsed = eventsReply.safeParse(jsonOf(answer.value.reply.body));
-  return parsed.success ? ok(parsed.data) : invalidReply('it does not say which events were accepted');
+  return verifyEventsOutcome(options.identity, answer.value.reply.body, answer.value.nonce);
 }
 
 function post(options: ControlChannelOptions, target: string, body: string): Promise<Result<Answer, ChannelError>> {

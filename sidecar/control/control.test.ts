@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { FakeMetrics } from '../testing/fakes.ts';
-import { FakeControlPlane, LOCAL_KEY } from '../testing/fake_control_plane.ts';
+import { FakeControlPlane, LOCAL_KEY, sentEvents } from '../testing/fake_control_plane.ts';
 import { type Control, type ControlOptions, openControl } from './control.ts';
 
 const DEMO = { owner: 'personal', path: 'user/demo' } as const;
@@ -98,6 +98,24 @@ describe('a sidecar and its control plane', () => {
     await third.start();
     expect(await third.audit.flush(5_000)).toBe(true);
     expect([...plane.events.values()].map(({ times }) => times)).toEqual([1]);
+  });
+
+  it('keeps its events when somebody in between claims that they arrived', async () => {
+    const control = await open();
+    await control.start();
+    await control.policy.waitForVersion(1, 5_000);
+    plane.tamperReply = (call, reply) => {
+      if (call.target !== '/v1/sidecar/events') return null;
+      const { events } = sentEvents.parse(JSON.parse(call.body));
+      plane.events.clear();
+      return { ...reply, body: JSON.stringify({ accepted: events.map(({ id }) => id), rejected: [] }) };
+    };
+    control.audit.record(EVENT);
+    expect(await control.audit.flush(200)).toBe(false);
+    expect(control.audit.pending.events).toBe(1);
+    plane.tamperReply = () => null;
+    expect(await control.audit.flush(5_000)).toBe(true);
+    expect(plane.events.size).toBe(1);
   });
 
   it('drops a changed credential as soon as the snapshot says so', async () => {

@@ -41,6 +41,7 @@ export interface CredentialsReply {
   readonly missing: readonly CredentialRef[];
 }
 
+/** The control plane's signed answer to one call with events. */
 export interface EventsOutcome {
   /** The ids that are in the control plane's log now. */
   readonly accepted: readonly string[];

@@ -6,6 +6,8 @@ import { Secret } from '../../shared/model/secret.ts';
 import {
   CREDENTIALS_TYP,
   credentialsPayload,
+  EVENTS_TYP,
+  eventsPayload,
   MAX_CALL_SECONDS,
   REVOCATION_TYP,
   revocationProof,
@@ -18,7 +20,7 @@ import {
 } from '../../shared/wire/channel.ts';
 import { hostBindingRecord, toHostBinding } from '../../shared/wire/host_binding.ts';
 import { channelError, type ChannelError } from './channel_error.ts';
-import type { CredentialsReply, SnapshotConfirmation, VerifiedSnapshot } from './control_channel.ts';
+import type { CredentialsReply, EventsOutcome, SnapshotConfirmation, VerifiedSnapshot } from './control_channel.ts';
 import type { Identity } from './identity.ts';
 
 type Checked<T> = Promise<Result<T, ChannelError>>;
@@ -60,6 +62,15 @@ export async function verifyConfirmation(
 export async function isRevocation(identity: Identity, jws: string, nonce: string): Promise<boolean> {
   const payload = await openReply(identity, jws, REVOCATION_TYP, revocationProof);
   return payload.ok && isMine(identity, payload.value, nonce);
+}
+
+/** What the control plane says of the events of one call: the word on which they leave the spool. */
+export async function verifyEventsOutcome(identity: Identity, jws: string, nonce: string): Checked<EventsOutcome> {
+  const payload = await openReply(identity, jws, EVENTS_TYP, eventsPayload);
+  if (!payload.ok) return payload;
+  if (!isMine(identity, payload.value, nonce)) return notForThisCall('reply to the events');
+  const { accepted, rejected } = payload.value;
+  return ok({ accepted, rejected });
 }
 
 /** A credential reply's JWS, with its credentials opened. `now` is in milliseconds since the epoch. */
@@ -138,6 +149,6 @@ function notForThisCall(what: string): Result<never, ChannelError> {
 }
 
 /** The reply is not used, whatever it says. */
-export function invalidReply(problem: string): Result<never, ChannelError> {
+function invalidReply(problem: string): Result<never, ChannelError> {
   return err(channelError('invalid_reply', `The control plane's reply is not used: ${problem}.`));
 }

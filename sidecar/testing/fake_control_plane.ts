@@ -15,6 +15,7 @@ import {
   CALL_TYP,
   credentialsRequest,
   CREDENTIALS_TYP,
+  EVENTS_TYP,
   REVOCATION_TYP,
   SNAPSHOT_PROOF_HEADER,
   SNAPSHOT_PROOF_TYP,
@@ -24,7 +25,8 @@ import { newId } from '../../shared/wire/ids.ts';
 import { enrolInput, type SigningKey } from '../../shared/wire/sidecars.ts';
 import type { IdentityRecord } from '../control/identity.ts';
 
-const sentEvents = z.object({ events: z.array(z.looseObject({ id: z.string() })) });
+/** The body of a call with events, as much of it as is looked at. */
+export const sentEvents = z.object({ events: z.array(z.looseObject({ id: z.string() })) });
 
 /** Instead of a status: the connection is cut, or nothing is ever answered. */
 export const CUT = 0;
@@ -220,7 +222,7 @@ export class FakeControlPlane {
     return { status: 200, body: await this.#sign(CREDENTIALS_TYP, payload) };
   }
 
-  #takeEvents(call: Call): Reply {
+  async #takeEvents(call: Call): Promise<Reply> {
     const accepted: string[] = [];
     const rejected: object[] = [];
     for (const [index, event] of sentEvents.parse(JSON.parse(call.body)).events.entries()) {
@@ -233,7 +235,8 @@ export class FakeControlPlane {
         else this.events.set(event.id, { event, times: 1 });
       }
     }
-    return { status: 200, body: JSON.stringify({ accepted, rejected }) };
+    const payload = { sidecar_id: this.sidecarId, nonce: call.nonce, accepted, rejected };
+    return { status: 200, body: await this.#sign(EVENTS_TYP, payload) };
   }
 
   async #revocation(nonce: string): Promise<Reply> {

@@ -1,16 +1,15 @@
-import { ok } from '../../shared/model/result.ts';
+import { ok, type Result } from '../../shared/model/result.ts';
 import {
   credentialsRequest,
-  eventsReply,
   eventsRequest,
   SNAPSHOT_PROOF_HEADER,
   snapshotQuery,
 } from '../../shared/wire/channel.ts';
+import type { ApiError } from '../../shared/wire/errors.ts';
 import { releaseCredentials } from '../services/credential_release.ts';
 import { acceptEvents } from '../services/event_intake.ts';
 import { pollSnapshot, type SnapshotReply } from '../services/snapshot.ts';
-import { forSidecar } from './operation.ts';
-import { json } from './replies.ts';
+import { forSidecar, type Reply } from './operation.ts';
 
 export const getSnapshot = forSidecar({
   summary: "The sidecar's snapshot: bindings and references, no secrets",
@@ -29,8 +28,7 @@ export const postCredentials = forSidecar({
   body: credentialsRequest,
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
-    const jws = await releaseCredentials(context, who, body);
-    return jws.ok ? ok(new Response(jws.value, { headers: { 'content-type': JOSE } })) : jws;
+    return signed(await releaseCredentials(context, who, body));
   },
 });
 
@@ -38,13 +36,18 @@ export const postEvents = forSidecar({
   summary: 'Take in audit events',
   description: 'Sending an event again is harmless: an id is written once.',
   body: eventsRequest,
-  replies: { 200: eventsReply },
+  replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
-    return json(await acceptEvents(context, who, body.events));
+    return signed(await acceptEvents(context, who, body.events));
   },
 });
 
 const JOSE = 'application/jose';
+
+/** 200 with what the control plane signed. */
+function signed(jws: Result<string, ApiError>): Result<Reply, ApiError> {
+  return jws.ok ? ok(new Response(jws.value, { headers: { 'content-type': JOSE } })) : jws;
+}
 
 function snapshotResponse(reply: SnapshotReply): Response {
   const etag = `"${reply.version}"`;

@@ -3,7 +3,7 @@ import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_pr
 import type { TestSidecar } from '../../e2e/runtimes/sidecar_client.ts';
 import type { AuditEvent } from '../../shared/model/audit_event.ts';
 import { auditEventsPage, auditVerification } from '../../shared/wire/audit_events.ts';
-import { eventsReply } from '../../shared/wire/channel.ts';
+import { EVENTS_TYP, eventsPayload } from '../../shared/wire/channel.ts';
 import { newId } from '../../shared/wire/ids.ts';
 
 let control: InProcess;
@@ -27,7 +27,8 @@ function event(n: number, change: Partial<AuditEvent> = {}): AuditEvent {
   };
 }
 async function send(...events: unknown[]) {
-  return eventsReply.parse(await (await sidecar.call('POST', '/v1/sidecar/events', { body: { events } })).json());
+  const reply = await sidecar.call('POST', '/v1/sidecar/events', { body: { events } });
+  return sidecar.verified(await reply.text(), EVENTS_TYP, eventsPayload);
 }
 async function list(query: string) {
   const page = auditEventsPage.parse(await (await control.asUser('GET', `/v1/audit-events?${query}`)).json());
@@ -44,8 +45,20 @@ const sql = (text: string, ...args: (string | number)[]) =>
 describe('the intake', () => {
   test('writes an id once, in one batch and in several', async () => {
     await send(event(1), event(2), event(1));
-    expect(await send(event(2), event(3))).toEqual({ accepted: [event(2).id, event(3).id], rejected: [] });
+    expect(await send(event(2), event(3))).toMatchObject({ accepted: [event(2).id, event(3).id], rejected: [] });
     expect(await hosts('type=sandbox.proxy.')).toEqual(['h3.test', 'h2.test', 'h1.test']);
+  });
+
+  test('answers with a signature over the sidecar, the call and the ids', async () => {
+    const claims = { jti: 'nonce-of-the-events-call' };
+    const reply = await sidecar.call('POST', '/v1/sidecar/events', { body: { events: [event(1)] }, claims });
+    expect(reply.headers.get('content-type')).toBe('application/jose');
+    expect(await sidecar.verified(await reply.text(), EVENTS_TYP, eventsPayload)).toEqual({
+      sidecar_id: writer(),
+      nonce: claims.jti,
+      accepted: [event(1).id],
+      rejected: [],
+    });
   });
 
   test('one sidecar cannot take the id of another one’s event', async () => {

@@ -2,27 +2,28 @@ import type { z } from 'zod';
 import type { AuditEvent, AuditEventData } from '../../shared/model/audit_event.ts';
 import { ok, type Result } from '../../shared/model/result.ts';
 import { auditEvent, isSidecarEventType } from '../../shared/wire/audit_events.ts';
-import type { EventsReply } from '../../shared/wire/channel.ts';
+import { EVENTS_TYP, type EventsPayload } from '../../shared/wire/channel.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
 import { knownIds } from '../store/audit_events.ts';
 import { commit } from './commit.ts';
 import type { ServiceContext } from './service_context.ts';
 import type { SidecarCaller } from './sidecar_calls.ts';
 
-type Rejected = EventsReply['rejected'][number];
+type Rejected = EventsPayload['rejected'][number];
 
 /** What is kept of a path: an agent may ask for one of 64 KiB, and a page of the log has to stay readable. */
 const MAX_PATH_CHARACTERS = 4_096;
 
 /**
  * Takes a batch of a sidecar's events into its chain, stamped with its id. An event that is in the log already is accepted
- * again and written once; one that can never be accepted is told apart, so that it does not hold up the rest.
+ * again and written once; one that can never be accepted is told apart, so that it does not hold up the rest. The answer is
+ * signed, for the sidecar forgets the events on its word.
  */
 export async function acceptEvents(
   context: ServiceContext,
   caller: SidecarCaller,
   events: readonly unknown[],
-): Promise<Result<EventsReply, ApiError>> {
+): Promise<Result<string, ApiError>> {
   const checked = events.map((event, index) => check(event, index));
   const rejected = checked.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
   const valid = new Map<string, AuditEvent>();
@@ -30,11 +31,15 @@ export async function acceptEvents(
     if (outcome.ok && !valid.has(outcome.value.id)) valid.set(outcome.value.id, stamped(caller, outcome.value));
   }
   const ids = [...valid.keys()];
-  return commit(context, { enterpriseId: caller.enterpriseId, writer: caller.sidecarId }, async () => {
+  const chain = { enterpriseId: caller.enterpriseId, writer: caller.sidecarId };
+  const written = await commit(context, chain, async () => {
     const known = await knownIds(context.database, caller.sidecarId, ids);
     const fresh = [...valid.values()].filter((event) => !known.has(event.id));
-    return ok({ statements: [], events: fresh, value: { accepted: ids, rejected } });
+    return ok({ statements: [], events: fresh, value: null });
   });
+  if (!written.ok) return written;
+  const payload: EventsPayload = { sidecar_id: caller.sidecarId, nonce: caller.nonce, accepted: ids, rejected };
+  return ok(await context.controlPlane.sign(EVENTS_TYP, payload));
 }
 
 function check(event: unknown, index: number): Result<z.output<typeof auditEvent>, Rejected> {
