@@ -36,6 +36,18 @@ const SYSTEM_PARTS = [
     probe: 'python3 -c "import requests" || /usr/bin/python3 -c "import requests"',
     packages: ['python3', 'python3-requests'],
   },
+  ...['httpx', 'boto3', 'pip'].map((module) => ({
+    name: `python3 with ${module}`,
+    probe: `python3 -c "import ${module}" || /usr/bin/python3 -c "import ${module}"`,
+    packages: ['python3', `python3-${module}`],
+  })),
+  { name: 'wget', probe: 'wget --version', packages: ['wget'] },
+  { name: 'npm', probe: 'npm --version', packages: ['npm'] },
+  { name: 'gh', probe: 'gh --version', packages: ['gh'] },
+  { name: 'aws', probe: 'aws --version', packages: ['awscli'] },
+  { name: 'go', probe: 'go version', packages: ['golang-go'] },
+  { name: 'java with javac', probe: 'command -v javac && java --version', packages: ['default-jdk-headless'] },
+  { name: 'chromium', probe: 'chromium --version', packages: ['chromium'] },
 ];
 
 const counts = { passed: 0, failed: 0, skipped: 0 };
