@@ -53,7 +53,7 @@ afterAll(async () => {
   await Promise.all(extra.map((upstream) => upstream.close()));
 });
 beforeEach(async () => {
-  world.upstream.reset();
+  for (const upstream of [world.upstream, ...extra]) upstream.reset();
   session = await world.svc.session();
 });
 

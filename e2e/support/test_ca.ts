@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,7 +23,9 @@ export interface TestCa {
 }
 
 export async function createTestCa(): Promise<TestCa> {
-  const root = await generate([{ name: 'commonName', value: 'svc e2e test CA' }], {
+  // A name of its own, since an issuer is looked up by its name: two roots of one name would be taken for one another.
+  const name = `svc e2e test CA ${randomBytes(6).toString('hex')}`;
+  const root = await generate([{ name: 'commonName', value: name }], {
     keyType: 'ec',
     algorithm: 'sha256',
     extensions: [
