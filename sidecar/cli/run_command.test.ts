@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HOST_TOKEN, LOCAL_KEY, runCli, TestHome, type Answer, type SeenCall } from './testing/run_cli.ts';
@@ -74,6 +74,14 @@ describe('svc run', () => {
     for (const secret of [LOCAL_KEY, HOST_TOKEN, env.SVC_VAULT_KEY, 'planted', 'SVC_HOME']) {
       expect(text).not.toContain(secret);
     }
+  });
+
+  test('a relay that cannot be opened ends the session, and the command is not started', async () => {
+    const run = await runCli(home, ['run', '--relay', '--', '/bin/sh', '-c', 'echo > out'], { answer: both });
+    expect(run.code).toBe(125);
+    expect(run.stderr).toContain('--relay: the relay could not be prepared');
+    expect(said(run.calls)).toContain('DELETE /v1/sandbox-proxy/sessions/ses_1');
+    expect(existsSync(join(home.path, 'out'))).toBe(false);
   });
 
   test('options after -- are the command’s own', async () => {

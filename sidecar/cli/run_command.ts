@@ -1,5 +1,6 @@
 import { exitStatusOf, runChild, type SignalSource } from '../launch/run_child.ts';
-import { mayHoldSentinel, sessionEnvironment } from '../launch/session_environment.ts';
+import { mayHoldSentinel, sessionEnvironment, type SessionAccess } from '../launch/session_environment.ts';
+import type { RelayAccess } from '../relay/relay_environment.ts';
 import { handle, type Call, type CommandLine } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import { parseDuration } from './relative_time.ts';
@@ -8,7 +9,10 @@ import { openSession, type OpenSession } from './session_access.ts';
 interface RunOptions {
   readonly name?: string;
   readonly ttl?: string;
+  readonly relay?: boolean;
 }
+
+const NO_RELAY: RelayAccess = { variables: {}, close: () => Promise.resolve() };
 
 /** `svc run -- COMMAND`. */
 export function addRunCommand(line: CommandLine, signals: SignalSource): void {
@@ -18,19 +22,25 @@ export function addRunCommand(line: CommandLine, signals: SignalSource): void {
     .usage('[options] -- COMMAND [ARGUMENT...]')
     .argument('<command...>', 'the command and its arguments, after --')
     .option('--name <text>', 'a name for the session')
-    .option('--ttl <length>', 'end the session after this long, such as 8h');
+    .option('--ttl <length>', 'end the session after this long, such as 8h')
+    .option('--relay', 'also serve programs that cannot send proxy credentials, such as Java and Chromium');
   handle<RunOptions>(line, run, (call) => runInSession(call, signals));
 }
 
 async function runInSession(call: Call<RunOptions>, signals: SignalSource): Promise<number> {
   const [command = '', ...args] = call.args;
   const { session, end } = await open(call);
-  const env = sessionEnvironment(call.context.env, session);
+  const relay = await openRelayOf(call, session).catch(async (error: unknown) => {
+    await end();
+    throw error;
+  });
+  const env = { ...sessionEnvironment(call.context.env, session), ...relay.variables };
   for (const { env: name } of session.sentinels.filter((sentinel) => !mayHoldSentinel(sentinel.env))) {
     call.print.warn(`the placeholder for ${JSON.stringify(name)} was not handed out: choose another --sentinel-env`);
   }
   const { workingDirectory: cwd, interactive: terminal } = call.context;
   const ended = await runChild({ command, args, env, cwd, terminal }, signals);
+  await relay.close();
   await end();
   if (ended.kind === 'not_started') {
     const why = ended.code === 'ENOENT' ? 'not found' : ended.message;
@@ -52,4 +62,14 @@ async function open(call: Call<RunOptions>): Promise<OpenSession> {
     if (!(error instanceof CliError)) throw error;
     throw new CliError(EXIT.notStarted, error.message, error.fixes);
   }
+}
+
+/** The session's relay, where one was asked for. */
+async function openRelayOf(call: Call<RunOptions>, session: SessionAccess): Promise<RelayAccess> {
+  if (call.options.relay !== true) return NO_RELAY;
+  // Loaded here: a run without a relay starts faster.
+  const { openRelay } = await import('../relay/relay_environment.ts');
+  const opened = await openRelay(session, call.context.env, process.getuid?.() ?? null);
+  if (opened.ok) return opened.value;
+  throw new CliError(EXIT.notStarted, `--relay: ${opened.error.message}`, ['Run the command without --relay.']);
 }
