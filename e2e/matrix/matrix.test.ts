@@ -1,0 +1,73 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { available, ROOT, shellEnvironment } from '../support/program.ts';
+import { AWS_CLIENTS } from './aws_clients.ts';
+import { HTTP_CLIENTS } from './http_clients.ts';
+import { RELAY_CLIENTS } from './relay_clients.ts';
+import { clientsPage, REFRESH_COMMAND, rowOf, rowsOfPage } from './table.ts';
+import { TOOL_CLIENTS } from './tool_clients.ts';
+import { credentialsSeen, forgetRequests, type MatrixWorld, startMatrixWorld } from './world.ts';
+
+const CLIENTS = [...HTTP_CLIENTS, ...TOOL_CLIENTS, ...AWS_CLIENTS, ...RELAY_CLIENTS];
+const PAGE = join(ROOT, 'docs', 'clients.md');
+const shown = new Map<string, readonly string[]>();
+const admitted = new Map<string, number>();
+let world: MatrixWorld;
+
+/** The variables that `svc run` gave a command, with what they held. */
+async function variablesOf(printed: Promise<string>): Promise<ReadonlyMap<string, string>> {
+  const pairs = (await printed).split('\0').map((pair) => pair.split(/=(.*)/s));
+  return new Map(pairs.map(([name = '', value = '']) => [name, value]));
+}
+
+beforeAll(async () => {
+  world = await startMatrixWorld();
+});
+afterAll(() => world.stop());
+
+describe('client matrix', () => {
+  describe.each(CLIENTS)('$name', (client) => {
+    it('gets through, with the credential it does not hold, or fails as its row says', async ({ skip }) => {
+      if (!available(client.probe))
+        skip(`${client.name} is not here: apt-get install ${client.packages ?? '(npm ci)'}`);
+      forgetRequests(world);
+      await client.use(world);
+      const { seen, wanted } = credentialsSeen(world, client.service);
+      expect(seen.length > 0).toBe(client.works);
+      expect(seen.filter((credential) => JSON.stringify(credential) !== JSON.stringify(wanted))).toEqual([]);
+      admitted.set(client.service, (admitted.get(client.service) ?? 0) + seen.length);
+      shown.set(client.name, rowOf(client));
+    });
+  });
+
+  it('has every variable that a row names set by svc run itself', async () => {
+    const before = shellEnvironment();
+    const plain = await variablesOf(world.run(['env', '-0']));
+    const relayed = await variablesOf(world.runWithRelay(['env', '-0']));
+    for (const client of CLIENTS) {
+      const variables = client.relay === true ? relayed : plain;
+      const unset = client.sets.filter((name) => [undefined, before[name]].includes(variables.get(name)));
+      expect({ client: client.name, unset }).toEqual({ client: client.name, unset: [] });
+    }
+  });
+
+  it('left one event in the audit log for each request that was given a credential', async () => {
+    const events = await world.svc.events();
+    const injected = events.filter(({ type }) => type === 'sandbox.proxy.binding_injected');
+    expect(injected).toHaveLength([...admitted.values()].reduce((sum, count) => sum + count, 0));
+  });
+});
+
+describe('docs/clients.md', () => {
+  it(`says what the matrix found; refresh it with ${REFRESH_COMMAND}`, () => {
+    if (process.env['CLIENTS_MD'] === 'write' && shown.size === CLIENTS.length) {
+      writeFileSync(PAGE, clientsPage([...shown.values()]));
+    }
+    const page = readFileSync(PAGE, 'utf8');
+    const rows = rowsOfPage(page);
+    // A client that is not installed here keeps the row it has.
+    const due = CLIENTS.map((client) => shown.get(client.name) ?? rows.get(client.name) ?? rowOf(client));
+    expect(page).toBe(clientsPage(due));
+  });
+});
