@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { HostBinding } from '../model/host_binding.ts';
-import { compilePolicy } from '../resolve/resolve.ts';
+import type { CredentialRef, HostBinding } from '../model/host_binding.ts';
 import { explainReply } from '../wire/host_bindings.ts';
 import { explainRequest } from './explain.ts';
 
@@ -15,8 +14,19 @@ const BINDING: HostBinding = {
   body: 'buffer',
 };
 
-function explain(bindings: readonly HostBinding[], url: string, method = 'GET') {
-  const explained = explainRequest(compilePolicy(bindings), { method, url });
+const everything = () => true;
+const none = () => false;
+function allBut(missing: string) {
+  return ({ path }: CredentialRef) => path !== missing;
+}
+
+function explain(
+  bindings: readonly HostBinding[],
+  url: string,
+  method = 'GET',
+  isStored: (ref: CredentialRef) => boolean = everything,
+) {
+  const explained = explainRequest({ bindings, isStored }, { method, url });
   if (!explained.ok) throw new Error(explained.error.message);
   return explained.value;
 }
@@ -117,17 +127,72 @@ describe('explain', () => {
     ['GET', 'api.example.com', 'url', 'in full'],
     ['GET', 'wss://a.example/', 'url', 'https://'],
     ['GET', 'file:///etc/passwd', 'url', 'no https URL'],
+    ['GET', 'https://me:s3cr3t@a.example/', 'url', 'user name or password'],
     ['GET', 'https://1.2.3.4.5/', 'url', 'in full'],
     ['GET', 'https://a!b.example/', 'url', 'character'],
   ])('refuses the input %s %s, naming the field', (method, url, field, problem) => {
-    const explained = explainRequest(compilePolicy([]), { method, url });
+    const explained = explainRequest({ bindings: [], isStored: everything }, { method, url });
     expect(explained).toMatchObject({ ok: false, error: { field } });
     expect(explained.ok ? '' : explained.error.message).toContain(problem);
+    expect(JSON.stringify(explained)).not.toContain('s3cr3t');
   });
 
-  test("has the shape of the control API's reply, which adds whether the credential is stored", () => {
+  describe('a credential that is not stored', () => {
+    test('is refused as the proxy would refuse it, with how to store it', () => {
+      const explained = explain([BINDING], 'https://api.example.com/', 'GET', none);
+      expect(explained).toMatchObject({ decision: 'refused', code: 'credential_unavailable' });
+      expect(explained.bindings).toMatchObject([{ credential_stored: false, refusal: null }]);
+      expect(explained.reasons.at(-1)).toContain('"svc secret set user/demo"');
+    });
+
+    test('is looked up with its owner: what the user has stored is not what the enterprise binding refers to', () => {
+      const shared: HostBinding = { ...BINDING, owner: 'enterprise', credential: { owner: 'enterprise', path: 'a' } };
+      const explained = explain([shared], 'https://api.example.com/', 'GET', ({ owner }) => owner === 'personal');
+      expect(explained).toMatchObject({ code: 'credential_unavailable' });
+      expect(explained.reasons.at(-1)).toContain('"svc secret set a --owner enterprise"');
+    });
+
+    test('may be a session token', () => {
+      const sessionTokenRef = { owner: 'personal', path: 'user/session' } as const;
+      const injection = {
+        scheme: 'sigv4-resign',
+        accessKeyId: 'A',
+        region: 'r',
+        service: 's3',
+        sessionTokenRef,
+      } as const;
+      const explained = explain([{ ...BINDING, injection }], 'https://api.example.com/', 'GET', allBut('user/session'));
+      expect(explained).toMatchObject({ code: 'credential_unavailable', bindings: [{ credential_stored: false }] });
+      expect(explained.reasons.at(-1)).toContain('vault://user/session');
+    });
+
+    test('does not hide a violated contract, which is checked before it', () => {
+      const explained = explain([{ ...BINDING, effect: 'read' }], 'https://api.example.com/', 'POST', none);
+      expect(explained).toMatchObject({ code: 'effect_not_allowed' });
+    });
+
+    test('of one account leaves the other one', () => {
+      const emit = { mechanism: 'sentinel-swap', sentinel: 's'.repeat(16) } as const;
+      const other: HostBinding = { ...BINDING, id: 'other', emit, credential: { owner: 'personal', path: 'b' } };
+      const explained = explain([BINDING, other], 'https://api.example.com/', 'GET', allBut('b'));
+      expect(explained).toMatchObject({
+        decision: 'binding',
+        bindings: [{ credential_stored: true }, { credential_stored: false }],
+      });
+    });
+  });
+
+  test("a personal binding overrides the enterprise's for its pattern, and that is said", () => {
+    const shared: HostBinding = { ...BINDING, id: 'shared', owner: 'enterprise', effect: 'read' };
+    const explained = explain([shared, BINDING], 'https://api.example.com/', 'POST');
+    expect(explained).toMatchObject({ decision: 'binding', bindings: [{ id: BINDING.id, owner: 'personal' }] });
+    expect(explained.reasons[1]).toContain("overrides the enterprise's own");
+    expect(explain([BINDING], 'https://api.example.com/').reasons.join()).not.toContain('overrides');
+    expect(explain([shared], 'https://api.example.com/').reasons[0]).toContain('an enterprise host binding');
+  });
+
+  test("has the shape of the control API's reply", () => {
     const explained = explain([BINDING], 'https://api.example.com/v1');
-    const bindings = explained.bindings.map((binding) => ({ ...binding, credential_stored: true }));
-    expect(explainReply.parse({ ...explained, bindings })).toEqual({ ...explained, bindings });
+    expect(explainReply.parse(explained)).toEqual(explained);
   });
 });

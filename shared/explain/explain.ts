@@ -1,11 +1,18 @@
 import { enforceContract } from '../enforce/contract.ts';
-import type { EmitMechanism, HostBinding, Injection, InjectionScheme, Owner } from '../model/host_binding.ts';
+import type {
+  CredentialRef,
+  EmitMechanism,
+  HostBinding,
+  Injection,
+  InjectionScheme,
+  Owner,
+} from '../model/host_binding.ts';
 import type { RefusalReason } from '../model/refusal.ts';
 import { err, ok, type Result } from '../model/result.ts';
 import { formatVaultReference } from '../model/vault_path.ts';
 import { parseAuthority } from '../net/host.ts';
 import { isRefusedIpLiteral } from '../net/ip_literal.ts';
-import { resolve, type Policy } from '../resolve/resolve.ts';
+import { compilePolicy, resolve } from '../resolve/resolve.ts';
 
 /** A binding as an explanation shows it; `credential_ref` names the vault entry, never its value. */
 export interface ExplainedBinding {
@@ -15,6 +22,8 @@ export interface ExplainedBinding {
   readonly scheme: InjectionScheme;
   readonly emit_mechanism: EmitMechanism;
   readonly credential_ref: string;
+  /** False when a value that the binding refers to is not in its owner's vault. */
+  readonly credential_stored: boolean;
   /** The refusal by this binding's contract; null when it admits the request. */
   readonly refusal: { readonly code: RefusalReason; readonly message: string } | null;
 }
@@ -40,6 +49,14 @@ export interface ExplainError {
   readonly message: string;
 }
 
+/** What the proxy of a user would know. */
+export interface Known {
+  /** Every binding of the user and of the user's enterprise. */
+  readonly bindings: readonly HostBinding[];
+  /** Whether the vault holds a value at a place of its owner. */
+  readonly isStored: (ref: CredentialRef) => boolean;
+}
+
 interface ExplainRequest {
   readonly method: string;
   readonly url: string;
@@ -56,10 +73,9 @@ interface Subject {
 type Decision = Omit<Explanation, keyof Subject>;
 
 /**
- * Explains which path a request would take through the proxy under a policy, and why, without sending anything. It
- * knows method and URL only: headers that change the outcome (sentinels, Upgrade, method overrides) are named in words.
+ * Explains which path a request would take through the proxy, and why, without sending anything. It knows method and URL only: headers that change the outcome (sentinels, Upgrade, method overrides) are named in words.
  */
-export function explainRequest(policy: Policy, request: ExplainRequest): Result<Explanation, ExplainError> {
+export function explainRequest(known: Known, request: ExplainRequest): Result<Explanation, ExplainError> {
   const methodFault = methodProblem(request.method);
   if (methodFault !== null) return err({ field: 'method', message: methodFault });
   const url = parseUrl(request.url);
@@ -67,7 +83,7 @@ export function explainRequest(policy: Policy, request: ExplainRequest): Result<
   const authority = parseAuthority(url.value.host);
   if (!authority.ok) return urlError(`names a host that ${authority.error.message}`);
   const subject = { method: request.method, host: authority.value.host, path: url.value.pathname };
-  const decision = explainProtocol(url.value) ?? explainHost(policy, subject);
+  const decision = explainProtocol(url.value) ?? explainHost(known, subject);
   return ok({ ...subject, ...decision });
 }
 
@@ -87,6 +103,9 @@ function parseUrl(text: string): Result<URL, ExplainError> {
   } catch {
     return urlError('is no URL: write it in full, such as https://api.example.com/v1/items');
   }
+  if (url.username !== '' || url.password !== '') {
+    return urlError('holds a user name or password: write it without, and bind that credential to the host');
+  }
   if (url.protocol === 'https:' || url.protocol === 'http:') return ok(url);
   if (url.protocol === 'wss:' || url.protocol === 'ws:') {
     return urlError(`is a WebSocket URL: write it with http${url.protocol === 'wss:' ? 's' : ''}://`);
@@ -103,22 +122,42 @@ function explainProtocol(url: URL): Decision | null {
   return refused('connect_port_not_allowed', [`The proxy connects to port 443 only, and the URL names ${url.port}.`]);
 }
 
-function explainHost(policy: Policy, subject: Subject): Decision {
-  const resolution = resolve(policy, subject);
-  if (resolution.kind === 'passthrough') return explainPassthrough(policy, subject.host);
-  const { bindings } = resolution;
-  const judged = bindings.map((binding) => judge(binding, subject));
+function explainHost(known: Known, subject: Subject): Decision {
+  const resolution = resolve(compilePolicy(known.bindings), subject);
+  if (resolution.kind === 'passthrough') return explainPassthrough(known, subject.host);
+  const verdicts = resolution.bindings.map((binding) => judge(known, binding, subject));
   const reasons = [
-    matchSentence(subject.host, bindings),
-    ...bindings.flatMap((binding, index) => bindingSentences(binding, judged[index]?.refusal ?? null)),
-    ...(bindings.length > 1 ? [choiceSentence(bindings)] : []),
+    matchSentence(subject.host, resolution.bindings),
+    ...overrideSentences(known, resolution.bindings),
+    ...verdicts.flatMap((verdict) => bindingSentences(verdict)),
+    ...(verdicts.length > 1 ? [choiceSentence(resolution.bindings)] : []),
   ];
-  const refusal = decisiveRefusal(bindings, judged);
-  if (refusal !== null) return { ...refused(refusal, reasons), bindings: judged };
-  return { decision: 'binding', code: null, bindings: judged, reasons };
+  const bindings = verdicts.map(({ shown }) => shown);
+  const refusal = decisiveRefusal(verdicts);
+  if (refusal !== null) return { ...refused(refusal, reasons), bindings };
+  return { decision: 'binding', code: null, bindings, reasons };
 }
 
-function judge(binding: HostBinding, { host, method }: Subject): ExplainedBinding {
+/** What would come of a request if one binding acted on it. */
+interface Verdict {
+  readonly binding: HostBinding;
+  readonly shown: ExplainedBinding;
+  /** References of the binding without a stored value. */
+  readonly missing: readonly CredentialRef[];
+}
+
+/** The contract comes before the credential: whether one is stored is asked in any case, to show it. */
+function judge(known: Known, binding: HostBinding, subject: Subject): Verdict {
+  const missing = references(binding).filter((ref) => !known.isStored(ref));
+  return { binding, missing, shown: show(binding, subject, missing.length === 0) };
+}
+
+function references({ credential, injection }: HostBinding): CredentialRef[] {
+  const isWithToken = injection.scheme === 'sigv4-resign' && injection.sessionTokenRef !== undefined;
+  return isWithToken ? [credential, injection.sessionTokenRef] : [credential];
+}
+
+function show(binding: HostBinding, { host, method }: Subject, isStored: boolean): ExplainedBinding {
   const contract = enforceContract(binding, { host, method, fields: [] });
   return {
     id: binding.id,
@@ -127,22 +166,27 @@ function judge(binding: HostBinding, { host, method }: Subject): ExplainedBindin
     scheme: binding.injection.scheme,
     emit_mechanism: binding.emit.mechanism,
     credential_ref: formatVaultReference(binding.credential.path),
+    credential_stored: isStored,
     refusal: contract.ok ? null : { code: contract.error.reason, message: contract.error.message },
   };
 }
 
 /** The refusal of the binding that acts without a sentinel; where none does, one that every binding agrees on. */
-function decisiveRefusal(bindings: readonly HostBinding[], judged: readonly ExplainedBinding[]): RefusalReason | null {
-  const acting = defaultBinding(bindings);
-  const first = judged.find(({ id }) => acting === null || id === acting.id);
-  if (acting === null && judged.some(({ refusal }) => refusal === null)) return null;
-  return first?.refusal?.code ?? null;
+function decisiveRefusal(verdicts: readonly Verdict[]): RefusalReason | null {
+  const acting = defaultBinding(verdicts.map(({ binding }) => binding));
+  const deciding = acting === null ? verdicts : verdicts.filter(({ binding }) => binding === acting);
+  const codes = deciding.map((verdict) => refusalCode(verdict));
+  return codes.includes(null) ? null : (codes[0] ?? null);
 }
 
-function explainPassthrough(policy: Policy, host: string): Decision {
+function refusalCode({ shown }: Verdict): RefusalReason | null {
+  return shown.refusal?.code ?? (shown.credential_stored ? null : 'credential_unavailable');
+}
+
+function explainPassthrough({ bindings }: Known, host: string): Decision {
   const reasons = [`No host binding matches ${host}.`];
-  const [below] = policy.bindingsFor(`x.${host}`);
-  if (below?.host === `*.${host}`) reasons.push(`${below.host} covers the hosts below ${host}, not ${host} itself.`);
+  const below = bindings.find((binding) => binding.host === `*.${host}`);
+  if (below !== undefined) reasons.push(`${below.host} covers the hosts below ${host}, not ${host} itself.`);
   if (isRefusedIpLiteral(host)) {
     reasons.push(`${host} is an address of a private, local or reserved range, which passthrough refuses.`);
     return refused('passthrough_target_not_allowed', reasons);
@@ -164,9 +208,21 @@ function matchSentence(host: string, bindings: readonly HostBinding[]): string {
   return `${host} matches ${count} for ${first?.host}.`;
 }
 
-function bindingSentences(binding: HostBinding, refusal: ExplainedBinding['refusal']): string[] {
-  if (refusal !== null) return [`Refused: ${refusal.message}.`];
+/** The proxy never takes an enterprise binding where the user has one for the same pattern. */
+function overrideSentences({ bindings }: Known, [winner]: readonly HostBinding[]): string[] {
+  const overridden = bindings.some((other) => other.host === winner?.host && other.owner !== winner.owner);
+  return overridden ? [`It overrides the enterprise's own for ${winner?.host}.`] : [];
+}
+
+function bindingSentences({ binding, shown, missing }: Verdict): string[] {
+  if (shown.refusal !== null) return [`Refused: ${shown.refusal.message}.`];
+  if (missing.length > 0) return missing.map((ref) => missingSentence(ref));
   return [injectionSentence(binding), ...contractSentences(binding)];
+}
+
+function missingSentence({ owner, path }: CredentialRef): string {
+  const option = owner === 'enterprise' ? ' --owner enterprise' : '';
+  return `Refused: the ${owner} secret ${formatVaultReference(path)} is not stored; store it with "svc secret set ${path}${option}".`;
 }
 
 function injectionSentence(binding: HostBinding): string {
