@@ -3,7 +3,7 @@ import { parse } from 'yaml';
 import { describe, expect, test } from 'vitest';
 import { INJECTION_SCHEMES } from '../shared/model/host_binding.ts';
 import { fillTemplate, parseBindingTemplate, placeholdersOf } from '../shared/wire/binding_template.ts';
-import { hostBindingInput } from '../shared/wire/host_binding.ts';
+import { duplicateBinding, hostBindingInput, type ValidHostBinding } from '../shared/wire/host_binding.ts';
 
 const folder = new URL('bindings/', import.meta.url);
 const files = readdirSync(folder);
@@ -14,6 +14,7 @@ const GIVEN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   region: { region: 'eu-central-1' },
   'registry-host': { host: 'packages.example.com' },
   secret: { credential_ref: 'vault://user/demo' },
+  service: { service: 'dynamodb' },
   site: { host: 'acme.atlassian.net' },
   username: { username: 'dev@example.com' },
 };
@@ -61,4 +62,39 @@ test('the region given fills the host of the S3 template', () => {
     ok: true,
     value: { host: '*.s3.eu-central-1.amazonaws.com', region: 'eu-central-1' },
   });
+});
+
+/** One binding with every placeholder filled, as the control plane would store it. */
+function filledBinding(file: string): ValidHostBinding {
+  const values = Object.assign({}, ...placeholdersOf(template(file)).map(({ name }) => GIVEN[name]));
+  const filled = fillTemplate(template(file), values);
+  return hostBindingInput.parse(filled.ok ? filled.value : filled.error);
+}
+
+test('no two templates hand out the same sentinel, or different ones in the same variable', () => {
+  const sentinels = files.flatMap((file) => filledBinding(file).sentinel ?? []);
+  const values = sentinels.map(({ value }) => value);
+  const variables = sentinels.flatMap(({ env }) => env ?? []);
+  expect(values).toEqual([...new Set(values)]);
+  expect(variables).toEqual([...new Set(variables)]);
+});
+
+test('every template can stand beside all others', () => {
+  // Only the filling below gives these one host; each person gives the host of a registry of their own.
+  const ownHosts = files.map(filledBinding).filter(({ host }) => host !== GIVEN['registry-host']?.['host']);
+  ownHosts.forEach((binding, at) => {
+    expect(duplicateBinding(ownHosts.slice(0, at), binding)).toBeNull();
+  });
+});
+
+test.each([
+  ['bitbucket-api', 'bitbucket-git'],
+  ['github-api', 'github-git', 'github-cli'],
+  ['gitlab-api', 'gitlab-git'],
+  ['linear', 'jira-cloud', 'slack', 'notion', 'sentry', 'stripe', 'cloudflare'],
+  ['openai', 'anthropic', 'google-gemini'],
+  ['npm', 'pypi-upload', 'docker-hub', 'docker-registry'],
+  ['aws-s3', 'aws-s3-path-style', 'aws-generic'],
+])('has %s, %s', (...names) => {
+  expect(files).toEqual(expect.arrayContaining(names.map((name) => `${name}.yaml`)));
 });
