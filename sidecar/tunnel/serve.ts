@@ -37,6 +37,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
       return client.drained();
     },
   };
+  const stopWatching = client.onClosed(() => tunnel.lanes.close());
   try {
     for (let open = true; open;) {
       idle.start();
@@ -49,12 +50,15 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
       open = await answer(client, outcome, tunnel);
       // A client that asks on and on without reading the answers would have them held for it.
       if (client.needsDrain) await client.drained();
+      // What it sent before it went away is nobody's request any more.
+      if (client.closed) break;
     }
   } catch (error) {
     if (!(error instanceof ConnectionLost)) throw error;
   } finally {
     idle.dispose();
   }
+  stopWatching();
   tunnel.lanes.close();
   await closeAfterAnswer(client);
 }

@@ -89,7 +89,6 @@ async function serveTunnel(
   ports: TunnelPorts,
 ): Promise<void> {
   const lanes = ports.openLanes(host);
-  connection.onClosed(() => lanes.close());
   try {
     await serve(connection, { sessionId: session.id, host, sni, lanes }, ports);
   } finally {

@@ -1,0 +1,241 @@
+import { createServer } from 'node:http';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+
+import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
+import { ok } from '../../shared/model/result.ts';
+import { Connection } from '../connection/connection.ts';
+import { BodyBudget } from '../exchange/body.ts';
+import { MaterialCache } from '../exchange/material.ts';
+import { NodeSha256 } from '../exchange/node_sha256.ts';
+import { bearerBinding } from '../testing/data_plane.ts';
+import { FakeAuditSink, FakeClock, FakeCredentialSource, FakeMetrics, FakePolicySource } from '../testing/fakes.ts';
+import { ScriptedStream, turns } from '../testing/scripted_stream.ts';
+import { createListener } from './listener.ts';
+import type { ServedTunnel } from './serve.ts';
+import { serve } from './serve.ts';
+import type { TunnelPorts } from './tunnel.ts';
+
+const HOST = 'api.example.test';
+const GET = `GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
+const NO_CONTENT = 'HTTP/1.1 204 No Content\r\n\r\n';
+
+let audit: FakeAuditSink;
+let policy: FakePolicySource;
+let credentials: FakeCredentialSource;
+let upstreams: ScriptedStream[];
+let errors: string[];
+let ports: TunnelPorts;
+
+beforeEach(() => {
+  audit = new FakeAuditSink();
+  policy = new FakePolicySource();
+  credentials = new FakeCredentialSource();
+  credentials.set({ owner: 'personal', path: 'user/demo' }, 'planted-secret-0123456789');
+  upstreams = [];
+  errors = [];
+  const metrics = new FakeMetrics();
+  ports = {
+    sessions: { authenticate: () => null },
+    exchange: {
+      policy,
+      credentials,
+      audit,
+      clock: new FakeClock(),
+      limits: DEFAULT_LIMITS,
+      budget: new BodyBudget(1000),
+      materials: new MaterialCache(),
+      hash: NodeSha256,
+    },
+    audit,
+    metrics,
+    log: { info: () => undefined, error: (message) => errors.push(message) },
+    openLanes: () => lanes(),
+  };
+});
+
+afterEach(() => void vi.useRealTimers());
+
+/** Lanes whose every connection is a new upstream of the test. */
+function lanes(): ServedTunnel['lanes'] {
+  const own: ScriptedStream[] = [];
+  const dial: ServedTunnel['lanes']['dial'] = () => {
+    const upstream = new ScriptedStream();
+    own.push(upstream);
+    upstreams.push(upstream);
+    return Promise.resolve(ok({ connection: new Connection(upstream), reused: false }));
+  };
+  return {
+    dial,
+    take: dial,
+    give: (_lane, connection) => connection.destroy(),
+    close: () => own.forEach((upstream) => upstream.destroy()),
+  };
+}
+
+function serving(client: ScriptedStream): Promise<void> {
+  const tunnel = { sessionId: 'ses_test', host: HOST, sni: HOST, lanes: lanes() };
+  return serve(new Connection(client), tunnel, ports);
+}
+
+test('stops reading requests of a client that does not read their refusals', async () => {
+  policy.refuse('snapshot_expired');
+  const client = new ScriptedStream({ reading: false });
+  client.sendForEver(Buffer.from(GET.repeat(100)));
+  void serving(client);
+  await turns();
+  const answered = audit.events.length;
+  expect(answered).toBeLessThan(2000);
+  await turns();
+  expect(audit.events).toHaveLength(answered);
+  client.destroy();
+});
+
+test('stops reading requests of a client that does not read replies without a body', async () => {
+  const client = new ScriptedStream({ reading: false });
+  client.sendForEver(Buffer.from(GET.repeat(100)));
+  void serving(client);
+  const large = `HTTP/1.1 204 No Content\r\nX-Large: ${'x'.repeat(30_000)}\r\n\r\n`;
+  for (let reply = 0; reply < 40; reply += 1) {
+    await turns(10);
+    if (upstreams[reply]?.readable === true) upstreams[reply]?.send(large);
+  }
+  expect(upstreams.length).toBeLessThan(10);
+  client.destroy();
+});
+
+test('does not hold interim replies for a client that does not read', async () => {
+  const client = new ScriptedStream({ reading: false });
+  client.send(GET);
+  void serving(client);
+  await turns(5);
+  const upstream = upstreams[0];
+  upstream?.sendForEver(Buffer.from(`HTTP/1.1 103 Early Hints\r\nX-Large: ${'x'.repeat(30_000)}\r\n\r\n`));
+  await turns();
+  expect(upstream?.sentBytes).toBeLessThan(1024 * 1024);
+  client.destroy();
+});
+
+test('reads no more of an endless reply than its client takes', async () => {
+  const client = new ScriptedStream({ reading: false });
+  client.send(GET);
+  void serving(client);
+  await turns(5);
+  const upstream = upstreams[0];
+  upstream?.send('HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n');
+  upstream?.sendForEver(Buffer.alloc(64 * 1024));
+  await turns();
+  const sent = upstream?.sentBytes ?? 0;
+  expect(sent).toBeLessThan(1024 * 1024);
+  client.startReading();
+  await turns();
+  expect(upstream?.sentBytes).toBeGreaterThan(sent + 1024 * 1024);
+  client.destroy();
+});
+
+test('drops the requests that a client left behind when it went away', async () => {
+  policy.refuse('snapshot_expired');
+  const client = new ScriptedStream({ reading: false });
+  client.sendForEver(Buffer.from(GET.repeat(100)));
+  const over = serving(client);
+  await turns();
+  const answered = audit.events.length;
+  client.destroy();
+  await over;
+  expect(audit.events).toHaveLength(answered);
+});
+
+test('passes the end of a client on only after the whole of its body', async () => {
+  const client = new ScriptedStream();
+  const body = 'x'.repeat(300_000);
+  client.send(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: ${body.length}\r\n\r\n`);
+  const over = serving(client);
+  for (let at = 0; at < body.length; at += 10_000) client.send(body.slice(at, at + 10_000));
+  client.send(null);
+  await turns();
+  const upstream = upstreams[0];
+  expect(upstream?.text.endsWith(body)).toBe(true);
+  expect(upstream?.writableFinished).toBe(true);
+  upstream?.send(NO_CONTENT);
+  await over;
+  expect(client.text).toBe(NO_CONTENT);
+});
+
+test('delivers what it wrote before it lets go of a client', async () => {
+  const client = new ScriptedStream({ reading: false });
+  client.send(GET);
+  const over = serving(client);
+  await turns(5);
+  const reply = `HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5000\r\n\r\n${'x'.repeat(5000)}`;
+  upstreams[0]?.send(reply);
+  await turns();
+  expect(client.destroyed).toBe(false);
+  client.startReading();
+  await turns();
+  expect(client.text).toBe(reply);
+  client.send(null);
+  await over;
+  expect(client.destroyed).toBe(true);
+});
+
+test('closes a tunnel on which no request comes, but none whose request is under way', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const idle = new ScriptedStream();
+  const busy = new ScriptedStream();
+  busy.send(GET);
+  const over = Promise.all([serving(idle), serving(busy)]);
+  await turns(5);
+  vi.advanceTimersByTime(DEFAULT_LIMITS.idleTunnelSeconds * 1000);
+  await turns(5);
+  expect([idle.destroyed, busy.destroyed]).toEqual([true, false]);
+  upstreams[0]?.send(NO_CONTENT);
+  await turns(5);
+  vi.advanceTimersByTime(DEFAULT_LIMITS.idleTunnelSeconds * 1000);
+  await over;
+  expect(busy.text).toBe(NO_CONTENT);
+});
+
+test('leaves no timer behind, also when the client goes in the middle of a reply', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const client = new ScriptedStream();
+  client.send(GET + GET);
+  const over = serving(client);
+  await turns(5);
+  upstreams[0]?.send(NO_CONTENT);
+  await turns(5);
+  client.destroy();
+  await over;
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('records a request that fails by a bug, and fails', async () => {
+  policy.use([bearerBinding(HOST)]);
+  vi.spyOn(credentials, 'resolve').mockImplementation(() => {
+    throw new TypeError('a bug');
+  });
+  const client = new ScriptedStream();
+  client.send(GET);
+  await expect(serving(client)).rejects.toThrow('a bug');
+  expect(audit.events.map((event) => event.data['svc.proxy.reason'])).toEqual(['internal_error']);
+  expect(client.text).toBe('');
+});
+
+test('stops reading CONNECTs of a client that does not read that it has to authenticate', async () => {
+  const listener = createListener(ports, createServer());
+  const client = new ScriptedStream({ reading: false });
+  listener.emit('connection', client);
+  client.sendForEver(Buffer.from('CONNECT a.test:443 HTTP/1.1\r\nHost: a.test\r\n\r\n'.repeat(100)));
+  await turns();
+  const answered = audit.events.length;
+  expect(answered).toBeGreaterThan(0);
+  await turns();
+  expect(audit.events).toHaveLength(answered);
+  client.destroy();
+});
+
+test('a connection that cannot be accepted does not end the listener', async () => {
+  const listener = createListener(ports, createServer());
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  listener.emit('error', new Error('accept failed'));
+  expect(errors).toHaveLength(1);
+  await new Promise((resolve) => listener.close(resolve));
+});

@@ -1,0 +1,186 @@
+import { once } from 'node:events';
+import type { Server, Socket } from 'node:net';
+import { createServer } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import type { TlsOptions } from 'node:tls';
+import { afterEach, beforeAll, expect, test } from 'vitest';
+
+import { listen } from '../connection/listen.ts';
+import type { Authority } from '../tls/certificates.ts';
+import { createAuthority, issueLeaf } from '../tls/certificates.ts';
+import type { DialerOptions } from './dial.ts';
+import { createDialer } from './dial.ts';
+import { TunnelLanes } from './lanes.ts';
+
+const HOST = 'api.example.test';
+
+let ca: Authority;
+const servers: Server[] = [];
+const sockets: Socket[] = [];
+
+beforeAll(async () => {
+  ca = await createAuthority('upstreams', Date.now());
+});
+
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  await Promise.all(servers.splice(0).map((server) => new Promise((resolve) => server.close(resolve))));
+});
+
+async function started(server: Server): Promise<number> {
+  servers.push(server);
+  server.on('connection', (socket) => {
+    sockets.push(socket);
+    socket.on('error', () => undefined);
+  });
+  server.on('tlsClientError', () => undefined);
+  return listen(server, 0, '127.0.0.1');
+}
+
+async function tlsUpstream(certified: string, options: TlsOptions = {}, authority = ca): Promise<number> {
+  const leaf = await issueLeaf(authority, certified, Date.now());
+  const server = createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem, ...options }, (socket) => {
+    socket.on('error', () => undefined);
+    socket.write(socket.isSessionReused() ? 'resumed' : 'new');
+  });
+  return started(server);
+}
+
+function dialer(pinned: Record<string, number>, change: Partial<DialerOptions> = {}) {
+  const pins = Object.entries(pinned).map(([host, port]) => [host, { address: '127.0.0.1', port }] as const);
+  return createDialer({
+    extraRoots: [ca.certificatePem],
+    pinned: new Map(pins),
+    denyPrivate: false,
+    timeoutSeconds: 5,
+    ...change,
+  });
+}
+
+test.each([
+  ['for another name', async () => tlsUpstream('other.example.test')],
+  ['for a parent name', async () => tlsUpstream('example.test')],
+  ['of an unknown authority', async () => tlsUpstream(HOST, {}, await createAuthority('unknown', Date.now()))],
+  ['that has expired', async () => tlsUpstream(HOST, await expired())],
+  ['over a protocol that is too old', async () => tlsUpstream(HOST, { maxVersion: 'TLSv1.1', minVersion: 'TLSv1' })],
+])('refuses a certificate %s, every time', async (_name, upstream) => {
+  const upstreams = dialer({ [HOST]: await upstream() });
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    expect(await upstreams.dial(HOST).connected).toMatchObject({ ok: false, error: { reason: 'upstream_tls_failed' } });
+  }
+});
+
+async function expired(): Promise<TlsOptions> {
+  const leaf = await issueLeaf(ca, HOST, Date.now() - 90 * 24 * 3_600_000);
+  return { key: leaf.keyPem, cert: leaf.certificatePem };
+}
+
+test('checks the certificate of a pinned IP literal for the literal, not for the address that is dialled', async () => {
+  const right = await tlsUpstream('203.0.113.7');
+  const wrong = await tlsUpstream('127.0.0.1');
+  const six = await tlsUpstream('[2001:db8::7]');
+  const upstreams = dialer({ '203.0.113.7': right, '203.0.113.8': wrong, '[2001:db8::7]': six });
+  for (const host of ['203.0.113.7', '[2001:db8::7]']) {
+    const dialled = await upstreams.dial(host).connected;
+    expect(dialled.ok).toBe(true);
+    if (dialled.ok) dialled.value.destroy();
+  }
+  expect(await upstreams.dial('203.0.113.8').connected).toMatchObject({
+    ok: false,
+    error: { reason: 'upstream_tls_failed' },
+  });
+});
+
+test.each(['TLSv1.2', 'TLSv1.3'] as const)(
+  'resumes %s sessions of one host and never with another',
+  async (version) => {
+    const port = await tlsUpstream('*.example.test', { maxVersion: version, minVersion: version });
+    const upstreams = dialer({ 'one.example.test': port, 'two.example.test': port });
+    const greeting = async (host: string, ticketed = false): Promise<string> => {
+      const dialled = await upstreams.dial(host).connected;
+      if (!dialled.ok) throw new Error(dialled.error.message);
+      const ticket = ticketed ? once(dialled.value.stream, 'session') : null;
+      const text = String(await dialled.value.next());
+      await ticket;
+      dialled.value.destroy();
+      return text;
+    };
+    expect([await greeting('one.example.test', version === 'TLSv1.3'), await greeting('one.example.test')]).toEqual([
+      'new',
+      'resumed',
+    ]);
+    expect(await greeting('two.example.test')).toBe('new');
+  },
+);
+
+test('refuses private addresses when it is told to: pinned, literal and resolved', async () => {
+  const port = await tlsUpstream(HOST);
+  const upstreams = dialer({ [HOST]: port }, { denyPrivate: true });
+  for (const host of [HOST, '10.0.0.1', '[::1]', '[::ffff:7f00:1]', 'localhost']) {
+    expect(await upstreams.dial(host).connected).toMatchObject({
+      ok: false,
+      error: { reason: 'upstream_unreachable' },
+    });
+  }
+  const refused = await upstreams.dial('localhost').connected;
+  expect(refused.ok ? '' : refused.error.message).toContain('private address');
+});
+
+test('allows private addresses by default', async () => {
+  const port = await tlsUpstream(HOST);
+  const dialled = await dialer({ [HOST]: port }).dial(HOST).connected;
+  expect(dialled.ok).toBe(true);
+});
+
+test.each([
+  ['refuses the connection', null],
+  ['closes at once', (socket: Socket) => socket.end()],
+  ['resets at once', (socket: Socket) => socket.resetAndDestroy()],
+  ['speaks no TLS', (socket: Socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n')],
+])('refuses, and survives, an upstream that %s', async (_name, handler) => {
+  const server = createServer((socket) => handler?.(socket));
+  const port = await started(server);
+  if (handler === null) await new Promise((resolve) => server.close(resolve));
+  const dialled = await dialer({ [HOST]: port }).dial(HOST).connected;
+  expect(dialled.ok ? '' : dialled.error.reason).toMatch(/^upstream_(unreachable|tls_failed)$/);
+});
+
+test('gives up on an upstream that drips its handshake for longer than it may', async () => {
+  const dripping = createServer((socket) => {
+    const drip = setInterval(() => socket.write(Buffer.from([0x16])), 50);
+    socket.once('close', () => clearInterval(drip));
+    socket.write(Buffer.from([0x16, 3, 3, 0x3f, 0xff, 2, 0, 0x3f, 0xf0]));
+  });
+  const port = await started(dripping);
+  const dialled = await dialer({ [HOST]: port }, { timeoutSeconds: 0.2 }).dial(HOST).connected;
+  expect(dialled).toMatchObject({ ok: false, error: { reason: 'upstream_unreachable' } });
+});
+
+test('lanes keep one connection each, and drop what spoke or ended while it was idle', async () => {
+  const accepted: Socket[] = [];
+  const leaf = await issueLeaf(ca, HOST, Date.now());
+  const server = createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem }, (socket) => accepted.push(socket));
+  const lanes = new TunnelLanes(dialer({ [HOST]: await started(server) }), HOST);
+  const first = await lanes.take('a');
+  if (!first.ok) throw new Error(first.error.message);
+  lanes.give('a', first.value.connection);
+  expect(await lanes.take('b')).toMatchObject({ value: { reused: false } });
+  const again = await lanes.take('a');
+  expect(again.ok && again.value.connection).toBe(first.value.connection);
+  lanes.give('a', first.value.connection);
+  accepted[0]?.write('unasked');
+  await once(first.value.connection.stream, 'data');
+  expect(await lanes.take('a')).toMatchObject({ value: { reused: false } });
+  expect(first.value.connection.stream.destroyed).toBe(true);
+});
+
+test('closed lanes drop every connection, give up dialling, and dial no more', async () => {
+  const silent = createServer();
+  const reached = once(silent, 'connection');
+  const lanes = new TunnelLanes(dialer({ [HOST]: await started(silent) }), HOST);
+  const taken = lanes.take('');
+  await reached;
+  lanes.close();
+  expect(await taken).toMatchObject({ ok: false, error: { reason: 'upstream_unreachable' } });
+  expect(await lanes.dial()).toMatchObject({ ok: false });
+});
