@@ -253,9 +253,13 @@ const CAUSES: Partial<Record<RefusalReason, () => string | Promise<string>>> = {
   },
 };
 
-test.each(Object.entries(CAUSES))('answers %s with its status and records it once', async (why, cause) => {
-  const { status, event } = REFUSALS[why as RefusalReason];
-  const request = await cause();
+function isReason(name: string): name is RefusalReason {
+  return name in REFUSALS;
+}
+
+test.each(Object.keys(CAUSES).filter(isReason))('answers %s with its status and records it once', async (why) => {
+  const { status, event } = REFUSALS[why];
+  const request = (await CAUSES[why]?.()) ?? '';
   const got = await ask(request);
   expect(got).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [^]*"code":"${why}"`));
   expect(got).not.toContain(SECRET);

@@ -1,0 +1,142 @@
+/**
+ * What the data plane costs, in CPU of the proxy's own process: `node bench/data_plane.ts [seconds] [scenario]`. Three
+ * processes on loopback: a raw TLS upstream, the proxy, and this client. Session authentication, 1,000 bindings, bearer
+ * injection, scrub and an audit spool on disk are on. `direct` is the same client without the proxy.
+ */
+import type { ChildProcess } from 'node:child_process';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { connect as connectTcp } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { connect as connectTls } from 'node:tls';
+
+const HOST = 'bench.example.test';
+const WARM_UP_SECONDS = 1;
+
+interface Started {
+  readonly child: ChildProcess;
+  readonly told: Record<string, string | number>;
+}
+
+interface Usage {
+  readonly cpu: NodeJS.CpuUsage;
+  readonly rss: number;
+}
+
+interface Scenario {
+  readonly name: string;
+  readonly host: string;
+  readonly bytes: number;
+  readonly connections: number;
+  /** A new tunnel for each request. */
+  readonly fresh?: boolean;
+}
+
+const SCENARIOS: readonly Scenario[] = [
+  { name: 'bound GET', host: `bound.${HOST}`, bytes: 200, connections: 16 },
+  { name: 'bound GET, one connection', host: `bound.${HOST}`, bytes: 200, connections: 1 },
+  { name: 'passthrough GET', host: HOST, bytes: 200, connections: 16 },
+  { name: 'bound 64 KiB', host: `bound.${HOST}`, bytes: 64 * 1024, connections: 8 },
+  { name: 'new tunnel', host: `bound.${HOST}`, bytes: 200, connections: 4, fresh: true },
+  { name: 'passthrough 256 MiB', host: HOST, bytes: 256 * 1024 * 1024, connections: 1 },
+];
+
+async function started(file: string, args: readonly string[]): Promise<Started> {
+  const child = fork(new URL(file, import.meta.url), args, {
+    execArgv: process.env['BENCH_NODE_FLAGS']?.split(' ') ?? [],
+  });
+  const [told] = await once(child, 'message');
+  return { child, told };
+}
+
+async function usage({ child }: Started): Promise<Usage> {
+  child.send('usage');
+  const [told] = await once(child, 'message');
+  return told;
+}
+
+/** Opens TLS to the upstream, through the proxy when there is one. */
+async function opened(host: string, upstream: Started, proxy: Started | null): Promise<TLSSocket> {
+  const socket = connectTcp({ port: Number((proxy ?? upstream).told['port']), host: '127.0.0.1', noDelay: true });
+  if (proxy !== null) {
+    const basic = Buffer.from(`${proxy.told['sessionId']}:${proxy.told['token']}`).toString('base64');
+    socket.write(`CONNECT ${host}:443 HTTP/1.1\r\nHost: ${host}:443\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`);
+    await once(socket, 'data');
+  }
+  const tls = connectTls({ socket, servername: host, ca: String((proxy ?? upstream).told['caPem']) });
+  await once(tls, 'secureConnect');
+  return tls;
+}
+
+/** Sends requests one after the other until `until`; adds each one's time, in milliseconds, to `times`. */
+async function run(scenario: Scenario, open: () => Promise<TLSSocket>, until: number, times: number[]): Promise<void> {
+  const request = `GET /${scenario.bytes} HTTP/1.1\r\nHost: ${scenario.host}\r\nUser-Agent: bench/1.0\r\nAccept: application/json\r\nAccept-Encoding: gzip, br\r\n\r\n`;
+  let socket = await open();
+  while (performance.now() < until || times.length === 0) {
+    const start = performance.now();
+    if (scenario.fresh === true) socket = await open();
+    socket.write(request);
+    await wholeReply(socket);
+    if (scenario.fresh === true) socket.destroy();
+    times.push(performance.now() - start);
+  }
+  socket.destroy();
+}
+
+function wholeReply(socket: TLSSocket): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let left = -1;
+    const onData = (data: Buffer): void => {
+      left = left === -1 ? expectedAfter(data) : left - data.length;
+      if (left > 0) return;
+      socket.off('data', onData);
+      if (left === 0) resolve();
+      else reject(new Error('more came than was asked for'));
+    };
+    socket.on('data', onData);
+  });
+}
+
+/** How much of the reply is still to come after its first piece, which holds the whole head. */
+function expectedAfter(first: Buffer): number {
+  const end = first.indexOf('\r\n\r\n') + 4;
+  const head = first.toString('latin1', 0, end);
+  if (!head.startsWith('HTTP/1.1 200')) throw new Error(`unexpected reply: ${first.toString()}`);
+  return end + Number(/Content-Length: (\d+)/.exec(head)?.[1]) - first.length;
+}
+
+async function measure(scenario: Scenario, seconds: number, upstream: Started, proxy: Started | null): Promise<string> {
+  const open = (): Promise<TLSSocket> => opened(scenario.host, upstream, proxy);
+  const load = async (forSeconds: number): Promise<number[]> => {
+    const times: number[] = [];
+    const until = performance.now() + forSeconds * 1000;
+    await Promise.all(Array.from({ length: scenario.connections }, () => run(scenario, open, until, times)));
+    return times.toSorted((a, b) => a - b);
+  };
+  await load(Math.min(seconds, WARM_UP_SECONDS));
+  const before = proxy === null ? null : await usage(proxy);
+  const times = await load(seconds);
+  const after = proxy === null ? null : await usage(proxy);
+  const at = (part: number): string => (times[Math.floor(times.length * part)] ?? 0).toFixed(2);
+  const latency = `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ${times.length} requests`;
+  if (before === null || after === null) return `${scenario.name}, direct: ${latency}`;
+  const cpu = after.cpu.user + after.cpu.system - before.cpu.user - before.cpu.system;
+  const growth = (after.rss - before.rss) / 1024 / 1024;
+  return `${scenario.name}: ${(cpu / times.length).toFixed(1)} us CPU each, ${latency}, RSS ${(after.rss / 1024 / 1024).toFixed(0)} MiB (${growth.toFixed(0)} more)`;
+}
+
+async function main(): Promise<void> {
+  const [seconds = '3', only = ''] = process.argv.slice(2);
+  const upstream = await started('./data_plane/upstream_process.ts', [HOST]);
+  const ca = Buffer.from(String(upstream.told['caPem'])).toString('base64');
+  const proxy = await started('./data_plane/proxy_process.ts', [HOST, String(upstream.told['port']), ca]);
+  for (const scenario of SCENARIOS.filter(({ name }) => name.includes(only))) {
+    for (const by of [proxy, null]) {
+      process.stdout.write(`${await measure(scenario, Number(seconds), upstream, by)}\n`);
+    }
+  }
+  proxy.child.disconnect();
+  upstream.child.disconnect();
+}
+
+await main();

@@ -1,0 +1,99 @@
+/** The proxy process of `bench/data_plane.ts`: the whole data plane with 1,000 bindings and an audit spool on disk. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
+import { ok } from '../../shared/model/result.ts';
+import { listen } from '../../sidecar/connection/listen.ts';
+import { AuditSpool } from '../../sidecar/control/audit_spool.ts';
+import { Link } from '../../sidecar/control/link.ts';
+import { BodyBudget } from '../../sidecar/exchange/body.ts';
+import { MaterialCache } from '../../sidecar/exchange/material.ts';
+import { NodeSha256 } from '../../sidecar/exchange/node_sha256.ts';
+import { MetricsRegistry } from '../../sidecar/local_api/metrics.ts';
+import { Sessions } from '../../sidecar/session/sessions.ts';
+import { bearerBinding } from '../../sidecar/testing/data_plane.ts';
+import { FakeCredentialSource, FakePolicySource } from '../../sidecar/testing/fakes.ts';
+import { createSessionCa } from '../../sidecar/tls/session_ca.ts';
+import { createListener } from '../../sidecar/tunnel/listener.ts';
+import { createDialer } from '../../sidecar/upstream/dial.ts';
+import { TunnelLanes } from '../../sidecar/upstream/lanes.ts';
+
+const BINDINGS = 1000;
+const [host = '', upstreamPort = '', upstreamCa = ''] = process.argv.slice(2);
+const home = mkdtempSync(join(tmpdir(), 'svc-bench-'));
+const clock = { now: () => Date.now() };
+const metrics = new MetricsRegistry({});
+
+const bindings = Array.from({ length: BINDINGS - 1 }, (_, index) => bearerBinding(`*.s${index}.example.test`));
+const policy = new FakePolicySource([...bindings, bearerBinding(`bound.${host}`)]);
+const credentials = new FakeCredentialSource();
+credentials.set({ owner: 'personal', path: 'user/demo' }, 'ghp_16C7e42F292c6912E7710c838347Ae178B4a');
+
+const audit = new AuditSpool({
+  directory: join(home, 'spool'),
+  sidecarId: 'sdc_bench',
+  maxSpoolBytes: DEFAULT_LIMITS.maxSpoolBytes,
+  channel: { sendEvents: (events) => Promise.resolve(ok({ accepted: events.map(idOf), rejected: [] })) },
+  link: new Link(),
+  clock,
+  metrics,
+  warn: (message) => process.stderr.write(`${message}\n`),
+});
+audit.start();
+
+function idOf(event: string): string {
+  return event.slice('{"id":"'.length, event.indexOf('"', '{"id":"'.length));
+}
+
+const sessions = new Sessions({
+  directory: join(home, 'sessions'),
+  clock,
+  maxTunnelsPerSession: 100_000,
+  createCa: (directory, sessionId) =>
+    createSessionCa(directory, { sessionId, maxLeaves: 1000, now: () => clock.now() }),
+  systemRoots: () => '',
+});
+
+const pinned = { address: '127.0.0.1', port: Number(upstreamPort) };
+const dialer = createDialer({
+  extraRoots: [Buffer.from(upstreamCa, 'base64').toString()],
+  pinned: new Map([host, `bound.${host}`].map((name) => [name, pinned])),
+  denyPrivate: false,
+  timeoutSeconds: 5,
+});
+
+const { session, token } = await sessions.create({ name: null, ttlSeconds: 3600 });
+const listener = createListener(
+  {
+    sessions,
+    exchange: {
+      policy,
+      credentials,
+      audit,
+      clock,
+      limits: DEFAULT_LIMITS,
+      budget: new BodyBudget(DEFAULT_LIMITS.maxBufferedBodiesBytes),
+      materials: new MaterialCache(),
+      hash: NodeSha256,
+    },
+    audit,
+    metrics,
+    log: { info: () => undefined, error: (message) => process.stderr.write(`${message}\n`) },
+    openLanes: (name) => new TunnelLanes(dialer, name),
+  },
+  createServer(),
+);
+
+const port = await listen(listener, 0, '127.0.0.1');
+process.on('message', () => {
+  credentials.asked.length = 0;
+  process.send?.({ cpu: process.cpuUsage(), rss: process.memoryUsage.rss() });
+});
+process.on('disconnect', () => {
+  rmSync(home, { recursive: true, force: true });
+  process.exit(0);
+});
+process.send?.({ port, sessionId: session.id, token, caPem: session.ca.caPem });

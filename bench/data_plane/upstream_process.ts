@@ -1,0 +1,42 @@
+/** The upstream process of `bench/data_plane.ts`: answers `/<bytes>` with as many bytes, on raw TLS sockets. */
+import { createServer } from 'node:tls';
+
+import { listen } from '../../sidecar/connection/listen.ts';
+import { createAuthority, issueLeaf } from '../../sidecar/tls/certificates.ts';
+
+const [host = ''] = process.argv.slice(2);
+const authority = await createAuthority('bench upstream', Date.now());
+const leaf = await issueLeaf(authority, `*.${host}`, Date.now());
+const plain = await issueLeaf(authority, host, Date.now());
+const PIECE = Buffer.alloc(64 * 1024, '{"id":1234,"name":"a value of some length","ok":true},');
+
+const server = createServer({ key: leaf.keyPem, cert: leaf.certificatePem }, (socket) => {
+  socket.setNoDelay(true);
+  socket.on('error', () => undefined);
+  let got = '';
+  socket.on('data', (data: Buffer) => {
+    got += data.toString('latin1');
+    for (let end = got.indexOf('\r\n\r\n'); end !== -1; end = got.indexOf('\r\n\r\n')) {
+      const bytes = Number(/^GET \/(\d+)/.exec(got)?.[1] ?? 0);
+      got = got.slice(end + 4);
+      let left = bytes;
+      const more = (): void => {
+        while (left > 0) {
+          const piece = left >= PIECE.length ? PIECE : PIECE.subarray(0, left);
+          left -= piece.length;
+          if (!socket.write(piece) && left > 0) return void socket.once('drain', more);
+        }
+      };
+      socket.cork();
+      socket.write(
+        `HTTP/1.1 200 OK\r\nDate: Mon, 02 Jun 2025 10:11:12 GMT\r\nContent-Type: application/json\r\nContent-Length: ${bytes}\r\nCache-Control: no-cache\r\nX-Request-Id: req_011CPmVGsBNGyW7QX2WzXyZq\r\nServer: bench\r\n\r\n`,
+      );
+      more();
+      socket.uncork();
+    }
+  });
+});
+server.addContext(host, { key: plain.keyPem, cert: plain.certificatePem });
+const port = await listen(server, 0, '127.0.0.1');
+process.on('disconnect', () => process.exit(0));
+process.send?.({ port, caPem: authority.certificatePem });
