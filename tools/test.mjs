@@ -55,10 +55,14 @@ const environment = { ...process.env, PATH: `${BIN}${delimiter}${process.env.PAT
 const say = (line) => process.stdout.write(`${line}\n`);
 
 /** Runs a command in the project's folder; `show` passes its output on as it comes, else it is collected. */
-function run(command, args, { show = false, timeoutSeconds = 300 } = {}) {
+function run(command, args, { show = false, timeoutSeconds = 300, env = {} } = {}) {
   const began = Date.now();
   return new Promise((resolve) => {
-    const child = spawn(command, args, { cwd: ROOT, env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(command, args, {
+      cwd: ROOT,
+      env: { ...environment, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     const chunks = [];
     const take = (chunk) => (show ? process.stdout.write(chunk) : chunks.push(chunk));
     const timer = setTimeout(() => {
@@ -94,7 +98,10 @@ async function runChecks() {
   await Promise.all([lane(), lane()]);
 }
 
-/** What a vitest report holds; a file that failed outside of its tests, and a report that is missing or empty, count as one failure each. */
+/**
+ * What a vitest report holds; a file that failed outside of its tests, and a report that is missing or empty, count as one
+ * failure each.
+ */
 function countTests(file) {
   if (!existsSync(file)) return { passed: 0, failed: 1, skipped: 0 };
   const found = JSON.parse(readFileSync(file, 'utf8'));
@@ -109,13 +116,20 @@ function countTests(file) {
   };
 }
 
-/** One vitest project. A run that ends badly though each of its tests passed (a crash, an unhandled error) is a failure too. */
+/**
+ * One vitest project, in a temporary folder of its own, which goes with all that its tests left there. A run that ends
+ * badly though each of its tests passed (a crash, an unhandled error) is a failure too.
+ */
 async function runTests(project, timeoutSeconds) {
   say(`\n${project} tests`);
-  const folder = mkdtempSync(join(tmpdir(), 'svc-test-report-'));
+  const folder = mkdtempSync(join(tmpdir(), 'svc-test-'));
   const file = join(folder, 'report.json');
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
-  const result = await run('vitest', ['run', '--project', project, ...reporters], { show: true, timeoutSeconds });
+  const result = await run('vitest', ['run', '--project', project, ...reporters], {
+    show: true,
+    timeoutSeconds,
+    env: { TMPDIR: folder },
+  });
   const found = countTests(file);
   rmSync(folder, { recursive: true, force: true });
   if (!result.ok && found.failed === 0) found.failed = 1;
