@@ -1,0 +1,95 @@
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+
+/** What Linux's /proc says about running processes. */
+
+const MICROSECONDS_PER_TICK = 10_000;
+const KIB_PER_MIB = 1024;
+
+interface Stat {
+  readonly pid: number;
+  readonly parent: number;
+  /** User and system time, of the process and of its children that have ended and been waited for. */
+  readonly ticks: number;
+}
+
+/** Fields of proc(5) `stat`, counted after the command's closing parenthesis. */
+const PARENT = 1;
+const TIMES = [11, 12, 13, 14];
+
+function statOf(pid: number): Stat | null {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    const ticks = TIMES.reduce((sum, index) => sum + Number(fields[index]), 0);
+    return { pid, parent: Number(fields[PARENT]), ticks };
+  } catch {
+    return null;
+  }
+}
+
+/** The process and everything below it that runs now. */
+export function processTree(root: number): readonly number[] {
+  const running = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const stats = running.map((name) => statOf(Number(name))).filter((stat) => stat !== null);
+  const tree = [root];
+  for (const pid of tree) {
+    for (const stat of stats) if (stat.parent === pid) tree.push(stat.pid);
+  }
+  return tree;
+}
+
+/** CPU time that the process and everything below it has used so far. */
+export function cpuMicroseconds(root: number): number {
+  const ticks = processTree(root).reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0);
+  return ticks * MICROSECONDS_PER_TICK;
+}
+
+function statusMib(pid: number, field: 'VmRSS' | 'VmHWM'): number {
+  try {
+    const kib = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+    return Number(kib ?? 0) / KIB_PER_MIB;
+  } catch {
+    return 0;
+  }
+}
+
+/** Resident memory of the process and everything below it. */
+export function residentMib(root: number): number {
+  return processTree(root).reduce((sum, pid) => sum + statusMib(pid, 'VmRSS'), 0);
+}
+
+/** The most memory the process alone has had resident since `forgetPeak`. */
+export function peakResidentMib(pid: number): number {
+  return statusMib(pid, 'VmHWM');
+}
+
+/** Lets the kernel count a process's peak memory anew (proc(5), clear_refs). */
+export function forgetPeak(pid: number): void {
+  writeFileSync(`/proc/${pid}/clear_refs`, '5');
+}
+
+function socketInodes(pid: number): ReadonlySet<string> {
+  const inodes = new Set<string>();
+  for (const descriptor of readdirSync(`/proc/${pid}/fd`)) {
+    try {
+      const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${descriptor}`))?.[1];
+      if (inode !== undefined) inodes.add(inode);
+    } catch {
+      // Closed between the listing and the look.
+    }
+  }
+  return inodes;
+}
+
+const LISTENING = '0A';
+
+/** TCP sockets that the process holds open, without the listening ones and those to `exceptPort`. */
+export function openTcpSockets(pid: number, exceptPort: number): number {
+  const own = socketInodes(pid);
+  const except = `:${exceptPort.toString(16).toUpperCase().padStart(4, '0')}`;
+  const rows = ['tcp', 'tcp6'].flatMap((table) => readFileSync(`/proc/${pid}/net/${table}`, 'latin1').split('\n'));
+  return rows.filter((row) => {
+    const [, , remote = '', state, , , , , , inode = ''] = row.trim().split(/\s+/);
+    return state !== LISTENING && own.has(inode) && !remote.endsWith(except);
+  }).length;
+}

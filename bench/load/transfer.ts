@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import { runOk } from '../../e2e/support/program.ts';
+import type { Tool } from './programs.ts';
+
+export const CURL: Tool = { name: 'curl', probe: 'command -v curl', install: 'apt-get install curl' };
+
+export interface Transfer {
+  readonly url: string;
+  readonly proxyUrl: string;
+  readonly proxyUser: string;
+  readonly caFile: string;
+  /** A file to upload; else the URL is downloaded. */
+  readonly upload?: string;
+}
+
+const written = z.object({ status: z.number(), down: z.number(), up: z.number(), seconds: z.number() });
+const FORMAT = '{"status":%{http_code},"down":%{size_download},"up":%{size_upload},"seconds":%{time_total}}';
+
+function configOf(transfer: Transfer): string {
+  const lines: Record<string, string> = {
+    url: transfer.url,
+    proxy: transfer.proxyUrl,
+    'proxy-user': transfer.proxyUser,
+    cacert: transfer.caFile,
+    'write-out': FORMAT.replaceAll('"', '\\"'),
+    output: '/dev/null',
+    header: 'Expect:',
+  };
+  if (transfer.upload !== undefined) lines['upload-file'] = transfer.upload;
+  return Object.entries(lines)
+    .map(([name, value]) => `${name} = "${value}"\n`)
+    .join('');
+}
+
+/** Moves one file through the proxy with curl and gives the bytes moved and the seconds it took. */
+export async function runTransfer(transfer: Transfer): Promise<{ bytes: number; seconds: number }> {
+  const flags = ['--silent', '--show-error', '--http1.1', '--max-time', '60', '--noproxy', '', '--config', '-'];
+  const { stdout } = await runOk('curl', flags, { input: configOf(transfer), timeoutMs: 70_000 });
+  const { status, down, up, seconds } = written.parse(JSON.parse(stdout));
+  if (status < 200 || status > 299) throw new Error(`${transfer.url} answered ${status}`);
+  return { bytes: transfer.upload === undefined ? down : up, seconds };
+}

@@ -1,0 +1,96 @@
+import type { Case, LoadCase, TransferCase } from './cases.ts';
+import { BULK_BYTES, CREDENTIALED_HOST, PASSTHROUGH_HOST, type Upstream } from './load/nginx.ts';
+import { cpuMicroseconds, forgetPeak, peakResidentMib, processTree, residentMib } from './load/process_stats.ts';
+import type { Listening } from './load/programs.ts';
+import { startForwarder } from './load/start_forwarder.ts';
+import { runTransfer } from './load/transfer.ts';
+import { runWrk } from './load/wrk.ts';
+import { forwarderSettingsOf, type Proxy } from './peers/proxy.ts';
+import type { Sample } from './sample.ts';
+
+/** Something that the load can go through; `direct` goes through the same forwarder, without a proxy behind it. */
+export interface Subject {
+  readonly proxy: Proxy | null;
+  readonly forwarder: Listening;
+}
+
+export async function subjectOf(proxy: Proxy | null, upstream: Upstream): Promise<Subject> {
+  const settings =
+    proxy === null ? { port: upstream.port, connect: null } : forwarderSettingsOf(proxy, CREDENTIALED_HOST);
+  return { proxy, forwarder: await startForwarder(settings) };
+}
+
+const NOT_MEASURED = { cpuMicroseconds: null, companionMicroseconds: null, residentMib: null, extraMib: null };
+
+function cpuOf(proxy: Proxy): readonly [number, number] {
+  return [cpuMicroseconds(proxy.pid), proxy.companion === null ? 0 : cpuMicroseconds(proxy.companion.pid)];
+}
+
+/** Runs the load and gives what it used of the proxy's CPU, per unit. */
+async function withCpu<T extends { readonly units: number }>(proxy: Proxy, run: () => Promise<T>) {
+  const [own, companion] = cpuOf(proxy);
+  const done = await run();
+  const [ownAfter, companionAfter] = cpuOf(proxy);
+  return {
+    ...done,
+    cpuMicroseconds: (ownAfter - own) / done.units,
+    companionMicroseconds: proxy.companion === null ? null : (companionAfter - companion) / done.units,
+    residentMib: residentMib(proxy.pid),
+  };
+}
+
+/** The authority as an https client writes it: without the default port. */
+function written(authority: string): string {
+  return authority.replace(/:443$/, '');
+}
+
+type Measured = Omit<Sample, 'round' | 'caseId' | 'subject'>;
+
+async function measureLoad(
+  of: LoadCase,
+  { proxy, forwarder }: Subject,
+  upstream: Upstream,
+  seconds: number,
+): Promise<Measured> {
+  const own =
+    proxy === null
+      ? [`Host: ${CREDENTIALED_HOST}`, `Authorization: Bearer ${upstream.bearer}`]
+      : [`Host: ${written(proxy.authority(CREDENTIALED_HOST))}`];
+  const headers = of.newTunnel ? [...own, 'Connection: close'] : own;
+  const run = async () => {
+    const { path, connections } = of;
+    const report = await runWrk({ port: forwarder.port, path, headers, connections, seconds });
+    // wrk's clock starts after the handshake: for a new tunnel it would say nothing.
+    const latency = of.newTunnel
+      ? { p50Ms: null, p99Ms: null }
+      : { p50Ms: report.p50 / 1000, p99Ms: report.p99 / 1000 };
+    return { units: report.requests, seconds: report.duration / 1e6, ...latency, failed: report.failed };
+  };
+  if (proxy === null) return { ...NOT_MEASURED, ...(await run()) };
+  return { ...(await withCpu(proxy, run)), extraMib: null };
+}
+
+async function measureTransfer(of: TransferCase, proxy: Proxy, upstream: Upstream): Promise<Measured> {
+  const before = residentMib(proxy.pid);
+  const processes = processTree(proxy.pid);
+  processes.forEach(forgetPeak);
+  const moved = await withCpu(proxy, async () => {
+    const { bytes, seconds } = await runTransfer({
+      url: `https://${written(proxy.authority(PASSTHROUGH_HOST))}/${of.upload ? 'upload' : 'bulk'}`,
+      proxyUrl: `http://127.0.0.1:${proxy.port}`,
+      proxyUser: `${proxy.user}:${proxy.password}`,
+      caFile: proxy.caFile,
+      ...(of.upload ? { upload: upstream.bulkFile } : {}),
+    });
+    if (bytes !== BULK_BYTES) throw new Error(`${proxy.name} moved ${bytes} of ${BULK_BYTES} bytes`);
+    return { units: 1, seconds };
+  });
+  const peak = processes.reduce((sum, pid) => sum + peakResidentMib(pid), 0);
+  return { ...moved, p50Ms: null, p99Ms: null, extraMib: Math.max(0, peak - before), failed: 0 };
+}
+
+/** Runs one case through one subject; null where it does not apply. */
+export function measure(of: Case, subject: Subject, upstream: Upstream, seconds: number): Promise<Measured> | null {
+  if (of.kind === 'load') return measureLoad(of, subject, upstream, seconds);
+  return subject.proxy === null ? null : measureTransfer(of, subject.proxy, upstream);
+}

@@ -1,0 +1,61 @@
+import { parseArgs } from 'node:util';
+
+export interface Options {
+  readonly quick: boolean;
+  readonly rounds: number;
+  readonly seconds: number;
+  /** Names of proxies to measure; empty: all that are there. */
+  readonly only: readonly string[];
+  /** A file for everything that was measured, as JSON. */
+  readonly out: string | null;
+  /** A folder for the charts. */
+  readonly plots: string | null;
+  /** Instead of measuring: what the sidecar spends its time on. */
+  readonly profile: boolean;
+}
+
+export const USAGE = `usage: npm run bench -- [--quick] [--rounds N] [--seconds S] [--only svc,squid,sandbox-runtime] [--out FILE]
+                      [--plots FOLDER] [--profile]
+
+  --quick      one short round: under a minute
+  --rounds     how often everything is measured, in turns (5)
+  --seconds    how long each load lasts (2)
+  --only       some of the proxies
+  --out        write all samples and verdicts to a JSON file
+  --plots      write the charts as SVG files
+  --profile    run only svc, with Node's profiler, and list the functions that take the most time
+`;
+
+const FLAGS = {
+  quick: { type: 'boolean', default: false },
+  rounds: { type: 'string' },
+  seconds: { type: 'string' },
+  only: { type: 'string' },
+  out: { type: 'string' },
+  plots: { type: 'string' },
+  profile: { type: 'boolean', default: false },
+} as const;
+
+function positive(name: string, text: string | undefined, otherwise: number): number {
+  if (text === undefined) return otherwise;
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1)
+    throw new Error(`--${name} is ${JSON.stringify(text)}: give a whole number from 1`);
+  return value;
+}
+
+const ROUNDS = 5;
+const SECONDS = 2;
+
+export function readOptions(argv: readonly string[]): Options {
+  const { values } = parseArgs({ args: [...argv], options: FLAGS, strict: true, allowPositionals: false });
+  return {
+    quick: values.quick,
+    rounds: positive('rounds', values.rounds, values.quick ? 1 : ROUNDS),
+    seconds: positive('seconds', values.seconds, values.quick ? 1 : SECONDS),
+    only: values.only?.split(',') ?? [],
+    out: values.out ?? null,
+    plots: values.plots ?? null,
+    profile: values.profile,
+  };
+}

@@ -1,0 +1,99 @@
+import { cpus, release, totalmem } from 'node:os';
+import { CASES } from './cases.ts';
+import type { Proxy } from './peers/proxy.ts';
+import { medianOf, ratioOf, type Sample, samplesOf, type Subject, SUBJECTS } from './sample.ts';
+import { figure, table } from './table.ts';
+import type { Verdict } from './targets.ts';
+
+const GIB = 1024 ** 3;
+
+export interface Machine {
+  readonly cores: number;
+  readonly processor: string;
+  readonly memoryGib: number;
+  readonly kernel: string;
+  readonly node: string;
+}
+
+export function machine(): Machine {
+  const processors = cpus();
+  return {
+    cores: processors.length,
+    processor: processors[0]?.model.trim() ?? 'unknown',
+    memoryGib: Math.round(totalmem() / GIB),
+    kernel: release(),
+    node: process.version,
+  };
+}
+
+export function machineLine(of: Machine): string {
+  return `${of.cores} cores of ${of.processor}, ${of.memoryGib} GiB, Linux ${of.kernel}, Node ${of.node}`;
+}
+
+function row(samples: readonly Sample[], id: Sample['caseId'], title: string, subject: Subject): readonly string[] {
+  const own = samplesOf(samples, id, subject);
+  const rates = own.map((one) => one.units / one.seconds).toSorted((a, b) => a - b);
+  const of = (measure: Parameters<typeof medianOf>[3]): string => figure(medianOf(samples, id, subject, measure));
+  const ratio = (other: Subject): string =>
+    subject === 'svc' ? figure(ratioOf(samples, id, ['svc', other], 'cpuMicroseconds')) : '';
+  return [
+    title,
+    subject,
+    of('cpuMicroseconds'),
+    of('companionMicroseconds'),
+    ratio('squid'),
+    ratio('sandbox-runtime'),
+    of('p50Ms'),
+    of('p99Ms'),
+    figure(rates[Math.floor(rates.length / 2)] ?? null),
+    of('residentMib'),
+    of('extraMib'),
+  ];
+}
+
+const COLUMNS = [
+  'case',
+  'through',
+  'CPU us/unit',
+  'worker us',
+  'x squid',
+  'x s-runtime',
+  'p50 ms',
+  'p99 ms',
+  'units/s',
+  'RSS MiB',
+  'extra MiB',
+];
+
+/** Medians over the rounds, a row for each case and each way. */
+export function resultsTable(samples: readonly Sample[]): string {
+  const rows = CASES.flatMap((one) =>
+    SUBJECTS.filter((subject) => samplesOf(samples, one.id, subject).length > 0).map((subject, index) =>
+      row(samples, one.id, index === 0 ? one.title : '', subject),
+    ),
+  );
+  return table(COLUMNS, rows);
+}
+
+function verdictWord({ measured, limit }: Verdict): string {
+  if (measured === null) return 'not measured';
+  return measured <= limit ? 'met' : 'MISSED';
+}
+
+function withUnit(value: number | null, unit: string): string {
+  return value === null ? '-' : `${figure(value)} ${unit}`.trim();
+}
+
+export function verdictsTable(verdicts: readonly Verdict[]): string {
+  const rows = verdicts.map((one) => [
+    one.what,
+    withUnit(one.measured, one.unit),
+    withUnit(one.limit, one.unit),
+    verdictWord(one),
+  ]);
+  return table(['target (design section 12)', 'measured', 'at most', ''], rows);
+}
+
+export function proxiesLine(proxies: readonly Proxy[]): string {
+  return proxies.map((proxy) => `${proxy.name} ${proxy.version}`).join(', ');
+}
