@@ -1,6 +1,5 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { bodyLimit } from 'hono/body-limit';
-import { apiError } from '../shared/wire/errors.ts';
 import { getEnterprise, getHealth, getMe, postSignInLink } from './routes/account.ts';
 import type { AppContext, AppEnv, Log } from './routes/app_env.ts';
 import { getAuditEvents, getAuditStream, getAuditVerification } from './routes/audit_events.ts';
@@ -15,6 +14,7 @@ import {
   putHostBinding,
 } from './routes/host_bindings.ts';
 import { answerLocalNamesOnly, logRequests, nameRequest, provide, sendSafeHeaders } from './routes/middleware.ts';
+import { notFound, type RouteName } from './routes/not_found.ts';
 import { describeAccess, type Method, mount, type Operation } from './routes/operation.ts';
 import { getDocs, getHome, getOpenApi, getStyle, openSignInLink } from './routes/pages.ts';
 import { deleteSecret, getSecrets, postSecret } from './routes/secrets.ts';
@@ -53,6 +53,14 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/sidecar/events', postEvents],
 ];
 
+const PAGES: readonly RouteName[] = [
+  ['get', '/'],
+  ['get', '/auth/link/{code}'],
+  ['get', '/openapi.json'],
+  ['get', '/docs'],
+  ['get', '/style.css'],
+];
+
 const MAX_BODY_BYTES = 1024 * 1024;
 
 export interface AppOptions {
@@ -76,7 +84,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   app.get('/openapi.json', getOpenApi(app));
   app.get('/docs', getDocs(app));
   app.get('/style.css', getStyle);
-  app.notFound((c) => errorReply(c, apiError('not_found', 'there is nothing here: /docs lists what there is')));
+  app.notFound(notFound([...ROUTES.map(([method, path]): RouteName => [method, path]), ...PAGES]));
   app.onError((error, c) => failureReply(c, error, options.log));
   return app;
 }

@@ -18,7 +18,7 @@ export class TestClock implements Clock {
   now(): number {
     return this.ms;
   }
-  async sleep(milliseconds: number): Promise<void> {
+  async sleep(milliseconds: number, _signal?: AbortSignal): Promise<void> {
     this.ms += milliseconds;
   }
 }

@@ -3,8 +3,16 @@ import { AUDIT_EVENT_TYPES, type AuditEvent, type AuditEventType } from '../mode
 import { id, page, pageQuery, time } from './primitives.ts';
 
 /** Longest text in an event: a request's path is the longest, and a head has at most 64 KiB. */
-const text = z.string().max(70_000);
-const short = z.string().max(1_024);
+const text = storable(70_000);
+const short = storable(1_024);
+
+/** Text that a database gives back as it was: an event that came back changed would break its hash chain. */
+function storable(maxCharacters: number) {
+  return z
+    .string()
+    .max(maxCharacters)
+    .refine((value) => !/[\0\p{Cs}]/u.test(value), 'holds a NUL or half of a surrogate pair');
+}
 
 /** An event's `data`: a closed set of keys, none of which can hold a secret, a header, a body or a query string. */
 export const auditEventData = z.strictObject({

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { AuditEvent } from '../model/audit_event.ts';
+import { MAX_VAULT_PATH_LENGTH } from '../model/vault_path.ts';
 import { hostBindingRecord } from './host_binding.ts';
 import { id, owner, time } from './primitives.ts';
 
@@ -82,7 +83,7 @@ export type SnapshotProof = z.infer<typeof snapshotProof>;
 export const revocationProof = z.object({ sidecar_id: id('sdc'), nonce: z.string(), revoked_at: time });
 export type RevocationProof = z.infer<typeof revocationProof>;
 
-const credentialRef = z.strictObject({ owner, path: z.string().min(1).max(512) });
+const credentialRef = z.strictObject({ owner, path: z.string().min(1).max(MAX_VAULT_PATH_LENGTH) });
 
 /** `POST /v1/sidecar/credentials`: only references of this sidecar's snapshot are answered. */
 export const credentialsRequest = z

@@ -17,6 +17,7 @@ export const ERROR_STATUS = {
   cross_site_request: 403,
   admin_required: 403,
   not_found: 404,
+  method_not_allowed: 405,
   /** details: `{bindings: [{id, host, owner}]}`. */
   secret_in_use: 409,
   /** details: `{binding_id}`. */
@@ -26,6 +27,8 @@ export const ERROR_STATUS = {
   body_too_large: 413,
   unsupported_media_type: 415,
   misdirected_host: 421,
+  /** As many streams, waiting polls or verifications of this caller are open as may be. */
+  too_many_open_calls: 429,
   internal_error: 500,
   database_unavailable: 503,
 } as const satisfies Record<string, number>;
@@ -36,6 +39,24 @@ const ERROR_CODES = Object.keys(ERROR_STATUS).filter((code): code is ErrorCode =
 /** One thing wrong with an input: which field, what is wrong with it and how to put it right. */
 export const fieldProblem = z.object({ field: z.string(), message: z.string() });
 export type FieldProblem = z.infer<typeof fieldProblem>;
+
+/** More than a person would read; an input of many wrong fields gets no larger answer. */
+const MAX_FIELD_PROBLEMS = 20;
+const MAX_SHOWN_NAME = 64;
+
+/** What a schema has against an input, field by field. Values are never quoted: they may be secrets. */
+export function fieldProblems(error: z.core.$ZodError): FieldProblem[] {
+  const problems = error.issues.flatMap((issue) => {
+    const path = issue.path.map(String);
+    const places = issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, shortName(key)]) : [path];
+    return places.map((place) => ({ field: place.join('.'), message: issue.message }));
+  });
+  return problems.slice(0, MAX_FIELD_PROBLEMS);
+}
+
+function shortName(key: string): string {
+  return key.length <= MAX_SHOWN_NAME ? key : `${key.slice(0, MAX_SHOWN_NAME)}…`;
+}
 
 /** The body of every error of the control API. `invalid_input` and `invalid_query` carry `details.fields`. */
 export const errorBody = z

@@ -5,6 +5,7 @@ import { formatHostPattern, parseHostPattern } from '../net/host_pattern.ts';
 import { envNameProblem, headerNameProblem, queryParamProblem, templateProblem } from './injection_place.ts';
 import { didYouMean } from './near_match.ts';
 import { placeholderProblem } from './placeholder.ts';
+import { lineProblem } from './primitives.ts';
 
 export const MAX_ALLOWED_HOSTS = 100;
 export const MIN_SENTINEL_CHARACTERS = 16;
@@ -104,10 +105,7 @@ export const sentinelEnvText = textField({
 export const descriptionText = textField({
   maxCharacters: 500,
   fix: 'write one line of text',
-  problem: (text) =>
-    /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u.test(text)
-      ? 'has a line break or another control character: write one line of plain text'
-      : null,
+  problem: lineProblem,
 });
 
 /** One of a closed set. */

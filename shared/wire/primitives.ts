@@ -18,6 +18,25 @@ export const pageQuery = {
   cursor: z.string().max(512).optional(),
 };
 
+/** What is wrong with a line that people read; null when nothing is. Direction marks could make it read as another one. */
+export function lineProblem(text: string): string | null {
+  if (/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u.test(text)) {
+    return 'has a line break or another control character: write one line of plain text';
+  }
+  return /\p{Cs}/u.test(text) ? 'is not well-formed Unicode: write one line of plain text' : null;
+}
+
+/** One line that people read, such as a name or a description. */
+export function line(maxCharacters: number): z.ZodString {
+  return z
+    .string()
+    .max(maxCharacters)
+    .superRefine((text, context) => {
+      const problem = lineProblem(text);
+      if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+    });
+}
+
 /** An id with its prefix. */
 export function id(prefix: IdPrefix): z.ZodString {
   return z.string().regex(idPattern(prefix), `is not an id of the form ${prefix}_… (26 characters)`);

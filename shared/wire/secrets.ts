@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { MAX_VAULT_PATH_LENGTH, parseOwnVaultPath } from '../model/vault_path.ts';
-import { id, owner, page, pageQuery, time } from './primitives.ts';
+import { id, line, owner, page, pageQuery, time } from './primitives.ts';
 
 /** The largest secret, in bytes of UTF-8: no upstream takes a larger header. */
 export const MAX_SECRET_BYTES = 64 * 1024;
@@ -30,7 +30,7 @@ export const secretInput = z
   .strictObject({
     path: vaultPath,
     value: secretValue,
-    description: z.string().max(500).optional(),
+    description: line(500).optional(),
     owner: owner.default('personal'),
   })
   .meta({ id: 'SecretInput' });

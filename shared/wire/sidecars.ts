@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { id, page, pageQuery, time } from './primitives.ts';
+import { id, line, page, pageQuery, time } from './primitives.ts';
 
 const base64url32 = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'is not 32 bytes as base64url');
 
@@ -36,7 +36,7 @@ export type ReceivingKey = z.infer<typeof receivingKey>;
 /** `POST /v1/sidecars`, as the user: enrols a sidecar with the public halves of its two keys. */
 export const enrolInput = z
   .strictObject({
-    name: z.string().trim().min(1).max(100),
+    name: line(100).trim().min(1, 'is empty: name the machine, such as laptop'),
     signing_key: signingKey,
     receiving_key: receivingKey,
   })

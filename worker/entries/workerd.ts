@@ -8,7 +8,7 @@ import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.t
 import { start } from '../services/start.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 
-/** What outlives a request: keys, which do no I/O. A database client belongs to the request that made it. */
+/** What outlives a request: keys and counts, which do no I/O. A database client belongs to the request that made it. */
 type Prepared = Omit<ServiceContext, 'database'>;
 
 const app = createApp({ context: provideContext(), log });
@@ -52,8 +52,8 @@ async function prepare(
   const masterKey = settings.vaultKey ?? null;
   const started = await start({ database, clock: SYSTEM_CLOCK, masterKey, makeMasterKey: null, localKey });
   if (!started.ok) throw refusal(started.error.reason, started.error.message);
-  const { vault, controlPlane, clock, local } = started.value;
-  return { vault, controlPlane, clock, local };
+  const { database: _, ...lasting } = started.value;
+  return lasting;
 }
 
 /** Answered as an internal error; the log has the sentence. */

@@ -6,6 +6,8 @@ import {
   auditVerification,
 } from '../../shared/wire/audit_events.ts';
 import { type Arrival, followAudit, listAuditPage } from '../services/audit_log.ts';
+import { isWorthRetrying } from '../services/failures.ts';
+import type { Leave } from '../services/open_calls.ts';
 import { verifyAudit } from '../services/audit_verification.ts';
 import { forUser } from './operation.ts';
 import { json } from './replies.ts';
@@ -23,7 +25,13 @@ export const getAuditVerification = forUser({
   summary: 'Verify the hash chains of the audit log',
   replies: { 200: auditVerification },
   async handle({ context, who }) {
-    return ok({ status: 200, json: await verifyAudit(context, who) });
+    const leave = context.openCalls.enter('audit verification', who.enterpriseId);
+    if (!leave.ok) return leave;
+    try {
+      return ok({ status: 200, json: await verifyAudit(context, who) });
+    } finally {
+      leave.value();
+    }
   },
 });
 
@@ -38,32 +46,56 @@ export const getAuditStream = forUser({
     const from = { lastPosition: lastPosition(request.headers.get('last-event-id')), signal: stop.signal };
     const arrivals = await followAudit(context, who, query, from);
     if (!arrivals.ok) return arrivals;
-    const stream = eventStream(arrivals.value, stop);
-    return ok(new Response(stream, { headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } }));
+    if (request.method === 'HEAD') return ok(new Response(null, EVENT_STREAM));
+    const leave = context.openCalls.enter('audit stream', who.userId);
+    if (!leave.ok) return leave;
+    return ok(new Response(eventStream(arrivals.value, stop, leave.value), EVENT_STREAM));
   },
 });
+
+const EVENT_STREAM = { headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } };
 
 function lastPosition(header: string | null): number | null {
   return header !== null && /^\d{1,15}$/.test(header) ? Number(header) : null;
 }
 
-/** The events as a body. When the client goes away, the looking stops. */
-function eventStream(arrivals: AsyncGenerator<Arrival | null>, stop: AbortController): ReadableStream<Uint8Array> {
+/**
+ * The events as a body. When the client goes away, the looking stops. When the database fails, the stream ends, so that the
+ * client asks again and is told.
+ */
+function eventStream(
+  arrivals: AsyncGenerator<Arrival | null>,
+  stop: AbortController,
+  leave: Leave,
+): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return new ReadableStream({
     start(controller) {
       controller.enqueue(encoder.encode('retry: 1000\n\n'));
     },
     async pull(controller) {
-      const next = await arrivals.next();
-      if (next.done === true) controller.close();
-      else controller.enqueue(encoder.encode(next.value === null ? ':\n\n' : frame(next.value)));
+      const next = await nextArrival(arrivals, leave);
+      if (next !== 'end') return controller.enqueue(encoder.encode(next === null ? ':\n\n' : frame(next)));
+      leave();
+      controller.close();
     },
     async cancel() {
+      leave();
       stop.abort();
       await arrivals.return(undefined);
     },
   });
+}
+
+async function nextArrival(arrivals: AsyncGenerator<Arrival | null>, leave: Leave): Promise<Arrival | null | 'end'> {
+  try {
+    const next = await arrivals.next();
+    return next.done === true ? 'end' : next.value;
+  } catch (error) {
+    leave();
+    if (isWorthRetrying(error)) return 'end';
+    throw error;
+  }
 }
 
 function frame(arrival: Arrival): string {

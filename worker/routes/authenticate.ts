@@ -25,8 +25,8 @@ export const authenticateSidecar: MiddlewareHandler<AppEnv> = async (c, next) =>
   if (token === null)
     return errorReply(c, apiError('unauthenticated', 'sign the call with the key this sidecar enrolled'));
   const url = new URL(c.req.url);
-  const body = new Uint8Array(await c.req.arrayBuffer());
-  const call = { token, method: c.req.method, target: url.pathname + url.search, body };
+  const readBody = async () => new Uint8Array(await c.req.arrayBuffer());
+  const call = { token, method: c.req.method, target: url.pathname + url.search, readBody };
   const sidecar = await authenticateCall(c.get('context'), call);
   if (!sidecar.ok) return errorReply(c, sidecar.error);
   c.set('sidecar', sidecar.value);

@@ -1,7 +1,7 @@
 import { HTTPException } from 'hono/http-exception';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { z } from 'zod';
-import { apiError, type ApiError, ERROR_STATUS, type ErrorBody, type FieldProblem } from '../../shared/wire/errors.ts';
+import { apiError, type ApiError, ERROR_STATUS, type ErrorBody, fieldProblems } from '../../shared/wire/errors.ts';
 import { isWorthRetrying } from '../services/failures.ts';
 import type { AppContext, Log } from './app_env.ts';
 
@@ -30,7 +30,7 @@ function fromHttpException(error: HTTPException): ApiError {
   if (error.status === 413) return bodyTooLarge();
   if (error.status === 415)
     return apiError('unsupported_media_type', 'send the body as JSON, with content-type: application/json');
-  return apiError('invalid_json', 'the body is not JSON');
+  return apiError('invalid_json', 'the body is not JSON: check its quotes, commas and braces');
 }
 
 /** Messages may quote a statement's values, so only the kind of the error and where it happened are logged. */
@@ -45,21 +45,19 @@ function codes(error: Error): string[] {
   return error.cause instanceof Error ? [...code, ...codes(error.cause)] : code;
 }
 
+export function bodyNotUtf8(): ApiError {
+  return apiError('invalid_json', 'the body is not UTF-8, as JSON has to be: encode it so');
+}
+
 export function bodyTooLarge(): ApiError {
   return apiError('body_too_large', 'the body is larger than 1 MiB: send less at a time');
 }
 
 /** The refusal of an input, naming each field. A value that was given is never quoted: it may be a secret. */
 export function invalidInput(target: string, error: z.core.$ZodError): ApiError {
-  const fields = error.issues.flatMap((issue) => problems(issue));
+  const fields = fieldProblems(error);
   const message = fields
     .map((problem) => `${problem.field === '' ? 'the body' : problem.field} ${problem.message}`)
     .join('; ');
   return apiError(target === 'query' ? 'invalid_query' : 'invalid_input', message, { fields });
-}
-
-function problems(issue: z.core.$ZodIssue): FieldProblem[] {
-  const path = issue.path.map(String);
-  const places = issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [path];
-  return places.map((place) => ({ field: place.join('.'), message: issue.message }));
 }

@@ -7,7 +7,7 @@ import { z } from 'zod';
 export function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
-      return issue.input === undefined ? 'is missing' : `must be a ${issue.expected}`;
+      return issue.input === undefined ? 'is missing' : `must be ${KINDS[issue.expected] ?? issue.expected}`;
     case 'invalid_value':
       return issue.input === undefined ? 'is missing' : `must be one of ${issue.values.map(String).join(', ')}`;
     case 'unrecognized_keys':
@@ -15,18 +15,30 @@ export function fieldMessage(issue: z.core.$ZodRawIssue): string | undefined {
     case 'too_big':
       return `is too large: at most ${String(issue.maximum)}${unit(issue.origin)}`;
     case 'too_small':
+      if (issue.minimum === 1 && issue.origin !== 'number') return 'is empty';
       return `is too small: at least ${String(issue.minimum)}${unit(issue.origin)}`;
     case 'invalid_format':
       return issue.format === 'datetime' ? 'must be an RFC 3339 time' : 'has the wrong form';
+    case 'invalid_union':
+      return 'has none of the forms it may have: /docs lists them';
     case 'custom':
     case 'invalid_element':
     case 'invalid_key':
-    case 'invalid_union':
     case 'not_multiple_of':
     default:
       return 'is not valid';
   }
 }
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'a string',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  record: 'an object',
+};
 
 function unit(origin: string): string {
   if (origin === 'string') return ' characters';

@@ -9,7 +9,7 @@ import type { ServiceContext } from '../services/service_context.ts';
 import type { SidecarCaller } from '../services/sidecar_calls.ts';
 import type { AppContext, AppEnv } from './app_env.ts';
 import { authenticateSidecar, authenticateUser } from './authenticate.ts';
-import { errorReply } from './error_reply.ts';
+import { bodyNotUtf8, errorReply } from './error_reply.ts';
 
 /** What a handler gets: the parts of the request, validated, and who calls. */
 export interface Call<Who, Query, Params, Body> {
@@ -106,6 +106,17 @@ const ACCESS: Record<Operation['access'], MiddlewareHandler<AppEnv>[]> = {
   sidecar: [authenticateSidecar],
 };
 
+/** Bytes that are no UTF-8 would be stored as something else than was sent. */
+const refuseOtherEncodings: MiddlewareHandler<AppEnv> = async (c, next) => {
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(await c.req.arrayBuffer());
+  } catch (error) {
+    if (error instanceof TypeError) return errorReply(c, bodyNotUtf8());
+    throw error;
+  }
+  return next();
+};
+
 /** What the validators of a route leave: of the types that its own schemas say, which this table does not know. */
 type ValidatedContext = Context<AppEnv, string, { out: { query: never; param: never; json: never } }>;
 
@@ -113,7 +124,9 @@ type ValidatedContext = Context<AppEnv, string, { out: { query: never; param: ne
 export function mount(app: OpenAPIHono<AppEnv>, method: Method, path: string, operation: Operation): void {
   const route = routeConfig(method, path.replace('+}', '}'), operation);
   app.openAPIRegistry.registerPath(route);
-  const routed = { ...route, path: path.replace('+}', '}{.+}'), hide: true, middleware: ACCESS[operation.access] };
+  const ofBody = operation.described.body === undefined ? [] : [refuseOtherEncodings];
+  const middleware = [...ACCESS[operation.access], ...ofBody];
+  const routed = { ...route, path: path.replace('+}', '}{.+}'), hide: true, middleware };
   app.openapi(createRoute(routed), async (c: ValidatedContext) => {
     const parts = { query: c.req.valid('query'), params: c.req.valid('param'), body: c.req.valid('json') };
     const result = await operation.answer(c, parts);

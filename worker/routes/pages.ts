@@ -38,15 +38,23 @@ export async function openSignInLink(c: AppContext): Promise<Response> {
 }
 
 export function getOpenApi(app: OpenAPIHono<AppEnv>): (c: AppContext) => Response {
-  return (c) => c.json(openApiDocument(app));
+  const describe = once(() => openApiDocument(app));
+  return (c) => c.json(describe());
 }
 
 export function getDocs(app: OpenAPIHono<AppEnv>): (c: AppContext) => Promise<Response> {
-  return (c) => page(c, docsPage(openApiDocument(app)), 200);
+  const describe = once(() => docsPage(openApiDocument(app)));
+  return (c) => page(c, describe(), 200);
 }
 
 export function getStyle(c: AppContext): Response {
   return c.body(STYLE, 200, { 'content-type': 'text/css; charset=utf-8', 'cache-control': 'max-age=300' });
+}
+
+/** Makes a thing when it is first asked for. Nobody signs in to read the description: each reading has to cost little. */
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | null = null;
+  return () => (made ??= { value: make() }).value;
 }
 
 function openApiDocument(app: OpenAPIHono<AppEnv>) {

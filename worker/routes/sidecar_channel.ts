@@ -1,10 +1,5 @@
 import { ok, type Result } from '../../shared/model/result.ts';
-import {
-  credentialsRequest,
-  eventsRequest,
-  SNAPSHOT_PROOF_HEADER,
-  snapshotQuery,
-} from '../../shared/wire/channel.ts';
+import { credentialsRequest, eventsRequest, SNAPSHOT_PROOF_HEADER, snapshotQuery } from '../../shared/wire/channel.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
 import { releaseCredentials } from '../services/credential_release.ts';
 import { acceptEvents } from '../services/event_intake.ts';
@@ -18,8 +13,14 @@ export const getSnapshot = forSidecar({
   replies: { 200: 'A compact JWS (application/jose)', 304: 'Unchanged' },
   async handle({ context, who, query, request }) {
     const held = heldVersion(request.headers.get('if-none-match'));
-    const reply = await pollSnapshot(context, who, { held, waitSeconds: query.wait, signal: request.signal });
-    return reply.ok ? ok(snapshotResponse(reply.value)) : reply;
+    const leave = context.openCalls.enter('snapshot poll', who.sidecarId);
+    if (!leave.ok) return leave;
+    try {
+      const reply = await pollSnapshot(context, who, { held, waitSeconds: query.wait, signal: request.signal });
+      return reply.ok ? ok(snapshotResponse(reply.value)) : reply;
+    } finally {
+      leave.value();
+    }
   },
 });
 

@@ -3,7 +3,7 @@ import type { AuditEvent, AuditEventData } from '../../shared/model/audit_event.
 import { ok, type Result } from '../../shared/model/result.ts';
 import { auditEvent, isSidecarEventType } from '../../shared/wire/audit_events.ts';
 import { EVENTS_TYP, type EventsPayload } from '../../shared/wire/channel.ts';
-import type { ApiError } from '../../shared/wire/errors.ts';
+import { type ApiError, fieldProblems } from '../../shared/wire/errors.ts';
 import { knownIds } from '../store/audit_events.ts';
 import { commit } from './commit.ts';
 import type { ServiceContext } from './service_context.ts';
@@ -47,7 +47,9 @@ function check(event: unknown, index: number): Result<z.output<typeof auditEvent
   if (parsed.success && isSidecarEventType(parsed.data.type)) return ok(parsed.data);
   const message = parsed.success
     ? `type: ${parsed.data.type} is written by the control plane alone`
-    : parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
+    : fieldProblems(parsed.error)
+        .map(({ field, message: problem }) => `${field === '' ? 'the event' : field}: ${problem}`)
+        .join('; ');
   return { ok: false, error: { index, id: idOf(event), message } };
 }
 
@@ -65,5 +67,5 @@ function stamped(caller: SidecarCaller, event: z.output<typeof auditEvent>): Aud
 function withShortPath(data: AuditEventData): AuditEventData {
   const path = data['svc.proxy.upstream.path'];
   if (path === undefined || path.length <= MAX_PATH_CHARACTERS) return data;
-  return { ...data, 'svc.proxy.upstream.path': `${path.slice(0, MAX_PATH_CHARACTERS)}…` };
+  return { ...data, 'svc.proxy.upstream.path': `${path.slice(0, MAX_PATH_CHARACTERS).replace(/\p{Cs}$/u, '')}…` };
 }

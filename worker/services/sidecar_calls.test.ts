@@ -19,9 +19,11 @@ const BODY = '{"a":1}';
 /** A call that verifies, with some claims or some parts of what arrives changed. */
 async function call(claims: object = {}, arrived: Partial<SidecarCall> = {}, typ?: string) {
   const token = await sidecar.token({ ...(await sidecar.claims('POST', TARGET, BODY)), ...claims }, typ);
-  const body = new TextEncoder().encode(BODY);
-  return authenticateCall(control.context, { token, method: 'POST', target: TARGET, body, ...arrived });
+  const arriving = { token, method: 'POST', target: TARGET, readBody: async () => bytes(BODY) };
+  return authenticateCall(control.context, { ...arriving, ...arrived });
 }
+const unreadable = () => Promise.reject(new Error('the body was read'));
+const bytes = (text: string) => new TextEncoder().encode(text);
 const seconds = () => Math.floor(control.clock.now() / 1000);
 
 describe("a sidecar's call", () => {
@@ -59,7 +61,7 @@ describe("a sidecar's call", () => {
   });
 
   test('is refused with another body than was signed', async () => {
-    expect(await call({}, { body: new TextEncoder().encode('{"a":2}') })).toMatchObject({ ok: false });
+    expect(await call({}, { readBody: async () => bytes('{"a":2}') })).toMatchObject({ ok: false });
   });
 
   test('is refused as a token of another type', async () => {
@@ -78,6 +80,13 @@ describe("a sidecar's call", () => {
       expect(await call({}, { token })).toMatchObject({ error: { code: 'invalid_sidecar_call' } });
     },
   );
+
+  test('has its body read only when a sidecar signed it', async () => {
+    const other = await control.enrolled();
+    const token = await other.token(await sidecar.claims('POST', TARGET, BODY));
+    expect(await call({}, { token, readBody: unreadable })).toMatchObject({ error: { code: 'invalid_sidecar_call' } });
+    await expect(call({}, { readBody: unreadable })).rejects.toThrow('the body was read');
+  });
 
   test('is accepted once, also when two arrive at one time and when time has passed', async () => {
     const jti = 'one-time-id-of-this-test';

@@ -16,7 +16,8 @@ export interface SidecarCall {
   readonly method: string;
   /** Path and query. */
   readonly target: string;
-  readonly body: Uint8Array<ArrayBuffer>;
+  /** Reads the body; called once the token has shown that a sidecar sent it. */
+  readonly readBody: () => Promise<Uint8Array<ArrayBuffer>>;
 }
 
 /** The sidecar that a verified call came from, and the call's nonce. */
@@ -96,7 +97,9 @@ async function misuse(context: ServiceContext, call: SidecarCall, claims: CallCl
   const life = claims.exp - claims.iat;
   if (life <= 0 || life > MAX_CALL_SECONDS) return invalid('exp must be after iat by at most 60 seconds');
   if (claims.htm !== call.method || claims.htu !== call.target) return invalid('htm and htu are of another call');
-  return claims.bd === (await sha256Base64Url(call.body)) ? null : invalid('bd is not the SHA-256 of the body');
+  return claims.bd === (await sha256Base64Url(await call.readBody()))
+    ? null
+    : invalid('bd is not the SHA-256 of the body');
 }
 
 /** After this time a token with this iat is refused for its age, so its id need not be kept. */

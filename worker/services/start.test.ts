@@ -5,7 +5,9 @@ import { createClient } from '@libsql/client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { newLocalKey, newMasterKey, TestClock } from '../../e2e/runtimes/in_process.ts';
 import { Secret } from '../../shared/model/secret.ts';
+import { findAccount } from '../store/accounts.ts';
 import { openDatabase } from '../store/database.ts';
+import { storeSecret } from './secrets.ts';
 import { start, type StartInput } from './start.ts';
 
 let directory = '';
@@ -52,6 +54,25 @@ describe('starting the control plane', () => {
     expect(await startWith({ masterKey: null, makeMasterKey })).toMatchObject({
       error: { reason: 'missing_vault_key' },
     });
+    expect(makeMasterKey).not.toHaveBeenCalled();
+  });
+
+  test('makes no key over secrets whose key check is lost', async () => {
+    const started = await startWith();
+    if (!started.ok) throw new Error(started.error.message);
+    const client = createClient({ url: `file:${join(directory, 'control.db')}`, timeout: 5_000 });
+    const database = openDatabase(client);
+    const account = await findAccount(database, started.value.local?.userId ?? '');
+    const caller = { userId: account!.user.id, enterpriseId: account!.enterprise.id, role: 'admin' as const };
+    const secret = { path: 'user/demo', value: new Secret('v'), owner: 'personal' as const };
+    await storeSecret({ ...started.value, database }, caller, secret);
+    await client.execute('DELETE FROM installation');
+    client.close();
+    const makeMasterKey = vi.fn<() => Promise<Secret>>(async () => newMasterKey());
+    expect(await startWith({ masterKey: null, makeMasterKey })).toMatchObject({
+      error: { reason: 'database_damaged' },
+    });
+    expect(await startWith({ masterKey: newMasterKey() })).toMatchObject({ error: { reason: 'database_damaged' } });
     expect(makeMasterKey).not.toHaveBeenCalled();
   });
 

@@ -4,8 +4,10 @@ import { insertAccount } from '../store/accounts.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { readInstallation, setOnce } from '../store/installation.ts';
 import { migrate } from '../store/migrate.ts';
+import { hasSecrets } from '../store/secrets.ts';
 import { type ControlPlane, makeControlKey, openControlPlane } from './control_key.ts';
 import { sha256Base64Url } from './encoding.ts';
+import { OpenCalls } from './open_calls.ts';
 import { type Clock, freshId, type LocalMode, nowText, type ServiceContext } from './service_context.ts';
 import { Vault } from './vault.ts';
 
@@ -43,7 +45,7 @@ export async function start(input: StartInput): Promise<Result<ServiceContext, S
   if (!opened.ok) return opened;
   const { vault, controlPlane } = opened.value;
   const local = input.localKey === null ? null : await localMode(input, input.localKey);
-  return ok({ database, vault, controlPlane, clock, local });
+  return ok({ database, vault, controlPlane, clock, openCalls: new OpenCalls(), local });
 }
 
 async function openVault(
@@ -51,6 +53,7 @@ async function openVault(
 ): Promise<Result<{ vault: Vault; controlPlane: ControlPlane }, StartRefusal>> {
   const before = await readInstallation(input.database);
   const isNew = !before.has('vault_key_check');
+  if (isNew && (await hasSecrets(input.database))) return err({ reason: 'database_damaged', message: CHECK_LOST });
   const masterKey = input.masterKey ?? (isNew && input.makeMasterKey ? await input.makeMasterKey() : null);
   if (masterKey === null) return err({ reason: 'missing_vault_key', message: isNew ? NO_KEY : KEY_LOST });
   const vault = await Vault.open(masterKey);
@@ -62,6 +65,8 @@ const NO_KEY =
   'no vault key: set SVC_VAULT_KEY to 32 random bytes as base64url, and keep a copy, for without it the vault is lost';
 const KEY_LOST =
   'missing vault key: this database was made with a key that is not here; put it back as $SVC_HOME/vault.key, or set SVC_VAULT_KEY';
+const CHECK_LOST =
+  'the database holds secrets and has lost what says which vault key opens them: restore it whole from a backup (nothing was changed)';
 const WRONG_KEY =
   'wrong vault key: this database was made with another one; put that one back as $SVC_HOME/vault.key, or set SVC_VAULT_KEY to it';
 

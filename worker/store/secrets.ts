@@ -107,6 +107,12 @@ export async function referredSecret(database: Database, place: VaultPlace): Pro
   return rows[0] ?? null;
 }
 
+/** Whether anybody has a secret here. */
+export async function hasSecrets(database: Database): Promise<boolean> {
+  const rows = await database.read.select({ id: secrets.id }).from(secrets).limit(1);
+  return rows.length > 0;
+}
+
 export async function countSecrets(database: Database, ownerIds: readonly string[]): Promise<number> {
   const rows = await database.read
     .select({ n: count() })
