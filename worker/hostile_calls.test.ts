@@ -110,6 +110,13 @@ describe('calls that stay open', () => {
     expect((await stream()).status).toBe(200);
   });
 
+  test('have their place back when their time is over, also when nobody told that the reader left', async () => {
+    standStill();
+    await Promise.all(Array.from({ length: 32 }, () => stream()));
+    control.clock.ms += 16 * 60_000;
+    expect((await stream()).status).toBe(200);
+  });
+
   test('are none when only the head of a stream is asked for', async () => {
     for (let n = 0; n < 40; n += 1) expect((await stream('HEAD')).status).toBe(200);
   });

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { refusalOfNode, startNodeAt } from './programs.ts';
 import { TestSidecar } from './sidecar_client.ts';
 
@@ -85,6 +85,21 @@ describe('the control worker on Node', () => {
       exitCode: 3,
       log: { code: 'port_taken' },
     });
+    await control.stop();
+  });
+
+  test('gives the place of an audit stream back when its reader goes away', async () => {
+    const control = await startNodeAt(home);
+    const headers = { authorization: `Bearer ${control.localKey}` };
+    const open = (signal: AbortSignal) => fetch(`${control.url}/v1/audit-events/stream`, { headers, signal });
+    const gone = new AbortController();
+    const streams = await Promise.all(Array.from({ length: 32 }, () => open(gone.signal)));
+    expect(streams.map(({ status }) => status)).toEqual(Array(32).fill(200));
+    expect((await open(AbortSignal.timeout(5_000))).status).toBe(429);
+    gone.abort();
+    const last = new AbortController();
+    await vi.waitFor(async () => expect((await open(last.signal)).status).toBe(200), { timeout: 5_000, interval: 50 });
+    last.abort();
     await control.stop();
   });
 

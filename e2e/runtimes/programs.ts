@@ -118,8 +118,12 @@ export async function startOnNode(): Promise<ControlPlaneUnderTest> {
 export async function startNodeAt(home: string): Promise<ControlPlaneUnderTest & { exitCode(): number | null }> {
   const program = run('node', ['worker/entries/node.ts', '--local', '--home', home, '--port', '0'], {});
   const url = await until(program, listening(program));
-  const localKey = (await readFile(join(home, 'local.key'), 'utf8')).trim();
+  const localKey = await readLocalKey(home);
   return { url, localKey, output: program.output, stop: program.stop, exitCode: () => program.child.exitCode };
+}
+
+async function readLocalKey(home: string): Promise<string> {
+  return (await readFile(join(home, 'local.key'), 'utf8')).trim();
 }
 
 /** Runs the Node entry, which is expected not to start: its exit code and the last line of its log. */
@@ -144,11 +148,23 @@ function hostedSettings(databaseUrl: string) {
 /** Deno on a libSQL server. */
 export async function startOnDeno(databaseUrl: string): Promise<ControlPlaneUnderTest> {
   const settings = hostedSettings(databaseUrl);
-  const rights = ['--allow-net', '--allow-env', '--allow-read', '--allow-ffi', '--allow-sys'];
-  const args = ['run', '--no-prompt', '--no-remote', ...rights, 'worker/entries/deno.ts', '--local', '--port', '0'];
-  const program = run('deno', args, { ...settings, DENO_NO_UPDATE_CHECK: '1', NO_COLOR: '1' });
+  const program = runDeno([], [], settings);
   const url = await until(program, listening(program));
   return { url, localKey: settings.SVC_LOCAL_KEY, output: program.output, stop: program.stop };
+}
+
+/** Deno on the embedded database of a home that stays. */
+export async function startDenoAt(home: string): Promise<ControlPlaneUnderTest> {
+  const program = runDeno(['--allow-write'], ['--home', home], {});
+  const url = await until(program, listening(program));
+  return { url, localKey: await readLocalKey(home), output: program.output, stop: program.stop };
+}
+
+function runDeno(moreRights: readonly string[], flags: readonly string[], settings: Record<string, string>): Running {
+  const rights = ['--allow-net', '--allow-env', '--allow-read', '--allow-ffi', '--allow-sys', ...moreRights];
+  const entry = ['worker/entries/deno.ts', '--local', '--port', '0', ...flags];
+  const args = ['run', '--no-prompt', '--no-remote', ...rights, ...entry];
+  return run('deno', args, { ...settings, DENO_NO_UPDATE_CHECK: '1', NO_COLOR: '1' });
 }
 
 /** workerd, as `wrangler dev` starts it, on a libSQL server. */

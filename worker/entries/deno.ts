@@ -10,7 +10,7 @@ import type { LogEntry } from '../routes/app_env.ts';
 import { type HomeFiles, makeMasterKey, openLocalKey, parseLocalKey, readMasterKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
-import { openDatabase, prepareFile } from '../store/database.ts';
+import { fetchInTime, openDatabase, prepareFile } from '../store/database.ts';
 
 /** As much of Deno as this entry uses. */
 interface DenoRuntime {
@@ -20,6 +20,8 @@ interface DenoRuntime {
   mkdir(path: string, options: { recursive: boolean; mode: number }): Promise<void>;
   readTextFile(path: string): Promise<string>;
   writeTextFile(path: string, text: string, options: { createNew: boolean; mode: number }): Promise<void>;
+  open(path: string, options: { append: boolean; create: boolean; mode: number }): Promise<{ close(): void }>;
+  chmod(path: string, mode: number): Promise<void>;
   link(from: string, to: string): Promise<void>;
   remove(path: string): Promise<void>;
   addSignalListener(signal: 'SIGTERM' | 'SIGINT', listener: () => void): void;
@@ -44,7 +46,7 @@ interface Options {
 async function main(): Promise<void> {
   const options = readOptions();
   if (options.home !== null) await Deno.mkdir(options.home, { recursive: true, mode: 0o700 });
-  const client = openClient(options);
+  const client = await openClient(options);
   const context = await startServices(options, client);
   const app = createApp({ context: () => context, log });
   const server = Deno.serve(
@@ -71,16 +73,31 @@ function readOptions(): Options {
   });
   const settings = parseSettings(Deno.env.toObject());
   if (!settings.ok) throw refusal('invalid_setting', settings.error.map(({ message }) => message).join('; '));
-  const port = values.port === undefined ? DEFAULT_CONTROL_PORT : Number(values.port);
   const home = values.home ?? settings.value.home ?? null;
-  return { local: values.local ?? false, home, port, settings: settings.value };
+  return { local: values.local ?? false, home, port: readPort(values.port), settings: settings.value };
 }
 
-function openClient({ home, settings }: Options): Client {
+function readPort(text: string | undefined): number {
+  if (text === undefined) return DEFAULT_CONTROL_PORT;
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (port <= 65_535) return port;
+  throw refusal('invalid_flag', `--port ${JSON.stringify(text)}: use 0 to 65535 (0 is any free port)`);
+}
+
+async function openClient({ home, settings }: Options): Promise<Client> {
   const { databaseUrl, databaseToken } = settings;
-  const url = databaseUrl ?? (home === null ? null : pathToFileURL(join(home, 'control.db')).href);
-  if (url === null) throw refusal('invalid_setting', 'no database: set SVC_DATABASE_URL, or give --home');
-  return createClient({ url, timeout: 5_000, ...(databaseToken && { authToken: databaseToken.reveal() }) });
+  const token = databaseToken && { authToken: databaseToken.reveal() };
+  const url = databaseUrl ?? (await fileUrl(home));
+  return createClient({ url, timeout: 5_000, fetch: fetchInTime, ...token });
+}
+
+/** The database's file, which only its owner may read; SQLite gives the files that it puts beside it the same rights. */
+async function fileUrl(home: string | null): Promise<string> {
+  if (home === null) throw refusal('invalid_setting', 'no database: set SVC_DATABASE_URL, or give --home');
+  const file = join(home, 'control.db');
+  (await Deno.open(file, { append: true, create: true, mode: 0o600 })).close();
+  await Deno.chmod(file, 0o600);
+  return pathToFileURL(file).href;
 }
 
 async function startServices(options: Options, client: Client): Promise<ServiceContext> {

@@ -1,6 +1,6 @@
 // The control worker on Node: `node worker/entries/node.ts --local --home DIR --port N`.
 import { randomBytes } from 'node:crypto';
-import { closeSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, closeSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Server } from 'node:http';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -15,7 +15,7 @@ import type { LogEntry } from '../routes/app_env.ts';
 import { type HomeFiles, makeMasterKey, openLocalKey, readMasterKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
-import { isDamage, openDatabase, prepareFile } from '../store/database.ts';
+import { fetchInTime, isDamage, openDatabase, prepareFile } from '../store/database.ts';
 
 const EXIT_REFUSED = 1;
 const EXIT_USAGE = 2;
@@ -125,13 +125,20 @@ function openClient(options: Options): Client {
   const { databaseUrl, databaseToken } = options.settings;
   const file = join(options.home, 'control.db');
   const url = databaseUrl ?? pathToFileURL(file).href;
+  const token = databaseToken && { authToken: databaseToken.reveal() };
   try {
-    if (databaseUrl === undefined) closeSync(openSync(file, 'a', 0o600));
-    return createClient({ url, timeout: 5_000, ...(databaseToken && { authToken: databaseToken.reveal() }) });
+    if (databaseUrl === undefined) makePrivate(file);
+    return createClient({ url, timeout: 5_000, fetch: fetchInTime, ...token });
   } catch (error) {
     if (isDamage(error)) throw damaged(url);
     throw new Refusal('database_unavailable', `${url} cannot be opened: check SVC_DATABASE_URL and the file's rights`);
   }
+}
+
+/** Makes the file where there is none. SQLite gives the files that it puts beside it the same rights. */
+function makePrivate(file: string): void {
+  closeSync(openSync(file, 'a', 0o600));
+  chmodSync(file, 0o600);
 }
 
 async function startServices(options: Options, client: Client): Promise<ServiceContext> {

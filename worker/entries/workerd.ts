@@ -6,7 +6,7 @@ import type { AppContext, LogEntry } from '../routes/app_env.ts';
 import { parseLocalKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
-import { type Database, openDatabase } from '../store/database.ts';
+import { type Database, fetchInTime, openDatabase } from '../store/database.ts';
 
 /** What outlives a request: keys and counts, which do no I/O. A database client belongs to the request that made it. */
 type Prepared = Omit<ServiceContext, 'database'>;
@@ -38,7 +38,8 @@ function openRemoteDatabase({ databaseUrl, databaseToken }: Settings): Database 
   if (databaseUrl === undefined || databaseUrl.startsWith('file:')) {
     throw refusal('invalid_setting', 'SVC_DATABASE_URL must name a libSQL server: this runtime has no files');
   }
-  return openDatabase(createClient({ url: databaseUrl, ...(databaseToken && { authToken: databaseToken.reveal() }) }));
+  const token = databaseToken && { authToken: databaseToken.reveal() };
+  return openDatabase(createClient({ url: databaseUrl, fetch: fetchInTime, ...token }));
 }
 
 async function prepare(

@@ -45,7 +45,7 @@ export async function start(input: StartInput): Promise<Result<ServiceContext, S
   if (!opened.ok) return opened;
   const { vault, controlPlane } = opened.value;
   const local = input.localKey === null ? null : await localMode(input, input.localKey);
-  return ok({ database, vault, controlPlane, clock, openCalls: new OpenCalls(), local });
+  return ok({ database, vault, controlPlane, clock, openCalls: new OpenCalls(() => clock.now()), local });
 }
 
 async function openVault(

@@ -23,6 +23,14 @@ export interface Database {
   write(statements: readonly Statement[]): Promise<Result<readonly number[], 'conflict'>>;
 }
 
+/** How long a libSQL server may take to answer. */
+const SERVER_MS = 10_000;
+
+/** `fetch` for the client of a libSQL server: one that does not answer is a failure, and not a call that never ends. */
+export function fetchInTime(request: Request, timeoutMs = SERVER_MS): Promise<Response> {
+  return fetch(request, { signal: AbortSignal.timeout(timeoutMs) });
+}
+
 /** The database behind a client; every runtime brings its own client. */
 export function openDatabase(client: Client): Database {
   return {
