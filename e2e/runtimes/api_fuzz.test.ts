@@ -1,0 +1,274 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ERROR_STATUS, errorBody } from '../../shared/wire/errors.ts';
+import { hostBindingRecord } from '../../shared/wire/host_binding.ts';
+import { type DescribedOperation, type Parameter, readDocument } from './api_document.ts';
+import { type ControlPlaneUnderTest, startOnNode } from './programs.ts';
+import { TestSidecar } from './sidecar_client.ts';
+
+/** The same calls each time; a failure names the call that shrank out of it. */
+const RUNS = { seed: 20_260_102, numRuns: 25 };
+
+let control: ControlPlaneUnderTest;
+let sidecar: TestSidecar;
+let operations: readonly DescribedOperation[];
+
+const hosts = fc.constantFrom('a.example.test', '*.example.test', 'b.example.test', 'EXAMPLE.test');
+const paths = fc.constantFrom('user/demo', 'a', 'team/key-1', 'mcp-servers/x/TOKEN');
+const binding = fc
+  .record({
+    owner: fc.constantFrom('personal', 'enterprise'),
+    host: hosts,
+    credential_ref: fc.constantFrom('vault://user/demo', 'vault://a'),
+    effect: fc.constantFrom('read', 'write', 'spend'),
+    allowed_hosts: fc.array(fc.constantFrom('a.example.test', 'b.example.test:443'), { maxLength: 2 }),
+  })
+  .chain((common) =>
+    fc.oneof(
+      fc.constant({ ...common, scheme: 'bearer' }),
+      fc.constant({ ...common, scheme: 'basic', username: '' }),
+      fc.constant({ ...common, scheme: 'header-template', header: 'X-Key', template: 'k {token}' }),
+      fc.stringMatching(/^[a-z0-9]{16,30}$/).map((value) => {
+        return {
+          ...common,
+          scheme: 'query-param',
+          query_param: 'k',
+          emit_mechanism: 'sentinel-swap',
+          sentinel: { value },
+        };
+      }),
+    ),
+  );
+const HINTS = {
+  HostBindingInput: binding,
+  path: paths,
+  type: fc.constantFrom('sandbox.proxy.', 'control.secret.stored', 'nonsense'),
+  url: fc.oneof(fc.webUrl({ withQueryParameters: true }), fc.constant('https://a.example.test/x')),
+  wait: fc.constant(0),
+  x: fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes).toString('base64url')),
+};
+
+beforeAll(async () => {
+  control = await startOnNode();
+  sidecar = await TestSidecar.make((path, init) => fetch(control.url + path, init));
+  await sidecar.enrol(control.localKey);
+  operations = readDocument(await (await fetch(`${control.url}/openapi.json`)).text(), HINTS);
+});
+afterAll(() => control.stop());
+
+/** A call as it goes over the wire. */
+interface WireCall {
+  readonly operation: DescribedOperation;
+  readonly target: string;
+  /** The text of the body; null for none. */
+  readonly body: string | null;
+  readonly contentType: string;
+}
+/** How a call is signed. */
+type Authorization = (call: WireCall) => Promise<string | null>;
+
+const asItsCaller: Authorization = async ({ operation, target, body }) => {
+  if (operation.access !== 'sidecar') return `Bearer ${control.localKey}`;
+  return `Bearer ${await sidecar.token(await sidecar.claims(operation.method, target, body ?? ''))}`;
+};
+
+function targetOf(operation: DescribedOperation, parameters: readonly Parameter[]): string {
+  let path = operation.path;
+  const query = new URLSearchParams();
+  for (const parameter of parameters) {
+    if (parameter.in === 'path') path = path.replace(`{${parameter.name}}`, segmentOf(parameter.value));
+    else query.append(parameter.name, parameter.value);
+  }
+  return query.size === 0 ? path : `${path}?${query.toString()}`;
+}
+
+/** A value as a segment of a path. A segment of one dot or two would never be sent: a client takes it for a direction. */
+function segmentOf(value: string): string {
+  return encodeURIComponent(value).replace(/^\.{1,2}$/, '...');
+}
+
+function validCalls(operation: DescribedOperation): fc.Arbitrary<WireCall> {
+  const bodies = operation.body?.map((body) => JSON.stringify(body)) ?? fc.constant(null);
+  return fc.tuple(operation.parameters, bodies).map(([parameters, body]) => {
+    return { operation, target: targetOf(operation, parameters), body, contentType: 'application/json' };
+  });
+}
+
+/** Calls that are wrong somewhere: a parameter, a field, the whole body or what it is said to be. */
+function brokenCalls(operation: DescribedOperation): fc.Arbitrary<WireCall> {
+  const values = operation.parameters.chain((parameters) =>
+    fc.tuple(...parameters.map((each) => brokenText.map((text) => ({ ...each, value: text || '%' })))),
+  );
+  const more = fc.array(fc.record({ name: brokenText, in: fc.constant('query' as const), value: brokenText }), {
+    maxLength: 2,
+  });
+  const parameters = fc.oneof(
+    operation.parameters,
+    fc.tuple(values, more).map(([a, b]) => [...a, ...b]),
+  );
+  const contentTypes = fc.constantFrom('application/json', 'application/json', 'text/plain', 'application/json; x=');
+  return fc.tuple(parameters, brokenBodies(operation), contentTypes).map(([given, body, contentType]) => {
+    return { operation, target: targetOf(operation, given), body, contentType };
+  });
+}
+
+const brokenText = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 30 }).map((text) => text.toWellFormed()),
+  fc.constantFrom('..', '../../v1/me', '-1', '1e9', 'NaN', '\0', 'x'.repeat(2_000), 'sec_00000000000000000000000000'),
+);
+
+function brokenBodies(operation: DescribedOperation): fc.Arbitrary<string | null> {
+  if (operation.body === null) return fc.constant(null);
+  const mutated = fc
+    .tuple(operation.body, fc.nat(), fc.jsonValue())
+    .map(([body, at, value]) => mutate(body, at, value));
+  return fc.oneof(
+    mutated.map((body) => JSON.stringify(body)),
+    fc.json(),
+    fc.string({ unit: 'binary', maxLength: 50 }).map((text) => text.toWellFormed()),
+    fc.constantFrom('', 'null', '[]', '{', '{"__proto__":{}}', '['.repeat(10_000), '"\\ud800"'),
+  );
+}
+
+/** The body with one field taken out, put in or replaced. */
+function mutate(body: unknown, at: number, value: unknown): unknown {
+  if (typeof body !== 'object' || body === null) return value;
+  const fields = Object.keys(body);
+  const field = fields[at % (fields.length + 1)] ?? 'surplus';
+  const { [field]: _, ...rest }: Record<string, unknown> = { ...body };
+  return at % 2 === 0 ? rest : { ...rest, [field]: value };
+}
+
+async function send(call: WireCall, authorization: Authorization): Promise<Response> {
+  const signed = await authorization(call);
+  const headers = {
+    ...(signed !== null && { authorization: signed }),
+    ...(call.body !== null && { 'content-type': call.contentType }),
+  };
+  return fetch(control.url + call.target, {
+    method: call.operation.method,
+    headers,
+    ...(call.body !== null && { body: call.body }),
+    redirect: 'manual',
+  });
+}
+
+/** What holds for every reply, whatever was asked. */
+async function checkReply(call: WireCall, reply: Response): Promise<void> {
+  expect(reply.status).toBeLessThan(500);
+  if (reply.status >= 400) {
+    const { error } = errorBody.strict().parse(await reply.json());
+    expect(reply.status).toBe(ERROR_STATUS[error.code]);
+    expect(reply.headers.get('svc-request-id')).toBe(error.request_id);
+    expect(error.message.length).toBeLessThan(5_000);
+    return;
+  }
+  const schema = call.operation.success(reply.status);
+  expect([reply.status, schema]).not.toEqual([reply.status, undefined]);
+  if (schema) expect(schema.safeParse(await reply.json())).toMatchObject({ success: true });
+  else await reply.body?.cancel();
+}
+
+/** Runs a property over every operation; says for each which statuses were seen. */
+async function forEachOperation(
+  calls: (operation: DescribedOperation) => fc.Arbitrary<WireCall>,
+  check: (call: WireCall) => Promise<number>,
+  chosen: (operation: DescribedOperation) => boolean = () => true,
+): Promise<Record<string, number[]>> {
+  const seen: Record<string, number[]> = {};
+  for (const operation of operations.filter((each) => chosen(each))) {
+    const statuses = new Set<number>();
+    const property = fc.asyncProperty(calls(operation), async (call) => void statuses.add(await check(call)));
+    await fc.assert(property, RUNS);
+    seen[`${operation.method} ${operation.path}`] = [...statuses].toSorted((a, b) => a - b);
+  }
+  return seen;
+}
+
+async function checked(call: WireCall, authorization: Authorization): Promise<number> {
+  const reply = await send(call, authorization);
+  await checkReply(call, reply);
+  return reply.status;
+}
+
+test('a call that fits the description gets what the description says, or a refusal', async () => {
+  const seen = await forEachOperation(validCalls, (call) => checked(call, asItsCaller));
+  expect(Object.keys(seen).length).toBeGreaterThan(20);
+  const reached = Object.entries(seen).filter(([, statuses]) => statuses.some((status) => status < 400));
+  // An id that was made up belongs to nothing.
+  const expected = Object.keys(seen).filter((name) => !name.includes('{id}'));
+  expect(reached.map(([name]) => name)).toEqual(expect.arrayContaining(expected));
+});
+
+test('a broken call is an error of the one shape', async () => {
+  const seen = await forEachOperation(brokenCalls, (call) => checked(call, asItsCaller));
+  const withBody = operations.filter(({ body }) => body !== null);
+  for (const { method, path } of withBody) expect(seen[`${method} ${path}`]).toContain(400);
+});
+
+const strangers = fc.oneof(
+  fc.constantFrom(null, '', 'Bearer', 'Bearer ', 'Basic YTpi', 'Bearer a.b.c', `Bearer svc_local_${'A'.repeat(43)}`),
+  fc.string({ maxLength: 40 }).map((text) => `Bearer ${text}`),
+);
+
+const callsOfStrangers = (operation: DescribedOperation) =>
+  fc.tuple(fc.oneof(validCalls(operation), brokenCalls(operation)), strangers);
+
+test('nobody gets anything without credentials of ours', async () => {
+  for (const operation of operations.filter(({ access }) => access !== 'anyone')) {
+    const property = fc.asyncProperty(callsOfStrangers(operation), async ([call, stranger]) => {
+      expect(await checked(call, async () => stranger)).toBe(401);
+    });
+    await fc.assert(property, RUNS);
+  }
+});
+
+const asTheOther: Authorization = (call) => {
+  const access = call.operation.access === 'user' ? 'sidecar' : 'user';
+  return asItsCaller({ ...call, operation: { ...call.operation, access } });
+};
+
+test('the key of a user is none of a sidecar, and the other way round', async () => {
+  const seen = await forEachOperation(
+    validCalls,
+    (call) => checked(call, asTheOther),
+    ({ access }) => access !== 'anyone',
+  );
+  expect(new Set(Object.values(seen).flat())).toEqual(new Set([401]));
+});
+
+test('an id of somebody else, or of nobody, is not found', async () => {
+  const seen = await forEachOperation(
+    validCalls,
+    (call) => checked(call, asItsCaller),
+    ({ path }) => path.includes('{id}'),
+  );
+  for (const [name, statuses] of Object.entries(seen)) {
+    expect([name, ...statuses.filter((status) => ![400, 404].includes(status))]).toEqual([name]);
+    expect([name, statuses]).toEqual([name, expect.arrayContaining([404])]);
+  }
+});
+
+const isReadOrReplaceOfBinding = ({ method, path }: DescribedOperation) =>
+  method !== 'DELETE' && path === '/v1/host-bindings/{id}';
+
+test('an id of ours is found, and what is said of it fits the description', async () => {
+  const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
+  const body = JSON.stringify({ host: 'own.example.test', scheme: 'bearer', credential_ref: 'vault://a' });
+  const made = await fetch(`${control.url}/v1/host-bindings`, { method: 'POST', headers, body });
+  const { id } = hostBindingRecord.parse(await made.json());
+  const calls = (operation: DescribedOperation) =>
+    validCalls(operation).map((call) => ({ ...call, target: call.target.replace(/bnd_\w+/, id) }));
+  const seen = await forEachOperation(calls, (call) => checked(call, asItsCaller), isReadOrReplaceOfBinding);
+  expect(Object.entries(seen)).toMatchObject([
+    ['GET /v1/host-bindings/{id}', [200]],
+    ['PUT /v1/host-bindings/{id}', expect.arrayContaining([200])],
+  ]);
+});
+
+test('after all of it the audit log holds, and the log of the program names no fault', async () => {
+  const headers = { authorization: `Bearer ${control.localKey}` };
+  const verified = await fetch(`${control.url}/v1/audit-events/verify`, { headers });
+  expect(await verified.json()).toMatchObject({ ok: true });
+  expect(control.output()).not.toContain('"level":"error"');
+});
