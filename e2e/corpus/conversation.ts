@@ -1,0 +1,86 @@
+import { bytesOf, type Conversation, type Turn } from './corpus_file.ts';
+import type { CorpusWorld } from './corpus_world.ts';
+import { WireSide } from './wire_side.ts';
+
+/** What arrived on both sides of a conversation, as latin1 text. */
+export interface Arrived {
+  readonly atUpstream: string;
+  readonly atClient: string;
+  readonly connections: number;
+}
+
+/** How the bytes get from one side to the other: as they were sent, or as the corpus says that they arrive by the proxy. */
+export type Way = 'direct' | 'proxied';
+
+/**
+ * Plays the turns over a connection that is open, each after the bytes of the one before have arrived in full, and then
+ * finishes both sides, so that nothing that was added at the end goes unseen.
+ */
+export async function play(
+  { turns }: Conversation,
+  client: WireSide,
+  upstream: WireSide,
+  way: Way,
+  counted: () => number,
+): Promise<Arrived> {
+  const due = { client: 0, upstream: 0 };
+  const sides = { client, upstream };
+  for (const [index, turn] of turns.entries()) {
+    const other = turn.from === 'client' ? 'upstream' : 'client';
+    const sender = sides[turn.from];
+    const receiver = sides[other];
+    if (turn.after !== undefined) {
+      const wanted = turn.after;
+      await sender.until(`${JSON.stringify(wanted)} at turn ${index}`, () =>
+        sender.bytes.includes(wanted, 0, 'latin1'),
+      );
+    }
+    await sender.send(bytesOf(turn.bytes), turn.cut);
+    due[other] += arriving(turn, way).length;
+    if (turn.ends === true) await sender.end();
+    if (turn.ahead === true) continue;
+    await receiver.until(`the bytes of turn ${index}`, () => receiver.length >= due[other]);
+    if (turn.ends === true) await receiver.until(`the end of turn ${index}`, () => receiver.ended);
+  }
+  await finish(client, upstream);
+  return {
+    atUpstream: upstream.bytes.toString('latin1'),
+    atClient: client.bytes.toString('latin1'),
+    connections: counted(),
+  };
+}
+
+async function finish(client: WireSide, upstream: WireSide): Promise<void> {
+  await client.end();
+  await upstream.until('the end of the client', () => upstream.ended);
+  await upstream.end();
+  await client.until('the end of the upstream', () => client.ended);
+  client.drop();
+  upstream.drop();
+}
+
+function arriving(turn: Turn, way: Way): Buffer {
+  return bytesOf(way === 'proxied' ? (turn.arrives ?? turn.bytes) : turn.bytes);
+}
+
+/** What has to arrive on both sides. */
+export function expected({ turns }: Conversation, way: Way): Pick<Arrived, 'atUpstream' | 'atClient'> {
+  const sentBy = (from: Turn['from']): string =>
+    turns
+      .filter((turn) => turn.from === from)
+      .map((turn) => arriving(turn, way).toString('latin1'))
+      .join('');
+  return { atUpstream: sentBy('client'), atClient: sentBy('upstream') };
+}
+
+/** The upstream's side of the next conversation, and how many connections it took. */
+export function awaitUpstream(world: CorpusWorld): { upstream: WireSide; counted: () => number } {
+  const upstream = new WireSide();
+  let connections = 0;
+  world.upstream.onConnection((socket) => {
+    connections += 1;
+    if (connections === 1) upstream.attach(socket);
+    else socket.destroy();
+  });
+  return { upstream, counted: () => connections };
+}

@@ -1,0 +1,32 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Session } from '../support/svc.ts';
+import { awaitUpstream, expected, play } from './conversation.ts';
+import { conversations, PLAIN } from './corpus_file.ts';
+import { type CorpusWorld, openDirect, openProxied, startCorpusWorld } from './corpus_world.ts';
+
+// Design section 5, invariant 5: passthrough is exact. Every legal oddity of conversations.json is spoken twice between the
+// same raw client and the same raw upstream, straight and through the proxy, and every byte that arrives is compared. A header
+// that neither of them sent (Date, Via, Keep-Alive ...) is a difference like any other.
+
+let world: CorpusWorld;
+let session: Session;
+
+beforeAll(async () => {
+  world = await startCorpusWorld([PLAIN]);
+  session = await world.svc.session();
+});
+afterAll(() => world.stop());
+
+describe('passes to the byte, as on a direct connection:', () => {
+  it.each(conversations())('$name', async (conversation) => {
+    const straight = awaitUpstream(world);
+    const direct = await openDirect(world, PLAIN);
+    const bare = await play(conversation, direct, straight.upstream, 'direct', straight.counted);
+    expect(bare).toEqual({ ...expected(conversation, 'direct'), connections: 1 });
+
+    const behind = awaitUpstream(world);
+    const client = await openProxied(session, PLAIN);
+    const mediated = await play(conversation, client, behind.upstream, 'proxied', behind.counted);
+    expect(mediated).toEqual({ ...expected(conversation, 'proxied'), connections: 1 });
+  });
+});

@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openTunnel, secure } from '../support/raw_client.ts';
+import type { Session } from '../support/svc.ts';
+import { startWorld, type World } from '../support/world.ts';
+import { ipLiterals, PLAIN } from './corpus_file.ts';
+
+// Design section 5, invariant 7: an address of a private range is refused on passthrough, in whatever spelling.
+
+let world: World;
+let session: Session;
+const due: unknown[] = [];
+
+beforeAll(async () => {
+  world = await startWorld([PLAIN]);
+  session = await world.svc.session();
+});
+afterAll(() => world.stop());
+
+describe('a tunnel to an address', () => {
+  it.each(ipLiterals())('written $literal ($why) is refused', async ({ literal, status, code }) => {
+    const tunnel = await openTunnel(session, `${literal}:443`);
+    due.push(code);
+    let answer = tunnel.reply;
+    if (answer.status === 200) {
+      const client = await secure(tunnel.connection, session, literal, { servername: '' });
+      // The Host names a host that may be reached: it is the tunnel that decides where a request goes.
+      answer = await client.exchange(`GET / HTTP/1.1\r\nHost: ${PLAIN}\r\n\r\n`);
+    }
+    tunnel.connection.close();
+    expect([answer.status, answer.body.data.toString()]).toEqual([status, expect.stringContaining(`"code":"${code}"`)]);
+  });
+
+  it('is each recorded, and none was dialled', async () => {
+    await session.end();
+    const events = await world.svc.eventsOf(session);
+    expect(events.map(({ type, data }) => [type, data['svc.proxy.reason']])).toEqual(
+      due.map((code) => ['sandbox.proxy.rejected', code]),
+    );
+    expect(world.upstream.requests).toEqual([]);
+  });
+});
