@@ -61,6 +61,17 @@ describe('svc up', () => {
     await second.stop();
   });
 
+  it('that has lost its terminal still ends its programs', async () => {
+    const svc = await Svc.up({ home });
+    svc.process.stdout?.destroy();
+    svc.process.stderr?.destroy();
+    await svc.stop({ signal: 'SIGHUP' });
+    const programs = [svc.runFile.control_pid, svc.runFile.sidecar_pid];
+    const left = programs.filter((pid) => isRunning(pid));
+    for (const pid of left) kill(pid, 'SIGKILL');
+    expect(left).toEqual([]);
+  });
+
   it('is found healthy by status and doctor', async () => {
     const svc = await Svc.up({ home });
     expect(await svc.ok(['status'])).toContain(svc.runFile.proxy_url);

@@ -49,7 +49,9 @@ export function run(command: string, args: readonly string[], options: RunOption
     const errors: Buffer[] = [];
     const timeoutMs = options.timeoutMs ?? 60_000;
     const timer = setTimeout(() => {
-      child.kill('SIGKILL');
+      // Asked first, so that it can end what it has started.
+      child.kill('SIGTERM');
+      setTimeout(() => child.kill('SIGKILL'), 6_000).unref();
       reject(
         new Error(
           `${command} ${args.join(' ')} did not end within ${timeoutMs} ms; it said: ${text([...out, ...errors])}`,

@@ -65,6 +65,13 @@ export interface Session extends ProxyAccess {
   end(): Promise<void>;
 }
 
+/** What runs, so that a test which fails half-way leaves no process behind. */
+const running = new Set<Svc>();
+if (process.env['VITEST'] !== undefined) {
+  const { afterAll } = await import('vitest');
+  afterAll(() => Promise.all([...running].map((svc) => svc.stop().catch(() => undefined))));
+}
+
 /** `svc up` as a real process on a home of its own, and what a person does with it. */
 export class Svc {
   readonly home: string;
@@ -95,6 +102,7 @@ export class Svc {
   /** Starts it and waits until it takes requests. */
   static async up(options: UpOptions = {}): Promise<Svc> {
     const svc = new Svc(options);
+    running.add(svc);
     try {
       await svc.ready();
     } catch (error) {
@@ -226,6 +234,7 @@ export class Svc {
   /** Stops it as Ctrl-C does and waits for its end; whatever is left of it is killed. */
   async stop(options: { keepHome?: boolean; signal?: NodeJS.Signals } = {}): Promise<void> {
     const signal = options.signal ?? 'SIGINT';
+    running.delete(this);
     const ended = new Promise<boolean>((resolve) => {
       if (this.#ended) resolve(true);
       this.process.on('exit', () => resolve(true));
