@@ -11,7 +11,7 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import { connectionTokens, formatReplyHead, formatRequestHead } from '../../shared/net/http1_head.ts';
+import { connectionTokens, formatRequestHead } from '../../shared/net/http1_head.ts';
 import type { ReplyHead } from '../../shared/net/http1_head.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
 import { resolve } from '../../shared/resolve/resolve.ts';
@@ -27,7 +27,7 @@ import { checkAuthority, parseIncoming } from './incoming.ts';
 import type { Facts, Mediation, Outcome } from './outcome.ts';
 import type { CredentialMaterial, MaterialCache } from './material.ts';
 import { resolveMaterial } from './material.ts';
-import { scrubbedHead } from './scrubbed_head.ts';
+import { scrubbedBytes } from './scrubbed_head.ts';
 
 /** What an exchange works with; all of it is replaceable in a test. */
 export interface ExchangePorts {
@@ -227,9 +227,7 @@ function forwardContext(
   const { client, lanes } = tunnel;
   const { maxHeadBytes, maxHeaders } = limits;
   const onInterim = (raw: Buffer, head: ReplyHead): Promise<void> =>
-    tunnel.sendInterim(
-      scrub === null || scrub.isEmpty ? raw : Buffer.from(formatReplyHead(scrubbedHead(head, scrub)), 'latin1'),
-    );
+    tunnel.sendInterim(scrub === null ? raw : scrubbedBytes(head, raw, scrub));
   return { client, lanes, maxHeadBytes, maxHeaders, onInterim: incoming.head.version === '1.0' ? null : onInterim };
 }
 

@@ -1,6 +1,13 @@
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { scrubText } from '../../shared/inject/scrub/scrub_text.ts';
 import type { HeaderField, ReplyHead } from '../../shared/net/http1_head.ts';
+import { formatReplyHead } from '../../shared/net/http1_head.ts';
+
+/** A head as it goes to the client, given how it was received: the same bytes when nothing in it is to be masked. */
+export function scrubbedBytes(head: ReplyHead, raw: Buffer, patterns: ScrubPatterns): Buffer {
+  if (patterns.isEmpty || patterns.find(raw).matches.length === 0) return raw;
+  return Buffer.from(formatReplyHead(scrubbedHead(head, patterns)), 'latin1');
+}
 
 /** A reply's head with every match masked. Its status line and its header lines keep their shape. */
 export function scrubbedHead(head: ReplyHead, patterns: ScrubPatterns): ReplyHead {
@@ -20,6 +27,7 @@ function scrubbedField(field: HeaderField, patterns: ScrubPatterns): HeaderField
 
 /** A trailer section with every match masked: lines, each with its CRLF. */
 export function scrubbedTrailers(trailers: string, patterns: ScrubPatterns): string {
+  if (trailers === '') return '';
   return trailers.replaceAll(/[^\r\n]+/g, (line) => scrubbedLine(line, patterns));
 }
 

@@ -1,10 +1,10 @@
-import { connectionTokens, formatReplyHead } from '../../shared/net/http1_head.ts';
+import { connectionTokens } from '../../shared/net/http1_head.ts';
 import type { Connection } from '../connection/connection.ts';
 import { ConnectionLost } from '../connection/connection.ts';
 import { splice } from '../connection/splice.ts';
 import type { Reply } from '../exchange/forward.ts';
 import type { Replied } from '../exchange/outcome.ts';
-import { scrubbedHead } from '../exchange/scrubbed_head.ts';
+import { scrubbedBytes } from '../exchange/scrubbed_head.ts';
 import type { UpstreamLanes } from '../ports.ts';
 import { BrokenReply, ReplyBody } from './reply_body.ts';
 import { relayScrubbed } from './relay_scrubbed.ts';
@@ -77,7 +77,7 @@ async function relayUpgrade(client: Connection, { reply, scrub }: Replied): Prom
   };
   if (bodyEnd === 'sent') {
     const scrubbed = scrub !== null && !scrub.isEmpty;
-    client.write(scrubbed ? formatReplyHead(scrubbedHead(reply.head, scrub)) : reply.raw);
+    client.write(scrubbed ? scrubbedBytes(reply.head, reply.raw, scrub) : reply.raw);
     const toClient = splice(upstream, client, scrubbed ? new WebSocketScrubber(scrub) : undefined);
     await Promise.all([orLost(splice(client, upstream), dropBoth), orLost(toClient, dropBoth)]);
     await Promise.all([client.flushed(), upstream.flushed()]);

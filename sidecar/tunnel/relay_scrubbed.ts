@@ -5,7 +5,7 @@ import type { ReplyHead } from '../../shared/net/http1_head.ts';
 import { formatReplyHead, headerField } from '../../shared/net/http1_head.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { Replied } from '../exchange/outcome.ts';
-import { scrubbedHead, scrubbedTrailers } from '../exchange/scrubbed_head.ts';
+import { scrubbedBytes, scrubbedHead, scrubbedTrailers } from '../exchange/scrubbed_head.ts';
 import { contentDecoders, decoded } from './content_decoder.ts';
 import { ReplyBody } from './reply_body.ts';
 
@@ -18,10 +18,10 @@ export async function relayScrubbed(client: Connection, outcome: Replied, patter
   const { reply } = outcome;
   const decoders = reply.framing.kind === 'none' ? null : contentDecoders(reply.head);
   const chunked = decoders === null ? reply.framing.kind === 'chunked' : outcome.version === '1.1';
-  const head = scrubbedHead(reply.head, patterns);
   const sink = new ScrubbedSink(client, patterns, chunked);
   client.cork();
-  client.write(formatReplyHead(decoders === null ? head : reframed(head, chunked)));
+  if (decoders === null) client.write(scrubbedBytes(reply.head, reply.raw, patterns));
+  else client.write(formatReplyHead(reframed(scrubbedHead(reply.head, patterns), chunked)));
   const body = new ReplyBody(reply.upstream, reply.framing, true);
   if (decoders === null) {
     await copy(body, sink, client);
