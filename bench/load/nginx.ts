@@ -24,6 +24,9 @@ const REPLY_64K_BYTES = 64 * 1024;
 export interface Upstream extends Running {
   readonly port: number;
   readonly caFile: string;
+  /** Its own certificate and key, for other upstreams to share. */
+  readonly certFile: string;
+  readonly keyFile: string;
   readonly bearer: string;
   /** A file of `BULK_BYTES` to upload to `/upload`. */
   readonly bulkFile: string;
@@ -77,12 +80,14 @@ http {
 `;
 }
 
-/** Starts nginx as one process of this user, with all it writes below `directory`. */
-export async function startNginx(directory: string): Promise<Upstream> {
+/** Starts nginx as one process of this user, with all it writes below `directory`. Its certificate is for `moreHosts` too. */
+export async function startNginx(directory: string, moreHosts: readonly string[] = []): Promise<Upstream> {
   const ca = await createTestCa();
-  const leaf = await ca.issue([CREDENTIALED_HOST, PASSTHROUGH_HOST]);
-  writeFileSync(join(directory, 'leaf.pem'), leaf.cert);
-  writeFileSync(join(directory, 'leaf.key'), leaf.key, { mode: 0o600 });
+  const leaf = await ca.issue([CREDENTIALED_HOST, PASSTHROUGH_HOST, ...moreHosts]);
+  const certFile = join(directory, 'leaf.pem');
+  const keyFile = join(directory, 'leaf.key');
+  writeFileSync(certFile, leaf.cert);
+  writeFileSync(keyFile, leaf.key, { mode: 0o600 });
   const bulkFile = makeFiles(directory);
   const bearer = `bench_${randomBytes(24).toString('base64url')}`;
   const port = await freePort();
@@ -93,5 +98,5 @@ export async function startNginx(directory: string): Promise<Upstream> {
     port,
     log: () => textOf(log),
   });
-  return { ...running, port, caFile: ca.file, bearer, bulkFile };
+  return { ...running, port, caFile: ca.file, certFile, keyFile, bearer, bulkFile };
 }

@@ -82,14 +82,40 @@ function socketInodes(pid: number): ReadonlySet<string> {
 }
 
 const LISTENING = '0A';
+/** States of a TCP socket as /proc/net/tcp counts them. */
+const STATES = [
+  '',
+  'established',
+  'syn-sent',
+  'syn-received',
+  'fin-wait-1',
+  'fin-wait-2',
+  'time-wait',
+  'closed',
+  'close-wait',
+  'last-ack',
+  'listening',
+  'closing',
+];
+
+export interface OpenSocket {
+  readonly localPort: number;
+  readonly remotePort: number;
+  readonly state: string;
+}
+
+function portOf(hexAddress: string): number {
+  return Number.parseInt(hexAddress.split(':')[1] ?? '', 16);
+}
 
 /** TCP sockets that the process holds open, without the listening ones and those to `exceptPort`. */
-export function openTcpSockets(pid: number, exceptPort: number): number {
+export function openTcpSockets(pid: number, exceptPort: number): readonly OpenSocket[] {
   const own = socketInodes(pid);
-  const except = `:${exceptPort.toString(16).toUpperCase().padStart(4, '0')}`;
   const rows = ['tcp', 'tcp6'].flatMap((table) => readFileSync(`/proc/${pid}/net/${table}`, 'latin1').split('\n'));
-  return rows.filter((row) => {
-    const [, , remote = '', state, , , , , , inode = ''] = row.trim().split(/\s+/);
-    return state !== LISTENING && own.has(inode) && !remote.endsWith(except);
-  }).length;
+  return rows.flatMap((row) => {
+    const [, local = '', remote = '', state = '', , , , , , inode = ''] = row.trim().split(/\s+/);
+    if (state === LISTENING || !own.has(inode) || portOf(remote) === exceptPort) return [];
+    const name = STATES[Number.parseInt(state, 16)] ?? state;
+    return [{ localPort: portOf(local), remotePort: portOf(remote), state: name }];
+  });
 }

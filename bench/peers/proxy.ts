@@ -21,10 +21,14 @@ export interface Proxy {
   stop(): Promise<void>;
 }
 
+/** The value of Proxy-Authorization. */
+export function authorizationOf({ user, password }: Pick<Proxy, 'user' | 'password'>): string {
+  return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+}
+
 /** How wrk's connections get to it. */
 export function forwarderSettingsOf(proxy: Proxy, host: string): ForwarderSettings {
-  const authorization = `Basic ${Buffer.from(`${proxy.user}:${proxy.password}`).toString('base64')}`;
-  return { port: proxy.port, connect: { authority: proxy.authority(host), authorization } };
+  return { port: proxy.port, connect: { authority: proxy.authority(host), authorization: authorizationOf(proxy) } };
 }
 
 /** Names that stand beside the credentialed host in each proxy's rules, so that a match has something to search. */

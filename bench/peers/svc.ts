@@ -21,6 +21,7 @@ export interface SvcOptions {
 }
 
 export interface SvcProxy extends Proxy {
+  readonly svc: Svc;
   readonly session: Session;
   readonly controlPort: number;
   /** How long each call that added a binding took, in ms. */
@@ -81,6 +82,7 @@ export async function startSvc(options: SvcOptions): Promise<SvcProxy> {
       caFile,
       pid: svc.runFile.sidecar_pid,
       companion: { label: 'control worker', pid: svc.runFile.control_pid },
+      svc,
       session,
       controlPort: Number(new URL(svc.runFile.control_url).port),
       apiCallsMs,

@@ -35,11 +35,15 @@ const STYLE = `
     .group { font-weight: 600; }
     .own { fill: #0969da; }
     .other { fill: #afb8c1; }
+    .line { fill: none; stroke: #0969da; stroke-width: 1.5; }
+    .axis { stroke: #afb8c1; }
     @media (prefers-color-scheme: dark) {
       text { fill: #f0f6fc; }
       .note { fill: #9198a1; }
       .own { fill: #4493f8; }
       .other { fill: #656c76; }
+      .line { stroke: #4493f8; }
+      .axis { stroke: #656c76; }
     }`;
 
 export function escapeXml(text: string): string {
