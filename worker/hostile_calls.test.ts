@@ -85,6 +85,17 @@ describe('a method that a path does not take', () => {
     expect(await refusal(reply)).toMatchObject({ code: 'method_not_allowed' });
   });
 
+  test.each(['%0A', 'a%0Ab', '%00', '%E2%80%A8', '%ff', 'a%2F%0A'])(
+    'is not at issue for the secret %s',
+    async (path) => {
+      expect(await refusal(control.send(`/v1/secrets/${path}`, { method: 'DELETE' }))).toMatchObject({
+        code: 'unauthenticated',
+      });
+      expect((await refusal(control.asUser('DELETE', `/v1/secrets/${path}`))).message).toContain('no personal secret');
+      expect(await refusal(control.asUser('PUT', `/v1/secrets/${path}`))).toMatchObject({ code: 'method_not_allowed' });
+    },
+  );
+
   test('does not make a path of ours out of one that is not', async () => {
     expect(await refusal(control.asUser('GET', '/v1/secretsx'))).toMatchObject({ code: 'not_found' });
     expect(await refusal(control.asUser('GET', '/openapiXjson'))).toMatchObject({ code: 'not_found' });

@@ -1,6 +1,8 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { html } from 'hono/html';
+import { ERROR_STATUS } from '../../shared/wire/errors.ts';
 import { type Html, layout } from './layout.ts';
+import { fieldRow, schemaView, type SchemaView } from './schema_view.ts';
 
 type ApiDocument = ReturnType<OpenAPIHono['getOpenAPI31Document']>;
 
@@ -8,10 +10,15 @@ type ApiDocument = ReturnType<OpenAPIHono['getOpenAPI31Document']>;
 interface ApiOperation {
   readonly summary?: string;
   readonly description?: string;
+  readonly tags?: readonly string[];
   readonly security?: readonly Readonly<Record<string, unknown>>[];
   readonly parameters?: readonly ApiParameter[];
   readonly requestBody?: { readonly content?: Content };
-  readonly responses?: Readonly<Record<string, { readonly description?: string; readonly content?: Content }>>;
+  readonly responses?: Readonly<Record<string, ApiReply>>;
+}
+interface ApiReply {
+  readonly description?: string;
+  readonly content?: Content;
 }
 interface ApiParameter {
   readonly name: string;
@@ -21,86 +28,122 @@ interface ApiParameter {
 }
 type Content = Readonly<Record<string, { readonly schema?: unknown }>>;
 
-/** A reader of the API's own description: every operation with its fields, then every named schema. */
+interface Entry {
+  readonly method: string;
+  readonly path: string;
+  readonly operation: ApiOperation;
+}
+
+/** A reader of the API's own description: every operation with its fields, every named schema, every error. */
 export function docsPage(document: ApiDocument): Html {
-  const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) => {
-    const entries: [string, ApiOperation][] = Object.entries(methods);
-    return entries.map(([method, operation]) => operationSection(method, path, operation));
+  const entries = Object.entries(document.paths ?? {}).flatMap(([path, methods]) => {
+    const operations: [string, ApiOperation][] = Object.entries(methods);
+    return operations.map(([method, operation]) => ({ method, path, operation }));
   });
   const schemas = Object.entries(document.components?.schemas ?? {});
   return layout(
     'API reference',
-    html`<h1>${document.info.title} ${document.info.version}</h1>
-      <p>${document.info.description ?? ''} The document itself: <a href="/openapi.json">openapi.json</a>.</p>
-      <h2>Operations</h2>
-      ${operations}
-      <h2>Schemas</h2>
-      ${schemas.map(
-        ([name, schema]) =>
-          html`<h3 id="schema-${name}">${name}</h3>
-            ${schemaBlock(schema)}`,
-      )}`,
+    html`<h1>${document.info.title} <span class="quiet">${document.info.version}</span></h1>
+      <p>${document.info.description ?? ''}</p>
+      <p>
+        The same as a document for programs: <a href="/openapi.json">openapi.json</a>. To call it:
+        <code>svc api GET /v1/me</code>.
+      </p>
+      <nav class="contents">${groups(entries).map(([tag, members]) => contents(tag, members))}</nav>
+      ${entries.map((entry) => operationSection(entry))}
+      <h2 id="errors">Errors</h2>
+      ${errorTable()}
+      <h2 id="schemas">Schemas</h2>
+      ${schemas.map(([name, schema]) => schemaSection(name, schema))}`,
   );
 }
 
-function operationSection(method: string, path: string, operation: ApiOperation): Html {
-  return html`<section>
-    <h3 id="${method}-${path}"><span class="method">${method}</span> <code>${path}</code></h3>
-    <p>${operation.summary ?? ''}. ${operation.description ?? ''} ${access(operation)}</p>
-    ${parameterTable(operation.parameters ?? [])} ${bodyBlock('Body', operation.requestBody?.content)}
-    ${Object.entries(operation.responses ?? {}).map(([status, reply]) => replyBlock(status, reply))}
+function groups(entries: readonly Entry[]): [string, Entry[]][] {
+  const byTag = new Map<string, Entry[]>();
+  for (const entry of entries) {
+    const tag = entry.operation.tags?.[0] ?? 'service';
+    byTag.set(tag, [...(byTag.get(tag) ?? []), entry]);
+  }
+  return [...byTag];
+}
+
+function contents(tag: string, entries: readonly Entry[]): Html {
+  return html`<div>
+    <strong>${tag}</strong>
+    <ul>
+      ${entries.map(({ method, path, operation }) => {
+        return html`<li><a href="#${anchor(method, path)}">${operation.summary ?? path}</a></li>`;
+      })}
+    </ul>
+  </div>`;
+}
+
+function anchor(method: string, path: string): string {
+  return `${method}${path.replaceAll(/\W+/g, '-')}`;
+}
+
+function operationSection({ method, path, operation }: Entry): Html {
+  return html`<section id="${anchor(method, path)}">
+    <h3><span class="method ${method}">${method}</span> <code>${path}</code></h3>
+    <p>${operation.summary ?? ''}. ${operation.description ?? ''} <span class="quiet">${access(operation)}</span></p>
+    ${parameterTable('In the path', 'path', operation)} ${parameterTable('In the query', 'query', operation)}
+    <dl>
+      ${replyLine('Body', { ...operation.requestBody })}
+      ${Object.entries(operation.responses ?? {}).map(([status, reply]) => replyLine(status, reply))}
+    </dl>
   </section>`;
 }
 
 function access(operation: ApiOperation): string {
   const names = (operation.security ?? []).flatMap((requirement) => Object.keys(requirement));
-  return names.length === 0 ? 'For anyone.' : `For a signed-in ${names.join(' or ')}.`;
+  if (names.length === 0) return 'For anyone.';
+  return names.includes('sidecar') ? 'For an enrolled sidecar.' : 'For a signed-in user.';
 }
 
-function parameterTable(parameters: readonly ApiParameter[]): Html | string {
+function parameterTable(title: string, place: string, operation: ApiOperation): Html | string {
+  const parameters = (operation.parameters ?? []).filter((parameter) => parameter.in === place);
   if (parameters.length === 0) return '';
-  const rows = parameters.map(
-    (parameter) =>
+  const rows = parameters.map(({ name, required, schema }) => fieldRow(name, required === true, asSchema(schema)));
+  return html`<p class="quiet">${title}</p>
+    <div class="scroll">
+      <table class="fields">
+        <tbody>
+          ${rows}
+        </tbody>
+      </table>
+    </div>`;
+}
+
+function replyLine(label: string, reply: ApiReply): Html | string {
+  const schema = reply.content?.['application/json']?.schema;
+  if (label === 'default' || (schema === undefined && reply.description === undefined)) return '';
+  const content = schema === undefined ? html`${reply.description ?? ''}` : schemaView(asSchema(schema));
+  return html`<dt>${label}</dt>
+    <dd>${content}</dd>`;
+}
+
+function errorTable(): Html {
+  const rows = Object.entries(ERROR_STATUS).map(
+    ([code, status]) =>
       html`<tr>
-        <td><code>${parameter.name}</code></td>
-        <td>${parameter.in}</td>
-        <td>${parameter.required === true ? 'required' : 'optional'}</td>
-        <td><code>${JSON.stringify(parameter.schema)}</code></td>
+        <td>${status}</td>
+        <td><code>${code}</code></td>
       </tr>`,
   );
-  return html`<div class="scroll">
-    <table>
-      <tbody>
-        ${rows}
-      </tbody>
-    </table>
-  </div>`;
+  return html`<table class="fields">
+    <tbody>
+      ${rows}
+    </tbody>
+  </table>`;
 }
 
-function replyBlock(
-  status: string,
-  reply: { readonly description?: string; readonly content?: Content },
-): Html | string {
-  if (status === 'default') return '';
-  return reply.content === undefined
-    ? html`<p>${status}: ${reply.description ?? ''}</p>`
-    : bodyBlock(status, reply.content);
+function schemaSection(name: string, schema: unknown): Html {
+  return html`<section id="schema-${name}">
+    <h3>${name}</h3>
+    <div class="scroll">${schemaView(asSchema(schema))}</div>
+  </section>`;
 }
 
-function bodyBlock(label: string, content: Content | undefined): Html | string {
-  const schema = content?.['application/json']?.schema;
-  if (schema === undefined) return '';
-  const name = referenceName(schema);
-  if (name !== null) return html`<p>${label}: <a href="#schema-${name}">${name}</a></p>`;
-  return html`<p>${label}:</p>
-    ${schemaBlock(schema)}`;
-}
-
-function referenceName(schema: unknown): string | null {
-  if (typeof schema !== 'object' || schema === null || !('$ref' in schema)) return null;
-  return typeof schema.$ref === 'string' ? (schema.$ref.split('/').at(-1) ?? null) : null;
-}
-
-function schemaBlock(schema: unknown): Html {
-  return html`<pre>${JSON.stringify(schema, null, 2)}</pre>`;
+function asSchema(schema: unknown): SchemaView {
+  return typeof schema === 'object' && schema !== null ? schema : {};
 }

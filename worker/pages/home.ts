@@ -21,10 +21,9 @@ export function homePage(overview: Overview): Html {
   const { user, enterprise, recent } = overview;
   return layout(
     'Overview',
-    html`<h1>svc control plane</h1>
+    html`<h1>Overview</h1>
       <p>
-        Signed in as <strong>${user.display_name}</strong> (${user.role} of ${enterprise.name}).
-        <a href="/docs">API reference</a>
+        Signed in as <strong>${user.display_name}</strong> <span class="quiet">${user.role} of ${enterprise.name}</span>
       </p>
       <ul class="counts">
         <li><strong>${overview.secrets}</strong> secrets</li>
@@ -32,7 +31,12 @@ export function homePage(overview: Overview): Html {
         <li><strong>${overview.sidecars}</strong> sidecars</li>
       </ul>
       <h2>Recent events</h2>
-      ${recent.length === 0 ? html`<p>None yet.</p>` : eventTable(recent)}`,
+      ${
+        recent.length === 0
+          ? html`<p>None yet. The first one comes with your first secret:</p>
+              <pre>svc secret set user/demo</pre>`
+          : eventTable(recent)
+      }`,
   );
 }
 
@@ -41,7 +45,7 @@ function eventTable(events: readonly StoredAuditEvent[]): Html {
     <table>
       <thead>
         <tr>
-          <th scope="col">Time</th>
+          <th scope="col">Time (UTC)</th>
           <th scope="col">Event</th>
           <th scope="col">What</th>
           <th scope="col">Outcome</th>
@@ -55,15 +59,22 @@ function eventTable(events: readonly StoredAuditEvent[]): Html {
 }
 
 function eventRow({ time, type, data }: StoredAuditEvent): Html {
+  const about = data['svc.control.credential_ref'] ?? data['svc.control.resource'] ?? '';
   const request = [data['svc.proxy.method'], data['svc.proxy.upstream.host']]
     .filter((part) => part !== undefined)
     .join(' ');
-  const what = request === '' ? (data['svc.control.credential_ref'] ?? data['svc.control.resource'] ?? '') : request;
+  const bound = data['svc.proxy.binding.host'];
+  const change = bound === undefined ? about : `${bound} with ${about}`;
   const outcome = data['svc.proxy.reason'] ?? data['svc.proxy.upstream.status'] ?? '';
   return html`<tr>
-    <td><time datetime="${time}">${time}</time></td>
+    <td class="time"><time datetime="${time}">${shortTime(time)}</time></td>
     <td>${type}</td>
-    <td>${what}</td>
+    <td>${request === '' ? change : request}</td>
     <td>${outcome}</td>
   </tr>`;
+}
+
+/** `2026-01-02 03:04:05`; the time itself is in UTC. */
+function shortTime(time: string): string {
+  return time.slice(0, 19).replace('T', ' ');
 }

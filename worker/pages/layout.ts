@@ -13,6 +13,7 @@ export function layout(title: string, content: Html | Html[]): Html {
         <link rel="stylesheet" href="/style.css" />
       </head>
       <body>
+        <header><strong>svc</strong> <a href="/">Overview</a> <a href="/docs">API reference</a></header>
         <main>${content}</main>
       </body>
     </html>`;

@@ -24,7 +24,7 @@ export function notFound(routes: readonly RouteName[]): (c: AppContext) => Respo
 function pathPattern(path: string): RegExp {
   const pattern = path
     .replaceAll('.', '\\.')
-    .replaceAll(/\{\w+\+\}/g, '.+')
+    .replaceAll(/\{\w+\+\}/g, '[^]+')
     .replaceAll(/\{\w+\}/g, '[^/]+');
   return new RegExp(`^${pattern}$`);
 }

@@ -126,7 +126,7 @@ export function mount(app: OpenAPIHono<AppEnv>, method: Method, path: string, op
   app.openAPIRegistry.registerPath(route);
   const ofBody = operation.described.body === undefined ? [] : [refuseOtherEncodings];
   const middleware = [...ACCESS[operation.access], ...ofBody];
-  const routed = { ...route, path: path.replace('+}', '}{.+}'), hide: true, middleware };
+  const routed = { ...route, path: path.replace('+}', '}{[^]+}'), hide: true, middleware };
   app.openapi(createRoute(routed), async (c: ValidatedContext) => {
     const parts = { query: c.req.valid('query'), params: c.req.valid('param'), body: c.req.valid('json') };
     const result = await operation.answer(c, parts);
