@@ -60,7 +60,7 @@ export class ChunkResigner implements BodyTransform {
 
   /** Copies, because the caller's buffer may be used again before the chunk is whole. */
   #takeData(data: Uint8Array, from: number): number {
-    const piece = data.slice(from, from + this.#dataLeft);
+    const piece = new Uint8Array(data.subarray(from, from + this.#dataLeft));
     this.#data.push(piece);
     this.#dataLeft -= piece.length;
     return from + piece.length;

@@ -29,6 +29,7 @@ export interface Incoming {
 export function parseIncoming(received: Buffer, maxHeaders: number): Result<Incoming, Refusal> {
   const raw = received.subarray(skipEmptyLine(received, 0));
   const head = parseRequestHead(raw.toString('latin1'), { maxHeaders });
+  if (!head.ok && head.error.reason === 'too_many_headers') return err(refusal('head_too_large', head.error.message));
   if (!head.ok) return invalid(head.error.message);
   const framing = requestFraming(head.value);
   if (!framing.ok) return invalid(framing.error.message);

@@ -204,3 +204,32 @@ function maskedByHand(secrets: readonly string[], text: string): string {
   }
   return characters.join('');
 }
+
+describe('Node buffers', () => {
+  it('are masked like any bytes, and never changed', () => {
+    fc.assert(
+      fc.property(
+        fc.stringMatching(/^[A-Za-z0-9_-]{16,40}$/),
+        fc.integer({ min: 0, max: 80 }),
+        fc.integer({ min: 0, max: 80 }),
+        (secret, first, second) => {
+          const pair = Buffer.from(`user:${secret}`).toString('base64').replace(/=+$/, '');
+          const scrubber = new StreamScrubber(compileScrubPatterns([secret, pair]));
+          const text = `a ${pair} b ${secret} c`;
+          const cuts = [
+            0,
+            ...[first, second].map((at) => Math.min(at, text.length)).toSorted((a, b) => a - b),
+            text.length,
+          ];
+          const chunks = cuts.slice(1).map((end, index) => Buffer.from(text.slice(cuts[index], end)));
+          const before = chunks.map((chunk) => chunk.toString());
+          const output = [...chunks.flatMap((chunk) => scrubber.push(chunk)), ...scrubber.flush()];
+          expect(Buffer.concat(output).toString()).toBe(
+            `a ${'*'.repeat(pair.length)} b ${'*'.repeat(secret.length)} c`,
+          );
+          expect(chunks.map((chunk) => chunk.toString())).toEqual(before);
+        },
+      ),
+    );
+  });
+});

@@ -25,7 +25,7 @@ export class StreamScrubber {
     const found = this.#patterns.find(bytes);
     const masked = this.#heldMasked > 0 || found.matches.length > 0;
     const output = masked ? this.#mask(bytes, found) : bytes.subarray(0, found.holdFrom);
-    this.#held = found.holdFrom === bytes.length ? NOTHING : bytes.slice(found.holdFrom);
+    this.#held = found.holdFrom === bytes.length ? NOTHING : copyOf(bytes, found.holdFrom, bytes.length);
     return output.length === 0 ? [] : [output];
   }
 
@@ -46,7 +46,7 @@ export class StreamScrubber {
 
   /** The bytes before `holdFrom`, masked. A match that begins later is found again when the held bytes are looked at. */
   #mask(bytes: Uint8Array, { holdFrom, matches }: Found): Uint8Array {
-    const output = bytes.slice(0, holdFrom);
+    const output = copyOf(bytes, 0, holdFrom);
     let maskedTo = this.#heldMasked;
     output.fill(MASK, 0, maskedTo);
     for (let index = 0; index < matches.length; index += 2) {
@@ -59,6 +59,11 @@ export class StreamScrubber {
     this.#heldMasked = Math.max(0, maskedTo - holdFrom);
     return output;
   }
+}
+
+/** A copy, whatever kind of array it is: `slice` of a Buffer is a view, and the bytes are the caller's. */
+function copyOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
+  return new Uint8Array(bytes.subarray(start, end));
 }
 
 function joined(first: Uint8Array, second: Uint8Array): Uint8Array {

@@ -117,7 +117,7 @@ export class WebSocketScrubber {
       }
       done += 1;
     }
-    this.#slots = this.#slots.slice(done).map((slot) => (slot.raw === null ? slot : { raw: slot.raw.slice() }));
+    this.#slots = this.#slots.slice(done).map((slot) => (slot.raw === null ? slot : { raw: new Uint8Array(slot.raw) }));
     return output;
   }
 
