@@ -193,9 +193,9 @@ describe('the events call', () => {
   );
 });
 
-describe('the answer to events that somebody else than the control plane gives', () => {
-  const sendOne = () => channel.sendEvents(['{"id":"a"}']);
+const sendOne = () => channel.sendEvents(['{"id":"a"}']);
 
+describe('the answer to events that somebody else than the control plane gives', () => {
   it.each<[string, (payload: Record<string, unknown>) => void]>([
     ['for another sidecar', (payload) => (payload['sidecar_id'] = 'sdc_00000000000000000000000000')],
     ['of another call', (payload) => (payload['nonce'] = 'n'.repeat(22))],

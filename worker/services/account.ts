@@ -1,5 +1,5 @@
 import type { EnterpriseReply, MeReply } from '../../shared/wire/account.ts';
-import { type Account, findAccount, policyVersion } from '../store/accounts.ts';
+import { type Account, findAccount, policyVersionOf } from '../store/accounts.ts';
 import { readInstallation } from '../store/installation.ts';
 import type { Caller } from './caller.ts';
 import { nowText, type ServiceContext } from './service_context.ts';
@@ -15,14 +15,15 @@ export async function describeHealth(context: ServiceContext) {
 }
 
 export async function describeUser(context: ServiceContext, caller: Caller): Promise<MeReply> {
-  const { user } = await account(context, caller);
+  const found = await account(context, caller);
+  const { user } = found;
   return {
     id: user.id,
     enterprise_id: user.enterpriseId,
     email: user.email,
     display_name: user.displayName,
     role: user.role,
-    policy_version: await policyVersion(context.database, user.id),
+    policy_version: policyVersionOf(found),
     created_at: user.createdAt,
   };
 }

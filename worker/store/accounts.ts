@@ -40,6 +40,11 @@ export async function policyVersion(database: Database, userId: string): Promise
   return rows[0]?.version ?? 0;
 }
 
+/** The same of an account that was read. */
+export function policyVersionOf({ user, enterprise }: Account): number {
+  return user.policyVersion + enterprise.policyVersion;
+}
+
 /** Marks the policy of an owner (a user or an enterprise) as changed. */
 export function bumpPolicy(database: Database, owner: { ownerId: string; enterpriseId: string }): Statement {
   const { ownerId, enterpriseId } = owner;

@@ -1,9 +1,13 @@
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createClient as createFileClient } from '@libsql/client';
 import { createClient } from '@libsql/client/web';
 import { sql } from 'drizzle-orm';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type Database, fetchInTime, isDatabaseFailure, openDatabase, statement } from './database.ts';
+import { type Database, fetchInTime, isDatabaseFailure, openDatabase, prepareFile, statement } from './database.ts';
 
 let server: Server;
 let database: Database;
@@ -20,6 +24,16 @@ afterEach(async () => {
   server.closeAllConnections();
   server.close();
   await once(server, 'close');
+});
+
+test('a database file keeps what was answered when the machine fails', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-database-'));
+  const client = createFileClient({ url: `file:${join(directory, 'control.db')}` });
+  expect(await prepareFile(client)).toBe(true);
+  expect((await client.execute('PRAGMA journal_mode')).rows[0]?.['journal_mode']).toBe('wal');
+  expect((await client.execute('PRAGMA synchronous')).rows[0]?.['synchronous']).toBe(2);
+  client.close();
+  await rm(directory, { recursive: true });
 });
 
 const failureOf = (call: Promise<unknown>) => call.then(() => null).catch((error: unknown) => isDatabaseFailure(error));

@@ -83,8 +83,9 @@ export function isDatabaseFailure(error: unknown): boolean {
 }
 
 /**
- * Makes a new or used database file ready: readers do not wait for writers, and what was written survives a crash of the
- * program. False when the file is damaged or is no database.
+ * Makes a new or used database file ready: readers do not wait for writers. What was answered survives a crash of the
+ * machine too, at the price of one fsync for each write: `synchronous` stays FULL, its default, for a sidecar deletes its
+ * copy of an audit event once it is accepted, and a revocation must not come undone. False when the file is damaged or is no database.
  */
 export async function prepareFile(client: Client): Promise<boolean> {
   try {
