@@ -78,6 +78,7 @@ describe('host binding input', () => {
     ['allowed-host', 'allowed_hosts'],
     ['Host', 'host'],
     ['efect', 'effect'],
+    ['hots', 'host'],
   ])('an unknown field %s: did you mean %s?', (field, near) => {
     expect(problems({ ...VALID, [field]: 'x' })).toEqual([` unknown field "${field}": did you mean "${near}"?`]);
   });

@@ -28,15 +28,19 @@ function wordDistance(word: string, candidate: string): number {
   return isPart ? Math.min(1, editDistance(word, candidate)) : editDistance(word, candidate);
 }
 
-/** Insertions, deletions and substitutions (Levenshtein). */
+/** Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment). */
 function editDistance(left: string, right: string): number {
+  let before: number[] = [];
   let row = Array.from({ length: right.length + 1 }, (_, index) => index);
   for (let i = 1; i <= left.length; i += 1) {
     const next = [i];
     for (let j = 1; j <= right.length; j += 1) {
       const change = left[i - 1] === right[j - 1] ? 0 : 1;
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + change));
+      const swapped = i > 1 && j > 1 && left[i - 1] === right[j - 2] && left[i - 2] === right[j - 1];
+      const swap = swapped ? (before[j - 2] ?? 0) + 1 : Infinity;
+      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + change, swap));
     }
+    before = row;
     row = next;
   }
   return row[right.length] ?? 0;

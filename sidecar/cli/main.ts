@@ -19,11 +19,24 @@ function version(): string {
   return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
 }
 
-/** Aborts at the first Ctrl-C, SIGTERM or SIGHUP. */
+/** Aborts at the first Ctrl-C, SIGTERM or SIGHUP; null until a command that goes on until then has asked for it. */
+let stop: AbortController | null = null;
+
 function stopSignal(): AbortSignal {
+  if (stop !== null) return stop.signal;
   const controller = new AbortController();
+  stop = controller;
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => controller.abort());
   return controller.signal;
+}
+
+/**
+ * A reader that went away (`svc audit list | head`) is no failure of ours. A command that goes on until it is told to stop
+ * is told so, because it may have programs of its own to end.
+ */
+function onLostReader(error: NodeJS.ErrnoException): void {
+  if (stop !== null) stop.abort();
+  else process.exit(error.code === 'EPIPE' ? 0 : 1);
 }
 
 async function main(): Promise<void> {
@@ -33,7 +46,6 @@ async function main(): Promise<void> {
     import('./command_line.ts'),
     import('./program.ts'),
   ]);
-  let stop: AbortSignal | null = null;
   const context: CliContext = {
     env: process.env,
     // Opened only by a command that reads it: opening it changes how a child that inherits it would read.
@@ -53,16 +65,13 @@ async function main(): Promise<void> {
     pause,
     // Made only for a command that goes on until then; the others end by a signal as by default.
     get stop() {
-      stop ??= stopSignal();
-      return stop;
+      return stopSignal();
     },
   };
   process.exitCode = await runCommandLine(buildProgram(context, process), process.argv.slice(2));
 }
 
-// A reader that went away (`svc audit list | head`) is no failure of ours.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  process.exit(error.code === 'EPIPE' ? 0 : 1);
-});
+process.stdout.on('error', onLostReader);
+process.stderr.on('error', onLostReader);
 
 await main();

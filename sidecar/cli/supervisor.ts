@@ -73,13 +73,19 @@ export class Supervisor {
     this.#changed();
   }
 
-  /** Ends every program, the last one started first, and removes what says that they run. */
+  /**
+   * Ends every program, the last one started first, and removes what says that they run. One that can't be ended keeps no
+   * other alive: its error is thrown at the end.
+   */
   async stop(): Promise<void> {
     this.#published = null;
-    for (const program of this.#programs.toReversed()) await program.stop();
+    const errors: unknown[] = [];
+    for (const program of this.#programs.toReversed())
+      await program.stop().catch((error: unknown) => errors.push(error));
     for (const log of this.#logs) log.close();
     removeRunFile(this.#home);
     this.#lock.release();
+    if (errors.length > 0) throw new AggregateError(errors, 'not every program could be ended');
   }
 
   #changed(): void {
