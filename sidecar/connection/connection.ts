@@ -95,7 +95,8 @@ export class Connection<Stream extends Duplex = Duplex> {
   /** Puts bytes back in front: the next `take` gives them again. */
   unread(chunk: Buffer): void {
     if (chunk.length === 0) return;
-    this.#queue.unshift(chunk);
+    if (this.#queue.length === 0) this.#queue.push(chunk);
+    else this.#queue.unshift(chunk);
     this.#queuedCost += chunk.length + CHUNK_COST_BYTES;
   }
 

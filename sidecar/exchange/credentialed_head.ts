@@ -9,6 +9,8 @@ const PROXY_ONLY = new Set(['proxy-authorization', 'proxy-connection']);
 /** Content codings whose replies can be read, and so scrubbed. */
 const READABLE_CODINGS = new Set(['gzip', 'x-gzip', 'deflate', 'br', 'zstd', 'identity']);
 const ALL_READABLE = 'gzip, deflate, br, zstd';
+/** What most clients send; it stays as it is. */
+const ONLY_READABLE = /^(?:gzip|deflate|br|zstd)(?:, ?(?:gzip|deflate|br|zstd))*$/;
 
 /**
  * The head of a request that gets a credential, before injection: headers of one hop and everything that Connection
@@ -44,7 +46,8 @@ function keepField(field: HeaderField, nominated: ReadonlySet<string>, upgrade: 
   if (upgrade && name === 'sec-websocket-extensions') return null;
   if (HOP_BY_HOP.has(name)) return null;
   if (nominated.has(name) && !END_TO_END.has(name)) return null;
-  return name === 'accept-encoding' ? headerField('Accept-Encoding', readableCodings(field.value)) : field;
+  if (name !== 'accept-encoding' || ONLY_READABLE.test(field.value)) return field;
+  return headerField('Accept-Encoding', readableCodings(field.value));
 }
 
 /** What frames or routes the message is decided here, whatever Connection nominates. */

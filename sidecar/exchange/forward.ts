@@ -58,16 +58,16 @@ const MOST_INTERIM_REPLIES = 100;
 
 /**
  * Sends a request and reads the head of its reply. A kept connection that the upstream closed before the first byte of a
- * reply is replaced once, where the request may be sent twice and somebody still waits for it. Refuses with
- * `upstream_unreachable`, `upstream_tls_failed`, `upstream_invalid_reply`, or `invalid_request` for a body whose framing
- * breaks on the way.
+ * reply is replaced once, where the request may be sent twice; the lanes of a client that is gone give no other. Refuses
+ * with `upstream_unreachable`, `upstream_tls_failed`, `upstream_invalid_reply`, or `invalid_request` for a body whose
+ * framing breaks on the way.
  */
 export async function forward(outgoing: Outgoing, context: ForwardContext): Promise<Result<Reply, Refusal>> {
   const leased = await context.lanes.take(outgoing.lane);
   if (!leased.ok) return leased;
   const first = await attempt(outgoing, leased.value, context);
   if (first.ok) return first;
-  const again = first.error.stale && leased.value.reused && maySendTwice(outgoing) && !context.client.closed;
+  const again = first.error.stale && leased.value.reused && maySendTwice(outgoing);
   if (!again) return err(first.error.refusal);
   const fresh = await context.lanes.dial();
   if (!fresh.ok) return fresh;

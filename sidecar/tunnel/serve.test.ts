@@ -1,4 +1,5 @@
 import { createServer } from 'node:http';
+import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
@@ -160,7 +161,8 @@ test('passes the end of a client on only after the whole of its body', async () 
   expect(client.text).toBe(NO_CONTENT);
 });
 
-test('delivers what it wrote before it lets go of a client', async () => {
+test('delivers what it wrote before it lets go of a client, however late that reads', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const client = new ScriptedStream({ reading: false });
   client.send(GET);
   const over = serving(client);
@@ -168,14 +170,42 @@ test('delivers what it wrote before it lets go of a client', async () => {
   const reply = `HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5000\r\n\r\n${'x'.repeat(5000)}`;
   upstreams[0]?.send(reply);
   await turns();
+  vi.advanceTimersByTime(600_000);
+  await turns();
   expect(client.destroyed).toBe(false);
   client.startReading();
   await turns();
-  expect(client.text).toBe(reply);
-  client.send(null);
+  expect([client.text, client.destroyed]).toEqual([reply, false]);
+  vi.advanceTimersByTime(600_000);
   await over;
   expect(client.destroyed).toBe(true);
 });
+
+test.each([
+  ['gzip', gzipSync],
+  ['br', brotliCompressSync],
+  ['zstd', zstdCompressSync],
+])(
+  'never ends a reply in %s before its body, and survives what follows the end of its data',
+  async (coding, compress) => {
+    policy.use([bearerBinding(HOST)]);
+    const client = new ScriptedStream();
+    client.send(GET);
+    void serving(client);
+    await turns(5);
+    const data = compress('small');
+    const rest = 'x'.repeat(40);
+    const length = data.length + 2 * rest.length;
+    upstreams[0]?.send(`HTTP/1.1 200 OK\r\nContent-Encoding: ${coding}\r\nContent-Length: ${length}\r\n\r\n`);
+    upstreams[0]?.send(data);
+    await vi.waitFor(() => expect(client.text).toContain('small'));
+    upstreams[0]?.send(rest);
+    await turns(50);
+    expect(client.text).not.toMatch(/0\r\n\r\n$/);
+    upstreams[0]?.send(rest);
+    await vi.waitFor(() => expect(client.destroyed || client.text.endsWith('\r\n0\r\n\r\n')).toBe(true));
+  },
+);
 
 test('closes a tunnel on which no request comes, but none whose request is under way', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
