@@ -1,0 +1,57 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+
+/** Resident memory of a process in bytes. */
+export function residentBytes(pid: number): number {
+  const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+  if (kilobytes === undefined) throw new Error(`process ${pid} has no resident memory`);
+  return Number(kilobytes) * 1024;
+}
+
+/** Watches the memory of a process; `stop` gives the most it had beyond what it had at the start. */
+export function watchMemory(pid: number): { stop(): number } {
+  const atStart = residentBytes(pid);
+  let most = atStart;
+  const look = (): void => void (most = Math.max(most, residentBytes(pid)));
+  const timer = setInterval(look, 50);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      look();
+      return most - atStart;
+    },
+  };
+}
+
+/** A TCP socket that is connected, as its process sees it. */
+export interface HeldSocket {
+  readonly localPort: number;
+  readonly remotePort: number;
+}
+
+/** The connected TCP sockets over IPv4 that a process holds. */
+export function heldSockets(pid: number): HeldSocket[] {
+  const held = new Set(descriptors(pid).map((target) => /^socket:\[(\d+)\]$/.exec(target)?.[1]));
+  const lines = readFileSync(`/proc/${pid}/net/tcp`, 'latin1').trim().split('\n').slice(1);
+  return lines.flatMap((line) => {
+    const [, local = '', remote = '', state, , , , , , inode] = line.trim().split(/\s+/);
+    return state === LISTENING || !held.has(inode) ? [] : [{ localPort: portOf(local), remotePort: portOf(remote) }];
+  });
+}
+
+const LISTENING = '0A';
+
+/** The port of an address as the kernel writes it: in hexadecimal, `0100007F:01BB`. */
+function portOf(address: string): number {
+  return Number.parseInt(address.split(':')[1] ?? '', 16);
+}
+
+/** What the open descriptors of a process lead to; one that is closed meanwhile is left out. */
+function descriptors(pid: number): string[] {
+  return readdirSync(`/proc/${pid}/fd`).flatMap((name) => {
+    try {
+      return [readlinkSync(`/proc/${pid}/fd/${name}`)];
+    } catch {
+      return [];
+    }
+  });
+}
