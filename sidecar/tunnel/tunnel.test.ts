@@ -153,6 +153,24 @@ test.each([
   expect(plane.audit.events).toMatchObject([{ type: 'sandbox.proxy.rejected', data: { 'svc.proxy.reason': code } }]);
 });
 
+test.each([
+  ['more tunnels than the session may have', 429, 'too_many_tunnels', { openTunnel: () => null }],
+  [
+    'a session whose CA is gone',
+    500,
+    'session_ca_unavailable',
+    { ca: { secureContextFor: () => Promise.reject(new Error('gone')) } },
+  ],
+])('refuses %s', async (_name, status, code, change) => {
+  Object.assign(plane.session, change);
+  const basic = Buffer.from(`ses_test:${plane.token}`).toString('base64');
+  const connect = `CONNECT ${HOST}:443 HTTP/1.1\r\nHost: ${HOST}:443\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`;
+  expect(await plane.raw(connect)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} .*"${code}"`, 's'));
+  expect(plane.audit.events).toMatchObject([
+    { type: 'sandbox.proxy.rejected', session_id: 'ses_test', data: { 'svc.proxy.reason': code } },
+  ]);
+});
+
 test('hands what is not proxy-shaped to the local API', async () => {
   const got = await plane.raw('GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
   expect(got).toContain('local api');
