@@ -70,23 +70,38 @@ async function measureLoad(
   return { ...(await withCpu(proxy, run)), extraMib: null };
 }
 
+const TRANSFER_ATTEMPTS = 5;
+/** A share of the file that says something about the whole. */
+const LEAST_SHARE = 1 / 8;
+
+/**
+ * A transfer that the proxy breaks off counts for the share that it moved: squid 5 ends most fast uploads early (it takes
+ * the client to have finished). svc has to move it all.
+ */
 async function measureTransfer(of: TransferCase, proxy: Proxy, upstream: Upstream): Promise<Measured> {
+  for (let attempt = 1; attempt <= TRANSFER_ATTEMPTS; attempt += 1) {
+    const found = await transferOnce(of, proxy, upstream);
+    if (found.failed === 0 || (proxy.name !== 'svc' && found.units >= LEAST_SHARE)) return found;
+  }
+  throw new Error(`${proxy.name}: ${of.title} broke off ${TRANSFER_ATTEMPTS} times`);
+}
+
+async function transferOnce(of: TransferCase, proxy: Proxy, upstream: Upstream): Promise<Measured> {
   const before = residentMib(proxy.pid);
   const processes = processTree(proxy.pid);
   processes.forEach(forgetPeak);
   const moved = await withCpu(proxy, async () => {
-    const { bytes, seconds } = await runTransfer({
+    const { bytes, seconds, complete } = await runTransfer({
       url: `https://${written(proxy.authority(PASSTHROUGH_HOST))}/${of.upload ? 'upload' : 'bulk'}`,
       proxyUrl: `http://127.0.0.1:${proxy.port}`,
       proxyUser: `${proxy.user}:${proxy.password}`,
       caFile: proxy.caFile,
       ...(of.upload ? { upload: upstream.bulkFile } : {}),
     });
-    if (bytes !== BULK_BYTES) throw new Error(`${proxy.name} moved ${bytes} of ${BULK_BYTES} bytes`);
-    return { units: 1, seconds };
+    return { units: bytes / BULK_BYTES, seconds, failed: complete ? 0 : 1 };
   });
   const peak = processes.reduce((sum, pid) => sum + peakResidentMib(pid), 0);
-  return { ...moved, p50Ms: null, p99Ms: null, extraMib: Math.max(0, peak - before), failed: 0 };
+  return { ...moved, p50Ms: null, p99Ms: null, extraMib: Math.max(0, peak - before) };
 }
 
 /** Runs one case through one subject; null where it does not apply. */

@@ -48,6 +48,7 @@ function row(samples: readonly Sample[], id: Sample['caseId'], title: string, su
     figure(rates[Math.floor(rates.length / 2)] ?? null),
     of('residentMib'),
     of('extraMib'),
+    String(own.reduce((sum, one) => sum + one.failed, 0)),
   ];
 }
 
@@ -63,6 +64,7 @@ const COLUMNS = [
   'units/s',
   'RSS MiB',
   'extra MiB',
+  'broken off',
 ];
 
 /** Medians over the rounds, a row for each case and each way. */

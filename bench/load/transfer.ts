@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { runOk } from '../../e2e/support/program.ts';
+import { run } from '../../e2e/support/program.ts';
 import type { Tool } from './programs.ts';
 
 export const CURL: Tool = { name: 'curl', probe: 'command -v curl', install: 'apt-get install curl' };
@@ -13,8 +13,8 @@ export interface Transfer {
   readonly upload?: string;
 }
 
-const written = z.object({ status: z.number(), down: z.number(), up: z.number(), seconds: z.number() });
-const FORMAT = '{"status":%{http_code},"down":%{size_download},"up":%{size_upload},"seconds":%{time_total}}';
+const written = z.object({ status: z.coerce.number(), down: z.number(), up: z.number(), seconds: z.number() });
+const FORMAT = '{"status":"%{http_code}","down":%{size_download},"up":%{size_upload},"seconds":%{time_total}}';
 
 function configOf(transfer: Transfer): string {
   const lines: Record<string, string> = {
@@ -32,11 +32,19 @@ function configOf(transfer: Transfer): string {
     .join('');
 }
 
-/** Moves one file through the proxy with curl and gives the bytes moved and the seconds it took. */
-export async function runTransfer(transfer: Transfer): Promise<{ bytes: number; seconds: number }> {
+export interface Moved {
+  readonly bytes: number;
+  readonly seconds: number;
+  /** False when the proxy ended the connection before the end. */
+  readonly complete: boolean;
+}
+
+/** Moves one file through the proxy with curl. */
+export async function runTransfer(transfer: Transfer): Promise<Moved> {
   const flags = ['--silent', '--show-error', '--http1.1', '--max-time', '60', '--noproxy', '', '--config', '-'];
-  const { stdout } = await runOk('curl', flags, { input: configOf(transfer), timeoutMs: 70_000 });
-  const { status, down, up, seconds } = written.parse(JSON.parse(stdout));
-  if (status < 200 || status > 299) throw new Error(`${transfer.url} answered ${status}`);
-  return { bytes: transfer.upload === undefined ? down : up, seconds };
+  const done = await run('curl', flags, { input: configOf(transfer), timeoutMs: 70_000 });
+  if (done.stdout === '') throw new Error(`curl: exit ${done.code}: ${done.stderr}`);
+  const { status, down, up, seconds } = written.parse(JSON.parse(done.stdout));
+  if (status !== 0 && (status < 200 || status > 299)) throw new Error(`${transfer.url} answered ${status}`);
+  return { bytes: transfer.upload === undefined ? down : up, seconds, complete: done.code === 0 };
 }
