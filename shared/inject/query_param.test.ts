@@ -30,6 +30,7 @@ describe('query-param with inject', () => {
     ['adds the pair to a target without a query', '/v1', '/v1?api_key=REAL'],
     ['adds the pair behind others', '/v1?b=2&a=1', '/v1?b=2&a=1&api_key=REAL'],
     ['adds the pair to an empty query', '/v1?', '/v1?api_key=REAL'],
+    ['adds the pair behind one that ends with a question mark', '/v1?q=why?', '/v1?q=why?&api_key=REAL'],
     ['removes the client’s own value', '/v1?api_key=mine&a=1', '/v1?a=1&api_key=REAL'],
     ['removes every copy', '/v1?api_key=1&a=%20+%2b&api_key=2&api_key', '/v1?a=%20+%2b&api_key=REAL'],
     ['removes a copy whose name is percent-encoded', '/v1?%61pi_key=mine&a=1', '/v1?a=1&api_key=REAL'],

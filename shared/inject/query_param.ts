@@ -61,8 +61,10 @@ function withoutParts(pair: string, name: string): string {
 }
 
 function appendPair(target: string, pair: string): string {
-  if (!target.includes('?')) return `${target}?${pair}`;
-  return target.endsWith('?') || target.endsWith('&') ? target + pair : `${target}&${pair}`;
+  const mark = target.indexOf('?');
+  if (mark < 0) return `${target}?${pair}`;
+  // Only the first `?` begins the query: one at the end of a pair is a part of that pair.
+  return mark === target.length - 1 || target.endsWith('&') ? target + pair : `${target}&${pair}`;
 }
 
 /** The first copy with `value` in place of its own, further copies removed. */

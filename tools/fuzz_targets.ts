@@ -1,0 +1,15 @@
+import type { FuzzTarget } from './fuzz_engine.ts';
+import { DECISION_TARGETS } from './fuzz_targets_decisions.ts';
+import { HTTP1_TARGETS } from './fuzz_targets_http1.ts';
+import { INJECT_TARGETS } from './fuzz_targets_inject.ts';
+import { NAME_TARGETS } from './fuzz_targets_names.ts';
+import { SCRUB_TARGETS } from './fuzz_targets_scrub.ts';
+
+/** Everything that is fuzzed. */
+export const FUZZ_TARGETS: readonly FuzzTarget[] = [
+  ...HTTP1_TARGETS,
+  ...NAME_TARGETS,
+  ...DECISION_TARGETS,
+  ...INJECT_TARGETS,
+  ...SCRUB_TARGETS,
+];

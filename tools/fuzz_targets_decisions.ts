@@ -1,0 +1,108 @@
+import { enforceContract } from '../shared/enforce/contract.ts';
+import type { HostBinding } from '../shared/model/host_binding.ts';
+import { compilePolicy, resolve } from '../shared/resolve/resolve.ts';
+import type { FuzzTarget } from './fuzz_engine.ts';
+
+const base: HostBinding = {
+  id: '',
+  owner: 'personal',
+  host: '',
+  credential: { owner: 'personal', path: 'user/key' },
+  injection: { scheme: 'bearer' },
+  emit: { mechanism: 'inject' },
+  allowedHosts: [],
+  body: 'buffer',
+};
+
+/** Patterns, one a line; those that begin with `e:` are the enterprise's. */
+function bindingsOf(lines: readonly string[]): HostBinding[] {
+  return lines
+    .filter((line) => line.length > 2)
+    .map((line, index) => {
+      const isEnterprise = line.startsWith('e:');
+      return {
+        ...base,
+        id: String(index),
+        owner: isEnterprise ? 'enterprise' : 'personal',
+        host: isEnterprise ? line.slice(2) : line,
+      };
+    });
+}
+
+/** Labels of the pattern that a host matches; 0 when it does not, and more than any wildcard for an exact match. */
+function rank(pattern: string, host: string): number {
+  if (!pattern.startsWith('*')) return pattern === host ? Infinity : 0;
+  const suffix = pattern.slice(1);
+  return suffix.startsWith('.') && host.endsWith(suffix) && host.length > suffix.length ? suffix.length : 0;
+}
+
+/** Looks at every binding: those of the best pattern, and of them the personal ones if there are any. */
+function slowBindings(bindings: readonly HostBinding[], host: string): readonly HostBinding[] {
+  const best = Math.max(0, ...bindings.map((binding) => rank(binding.host, host)));
+  const matching = bindings.filter((binding) => best > 0 && rank(binding.host, host) === best);
+  const personal = matching.filter((binding) => binding.owner === 'personal');
+  return personal.length > 0 ? personal : matching;
+}
+
+const policies: FuzzTarget = {
+  name: 'policies',
+  seeds: [
+    'a.b.c.d\n*.d\n*.c.d\ne:*.b.c.d\n*.b.c.d\na.b.c.d\ne:a.b.c.d',
+    'x.example.com\n*.example.com\ne:x.example.com\ne:*.com\nexample.com',
+    'api.test\n*.api.test\ne:api.test\napi.test\napi.test',
+  ],
+  words: ['\n', 'e:', '*.', '.', 'a', 'b', 'c', '.d', 'a.b', '\n*.c.d', '\ne:*.c.d', '..', 'aa'],
+  check(input) {
+    const [host = '', ...lines] = input.split('\n');
+    // A host never begins with a dot, and a wildcard is always followed by one: both are refused where they are read.
+    if (host === '' || host.startsWith('.') || host.startsWith('*')) return null;
+    const bindings = bindingsOf(lines).filter(({ host: pattern }) => /^(\*\.[^*]+|[^*]+)$/.test(pattern));
+    const resolution = resolve(compilePolicy(bindings), { method: 'GET', host, path: '/' });
+    const fast = resolution.kind === 'binding' ? resolution.bindings.map(({ id }) => id) : [];
+    const slow = slowBindings(bindings, host).map(({ id }) => id);
+    return fast.join() === slow.join() ? null : `bindings ${fast.join()}, not ${slow.join()}`;
+  },
+};
+
+const contracts: FuzzTarget = {
+  name: 'contracts',
+  seeds: [
+    'GET|a.test|a.test,b.test|read|X-A,Y',
+    'POST|a.test||write|',
+    'GET|a.test||read|Upgrade',
+    'HEAD|b.test|a.test|read|x-http-method-override',
+  ],
+  words: [
+    '|',
+    ',',
+    'GET',
+    'get',
+    'HEAD',
+    'OPTIONS',
+    'TRACE',
+    'POST',
+    'read',
+    'write',
+    'a.test',
+    'X-HTTP-Method',
+    'X-Method-Override',
+    'upgrade',
+    'UPGRADE',
+  ],
+  check(input) {
+    const [method = '', host = '', allowed = '', effect = '', headers = ''] = input.split('|');
+    const allowedHosts = allowed === '' ? [] : allowed.split(',');
+    const names = headers.split(',').map((name) => name.toLowerCase());
+    const binding: HostBinding = { ...base, host, allowedHosts, effect: effect === 'read' ? 'read' : 'write' };
+    const found = enforceContract(binding, { host, method, fields: names.map((name) => ({ name })) });
+    const overrides = ['upgrade', 'x-http-method-override', 'x-http-method', 'x-method-override'];
+    const mayHost = allowed === '' || allowedHosts.some((one) => one === host);
+    const mayDo =
+      effect !== 'read' || (/^(GET|HEAD|OPTIONS)$/.test(method) && !names.some((name) => overrides.includes(name)));
+    const due = !mayHost ? 'host_not_allowed' : !mayDo ? 'effect_not_allowed' : 'admitted';
+    const said = found.ok ? 'admitted' : found.error.reason;
+    return said === due ? null : `${said}, not ${due}`;
+  },
+};
+
+export const DECISION_TARGETS: readonly FuzzTarget[] = [policies, contracts];
