@@ -90,8 +90,11 @@ describe.each([
     expect(await refusalAt(client)).toBe(`${one.status} ${one.code}`);
     client.drop();
     for (const side of upstream) await side.until('the end of the connection', () => side.ended);
-    const sentOn = upstream.map((side) => side.bytes.toString('latin1')).join('');
-    expect(one.in === 'head' || host === BOUND ? sentOn : looksWhole(sentOn, bytes)).toBe('');
+    // Each connection by itself: one that was dialled for the request before may be seen only now.
+    for (const side of upstream) {
+      const sentOn = side.bytes.toString('latin1');
+      expect(one.in === 'head' || host === BOUND ? sentOn : looksWhole(sentOn, bytes)).toBe('');
+    }
   });
 
   it('is each recorded once, under its code', async () => {
