@@ -171,3 +171,33 @@ test('tells a head that is too large, breaks off, or never began', async () => {
   expect(await readOf('', 'finish')).toEqual({ kind: 'end' });
   await expect(readOf('', 'lose')).rejects.toBeInstanceOf(ConnectionLost);
 });
+
+test.each([
+  ['without a byte that announces it', 0, 500, 'lost'],
+  ['after a goodbye below the stream', 24, 500, 'finished'],
+  ['that may have come with what was read last', 0, 50, 'finished'],
+])('takes an end %s for what it is', async (_name, goodbyeBytes, waitedMs, expected) => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const stream = new ScriptedStream();
+  let receivedBytes = 100;
+  const connection = new Connection(stream, () => receivedBytes);
+  let seen = 'nothing';
+  connection.onClosed(() => (seen = 'lost'));
+  connection.onFinished(() => (seen = 'finished'));
+  vi.advanceTimersByTime(waitedMs);
+  receivedBytes += goodbyeBytes;
+  stream.send(null);
+  await turns(3);
+  expect(seen).toBe(expected);
+});
+
+test('takes any end for an end while nothing is awaited of the peer', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream, () => 100);
+  connection.onFinished(() => undefined);
+  connection.onFinished(null);
+  vi.advanceTimersByTime(500);
+  stream.send(null);
+  expect(await connection.next()).toBeNull();
+});

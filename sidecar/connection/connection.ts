@@ -11,6 +11,12 @@ const CHUNK_COST_BYTES = 512;
  */
 const STALLED_AFTER_END_MS = 60_000;
 
+/**
+ * An end so soon after its peer began to be waited for may have come in one packet with what was read last, goodbye and
+ * all: it is taken for one that was announced.
+ */
+const ANNOUNCED_WITHIN_MS = 100;
+
 /** Why a connection ended before its peer finished; `code` is the system's own, where there was one. */
 export class ConnectionLost extends Error {
   readonly code: string;
@@ -44,9 +50,13 @@ export class Connection<Stream extends Duplex = Duplex> {
   #onClosed: (() => void)[] = [];
   #onFinished: (() => void) | null = null;
   #closed = false;
+  readonly #receivedBytes: (() => number) | null;
+  #waited: { readonly receivedBytes: number; readonly since: number } | null = null;
 
-  constructor(stream: Stream) {
+  /** `receivedBytes`: all that came in below the stream, so that an end without a goodbye shows (see `expectGoodbye`). */
+  constructor(stream: Stream, receivedBytes: (() => number) | null = null) {
     this.stream = stream;
+    this.#receivedBytes = receivedBytes;
     stream.on('data', this.#onData);
     stream.on('end', this.#onEnd);
     stream.on('error', this.#onError);
@@ -163,11 +173,23 @@ export class Connection<Stream extends Duplex = Duplex> {
 
   /**
    * Calls back once the peer has finished sending and everything it sent was taken; at once when that is so already. There
-   * is one listener; null takes it away.
+   * is one listener; null takes it away. While there is one, the peer is expected to say goodbye.
    */
   onFinished(listener: (() => void) | null): void {
     this.#onFinished = listener;
+    this.#waited = null;
     if (this.finished) this.#tellFinished();
+    else if (listener !== null) this.expectGoodbye();
+  }
+
+  /**
+   * From now on an end that nothing announces is a loss. A TLS peer that finishes sending says so in an alert (RFC 8446
+   * section 6.1), which arrives below the stream; the kernel of one that was killed ends its connection without. The first
+   * may still be reading, for the second everything has to be released.
+   */
+  expectGoodbye(): void {
+    if (this.#receivedBytes === null || this.#ended) return;
+    this.#waited = { receivedBytes: this.#receivedBytes(), since: performance.now() };
   }
 
   /** Gives the stream away with what was read ahead put back into it; this object is dead afterwards. */
@@ -207,6 +229,10 @@ export class Connection<Stream extends Duplex = Duplex> {
   };
 
   readonly #onEnd = (): void => {
+    if (this.#endsUnannounced()) {
+      this.stream.destroy();
+      return;
+    }
     this.#ended = true;
     this.#watchForStall();
     this.#settle((waiter) => waiter.resolve(null));
@@ -234,6 +260,12 @@ export class Connection<Stream extends Duplex = Duplex> {
     this.#drain = null;
     drain?.();
   };
+
+  #endsUnannounced(): boolean {
+    const waited = this.#waited;
+    if (waited === null || this.#receivedBytes === null) return false;
+    return this.#receivedBytes() === waited.receivedBytes && performance.now() - waited.since > ANNOUNCED_WITHIN_MS;
+  }
 
   /** Begins when both hold: the peer has finished sending, and bytes wait for it. */
   #watchForStall(): void {

@@ -7,7 +7,9 @@ export async function splice(
   transform?: { push(chunk: Uint8Array): Uint8Array[]; flush(): Uint8Array[] },
 ): Promise<void> {
   for (;;) {
-    const chunk = source.take() ?? (await source.next());
+    const ready = source.take();
+    if (ready === undefined) source.expectGoodbye();
+    const chunk = ready === undefined ? await source.next() : ready;
     const pieces = chunk === null ? (transform?.flush() ?? []) : (transform?.push(chunk) ?? [chunk]);
     let roomy = true;
     for (const piece of pieces) roomy = sink.write(piece);

@@ -43,7 +43,10 @@ export function terminateTls(
       tls.off('close', fail);
       tls.off('end', fail);
       const { servername } = tls as TLSSocket & { servername?: string | false | null };
-      resolve({ connection: new Connection(tls), sni: typeof servername === 'string' ? servername : null });
+      resolve({
+        connection: new Connection(tls, () => socket.bytesRead),
+        sni: typeof servername === 'string' ? servername : null,
+      });
     });
   });
 }
