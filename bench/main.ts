@@ -14,6 +14,7 @@ import { charts } from './plots/charts.ts';
 import { profileSvc } from './profile/profile_svc.ts';
 import { type Machine, machine, machineLine, proxiesLine, resultsTable, verdictsTable } from './report.ts';
 import type { Sample } from './sample.ts';
+import type { SvcProxy } from './peers/svc.ts';
 import { startProxies } from './start_proxies.ts';
 import { type StartFigures, type Verdict, verdicts } from './targets.ts';
 
@@ -60,6 +61,13 @@ function p99(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? Number.NaN;
 }
 
+/** The sidecar goes on with the policy and the credential that it has; what it records waits in its spool. */
+function holdWorker({ companion }: SvcProxy, cleanUp: CleanUp): void {
+  if (companion === null) return;
+  process.kill(companion.pid, 'SIGSTOP');
+  cleanUp.do(() => void process.kill(companion.pid, 'SIGCONT'));
+}
+
 async function bench(options: Options, directory: string, cleanUp: CleanUp): Promise<void> {
   const upstream = cleanUp.add(await startNginx(directory));
   const { svc, all, missing } = await startProxies(directory, upstream, options.only, cleanUp);
@@ -72,7 +80,8 @@ async function bench(options: Options, directory: string, cleanUp: CleanUp): Pro
   }
   const cases = CASES.filter((one) => one.kind === 'load' || present(CURL));
   if (!present(CURL)) say(`curl is not installed, the transfers are left out: ${CURL.install}`);
-  if (!options.quick) await warmUp(cases, subjects, upstream);
+  if (!options.quick || options.holdWorker) await warmUp(cases, subjects, upstream);
+  if (options.holdWorker) holdWorker(svc, cleanUp);
   const samples: Sample[] = [];
   for (let round = 0; round < options.rounds; round += 1) {
     samples.push(...(await oneRound(round, cases, subjects, upstream, options.seconds)));

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { PROXY_NAMES } from './peers/proxy.ts';
 
 export interface Options {
   readonly quick: boolean;
@@ -10,20 +11,23 @@ export interface Options {
   readonly out: string | null;
   /** A folder for the charts. */
   readonly plots: string | null;
+  /** Measures with the control worker stopped: what sending it the events costs shows in the difference. */
+  readonly holdWorker: boolean;
   /** Instead of measuring: what the sidecar spends its time on. */
   readonly profile: boolean;
 }
 
 export const USAGE = `usage: npm run bench -- [--quick] [--rounds N] [--seconds S] [--only svc,squid,sandbox-runtime] [--out FILE]
-                      [--plots FOLDER] [--profile]
+                      [--plots FOLDER] [--hold-worker] [--profile]
 
-  --quick      one short round: under a minute
-  --rounds     how often everything is measured, in turns (5)
-  --seconds    how long each load lasts (2)
-  --only       some of the proxies
-  --out        write all samples and verdicts to a JSON file
-  --plots      write the charts as SVG files
-  --profile    run only svc, with Node's profiler, and list the functions that take the most time
+  --quick        one short round: under a minute
+  --rounds       how often everything is measured, in turns (5)
+  --seconds      how long each load lasts (2)
+  --only         some of the proxies
+  --out          write all samples and verdicts to a JSON file
+  --plots        write the charts as SVG files
+  --hold-worker  stop the control worker while it is measured, so that events stay on the sidecar's disk
+  --profile      run only svc, with Node's profiler, and list the functions that take the most time
 `;
 
 const FLAGS = {
@@ -33,6 +37,7 @@ const FLAGS = {
   only: { type: 'string' },
   out: { type: 'string' },
   plots: { type: 'string' },
+  'hold-worker': { type: 'boolean', default: false },
   profile: { type: 'boolean', default: false },
 } as const;
 
@@ -47,15 +52,23 @@ function positive(name: string, text: string | undefined, otherwise: number): nu
 const ROUNDS = 5;
 const SECONDS = 2;
 
+function names(text: string | undefined): readonly string[] {
+  const given = text?.split(',') ?? [];
+  const unknown = given.find((name) => !PROXY_NAMES.some((known) => known === name));
+  if (unknown === undefined) return given;
+  throw new Error(`--only names ${JSON.stringify(unknown)}: give some of ${PROXY_NAMES.join(', ')}`);
+}
+
 export function readOptions(argv: readonly string[]): Options {
   const { values } = parseArgs({ args: [...argv], options: FLAGS, strict: true, allowPositionals: false });
   return {
     quick: values.quick,
     rounds: positive('rounds', values.rounds, values.quick ? 1 : ROUNDS),
     seconds: positive('seconds', values.seconds, values.quick ? 1 : SECONDS),
-    only: values.only?.split(',') ?? [],
+    only: names(values.only),
     out: values.out ?? null,
     plots: values.plots ?? null,
+    holdWorker: values['hold-worker'],
     profile: values.profile,
   };
 }

@@ -30,6 +30,15 @@ export function machineLine(of: Machine): string {
   return `${of.cores} cores of ${of.processor}, ${of.memoryGib} GiB, Linux ${of.kernel}, Node ${of.node}`;
 }
 
+const MICROSECONDS_PER_MS = 1000;
+
+/** In microseconds, or in milliseconds when there are many. */
+function time(microseconds: number | null): string {
+  if (microseconds === null) return figure(null);
+  if (microseconds < 10 * MICROSECONDS_PER_MS) return `${microseconds.toFixed(0)} us`;
+  return `${(microseconds / MICROSECONDS_PER_MS).toFixed(0)} ms`;
+}
+
 function row(samples: readonly Sample[], id: Sample['caseId'], title: string, subject: Subject): readonly string[] {
   const own = samplesOf(samples, id, subject);
   const rates = own.map((one) => one.units / one.seconds).toSorted((a, b) => a - b);
@@ -39,8 +48,8 @@ function row(samples: readonly Sample[], id: Sample['caseId'], title: string, su
   return [
     title,
     subject,
-    of('cpuMicroseconds'),
-    of('companionMicroseconds'),
+    time(medianOf(samples, id, subject, 'cpuMicroseconds')),
+    time(medianOf(samples, id, subject, 'companionMicroseconds')),
     ratio('squid'),
     ratio('sandbox-runtime'),
     of('p50Ms'),
@@ -55,8 +64,8 @@ function row(samples: readonly Sample[], id: Sample['caseId'], title: string, su
 const COLUMNS = [
   'case',
   'through',
-  'CPU us/unit',
-  'worker us',
+  'CPU per unit',
+  'worker beside',
   'x squid',
   'x s-runtime',
   'p50 ms',

@@ -12,15 +12,22 @@ function group(samples: readonly Sample[], caseId: CaseId, title: string, measur
   return { title, bars };
 }
 
-/** In milliseconds where a unit is long. */
-function cpuChart(samples: readonly Sample[], ids: readonly CaseId[], title: string): string {
-  const inMs = samples.map((one) => ({
+const MICROSECONDS = { us: 1, ms: 1000 } as const;
+
+interface CpuChart {
+  readonly title: string;
+  readonly ids: readonly CaseId[];
+  readonly unit: keyof typeof MICROSECONDS;
+}
+
+function cpuChart(samples: readonly Sample[], { title, ids, unit }: CpuChart): string {
+  const scaled = samples.map((one) => ({
     ...one,
-    cpuMicroseconds: one.cpuMicroseconds === null ? null : one.cpuMicroseconds / 1000,
+    cpuMicroseconds: one.cpuMicroseconds === null ? null : one.cpuMicroseconds / MICROSECONDS[unit],
   }));
   const chosen = CASES.filter(({ id }) => ids.includes(id));
-  const groups = chosen.map((one) => group(inMs, one.id, one.title, 'cpuMicroseconds'));
-  return barChart({ title, note: 'CPU time of the proxy for each unit; shorter is better', unit: 'ms', groups });
+  const groups = chosen.map((one) => group(scaled, one.id, one.title, 'cpuMicroseconds'));
+  return barChart({ title, note: 'CPU time of the proxy for each unit; shorter is better', unit, groups });
 }
 
 /** The charts of a run, by file name. */
@@ -44,8 +51,16 @@ export function charts(samples: readonly Sample[]): Readonly<Record<string, stri
     ],
   };
   return {
-    'bench_cpu_requests.svg': cpuChart(samples, ['keepalive_1', 'keepalive_32', 'reply_64k'], 'CPU per request'),
-    'bench_cpu_tunnels.svg': cpuChart(samples, ['new_tunnel', 'download', 'upload'], 'CPU per tunnel and per transfer'),
+    'bench_cpu_requests.svg': cpuChart(samples, {
+      title: 'CPU per request',
+      ids: ['keepalive_1', 'keepalive_32', 'reply_64k'],
+      unit: 'us',
+    }),
+    'bench_cpu_tunnels.svg': cpuChart(samples, {
+      title: 'CPU per tunnel and per transfer',
+      ids: ['new_tunnel', 'download', 'upload'],
+      unit: 'ms',
+    }),
     'bench_latency.svg': barChart(latency),
     'bench_memory.svg': barChart(memory),
   };
