@@ -13,6 +13,8 @@ const GIVEN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'access-key-id': { access_key_id: 'AKIAIOSFODNN7EXAMPLE' },
   region: { region: 'eu-central-1' },
   'registry-host': { host: 'packages.example.com' },
+  'upload-host': { host: 'upload.example.com' },
+  'token-host': { host: 'auth.example.com' },
   secret: { credential_ref: 'vault://user/demo' },
   service: { service: 'dynamodb' },
   site: { host: 'acme.atlassian.net' },
