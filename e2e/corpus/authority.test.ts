@@ -13,6 +13,8 @@ import { startWorld, type World } from '../support/world.ts';
 const BOUND = 'bound.example.test';
 const OTHER = 'other-bound.example.test';
 const PLAIN = 'plain.example.test';
+const SWAPPED = 'swapped.example.test';
+const SENTINEL = 'placeholder-0000-0000-0000';
 const MISNAMED_BOUND = 'misnamed-bound.example.test';
 const MISNAMED_PLAIN = 'misnamed-plain.example.test';
 const BINDINGS = [BOUND, OTHER, MISNAMED_BOUND];
@@ -24,7 +26,7 @@ let session: Session;
 beforeAll(async () => {
   const ca = await createTestCa();
   misnamed = await startTlsUpstream(await ca.issue([BOUND, 'unrelated.example.test']));
-  world = await startWorld([BOUND, OTHER, PLAIN], {
+  world = await startWorld([BOUND, OTHER, PLAIN, SWAPPED], {
     upstreamCaFiles: [ca.file],
     resolve: [MISNAMED_BOUND, MISNAMED_PLAIN].map((host) => `${host}:127.0.0.1:${misnamed.port}`),
   });
@@ -33,6 +35,13 @@ beforeAll(async () => {
     await world.svc.secret(path, secret);
     await world.svc.binding({ host, scheme: 'bearer', credential_ref: `vault://${path}` });
   }
+  const reference = { credential_ref: `vault://user/${BOUND.split('.')[0]}`, scheme: 'bearer' };
+  await world.svc.binding({
+    ...reference,
+    host: SWAPPED,
+    emit_mechanism: 'sentinel-swap',
+    sentinel: { value: SENTINEL },
+  });
   session = await world.svc.session();
 });
 afterAll(async () => {
@@ -155,6 +164,24 @@ describe('a tunnel to a host without a binding', () => {
     client.close();
     expect(world.upstream.requests.map(({ text }) => text)).toEqual([first, second]);
     expect(world.upstream.requests.map(({ serverName }) => serverName)).toEqual([PLAIN, PLAIN]);
+  });
+});
+
+describe('one tunnel with requests of two identities', () => {
+  it('keeps a socket for each, so that what an upstream remembers of a connection belongs to one of them', async () => {
+    const client = await connectThroughProxy(session, SWAPPED);
+    const tokens = [SENTINEL, 'its-own', SENTINEL, 'its-own', SENTINEL];
+    for (const token of tokens) {
+      const head = `GET / HTTP/1.1\r\nHost: ${SWAPPED}\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+      expect((await client.exchange(head)).status).toBe(200);
+    }
+    client.close();
+    const seen = world.upstream.requests.map((one) => [one.header('authorization'), one.connection]);
+    const [first = 0, second = 0] = world.upstream.requests.map(({ connection }) => connection);
+    const credentialed = [`Bearer ${SECRETS.get(BOUND)}`, first];
+    const own = ['Bearer its-own', second];
+    expect(first).not.toBe(second);
+    expect(seen).toEqual([credentialed, own, credentialed, own, credentialed]);
   });
 });
 

@@ -1,0 +1,121 @@
+/**
+ * Takes each check of `mutations.ts` out of a copy of the tree, one at a time, and runs the tests that ought to notice.
+ * Run: `node tools/mutate.ts [--only TEXT] [--write]`. Exits 1 when no test noticed one; `--write` writes the table of
+ * docs/invariants.md.
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { argv, exit, stdout } from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+import { MUTATIONS } from './mutations.ts';
+import type { Mutation } from './mutations.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const DOCUMENT = join(ROOT, 'docs', 'invariants.md');
+const TABLE_HEAD =
+  '| Invariant or refusal | What holds | The check | Tests that fail without it |\n| --- | --- | --- | --- |\n';
+const TIMEOUT_MS = 240_000;
+
+const report = z.object({
+  testResults: z.array(
+    z.object({
+      name: z.string(),
+      status: z.string(),
+      assertionResults: z.array(z.object({ status: z.string(), title: z.string() })),
+    }),
+  ),
+});
+
+/** A test file that noticed, how many of its tests failed, and the first of them. */
+interface Noticed {
+  readonly file: string;
+  readonly failed: number;
+  readonly first: string;
+}
+
+/** The tree as it stands, with what is not committed yet, in a folder of its own. */
+function copyOfTree(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-mutate-'));
+  const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: ROOT });
+  for (const file of listed.toString('utf8').split('\0')) {
+    if (file !== '' && existsSync(join(ROOT, file))) cpSync(join(ROOT, file), join(folder, file));
+  }
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  return folder;
+}
+
+function noticedBy(tests: readonly string[], folder: string): Noticed[] {
+  const file = join(folder, 'report.json');
+  rmSync(file, { force: true });
+  const vitest = join(folder, 'node_modules', '.bin', 'vitest');
+  const args = ['run', ...tests, '--reporter=json', `--outputFile=${file}`, '--testTimeout=8000'];
+  spawnSync(vitest, args, { cwd: folder, stdio: 'ignore', timeout: TIMEOUT_MS });
+  if (!existsSync(file)) return [{ file: tests.join(', '), failed: 1, first: 'does not come to an end' }];
+  const { testResults } = report.parse(JSON.parse(readFileSync(file, 'utf8')));
+  return testResults
+    .filter(({ status }) => status !== 'passed')
+    .map(({ name, assertionResults }) => {
+      const failed = assertionResults.filter(({ status }) => status === 'failed');
+      return { file: relative(folder, name), failed: failed.length, first: failed[0]?.title ?? 'does not start' };
+    });
+}
+
+/** Takes the check out, runs its tests, and puts it back. Throws when the text does not stand in the file once. */
+function without(mutation: Mutation, folder: string): Noticed[] {
+  const path = join(folder, mutation.file);
+  const source = readFileSync(path, 'utf8');
+  if (source.split(mutation.text).length !== 2) {
+    throw new Error(`mutations.ts: ${mutation.file} does not hold once: ${mutation.text}`);
+  }
+  try {
+    writeFileSync(
+      path,
+      source.replace(mutation.text, () => mutation.replacement),
+    );
+    return noticedBy(mutation.tests, folder);
+  } finally {
+    writeFileSync(path, source);
+  }
+}
+
+function tableRow({ row, holds, file }: Mutation, noticed: readonly Noticed[]): string {
+  const tests = noticed.map((one) => `${one.file} (${one.failed}), such as “${one.first.replaceAll('|', '\\|')}”`);
+  return `| ${row} | ${holds} | ${file} | ${tests.join('<br>')} |\n`;
+}
+
+/** Puts the table in place of the one that the document has. */
+function writeTable(rows: string): void {
+  const document = readFileSync(DOCUMENT, 'utf8');
+  const start = document.indexOf('| Invariant or refusal');
+  writeFileSync(DOCUMENT, `${document.slice(0, start)}${TABLE_HEAD}${rows}`);
+}
+
+const { values } = parseArgs({
+  args: argv.slice(2),
+  options: { only: { type: 'string' }, write: { type: 'boolean' } },
+});
+const chosen = MUTATIONS.filter(({ row, holds, file }) => `${row} ${holds} ${file}`.includes(values.only ?? ''));
+const folder = copyOfTree();
+let rows = '';
+let survived = 0;
+try {
+  const clean = noticedBy([...new Set(chosen.flatMap(({ tests }) => tests))], folder);
+  if (clean.length > 0) throw new Error(`tests fail before anything is taken out: ${JSON.stringify(clean)}`);
+  for (const mutation of chosen) {
+    const noticed = without(mutation, folder);
+    if (noticed.length === 0) survived += 1;
+    rows += tableRow(mutation, noticed);
+    const verdict =
+      noticed.length === 0 ? 'NOBODY NOTICED' : `noticed by ${noticed.map(({ file }) => file).join(', ')}`;
+    stdout.write(`${mutation.row}: ${mutation.holds}: ${verdict}\n`);
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+if (values.write === true) writeTable(rows);
+stdout.write(`${chosen.length - survived} of ${chosen.length} noticed\n`);
+exit(survived > 0 ? 1 : 0);
