@@ -1,4 +1,4 @@
-/** `npm run bench`: what the whole product costs, beside other proxies of its kind. See docs/performance.md. */
+/** `npm run bench`: what the whole product costs, beside other proxies of its kind. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
