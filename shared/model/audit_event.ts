@@ -6,6 +6,8 @@ export const AUDIT_EVENT_TYPES = [
   'sandbox.proxy.binding_injected',
   'sandbox.proxy.foreign_credential_kept',
   'sandbox.proxy.disabled',
+  'sandbox.proxy.credential_unsealed',
+  'flightplan.launch.reach',
   'control.secret.stored',
   'control.secret.deleted',
   'control.binding.created',
@@ -30,7 +32,16 @@ export interface AuditEventData {
   readonly 'svc.proxy.binding.host'?: string;
   readonly 'svc.proxy.binding.scheme'?: string;
   readonly 'svc.proxy.emit'?: string;
+  /** Only of an unsealed credential: the reference it was taken from. */
+  readonly 'svc.proxy.credential_ref'?: string;
   readonly 'svc.sandbox.mode'?: string;
+  /** The image as it was asked for. */
+  readonly 'svc.sandbox.image'?: string;
+  readonly 'svc.step.id'?: string;
+  readonly 'svc.reach.effect'?: string;
+  readonly 'svc.reach.hosts'?: readonly string[];
+  /** True when the reach came from the verified lock and the step ran under its scope. */
+  readonly 'svc.reach.enforced'?: boolean;
   readonly 'svc.control.resource'?: string;
   readonly 'svc.control.credential_ref'?: string;
   readonly 'svc.control.owner'?: string;
