@@ -6,6 +6,8 @@ import { REFUSALS } from '../model/refusal.ts';
 /** What an exchange event says of its request. None of it can hold a secret. */
 export interface ExchangeFacts {
   readonly sessionId: string | null;
+  /** The plan step whose scope the tunnel was opened with. */
+  readonly stepId?: string | undefined;
   readonly host: string | null;
   readonly method: string | null;
   /** Without the query. */
@@ -56,7 +58,7 @@ function eventType(result: ExchangeResult): AuditEventType | null {
   return result.kind === 'unanswered' ? 'sandbox.proxy.rejected' : REFUSALS[result.reason].event;
 }
 
-function dataOf({ host, method, path, binding }: ExchangeFacts, result: ExchangeResult): AuditEventData {
+function dataOf({ stepId, host, method, path, binding }: ExchangeFacts, result: ExchangeResult): AuditEventData {
   return {
     'svc.proxy.source': 'transparent_connect_tls',
     'svc.proxy.mediation': mediationOf(result),
@@ -67,6 +69,7 @@ function dataOf({ host, method, path, binding }: ExchangeFacts, result: Exchange
       ? { 'svc.proxy.upstream.status': result.status }
       : { 'svc.proxy.reason': result.reason }),
     ...(binding === null ? {} : bindingData(binding)),
+    ...(stepId === undefined ? {} : { 'svc.step.id': stepId }),
   };
 }
 
