@@ -4,7 +4,7 @@ import { settingsOf, type CliContext, type GlobalOptions } from './context.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import { homeOf, readTokenFile } from './home.ts';
 import { httpClient, type HttpClient } from './http_client.ts';
-import { isAlive } from './process_identity.ts';
+import { isAlive } from '../session/process_identity.ts';
 import { readRunFile, type RunFile } from './run_file.ts';
 
 const START = 'Start it with `npm start` or `svc up` (the same --home), and look into its logs: $SVC_HOME/logs.';

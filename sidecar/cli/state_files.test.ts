@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { prepareHome } from './home.ts';
 import { ensureLocalKey } from './local_key.ts';
-import { identify, isRunning } from './process_identity.ts';
+import { identify, isRunning } from '../session/process_identity.ts';
 import { RotatingLog } from './rotating_log.ts';
 import { readRunFile, writeRunFile } from './run_file.ts';
 import { UpLock } from './up_lock.ts';

@@ -4,7 +4,7 @@ import type { CliContext } from './context.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import { prepareHome } from './home.ts';
 import { pause } from './pause.ts';
-import { isRunning, type ProcessIdentity } from './process_identity.ts';
+import { isRunning, type ProcessIdentity } from '../session/process_identity.ts';
 import { RotatingLog } from './rotating_log.ts';
 import { readRunFile, removeRunFile, writeRunFile } from './run_file.ts';
 import {

@@ -1,7 +1,7 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { identify, isRunning, type ProcessIdentity } from './process_identity.ts';
+import { identify, isRunning, type ProcessIdentity } from '../session/process_identity.ts';
 
 const identity = z.object({ pid: z.number().int(), started: z.string().nullable() });
 const lockFile = z.object({ supervisor: identity, programs: z.array(identity) });
