@@ -37,8 +37,69 @@ describe('chooseBinding', () => {
 
   it('takes none when several accounts are possible and none is named', () => {
     expect(chosen([account('work'), account('home')], null)).toBe('none');
-    expect(chosen([account('work'), account('home')], 'mine')).toBe('none');
     expect(chosen([], null)).toBe('none');
+  });
+
+  it('takes the first in whose place a foreign credential is when several accounts are possible', () => {
+    expect(chosen([account('work'), account('home')], 'mine')).toBe('bnd_work foreign');
+  });
+});
+
+const basic = (password: string): string => `Authorization: Basic ${btoa(`me:${password}`)}`;
+
+describe('chooseBinding: bindings of one host in different places', () => {
+  const API: HostBinding = {
+    ...sampleBinding({ scheme: 'header-template', header: 'PRIVATE-TOKEN', template: '{token}' }),
+    id: 'bnd_api',
+  };
+  const GIT: HostBinding = {
+    ...sampleBinding(
+      { scheme: 'basic', username: 'oauth2' },
+      { mechanism: 'sentinel-swap', sentinel: 'svc_sentinel_git' },
+    ),
+    id: 'bnd_git',
+  };
+  const MEDIA: HostBinding = {
+    ...sampleBinding(
+      { scheme: 'query-param', queryParam: 'media_token' },
+      { mechanism: 'sentinel-swap', sentinel: 'svc_sentinel_media' },
+    ),
+    id: 'bnd_media',
+  };
+
+  /** The binding and whether its credential is written, whatever the order of the bindings. */
+  function decided(lines: readonly string[], target = '/'): string[] {
+    const orders = [
+      [API, GIT, MEDIA],
+      [MEDIA, GIT, API],
+    ];
+    const answers = orders.map((bindings) => {
+      const choice = chooseBinding(bindings, sampleRequest(target, lines));
+      return choice === null ? 'none' : `${choice.binding.id} ${emitDecision(choice.binding, choice.presented)}`;
+    });
+    return [...new Set(answers)];
+  }
+
+  it('adds no credential beside a foreign one in the place of another binding', () => {
+    expect(decided([basic('mine')])).toEqual(['bnd_git keep_foreign']);
+    expect(decided(['Authorization: Bearer mine'])).toEqual(['bnd_git keep_foreign']);
+    expect(decided([], '/?media_token=mine')).toEqual(['bnd_media keep_foreign']);
+  });
+
+  it('adds the one that needs no sentinel when every place is empty', () => {
+    expect(decided([])).toEqual(['bnd_api write']);
+    expect(decided(['X-Note: PRIVATE-TOKEN'], '/?note=svc_sentinel_media')).toEqual(['bnd_api write']);
+  });
+
+  it('writes over what is in the place of the one that needs no sentinel, which injects', () => {
+    expect(decided(['Private-Token: mine'])).toEqual(['bnd_api write']);
+    expect(decided(['Private-Token: mine', basic('mine')])).toEqual(['bnd_api write']);
+  });
+
+  it('takes a sentinel for the choice of the client, whatever is in other places', () => {
+    expect(decided([basic('svc_sentinel_git')])).toEqual(['bnd_git write']);
+    expect(decided([basic('svc_sentinel_git')], '/?media_token=mine')).toEqual(['bnd_git write']);
+    expect(decided([basic('svc_sentinel_git'), 'PRIVATE-TOKEN: mine'])).toEqual(['bnd_git write']);
   });
 });
 

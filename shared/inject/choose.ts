@@ -10,15 +10,21 @@ export interface ChosenBinding {
 
 /**
  * Which of a host's bindings a request is for: the one whose sentinel it presents; else the one that needs no sentinel;
- * else the only one. `null` when several accounts are possible and the request names none of them.
+ * else the only one. A client that presents no sentinel, sends nothing in the place of the binding without one, and brings a
+ * credential of its own in the place of another binding of the host, acts as itself: the choice is then the binding whose
+ * place that is, so that no second identity is added beside it. `null` when several accounts are possible and the request
+ * names none of them.
  */
 export function chooseBinding(bindings: readonly HostBinding[], request: OutgoingRequest): ChosenBinding | null {
   let withoutSentinel: ChosenBinding | null = null;
+  let foreign: ChosenBinding | null = null;
   let last: ChosenBinding | null = null;
   for (const binding of bindings) {
     last = { binding, presented: presentedCredential(binding, request) };
     if (last.presented === 'sentinel') return last;
     if (binding.emit.mechanism === 'inject') withoutSentinel ??= last;
+    else if (last.presented !== 'absent') foreign ??= last;
   }
-  return withoutSentinel ?? (bindings.length === 1 ? last : null);
+  if (withoutSentinel !== null && withoutSentinel.presented !== 'absent') return withoutSentinel;
+  return foreign ?? withoutSentinel ?? (bindings.length === 1 ? last : null);
 }

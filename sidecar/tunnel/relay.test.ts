@@ -228,6 +228,28 @@ test('lets a foreign credential pass untouched under sentinel-swap', async () =>
   ]);
 });
 
+test('adds no credential beside a foreign one in the place of another binding of the host', async () => {
+  const seen: string[] = [];
+  await plane.upstream(
+    HOST,
+    answering((request) => (seen.push(request), 'HTTP/1.1 204 No Content\r\n\r\n')),
+  );
+  const api = bearerBinding(HOST, {
+    injection: { scheme: 'header-template', header: 'PRIVATE-TOKEN', template: '{token}' },
+  });
+  const emit = { mechanism: 'sentinel-swap', sentinel: 'placeholder-0000-0000' } as const;
+  const git = bearerBinding(HOST, { id: 'bnd_git', injection: { scheme: 'basic', username: 'oauth2' }, emit });
+  plane.policy.use([api, git]);
+  const foreign = `GET /repo.git HTTP/1.1\r\nHost: ${HOST}\r\nAuthorization: Basic bWU6b3du\r\n\r\n`;
+  await ask(foreign, (got) => got.endsWith('\r\n\r\n'));
+  await ask(`GET /api HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`, (got) => got.endsWith('\r\n\r\n'));
+  expect(seen).toEqual([foreign, `GET /api HTTP/1.1\r\nHost: ${HOST}\r\nPRIVATE-TOKEN: ${SECRET}\r\n\r\n`]);
+  expect(plane.audit.events.map(({ type, data }) => [type, data['svc.proxy.binding.scheme']])).toEqual([
+    ['sandbox.proxy.foreign_credential_kept', 'basic'],
+    ['sandbox.proxy.binding_injected', 'header-template'],
+  ]);
+});
+
 test.each(['127.0.0.1', '10.1.2.3', '169.254.169.254', '[::1]', '[::ffff:10.0.0.1]', '0x7f000001', '0177.1'])(
   'refuses passthrough to the private address %s',
   async (address) => {
