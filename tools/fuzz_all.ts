@@ -27,9 +27,11 @@ let failed = false;
 for (const target of chosen) {
   const until = Date.now() + secondsEach * 1000;
   const result = fuzz(target, { seed, goOn: () => Date.now() < until, blocksRun: () => coverage.take() });
-  const { runs, kept, blocks, failure } = result;
+  const { runs, kept, seedBlocks, blocks, failure } = result;
   const verdict = failure === null ? 'ok' : 'FAILED';
-  stdout.write(`${verdict} ${target.name}: ${runs} inputs, ${kept} kept, ${blocks} blocks reached, seed ${seed}\n`);
+  stdout.write(
+    `${verdict} ${target.name}: ${runs} inputs, ${kept} kept, blocks ${seedBlocks} -> ${blocks}, seed ${seed}\n`,
+  );
   if (failure === null) continue;
   failed = true;
   stdout.write(`  input ${JSON.stringify(failure.input)}\n  ${failure.problem}\n`);

@@ -23,6 +23,8 @@ export interface FuzzResult {
   readonly runs: number;
   /** Inputs that were kept because they reached something new. */
   readonly kept: number;
+  /** Blocks of code that the seeds alone reach. */
+  readonly seedBlocks: number;
   /** Blocks of code that were reached. */
   readonly blocks: number;
   readonly failure: { readonly input: string; readonly problem: string } | null;
@@ -35,11 +37,18 @@ export function fuzz(target: FuzzTarget, options: FuzzOptions): FuzzResult {
   const run = new FuzzRun(target, options);
   let failing = run.try(target.seeds);
   run.reached();
+  const seedBlocks = run.blocks;
   while (failing === null && options.goOn(run.runs)) failing = run.batch();
   const { runs, kept, blocks } = run;
-  if (failing === null) return { runs, kept, blocks, failure: null };
+  if (failing === null) return { runs, kept, seedBlocks, blocks, failure: null };
   const input = minimised(target, failing);
-  return { runs, kept, blocks, failure: { input, problem: problemOf(target, input) ?? 'fails now and then' } };
+  return {
+    runs,
+    kept,
+    seedBlocks,
+    blocks,
+    failure: { input, problem: problemOf(target, input) ?? 'fails now and then' },
+  };
 }
 
 class FuzzRun {
