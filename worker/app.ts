@@ -17,8 +17,8 @@ import { answerLocalNamesOnly, logRequests, nameRequest, provide, sendSafeHeader
 import { notFound, type RouteName } from './routes/not_found.ts';
 import { describeAccess, type Method, mount, type Operation } from './routes/operation.ts';
 import { getDocs, getHome, getOpenApi, getStyle, openSignInLink } from './routes/pages.ts';
-import { deleteSecret, getSecrets, postSecret } from './routes/secrets.ts';
-import { getSnapshot, postCredentials, postEvents } from './routes/sidecar_channel.ts';
+import { deleteSecret, getSecrets, postSecret, postSecretCheck } from './routes/secrets.ts';
+import { getSnapshot, postCredentials, postEvents, postUnsealed } from './routes/sidecar_channel.ts';
 import { deleteSidecar, getSidecars, postSidecar } from './routes/sidecars.ts';
 import type { ServiceContext } from './services/service_context.ts';
 
@@ -31,6 +31,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
 
   ['post', '/v1/secrets', postSecret],
   ['get', '/v1/secrets', getSecrets],
+  ['post', '/v1/secrets/check', postSecretCheck],
   ['delete', '/v1/secrets/{path+}', deleteSecret],
 
   ['post', '/v1/host-bindings', postHostBinding],
@@ -50,6 +51,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
 
   ['get', '/v1/sidecar/snapshot', getSnapshot],
   ['post', '/v1/sidecar/credentials', postCredentials],
+  ['post', '/v1/sidecar/unsealed', postUnsealed],
   ['post', '/v1/sidecar/events', postEvents],
 ];
 

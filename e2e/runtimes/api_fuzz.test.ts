@@ -41,7 +41,9 @@ const binding = fc
   );
 const HINTS = {
   HostBindingInput: binding,
+  host: fc.constantFrom('a.example.test', 'b.example.test', 'B.example.test'),
   path: paths,
+  reason: fc.stringMatching(/^[a-z ]{1,40}[a-z]$/),
   type: fc.constantFrom('sandbox.proxy.', 'control.secret.stored', 'nonsense'),
   url: fc.oneof(fc.webUrl({ withQueryParameters: true }), fc.constant('https://a.example.test/x')),
   wait: fc.constant(0),

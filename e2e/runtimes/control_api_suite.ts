@@ -123,6 +123,27 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       expect(await sidecar.unsealed(payload.credentials[0]?.sealed ?? '')).toEqual({ value: secret });
     });
 
+    test('releases a credential that no binding refers to, when it is said for which host and why', async () => {
+      const reference = { owner: 'personal', path: 'user/other' };
+      const body = { request_id: crypto.randomUUID(), reference, host: 'db.example.test', reason: 'not HTTP' };
+      const reply = await sidecar.call('POST', '/v1/sidecar/unsealed', { body });
+      const payload = await sidecar.verified(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+      expect(payload).toMatchObject({ request_id: body.request_id, missing: [] });
+      expect(await sidecar.unsealed(payload.credentials[0]?.sealed ?? '')).toEqual({ value: `${secret}-2` });
+      const shared = { ...body, request_id: crypto.randomUUID(), reference: { ...reference, owner: 'enterprise' } };
+      expect((await sidecar.call('POST', '/v1/sidecar/unsealed', { body: shared })).status).toBe(400);
+    });
+
+    test('says which values are stored secrets', async () => {
+      const reply = await asUser('POST', '/v1/secrets/check', { values: ['other', `${secret}-2`, secret] });
+      expect(await reply.json()).toEqual({
+        matches: [
+          { index: 1, path: 'user/other', owner: 'personal' },
+          { index: 2, path: 'user/demo', owner: 'personal' },
+        ],
+      });
+    });
+
     test('takes events in once, and streams, lists and verifies them', async () => {
       const stream = await asUser('GET', '/v1/audit-events/stream?type=sandbox.proxy.');
       const event = passthroughEvent();

@@ -7,8 +7,10 @@ import type { z } from 'zod';
 import { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../../worker/app.ts';
 import type { LogEntry } from '../../worker/routes/app_env.ts';
-import type { Clock, ServiceContext } from '../../worker/services/service_context.ts';
+import type { Caller } from '../../worker/services/caller.ts';
+import { type Clock, freshId, nowText, type ServiceContext } from '../../worker/services/service_context.ts';
 import { start, type StartInput } from '../../worker/services/start.ts';
+import { insertAccount } from '../../worker/store/accounts.ts';
 import { openDatabase } from '../../worker/store/database.ts';
 import { TestSidecar } from './sidecar_client.ts';
 
@@ -104,4 +106,22 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Another user: a member of this enterprise, or with null the admin of a new one. */
+export async function addUser(context: ServiceContext, enterpriseId: string | null): Promise<Caller> {
+  const createdAt = nowText(context);
+  const made = { policyVersion: 0, createdAt };
+  const enterprise = {
+    id: enterpriseId ?? freshId(context, 'ent'),
+    slug: freshId(context, 'req'),
+    name: 'E',
+    ...made,
+  };
+  const role = enterpriseId === null ? ('admin' as const) : ('member' as const);
+  const id = freshId(context, 'usr');
+  const user = { id, enterpriseId: enterprise.id, email: null, displayName: 'U', role, ...made };
+  const statements = insertAccount(context.database, { user, enterprise });
+  await context.database.write(enterpriseId === null ? statements : statements.slice(1));
+  return { userId: id, enterpriseId: enterprise.id, role };
 }

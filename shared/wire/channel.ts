@@ -2,7 +2,9 @@ import { z } from 'zod';
 import type { AuditEvent } from '../model/audit_event.ts';
 import { MAX_VAULT_PATH_LENGTH } from '../model/vault_path.ts';
 import { hostBindingRecord } from './host_binding.ts';
-import { id, owner, time } from './primitives.ts';
+import { allowedHostText } from './host_binding_fields.ts';
+import { id, line, owner, time } from './primitives.ts';
+import { vaultPath } from './secrets.ts';
 
 /**
  * The authenticated channel between a sidecar and the control plane (design section 6).
@@ -90,6 +92,23 @@ export const credentialsRequest = z
   .strictObject({ request_id: z.string().min(16).max(64), credentials: z.array(credentialRef).min(1).max(100) })
   .meta({ id: 'CredentialsRequest' });
 export type CredentialsRequest = z.infer<typeof credentialsRequest>;
+
+const MAX_REASON_CHARACTERS = 500;
+
+/**
+ * `POST /v1/sidecar/unsealed`: one credential that a program gets as it is, because no binding can complete its requests.
+ * Only of the sidecar's own user; whether a binding refers to it does not matter. `host` and `reason` go into the audit log.
+ * Answered as credentials are: a JWS (`CREDENTIALS_TYP`) of {@link credentialsPayload} with one credential or one missing.
+ */
+export const unsealedRequest = z
+  .strictObject({
+    request_id: z.string().min(16).max(64),
+    reference: z.strictObject({ owner: z.enum(['personal']), path: vaultPath }),
+    host: allowedHostText,
+    reason: line(MAX_REASON_CHARACTERS).trim().min(1, 'is empty: say why the credential cannot be added at the proxy'),
+  })
+  .meta({ id: 'UnsealedRequest' });
+export type UnsealedRequest = z.output<typeof unsealedRequest>;
 
 /** The payload of the credential reply's JWS. */
 export const credentialsPayload = z.object({

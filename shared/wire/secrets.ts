@@ -53,6 +53,21 @@ export const secretRecord = z
   .meta({ id: 'Secret' });
 export type SecretRecord = z.infer<typeof secretRecord>;
 
+/** The most values of one check. */
+export const MAX_CHECKED_VALUES = 64;
+
+/** `POST /v1/secrets/check`: values that must not be secrets of the caller, such as those of an environment. */
+export const secretCheckInput = z
+  .strictObject({ values: z.array(z.string()).max(MAX_CHECKED_VALUES) })
+  .meta({ id: 'SecretCheck' });
+export type SecretCheckInput = z.infer<typeof secretCheckInput>;
+
+/** Which of the values equal a stored secret, in the order of the values; one that is stored twice is there twice. */
+export const secretCheckReply = z
+  .object({ matches: z.array(z.object({ index: z.number().int().min(0), path: z.string(), owner })) })
+  .meta({ id: 'SecretMatches' });
+export type SecretCheckReply = z.infer<typeof secretCheckReply>;
+
 /** `GET /v1/secrets`: in the order of owner and path. */
 export const secretsQuery = z.strictObject({ ...pageQuery, owner: owner.optional() });
 export const secretsPage = page(secretRecord).meta({ id: 'SecretsPage' });

@@ -1,12 +1,15 @@
 import { Secret } from '../../shared/model/secret.ts';
 import {
   ownerQuery,
+  secretCheckInput,
+  secretCheckReply,
   secretInput,
   secretParams,
   secretRecord,
   secretsPage,
   secretsQuery,
 } from '../../shared/wire/secrets.ts';
+import { checkValues } from '../services/secret_check.ts';
 import { listSecretPage, removeSecret, storeSecret } from '../services/secrets.ts';
 import { forUser } from './operation.ts';
 import { changed, json } from './replies.ts';
@@ -41,5 +44,16 @@ export const deleteSecret = forUser({
   async handle({ context, who, query, params }) {
     const removed = await removeSecret(context, who, { owner: query.owner, pathOrId: params.path });
     return changed(removed, () => ({ status: 204 }));
+  },
+});
+
+export const postSecretCheck = forUser({
+  summary: 'Check which values are stored secrets',
+  description:
+    'For a program that is about to hand values on, such as an environment: says which of them equal a stored secret, yours or of your enterprise. The values are compared and forgotten.',
+  body: secretCheckInput,
+  replies: { 200: secretCheckReply },
+  async handle({ context, who, body }) {
+    return json(await checkValues(context, who, body.values));
   },
 });

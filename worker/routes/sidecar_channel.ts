@@ -1,7 +1,13 @@
 import { ok, type Result } from '../../shared/model/result.ts';
-import { credentialsRequest, eventsRequest, SNAPSHOT_PROOF_HEADER, snapshotQuery } from '../../shared/wire/channel.ts';
+import {
+  credentialsRequest,
+  eventsRequest,
+  SNAPSHOT_PROOF_HEADER,
+  snapshotQuery,
+  unsealedRequest,
+} from '../../shared/wire/channel.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
-import { releaseCredentials } from '../services/credential_release.ts';
+import { releaseCredentials, releaseUnsealed } from '../services/credential_release.ts';
 import { acceptEvents } from '../services/event_intake.ts';
 import { pollSnapshot, type SnapshotReply } from '../services/snapshot.ts';
 import { forSidecar, type Reply } from './operation.ts';
@@ -30,6 +36,17 @@ export const postCredentials = forSidecar({
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
     return signed(await releaseCredentials(context, who, body));
+  },
+});
+
+export const postUnsealed = forSidecar({
+  summary: 'Release one credential that a program gets as it is',
+  description:
+    "Of the sidecar's own user only, for a client whose requests no binding can complete. The audit log says for which host and why. Answered as credentials are, sealed to the sidecar.",
+  body: unsealedRequest,
+  replies: { 200: 'A compact JWS (application/jose)' },
+  async handle({ context, who, body }) {
+    return signed(await releaseUnsealed(context, who, body));
   },
 });
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type InProcess, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { addUser, type InProcess, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { hostBindingInput } from '../../shared/wire/host_binding.ts';
-import { findAccount, insertAccount } from '../store/accounts.ts';
+import { findAccount } from '../store/accounts.ts';
 import { listAuditPage } from './audit_log.ts';
 import { verifyAudit } from './audit_verification.ts';
 import type { Caller } from './caller.ts';
@@ -15,7 +15,6 @@ import {
   removeHostBinding,
 } from './host_bindings.ts';
 import { listSecretPage, removeSecret, storeSecret } from './secrets.ts';
-import { freshId, nowText } from './service_context.ts';
 import { listSidecarPage, removeSidecar } from './sidecars.ts';
 
 let control: InProcess;
@@ -31,38 +30,13 @@ const binding = (change: object = {}) =>
   hostBindingInput.parse({ host: 'a.test', scheme: 'bearer', credential_ref: 'vault://user/demo', ...change });
 const secret = (name: 'personal' | 'enterprise') => ({ path: 'user/demo', value: new Secret('value'), owner: name });
 
-async function addUser(enterpriseId: string | null): Promise<Caller> {
-  const { context } = control;
-  const createdAt = nowText(context);
-  const enterprise = {
-    id: enterpriseId ?? freshId(context, 'ent'),
-    slug: freshId(context, 'req'),
-    name: 'E',
-    policyVersion: 0,
-    createdAt,
-  };
-  const role = enterpriseId === null ? ('admin' as const) : ('member' as const);
-  const user = {
-    id: freshId(context, 'usr'),
-    enterpriseId: enterprise.id,
-    email: null,
-    displayName: 'U',
-    role,
-    policyVersion: 0,
-    createdAt,
-  };
-  const statements = insertAccount(context.database, { user, enterprise });
-  await context.database.write(enterpriseId === null ? statements : statements.slice(1));
-  return { userId: user.id, enterpriseId: enterprise.id, role };
-}
-
 beforeAll(async () => {
   control = await startInProcess();
   const { context } = control;
   const account = await findAccount(context.database, context.local?.userId ?? '');
   owner = { userId: account!.user.id, enterpriseId: account!.enterprise.id, role: 'admin' };
-  colleague = await addUser(owner.enterpriseId);
-  stranger = await addUser(null);
+  colleague = await addUser(context, owner.enterpriseId);
+  stranger = await addUser(context, null);
   await storeSecret(context, owner, secret('personal'));
   const created = await createHostBinding(context, owner, binding());
   bindingId = created.ok ? created.value.value.id : '';

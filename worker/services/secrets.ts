@@ -69,6 +69,7 @@ async function sealedRow(
     description: input.description ?? before?.description ?? null,
     version,
     sealed: await context.vault.seal({ owner: ownerId, path, version }, input.value),
+    fingerprint: await context.vault.fingerprint(ownerId, input.value),
     createdAt: before?.createdAt ?? now,
     updatedAt: now,
   };
@@ -105,6 +106,13 @@ export async function removeSecret(
     return ok(change(context, caller, 'control.secret.deleted', row, deleteSecret(context.database, row), null));
   });
   return withPolicyVersion(context, caller, removed);
+}
+
+/** The value of a row; throws when the vault cannot open it, for that is damage and no expected refusal. */
+export async function opened(context: ServiceContext, row: SecretRow): Promise<Secret> {
+  const secret = await context.vault.open({ owner: row.ownerId, path: row.path, version: row.version }, row.sealed);
+  if (secret !== null) return secret;
+  throw Object.assign(new Error(`the vault cannot open ${row.id}`), { code: 'vault_entry_damaged' });
 }
 
 function findByPathOrId(context: ServiceContext, ownerId: string, pathOrId: string): Promise<SecretSummary | null> {

@@ -58,4 +58,19 @@ describe('the vault', () => {
     expect(await one.mac('text')).toBe(await one.mac('text'));
     expect(await one.mac('text')).not.toBe(await other.mac('text'));
   });
+
+  test('makes one fingerprint of a value of an owner, and another one for another value, owner or key', async () => {
+    const vault = await Vault.open(newMasterKey());
+    const other = await Vault.open(newMasterKey());
+    const first = await vault.fingerprint('usr_1', new Secret('value'));
+    expect(await vault.fingerprint('usr_1', new Secret('value'))).toBe(first);
+    const others = [
+      await vault.fingerprint('usr_2', new Secret('value')),
+      await vault.fingerprint('usr_1', new Secret('valu')),
+      await other.fingerprint('usr_1', new Secret('value')),
+    ];
+    expect(new Set([first, ...others]).size).toBe(4);
+    expect(first.startsWith(vault.fingerprintMark)).toBe(true);
+    expect(others[2]?.startsWith(vault.fingerprintMark)).toBe(false);
+  });
 });

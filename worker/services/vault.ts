@@ -22,10 +22,15 @@ const FORMAT = 'v1';
 export class Vault {
   readonly #master: CryptoKey;
   readonly #macKey: CryptoKey;
+  readonly #fingerprintKey: CryptoKey;
+  /** What every fingerprint of this key begins with: it tells those of an earlier key apart, and says nothing of a value. */
+  readonly fingerprintMark: string;
 
-  private constructor(master: CryptoKey, macKey: CryptoKey) {
-    this.#master = master;
-    this.#macKey = macKey;
+  private constructor(keys: { master: CryptoKey; mac: CryptoKey; fingerprint: CryptoKey; fingerprintMark: string }) {
+    this.#master = keys.master;
+    this.#macKey = keys.mac;
+    this.#fingerprintKey = keys.fingerprint;
+    this.fingerprintMark = keys.fingerprintMark;
   }
 
   /** `masterKey`: 32 bytes as base64url. Throws when it is anything else. */
@@ -34,10 +39,10 @@ export class Vault {
     if (bytes.length !== KEY_BYTES) throw new Error('the master key is not 32 bytes');
     const master = await crypto.subtle.importKey('raw', bytes, 'AES-GCM', false, ['encrypt', 'decrypt']);
     const source = await crypto.subtle.importKey('raw', bytes, 'HKDF', false, ['deriveKey']);
-    const derivation = { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(32), info: utf8('svc audit heads') };
-    const algorithm = { name: 'HMAC', hash: 'SHA-256', length: 256 };
-    const macKey = await crypto.subtle.deriveKey(derivation, source, algorithm, false, ['sign', 'verify']);
-    return new Vault(master, macKey);
+    const mac = await deriveMacKey(source, 'svc audit heads');
+    const fingerprint = await deriveMacKey(source, 'svc secret fingerprints');
+    const fingerprintMark = `${(await hmac(fingerprint, 'svc fingerprint key')).slice(0, 8)}.`;
+    return new Vault({ master, mac, fingerprint, fingerprintMark });
   }
 
   async seal(place: SealPlace, secret: Secret): Promise<string> {
@@ -62,8 +67,22 @@ export class Vault {
 
   /** A keyed seal over a text, that nobody without the master key can make. */
   async mac(text: string): Promise<string> {
-    return toBase64Url(new Uint8Array(await crypto.subtle.sign('HMAC', this.#macKey, utf8(text))));
+    return hmac(this.#macKey, text);
   }
+
+  /** Tells whether two values of one owner are the same, to nobody but the holder of the master key. */
+  async fingerprint(owner: string, secret: Secret): Promise<string> {
+    return this.fingerprintMark + (await hmac(this.#fingerprintKey, JSON.stringify([owner, secret.reveal()])));
+  }
+}
+
+function deriveMacKey(source: CryptoKey, purpose: string): Promise<CryptoKey> {
+  const derivation = { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(32), info: utf8(purpose) };
+  return crypto.subtle.deriveKey(derivation, source, { name: 'HMAC', hash: 'SHA-256', length: 256 }, false, ['sign']);
+}
+
+async function hmac(key: CryptoKey, text: string): Promise<string> {
+  return toBase64Url(new Uint8Array(await crypto.subtle.sign('HMAC', key, utf8(text))));
 }
 
 async function encrypt(

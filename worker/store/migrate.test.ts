@@ -11,10 +11,11 @@ import { MIGRATIONS, type Migration } from './migrations.ts';
 import * as tables from './tables.ts';
 
 const NOW = '2026-01-01T00:00:00.000Z';
-const SECOND: Migration = {
-  number: 2,
-  name: 'second',
-  statements: ['CREATE TABLE second (id TEXT PRIMARY KEY) STRICT'],
+/** One more than there are. */
+const NEXT: Migration = {
+  number: MIGRATIONS.length + 1,
+  name: 'next',
+  statements: ['CREATE TABLE next (id TEXT PRIMARY KEY) STRICT'],
 };
 
 let directory = '';
@@ -48,10 +49,10 @@ describe('migrations', () => {
   test('apply only what is missing', async () => {
     const client = open();
     await migrate(client, NOW);
-    await migrate(client, NOW, [...MIGRATIONS, SECOND]);
-    expect(await migrate(client, NOW, [...MIGRATIONS, SECOND])).toMatchObject({ ok: true });
+    await migrate(client, NOW, [...MIGRATIONS, NEXT]);
+    expect(await migrate(client, NOW, [...MIGRATIONS, NEXT])).toMatchObject({ ok: true });
     const rows = await client.execute('SELECT number FROM schema_migrations ORDER BY number');
-    expect(rows.rows.map((row) => row['number'])).toEqual([1, 2]);
+    expect(rows.rows.map((row) => row['number'])).toEqual([...MIGRATIONS, NEXT].map((migration) => migration.number));
     client.close();
   });
 
@@ -65,23 +66,23 @@ describe('migrations', () => {
   test('a step that fails leaves nothing behind', async () => {
     const client = open();
     await migrate(client, NOW);
-    const broken = { ...SECOND, statements: [...SECOND.statements, 'CREATE TABLE nonsense ('] };
+    const broken = { ...NEXT, statements: [...NEXT.statements, 'CREATE TABLE nonsense ('] };
     await expect(migrate(client, NOW, [...MIGRATIONS, broken])).rejects.toThrow('incomplete input');
-    expect(await migrate(client, NOW, [...MIGRATIONS, SECOND])).toMatchObject({ ok: true });
+    expect(await migrate(client, NOW, [...MIGRATIONS, NEXT])).toMatchObject({ ok: true });
     client.close();
   });
 
   test('a database from a newer version is refused', async () => {
     const client = open();
-    await migrate(client, NOW, [...MIGRATIONS, SECOND]);
+    await migrate(client, NOW, [...MIGRATIONS, NEXT]);
     expect(await migrate(client, NOW)).toMatchObject({ ok: false, error: { reason: 'database_newer' } });
     client.close();
   });
 
   test('a step whose text has changed is refused', async () => {
     const client = open();
-    await migrate(client, NOW, [...MIGRATIONS, SECOND]);
-    const changed = { ...SECOND, statements: ['CREATE TABLE other (id TEXT) STRICT'] };
+    await migrate(client, NOW, [...MIGRATIONS, NEXT]);
+    const changed = { ...NEXT, statements: ['CREATE TABLE other (id TEXT) STRICT'] };
     expect(await migrate(client, NOW, [...MIGRATIONS, changed])).toMatchObject({
       error: { reason: 'migration_changed' },
     });

@@ -62,4 +62,13 @@ export const MIGRATIONS: readonly Migration[] = [
         token_hash TEXT PRIMARY KEY, user_id TEXT NOT NULL REFERENCES users (id), expires_at INTEGER NOT NULL) STRICT`,
     ],
   },
+  {
+    number: 2,
+    name: 'fingerprints of secrets',
+    statements: [
+      // Null, or made with an earlier key, until somebody first compares: the value has to be opened to make one.
+      `ALTER TABLE secrets ADD COLUMN fingerprint TEXT`,
+      `CREATE INDEX secrets_by_fingerprint ON secrets (owner_id, fingerprint)`,
+    ],
+  },
 ];

@@ -1,10 +1,10 @@
-import { and, asc, count, eq, gt, inArray, or, sql } from 'drizzle-orm';
+import { and, asc, count, eq, gt, inArray, isNull, or, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
 import { bindingCredentials, hostBindings, secrets } from './tables.ts';
 
 export type SecretRow = typeof secrets.$inferSelect;
 /** A secret without what it holds. */
-export type SecretSummary = Omit<SecretRow, 'sealed'>;
+export type SecretSummary = Omit<SecretRow, 'sealed' | 'fingerprint'>;
 /** A place in the vault: whose, and where. */
 export interface VaultPlace {
   readonly ownerId: string;
@@ -59,10 +59,13 @@ export function insertSecret(database: Database, row: SecretRow): Statement[] {
 /** Replaces the value of a secret that still has the version before. */
 export function replaceSecret(database: Database, row: SecretRow): Statement[] {
   const unchanged = sql`EXISTS (SELECT 1 FROM secrets WHERE id = ${row.id} AND version = ${row.version - 1})`;
-  const { sealed, version, description, updatedAt } = row;
+  const { sealed, fingerprint, version, description, updatedAt } = row;
   return [
     ...guard(unchanged),
-    database.read.update(secrets).set({ sealed, version, description, updatedAt }).where(eq(secrets.id, row.id)),
+    database.read
+      .update(secrets)
+      .set({ sealed, fingerprint, version, description, updatedAt })
+      .where(eq(secrets.id, row.id)),
   ];
 }
 
@@ -105,6 +108,51 @@ export async function referredSecret(database: Database, place: VaultPlace): Pro
     .from(secrets)
     .where(and(at(place), referred));
   return rows[0] ?? null;
+}
+
+/** A secret with its sealed value, whether a binding refers to it or not. */
+export async function findSealedSecret(database: Database, place: VaultPlace): Promise<SecretRow | null> {
+  const rows = await database.read.select().from(secrets).where(at(place));
+  return rows[0] ?? null;
+}
+
+/** The secrets of these owners with one of these fingerprints. */
+export async function secretsWithFingerprint(
+  database: Database,
+  ownerIds: readonly string[],
+  fingerprints: readonly string[],
+): Promise<Pick<SecretRow, 'ownerId' | 'path' | 'fingerprint'>[]> {
+  return database.read
+    .select({ ownerId: secrets.ownerId, path: secrets.path, fingerprint: secrets.fingerprint })
+    .from(secrets)
+    .where(and(inArray(secrets.ownerId, [...ownerIds]), inArray(secrets.fingerprint, [...fingerprints])))
+    .orderBy(asc(secrets.ownerId), asc(secrets.path));
+}
+
+/** Secrets of these owners whose fingerprint is missing or was made with another key: it does not begin with the key's mark. */
+export async function secretsWithoutFingerprint(
+  database: Database,
+  ownerIds: readonly string[],
+  page: { readonly mark: string; readonly limit: number },
+): Promise<SecretRow[]> {
+  return database.read
+    .select()
+    .from(secrets)
+    .where(
+      and(
+        inArray(secrets.ownerId, [...ownerIds]),
+        or(isNull(secrets.fingerprint), sql`substr(${secrets.fingerprint}, 1, ${page.mark.length}) <> ${page.mark}`),
+      ),
+    )
+    .limit(page.limit);
+}
+
+/** Notes the fingerprint of a value that is still the one it was made from. */
+export function setFingerprint(database: Database, row: SecretRow, fingerprint: string): Statement {
+  return database.read
+    .update(secrets)
+    .set({ fingerprint })
+    .where(and(eq(secrets.id, row.id), eq(secrets.version, row.version)));
 }
 
 /** Whether anybody has a secret here. */

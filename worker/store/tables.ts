@@ -35,6 +35,7 @@ export const secrets = sqliteTable('secrets', {
   description: text('description'),
   version: integer('version').notNull(),
   sealed: text('sealed').notNull(),
+  fingerprint: text('fingerprint'),
   createdAt: text('created_at').notNull(),
   updatedAt: text('updated_at').notNull(),
 });
