@@ -1,0 +1,42 @@
+import type { Operation } from '../model/connector.ts';
+import { pathArgs } from './path_args.ts';
+
+/** What an event says of one audit field: the value, or only whether there was one. */
+export type AuditFieldValue = string | number | boolean;
+
+/** What is known of a request when its event is written. `given` names the query and body inputs that it had. */
+export interface AuditedRequest {
+  /** As it was sent, without the query. */
+  readonly path: string;
+  readonly given: ReadonlySet<string>;
+  readonly status: number | null;
+}
+
+const MOST_CHARACTERS = 200;
+
+/**
+ * The typed audit fields of a request. Only path inputs and the status are told; of a query or body input it is told that
+ * it was given, for audit records omit query strings and body values (specification section 4).
+ */
+export function auditFields(operation: Operation, request: AuditedRequest): Record<string, AuditFieldValue> {
+  const args = pathArgs(operation.path, request.path);
+  const fields: Record<string, AuditFieldValue> = {};
+  for (const { name, source, redact } of operation.audit) {
+    const value = fieldValue(source, redact, args, request);
+    if (value !== null) fields[name] = value;
+  }
+  return fields;
+}
+
+function fieldValue(
+  source: string,
+  redact: boolean,
+  args: ReadonlyMap<string, string>,
+  { given, status }: AuditedRequest,
+): AuditFieldValue | null {
+  if (source === 'status') return redact ? status !== null : status;
+  if (!source.startsWith('path.')) return given.has(source);
+  const value = args.get(source.slice('path.'.length));
+  if (redact) return value !== undefined;
+  return value === undefined ? null : value.slice(0, MOST_CHARACTERS);
+}

@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest';
+import { auditFields } from './audit_fields.ts';
+import { requestFingerprint, type FingerprintedRequest } from './request_fingerprint.ts';
+import { requestSummary } from './request_summary.ts';
+import { isWithheldHeader } from './sanitised_reply.ts';
+import { sampleConnector, sampleOperation } from './testing/sample_connector.ts';
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+describe('the audit fields of a run', () => {
+  const operation = sampleOperation({
+    audit: [
+      { name: 'item', source: 'path.id', redact: false },
+      { name: 'hidden', source: 'path.id', redact: true },
+      { name: 'searched', source: 'query.q', redact: true },
+      { name: 'status', source: 'status', redact: false },
+    ],
+  });
+
+  test('tell path inputs and status, and of a query input only that it was given', () => {
+    const request = { path: '/items/a%20b', given: new Set(['query.q']), status: 201 };
+    expect(auditFields(operation, request)).toEqual({ item: 'a b', hidden: true, searched: true, status: 201 });
+  });
+
+  test('never hold the value of a query input, whatever the spec says of it', () => {
+    const leaky = sampleOperation({ audit: [{ name: 'q', source: 'query.q', redact: false }] });
+    expect(auditFields(leaky, { path: '/items/1', given: new Set(), status: null })).toEqual({ q: false });
+  });
+});
+
+describe('the fingerprint of a request', () => {
+  const request: FingerprintedRequest = {
+    fqn: 'acme/items',
+    operation: 'create-item',
+    method: 'POST',
+    host: 'api.example.com',
+    target: '/items?dry=1',
+    contentType: 'application/json',
+    body: [bytes('{"a":1}')],
+  };
+
+  test('is the same for the same request, however its body was cut', async () => {
+    const cut = { ...request, body: [bytes('{"a'), bytes(''), bytes('":1}')] };
+    expect(await requestFingerprint(cut)).toBe(await requestFingerprint(request));
+    expect(await requestFingerprint(request)).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  test.each([
+    { fqn: 'acme/item', operation: 'screate-item' },
+    { operation: 'delete-item' },
+    { method: 'PUT' },
+    { host: 'eu.example.com' },
+    { target: '/items?dry=0' },
+    { contentType: 'text/plain' },
+    { body: [bytes('{"a":2}')] },
+    { contentType: 'application/json{', body: [bytes('"a":1}')] },
+  ])('differs with %o', async (change) => {
+    expect(await requestFingerprint({ ...request, ...change })).not.toBe(await requestFingerprint(request));
+  });
+});
+
+describe('what a person is asked to approve', () => {
+  test('names the operation, the host and what the path names', () => {
+    const request = { host: 'api.example.com', path: '/items/a%20b', bodyBytes: 12 };
+    expect(requestSummary(sampleConnector(), sampleOperation(), request)).toBe(
+      'Items: Get an item (GET api.example.com: id "a b", with a body of 12 bytes)',
+    );
+  });
+
+  test('holds nothing that steers a terminal or turns the line round', () => {
+    const request = { host: 'api.example.com', path: '/items/%1b%5B2J%0a%E2%80%AEx', bodyBytes: 0 };
+    expect(requestSummary(sampleConnector(), sampleOperation({ summary: 'a\u001b[1mb' }), request)).not.toMatch(
+      /[\p{Cc}\p{Cf}]/u,
+    );
+  });
+});
+
+test('sessions, challenges and other ways are not passed on', () => {
+  expect(['set-cookie', 'www-authenticate', 'alt-svc'].every((name) => isWithheldHeader(name))).toBe(true);
+  expect(['content-type', 'link', 'location', 'x-ratelimit-remaining'].some((name) => isWithheldHeader(name))).toBe(
+    false,
+  );
+});

@@ -1,0 +1,160 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { InstalledConnector, Operation } from '../model/connector.ts';
+import { compileConnectors, evadesConnector, matchOperation, type OperationMatch } from './connector_index.ts';
+import { sampleConnector, sampleOperation } from './testing/sample_connector.ts';
+
+const host = 'api.example.com';
+const operation = (path: string, method: Operation['method'] = 'GET'): Operation =>
+  sampleOperation({ name: `${method} ${path}`, path, method });
+const match = (operations: readonly Operation[], path: string, method = 'GET'): string | null =>
+  nameOf(matchOperation(compileConnectors([sampleConnector(operations)]), { method, host, path }));
+const evades = (operations: readonly Operation[], path: string, method = 'GET'): boolean =>
+  evadesConnector(compileConnectors([sampleConnector(operations)]), { method, host, path });
+
+function nameOf(result: OperationMatch): string | null {
+  return result.kind === 'operation' ? result.match.operation.name : result.kind === 'ambiguous' ? 'ambiguous' : null;
+}
+
+describe('the operation a request is', () => {
+  test('is found by method, host and exact path', () => {
+    const operations = [operation('/user'), operation('/user', 'PATCH'), operation('/users')];
+    expect(match(operations, '/user')).toBe('GET /user');
+    expect(match(operations, '/user', 'PATCH')).toBe('PATCH /user');
+    expect([match(operations, '/user', 'DELETE'), match(operations, '/use'), match(operations, '/')]).toEqual([
+      null,
+      null,
+      null,
+    ]);
+    const index = compileConnectors([sampleConnector(operations)]);
+    expect(matchOperation(index, { method: 'GET', host: 'other.example.com', path: '/user' }).kind).toBe('none');
+  });
+
+  test('is found by its template, where a segment is neither empty nor a dot segment', () => {
+    const operations = [operation('/items/{id}')];
+    expect(match(operations, '/items/7')).toBe('GET /items/{id}');
+    expect(match(operations, '/items/group%2Fproject')).toBe('GET /items/{id}');
+    const others = ['/items/', '/items', '/items/7/8', '/items/.', '/items/..', '/items/%2e%2E', '/items/%2e'];
+    expect(others.filter((path) => match(operations, path) !== null)).toEqual([]);
+  });
+
+  test('is the one with a literal segment where another has a template', () => {
+    const operations = [operation('/items/{id}'), operation('/items/latest'), operation('/items/{id}/tags')];
+    expect(match(operations, '/items/latest')).toBe('GET /items/latest');
+    expect(match(operations, '/items/latest/tags')).toBe('GET /items/{id}/tags');
+  });
+
+  test('is none when two templates match and neither is the more literal one', () => {
+    const operations = [operation('/a/{x}/c'), operation('/a/b/{y}')];
+    expect(match(operations, '/a/b/c')).toBe('ambiguous');
+    expect(match(operations, '/a/b/d')).toBe('GET /a/b/{y}');
+    expect(match([...operations, operation('/a/b/c')], '/a/b/c')).toBe('GET /a/b/c');
+  });
+
+  test('is none when two connectors declare it', () => {
+    const two = [sampleConnector(), sampleConnector(undefined, { fqn: 'other/items', id: 'con_2' })];
+    expect(matchOperation(compileConnectors(two), { method: 'GET', host, path: '/items/1' }).kind).toBe('ambiguous');
+  });
+
+  test('is of the personal connector where the enterprise has one of the same name', () => {
+    const personal = sampleConnector();
+    const enterprise = sampleConnector(undefined, { owner: 'enterprise', id: 'con_2' });
+    for (const order of [
+      [personal, enterprise],
+      [enterprise, personal],
+    ]) {
+      const found = matchOperation(compileConnectors(order), { method: 'GET', host, path: '/items/1' });
+      expect(found.kind === 'operation' && found.match.connector.owner).toBe('personal');
+    }
+  });
+
+  test('is found on the hosts of the operation where it has its own', () => {
+    const index = compileConnectors([sampleConnector([sampleOperation({ hosts: ['upload.example.com'] })])]);
+    expect(matchOperation(index, { method: 'GET', host, path: '/items/1' }).kind).toBe('none');
+    expect(matchOperation(index, { method: 'GET', host: 'upload.example.com', path: '/items/1' }).kind).toBe(
+      'operation',
+    );
+  });
+});
+
+describe('invariant 8: no way round a connector', () => {
+  const operations = [operation('/repos/{owner}/{repo}'), operation('/admin/keys', 'POST'), operation('/user')];
+
+  test.each([
+    '//admin/keys',
+    '/admin//keys',
+    '/%61dmin/keys',
+    '/x/../admin/keys',
+    '/x/..%2fadmin/keys',
+    '/x/%2e%2e/admin/keys',
+    '/admin/keys;x',
+    '/admin;v=1/keys',
+    '/admin/./keys',
+    '/admin%2Fkeys',
+    '/admin%5ckeys',
+    '/admin/keys/',
+    String.raw`/admin\keys`,
+  ])('%s is taken for the operation it could be', (path) => {
+    expect(evades(operations, path, 'POST')).toBe(true);
+  });
+
+  test.each(['/admin/keys', '/other', '/repos/a%2Db/c', '/repos/a/b%20c', '/adminx/keys', '/other//thing', '/%6fther'])(
+    '%s has one reading',
+    (path) => {
+      expect([evades(operations, path, 'POST'), evades(operations, path)]).toEqual([false, false]);
+    },
+  );
+
+  test('a path that is another operation in its canonical form evades that one', () => {
+    expect(evades([operation('/items/{id}'), operation('/items/all')], '/items/%61ll')).toBe(true);
+  });
+});
+
+const literal = (each: Operation): boolean[] => each.path.split('/').map((name) => !name.startsWith('{'));
+
+const beats = (one: Operation, other: Operation): boolean => {
+  const [a, b] = [literal(one), literal(other)];
+  return a.every((is, at) => is || b[at] !== true) && a.some((is, at) => is && b[at] !== true);
+};
+
+/** The rule as it is written, without any index. */
+function slowMatch(connectors: readonly InstalledConnector[], method: string, path: string): string | null {
+  const fits = (template: string): boolean => {
+    const [names, segments] = [template.split('/'), path.split('/')];
+    return (
+      names.length === segments.length &&
+      names.every((name, at) => (name.startsWith('{') ? segments[at] !== '' : name === segments[at]))
+    );
+  };
+  const all = connectors
+    .flatMap(({ spec }) => spec.operations)
+    .filter((each) => each.method === method && fits(each.path));
+  const best = all.filter((each) => !all.some((other) => beats(other, each)));
+  if (best.length === 0) return null;
+  return best.length === 1 ? (best[0]?.name ?? null) : 'ambiguous';
+}
+
+test('the index agrees with the rule as it is written', () => {
+  const segment = fc.constantFrom('a', 'b', '{x}');
+  const path = fc
+    .array(segment, { minLength: 1, maxLength: 4 })
+    .map((parts) => `/${parts.map((part, at) => (part === '{x}' ? `{x${at}}` : part)).join('/')}`);
+  const paths = fc.uniqueArray(path, { minLength: 1, maxLength: 12 });
+  const asked = fc
+    .array(fc.constantFrom('a', 'b', 'c'), { minLength: 1, maxLength: 4 })
+    .map((parts) => `/${parts.join('/')}`);
+  fc.assert(
+    fc.property(paths, paths, asked, (one, two, wanted) => {
+      const connectors = [
+        sampleConnector(one.map((each) => operation(each))),
+        sampleConnector(
+          two.map((each) => operation(each)),
+          { fqn: 'b/b' },
+        ),
+      ];
+      const found = matchOperation(compileConnectors(connectors), { method: 'GET', host, path: wanted });
+      expect(nameOf(found)).toBe(slowMatch(connectors, 'GET', wanted));
+    }),
+    { numRuns: 500 },
+  );
+});

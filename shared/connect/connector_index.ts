@@ -1,0 +1,170 @@
+import { MAX_PATH_SEGMENTS, operationHosts, type InstalledConnector, type Operation } from '../model/connector.ts';
+import { canonicalPath } from '../net/target.ts';
+
+/** An operation with the connector it belongs to. */
+export interface ConnectorOperation {
+  readonly connector: InstalledConnector;
+  readonly operation: Operation;
+}
+
+/** What of a request decides which operation it is. */
+export interface OperationRequest {
+  readonly method: string;
+  /** Canonical (lower-case ASCII). */
+  readonly host: string;
+  /** The path of the target as it was sent, without its query. */
+  readonly path: string;
+}
+
+/** `ambiguous`: several operations match equally well, and so none does (specification section 1). */
+export type OperationMatch =
+  | { readonly kind: 'operation'; readonly match: ConnectorOperation }
+  | { readonly kind: 'ambiguous'; readonly candidates: readonly ConnectorOperation[] }
+  | { readonly kind: 'none' };
+
+/** Installed connectors, compiled for lookup by host, method and path. */
+export interface ConnectorIndex {
+  readonly isEmpty: boolean;
+  readonly hosts: ReadonlyMap<string, ReadonlyMap<string, Node>>;
+}
+
+/** One segment of the paths of a host and method. */
+interface Node {
+  readonly literals: Map<string, Node>;
+  template: Node | null;
+  readonly ends: ConnectorOperation[];
+}
+
+/** No other path has a second reading. */
+const MAY_BE_RESPELLED = /[%;\\#]|\/\/|\/\.|\/$/;
+const MERGEABLE = /\/\/|\/\.{1,2}(?:\/|$)/;
+const ENCODED_SLASH = /%2F|%5C/;
+const NO_MATCH: OperationMatch = { kind: 'none' };
+
+/**
+ * Compiles connectors for lookup. Of two with one fully qualified name the personal one replaces the enterprise's, as a
+ * personal binding does.
+ */
+export function compileConnectors(installed: readonly InstalledConnector[]): ConnectorIndex {
+  const hosts = new Map<string, Map<string, Node>>();
+  for (const connector of inForce(installed)) {
+    for (const operation of connector.spec.operations) {
+      for (const host of new Set(operationHosts(connector.spec, operation))) {
+        const methods = entry(hosts, host, () => new Map<string, Node>());
+        insert(entry(methods, operation.method, emptyNode), { connector, operation });
+      }
+    }
+  }
+  return { isEmpty: hosts.size === 0, hosts };
+}
+
+/**
+ * The operation a request is. A literal segment beats a template at its place; operations of which neither is the more
+ * literal one are ambiguous, and so none is a match. A path has to match as it was sent: an escape never stands for the
+ * character it encodes.
+ */
+export function matchOperation(index: ConnectorIndex, request: OperationRequest): OperationMatch {
+  const root = index.hosts.get(request.host)?.get(request.method);
+  if (root === undefined || !request.path.startsWith('/')) return NO_MATCH;
+  const found: Found[] = [];
+  collect(root, request.path, 1, 0, found);
+  const candidates = found.length < 2 ? found : found.filter(({ literals }) => !isBeaten(literals, found));
+  const operations = candidates.flatMap(({ ends }) => ends);
+  const [match] = operations;
+  if (match === undefined) return NO_MATCH;
+  return operations.length === 1 ? { kind: 'operation', match } : { kind: 'ambiguous', candidates: operations };
+}
+
+/**
+ * True when a server could read the target as an operation that its raw form is not (design section 5, invariant 8): such
+ * a request would slip past the connector's approval and audit into a binding.
+ */
+export function evadesConnector(index: ConnectorIndex, request: OperationRequest): boolean {
+  if (!MAY_BE_RESPELLED.test(request.path) || !index.hosts.has(request.host)) return false;
+  const spellings = otherSpellings(request.path);
+  if (spellings.length === 0) return false;
+  const raw = matchOperation(index, request);
+  return spellings.some((path) => differs(raw, matchOperation(index, { ...request, path })));
+}
+
+/** What servers make of a path: its canonical form, the same with encoded slashes decoded, each without a last slash. */
+function otherSpellings(path: string): readonly string[] {
+  const canonical = canonicalPath(path);
+  const isSplit = ENCODED_SLASH.test(canonical);
+  const spellings = [canonical, withoutLastSlash(canonical)];
+  if (isSplit) {
+    const split = canonical.replaceAll(/%2F|%5C/g, '/');
+    const decoded = MERGEABLE.test(split) ? canonicalPath(split) : split;
+    spellings.push(decoded, withoutLastSlash(decoded));
+  }
+  return spellings.filter((spelling, at) => spelling !== path && spellings.indexOf(spelling) === at);
+}
+
+function withoutLastSlash(path: string): string {
+  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+function differs(raw: OperationMatch, other: OperationMatch): boolean {
+  if (other.kind === 'none') return false;
+  if (raw.kind !== 'operation' || other.kind !== 'operation') return raw.kind !== other.kind;
+  return raw.match.operation !== other.match.operation;
+}
+
+function inForce(installed: readonly InstalledConnector[]): readonly InstalledConnector[] {
+  const byName = new Map<string, InstalledConnector>();
+  for (const connector of installed) {
+    const known = byName.get(connector.spec.fqn);
+    if (known === undefined || connector.owner === 'personal') byName.set(connector.spec.fqn, connector);
+  }
+  return [...byName.values()];
+}
+
+function emptyNode(): Node {
+  return { literals: new Map(), template: null, ends: [] };
+}
+
+function insert(root: Node, operation: ConnectorOperation): void {
+  let node = root;
+  for (const segment of operation.operation.path.slice(1).split('/')) {
+    if (segment.startsWith('{')) node = node.template ??= emptyNode();
+    else node = entry(node.literals, segment, emptyNode);
+  }
+  node.ends.push(operation);
+}
+
+/** Operations of one path template that fit, and which of its segments are literal: bit n for segment n. */
+interface Found {
+  readonly ends: readonly ConnectorOperation[];
+  readonly literals: number;
+}
+
+function collect(node: Node, path: string, from: number, depth: number, found: Found[], literals = 0): void {
+  if (depth >= MAX_PATH_SEGMENTS) return;
+  const slash = path.indexOf('/', from);
+  const segment = slash < 0 ? path.slice(from) : path.slice(from, slash);
+  const literal = node.literals.get(segment);
+  const next = node.template !== null && fillsTemplate(segment) ? node.template : null;
+  for (const [branch, bit] of [[literal, 1 << depth] as const, [next, 0] as const]) {
+    if (branch === undefined || branch === null) continue;
+    if (slash >= 0) collect(branch, path, slash + 1, depth + 1, found, literals | bit);
+    else if (branch.ends.length > 0) found.push({ ends: branch.ends, literals: literals | bit });
+  }
+}
+
+/** Another one is literal wherever this one is, and somewhere else too. */
+function isBeaten(literals: number, found: readonly Found[]): boolean {
+  return found.some((other) => other.literals !== literals && (other.literals & literals) === literals);
+}
+
+/** An empty segment or a dot segment, however it is spelled, is never the value of a path input. */
+function fillsTemplate(segment: string): boolean {
+  return segment !== '' && !/^(?:\.|%2e){1,2}$/i.test(segment);
+}
+
+function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  map.set(key, made);
+  return made;
+}

@@ -1,0 +1,21 @@
+/**
+ * The values that a path gives to the `{name}`s of a template it matches, decoded; a value with a broken escape stays as
+ * it was sent. Empty when the path has another number of segments.
+ */
+export function pathArgs(template: string, path: string): ReadonlyMap<string, string> {
+  const names = template.split('/');
+  const segments = path.split('/');
+  if (names.length !== segments.length) return new Map();
+  const args = names.flatMap((name, index): [string, string][] =>
+    name.startsWith('{') ? [[name.slice(1, -1), decoded(segments[index] ?? '')]] : [],
+  );
+  return new Map(args);
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}

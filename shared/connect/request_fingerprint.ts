@@ -1,0 +1,37 @@
+/** What makes two requests the same one, for an approval: an approval covers one identical request. */
+export interface FingerprintedRequest {
+  readonly fqn: string;
+  readonly operation: string;
+  readonly method: string;
+  readonly host: string;
+  /** The path with its query, as sent. */
+  readonly target: string;
+  readonly contentType: string;
+  readonly body: readonly Uint8Array[];
+}
+
+/** SHA-256, hex. Every part has its length before it, so that no two requests run together into one text. */
+export async function requestFingerprint(request: FingerprintedRequest): Promise<string> {
+  const { fqn, operation, method, host, target, contentType, body } = request;
+  const texts = [fqn, operation, method, host, target, contentType].map((text) => new TextEncoder().encode(text));
+  const parts = [...texts, joined(body)];
+  const framed = parts.flatMap((part) => [lengthOf(part), part]);
+  const digest = await crypto.subtle.digest('SHA-256', joined(framed));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+function lengthOf(part: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(part.length));
+  return bytes;
+}
+
+function joined(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(chunks.reduce((total, chunk) => total + chunk.length, 0));
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+  }
+  return bytes;
+}

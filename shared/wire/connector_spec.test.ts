@@ -1,0 +1,138 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { connectorSpec, connectorSpecJsonSchema, toConnectorSpec } from './connector_spec.ts';
+
+const operation = {
+  name: 'get-item',
+  method: 'GET',
+  path: '/items/{id}',
+  summary: 'Get an item',
+  effect: 'read',
+  inputs: [
+    { name: 'id', in: 'path', type: 'string', required: true },
+    { name: 'q', in: 'query' },
+  ],
+  audit: [{ name: 'item', source: 'path.id' }],
+};
+const spec = {
+  schema_version: 1,
+  connector: { fqn: 'acme/items', version: '1.0.0', title: 'Items' },
+  hosts: ['API.Example.com'],
+  credential: { kind: 'api_key' },
+  operations: [operation],
+};
+const messages = (value: unknown): string[] => {
+  const parsed = connectorSpec.safeParse(value);
+  return parsed.success ? [] : parsed.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`);
+};
+const withOperation = (changes: object): object => ({ ...spec, operations: [{ ...operation, ...changes }] });
+const post = { method: 'POST', path: '/items', effect: 'write', audit: [] };
+
+describe('a connector spec', () => {
+  test('is read with canonical hosts and defaults', () => {
+    expect(toConnectorSpec(connectorSpec.parse(spec))).toMatchObject({
+      fqn: 'acme/items',
+      hosts: ['api.example.com'],
+      credential: { kind: 'api_key', scopes: [] },
+      operations: [{ approval: 'none', audit: [{ redact: false }], inputs: [{}, { type: 'string', required: false }] }],
+    });
+  });
+
+  test.each([
+    [{ ...spec, schema_version: 2 }, 'schema_version must be 1: this is the only version there is'],
+    [{ ...spec, host: [] }, ' unknown field "host": did you mean "hosts"?'],
+    [{ ...spec, hosts: [] }, 'hosts is empty: name at least one host; the first one builds upstream URLs'],
+    [{ ...spec, hosts: ['*.example.com'] }, 'hosts.0 has a "*" in it: a connector names each host exactly'],
+    [
+      { ...spec, hosts: ['10.0.0.1'] },
+      'hosts.0 is an address: a connector names hosts, whose certificates can be checked',
+    ],
+    [{ ...spec, hosts: ['127.1'] }, 'hosts.0'],
+    [{ ...spec, hosts: ['api.example.com:8443'] }, 'hosts.0'],
+    [{ ...spec, connector: { ...spec.connector, fqn: 'Acme/x' } }, 'connector.fqn must be publisher/name'],
+    [{ ...spec, credential: { kind: 'basic' } }, 'credential.kind is "basic", which is none of api_key, oauth2'],
+    [{ ...spec, credential: { kind: 'oauth2', token_url: 'http://x.example/t' } }, 'credential.token_url is not https'],
+    [
+      { ...spec, credential: { kind: 'oauth2', token_url: 'https://10.0.0.1/t' } },
+      'credential.token_url names an address: write a host',
+    ],
+    [{ ...spec, operations: [] }, 'operations is empty: a connector has at least one operation'],
+    [{ ...spec, operations: [operation, operation] }, 'operations.1.name is the name of operations[0] too'],
+    [
+      {
+        ...spec,
+        operations: [
+          operation,
+          {
+            ...operation,
+            name: 'b',
+            path: '/items/{item}',
+            inputs: [{ name: 'item', in: 'path', required: true }],
+            audit: [],
+          },
+        ],
+      },
+      'operations.1.path is the method and path of operations[0] too',
+    ],
+    [withOperation({ method: 'TRACE' }), 'operations.0.method is "TRACE", which is none of'],
+    [withOperation({ path: 'items' }), 'operations.0.path must begin with "/"'],
+    [withOperation({ path: '/items/{id}?x=1' }), 'operations.0.path has a query'],
+    [withOperation({ path: '/a/../items/{id}' }), 'operations.0.path is not in its canonical form'],
+    [
+      withOperation({ path: '/items/x{id}' }),
+      'operations.0.path has "x{id}" in it: "{name}" stands for a whole segment',
+    ],
+    [withOperation({ path: '/items/{id}/{id}' }), 'operations.0.path has {id} twice'],
+    [withOperation({ path: '/items/{key}' }), 'operations.0.inputs has no input "key" with in "path"'],
+    [withOperation({ inputs: [{ name: 'id', in: 'path' }] }), 'operations.0.inputs.0.required must be true'],
+    [
+      withOperation({ inputs: [{ name: 'id', in: 'path', type: 'object', required: true }] }),
+      'operations.0.inputs.0.type is "object"',
+    ],
+    [
+      withOperation({ inputs: [...operation.inputs, { name: 'b', in: 'body' }] }),
+      'operations.0.inputs.2.in is "body", but GET sends its args as the query',
+    ],
+    [
+      withOperation({ inputs: [...operation.inputs, { name: 'q', in: 'query' }] }),
+      'operations.0.inputs.2.name is the name of another input',
+    ],
+    [
+      withOperation({ ...post, effect: 'read', inputs: [] }),
+      'operations.0.effect is "read", but POST is not a safe method',
+    ],
+    [
+      withOperation({ audit: [{ name: 'x', source: 'path.ip' }] }),
+      'operations.0.audit.0.source names no input of this operation: did you mean "path.id"?',
+    ],
+    [withOperation({ audit: [{ name: 'x', source: 'query.q' }] }), 'operations.0.audit.0.redact must be true'],
+    [withOperation({ summary: 'a\u202eb' }), 'operations.0.summary has a control character'],
+    [null, ' must be a connector spec, an object'],
+  ])('%# is refused with a message that names the field and the fix', (value, message) => {
+    expect(messages(value).filter((each) => each.startsWith(message))).not.toEqual([]);
+  });
+
+  test('of any shape is read or refused, never thrown at', () => {
+    fc.assert(fc.property(fc.jsonValue(), (value) => void connectorSpec.safeParse(value)));
+    const field = fc.constantFrom(...Object.keys(spec));
+    fc.assert(
+      fc.property(field, fc.jsonValue(), (name, value) => void connectorSpec.safeParse({ ...spec, [name]: value })),
+    );
+    const inner = fc.constantFrom(...Object.keys(operation));
+    fc.assert(
+      fc.property(
+        inner,
+        fc.jsonValue(),
+        (name, value) => void connectorSpec.safeParse(withOperation({ [name]: value })),
+      ),
+    );
+  });
+
+  test('has a JSON Schema', () => {
+    expect(connectorSpecJsonSchema('https://svc.example/s.json')).toMatchObject({
+      $id: 'https://svc.example/s.json',
+      type: 'object',
+      additionalProperties: false,
+    });
+  });
+});

@@ -1,0 +1,143 @@
+import { z } from 'zod';
+import {
+  APPROVALS,
+  CREDENTIAL_KINDS,
+  INPUT_PLACES,
+  INPUT_TYPES,
+  OPERATION_METHODS,
+  type ConnectorSpec,
+  type Operation,
+} from '../model/connector.ts';
+import { EFFECTS } from '../model/host_binding.ts';
+import { checkConnectorSpec } from './connector_spec_rules.ts';
+import { hostText, httpsUrlText, nameText, pathText, proseText } from './connector_spec_fields.ts';
+import { choice } from './host_binding_fields.ts';
+import { unknownFields } from './host_binding_rules.ts';
+
+export const MAX_OPERATIONS = 500;
+export const MAX_INPUTS = 100;
+export const MAX_CONNECTOR_HOSTS = 50;
+
+const hosts = (what: string) =>
+  z
+    .array(hostText, { error: `must be a list of hosts${what}, such as ["api.example.com"]` })
+    .min(1, { error: 'is empty: name at least one host; the first one builds upstream URLs' })
+    .max(MAX_CONNECTOR_HOSTS, { error: `has more than ${MAX_CONNECTOR_HOSTS} hosts` });
+
+const input = closed('an input', {
+  name: nameText('the name of the argument'),
+  in: choice(INPUT_PLACES),
+  type: choice(INPUT_TYPES).default('string'),
+  required: z.boolean({ error: 'must be true or false' }).default(false),
+  description: proseText(2_000).default(''),
+}).meta({ id: 'OperationInput' });
+
+const auditField = closed('an audit field', {
+  name: nameText('the name in the audit event'),
+  source: z.string({ error: 'is missing: write <place>.<input>, such as path.owner, or status' }).max(200),
+  redact: z.boolean({ error: 'must be true or false' }).default(false),
+});
+
+const operation = closed('an operation', {
+  name: nameText('the name of the operation, such as list-issues'),
+  method: choice(OPERATION_METHODS),
+  path: pathText,
+  summary: proseText(200).default(''),
+  description: proseText(4_000).default(''),
+  hosts: hosts(' of this operation').optional(),
+  approval: choice(APPROVALS).default('none'),
+  effect: choice(EFFECTS),
+  inputs: z
+    .array(input, { error: 'must be a list of inputs' })
+    .max(MAX_INPUTS, { error: `has more than ${MAX_INPUTS} inputs` })
+    .default([]),
+  audit: z
+    .array(auditField, { error: 'must be a list of audit fields' })
+    .max(20, { error: 'has more than 20 audit fields' })
+    .default([]),
+}).meta({ id: 'Operation' });
+
+const credential = closed('a credential', {
+  kind: choice(CREDENTIAL_KINDS),
+  authorization_url: httpsUrlText.optional(),
+  token_url: httpsUrlText.optional(),
+  device_authorization_url: httpsUrlText.optional(),
+  scopes: z
+    .array(
+      z.string().regex(/^[!#-[\]-~]{1,200}$/, { error: 'is no scope: printable ASCII without spaces and quotes' }),
+      { error: 'must be a list of scopes' },
+    )
+    .max(100, { error: 'has more than 100 scopes' })
+    .default([]),
+});
+
+const identity = closed('the connector', {
+  fqn: z
+    .string({ error: 'is missing: write publisher/name, such as acme/tickets' })
+    .max(128, { error: 'is longer than 128 characters' })
+    .regex(/^[a-z0-9][a-z0-9._-]*\/[a-z0-9][a-z0-9._-]*$/, {
+      error: 'must be publisher/name, each of lower-case letters, digits, ".", "_" and "-"',
+    }),
+  version: z
+    .string({ error: 'is missing: write a version such as 1.0.0' })
+    .regex(/^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$/, { error: 'is no version: write one such as 1.0.0' }),
+  title: proseText(200),
+  description: proseText(4_000).default(''),
+});
+
+const fields = {
+  schema_version: z.literal(1, { error: 'must be 1: this is the only version there is' }),
+  connector: identity,
+  hosts: hosts(''),
+  credential,
+  operations: z
+    .array(operation, { error: 'must be a list of operations' })
+    .min(1, { error: 'is empty: a connector has at least one operation' })
+    .max(MAX_OPERATIONS, { error: `has more than ${MAX_OPERATIONS} operations: split the connector` }),
+};
+
+const spec = closed('a connector spec', fields).superRefine(checkConnectorSpec, { when: () => true });
+
+/** A connector spec as people write it and as `POST /v1/connectors` takes it (design section 5, Connector spec). */
+export const connectorSpec = spec.meta({ id: 'ConnectorSpec' });
+export type ConnectorSpecInput = z.input<typeof connectorSpec>;
+/** With hosts canonical and defaults filled in. */
+export type ConnectorSpecRecord = z.output<typeof connectorSpec>;
+
+/** The spec that the engine acts on. */
+export function toConnectorSpec(record: ConnectorSpecRecord): ConnectorSpec {
+  const { kind, authorization_url, token_url, device_authorization_url, scopes } = record.credential;
+  return {
+    ...record.connector,
+    hosts: record.hosts,
+    credential: {
+      kind,
+      ...(authorization_url === undefined ? {} : { authorizationUrl: authorization_url }),
+      ...(token_url === undefined ? {} : { tokenUrl: token_url }),
+      ...(device_authorization_url === undefined ? {} : { deviceAuthorizationUrl: device_authorization_url }),
+      scopes,
+    },
+    operations: record.operations.map((each) => toOperation(each)),
+  };
+}
+
+function toOperation({ hosts: own, ...rest }: ConnectorSpecRecord['operations'][number]): Operation {
+  return own === undefined ? rest : { ...rest, hosts: own };
+}
+
+/** The JSON Schema of a spec, for editors; `id` is the URL it is published at. */
+export function connectorSpecJsonSchema(id: string): object {
+  const schema = z.toJSONSchema(spec, { io: 'input', target: 'draft-2020-12' });
+  return { $id: id, title: 'svc connector spec', ...schema };
+}
+
+/** A strict object whose messages name what it is and what an unknown field was probably meant to be. */
+function closed<const T extends z.ZodRawShape>(what: string, shape: T) {
+  const known = Object.keys(shape);
+  return z.strictObject(shape, {
+    error: (issue) => {
+      if (issue.code !== 'unrecognized_keys') return `must be ${what}, an object`;
+      return unknownFields(Array.isArray(issue.keys) ? issue.keys.map(String) : [], known);
+    },
+  });
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import { MAX_PATH_SEGMENTS } from '../model/connector.ts';
+import { normaliseHost } from '../net/host.ts';
+import { isIpLiteral } from '../net/ip_literal.ts';
+import { canonicalPath } from '../net/target.ts';
+
+/** What is wrong with a text, as the rest of a sentence that begins with the field's name; null when nothing is. */
+type TextProblem = (text: string) => string | null;
+
+/** An exact upstream host: a credential is sent there, so no pattern and no address. */
+export const hostText = checked(255, 'write a host such as api.example.com', hostProblem).overwrite((text) => {
+  const host = normaliseHost(text);
+  return host.ok ? host.value : text;
+});
+
+/** A path, exact or with `{name}` in place of whole segments. */
+export const pathText = checked(2_000, 'write a path such as /items/{id}', pathProblem);
+
+/** Where a token is asked for. Its host is checked again when it is called. */
+export const httpsUrlText = checked(2_000, 'write an https URL', urlProblem);
+
+/** A word that names an input, an operation or an audit field. */
+export function nameText(what: string): z.ZodString {
+  return checked(128, `write ${what}`, (text) =>
+    /^[A-Za-z0-9_][A-Za-z0-9_.$:[\]-]*$/.test(text)
+      ? null
+      : `is ${JSON.stringify(text.slice(0, 40))}: write ${what}, of letters, digits, "_", ".", "-"`,
+  );
+}
+
+/** Text for people; lines may break, but nothing in it may steer a terminal or turn its direction. */
+export function proseText(maxCharacters: number): z.ZodString {
+  return checked(maxCharacters, 'write plain text', (text) =>
+    /[\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]/u.test(text.replaceAll(/[\t\n]/g, ' '))
+      ? 'has a control character in it: write plain text'
+      : null,
+  );
+}
+
+function checked(maxCharacters: number, fix: string, problem: TextProblem): z.ZodString {
+  return z
+    .string({ error: ({ input }) => (input === undefined ? `is missing: ${fix}` : `must be text: ${fix}`) })
+    .max(maxCharacters, { error: `is longer than ${maxCharacters} characters`, abort: true })
+    .superRefine((text, context) => {
+      const found = problem(text);
+      if (found !== null) context.addIssue({ code: 'custom', message: found });
+    });
+}
+
+function hostProblem(text: string): string | null {
+  if (text.includes('*')) return 'has a "*" in it: a connector names each host exactly';
+  const host = normaliseHost(text);
+  if (!host.ok) return host.error.message;
+  return isIpLiteral(host.value) ? 'is an address: a connector names hosts, whose certificates can be checked' : null;
+}
+
+function pathProblem(text: string): string | null {
+  if (!text.startsWith('/')) return 'must begin with "/"';
+  if (/[?#\s\\\p{Cc}]/u.test(text)) return 'has a query, a fragment, a space or a backslash: write only the path';
+  if (!/^[!-~]*$/.test(text)) return 'has a character outside ASCII: percent-encode it';
+  const segments = text.slice(1).split('/');
+  if (segments.length > MAX_PATH_SEGMENTS) return `has more than ${MAX_PATH_SEGMENTS} segments`;
+  const odd = segments.find((segment) => /[{}]/.test(segment) && !/^\{[A-Za-z0-9_][A-Za-z0-9_.$:-]*\}$/.test(segment));
+  if (odd !== undefined) return `has ${JSON.stringify(odd.slice(0, 40))} in it: "{name}" stands for a whole segment`;
+  const literal = text.replaceAll(/\{[^}]*\}/g, 'x');
+  return canonicalPath(literal) === literal
+    ? null
+    : 'is not in its canonical form: no "//", no dot segments, no ";" parameters, no needless escapes';
+}
+
+function urlProblem(text: string): string | null {
+  if (!URL.canParse(text)) return 'is no URL: write it in full, such as https://auth.example.com/token';
+  const url = new URL(text);
+  if (url.protocol !== 'https:') return 'is not https';
+  if (url.username !== '' || url.password !== '') return 'holds a user name or password: write it without';
+  if (url.hash !== '') return 'has a fragment: write it without';
+  if (url.port !== '') return 'names a port: only 443 is used';
+  const host = normaliseHost(url.hostname);
+  if (!host.ok) return `names a host that ${host.error.message}`;
+  return isIpLiteral(host.value) ? 'names an address: write a host' : null;
+}
