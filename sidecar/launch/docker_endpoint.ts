@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { RuntimeProblem } from './container_runtime.ts';
+import { runProgram, type ProgramFailure } from './engine_program.ts';
+import { tryUnixSocket, unixSocketPath, type SocketState } from './engine_socket.ts';
+
+const TIMEOUT_MS = 10_000;
+
+/** The engine that the user's environment and settings mean, once it is known to be on this machine and to answer. */
+export async function findDockerEndpoint(
+  env: Readonly<Record<string, string>>,
+): Promise<Result<string, RuntimeProblem>> {
+  const args = ['context', 'inspect', '--format', '{{json .Endpoints.docker.Host}}'];
+  const asked = await runProgram('docker', args, { env, timeoutMs: TIMEOUT_MS });
+  if (!asked.ok) return err(programProblem('docker', asked.error));
+  const { exitCode, stdout, stderr } = asked.value;
+  if (exitCode !== 0) return err(unusableContext(stderr));
+  const endpoint = endpointOf(stdout);
+  if (endpoint === null) return err(unusableContext(stdout));
+  return checkDockerEndpoint(endpoint);
+}
+
+/** The same endpoint when an engine listens on it. */
+export async function checkDockerEndpoint(endpoint: string): Promise<Result<string, RuntimeProblem>> {
+  const path = unixSocketPath(endpoint);
+  if (path === null) return err(remoteEngine(endpoint));
+  const state = await tryUnixSocket(path);
+  return state === 'listening' ? ok(endpoint) : err(socketProblem(endpoint, state));
+}
+
+/** Why the engine's own program did not run to its end. */
+export function programProblem(program: string, failure: ProgramFailure): RuntimeProblem {
+  if (failure.reason === 'missing') {
+    return {
+      reason: 'engine_missing',
+      message: `the program \`${program}\` is not on the PATH`,
+      fixes: ['Install Docker Engine, or put its program on the PATH.', WITHOUT_CONTAINER],
+    };
+  }
+  if (failure.reason === 'timeout') {
+    return {
+      reason: 'engine_timeout',
+      message: `\`${program}\` gave no answer in time`,
+      fixes: ['Look whether the engine is well: `docker info`.'],
+    };
+  }
+  return { reason: 'engine_refused', message: `\`${program}\` failed: ${failure.message.split('\n')[0]}`, fixes: [] };
+}
+
+/** Why nothing can be said to the engine behind a socket. */
+export function socketProblem(endpoint: string, state: Exclude<SocketState, 'listening'>): RuntimeProblem {
+  if (state === 'forbidden') {
+    return {
+      reason: 'engine_forbidden',
+      message: `this user may not use the Docker Engine at ${endpoint} (permission denied)`,
+      fixes: [
+        'Use a rootless engine of your own, or have an administrator add you to the group of that socket.',
+        'Who may use that socket is as good as root on this machine.',
+      ],
+    };
+  }
+  return {
+    reason: 'engine_unreachable',
+    message: `no Docker Engine listens at ${endpoint}`,
+    fixes: ['Start it, or set DOCKER_HOST to the unix:// socket that it listens on.', WITHOUT_CONTAINER],
+  };
+}
+
+const WITHOUT_CONTAINER = '`svc run -- COMMAND` works without a container.';
+
+function remoteEngine(endpoint: string): RuntimeProblem {
+  return {
+    reason: 'engine_remote',
+    message: `the Docker Engine is ${JSON.stringify(withoutUserInfo(endpoint))}, not a Unix socket of this machine`,
+    fixes: [
+      'The mounts, the CA and the proxy are on this machine, so the engine has to be too.',
+      'Choose a local engine: `docker context use default`, or DOCKER_HOST=unix:///var/run/docker.sock.',
+    ],
+  };
+}
+
+/** An ssh:// or tcp:// endpoint may hold a password. */
+function withoutUserInfo(endpoint: string): string {
+  return endpoint.replace(/\/\/[^/]*@/, '//');
+}
+
+function unusableContext(said: string): RuntimeProblem {
+  return {
+    reason: 'engine_refused',
+    message: `the Docker context cannot be read: ${said.trim().split('\n')[0]?.slice(0, 300) ?? ''}`,
+    fixes: ['Choose another one: `docker context use default`, or unset DOCKER_CONTEXT.'],
+  };
+}
+
+function endpointOf(json: string): string | null {
+  try {
+    return z.string().min(1).parse(JSON.parse(json));
+  } catch {
+    return null;
+  }
+}

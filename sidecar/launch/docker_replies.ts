@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import type { ContainerState, ImageConfig, ListedContainer } from './container_runtime.ts';
+
+/** What the `docker` program prints, read. An image made by `docker import` has almost nothing set. */
+
+const words = z
+  .array(z.string())
+  .nullish()
+  .transform((value) => value ?? []);
+
+const imageReply = z.object({
+  Id: z.string().regex(/^sha256:[0-9a-f]{64}$/),
+  Architecture: z.string(),
+  Config: z
+    .object({
+      User: z.string().default(''),
+      Entrypoint: words,
+      Cmd: words,
+      Env: words,
+      WorkingDir: z.string().default(''),
+    })
+    .nullish(),
+});
+
+export function imageConfigOf(json: string): ImageConfig {
+  const { Id, Architecture, Config } = imageReply.parse(JSON.parse(json));
+  return {
+    id: Id,
+    user: Config?.User ?? '',
+    entrypoint: Config?.Entrypoint ?? [],
+    cmd: Config?.Cmd ?? [],
+    env: Config?.Env ?? [],
+    workdir: Config?.WorkingDir ?? '',
+    architecture: Architecture,
+  };
+}
+
+const containerReply = z.object({
+  Id: z.string(),
+  Name: z.string(),
+  State: z.object({
+    Running: z.boolean(),
+    Pid: z.number().int(),
+    ExitCode: z.number().int(),
+    Error: z.string().default(''),
+    StartedAt: z.string(),
+  }),
+  Config: z.object({ Labels: z.record(z.string(), z.string()).nullish() }),
+});
+
+export function containerStateOf(json: string): ContainerState {
+  const { Id, Name, State, Config } = containerReply.parse(JSON.parse(json));
+  return {
+    id: Id,
+    name: Name.replace(/^\//, ''),
+    labels: Config.Labels ?? {},
+    running: State.Running,
+    pid: State.Running && State.Pid > 0 ? State.Pid : null,
+    wasStarted: !State.StartedAt.startsWith('0001-'),
+    exitCode: State.ExitCode,
+    error: State.Error,
+  };
+}
+
+/** The lines of `docker ps` with the fields of `listArguments`. */
+export function listedContainersOf(text: string): ListedContainer[] {
+  const lines = text.split('\n').filter((line) => line !== '');
+  return lines.map((line) => {
+    const [id = '', name = '', state = '', session = '', home = ''] = line.split('\t');
+    return { id, name, running: state === 'running', session: session || null, home: home || null };
+  });
+}

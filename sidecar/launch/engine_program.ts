@@ -1,0 +1,46 @@
+import { execFile } from 'node:child_process';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+
+export interface ProgramOutput {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** `missing`: there is no such program; `timeout`: it was killed after its time. */
+export interface ProgramFailure {
+  readonly reason: 'missing' | 'timeout' | 'failed';
+  readonly message: string;
+}
+
+export interface ProgramOptions {
+  readonly env: Readonly<Record<string, string>>;
+  /** Null: as long as it takes. */
+  readonly timeoutMs: number | null;
+}
+
+const MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
+
+/** Runs a program without a shell and without input, and gives what it printed. Never rejects. */
+export function runProgram(
+  program: string,
+  args: readonly string[],
+  options: ProgramOptions,
+): Promise<Result<ProgramOutput, ProgramFailure>> {
+  const { env, timeoutMs } = options;
+  const settings = { env, timeout: timeoutMs ?? 0, killSignal: 'SIGKILL', maxBuffer: MAX_OUTPUT_BYTES } as const;
+  return new Promise((resolve) => {
+    const child = execFile(program, args, settings, (error, stdout, stderr) => {
+      if (error === null) resolve(ok({ exitCode: 0, stdout, stderr }));
+      else if (typeof error.code === 'number') resolve(ok({ exitCode: error.code, stdout, stderr }));
+      else resolve(err(failureOf(error)));
+    });
+    child.stdin?.end();
+  });
+}
+
+function failureOf(error: Error & { readonly code?: unknown; readonly killed?: boolean }): ProgramFailure {
+  const { message } = error;
+  if (error.code === 'ENOENT') return { reason: 'missing', message };
+  return { reason: error.killed === true && error.code === null ? 'timeout' : 'failed', message };
+}
