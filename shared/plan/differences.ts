@@ -1,0 +1,39 @@
+import { canonicalJson } from '../audit/canonical_json.ts';
+
+/** One place where two JSON values differ; `undefined` where it is not there. */
+export interface Difference {
+  /** Such as `steps[1].hosts[0]`; '' for the whole value. */
+  readonly place: string;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
+/** Where two JSON values differ, as deep as both have the same kind, in the order of the first. Empty when they are equal. */
+export function differences(from: unknown, to: unknown, place = ''): readonly Difference[] {
+  if (Array.isArray(from) && Array.isArray(to)) return inLists(from, to, place);
+  if (isRecord(from) && isRecord(to)) return inRecords(from, to, place);
+  return same(from, to) ? [] : [{ place, from, to }];
+}
+
+function inLists(from: readonly unknown[], to: readonly unknown[], place: string): readonly Difference[] {
+  const length = Math.max(from.length, to.length);
+  return Array.from({ length }, (_, index) => differences(from[index], to[index], `${place}[${index}]`)).flat();
+}
+
+function inRecords(
+  from: Readonly<Record<string, unknown>>,
+  to: Readonly<Record<string, unknown>>,
+  place: string,
+): readonly Difference[] {
+  const keys = [...new Set([...Object.keys(from), ...Object.keys(to)])];
+  return keys.flatMap((key) => differences(from[key], to[key], place === '' ? key : `${place}.${key}`));
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function same(from: unknown, to: unknown): boolean {
+  if (from === undefined || to === undefined) return from === to;
+  return canonicalJson(from) === canonicalJson(to);
+}

@@ -1,0 +1,152 @@
+import { z } from 'zod';
+import {
+  DEFAULT_STEP_TIMEOUT_SECONDS,
+  MAX_COMMAND_BYTES,
+  MAX_COMMAND_WORDS,
+  MAX_STEP_TIMEOUT_SECONDS,
+} from '../model/plan.ts';
+import { parseVaultReference } from '../model/vault_path.ts';
+import { normaliseHost } from '../net/host.ts';
+import { isIpLiteral } from '../net/ip_literal.ts';
+import { placeholderProblem } from './placeholder.ts';
+import { lineProblem } from './primitives.ts';
+
+/** What is wrong with a text, as the rest of a sentence that begins with the field's name; null when nothing is. */
+type TextProblem = (text: string) => string | null;
+
+const MAX_PATH_CHARACTERS = 1024;
+const WHOLE_SECONDS = `write a whole number of seconds from 1 to ${MAX_STEP_TIMEOUT_SECONDS}`;
+
+export const planNameText = nameField('write a name for the plan, such as nightly-report');
+
+export const stepIdText = nameField('write an id of its own for each step, such as fetch-items');
+
+export const imageText = textField(255, 'write the image the plan runs in, such as agent-tools:1', (text) => {
+  if (text === '') return 'is empty: write the image the plan runs in, such as agent-tools:1';
+  if (/^[A-Za-z0-9][A-Za-z0-9._/:@-]*$/.test(text)) return placeholderProblem(text);
+  return 'is no image name: write one such as agent-tools:1 or registry.example.com/team/tools@sha256:...';
+});
+
+/** A host of the sealed reach: exact, on port 443, never an address. */
+export const reachHostText = textField(257, 'write a host such as api.example.com', reachHostProblem).overwrite(
+  canonicalReachHost,
+);
+
+export const planCredentialText = textField(
+  264,
+  'write a reference to a stored secret, such as vault://user/demo',
+  (text) => {
+    const path = parseVaultReference(text);
+    return path.ok ? null : path.error.message;
+  },
+);
+
+export const mountSourceText = textField(
+  MAX_PATH_CHARACTERS,
+  'write a path on this machine, relative to the plan or absolute',
+  (text) => {
+    if (text === '') return 'is empty: write a path on this machine, such as ./data';
+    if (text.startsWith('~')) return 'begins with "~", which only a shell reads: write the path in full';
+    return pathCharacterProblem(text) ?? placeholderProblem(text);
+  },
+);
+
+export const containerPathText = textField(
+  MAX_PATH_CHARACTERS,
+  'write an absolute path in the container, such as /home/agent/report',
+  (text) => {
+    if (!text.startsWith('/')) return 'is not an absolute path: write one that begins with "/"';
+    if (text === '/') return 'is the whole container: name a folder or file in it';
+    if (/\/\/|\/$|\/\.{1,2}(\/|$)/.test(text)) return 'has an empty, "." or ".." part: write the plain path';
+    return pathCharacterProblem(text);
+  },
+);
+
+export const collectNameText = textField(128, 'write a file name, such as report.json', (text) => {
+  if (/^[A-Za-z0-9_][A-Za-z0-9._-]*$/.test(text)) return null;
+  return 'is no plain file name: use letters, digits, ".", "_" and "-", not beginning with "." or "-"';
+});
+
+/** The program and its arguments. A text would need a shell to take it apart, and none reads it. */
+export const commandWords = z
+  .array(z.string({ error: commandWordProblem }), { error: commandProblem })
+  .min(1, { error: 'is empty: write the program and its arguments, such as ["curl", "https://api.example.com/"]' })
+  .max(MAX_COMMAND_WORDS, { error: `has more than ${MAX_COMMAND_WORDS} words: put them into a script of the image` })
+  .superRefine((words, context) => {
+    const problem = wordsProblem(words);
+    if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+  });
+
+export const timeoutSecondsNumber = z
+  .int({ error: `must be a whole number: ${WHOLE_SECONDS}` })
+  .min(1, { error: `is below 1: ${WHOLE_SECONDS}` })
+  .max(MAX_STEP_TIMEOUT_SECONDS, { error: `is above ${MAX_STEP_TIMEOUT_SECONDS}: ${WHOLE_SECONDS}` })
+  .default(DEFAULT_STEP_TIMEOUT_SECONDS);
+
+function commandProblem({ input }: { readonly input?: unknown }): string {
+  if (input === undefined) return 'is missing: write the program and its arguments, such as ["curl", "--version"]';
+  if (typeof input !== 'string') return 'must be a list of words, such as ["curl", "--version"]';
+  return 'is one text, and no shell takes it apart: write a list, such as ["curl", "--version"], or ["/bin/sh", "-c", "..."] if a shell is meant';
+}
+
+function commandWordProblem({ input }: { readonly input?: unknown }): string {
+  const kind =
+    input === null ? 'empty' : Array.isArray(input) || typeof input === 'object' ? 'no text' : `a ${typeof input}`;
+  return `is ${kind}, and every word of a command is text: put it in quotes`;
+}
+
+function wordsProblem(words: readonly string[]): string | null {
+  if (words[0] === '') return 'begins with an empty word: the first one is the program';
+  if (words.some((word) => word.includes('\0'))) return 'has a NUL in a word, which no program can be given: remove it';
+  if (words.some((word) => /\p{Cs}/u.test(word))) return 'has a word that is not well-formed Unicode: write plain text';
+  const encoder = new TextEncoder();
+  const bytes = words.reduce((sum, word) => sum + encoder.encode(word).length + 1, 0);
+  return bytes <= MAX_COMMAND_BYTES ? null : `has more than ${MAX_COMMAND_BYTES} bytes: put the script into the image`;
+}
+
+function reachHostProblem(text: string): string | null {
+  if (text.includes('*')) {
+    return 'has a "*" in it: a sealed reach has no patterns, list each host that the step needs';
+  }
+  const port = /:(\d*)$/.exec(text)?.[1];
+  if (port !== undefined && port !== '443' && !/:.*:/.test(text)) {
+    return `has the port ${port === '' ? 'left empty' : port}: only port 443 is proxied, write the host alone`;
+  }
+  const host = normaliseHost(withoutDefaultPort(text));
+  const bare = host.ok ? host.value : text;
+  if (isIpLiteral(bare)) return 'is an IP address: a sealed reach names hosts, write the host name';
+  return host.ok ? placeholderProblem(text) : host.error.message;
+}
+
+function canonicalReachHost(text: string): string {
+  const host = normaliseHost(withoutDefaultPort(text));
+  return host.ok ? host.value : text;
+}
+
+function withoutDefaultPort(text: string): string {
+  return text.endsWith(':443') ? text.slice(0, -':443'.length) : text;
+}
+
+/** The engine's mount syntax would read a "," or ":" as its own. */
+function pathCharacterProblem(text: string): string | null {
+  if (/[,:"]/.test(text)) return 'has a ",", ":" or quote in it, which a container engine reads as its own: rename it';
+  return lineProblem(text);
+}
+
+function nameField(fix: string): z.ZodString {
+  return textField(63, fix, (text) => {
+    if (text === '') return `is empty: ${fix}`;
+    if (/^[a-z0-9][a-z0-9_-]*$/.test(text)) return null;
+    return 'may have only a-z, 0-9, "_" and "-", and begins with a letter or digit';
+  });
+}
+
+function textField(maxCharacters: number, fix: string, problem: TextProblem): z.ZodString {
+  return z
+    .string({ error: ({ input }) => (input === undefined ? `is missing: ${fix}` : `must be text: ${fix}`) })
+    .max(maxCharacters, { error: `is longer than ${maxCharacters} characters: ${fix}`, abort: true })
+    .superRefine((text, context) => {
+      const found = problem(text);
+      if (found !== null) context.addIssue({ code: 'custom', message: found });
+    });
+}

@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { EFFECTS } from '../model/host_binding.ts';
+import { MAX_PLAN_STEPS, MAX_STEP_COLLECTS, MAX_STEP_HOSTS, MAX_STEP_MOUNTS, PLAN_VERSION } from '../model/plan.ts';
+import {
+  collectNameText,
+  commandWords,
+  containerPathText,
+  imageText,
+  mountSourceText,
+  planCredentialText,
+  planNameText,
+  reachHostText,
+  stepIdText,
+  timeoutSecondsNumber,
+} from './plan_fields.ts';
+import { checkHosts, checkStepIds } from './plan_rules.ts';
+import { id, time } from './primitives.ts';
+
+/** The `typ` of a plan lock's JWS: nothing else that the sidecar signs can stand for one. */
+export const PLAN_LOCK_TYP = 'svc-plan-lock+jws';
+
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is no SHA-256 in lower-case hex');
+
+/** A container image by its content, as engines print it. */
+export const imageId = z.string().regex(/^sha256:[0-9a-f]{64}$/, 'is no image id of the form sha256:...');
+
+/** A reach that is sealed is the canonical host itself: a pattern, a port or another spelling is not a lock of ours. */
+const sealedHost = reachHostText.superRefine((host, context) => {
+  const canonical = reachHostText.safeParse(host);
+  if (canonical.success && canonical.data !== host) {
+    context.addIssue({ code: 'custom', message: `is not in its canonical form, ${canonical.data}` });
+  }
+});
+
+/**
+ * A step as the lock seals it. Without `effect` the step has no network: then `hosts` is empty, it gets no scope and no
+ * proxy variables.
+ */
+export const sealedStep = z
+  .strictObject({
+    id: stepIdText,
+    command: commandWords,
+    effect: z.enum(EFFECTS).optional(),
+    hosts: z.array(sealedHost).max(MAX_STEP_HOSTS).superRefine(checkHosts),
+    credential: planCredentialText.optional(),
+    timeout_seconds: timeoutSecondsNumber.unwrap(),
+    mounts: z
+      .array(z.strictObject({ source: mountSourceText, target: containerPathText, access: z.enum(['read', 'write']) }))
+      .max(MAX_STEP_MOUNTS),
+    collect: z.array(z.strictObject({ path: containerPathText, as: collectNameText })).max(MAX_STEP_COLLECTS),
+  })
+  .superRefine((step, context) => {
+    if ((step.effect === undefined) === (step.hosts.length === 0)) return;
+    context.addIssue({ code: 'custom', path: ['hosts'], message: 'and effect stand together, or neither of them' });
+  });
+export type SealedStep = z.output<typeof sealedStep>;
+
+const sealedFields = {
+  version: z.literal(PLAN_VERSION),
+  name: planNameText,
+  /** SHA-256 of `plan.yaml` byte for byte. */
+  plan_file_sha256: sha256,
+  /** SHA-256 over the canonical plan: what it says, whatever its layout. */
+  plan_sha256: sha256,
+  image: z.strictObject({ name: imageText, id: imageId }),
+  steps: z
+    .array(sealedStep)
+    .min(1)
+    .max(MAX_PLAN_STEPS)
+    .superRefine(checkStepIds, { when: () => true }),
+};
+
+/** What a lock seals, before its own digest. */
+export const sealedPlan = z.strictObject(sealedFields);
+export type SealedPlan = z.output<typeof sealedPlan>;
+
+/** `content` of `POST /v1/sandbox-proxy/plan-locks`: what is signed. */
+export const planLockContent = z.strictObject({
+  ...sealedFields,
+  /** SHA-256 over the canonical form of all the other fields. */
+  lock_sha256: sha256,
+});
+export type PlanLockContent = z.output<typeof planLockContent>;
+
+/** The payload of the JWS: the content, who signed it, and when. */
+export const planLockPayload = z.strictObject({ ...planLockContent.shape, sidecar_id: id('sdc'), issued_at: time });
+export type PlanLockPayload = z.output<typeof planLockPayload>;
+
+/** A compact JWS; what it holds is checked by whoever opens it. */
+const compactJws = z
+  .string()
+  .max(4 * 1024 * 1024)
+  .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/, 'is no signature (compact JWS)');
+
+/** `plan.lock`: the content for people to read and review, and the signature that counts. */
+export const planLockFile = z.strictObject({ ...planLockContent.shape, jws: compactJws });
+export type PlanLockFile = z.output<typeof planLockFile>;
+
+/** The reply of `POST /v1/sandbox-proxy/plan-locks`. */
+export const planLockReply = z.object({ lock: compactJws });
+
+/** The reply of `POST /v1/sandbox-proxy/step-scopes`. */
+export const stepScopeReply = z.object({
+  scope_id: id('scp'),
+  token: z.string().min(32),
+  expires_at: z.string(),
+  hosts: z.array(z.string()),
+  effect: z.string(),
+});
+export type StepScopeReply = z.output<typeof stepScopeReply>;
