@@ -47,6 +47,73 @@ describe('svc audit list', () => {
     );
   });
 
+  test.each([
+    [
+      'sandbox.proxy.disabled',
+      { 'svc.proxy.reason': 'preflight_failed', 'svc.sandbox.mode': 'docker', 'svc.sandbox.image': 'img:1' },
+      '-\timg:1\tpreflight_failed',
+    ],
+    [
+      'sandbox.proxy.disabled',
+      { 'svc.proxy.reason': 'user_opt_out', 'svc.sandbox.mode': 'none' },
+      '-\tnone\tuser_opt_out',
+    ],
+    [
+      'sandbox.proxy.credential_unsealed',
+      {
+        'svc.proxy.credential_ref': 'vault://a',
+        'svc.proxy.upstream.host': 'db.test',
+        'svc.proxy.reason': 'two\u001b[31m words',
+      },
+      '-\tdb.test\tvault://a: two\\x1b[31m words',
+    ],
+    [
+      'flightplan.launch.reach',
+      {
+        'svc.step.id': 'fetch',
+        'svc.reach.effect': 'read',
+        'svc.reach.hosts': ['a.test', 'b.test'],
+        'svc.reach.enforced': true,
+      },
+      '-\ta.test,b.test\tstep fetch (read, enforced)',
+    ],
+    [
+      'flightplan.launch.reach',
+      { 'svc.step.id': 'think', 'svc.reach.hosts': [], 'svc.reach.enforced': false },
+      '-\tno host\tstep think (not enforced)',
+    ],
+    [
+      'sandbox.proxy.trust_denied',
+      {
+        'svc.proxy.method': 'CONNECT',
+        'svc.proxy.upstream.host': 'x.test',
+        'svc.proxy.reason': 'step_scope_host_denied',
+        'svc.step.id': 'fetch',
+      },
+      'CONNECT\tx.test\tstep fetch: step_scope_host_denied',
+    ],
+    [
+      'control.credential.released',
+      {
+        'svc.control.resource': 'sec_1',
+        'svc.control.credential_ref': 'vault://a',
+        'svc.control.owner': 'personal',
+        'svc.proxy.upstream.host': 'db.test',
+        'svc.proxy.reason': 'not HTTP',
+      },
+      '-\tdb.test\tvault://a: not HTTP',
+    ],
+    [
+      'control.secret.stored',
+      { 'svc.control.resource': 'sec_1', 'svc.control.credential_ref': 'vault://a', 'svc.control.owner': 'personal' },
+      '-\tsec_1\t-',
+    ],
+  ])('tells of %s what it is about: %j', async (type, data, cells) => {
+    const answer: Answer = () => ({ status: 200, body: { items: [{ ...event, type, data }], next_cursor: null } });
+    const run = await runCli(home, ['audit', 'list'], { answer });
+    expect(run.stdout).toBe(`${event.time}\t${type}\t${cells}\tses_1\n`);
+  });
+
   test('hands the filters on', async () => {
     const flags = [
       '--type',

@@ -11,7 +11,7 @@ import { handle, type Call, type CommandLine } from './command_line.ts';
 import { EventStreamParser } from './event_stream.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import type { HttpClient } from './http_client.ts';
-import { printable, type Column } from './output.ts';
+import { printable, type Column, type Style } from './output.ts';
 import { allPages } from './paging.ts';
 import { parseTime } from './relative_time.ts';
 
@@ -62,25 +62,47 @@ function filters(command: Command): Command {
 
 const COLUMNS: readonly Column<EventRow>[] = [
   { title: 'TIME', cell: (row) => row.time },
-  { title: 'EVENT', cell: (row) => row.type, style: (row) => (isRefusal(row) ? 'red' : null) },
+  { title: 'EVENT', cell: (row) => row.type, style: styleOf },
   { title: 'METHOD', cell: (row) => row.data['svc.proxy.method'] ?? '-' },
   { title: 'TARGET', cell: targetOf },
   { title: 'RESULT', cell: resultOf },
   { title: 'SESSION', cell: (row) => row.session_id ?? '-' },
 ];
 
-function isRefusal(event: EventRow): boolean {
-  return event.type === 'sandbox.proxy.rejected' || event.type === 'sandbox.proxy.trust_denied';
+const REFUSALS: readonly EventRow['type'][] = ['sandbox.proxy.rejected', 'sandbox.proxy.trust_denied'];
+/** Something went around the proxy, and somebody wanted it so. */
+const AROUND_THE_PROXY: readonly EventRow['type'][] = ['sandbox.proxy.disabled', 'sandbox.proxy.credential_unsealed'];
+
+function styleOf({ type }: EventRow): Style | null {
+  if (REFUSALS.includes(type)) return 'red';
+  return AROUND_THE_PROXY.includes(type) ? 'yellow' : null;
 }
 
 function targetOf({ data }: EventRow): string {
   const host = data['svc.proxy.upstream.host'];
   if (host !== undefined) return host + (data['svc.proxy.upstream.path'] ?? '');
-  return data['svc.control.resource'] ?? data['svc.control.credential_ref'] ?? '-';
+  const hosts = data['svc.reach.hosts'];
+  if (hosts !== undefined) return hosts.length === 0 ? 'no host' : hosts.join(',');
+  const launched = data['svc.sandbox.image'] ?? data['svc.sandbox.mode'];
+  return launched ?? data['svc.control.resource'] ?? data['svc.control.credential_ref'] ?? '-';
 }
 
+/** What came of it: a status, a reason, a step with what it may do; with the credential that was handed out. */
 function resultOf({ data }: EventRow): string {
-  return data['svc.proxy.reason'] ?? data['svc.proxy.upstream.status']?.toString() ?? '-';
+  const ref = data['svc.proxy.credential_ref'] ?? (data['svc.proxy.reason'] && data['svc.control.credential_ref']);
+  const outcome = data['svc.proxy.reason'] ?? data['svc.proxy.upstream.status']?.toString();
+  const parts = [ref, stepText(data), outcome].filter((part) => part !== undefined);
+  return parts.length === 0 ? '-' : parts.join(': ');
+}
+
+function stepText(data: EventRow['data']): string | undefined {
+  const step = data['svc.step.id'];
+  if (step === undefined) return undefined;
+  const effect = data['svc.reach.effect'];
+  const enforced = data['svc.reach.enforced'];
+  const words = [effect, enforced === undefined ? undefined : enforced ? 'enforced' : 'not enforced'];
+  const reach = words.filter((word) => word !== undefined).join(', ');
+  return reach === '' ? `step ${step}` : `step ${step} (${reach})`;
 }
 
 async function listEvents(call: Call<ListOptions>): Promise<undefined> {

@@ -85,6 +85,57 @@ describe('the intake', () => {
     expect(await hosts('type=sandbox.proxy.')).toEqual(['h2.test']);
   });
 
+  test.each<[AuditEvent['type'], AuditEvent['data']]>([
+    [
+      'sandbox.proxy.disabled',
+      { 'svc.proxy.reason': 'preflight_failed', 'svc.sandbox.mode': 'docker', 'svc.sandbox.image': 'img:1' },
+    ],
+    [
+      'sandbox.proxy.credential_unsealed',
+      {
+        'svc.proxy.credential_ref': 'vault://user/demo',
+        'svc.proxy.upstream.host': 'db.test',
+        'svc.proxy.reason': 'not HTTP',
+      },
+    ],
+    [
+      'flightplan.launch.reach',
+      {
+        'svc.step.id': 'fetch',
+        'svc.reach.effect': 'read',
+        'svc.reach.hosts': ['b.test', 'a.test'],
+        'svc.reach.enforced': true,
+      },
+    ],
+    ['flightplan.launch.reach', { 'svc.step.id': 'think', 'svc.reach.hosts': [], 'svc.reach.enforced': false }],
+    ['sandbox.proxy.trust_denied', { 'svc.proxy.reason': 'step_scope_host_denied', 'svc.step.id': 'fetch' }],
+  ])('takes %s as it is, and its chain verifies', async (type, data) => {
+    expect(await send(event(1, { type, data }))).toMatchObject({ accepted: [event(1).id], rejected: [] });
+    expect(await list(`type=${type}`)).toMatchObject([{ type, data }]);
+    expect(await verify()).toMatchObject({ ok: true });
+    await sql(`UPDATE audit_events SET data = replace(data, '"a.test"', '"evil.test"') WHERE type = ?`, type);
+    const isAltered = data['svc.reach.hosts']?.includes('a.test') === true;
+    expect(await verify()).toMatchObject({ ok: !isAltered });
+  });
+
+  test.each([
+    ['hosts that are no list', { 'svc.reach.hosts': 'a.test' }],
+    ['hosts that are no texts', { 'svc.reach.hosts': [['a.test']] }],
+    ['a text where true or false belongs', { 'svc.reach.enforced': 'true' }],
+  ])('rejects %s', async (_, data) => {
+    const bad = { ...event(1), type: 'flightplan.launch.reach', data };
+    expect(await send(bad)).toMatchObject({ accepted: [], rejected: [{ index: 0, id: event(1).id }] });
+  });
+
+  test('shortens a list of very many hosts, and says how many are left out', async () => {
+    const all = Array.from({ length: 1_000 }, (_, n) => `${n}.${'a'.repeat(60)}.test`);
+    await send(event(1, { type: 'flightplan.launch.reach', data: { 'svc.reach.hosts': all } }));
+    const kept = (await list('type=flightplan.'))[0]?.data['svc.reach.hosts'] ?? [];
+    expect(kept.join('').length).toBeLessThan(8_300);
+    expect(kept.at(-1)).toBe(`… and ${1_000 - kept.length + 1} more`);
+    expect(await verify()).toMatchObject({ ok: true });
+  });
+
   test('shortens a path of 60 KiB, so that the log stays readable', async () => {
     await send(
       event(1, { data: { 'svc.proxy.upstream.path': `/${'a'.repeat(60_000)}`, 'svc.proxy.upstream.host': 'h1.test' } }),

@@ -13,6 +13,8 @@ type Rejected = EventsPayload['rejected'][number];
 
 /** What is kept of a path: an agent may ask for one of 64 KiB, and a page of the log has to stay readable. */
 const MAX_PATH_CHARACTERS = 4_096;
+/** What is kept of a step's hosts, of which an event may have a megabyte; more than any plan needs. */
+const MAX_HOSTS_CHARACTERS = 8_192;
 
 /**
  * Takes a batch of a sidecar's events into its chain, stamped with its id. An event that is in the log already is accepted
@@ -61,11 +63,20 @@ function idOf(event: unknown): string | null {
 
 function stamped(caller: SidecarCaller, event: z.output<typeof auditEvent>): AuditEvent {
   const data = Object.fromEntries(Object.entries(event.data).filter(([, value]) => value !== undefined));
-  return { ...event, sidecar_id: caller.sidecarId, data: withShortPath(data) };
+  return { ...event, sidecar_id: caller.sidecarId, data: withShortHosts(withShortPath(data)) };
 }
 
 function withShortPath(data: AuditEventData): AuditEventData {
   const path = data['svc.proxy.upstream.path'];
   if (path === undefined || path.length <= MAX_PATH_CHARACTERS) return data;
   return { ...data, 'svc.proxy.upstream.path': `${path.slice(0, MAX_PATH_CHARACTERS).replace(/\p{Cs}$/u, '')}…` };
+}
+
+function withShortHosts(data: AuditEventData): AuditEventData {
+  const hosts = data['svc.reach.hosts'];
+  if (hosts === undefined) return data;
+  let left = MAX_HOSTS_CHARACTERS;
+  const kept = hosts.filter((host) => (left -= host.length) >= 0);
+  if (kept.length === hosts.length) return data;
+  return { ...data, 'svc.reach.hosts': [...kept, `… and ${hosts.length - kept.length} more`] };
 }
