@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { plantSecret } from '../support/planted_secret.ts';
+import type { Session } from '../support/svc.ts';
+import { awaitUpstream } from './conversation.ts';
+import { bytesOf, type Conversation, conversations } from './corpus_file.ts';
+import { type CorpusWorld, openProxied, startCorpusWorld } from './corpus_world.ts';
+import type { WireSide } from './wire_side.ts';
+
+// Design section 5, invariant 4: scrubbing never corrupts. Every legal oddity of a reply in conversations.json comes back on a
+// credentialed path, where each byte is searched for the credential, and arrives as the upstream sent it.
+
+const BOUND = 'bound.example.test';
+const SECRET = plantSecret();
+/** Requests with nothing in them that a credentialed path treats in its own way. */
+const PLAIN_REQUEST = /^(?:GET|HEAD) \/\S* HTTP\/1\.[01]\r\nHost: [a-z.]+\r\n\r\n$/;
+/** Replies that are different on purpose, and how. */
+const OTHERWISE: Readonly<Record<string, string>> = {
+  'a body in a coding it does not have': 'what cannot be decoded cannot be searched, and breaks off',
+};
+/** Chunks are cut as the search goes on, and lose their extensions (RFC 9112 section 7.1.1): their data and trailers stay. */
+const CUT_ANEW = [
+  'reply chunks with extensions, odd sizes and trailers',
+  '3,000 reply chunks of one byte',
+  'a reply sent byte by byte',
+];
+let world: CorpusWorld;
+let session: Session;
+
+beforeAll(async () => {
+  world = await startCorpusWorld([BOUND]);
+  await world.svc.secret('user/key', SECRET);
+  await world.svc.binding({ host: BOUND, scheme: 'bearer', credential_ref: 'vault://user/key' });
+  session = await world.svc.session();
+});
+afterAll(() => world.stop());
+
+function withPlainRequests(): Conversation[] {
+  return conversations().filter(
+    ({ name, turns }) =>
+      !(name in OTHERWISE) &&
+      turns.every(({ from, bytes, ends, ahead }) =>
+        from === 'client' ? ends !== true && ahead !== true && PLAIN_REQUEST.test(text(bytes)) : ahead !== true,
+      ),
+  );
+}
+
+const text = (bytes: Parameters<typeof bytesOf>[0]): string => bytesOf(bytes, BOUND).toString('latin1');
+
+/** Plays the turns, each when the one before has arrived; gives what the client and the upstream received. */
+async function replay({ name, turns }: Conversation, client: WireSide, upstream: WireSide): Promise<[string, string]> {
+  let requests = 0;
+  let due = 0;
+  for (const [index, { from, bytes, cut, ends }] of turns.entries()) {
+    const sent = bytesOf(bytes, BOUND);
+    if (from === 'client') {
+      await client.send(sent, cut);
+      requests += 1;
+      await upstream.until(`request ${requests}`, () => received(upstream).split('\r\n\r\n').length > requests);
+    } else {
+      await upstream.send(sent, cut);
+      due += sent.length;
+      if (ends === true) await upstream.end();
+      const arrived = (): boolean => (CUT_ANEW.includes(name) ? isWhole(received(client)) : client.length >= due);
+      await client.until(`the bytes of turn ${index}`, arrived);
+      if (ends === true) await client.until(`the end of turn ${index}`, () => client.ended);
+    }
+  }
+  await client.end();
+  await upstream.end();
+  await client.until('the end of the upstream', () => client.ended);
+  client.drop();
+  upstream.drop();
+  return [received(client), received(upstream)];
+}
+
+const received = (side: WireSide): string => side.bytes.toString('latin1');
+const isWhole = (chunked: string): boolean => /\r\n0\r\n[^]*\r\n$/.test(chunked) && chunked.endsWith('\r\n\r\n');
+
+/** Heads and trailers as they are, and the data of the chunks between them in one. */
+function unchunked(chunked: string): string {
+  let at = chunked.indexOf('\r\n\r\n', chunked.search(/\r\ntransfer-encoding/i)) + 4;
+  let whole = chunked.slice(0, at);
+  for (let size = -1; size !== 0;) {
+    const data = chunked.indexOf('\r\n', at) + 2;
+    size = Number.parseInt(chunked.slice(at, data), 16);
+    whole += chunked.slice(data, data + size);
+    at = size === 0 ? data : data + size + 2;
+  }
+  return whole + chunked.slice(at);
+}
+
+describe('on a credentialed path there arrives to the byte:', () => {
+  it.each(withPlainRequests())('$name', async (conversation) => {
+    const { upstream, counted } = awaitUpstream(world);
+    const client = await openProxied(session, BOUND);
+    const [atClient, atUpstream] = await replay(conversation, client, upstream);
+    const sent = conversation.turns.filter(({ from }) => from === 'upstream').map(({ bytes }) => text(bytes));
+    const same = CUT_ANEW.includes(conversation.name) ? unchunked : (whole: string): string => whole;
+    expect(same(atClient)).toBe(same(sent.join('')));
+    const requests = atUpstream.split('\r\n\r\n').slice(0, -1);
+    expect(requests.filter((head) => !head.includes(`Authorization: Bearer ${SECRET}`))).toEqual([]);
+    expect(counted()).toBe(1);
+  });
+
+  it('most of the replies that the corpus has', () => {
+    expect(withPlainRequests().length).toBeGreaterThan(45);
+    const known = new Set(conversations().map(({ name }) => name));
+    expect([...CUT_ANEW, ...Object.keys(OTHERWISE)].filter((name) => !known.has(name))).toEqual([]);
+  });
+});
