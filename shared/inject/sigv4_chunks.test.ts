@@ -150,6 +150,16 @@ describe('chunk signatures', () => {
     expect((await resigned(bodyTransform, body(PLACEHOLDERS, LAST_OF_PAYLOAD), [])).length).toBe(66_824);
   });
 
+  it('holds a chunk that comes byte by byte in one piece', async () => {
+    const { bodyTransform } = await withoutTrailer();
+    const output: Uint8Array[] = [];
+    for (const byte of latin1Bytes(chunk(10_000, PLACEHOLDER_SIGNATURE))) {
+      const step = await bodyTransform?.push(Uint8Array.of(byte));
+      if (step?.ok === true) output.push(...step.value);
+    }
+    expect(output.map(({ length }) => length)).toEqual(['2710;chunk-signature='.length + 64 + 2, 10_000, 2]);
+  });
+
   it('does not keep the caller’s buffer, which may be used again', async () => {
     const { bodyTransform } = await withoutTrailer();
     const bytes = latin1Bytes(body(PLACEHOLDERS, LAST_OF_PAYLOAD));
