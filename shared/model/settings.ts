@@ -30,8 +30,17 @@ export interface Settings {
   readonly databaseUrl?: string;
   readonly databaseToken?: Secret;
   readonly upstreamCaFiles: readonly string[];
+  readonly sandboxProxy?: SandboxProxy;
+  readonly sandboxImage?: string;
   readonly limits: Limits;
 }
+
+/** Whether launches use the proxy; `auto` is `on` for the supported container runtime (specification section 1). */
+export const SANDBOX_PROXY_VALUES = ['auto', 'on', 'off'] as const;
+export type SandboxProxy = (typeof SANDBOX_PROXY_VALUES)[number];
+
+/** A setting that is gone (specification section 9), and what to use instead. */
+export const REMOVED_SANDBOX_PROXY_SETTING = 'SVC_SANDBOX_PROXY_BOOTSTRAP';
 
 /** A value that cannot be used: the setting's name and a sentence with the value's problem and the fix. */
 export interface SettingProblem {
@@ -82,6 +91,20 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     meaning: 'PEM files with extra roots for upstreams, separated by `:`',
     readBy: ['sidecar', 'control'],
   },
+  {
+    name: 'SVC_SANDBOX_PROXY',
+    flag: '--sandbox-proxy',
+    default: 'auto',
+    meaning: 'whether `svc launch` uses the proxy: auto, on or off',
+    readBy: ['cli'],
+  },
+  {
+    name: 'SVC_SANDBOX_IMAGE',
+    flag: '--image',
+    default: 'none',
+    meaning: 'image that `svc launch` runs',
+    readBy: ['cli'],
+  },
 ];
 
 /** Every setting, in the order of the README's table. */
@@ -123,6 +146,8 @@ export function parseSettings(
   const databaseUrl = read('SVC_DATABASE_URL', parseDatabaseUrl);
   const databaseToken = read('SVC_DATABASE_TOKEN', parseToken);
   const upstreamCaFiles = read('SVC_UPSTREAM_CA', parsePathList) ?? [];
+  const sandboxProxy = read('SVC_SANDBOX_PROXY', parseSandboxProxy);
+  const sandboxImage = read('SVC_SANDBOX_IMAGE', parseImageReference);
   const limits: Limits = { ...DEFAULT_LIMITS, ...readLimits(read) };
   if (limits.maxBufferedBodiesBytes < limits.maxCredentialedBodyBytes) {
     problems.push(buffersTooSmall(limits));
@@ -135,6 +160,8 @@ export function parseSettings(
     ...(databaseUrl !== undefined && { databaseUrl }),
     ...(databaseToken !== undefined && { databaseToken }),
     upstreamCaFiles,
+    ...(sandboxProxy !== undefined && { sandboxProxy }),
+    ...(sandboxImage !== undefined && { sandboxImage }),
     limits,
   });
 }
@@ -163,6 +190,19 @@ function parsePath(text: string): Result<string, string> {
 function parsePathList(text: string): Result<readonly string[], string> {
   const paths = text.split(':');
   return paths.includes('') ? err('has an empty entry: separate the files with one `:` each') : ok(paths);
+}
+
+/** `auto`, `on` or `off`; no other spelling. */
+export function parseSandboxProxy(text: string): Result<SandboxProxy, string> {
+  const value = SANDBOX_PROXY_VALUES.find((known) => known === text);
+  return value === undefined ? err(`is ${JSON.stringify(text)}: use auto, on or off`) : ok(value);
+}
+
+/** An image as an engine names it: a reference or an id. What begins with a dash would be read as an option. */
+export function parseImageReference(text: string): Result<string, string> {
+  return /^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$/.test(text)
+    ? ok(text)
+    : err(`is ${JSON.stringify(text)}: use a reference such as team/agent:1 or an image id`);
 }
 
 function parseToken(text: string): Result<Secret, string> {

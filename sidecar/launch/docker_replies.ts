@@ -1,3 +1,4 @@
+import { isIPv4 } from 'node:net';
 import { z } from 'zod';
 import type { ContainerState, ImageConfig, ListedContainer } from './container_runtime.ts';
 
@@ -69,4 +70,16 @@ export function listedContainersOf(text: string): ListedContainer[] {
     const [id = '', name = '', state = '', session = '', home = ''] = line.split('\t');
     return { id, name, running: state === 'running', session: session || null, home: home || null };
   });
+}
+
+const networkReply = z.array(z.object({ Subnet: z.string().optional(), Gateway: z.string().optional() })).nullish();
+
+/** A network's IPv4 gateway. An older engine names none for its default network; it is then the first address of it. */
+export function gatewayAddressOf(json: string): string | null {
+  for (const { Gateway, Subnet } of networkReply.parse(JSON.parse(json)) ?? []) {
+    if (Gateway !== undefined && isIPv4(Gateway)) return Gateway;
+    const network = /^(\d+\.\d+\.\d+)\.0\/\d+$/.exec(Subnet ?? '')?.[1];
+    if (network !== undefined) return `${network}.1`;
+  }
+  return null;
 }

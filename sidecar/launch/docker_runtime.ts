@@ -4,8 +4,8 @@ import { AGENT_HARDENING } from './agent_hardening.ts';
 import type { ContainerRuntime, ContainerState, ImageConfig, RuntimeProblem } from './container_runtime.ts';
 import { createArguments, execArguments, listArguments, probeArguments, startArguments } from './docker_arguments.ts';
 import { findDockerEndpoint } from './docker_endpoint.ts';
-import { askingEnvironment, dockerProgram, type DockerProgram } from './docker_program.ts';
-import { containerStateOf, imageConfigOf, listedContainersOf } from './docker_replies.ts';
+import { askingEnvironment, dockerProgram, podmanProgram, type EngineProgram } from './engine_cli.ts';
+import { containerStateOf, gatewayAddressOf, imageConfigOf, listedContainersOf } from './docker_replies.ts';
 import type { Environment } from './session_environment.ts';
 
 const PROBE_TIMEOUT_MS = 60_000;
@@ -19,9 +19,17 @@ export async function openDockerRuntime(env: Environment): Promise<Result<Contai
 
 /** An engine whose endpoint is known, such as the one that a session was started on. */
 export function dockerRuntime(env: Environment, endpoint: string): ContainerRuntime {
-  const docker = dockerProgram(env, endpoint);
+  return runtimeOf('docker', endpoint, dockerProgram(env, endpoint));
+}
+
+/** Podman, whose command line is the same as far as it is used here. Launches on it go without the proxy. */
+export function podmanRuntime(env: Environment): ContainerRuntime {
+  return runtimeOf('podman', 'local', podmanProgram(env));
+}
+
+function runtimeOf(program: string, endpoint: string, docker: EngineProgram): ContainerRuntime {
   return {
-    program: 'docker',
+    program,
     endpoint,
     inspectImage: (image) => inspectImage(docker, image),
     create: (spec) =>
@@ -49,7 +57,7 @@ export function dockerRuntime(env: Environment, endpoint: string): ContainerRunt
   };
 }
 
-async function inspectImage(docker: DockerProgram, image: string): Promise<Result<ImageConfig, RuntimeProblem>> {
+async function inspectImage(docker: EngineProgram, image: string): Promise<Result<ImageConfig, RuntimeProblem>> {
   const args = ['image', 'inspect', '--format', '{{json .}}', '--', image];
   const found = await docker.read(args, { parse: imageConfigOf });
   return found.ok || found.error.reason !== 'engine_refused' ? found : err(imageMissing(image));
@@ -57,7 +65,7 @@ async function inspectImage(docker: DockerProgram, image: string): Promise<Resul
 
 /** The program's failure does not say of itself whether the container is gone; a list does. */
 async function inspectContainer(
-  docker: DockerProgram,
+  docker: EngineProgram,
   id: string,
 ): Promise<Result<ContainerState | null, RuntimeProblem>> {
   const args = ['container', 'inspect', '--format', '{{json .}}', '--', id];
@@ -68,7 +76,7 @@ async function inspectContainer(
   return there.value ? found : ok(null);
 }
 
-async function remove(docker: DockerProgram, id: string): Promise<Result<void, RuntimeProblem>> {
+async function remove(docker: EngineProgram, id: string): Promise<Result<void, RuntimeProblem>> {
   const removed = await docker.read(['rm', '--force', '--volumes', '--', id], { parse: nothing });
   if (removed.ok || removed.error.reason !== 'engine_refused') return removed;
   const there = await isThere(docker, id);
@@ -76,12 +84,12 @@ async function remove(docker: DockerProgram, id: string): Promise<Result<void, R
   return there.value ? removed : ok(undefined);
 }
 
-function isThere(docker: DockerProgram, id: string): Promise<Result<boolean, RuntimeProblem>> {
+function isThere(docker: EngineProgram, id: string): Promise<Result<boolean, RuntimeProblem>> {
   const args = ['ps', '--all', '--no-trunc', '--quiet', '--filter', `id=${id}`];
   return docker.read(args, { parse: (text) => text.trim() !== '' });
 }
 
-async function runProbe(docker: DockerProgram, image: string, script: string): Promise<Result<string, RuntimeProblem>> {
+async function runProbe(docker: EngineProgram, image: string, script: string): Promise<Result<string, RuntimeProblem>> {
   const name = `svc-probe-${randomBytes(8).toString('hex')}`;
   const args = probeArguments(name, image, script, AGENT_HARDENING);
   const run = await docker.read(args, { parse: (text) => text, timeoutMs: PROBE_TIMEOUT_MS, clientSettings: false });
@@ -90,11 +98,9 @@ async function runProbe(docker: DockerProgram, image: string, script: string): P
   return run;
 }
 
-async function gatewayOf(docker: DockerProgram, network: string): Promise<Result<string | null, RuntimeProblem>> {
-  const format = '{{range .IPAM.Config}}{{.Gateway}}\n{{end}}';
-  const found = await docker.read(['network', 'inspect', '--format', format, '--', network], {
-    parse: (text) => text.split('\n').find((line) => /^\d+(\.\d+){3}$/.test(line)) ?? null,
-  });
+async function gatewayOf(docker: EngineProgram, network: string): Promise<Result<string | null, RuntimeProblem>> {
+  const args = ['network', 'inspect', '--format', '{{json .IPAM.Config}}', '--', network];
+  const found = await docker.read(args, { parse: gatewayAddressOf });
   if (found.ok || found.error.reason !== 'engine_refused') return found;
   return err({ reason: 'network_missing', message: `the engine has no network ${JSON.stringify(network)}`, fixes: [] });
 }

@@ -29,20 +29,21 @@ const FROM_THE_TERMINAL = ['SIGINT', 'SIGQUIT', 'SIGWINCH', 'SIGCONT'] as const;
  * Runs a command with our stdin, stdout and stderr, and forwards signals to it until it ends. Never rejects. While it
  * runs, no signal of these ends the caller, so that the session is always ended after it.
  */
-export function runChild(wanted: ChildCommand, signals: SignalSource): Promise<ChildEnd> {
+export async function runChild(wanted: ChildCommand, signals: SignalSource): Promise<ChildEnd> {
+  const started = start(wanted);
+  return started instanceof Error ? notStarted(started) : superviseChild(started, signals, wanted.terminal);
+}
+
+/** The same for a child that was just started: call it in the same turn of the event loop. */
+export function superviseChild(child: ChildProcess, signals: SignalSource, terminal: boolean): Promise<ChildEnd> {
+  const stopForwarding = forwardSignals(child, signals, terminal);
   return new Promise((resolve) => {
-    const started = start(wanted);
-    if (started instanceof Error) {
-      resolve(notStarted(started));
-      return;
-    }
-    const stopForwarding = forwardSignals(started, signals, wanted.terminal);
     const finish = (end: ChildEnd): void => {
       stopForwarding();
       resolve(end);
     };
-    started.once('error', (error) => finish(notStarted(error)));
-    started.once('exit', (code, signal) =>
+    child.once('error', (error) => finish(notStarted(error)));
+    child.once('exit', (code, signal) =>
       finish(signal === null ? { kind: 'exited', code: code ?? 1 } : { kind: 'signalled', signal }),
     );
   });

@@ -36,7 +36,7 @@ export const CA_VARIABLES = [
 
 const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY'] as const;
 /** Loopback is not proxied: it is refused there (design section 5, invariant 7), and dev servers live on it. */
-const NOT_PROXIED = 'localhost,127.0.0.1,::1';
+export const NOT_PROXIED = 'localhost,127.0.0.1,::1';
 
 /**
  * What the command's environment must not inherit: our own settings and keys, the sign-in providers' secrets, what npm
@@ -51,13 +51,18 @@ const STRIPPED = [
   /^SSL_CERT_DIR$/,
 ];
 
+/** True for a variable that no command inherits: what `svc` sets itself, or keeps to itself. */
+export function isStripped(name: string): boolean {
+  return STRIPPED.some((pattern) => pattern.test(name));
+}
+
 /** Variables that decide which code a program loads: a binding's placeholder may not stand in them. */
 const LOADS_CODE =
   /^(PATH|HOME|SHELL|IFS|ENV|BASH_ENV|BASH_FUNC.*|PROMPT_COMMAND|PS4|LD_.*|DYLD_.*|NODE_.*|PYTHON.*|PERL5?.*|RUBY.*|GEM_.*|JAVA_.*|JDK_.*|_JAVA_.*|GIT_.*|EDITOR|VISUAL|PAGER|BROWSER|XDG_.*)$/i;
 
 /** True when a placeholder may be handed out in this variable. */
 export function mayHoldSentinel(name: string): boolean {
-  const taken = STRIPPED.some((pattern) => pattern.test(name)) || CA_VARIABLES.some((known) => known === name);
+  const taken = isStripped(name) || CA_VARIABLES.some((known) => known === name);
   return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !taken && !LOADS_CODE.test(name);
 }
 
@@ -65,7 +70,7 @@ export function mayHoldSentinel(name: string): boolean {
 export function sessionEnvironment(inherited: Environment, session: SessionAccess): Record<string, string> {
   const environment: Record<string, string> = {};
   for (const [name, value] of Object.entries(inherited)) {
-    if (value !== undefined && !STRIPPED.some((pattern) => pattern.test(name))) environment[name] = value;
+    if (value !== undefined && !isStripped(name)) environment[name] = value;
   }
   for (const { env, value } of session.sentinels) {
     if (mayHoldSentinel(env)) environment[env] = value;

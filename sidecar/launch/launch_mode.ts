@@ -1,0 +1,29 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { SandboxProxy } from '../../shared/model/settings.ts';
+
+/** Where `svc launch` may run a command. Only `docker` is supported; the others are known (specification section 1). */
+export const SANDBOX_MODES = ['docker', 'podman', 'none'] as const;
+export type SandboxMode = (typeof SANDBOX_MODES)[number];
+
+/** Why a launch goes without the proxy: the reasons of `sandbox.proxy.disabled`. */
+export type DisabledReason = 'user_opt_out' | 'preflight_failed' | 'unsupported_sandbox_mode';
+
+export type ProxyDecision =
+  | { readonly kind: 'proxied' }
+  /** The command runs without the proxy, and the event says why. */
+  | { readonly kind: 'unproxied'; readonly reason: 'user_opt_out' | 'unsupported_sandbox_mode' }
+  /** The proxy was insisted on where there is none: nothing runs. */
+  | { readonly kind: 'preflight_failed' };
+
+/** Whether a launch uses the proxy. `auto` behaves as `on` where the proxy is supported. */
+export function decideProxy(sandbox: SandboxMode, wanted: SandboxProxy): ProxyDecision {
+  if (wanted === 'off') return { kind: 'unproxied', reason: 'user_opt_out' };
+  if (sandbox === 'docker') return { kind: 'proxied' };
+  return wanted === 'on' ? { kind: 'preflight_failed' } : { kind: 'unproxied', reason: 'unsupported_sandbox_mode' };
+}
+
+/** The value of `--sandbox`. */
+export function parseSandboxMode(text: string): Result<SandboxMode, string> {
+  const mode = SANDBOX_MODES.find((known) => known === text);
+  return mode === undefined ? err(`is ${JSON.stringify(text)}: use docker, podman or none`) : ok(mode);
+}

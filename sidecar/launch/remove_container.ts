@@ -1,0 +1,19 @@
+import { ok, type Result } from '../../shared/model/result.ts';
+import type { ContainerRuntime, RuntimeProblem } from './container_runtime.ts';
+
+const ATTEMPTS = 20;
+const BETWEEN_MS = 100;
+
+/** Removes a container, also when somebody else (the sidecar) is at it: the engine then refuses until it is gone. */
+export async function removeContainer(
+  runtime: Pick<ContainerRuntime, 'remove'>,
+  id: string,
+  pause: (ms: number) => Promise<void>,
+): Promise<Result<void, RuntimeProblem>> {
+  let removed = await runtime.remove(id);
+  for (let attempt = 1; !removed.ok && removed.error.reason === 'engine_refused' && attempt < ATTEMPTS; attempt += 1) {
+    await pause(BETWEEN_MS);
+    removed = await runtime.remove(id);
+  }
+  return removed.ok ? ok(undefined) : removed;
+}
