@@ -1,0 +1,99 @@
+# shellcheck shell=sh
+# Read first by every program of the image contract. They run as root, with an environment that partly comes from the
+# image, and some of them after code of the agent ran in the same container. So this file sets aside what steers a shell,
+# a dynamic loader or a locale, and looks for programs only in the system's folders. What is set aside comes back with the
+# agent's command, after the change of user (agent_user.sh).
+
+# shellcheck disable=SC2034 # the three are for agent_user.sh
+kept_variables='LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT LD_DEBUG LD_PROFILE LD_ORIGIN_PATH LD_BIND_NOT GLIBC_TUNABLES GCONV_PATH LOCPATH NLSPATH LC_ALL LANG LANGUAGE TMPDIR'
+agent_path=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}
+agent_umask=$(umask)
+
+IFS=' 	
+'
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+umask 022
+unset ENV BASH_ENV CDPATH
+for name in $kept_variables; do
+  eval "given=\${$name+given}"
+  # shellcheck disable=SC2154 # set by the line above
+  [ -z "$given" ] && continue
+  eval "SVC_KEPT_$name=\$$name"
+  export "SVC_KEPT_${name?}"
+  unset "$name"
+done
+unset name given
+
+# refuse STATUS MESSAGE: the end, with one line that says what is wrong and what to do.
+refuse() {
+  printf '%s: %s\n' "${0##*/}" "$2" >&2
+  exit "$1"
+}
+
+warn() {
+  printf '%s: warning: %s\n' "${0##*/}" "$1" >&2
+}
+
+# bare COMMAND...: runs a program with nothing in its environment that somebody else chose.
+bare() {
+  env -i PATH="$PATH" LC_ALL=C "$@"
+}
+
+# find_program NAME: sets $program_path to where the system's folders have it. (`command -v` of a BusyBox may give no path.)
+find_program() {
+  for folder in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin; do
+    program_path=$folder/$1
+    [ -f "$program_path" ] && [ -x "$program_path" ] && return 0
+  done
+  return 1
+}
+
+# need_root: the effective user of this process, from the kernel.
+need_root() {
+  [ -r /proc/self/status ] || refuse 10 'cannot see /proc, so cannot tell whether this is root. Mount /proc in the container.'
+  while read -r key _ effective _; do
+    [ "$key" = Uid: ] && break
+  done </proc/self/status
+  [ "$effective" = 0 ] || refuse 10 "has to run as root, and runs as user $effective. Start the container with --user 0; the command itself still runs as the agent user."
+}
+
+# mount_points: one a line, with blanks at both ends, as the kernel lists them.
+mount_points=
+read_mount_points() {
+  while read -r _ _ _ _ point _; do
+    mount_points="$mount_points $point "
+  done </proc/self/mountinfo
+}
+
+# on_a_mount PATH: true when PATH, which must be free of symbolic links, is not on the container's own root file system.
+# Such a path belongs to somebody else, perhaps to the host.
+on_a_mount() {
+  rest=$1
+  while [ -n "$rest" ]; do
+    case $mount_points in
+    *" $rest "*) return 0 ;;
+    esac
+    rest=${rest%/*}
+  done
+  return 1
+}
+
+# only_roots PATH...: true when root owns each of them and nobody whom the agent can be may change it. The first that
+# is not so is left in $exposed. The agent's groups are in $agent_groups.
+only_roots() {
+  exposed=
+  listed=$(bare ls -ldnL "$@" 2>/dev/null) || :
+  while read -r mode _ owner group line; do
+    [ -z "$mode" ] && continue
+    exposed=${line##* }
+    case $mode in
+    l* | ????????w*) return 1 ;;
+    ?????w*) case " $agent_groups " in *" $group "*) return 1 ;; esac ;;
+    esac
+    [ "$owner" = 0 ] || return 1
+  done <<EOT
+$listed
+EOT
+  exposed=
+}

@@ -1,0 +1,42 @@
+# shellcheck shell=sh
+# Run once by the Dockerfile, as root, on any base that has a shell: adds what the contract asks for and the base lacks.
+set -eu
+agent=$1
+case $agent in '' | -* | *[!a-z0-9_-]*) echo 'AGENT_USER has to be a user name of lower-case letters, digits, - and _.' >&2; exit 1 ;; esac
+[ "$agent" != root ] || { echo 'AGENT_USER must not be root.' >&2; exit 1; }
+
+# has FILE FIELD VALUE: true when a line of /etc/passwd or /etc/group has that value in that place.
+has() {
+  while IFS=: read -r name _ number _; do
+    case $2 in name) value=$name ;; *) value=$number ;; esac
+    [ "$value" != "$3" ] || return 0
+  done <"$1"
+  return 1
+}
+
+[ -e /etc/passwd ] || echo 'root:x:0:0:root:/root:/bin/sh' >/etc/passwd
+[ -e /etc/group ] || echo 'root:x:0:' >/etc/group
+if ! has /etc/passwd name "$agent"; then
+  id=1000
+  while has /etc/passwd id "$id" || has /etc/group id "$id"; do id=$((id + 1)); done
+  has /etc/group name "$agent" || echo "$agent:x:$id:" >>/etc/group
+  while IFS=: read -r name _ number _; do [ "$name" != "$agent" ] || id_of_group=$number; done </etc/group
+  shell=/bin/sh
+  [ ! -x /bin/bash ] || shell=/bin/bash
+  echo "$agent:x:$id:$id_of_group:agent:/home/$agent:$shell" >>/etc/passwd
+  [ ! -e /etc/shadow ] || echo "$agent:!:20000:0:99999:7:::" >>/etc/shadow
+fi
+while IFS=: read -r name _ uid gid _ home _; do
+  [ "$name" = "$agent" ] || continue
+  mkdir -p "$home/workspace"
+  chown "$uid:$gid" "$home" "$home/workspace"
+done </etc/passwd
+
+# Somewhere to keep roots, where the base has no ca-certificates: the session's own CA is enough behind the proxy.
+[ -d /etc/ssl/certs ] || [ -d /etc/pki/ca-trust/source/anchors ] || mkdir -p /etc/ssl/certs
+mkdir -p /etc/svc/proxy /run
+chmod 0755 /etc/svc /etc/svc/proxy /usr/local/bin/svc-install-proxy-ca /usr/local/bin/svc-run-with-proxy-ca /usr/local/bin/svc-run-step
+chmod 0755 /usr/local/share/svc
+chmod 0644 /usr/local/share/svc/*
+# The contract holds as it stands, or the build ends here.
+/usr/local/bin/svc-install-proxy-ca --check
