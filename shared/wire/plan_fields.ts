@@ -27,10 +27,13 @@ export const imageText = textField(255, 'write the image the plan runs in, such 
   return 'is no image name: write one such as agent-tools:1 or registry.example.com/team/tools@sha256:...';
 });
 
-/** A host of the sealed reach: exact, on port 443, never an address. */
-export const reachHostText = textField(257, 'write a host such as api.example.com', reachHostProblem).overwrite(
-  canonicalReachHost,
-);
+/** A host of the sealed reach as people write it: exact, on port 443, never an address. */
+export const reachHostText = reachHost().overwrite(canonicalReachHost);
+
+/** The same as a lock holds it: the canonical host itself. A port or another spelling is not in a lock of ours. */
+export const sealedHostText = reachHost().refine((host) => canonicalReachHost(host) === host, {
+  error: 'is not in its canonical form',
+});
 
 export const planCredentialText = textField(
   264,
@@ -104,6 +107,10 @@ function wordsProblem(words: readonly string[]): string | null {
   return bytes <= MAX_COMMAND_BYTES ? null : `has more than ${MAX_COMMAND_BYTES} bytes: put the script into the image`;
 }
 
+function reachHost(): z.ZodString {
+  return textField(257, 'write a host such as api.example.com', reachHostProblem);
+}
+
 function reachHostProblem(text: string): string | null {
   if (text.includes('*')) {
     return 'has a "*" in it: a sealed reach has no patterns, list each host that the step needs';
@@ -113,8 +120,9 @@ function reachHostProblem(text: string): string | null {
     return `has the port ${port === '' ? 'left empty' : port}: only port 443 is proxied, write the host alone`;
   }
   const host = normaliseHost(withoutDefaultPort(text));
-  const bare = host.ok ? host.value : text;
-  if (isIpLiteral(bare)) return 'is an IP address: a sealed reach names hosts, write the host name';
+  if (host.ok ? isIpLiteral(host.value) : !text.includes('/') && isIpLiteral(text)) {
+    return 'is an IP address: a sealed reach names hosts, write the host name';
+  }
   return host.ok ? placeholderProblem(text) : host.error.message;
 }
 

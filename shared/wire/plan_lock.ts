@@ -9,7 +9,7 @@ import {
   mountSourceText,
   planCredentialText,
   planNameText,
-  reachHostText,
+  sealedHostText,
   stepIdText,
   timeoutSecondsNumber,
 } from './plan_fields.ts';
@@ -24,14 +24,6 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is no SHA-256 in lower-case h
 /** A container image by its content, as engines print it. */
 export const imageId = z.string().regex(/^sha256:[0-9a-f]{64}$/, 'is no image id of the form sha256:...');
 
-/** A reach that is sealed is the canonical host itself: a pattern, a port or another spelling is not a lock of ours. */
-const sealedHost = reachHostText.superRefine((host, context) => {
-  const canonical = reachHostText.safeParse(host);
-  if (canonical.success && canonical.data !== host) {
-    context.addIssue({ code: 'custom', message: `is not in its canonical form, ${canonical.data}` });
-  }
-});
-
 /**
  * A step as the lock seals it. Without `effect` the step has no network: then `hosts` is empty, it gets no scope and no
  * proxy variables.
@@ -41,7 +33,7 @@ export const sealedStep = z
     id: stepIdText,
     command: commandWords,
     effect: z.enum(EFFECTS).optional(),
-    hosts: z.array(sealedHost).max(MAX_STEP_HOSTS).superRefine(checkHosts),
+    hosts: z.array(sealedHostText).max(MAX_STEP_HOSTS).superRefine(checkHosts),
     credential: planCredentialText.optional(),
     timeout_seconds: timeoutSecondsNumber.unwrap(),
     mounts: z

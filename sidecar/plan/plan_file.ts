@@ -1,4 +1,4 @@
-import { isMap, isPair, isScalar, isSeq, LineCounter, parseDocument, type Document, type Node } from 'yaml';
+import { isMap, isNode, isPair, isScalar, isSeq, LineCounter, parseDocument, type Document } from 'yaml';
 import type { z } from 'zod';
 import type { Plan } from '../../shared/model/plan.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -83,7 +83,7 @@ function childOf(node: unknown, key: PropertyKey): { readonly node: unknown; rea
 }
 
 function startOf(node: unknown): number | null {
-  const range = typeof node === 'object' && node !== null && 'range' in node ? (node as Node).range : null;
+  const range = isNode(node) ? node.range : null;
   return range?.[0] ?? null;
 }
 

@@ -1,0 +1,31 @@
+import { placeText } from './plan_file.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { planLockFile, type PlanLockContent, type PlanLockFile } from '../../shared/wire/plan_lock.ts';
+
+/** A lock holds what a plan says and one signature over it. */
+export const MAX_LOCK_FILE_BYTES = 8 * 1024 * 1024;
+
+/** The one text of a lock: made to be read and reviewed, and always the same for the same lock. */
+export function formatLock(content: PlanLockContent, jws: string): string {
+  const { version, name, plan_file_sha256, plan_sha256, image, steps, lock_sha256 } = content;
+  const ordered = { version, name, plan_file_sha256, plan_sha256, image, steps, lock_sha256, jws };
+  return `${JSON.stringify(ordered, null, 2)}\n`;
+}
+
+/** Reads `plan.lock`. What it says counts for nothing before its signature was checked. */
+export function parseLock(text: string): Result<PlanLockFile, readonly string[]> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return err(['is not JSON any more']);
+  }
+  const parsed = planLockFile.safeParse(value);
+  if (parsed.success) return ok(parsed.data);
+  return err(parsed.error.issues.map((issue) => `${placeText(issue.path) || 'the lock'}: ${issue.message}`));
+}
+
+/** The content of a lock file, without its signature. */
+export function contentOf({ jws: _jws, ...content }: PlanLockFile): PlanLockContent {
+  return content;
+}
