@@ -47,6 +47,30 @@ export function verifySigV4(request: SignedRequest, secrets: ReadonlyMap<string,
   return { ok: true, accessKeyId, region, service };
 }
 
+/** Checks a presigned URL as S3 does: the signature and all it covers stand in the query, and the body is not hashed. */
+export function verifyPresigned(request: SignedRequest, secrets: ReadonlyMap<string, string>, now: number): Verdict {
+  const query = new URL(request.target, 'https://signed.test').searchParams;
+  const [accessKeyId = '', date = '', region = '', service = ''] = (query.get('X-Amz-Credential') ?? '').split('/');
+  const secret = secrets.get(accessKeyId);
+  if (secret === undefined) return { ok: false, code: 'InvalidAccessKeyId' };
+  const time = query.get('X-Amz-Date') ?? '';
+  const age = now - parseTime(time);
+  const expiresMs = 1000 * Number(query.get('X-Amz-Expires'));
+  if (!time.startsWith(date) || !(age > -FIFTEEN_MINUTES_MS && age < expiresMs))
+    return { ok: false, code: 'AccessDenied' };
+  const target = request.target.replace(/&X-Amz-Signature=[0-9a-f]{64}$/, '');
+  const signedHeaders = query.get('X-Amz-SignedHeaders') ?? '';
+  const canonical = canonicalRequest({ ...request, target }, service, signedHeaders, 'UNSIGNED-PAYLOAD');
+  const scope = `${date}/${region}/${service}/aws4_request`;
+  const text = ['AWS4-HMAC-SHA256', time, scope, sha256(canonical)].join('\n');
+  const key = hmac(hmac(hmac(hmac(`AWS4${secret}`, date), region), service), 'aws4_request');
+  const signature = hmac(key, text).toString('hex');
+  if (target === request.target || signature !== query.get('X-Amz-Signature')) {
+    return { ok: false, code: 'SignatureDoesNotMatch', canonicalRequest: canonical };
+  }
+  return { ok: true, accessKeyId, region, service };
+}
+
 function parseTime(time: string): number {
   return Date.parse(time.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'));
 }
