@@ -1,9 +1,9 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
-import { bodyLimit } from 'hono/body-limit';
 import { getEnterprise, getHealth, getMe, postSignInLink } from './routes/account.ts';
 import type { AppContext, AppEnv, Log } from './routes/app_env.ts';
 import { getAuditEvents, getAuditStream, getAuditVerification } from './routes/audit_events.ts';
-import { bodyTooLarge, errorReply, failureReply, invalidInput } from './routes/error_reply.ts';
+import { limitBody } from './routes/body_limit.ts';
+import { errorReply, failureReply, invalidInput } from './routes/error_reply.ts';
 import { useFieldMessages } from './routes/field_messages.ts';
 import {
   deleteHostBinding,
@@ -78,7 +78,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
     defaultHook: (result, c) => (result.success ? undefined : errorReply(c, invalidInput(result.target, result.error))),
   });
   app.use(nameRequest, logRequests(options.log), sendSafeHeaders, provide(options.context), answerLocalNamesOnly);
-  app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: (c: AppContext) => errorReply(c, bodyTooLarge()) }));
+  app.use(limitBody(MAX_BODY_BYTES));
   describeAccess(app);
   for (const [method, path, operation] of ROUTES) mount(app, method, path, operation);
   app.get('/', getHome);

@@ -10,6 +10,7 @@ import type { LogEntry } from '../../worker/routes/app_env.ts';
 import type { Caller } from '../../worker/services/caller.ts';
 import { type Clock, freshId, nowText, type ServiceContext } from '../../worker/services/service_context.ts';
 import { start, type StartInput } from '../../worker/services/start.ts';
+import { NO_TURNS } from '../../worker/services/turns.ts';
 import { insertAccount } from '../../worker/store/accounts.ts';
 import { openDatabase } from '../../worker/store/database.ts';
 import { TestSidecar } from './sidecar_client.ts';
@@ -70,6 +71,7 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
   const started = await start({
     database: openDatabase(client),
     clock,
+    turns: NO_TURNS,
     masterKey: newMasterKey(),
     makeMasterKey: null,
     localKey: new Secret(localKey),

@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { refusalOfNode, startNodeAt } from './programs.ts';
 import { TestSidecar } from './sidecar_client.ts';
@@ -86,6 +89,49 @@ describe('the control worker on Node', () => {
       log: { code: 'port_taken' },
     });
     await control.stop();
+  });
+
+  test.each([
+    ['with its length', 'content-length: 12582912', 'authorization: Bearer KEY'],
+    ['in chunks', 'transfer-encoding: chunked', 'authorization: Bearer KEY'],
+    ['of nobody we know', 'content-length: 12582912', 'x-other: 1'],
+  ])(
+    'lets a client finish that sends 12 MiB %s before it reads, and says why it is refused',
+    async (_, length, who) => {
+      const control = await startNodeAt(home);
+      const socket = connect(Number(new URL(control.url).port), '127.0.0.1');
+      const { host } = new URL(control.url);
+      const head = ['POST /v1/secrets HTTP/1.1', `host: ${host}`, length, who.replace('KEY', control.localKey)];
+      socket.write(`${[...head, 'content-type: application/json', 'connection: close'].join('\r\n')}\r\n\r\n`);
+      const mebibyte = 'x'.repeat(1024 * 1024);
+      const part = length.startsWith('transfer') ? `100000\r\n${mebibyte}\r\n` : mebibyte;
+      for (let n = 0; n < 12; n += 1) if (!socket.write(part)) await once(socket, 'drain');
+      if (part !== mebibyte) socket.write('0\r\n\r\n');
+      expect(await text(socket)).toMatch(/^HTTP\/1\.1 413 [^]*"body_too_large"/);
+      await control.stop();
+    },
+  );
+
+  test('answers a client that closes after an unwanted body it is allowed to send', async () => {
+    const control = await startNodeAt(home);
+    const socket = connect(Number(new URL(control.url).port), '127.0.0.1');
+    const { host } = new URL(control.url);
+    const body = 'x'.repeat(1024 * 1024);
+    const head = ['POST /v1/secrets HTTP/1.1', `host: ${host}`, `content-length: ${body.length}`, 'connection: close'];
+    socket.write(`${head.join('\r\n')}\r\n\r\n`);
+    for (let at = 0; at < body.length; at += 65_536) {
+      socket.write(body.slice(at, at + 65_536));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 401 /);
+    await control.stop();
+  });
+
+  test('leaves all it knows in the one file of its database', async () => {
+    await storeSecret();
+    const log = await stat(join(home, 'control.db-wal')).catch(() => null);
+    expect(log?.size ?? 0).toBe(0);
+    expect((await readFile(join(home, 'control.db'))).includes('user/demo')).toBe(true);
   });
 
   test('gives the place of an audit stream back when its reader goes away', async () => {

@@ -10,7 +10,8 @@ import type { LogEntry } from '../routes/app_env.ts';
 import { type HomeFiles, makeMasterKey, openLocalKey, parseLocalKey, readMasterKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
-import { fetchInTime, openDatabase, prepareFile } from '../store/database.ts';
+import { QueuedTurns } from '../services/turns.ts';
+import { closeFile, fetchInTime, openDatabase, prepareFile } from '../store/database.ts';
 
 /** As much of Deno as this entry uses. */
 interface DenoRuntime {
@@ -58,9 +59,10 @@ async function main(): Promise<void> {
     },
     (request) => app.fetch(request),
   );
+  const leave = () => void closeFile(client).finally(() => Deno.exit(0));
   const stop = () => {
-    setTimeout(() => Deno.exit(0), GRACE_MS);
-    void server.shutdown().then(() => Deno.exit(0));
+    setTimeout(leave, GRACE_MS);
+    void server.shutdown().then(leave);
   };
   Deno.addSignalListener('SIGTERM', stop);
   Deno.addSignalListener('SIGINT', stop);
@@ -112,6 +114,7 @@ async function startServices(options: Options, client: Client): Promise<ServiceC
   const started = await start({
     database: openDatabase(client),
     clock: SYSTEM_CLOCK,
+    turns: new QueuedTurns(SYSTEM_CLOCK),
     masterKey: settings.vaultKey ?? (files === null ? null : required(await readMasterKey(files))),
     makeMasterKey: local && files !== null ? () => makeMasterKey(files) : null,
     localKey: local ? await localKey(files) : null,

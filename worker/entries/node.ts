@@ -15,7 +15,8 @@ import type { LogEntry } from '../routes/app_env.ts';
 import { type HomeFiles, makeMasterKey, openLocalKey, readMasterKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
-import { fetchInTime, isDamage, openDatabase, prepareFile } from '../store/database.ts';
+import { QueuedTurns } from '../services/turns.ts';
+import { closeFile, fetchInTime, isDamage, openDatabase, prepareFile } from '../store/database.ts';
 
 const EXIT_REFUSED = 1;
 const EXIT_USAGE = 2;
@@ -149,6 +150,7 @@ async function startServices(options: Options, client: Client): Promise<ServiceC
   const started = await start({
     database: openDatabase(client),
     clock: SYSTEM_CLOCK,
+    turns: new QueuedTurns(SYSTEM_CLOCK),
     masterKey,
     makeMasterKey: options.local ? () => makeMasterKey(files) : null,
     localKey,
@@ -194,10 +196,7 @@ function homeFiles(home: string): HomeFiles {
 
 function stopOnSignal(server: Server, client: Client): void {
   const stop = () => {
-    server.close(() => {
-      client.close();
-      process.exit(0);
-    });
+    server.close(() => void closeFile(client).then(() => process.exit(0), refuse));
     server.closeIdleConnections();
     setTimeout(() => server.closeAllConnections(), GRACE_MS).unref();
   };

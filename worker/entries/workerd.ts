@@ -6,6 +6,7 @@ import type { AppContext, LogEntry } from '../routes/app_env.ts';
 import { parseLocalKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
+import { NO_TURNS } from '../services/turns.ts';
 import { type Database, fetchInTime, openDatabase } from '../store/database.ts';
 
 /** What outlives a request: keys and counts, which do no I/O. A database client belongs to the request that made it. */
@@ -51,7 +52,14 @@ async function prepare(
   const localKey = SVC_LOCAL === '1' ? parseLocalKey(SVC_LOCAL_KEY ?? '') : null;
   if (SVC_LOCAL === '1' && localKey === null) throw refusal('invalid_setting', 'SVC_LOCAL_KEY is not a local key');
   const masterKey = settings.vaultKey ?? null;
-  const started = await start({ database, clock: SYSTEM_CLOCK, masterKey, makeMasterKey: null, localKey });
+  const started = await start({
+    database,
+    clock: SYSTEM_CLOCK,
+    turns: NO_TURNS,
+    masterKey,
+    makeMasterKey: null,
+    localKey,
+  });
   if (!started.ok) throw refusal(started.error.reason, started.error.message);
   const { database: _, ...lasting } = started.value;
   return lasting;

@@ -30,7 +30,15 @@ const MAX_ATTEMPTS = 60;
  * Decides and writes: the change and its audit events happen together or not at all. When another write came between
  * the reading and the writing, `decide` looks at the world again; it refuses with a value, and writes nothing then.
  */
-export async function commit<T>(
+export function commit<T>(
+  context: ServiceContext,
+  chain: Chain,
+  decide: () => Promise<Result<Change<T>, ApiError>>,
+): Promise<Result<T, ApiError>> {
+  return context.turns.take(chain.writer, () => decideAndWrite(context, chain, decide));
+}
+
+async function decideAndWrite<T>(
   context: ServiceContext,
   chain: Chain,
   decide: () => Promise<Result<Change<T>, ApiError>>,

@@ -1,11 +1,11 @@
-import { type Explanation, explainRequest as explain } from '../../shared/explain/explain.ts';
+import { type Explanation, explainRequest as explain, type Known } from '../../shared/explain/explain.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { toHostBinding } from '../../shared/wire/host_binding.ts';
 import type { ExplainInput } from '../../shared/wire/host_bindings.ts';
-import { referredSecrets } from '../store/secrets.ts';
+import { storedAmong } from '../store/secrets.ts';
 import { type Caller, ownerName, visibleOwners } from './caller.ts';
-import { allHostBindings } from './host_bindings.ts';
+import { credentialPaths, hostBindingsOn } from './host_bindings.ts';
 import type { ServiceContext } from './service_context.ts';
 
 /** What the proxy would do with a caller's request and why. Refuses with `invalid_input`. */
@@ -14,13 +14,28 @@ export async function explainRequest(
   caller: Caller,
   input: ExplainInput,
 ): Promise<Result<Explanation, ApiError>> {
-  const owners = visibleOwners(caller);
-  const records = await allHostBindings(context, owners);
-  const secrets = await referredSecrets(context.database, owners);
-  const stored = new Set(secrets.map(({ ownerId, path }) => `${ownerName(ownerId)} ${path}`));
-  const bindings = records.map((record) => toHostBinding(record));
-  const explained = explain({ bindings, isStored: ({ owner, path }) => stored.has(`${owner} ${path}`) }, input);
+  // Without any binding it tells whether the request can be explained, and its host in canonical form.
+  const bare = explain({ bindings: [], isStored: () => false }, input);
+  const explained = bare.ok ? explain(await known(context, caller, bare.value.host), input) : bare;
   if (explained.ok) return ok(explained.value);
   const { field, message } = explained.error;
   return err(apiError('invalid_input', `${field} ${message}`, { fields: [{ field, message }] }));
+}
+
+/** What is known of a host: the bindings that may matter to it, and which of their credentials are stored. */
+async function known(context: ServiceContext, caller: Caller, host: string): Promise<Known> {
+  const owners = visibleOwners(caller);
+  const bindings = await hostBindingsOn(context, owners, patternsAround(host));
+  const stored = await storedAmong(context.database, owners, bindings.flatMap(credentialPaths));
+  const places = new Set(stored.map(({ ownerId, path }) => `${ownerName(ownerId)} ${path}`));
+  return {
+    bindings: bindings.map((record) => toHostBinding(record)),
+    isStored: ({ owner, path }) => places.has(`${owner} ${path}`),
+  };
+}
+
+/** The patterns that name the host, and the one that names all below it, which people take for one that does. */
+function patternsAround(host: string): string[] {
+  const labels = host.split('.');
+  return [host, ...labels.map((_, at) => `*.${labels.slice(at).join('.')}`)];
 }

@@ -10,6 +10,7 @@ import {
   deleteHostBinding,
   findHostBinding,
   findHostBindingAt,
+  findHostBindingsOn,
   type HostBindingRow,
   insertHostBinding,
   listHostBindings,
@@ -132,6 +133,16 @@ export async function allHostBindings(
   }
 }
 
+/** The bindings of these owners with one of these patterns. */
+export async function hostBindingsOn(
+  context: ServiceContext,
+  ownerIds: readonly string[],
+  hosts: readonly string[],
+): Promise<HostBindingRecord[]> {
+  const rows = await findHostBindingsOn(context.database, ownerIds, hosts);
+  return rows.map((row) => toRecord(row));
+}
+
 async function writableBinding(
   context: ServiceContext,
   caller: Caller,
@@ -144,7 +155,7 @@ async function writableBinding(
 }
 
 /** The vault paths that a binding refers to, in its owner's namespace. */
-function credentialPaths(input: ValidHostBinding): string[] {
+export function credentialPaths(input: Pick<ValidHostBinding, 'credential_ref' | 'session_token_ref'>): string[] {
   const references = [
     input.credential_ref,
     ...(input.session_token_ref === undefined ? [] : [input.session_token_ref]),

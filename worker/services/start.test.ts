@@ -9,6 +9,7 @@ import { findAccount } from '../store/accounts.ts';
 import { openDatabase } from '../store/database.ts';
 import { storeSecret } from './secrets.ts';
 import { start, type StartInput } from './start.ts';
+import { NO_TURNS } from './turns.ts';
 
 let directory = '';
 beforeEach(async () => {
@@ -21,7 +22,7 @@ const localKey = new Secret(newLocalKey());
 
 function startWith(change: Partial<StartInput> = {}) {
   const client = createClient({ url: `file:${join(directory, 'control.db')}`, timeout: 5_000 });
-  const base = { clock: new TestClock(), masterKey: key, makeMasterKey: null, localKey };
+  const base = { clock: new TestClock(), turns: NO_TURNS, masterKey: key, makeMasterKey: null, localKey };
   return start({ database: openDatabase(client), ...base, ...change }).finally(() => client.close());
 }
 

@@ -9,11 +9,13 @@ import { type ControlPlane, makeControlKey, openControlPlane } from './control_k
 import { sha256Base64Url } from './encoding.ts';
 import { OpenCalls } from './open_calls.ts';
 import { type Clock, freshId, type LocalMode, nowText, type ServiceContext } from './service_context.ts';
+import type { Turns } from './turns.ts';
 import { Vault } from './vault.ts';
 
 export interface StartInput {
   readonly database: Database;
   readonly clock: Clock;
+  readonly turns: Turns;
   /** The master key, when there is one. */
   readonly masterKey: Secret | null;
   /** Makes and keeps a master key; asked only when there is none and the database was never used with one. */
@@ -38,14 +40,14 @@ export interface StartRefusal {
  * over data that another one sealed.
  */
 export async function start(input: StartInput): Promise<Result<ServiceContext, StartRefusal>> {
-  const { database, clock } = input;
+  const { database, clock, turns } = input;
   const migrated = await migrate(database.client, nowText(input));
   if (!migrated.ok) return migrated;
   const opened = await openVault(input);
   if (!opened.ok) return opened;
   const { vault, controlPlane } = opened.value;
   const local = input.localKey === null ? null : await localMode(input, input.localKey);
-  return ok({ database, vault, controlPlane, clock, openCalls: new OpenCalls(() => clock.now()), local });
+  return ok({ database, vault, controlPlane, clock, turns, openCalls: new OpenCalls(() => clock.now()), local });
 }
 
 async function openVault(

@@ -98,6 +98,12 @@ export async function prepareFile(client: Client): Promise<boolean> {
   }
 }
 
+/** Puts everything into the database's own file, and leaves it. What readers of other programs hold back stays in the log beside it. */
+export async function closeFile(client: Client): Promise<void> {
+  if (client.protocol === 'file') await client.execute('PRAGMA wal_checkpoint(TRUNCATE)');
+  client.close();
+}
+
 /** True for an error that says that the file is no database or has damaged pages. */
 export function isDamage(error: unknown): boolean {
   return error instanceof LibsqlError && /^SQLITE_(NOTADB|CORRUPT)/.test(error.code);

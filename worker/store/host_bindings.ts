@@ -35,6 +35,19 @@ export async function findHostBindingAt(
   return rows[0] ?? null;
 }
 
+/** Bindings of these owners with one of these patterns, in the order of owner, host and id. */
+export async function findHostBindingsOn(
+  database: Database,
+  ownerIds: readonly string[],
+  hosts: readonly string[],
+): Promise<HostBindingRow[]> {
+  return database.read
+    .select()
+    .from(hostBindings)
+    .where(and(inArray(hostBindings.ownerId, [...ownerIds]), inArray(hostBindings.host, [...hosts])))
+    .orderBy(asc(hostBindings.ownerId), asc(hostBindings.host), asc(hostBindings.id));
+}
+
 /** Where a page of bindings goes on. */
 export type BindingPlace = Pick<HostBindingRow, 'ownerId' | 'host' | 'id'>;
 

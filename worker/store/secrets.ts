@@ -100,6 +100,18 @@ export async function referredSecrets(database: Database, ownerIds: readonly str
     .orderBy(asc(secrets.ownerId), asc(secrets.path));
 }
 
+/** Which of these paths hold a secret, with whose. */
+export async function storedAmong(
+  database: Database,
+  ownerIds: readonly string[],
+  paths: readonly string[],
+): Promise<VaultPlace[]> {
+  return database.read
+    .select({ ownerId: secrets.ownerId, path: secrets.path })
+    .from(secrets)
+    .where(and(inArray(secrets.ownerId, [...ownerIds]), inArray(secrets.path, [...new Set(paths)])));
+}
+
 /** A secret that a binding of its owner refers to, with its sealed value. */
 export async function referredSecret(database: Database, place: VaultPlace): Promise<SecretRow | null> {
   const referred = sql`EXISTS (SELECT 1 FROM binding_credentials WHERE owner_id = ${place.ownerId} AND path = ${place.path})`;

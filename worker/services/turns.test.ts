@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest';
+import { NO_TURNS, QueuedTurns } from './turns.ts';
+
+/** Work that tells when it begins and ends when it is told to. */
+function work(name: string, began: string[]) {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const run = () => {
+    began.push(name);
+    return promise;
+  };
+  return { run, end: () => resolve(name) };
+}
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+const PATIENT = { sleep: () => new Promise<void>(() => undefined) };
+
+describe('turns', () => {
+  test('are taken one after the other, in the order of asking, and each gives what its work gives', async () => {
+    const turns = new QueuedTurns(PATIENT);
+    const began: string[] = [];
+    const all = ['a', 'b', 'c'].map((name) => work(name, began));
+    const results = Promise.all(all.map(({ run }) => turns.take('x', run)));
+    for (const [index, each] of all.entries()) {
+      await settle();
+      expect(began).toHaveLength(index + 1);
+      each.end();
+    }
+    expect(await results).toEqual(['a', 'b', 'c']);
+    expect(began).toEqual(['a', 'b', 'c']);
+  });
+
+  test('go on after work that failed', async () => {
+    const turns = new QueuedTurns(PATIENT);
+    const failed = turns.take('x', () => Promise.reject(new Error('no')));
+    const next = turns.take('x', async () => 'done');
+    await expect(failed).rejects.toThrow('no');
+    expect(await next).toBe('done');
+  });
+
+  test('of different things do not wait for one another, and none do where there are no turns', async () => {
+    const began: string[] = [];
+    const turns = new QueuedTurns(PATIENT);
+    void turns.take('x', work('a', began).run);
+    void turns.take('y', work('b', began).run);
+    void NO_TURNS.take('x', work('c', began).run);
+    void NO_TURNS.take('x', work('d', began).run);
+    await settle();
+    expect(began).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  test('are not waited for without end', async () => {
+    const began: string[] = [];
+    const turns = new QueuedTurns({ sleep: () => Promise.resolve() });
+    void turns.take('x', work('stuck', began).run);
+    void turns.take('x', work('next', began).run);
+    await settle();
+    expect(began).toEqual(['stuck', 'next']);
+  });
+});
