@@ -1,21 +1,38 @@
-/** The options of `svc run`, and the global ones, that take the next word as their value. */
-const WITH_VALUE = new Set(['--home', '--control', '--name', '--ttl']);
+/** The commands that take another command, and their options, with the global ones, that take the next word as their value. */
+const GLOBAL_WITH_VALUE = ['--home', '--control'];
+const GLOBAL: ReadonlySet<string> = new Set(GLOBAL_WITH_VALUE);
+const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
+  run: new Set([...GLOBAL_WITH_VALUE, '--name', '--ttl']),
+  launch: new Set([
+    ...GLOBAL_WITH_VALUE,
+    '--sandbox',
+    '--sandbox-proxy',
+    '--egress',
+    '--image',
+    '--mount',
+    '--env',
+    '--unsealed',
+    '--workdir',
+    '--name',
+    '--ttl',
+  ]),
+};
 
 /**
- * The arguments with `--` before the command of `svc run`, where the user left it out: from its first word on, everything
- * is the command's own, so that `svc run agent --json` hands `--json` to the agent.
+ * The arguments with `--` before the command of `svc run` and `svc launch`, where the user left it out: from its first word
+ * on, everything is the command's own, so that `svc run agent --json` hands `--json` to the agent.
  */
 export function withCommandSeparator(argv: readonly string[]): readonly string[] {
-  let inRun = false;
+  let withValue: ReadonlySet<string> | null = null;
   for (let index = 0; index < argv.length; index += 1) {
     const word = argv[index] ?? '';
     if (word === '--') return argv;
     if (word.startsWith('-')) {
-      if (WITH_VALUE.has(word)) index += 1;
-    } else if (inRun) {
+      if ((withValue ?? GLOBAL).has(word)) index += 1;
+    } else if (withValue !== null) {
       return [...argv.slice(0, index), '--', ...argv.slice(index)];
-    } else if (word === 'run') {
-      inRun = true;
+    } else if (Object.hasOwn(WITH_VALUE, word)) {
+      withValue = WITH_VALUE[word] ?? GLOBAL;
     } else {
       return argv;
     }

@@ -9,8 +9,10 @@ import type { CliContext } from './context.ts';
 import { addDoctorCommand } from './doctor_command.ts';
 import { EXIT_CODE_ROWS } from './exit_codes.ts';
 import { addExplainCommand } from './explain_command.ts';
+import { addLaunchCommand } from './launch_command.ts';
 import { addRunCommand } from './run_command.ts';
 import { addSecretCommands } from './secret_commands.ts';
+import { addSessionsCommands } from './sessions_commands.ts';
 import { addStatusCommand } from './status_command.ts';
 import { addUpCommands } from './up_command.ts';
 
@@ -33,6 +35,8 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
   addSecretCommands(line);
   addBindingCommands(line);
   addRunCommand(line, signals);
+  addLaunchCommand(line, signals);
+  addSessionsCommands(line, signals);
   addExplainCommand(line);
   addAuditCommands(line);
   addApiCommand(line);

@@ -59,7 +59,7 @@ export async function openSession(
  * The version that the session must have at least, so that a binding added just now is in force. While the control plane
  * is away the sidecar goes on with the policy it holds, and so does the session.
  */
-async function policyVersion(call: Call): Promise<number | null> {
+export async function policyVersion(call: Call): Promise<number | null> {
   try {
     return (await controlClient(call.context, call.options).call('GET', '/v1/me', meReply)).policy_version;
   } catch (error) {

@@ -42,14 +42,8 @@ export const NOT_PROXIED = 'localhost,127.0.0.1,::1';
  * What the command's environment must not inherit: our own settings and keys, the sign-in providers' secrets, what npm
  * sets for its scripts, and proxy or CA settings that would lead past the session.
  */
-const STRIPPED = [
-  /^SVC_/i,
-  /^(GENERAL|CODEHOST)_OAUTH_/i,
-  /^npm_/i,
-  /^(INIT_CWD|NODE)$/,
-  /^(HTTPS?|ALL|NO|FTP|WSS?)_PROXY$/i,
-  /^SSL_CERT_DIR$/,
-];
+const OURS = [/^SVC_/i, /^(GENERAL|CODEHOST)_OAUTH_/i];
+const STRIPPED = [...OURS, /^npm_/i, /^(INIT_CWD|NODE)$/, /^(HTTPS?|ALL|NO|FTP|WSS?)_PROXY$/i, /^SSL_CERT_DIR$/];
 
 /** True for a variable that no command inherits: what `svc` sets itself, or keeps to itself. */
 export function isStripped(name: string): boolean {
@@ -64,6 +58,12 @@ const LOADS_CODE =
 export function mayHoldSentinel(name: string): boolean {
   const taken = isStripped(name) || CA_VARIABLES.some((known) => known === name);
   return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !taken && !LOADS_CODE.test(name);
+}
+
+/** The environment of a command that runs without the proxy: as inherited, without our own settings and keys. */
+export function environmentWithoutProxy(inherited: Environment): Record<string, string> {
+  const kept = Object.entries(inherited).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return Object.fromEntries(kept.filter(([name]) => !OURS.some((pattern) => pattern.test(name))));
 }
 
 /** The environment of a command inside a session (design section 9). A real credential in a placeholder's variable is replaced. */

@@ -1,0 +1,80 @@
+import { realpathSync } from 'node:fs';
+import { secretCheckReply } from '../../shared/wire/secrets.ts';
+import type { BindMount } from '../launch/container_runtime.ts';
+import { variableProblem } from '../launch/container_environment.ts';
+import { guardedPaths } from '../launch/guarded_paths.ts';
+import { checkMounts, WORKSPACE } from '../launch/mount_policy.ts';
+import { controlClient } from './clients.ts';
+import type { Call } from './command_line.ts';
+import { CliError, EXIT } from './exit_codes.ts';
+import { homeOf } from './home.ts';
+import type { LaunchRequest } from './launch_options.ts';
+
+/** The mounts of a launch, the working directory's among them, as the policy allows them. */
+export function launchMounts(call: Call, request: LaunchRequest, endpoint: string | null): readonly BindMount[] {
+  const { context } = call;
+  const own = { source: context.workingDirectory, target: WORKSPACE, readOnly: false };
+  const taken = request.mounts.some(({ target }) => target === WORKSPACE);
+  const isDefault = request.defaultMount && !taken;
+  const checked = checkMounts(isDefault ? [own, ...request.mounts] : request.mounts, {
+    workingDirectory: context.workingDirectory,
+    guarded: guardedPaths(homeOf(call.context, call.options), context.env, endpoint),
+    realPath,
+  });
+  if (checked.ok) return checked.value;
+  const fixes = isDefault
+    ? [
+        `The working directory is mounted at ${WORKSPACE} unless --no-default-mount is given: launch from the project's.`,
+      ]
+    : [];
+  throw new CliError(EXIT.notStarted, `--mount: ${checked.error}`, fixes);
+}
+
+/** Where the command starts: `--workdir`, else the workspace where there is one. Null: the image's own. */
+export function launchWorkdir(request: LaunchRequest, mounts: readonly BindMount[]): string | null {
+  return request.workdir ?? (mounts.some(({ target }) => target === WORKSPACE) ? WORKSPACE : null);
+}
+
+/**
+ * The variables of `--env` with the caller's values. A value that is a stored secret is refused: in the environment of the
+ * container the agent could read it.
+ */
+export async function launchVariables(call: Call, names: readonly string[]): Promise<Record<string, string>> {
+  const values = names.map((name) => {
+    const problem = name.includes('=')
+      ? 'holds a value: give the name alone; the value comes from your environment'
+      : variableProblem(name);
+    if (problem !== null) throw new CliError(EXIT.usage, `--env ${JSON.stringify(name.split('=')[0])} ${problem}`);
+    const value = call.context.env[name];
+    if (value !== undefined) return value;
+    throw new CliError(EXIT.usage, `--env ${name} is not set in your environment: export it, or leave the option out`);
+  });
+  if (names.length > 0) await refuseStoredSecrets(call, names, values);
+  return Object.fromEntries(names.map((name, index) => [name, values[index] ?? '']));
+}
+
+/** `POST /v1/secrets/check` takes this many at once. */
+const CHECKED_AT_ONCE = 64;
+
+async function refuseStoredSecrets(call: Call, names: readonly string[], values: readonly string[]): Promise<void> {
+  const control = controlClient(call.context, call.options);
+  for (let from = 0; from < values.length; from += CHECKED_AT_ONCE) {
+    const body = { values: values.slice(from, from + CHECKED_AT_ONCE) };
+    const { matches } = await control.call('POST', '/v1/secrets/check', secretCheckReply, { body });
+    const [match] = matches;
+    if (match === undefined) continue;
+    const reference = `vault://${match.path}`;
+    throw new CliError(EXIT.notStarted, `--env ${names[from + match.index]} holds the stored secret ${reference}`, [
+      `Bind it, so that the proxy adds it: svc binding add HOST --credential ${reference} --scheme SCHEME`,
+      `If no scheme fits: --unsealed ${names[from + match.index]}=${reference},host=HOST,reason=TEXT, which is recorded.`,
+    ]);
+  }
+}
+
+function realPath(path: string): string | null {
+  try {
+    return realpathSync(path);
+  } catch {
+    return null;
+  }
+}
