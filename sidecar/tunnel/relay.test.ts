@@ -334,3 +334,16 @@ test('refuses credentialed requests while the spool is full, and passes the othe
   expect(await ask(GET, (got) => got.endsWith('\n'))).toMatch(/^HTTP\/1\.1 503 .*audit_unavailable/s);
   expect(plane.credentials.asked).toEqual([]);
 });
+
+test('refuses every request, also one without a binding, while not even the reserve of the spool has room', async () => {
+  const seen: string[] = [];
+  await plane.upstream(
+    HOST,
+    answering((request) => (seen.push(request), 'HTTP/1.1 204 No Content\r\n\r\n')),
+  );
+  plane.audit.exhausted = true;
+  expect(await ask(GET, (got) => got.endsWith('\n'))).toMatch(/^HTTP\/1\.1 503 .*audit_unavailable/s);
+  plane.policy.use([bearerBinding(HOST)]);
+  expect(await ask(GET, (got) => got.endsWith('\n'))).toMatch(/^HTTP\/1\.1 503 .*audit_unavailable/s);
+  expect(seen).toEqual([]);
+});
