@@ -2,7 +2,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { plantSecret } from './support/planted_secret.ts';
 import { runOk } from './support/program.ts';
 import { connectThroughProxy, type RawConnection } from './support/raw_client.ts';
-import { type Event, kill, type Session } from './support/svc.ts';
+import { kill } from './support/process.ts';
+import type { Event, Session } from './support/svc.ts';
 import { waitFor } from './support/wait_for.ts';
 import { startWorld, type World } from './support/world.ts';
 

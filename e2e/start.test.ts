@@ -2,7 +2,8 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isRunning, kill, readRunFile, Svc } from './support/svc.ts';
+import { isRunning, kill } from './support/process.ts';
+import { readRunFile, Svc } from './support/svc.ts';
 import { waitFor } from './support/wait_for.ts';
 
 // Starting and stopping as a person and as a service manager do it.

@@ -48,6 +48,18 @@ const SYSTEM_PARTS = [
   { name: 'go', probe: 'go version', packages: ['golang-go'] },
   { name: 'java with javac', probe: 'command -v javac && java --version', packages: ['default-jdk-headless'] },
   { name: 'chromium', probe: 'chromium --version', packages: ['chromium'] },
+  {
+    name: 'a Docker engine',
+    probe: 'PATH="$PATH:/usr/sbin:/sbin"; command -v dockerd && command -v docker && command -v ip',
+    packages: ['docker.io', 'iproute2', 'cgroupfs-mount'],
+  },
+  // What the images of the container tests are made of.
+  {
+    name: 'debootstrap',
+    probe: 'PATH="$PATH:/usr/sbin:/sbin"; command -v debootstrap && command -v setpriv',
+    packages: ['debootstrap', 'util-linux'],
+  },
+  { name: 'busybox', probe: 'command -v busybox', packages: ['busybox-static'] },
 ];
 
 const counts = { passed: 0, failed: 0, skipped: 0 };

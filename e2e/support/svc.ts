@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { kill } from './process.ts';
 import { type Finished, run, type RunOptions, runOk, start, SVC } from './program.ts';
 import type { ProxyAccess } from './raw_client.ts';
 import { waitFor } from './wait_for.ts';
@@ -261,23 +262,6 @@ async function callJson(method: string, url: string, tokenFile: string, body?: u
   const reply = await fetch(url, { method, headers, body: body === undefined ? null : JSON.stringify(body) });
   const text = await reply.text();
   return { status: reply.status, body: text === '' ? null : JSON.parse(text) };
-}
-
-export function kill(pid: number | undefined, signal: NodeJS.Signals): void {
-  try {
-    if (pid !== undefined) process.kill(pid, signal);
-  } catch {
-    // It has ended already.
-  }
-}
-
-export function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 export function readRunFile(home: string): RunFile | undefined {

@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto';
+import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, inject } from 'vitest';
+import { containerImages, type ContainerImages } from '../support/container_images.ts';
+import { containersMissing, type DockerEngine, openEngine } from '../support/docker_engine.ts';
+import type { Finished, RunOptions } from '../support/program.ts';
+import type { Svc, UpOptions } from '../support/svc.ts';
+import { startWorld, type World } from '../support/world.ts';
+
+/** For suites that need containers: skipped where there can be none; `engine.test.ts` says why and what to do. */
+export const describeContainers: typeof describe.skip = containersMissing() === null ? describe : describe.skip;
+
+/** What tests of containers work with: the engine and the images of this run, and folders to mount. */
+export interface Bench {
+  readonly engine: DockerEngine;
+  readonly images: ContainerImages;
+  /** A folder that the agent of a container may write to; removed at the end. */
+  folder(name: string): string;
+  /** `svc launch` with these flags and command; in the Debian image unless the flags name another. */
+  launch(svc: Svc, flags: readonly string[], command: readonly string[], options?: RunOptions): Promise<Finished>;
+  /** The ids of the containers of this home that the engine has, running or not. */
+  containersOf(svc: Svc): Promise<string[]>;
+  /** Removes the folders. */
+  clear(): void;
+}
+
+export async function openBench(): Promise<Bench> {
+  const engine = await openEngine(inject('engineFolder'), inject('engineWatches'));
+  const images = await containerImages(engine);
+  const scratch = mkdtempSync(join(tmpdir(), 'svc-e2e-containers-'));
+  chmodSync(scratch, 0o755);
+  const folder = (name: string): string => {
+    const made = mkdtempSync(join(scratch, `${name}-`));
+    chmodSync(made, 0o777);
+    return made;
+  };
+  const workspace = folder('workspace');
+  return {
+    engine,
+    images,
+    folder,
+    launch: (svc, flags, command, options = {}) =>
+      svc.cli(['launch', ...withImage(flags, images.debian), '--', ...command], {
+        cwd: workspace,
+        timeoutMs: 90_000,
+        ...options,
+        env: { ...engine.environment, ...options.env },
+      }),
+    containersOf: async (svc) => {
+      const home = createHash('sha256').update(realpathSync(svc.home)).digest('hex').slice(0, 16);
+      const listed = await engine.docker('ps', '-a', '-q', '--no-trunc', '--filter', `label=svc.home=${home}`);
+      return listed.split('\n').filter((id) => id !== '');
+    },
+    clear: () => rmSync(scratch, { recursive: true, force: true }),
+  };
+}
+
+/** svc in front of one raw upstream, on a bench. */
+export interface ContainerWorld extends World {
+  readonly bench: Bench;
+  launch(flags: readonly string[], command: readonly string[], options?: RunOptions): Promise<Finished>;
+}
+
+export async function startContainerWorld(hosts: readonly string[], options: UpOptions = {}): Promise<ContainerWorld> {
+  const bench = await openBench();
+  const world = await startWorld(hosts, { ...options, env: { ...bench.engine.environment, ...options.env } });
+  const stop = async (): Promise<void> => {
+    await world.stop();
+    bench.clear();
+  };
+  return { ...world, bench, launch: (...call) => bench.launch(world.svc, ...call), stop };
+}
+
+function withImage(flags: readonly string[], image: string): readonly string[] {
+  return flags.includes('--image') ? flags : ['--image', image, ...flags];
+}

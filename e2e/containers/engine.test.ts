@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { containersMissing } from '../support/docker_engine.ts';
+import { type Bench, describeContainers, openBench } from './container_world.ts';
+
+it('containers can be tried on this machine', ({ skip }) => {
+  const missing = containersMissing();
+  if (missing !== null) skip(missing);
+  expect(missing).toBeNull();
+});
+
+describeContainers('the engine of the tests', () => {
+  let bench: Bench;
+  beforeAll(async () => {
+    bench = await openBench();
+  });
+  afterAll(() => bench.clear());
+
+  it('runs containers of every image', async () => {
+    const { images, engine } = bench;
+    for (const image of Object.values(images)) {
+      expect(await engine.docker('run', '--rm', '--network', 'none', '--entrypoint', '', image, 'echo', 'here')).toBe(
+        'here',
+      );
+    }
+  });
+
+  it.each(['curl', 'git', 'python3', 'node', 'java', 'aws'])('has %s in the Debian image', async (program) => {
+    const { images, engine } = bench;
+    const found = await engine.docker(
+      'run',
+      '--rm',
+      '--network',
+      'none',
+      images.debianBase,
+      'sh',
+      '-c',
+      `command -v ${program}`,
+    );
+    expect(found).toContain(program);
+  });
+
+  it('has the helpers in the images made with the Dockerfile, and not in what they are made from', async () => {
+    const { images, engine } = bench;
+    const look = ['sh', '-c', 'cd /usr/local/bin && ls svc-*'];
+    for (const image of [images.debian, images.busybox]) {
+      const found = await engine.docker('run', '--rm', '--network', 'none', image, ...look);
+      expect(found.split('\n')).toHaveLength(3);
+      expect(await engine.docker('run', '--rm', '--network', 'none', image, 'id', '-un')).toBe('agent');
+    }
+    for (const image of [images.debianBase, images.busyboxBase]) {
+      expect((await engine.run(['run', '--rm', '--network', 'none', image, ...look])).code).not.toBe(0);
+    }
+  });
+});

@@ -1,0 +1,100 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { cachedRoot } from './cached_root.ts';
+import { buildBusyboxRoot } from './busybox_root.ts';
+import { buildDebianRoot, describeDebianRoot } from './debian_root.ts';
+import type { DockerEngine } from './docker_engine.ts';
+import { ROOT } from './program.ts';
+
+/** Where the images keep the programs that play the agent. */
+export const CLIENTS_FOLDER = '/opt/clients';
+
+export const IMAGE_FOLDER = join(ROOT, 'sidecar', 'image');
+
+export interface ContainerImages {
+  /** Debian with curl, git, python3, node, java, the AWS CLI and a Go program, and none of our helpers. */
+  readonly debianBase: string;
+  /** The same with the helpers, by the project's Dockerfile. */
+  readonly debian: string;
+  /** BusyBox and a Go program, laid out as Alpine is. */
+  readonly busyboxBase: string;
+  readonly busybox: string;
+}
+
+/** The images of a run of tests: made by the first who asks, found by the others. */
+export async function containerImages(engine: DockerEngine): Promise<ContainerImages> {
+  const debianBase = await importOnce(engine, 'debian', await describeDebianRoot(), buildDebianRoot);
+  const busyboxBase = await importOnce(engine, 'busybox', busyboxRecipe(debianBase), (root) =>
+    buildBusyboxRoot(root, engine, debianBase),
+  );
+  return {
+    debianBase,
+    busyboxBase,
+    debian: await withHelpers(engine, debianBase),
+    busybox: await withHelpers(engine, busyboxBase),
+  };
+}
+
+/** The image of what `build` puts into a folder; `recipe` is all that its content depends on. */
+async function importOnce(
+  engine: DockerEngine,
+  name: string,
+  recipe: string,
+  build: (root: string) => Promise<void>,
+): Promise<string> {
+  const tag = `svc-e2e-base/${name}:${digest(recipe)}`;
+  if (await exists(engine, tag)) return tag;
+  const archive = await cachedRoot(tag.replaceAll(/[/:]/g, '-'), build);
+  await engine.docker('import', '--change', 'CMD ["/bin/sh"]', archive.path, tag);
+  archive.release();
+  return tag;
+}
+
+/** The image with our helpers on it, made as the README says. */
+async function withHelpers(engine: DockerEngine, base: string): Promise<string> {
+  const files = readdirSync(IMAGE_FOLDER, { recursive: true, encoding: 'utf8' })
+    .toSorted()
+    .map((name) => join(IMAGE_FOLDER, name))
+    .filter((path) => statSync(path).isFile());
+  const content = files.map((path) => `${path}\n${readFileSync(path, 'latin1')}`).join('\n');
+  const tag = `${base.replace('svc-e2e-base/', 'svc-e2e-agent/')}-${digest(content)}`;
+  if (await exists(engine, tag)) return tag;
+  await engine.docker(
+    'build',
+    '--quiet',
+    '--network',
+    'none',
+    '--build-arg',
+    `BASE=${base}`,
+    '--tag',
+    tag,
+    IMAGE_FOLDER,
+  );
+  return tag;
+}
+
+/** An image made from another by a few lines of a Dockerfile. */
+export async function variantOf(engine: DockerEngine, base: string, ...lines: string[]): Promise<string> {
+  const tag = `svc-e2e-variant:${digest([base, ...lines].join('\n'))}`;
+  if (await exists(engine, tag)) return tag;
+  const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-build-'));
+  writeFileSync(join(folder, 'Dockerfile'), [`FROM ${base}`, ...lines, ''].join('\n'));
+  await engine.docker('build', '--quiet', '--network', 'none', '--tag', tag, folder);
+  rmSync(folder, { recursive: true, force: true });
+  return tag;
+}
+
+async function exists(engine: DockerEngine, tag: string): Promise<boolean> {
+  return (await engine.run(['image', 'inspect', '--format', '{{.Id}}', tag])).code === 0;
+}
+
+function busyboxRecipe(debianBase: string): string {
+  const source = readFileSync(join(import.meta.dirname, 'busybox_root.ts'), 'utf8');
+  return `${debianBase}\n${source}`;
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
+}
