@@ -9,6 +9,7 @@ import type { CliContext } from './context.ts';
 import { addDoctorCommand } from './doctor_command.ts';
 import { EXIT_CODE_ROWS } from './exit_codes.ts';
 import { addExplainCommand } from './explain_command.ts';
+import { addImageCommands } from './image_commands.ts';
 import { addLaunchCommand } from './launch_command.ts';
 import { addRunCommand } from './run_command.ts';
 import { addSecretCommands } from './secret_commands.ts';
@@ -37,6 +38,7 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
   addRunCommand(line, signals);
   addLaunchCommand(line, signals);
   addSessionsCommands(line, signals);
+  addImageCommands(line);
   addExplainCommand(line);
   addAuditCommands(line);
   addApiCommand(line);

@@ -70,8 +70,7 @@ comma_separated() {
   set -- $1
   IFS=,
   printf '%s' "$*"
-  IFS=' 	
-'
+  IFS=$plain_ifs
 }
 
 # find_drop_method: the first way to change user that, tried, gives exactly the agent's ids and no capability.

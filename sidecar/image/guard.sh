@@ -9,8 +9,9 @@ kept_variables='LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT LD_DEBUG LD_PROFILE LD_ORIGI
 agent_path=${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}
 agent_umask=$(umask)
 
-IFS=' 	
+plain_ifs=' 	
 '
+IFS=$plain_ifs
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 umask 022

@@ -1,0 +1,142 @@
+import { join } from 'node:path';
+import { checkImage, type ImageProblems } from '../launch/image_contract.ts';
+import { imageChecksIn } from '../launch/image_contract_cache.ts';
+import type { ImageFacts } from '../launch/image_contract_facts.ts';
+import type { ContainerRuntime, RuntimeProblem } from '../launch/container_runtime.ts';
+import { openDockerRuntime } from '../launch/docker_runtime.ts';
+import { dockerProgram } from '../launch/engine_cli.ts';
+import { handle, type Call, type CommandLine } from './command_line.ts';
+import { CliError, EXIT } from './exit_codes.ts';
+import { homeOf } from './home.ts';
+import { printable } from './output.ts';
+
+interface BuildOptions {
+  readonly base: string;
+  readonly tag: string;
+  readonly agentUser?: string;
+}
+
+/** What the commands need of an engine; tests bring their own. */
+export interface ImageEngine {
+  readonly openRuntime: typeof openDockerRuntime;
+  readonly build: typeof buildImage;
+}
+
+/** `svc image check` and `svc image build`. */
+export function addImageCommands(
+  line: CommandLine,
+  engine: ImageEngine = { openRuntime: openDockerRuntime, build: buildImage },
+): void {
+  const image = line.program.command('image').description('make and check images that agents run in');
+  const check = image
+    .command('check')
+    .description('say whether an image can run behind the proxy, and what it lacks')
+    .argument('<image>', 'a name or an id that the engine has');
+  handle(line, check, (call) => checkCommand(call, engine));
+  const build = image
+    .command('build')
+    .description('make an image that can run behind the proxy from one of yours, without the network')
+    .requiredOption('--base <image>', 'the image to start from')
+    .requiredOption('--tag <name>', 'the name of the image that is made')
+    .option('--agent-user <name>', 'the user that commands run as (default: agent)');
+  handle<BuildOptions>(line, build, (call) => buildCommand(call, engine));
+}
+
+async function checkCommand(call: Call, engine: ImageEngine): Promise<number> {
+  const [image = ''] = call.args;
+  const runtime = await open(call, engine);
+  const checked = await checkImage(runtime, image, checksOf(call));
+  if (checked.ok) {
+    call.print.data({ ok: true, image, ...factsJson(checked.value) }, () => factsText(image, checked.value));
+    return EXIT.ok;
+  }
+  if (!call.print.json || !isNotMet(checked.error)) throw refusalError(checked.error);
+  const { problems, message, fixes } = checked.error;
+  call.print.data({ ok: false, image, problems, message, fixes }, () => '');
+  return EXIT.failed;
+}
+
+async function buildCommand(call: Call<BuildOptions>, engine: ImageEngine): Promise<undefined> {
+  const { base, tag } = call.options;
+  const runtime = await open(call, engine);
+  const code = await engine.build(call, runtime.endpoint, buildArguments(call));
+  if (code !== 0) {
+    throw new CliError(EXIT.failed, `the image was not built: docker build ended with ${code}`, [
+      `The base has to be in the engine (docker pull ${base}) and to have /bin/sh.`,
+    ]);
+  }
+  const checked = await checkImage(runtime, tag, checksOf(call));
+  if (!checked.ok) throw refusalError(checked.error);
+  const facts = checked.value;
+  call.print.data({ ok: true, image: tag, ...factsJson(facts) }, () => factsText(tag, facts));
+}
+
+function buildArguments(call: Call<BuildOptions>): readonly string[] {
+  const { base, tag, agentUser } = call.options;
+  return [
+    'build',
+    '--network=none',
+    `--build-arg=BASE=${base}`,
+    ...(agentUser === undefined ? [] : [`--build-arg=AGENT_USER=${agentUser}`]),
+    `--tag=${tag}`,
+    join(call.context.root, 'sidecar', 'image'),
+  ];
+}
+
+/** Runs a build to its end; what it prints are remarks. The value is its exit code. */
+function buildImage(call: Call, endpoint: string, args: readonly string[]): Promise<number> {
+  const { env, stderr } = call.context;
+  const buildkit = env['DOCKER_BUILDKIT'];
+  const add = buildkit === undefined ? {} : { DOCKER_BUILDKIT: buildkit };
+  const child = dockerProgram(env, endpoint).spawn(args, { stdio: 'pipe', add });
+  child.stdin?.end();
+  for (const output of [child.stdout, child.stderr]) output?.on('data', (chunk: Buffer) => stderr.write(chunk));
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => resolve(code ?? EXIT.failed));
+  });
+}
+
+async function open(call: Call, engine: ImageEngine): Promise<ContainerRuntime> {
+  const runtime = await engine.openRuntime(call.context.env);
+  if (runtime.ok) return runtime.value;
+  throw refusalError(runtime.error);
+}
+
+function checksOf(call: Call): ReturnType<typeof imageChecksIn> {
+  return imageChecksIn(homeOf(call.context, call.options), (text) => call.print.warn(text));
+}
+
+function isNotMet(error: ImageProblems | RuntimeProblem): error is ImageProblems {
+  return error.reason === 'image_contract_not_met';
+}
+
+function refusalError(error: ImageProblems | RuntimeProblem): CliError {
+  return new CliError(EXIT.failed, printable(error.message), error.fixes.map(printable));
+}
+
+function factsJson(facts: ImageFacts): Readonly<Record<string, unknown>> {
+  return {
+    image_id: facts.imageId,
+    contract_version: facts.contractVersion,
+    agent_user: facts.agentUser,
+    uid: facts.uid,
+    gid: facts.gid,
+    home: facts.home,
+    layout: facts.layout,
+    java: facts.hasJava,
+    nss: facts.hasCertutil,
+    steps_refused: facts.stepsRefused,
+  };
+}
+
+function factsText(image: string, facts: ImageFacts): string {
+  const stores = [facts.layout, ...(facts.hasJava ? ['Java'] : []), ...(facts.hasCertutil ? ['NSS'] : [])];
+  const lines = [
+    `${image} can run behind the proxy (${facts.imageId.slice(0, 19)})`,
+    `  user         ${facts.agentUser} (${facts.uid}:${facts.gid}), at home in ${facts.home}`,
+    `  trust stores ${stores.join(', ')}`,
+    `  plan steps   ${facts.stepsRefused ?? 'can run in it'}`,
+  ];
+  return lines.map((text) => `${printable(text)}\n`).join('');
+}

@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { CONTRACT_VERSION, type ProbeReport } from './image_contract_probe.ts';
+
+const LAYOUTS = ['debian', 'alpine', 'fedora', 'suse', 'arch'] as const;
+
+const absolutePath = z
+  .string()
+  .regex(/^\/[!-~]*$/)
+  .max(500);
+const count = z.number().int().nonnegative();
+
+/** What is known of an image that meets the contract. The schema of the cache, and of what an image says of itself. */
+export const imageFacts = z.strictObject({
+  imageId: z.string().min(1).max(200),
+  contractVersion: z.literal(CONTRACT_VERSION),
+  /** The user that commands run as. Its id is never 0. */
+  agentUser: z
+    .string()
+    .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]*$/)
+    .max(64),
+  uid: count.positive(),
+  gid: count,
+  home: absolutePath,
+  /** Which system's trust store it has. */
+  layout: z.enum(LAYOUTS),
+  hasJava: z.boolean(),
+  hasCertutil: z.boolean(),
+  /** Full paths: an image's PATH may begin with a folder that an agent writes. */
+  entry: absolutePath,
+  stepRunner: absolutePath,
+  /** Why no steps of plans can run in it; null when they can. */
+  stepsRefused: z.string().max(1_000).nullable(),
+});
+export type ImageFacts = Readonly<z.infer<typeof imageFacts>>;
+
+/** The facts of a probe without problems; the error names the fact that is not usable. */
+export function readFacts(imageId: string, { facts }: ProbeReport): Result<ImageFacts, string> {
+  const steps = facts.get('steps');
+  const parsed = imageFacts.safeParse({
+    imageId,
+    contractVersion: facts.get('contract'),
+    agentUser: facts.get('agent'),
+    uid: numberOf(facts.get('uid')),
+    gid: numberOf(facts.get('gid')),
+    home: facts.get('home'),
+    layout: facts.get('layout'),
+    hasJava: facts.get('java') === 'yes',
+    hasCertutil: facts.get('certutil') === 'yes',
+    entry: facts.get('svc-run-with-proxy-ca'),
+    stepRunner: facts.get('svc-run-step'),
+    stepsRefused: steps === 'yes' ? null : (steps ?? 'the image does not say whether steps can run in it'),
+  });
+  if (parsed.success) return ok(parsed.data);
+  return err(String(parsed.error.issues[0]?.path[0] ?? 'the image'));
+}
+
+function numberOf(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,10}$/.test(text) ? Number(text) : undefined;
+}
