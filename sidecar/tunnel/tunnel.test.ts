@@ -169,6 +169,7 @@ test.each([
   expect(plane.audit.events).toMatchObject([
     { type: 'sandbox.proxy.rejected', session_id: 'ses_test', data: { 'svc.proxy.reason': code } },
   ]);
+  expect(plane.openTunnels()).toBe(0);
 });
 
 test('hands what is not proxy-shaped to the local API', async () => {
