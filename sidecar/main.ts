@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import type { Server as HttpServer } from 'node:http';
 import type { Server } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -12,18 +12,29 @@ import type { SidecarConfig } from './config.ts';
 import { listen } from './connection/listen.ts';
 import type { Control } from './control/control.ts';
 import { openControl } from './control/control.ts';
+import { createPlanLocks } from './control/plan_locks.ts';
+import { releaseUnsealed } from './control/unsealed.ts';
 import { BodyBudget } from './exchange/body.ts';
 import { MaterialCache } from './exchange/material.ts';
 import { NodeSha256 } from './exchange/node_sha256.ts';
-import { createLocalApi } from './local_api/app.ts';
+import { homeLabelOf } from './launch/container_labels.ts';
+import { dockerRuntime } from './launch/docker_runtime.ts';
+import { createApiServer } from './local_api/api_server.ts';
+import { createContainerApi, createLocalApi } from './local_api/app.ts';
 import { openHostToken } from './local_api/host_token.ts';
+import type { LocalApiOptions } from './local_api/local_api_options.ts';
 import { MetricsRegistry } from './local_api/metrics.ts';
 import { jsonLog } from './log.ts';
-import type { Clock } from './ports.ts';
+import type { Clock, SessionDirectory } from './ports.ts';
+import { namespaceRights, rightsFacts } from './reach/namespace_rights.ts';
+import { type ListenerKind, SessionListeners } from './reach/session_listeners.ts';
 import { systemRootsPem } from './session/ca_bundle.ts';
-import { Sessions } from './session/sessions.ts';
+import type { EngineAddress } from './session/sandbox.ts';
+import { type ContainerEngine, SessionContainers } from './session/session_containers.ts';
+import { sessionDirectory, Sessions } from './session/sessions.ts';
 import { createSessionCa } from './tls/session_ca.ts';
 import { createListener } from './tunnel/listener.ts';
+import type { TunnelPorts } from './tunnel/tunnel.ts';
 import { createDialer } from './upstream/dial.ts';
 import { TunnelLanes } from './upstream/lanes.ts';
 
@@ -49,6 +60,10 @@ function fail(code: number, messages: readonly string[]): never {
   process.exit(code);
 }
 
+function engineAt({ endpoint }: EngineAddress): ContainerEngine {
+  return dockerRuntime(process.env, endpoint);
+}
+
 async function main(): Promise<void> {
   const config = readConfig(process.argv.slice(2), process.env, hostname());
   if (!config.ok) fail(EXIT_USAGE, config.error);
@@ -65,36 +80,80 @@ async function main(): Promise<void> {
     createCa: (directory, sessionId) =>
       createSessionCa(directory, { sessionId, maxLeaves: limits.maxLeafCertificates, now: () => clock.now() }),
     systemRoots: systemRootsPem,
+    containers: new SessionContainers({ engineAt, homeLabel: homeLabelOf(home), warn }),
   });
   await sessions.start();
-  const servers = await serve(config.value, control.value, sessions, hostToken.value);
+  const served = await serve(config.value, {
+    control: control.value,
+    sessions,
+    hostToken: hostToken.value,
+  });
   await control.value.start();
   stopOnSignal(async () => {
-    for (const server of servers) server.close();
+    served.close();
     await sessions.stop();
     await control.value.stop(FLUSH_AT_STOP_MS);
   });
 }
 
-async function serve(
+interface Parts {
+  readonly control: Control;
+  readonly sessions: Sessions;
+  readonly hostToken: string;
+}
+
+/** Listens on the sidecar's own port; the listeners of containers come with their sessions. */
+async function serve(config: SidecarConfig, parts: Parts): Promise<{ close(): void }> {
+  let own = { origin: '', port: 0 };
+  const tunnelPorts = tunnelPortsOf(config, parts);
+  const listeners: SessionListeners = new SessionListeners({
+    makeListener: (kind) => containerListener(kind, tunnelPorts, apiOptions),
+    engineAt,
+    rightsAt: (endpoint) => namespaceRights(rightsFacts(endpoint)),
+    ownPort: () => own.port,
+    execArgv: process.execArgv,
+  });
+  const apiOptions: LocalApiOptions = { ...apiParts(config, parts), listeners, proxyOrigin: () => own.origin };
+  const localApi = apiServer(createLocalApi(apiOptions));
+  const servers = config.listen.map((address) => ({ address, server: createListener(tunnelPorts, localApi) }));
+  let { port } = config;
+  for (const { address, server } of servers) {
+    const wanted = port;
+    port = await listen(server, wanted, address).catch((error: unknown) =>
+      fail(EXIT_CANNOT_START, [explainListen(error, address, wanted)]),
+    );
+  }
+  own = { origin: `http://${bracketed(config.listen[0] ?? '127.0.0.1')}:${port}`, port };
+  process.stdout.write(`${JSON.stringify({ listening: own.origin })}\n`);
+  return {
+    close: () => {
+      for (const { server } of servers) server.close();
+      listeners.close();
+    },
+  };
+}
+
+function apiParts(
   config: SidecarConfig,
-  control: Control,
-  sessions: Sessions,
-  hostToken: string,
-): Promise<readonly Server[]> {
-  let origin = '';
-  const api = createLocalApi({
+  { control, sessions, hostToken }: Parts,
+): Omit<LocalApiOptions, 'listeners' | 'proxyOrigin'> {
+  return {
     version: packageVersion(),
     hostToken,
-    proxyOrigin: () => origin,
     hostNames: config.listen,
     policy: control.policy,
     audit: control.audit,
     link: control.link,
     sessions,
+    planLocks: createPlanLocks(control.identity, clock),
+    releaseUnsealed: (request) => releaseUnsealed(control.channel, request),
+    clock,
     metrics,
     warn,
-  });
+  };
+}
+
+function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts): TunnelPorts {
   const dialer = createDialer({
     extraRoots: config.upstreamRoots,
     pinned: config.pinned,
@@ -103,7 +162,7 @@ async function serve(
   });
   const materials = new MaterialCache();
   control.link.onRevoked(() => materials.clear());
-  const ports = {
+  return {
     sessions,
     exchange: {
       policy: control.policy,
@@ -120,21 +179,26 @@ async function serve(
     log,
     openLanes: (host: string) => new TunnelLanes(dialer, host),
   };
+}
+
+/** A listener that containers reach: it knows the session it is for, and nobody else. */
+function containerListener(kind: ListenerKind, ports: TunnelPorts, options: LocalApiOptions): Server {
+  const session = kind.kind === 'gateway' ? null : kind.session;
+  const hostNames = kind.kind === 'gateway' ? [kind.address] : [];
+  const api = apiServer(createContainerApi(options, { session, hostNames }));
+  return createListener({ ...ports, sessions: directoryOf(kind, options.sessions) }, api);
+}
+
+function directoryOf(kind: ListenerKind, sessions: Sessions): SessionDirectory {
+  if (kind.kind === 'gateway') return sessions;
+  const { id } = kind.session;
+  const directory = sessionDirectory(sessions, id);
+  return kind.kind === 'relay' ? { ...directory, vouchedFor: () => sessions.get(id) } : directory;
+}
+
+function apiServer(api: { readonly fetch: Parameters<typeof getRequestListener>[0] }): HttpServer {
   const answer = getRequestListener(api.fetch);
-  const localApi = createServer((request, response) => void answer(request, response));
-  const servers: Server[] = [];
-  let { port } = config;
-  for (const address of config.listen) {
-    const server = createListener(ports, localApi);
-    const wanted = port;
-    port = await listen(server, wanted, address).catch((error: unknown) =>
-      fail(EXIT_CANNOT_START, [explainListen(error, address, wanted)]),
-    );
-    servers.push(server);
-  }
-  origin = `http://${bracketed(config.listen[0] ?? '127.0.0.1')}:${port}`;
-  process.stdout.write(`${JSON.stringify({ listening: origin })}\n`);
-  return servers;
+  return createApiServer((request, response) => void answer(request, response));
 }
 
 function bracketed(address: string): string {

@@ -67,9 +67,19 @@ export interface UpstreamLanes {
   give(lane: string, connection: Connection): void;
 }
 
-/** A launch session that is live: what its password opens. */
+/** What a step of a plan may reach: the hosts that its verified lock names (specification section 1, Tool-step egress). */
+export interface SealedReach {
+  readonly stepId: string;
+  /** For a host in canonical form. */
+  includes(host: string): boolean;
+}
+
+/** What a password opens: a live launch session, or the scope of one of its plan's steps. */
 export interface LiveSession {
+  /** The session's. */
   readonly id: string;
+  /** Of a step's scope; a session without one reaches every host. */
+  readonly reach?: SealedReach;
   readonly ca: { secureContextFor(host: string): Promise<SecureContext> };
   /**
    * Counts a tunnel and keeps `close` for the end of the session; returns what to call when the tunnel is over, or null
@@ -81,6 +91,8 @@ export interface LiveSession {
 /** The live sessions, by the credentials of proxy authentication (specification section 5); compares in constant time. */
 export interface SessionDirectory {
   authenticate(sessionId: string, token: string): LiveSession | null;
+  /** On a listener that is one session's own: whom a client speaks for that sends no credentials. */
+  vouchedFor?(): LiveSession | null;
 }
 
 /** Where operational messages go. Fields never hold a secret, a header value or a query string. */

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 export const MAY_REVEAL = {
   'shared/inject/inject.ts': 'writes the credential onto a request',
   'shared/inject/scrub/secrets_of.ts': 'makes the patterns that mask it in a reply',
+  'sidecar/local_api/launch_routes.ts': 'hands out a credential that a container gets unsealed, which is recorded',
   'worker/entries/deno.ts': 'hands the database token to the libSQL client',
   'worker/entries/node.ts': 'hands the database token to the libSQL client',
   'worker/entries/workerd.ts': 'hands the database token to the libSQL client',

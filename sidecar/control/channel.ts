@@ -12,6 +12,7 @@ import type {
   EventsOutcome,
   SnapshotReply,
   SnapshotRequest,
+  UnsealedRequest,
 } from './control_channel.ts';
 import type { HttpCall, HttpClient, HttpFailure, HttpReply } from './http_call.ts';
 import type { Identity } from './identity.ts';
@@ -47,6 +48,7 @@ export function createControlChannel(options: ControlChannelOptions): ControlCha
   return {
     snapshot: (request) => reported(link, () => snapshotCall(options, request)),
     credentials: (refs) => reported(link, () => credentialsCall(options, refs)),
+    unsealed: (request) => reported(link, () => unsealedCall(options, request)),
     sendEvents: (events) => reported(link, () => eventsCall(options, events)),
     verifyStored: (jws) => verifySnapshot(identity, jws, null),
     verifyStoredConfirmation: (jws) => verifyConfirmation(identity, jws, null),
@@ -96,6 +98,17 @@ async function credentialsCall(
   const requestId = randomBytes(16).toString('base64url');
   const credentials = refs.map(({ owner, path }) => ({ owner, path }));
   const answer = await post(options, '/v1/sidecar/credentials', JSON.stringify({ request_id: requestId, credentials }));
+  if (!answer.ok) return answer;
+  return openCredentials(options.identity, answer.value.reply.body, requestId, options.clock.now());
+}
+
+async function unsealedCall(
+  options: ControlChannelOptions,
+  { path, host, reason }: UnsealedRequest,
+): Promise<Result<CredentialsReply, ChannelError>> {
+  const requestId = randomBytes(16).toString('base64url');
+  const body = { request_id: requestId, reference: { owner: 'personal', path }, host, reason };
+  const answer = await post(options, '/v1/sidecar/unsealed', JSON.stringify(body));
   if (!answer.ok) return answer;
   return openCredentials(options.identity, answer.value.reply.body, requestId, options.clock.now());
 }

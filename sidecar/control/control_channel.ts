@@ -49,10 +49,19 @@ export interface EventsOutcome {
   readonly rejected: readonly { readonly index: number; readonly message: string }[];
 }
 
+/** A credential that a program is to get as it is: where it goes, and why it cannot be sealed, are for the audit log. */
+export interface UnsealedRequest {
+  /** Of the user's own secrets. */
+  readonly path: string;
+  readonly host: string;
+  readonly reason: string;
+}
+
 /** The authenticated calls of a sidecar to its control plane. Nothing unverified comes out of it. */
 export interface ControlChannel {
   snapshot(request: SnapshotRequest): Promise<Result<SnapshotReply, ChannelError>>;
   credentials(refs: readonly CredentialRef[]): Promise<Result<CredentialsReply, ChannelError>>;
+  unsealed(request: UnsealedRequest): Promise<Result<CredentialsReply, ChannelError>>;
   /** Sends events, each one the JSON text of an `AuditEvent`. */
   sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelError>>;
   /** Checks what an earlier {@link snapshot} call gave, when it is read back from a file. */

@@ -12,8 +12,10 @@ export interface Identity {
   readonly controlPlaneId: string;
   /** Verifies what the control plane signs. */
   readonly controlPlaneKey: CryptoKey;
-  /** Signs this sidecar's calls. */
+  /** Signs this sidecar's calls, and the plans that are frozen here. */
   readonly signingKey: CryptoKey;
+  /** Verifies what the signing key signed. */
+  readonly verifyingKey: CryptoKey;
   /** Opens what is sealed to this sidecar. */
   readonly receivingKey: CryptoKey;
 }
@@ -77,9 +79,10 @@ export async function generateSidecarKeys(): Promise<SidecarKeys> {
 
 /** The keys of an {@link IdentityRecord}, imported. Rejects when one of them is not a valid key. */
 export async function identityOf(record: IdentityRecord): Promise<Identity> {
-  const [controlPlane, signing, receiving] = await Promise.all([
+  const [controlPlane, signing, verifying, receiving] = await Promise.all([
     importKey({ kty: 'OKP', crv: 'Ed25519', x: record.control_plane_key.x }, 'EdDSA'),
     importKey(record.signing_key, 'EdDSA'),
+    importKey({ kty: 'OKP', crv: 'Ed25519', x: record.signing_key.x }, 'EdDSA'),
     importKey(record.receiving_key, 'ECDH-ES'),
   ]);
   return {
@@ -87,6 +90,7 @@ export async function identityOf(record: IdentityRecord): Promise<Identity> {
     controlPlaneId: record.control_plane_id,
     controlPlaneKey: controlPlane,
     signingKey: signing,
+    verifyingKey: verifying,
     receivingKey: receiving,
   };
 }

@@ -6,12 +6,16 @@ import { z } from 'zod';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
 import { compilePolicy } from '../../shared/resolve/resolve.ts';
 import { channelError } from '../control/channel_error.ts';
 import { Link } from '../control/link.ts';
+import { createPlanLocks, type PlanLocks } from '../control/plan_locks.ts';
+import { reachProblem } from '../reach/reach_problem.ts';
 import { Sessions } from '../session/sessions.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import { fakeSessionCa } from '../testing/fake_session_ca.ts';
+import { sampleIdentity } from '../testing/sample_identity.ts';
 import { sampleBinding } from '../testing/sample_binding.ts';
 import { createLocalApi } from './app.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
@@ -30,17 +34,25 @@ let waited: [number, number][];
 let flushed: number;
 let accepting: boolean;
 let inForce: boolean;
+let recorded: unknown[];
+let asked: unknown[];
+let unsealedValue: string | null;
+let planLocks: PlanLocks;
 let app: ReturnType<typeof createLocalApi>;
 
-beforeEach(() => {
+beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), 'svc-local-api-'));
   clock = new FakeClock();
   link = new Link();
+  planLocks = createPlanLocks(await sampleIdentity(), clock);
   bindings = [];
   waited = [];
   flushed = 0;
   accepting = true;
   inForce = true;
+  recorded = [];
+  asked = [];
+  unsealedValue = null;
   sessions = new Sessions({
     directory: join(home, 'sessions'),
     clock,
@@ -76,6 +88,7 @@ function options(): LocalApiOptions {
         return accepting;
       },
       pending: { bytes: 120, events: 2, dropped: 0 },
+      record: (event) => recorded.push(event),
       flush: () => {
         flushed += 1;
         return Promise.resolve(true);
@@ -83,6 +96,16 @@ function options(): LocalApiOptions {
     },
     link,
     sessions,
+    listeners: {
+      planFor: () => Promise.resolve(ok({ listener: 'namespace', address: '127.0.0.1', port: 7421 })),
+      open: () => Promise.resolve(err(reachProblem('not_the_container', 'not it'))),
+    },
+    planLocks,
+    releaseUnsealed: (request) => {
+      asked.push(request);
+      return Promise.resolve(unsealedValue === null ? err(UNAVAILABLE) : ok(new Secret(unsealedValue)));
+    },
+    clock,
     metrics: new MetricsRegistry({ svc_demo_total: 'Things.' }),
     warn: () => undefined,
   };
@@ -132,7 +155,7 @@ describe('creating a session', () => {
     });
     const { session_id: id, token, proxy_url: url } = created.parse(session);
     expect(url).toBe(`http://${id}:${token}@127.0.0.1:9100`);
-    expect(sessions.authenticate(id, token)?.name).toBe('demo');
+    expect([sessions.get(id)?.name, sessions.authenticate(id, token)?.id]).toEqual(['demo', id]);
     const bundle = z.object({ ca_bundle_path: z.string() }).parse(session).ca_bundle_path;
     expect(readFileSync(bundle, 'utf8')).toBe('ROOTS\nTEST CA\n');
   });
@@ -174,7 +197,7 @@ describe('creating a session', () => {
     ['{"name":""}', '400 invalid_input'],
     ['[]', '400 invalid_input'],
     ['{', '400 invalid_json'],
-    [`{"name":"${'x'.repeat(70_000)}"}`, '413 body_too_large'],
+    [`{"name":"${'x'.repeat(1_100_000)}"}`, '413 body_too_large'],
   ])('refuses the body %.30s', async (body, code) => {
     const reply = await call('/v1/sandbox-proxy/sessions', { method: 'POST', body });
     expect(await codeOf(reply)).toBe(code);
@@ -209,8 +232,15 @@ describe('sessions', () => {
     const { session_id: id, token } = await createSession();
     const reply = await call(`/v1/sandbox-proxy/sessions/${id}`, { method: 'DELETE' });
     expect([reply.status, flushed, sessions.authenticate(id, token)]).toEqual([204, 1, null]);
-    const again = await call(`/v1/sandbox-proxy/sessions/${id}`, { method: 'DELETE' });
-    expect(await codeOf(again)).toBe('404 not_found');
+    const other = await call(`/v1/sandbox-proxy/sessions/ses_${'0'.repeat(26)}`, { method: 'DELETE' });
+    expect(await codeOf(other)).toBe('404 not_found');
+  });
+
+  it('that have ended by themselves can still be ended', async () => {
+    const { session_id: id } = await createSession({ ttl_seconds: 60 });
+    clock.advance(60_000);
+    await sessions.sweep();
+    expect((await call(`/v1/sandbox-proxy/sessions/${id}`, { method: 'DELETE' })).status).toBe(204);
   });
 });
 

@@ -7,22 +7,57 @@ import { addGauges } from './gauges.ts';
 import { hostHealth, publicHealth, sessionHealth } from './health.ts';
 import { errorReply, localError, type LocalError } from './local_error.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
-import { createSession, endSession, listSessions, sessionInput } from './session_routes.ts';
+import { noteContainer, openListener } from './container_routes.ts';
+import {
+  containerInput,
+  disabledInput,
+  listenerInput,
+  planLockInput,
+  sessionInput,
+  stepScopeInput,
+  unsealedInput,
+} from './inputs.ts';
+import { recordDisabled, releaseUnsealed } from './launch_routes.ts';
+import { closeStepScope, openStepScope, signPlanLock } from './plan_routes.ts';
+import { createSession, endSession, listSessions, showSession } from './session_routes.ts';
+import type { Session } from '../session/session.ts';
 
 interface Env {
   Variables: { caller: Caller };
 }
 
-const MAX_BODY_BYTES = 64 * 1024;
+const MAX_BODY_BYTES = 1024 * 1024;
 const LOOPBACK_NAMES = ['127.0.0.1', 'localhost', '[::1]'];
 
 /** The daemon's local API (design section 8). */
 export function createLocalApi(options: LocalApiOptions): Hono<Env> {
-  const app = new Hono<Env>();
   addGauges(options);
-  const callerOf = callersOf(options.hostToken, options.sessions);
-  const hostNames = new Set([...LOOPBACK_NAMES, ...(options.hostNames ?? []).map(asHostName)]);
+  return apiFor(options, callersOf(options.hostToken, options.sessions), options.hostNames ?? []);
+}
 
+/** Whom a listener that containers reach answers. */
+export interface ContainerReach {
+  /** The only session that is known there; null: each of them, but still not the host. */
+  readonly session: Session | null;
+  readonly hostNames: readonly string[];
+}
+
+/** The same API as containers reach it: the host token is not known there, nor another session's token. */
+export function createContainerApi(options: LocalApiOptions, { session, hostNames }: ContainerReach): Hono<Env> {
+  const withToken = (token: string): Session | null => {
+    const found = options.sessions.withToken(token);
+    return session === null || found === session ? found : null;
+  };
+  return apiFor(options, callersOf(null, { withToken }), hostNames);
+}
+
+function apiFor(
+  options: LocalApiOptions,
+  callerOf: ReturnType<typeof callersOf>,
+  extraNames: readonly string[],
+): Hono<Env> {
+  const app = new Hono<Env>();
+  const hostNames = new Set([...LOOPBACK_NAMES, ...extraNames.map(asHostName)]);
   app.use(async (c, next) => {
     if (!isNamed(hostNames, c.req.header('host'))) return errorReply(MISDIRECTED);
     const caller = callerOf(c.req.header('authorization'));
@@ -33,7 +68,11 @@ export function createLocalApi(options: LocalApiOptions): Hono<Env> {
   });
   app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: () => errorReply(TOO_LARGE) }));
   app.get('/v1/health', (c) => c.json(healthFor(options, c.get('caller'))));
-  addHostRoutes(app, options);
+  app.use('/v1/sandbox-proxy/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
+  app.use('/metrics', async (c, next) => hostOnly(c.get('caller')) ?? next());
+  addSessionRoutes(app, options);
+  addLaunchRoutes(app, options);
+  app.get('/metrics', (c) => c.text(options.metrics.render(), 200, { 'content-type': PROMETHEUS_TEXT }));
   app.notFound(() => errorReply(localError('not_found', 'There is nothing at this path of the local API.')));
   app.onError((error) => {
     options.warn(`The local API failed: ${error.stack ?? error.message}`);
@@ -42,23 +81,55 @@ export function createLocalApi(options: LocalApiOptions): Hono<Env> {
   return app;
 }
 
-/** What only the host token may do. */
-function addHostRoutes(app: Hono<Env>, options: LocalApiOptions): void {
-  app.use('/v1/sandbox-proxy/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
-  app.use('/metrics', async (c, next) => hostOnly(c.get('caller')) ?? next());
-  app.post('/v1/sandbox-proxy/sessions', async (c) => {
+function addSessionRoutes(app: Hono<Env>, options: LocalApiOptions): void {
+  const path = '/v1/sandbox-proxy/sessions';
+  app.post(path, async (c) => {
     const input = await inputOf(c.req.raw, sessionInput);
-    const created = input.ok ? await createSession(options, input.value) : input;
-    return created.ok ? c.json(created.value, 201) : errorReply(created.error);
+    return replyOf(input.ok ? await createSession(options, input.value) : input, 201);
   });
-  app.get('/v1/sandbox-proxy/sessions', (c) => c.json(listSessions(options)));
-  app.delete('/v1/sandbox-proxy/sessions/:id', async (c) => {
-    const ended = await endSession(options, c.req.param('id'));
-    return ended.ok ? c.body(null, 204) : errorReply(ended.error);
+  app.get(path, (c) => c.json(listSessions(options)));
+  app.get(`${path}/:id`, (c) => replyOf(showSession(options, c.req.param('id'))));
+  app.delete(`${path}/:id`, async (c) => replyOf(await endSession(options, c.req.param('id'))));
+  app.put(`${path}/:id/container`, async (c) => {
+    const input = await inputOf(c.req.raw, containerInput);
+    return replyOf(input.ok ? await noteContainer(options, c.req.param('id'), input.value.container_id) : input);
   });
-  app.get('/metrics', (c) => c.text(options.metrics.render(), 200, { 'content-type': PROMETHEUS_TEXT }));
+  app.post(`${path}/:id/listener`, async (c) => {
+    const input = await inputOf(c.req.raw, listenerInput);
+    return replyOf(input.ok ? await openListener(options, c.req.param('id'), input.value) : input, 201);
+  });
 }
 
+function addLaunchRoutes(app: Hono<Env>, options: LocalApiOptions): void {
+  app.post('/v1/sandbox-proxy/disabled', async (c) => {
+    const input = await inputOf(c.req.raw, disabledInput);
+    return replyOf(input.ok ? await recordDisabled(options, input.value) : input);
+  });
+  app.post('/v1/sandbox-proxy/unsealed', async (c) => {
+    const input = await inputOf(c.req.raw, unsealedInput);
+    return replyOf(input.ok ? await releaseUnsealed(options, input.value) : input);
+  });
+  app.post('/v1/sandbox-proxy/plan-locks', async (c) => {
+    const input = await inputOf(c.req.raw, planLockInput);
+    return replyOf(input.ok ? await signPlanLock(options, input.value) : input);
+  });
+  app.post('/v1/sandbox-proxy/step-scopes', async (c) => {
+    const input = await inputOf(c.req.raw, stepScopeInput);
+    return replyOf(input.ok ? openStepScope(options, input.value) : input, 201);
+  });
+  app.delete('/v1/sandbox-proxy/step-scopes/:id', async (c) =>
+    replyOf(await closeStepScope(options, c.req.param('id'))),
+  );
+}
+
+/** The reply of an outcome: its value, 204 when it has none, or the refusal. */
+function replyOf(outcome: Result<object | void, LocalError>, status = 200): Response {
+  if (!outcome.ok) return errorReply(outcome.error);
+  if (outcome.value === undefined) return new Response(null, { status: 204, headers: NOT_STORED });
+  return Response.json(outcome.value, { status, headers: NOT_STORED });
+}
+
+const NOT_STORED = { 'cache-control': 'no-store' };
 const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 const MISDIRECTED = localError(
   'misdirected_host',

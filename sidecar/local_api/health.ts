@@ -1,6 +1,6 @@
 import type { Result } from '../../shared/model/result.ts';
 import type { LinkState } from '../control/link.ts';
-import type { Session } from '../session/sessions.ts';
+import type { Session } from '../session/session.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 
 export type HealthStatus = 'starting' | 'ok' | 'degraded';

@@ -1,6 +1,13 @@
+import type { Refusal } from '../../shared/model/refusal.ts';
+import type { Result } from '../../shared/model/result.ts';
+import type { Secret } from '../../shared/model/secret.ts';
 import type { AuditSpool } from '../control/audit_spool.ts';
+import type { UnsealedRequest } from '../control/control_channel.ts';
 import type { Link } from '../control/link.ts';
+import type { PlanLocks } from '../control/plan_locks.ts';
 import type { SnapshotSource } from '../control/snapshot.ts';
+import type { Clock } from '../ports.ts';
+import type { SessionListeners } from '../reach/session_listeners.ts';
 import type { Sessions } from '../session/sessions.ts';
 import type { MetricsRegistry } from './metrics.ts';
 
@@ -14,9 +21,14 @@ export interface LocalApiOptions {
   /** The names in Host headers that are answered besides loopback's: the container bridge's address. */
   readonly hostNames?: readonly string[];
   readonly policy: Pick<SnapshotSource, 'current' | 'bindings' | 'status' | 'waitForVersion'>;
-  readonly audit: Pick<AuditSpool, 'accepting' | 'pending' | 'flush'>;
+  readonly audit: Pick<AuditSpool, 'accepting' | 'pending' | 'record' | 'flush'>;
   readonly link: Pick<Link, 'state' | 'lastError'>;
   readonly sessions: Sessions;
+  readonly listeners: Pick<SessionListeners, 'planFor' | 'open'>;
+  readonly planLocks: PlanLocks;
+  /** Asks the control plane for a credential that a program gets as it is. */
+  readonly releaseUnsealed: (request: UnsealedRequest) => Promise<Result<Secret, Refusal>>;
+  readonly clock: Clock;
   readonly metrics: MetricsRegistry;
   /** Told of what should not happen. */
   readonly warn: (message: string) => void;

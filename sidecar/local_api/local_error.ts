@@ -8,11 +8,24 @@ const ERROR_STATUS = {
   unauthenticated: 401,
   host_token_required: 403,
   not_found: 404,
+  step_not_in_lock: 404,
   method_not_allowed: 405,
+  conflict: 409,
+  session_without_plan: 409,
+  session_of_plan: 409,
+  step_without_reach: 409,
+  not_the_container: 409,
+  shared_network: 409,
+  egress_unavailable: 409,
   body_too_large: 413,
   unsupported_media_type: 415,
   misdirected_host: 421,
+  plan_lock_invalid: 422,
+  plan_lock_foreign: 422,
   internal_error: 500,
+  namespace_forbidden: 503,
+  listener_failed: 503,
+  engine_unavailable: 503,
 } as const;
 export type LocalErrorCode = keyof typeof ERROR_STATUS | RefusalReason;
 
@@ -27,6 +40,14 @@ export interface LocalError {
 /** A {@link LocalError} value. */
 export function localError(code: LocalErrorCode, message: string, details?: LocalError['details']): LocalError {
   return { code, message, ...(details && { details }) };
+}
+
+export function noSession(sessionId: string): LocalError {
+  return localError('not_found', `There is no live session ${JSON.stringify(sessionId.slice(0, 64))}.`);
+}
+
+export function auditUnavailable(): LocalError {
+  return localError('audit_unavailable', 'The audit spool is full or cannot be written; see `svc doctor`.');
 }
 
 /** The reply of a refusal: the control API's error body. */

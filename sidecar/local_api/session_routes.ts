@@ -1,35 +1,32 @@
-import { z } from 'zod';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { PlanLockPayload } from '../../shared/wire/plan_lock.ts';
 import { errorCode } from '../control/state_file.ts';
-import type { CreatedSession, Session } from '../session/sessions.ts';
+import type { SessionListener } from '../reach/session_listeners.ts';
+import { isRunning } from '../session/process_identity.ts';
+import type { Sandbox } from '../session/sandbox.ts';
+import type { CreatedSession, NewSession } from '../session/sessions.ts';
+import type { SessionInput } from './inputs.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
-import { localError, type LocalError } from './local_error.ts';
+import { localError, type LocalError, noSession } from './local_error.ts';
+import { sessionRecord } from './session_record.ts';
 
-const DEFAULT_TTL_SECONDS = 24 * 3600;
-const MAX_TTL_SECONDS = 30 * 24 * 3600;
 const DEFAULT_POLICY_WAIT_MS = 10_000;
 const DEFAULT_FLUSH_MS = 2_000;
-
-/** `POST /v1/sandbox-proxy/sessions`. */
-export const sessionInput = z.strictObject({
-  name: z.string().trim().min(1).max(100).optional(),
-  /** The session begins with a policy at least this new. */
-  min_policy_version: z.number().int().min(0).optional(),
-  ttl_seconds: z.number().int().min(1).max(MAX_TTL_SECONDS).default(DEFAULT_TTL_SECONDS),
-});
 
 /** Waits for the policy, then makes the session with its CA and bundle. */
 export async function createSession(
   options: LocalApiOptions,
-  input: z.output<typeof sessionInput>,
+  input: SessionInput,
 ): Promise<Result<object, LocalError>> {
   const { policy, sessions, policyWaitMs = DEFAULT_POLICY_WAIT_MS } = options;
   const reached = await policy.waitForVersion(input.min_policy_version ?? 0, policyWaitMs);
   if (!reached.ok) return err(localError(reached.error.reason, reached.error.message));
+  const wanted = await checkedSession(options, input);
+  if (!wanted.ok) return wanted;
   try {
-    const created = await sessions.create({ name: input.name ?? null, ttlSeconds: input.ttl_seconds });
-    return ok(createdReply(options, created));
+    const created = await sessions.create(wanted.value.session);
+    return ok(createdReply(options, created, wanted.value.listener));
   } catch (error) {
     const code = errorCode(error);
     const cause = code === '' ? '' : ` (${code})`;
@@ -39,17 +36,70 @@ export async function createSession(
   }
 }
 
+interface CheckedSession {
+  readonly session: NewSession;
+  /** Where its container finds the proxy; null without one. */
+  readonly listener: SessionListener | null;
+}
+
+/** What was asked for, as far as it can be had: the owner lives, the lock is ours, the container can reach the proxy. */
+async function checkedSession(
+  options: LocalApiOptions,
+  input: SessionInput,
+): Promise<Result<CheckedSession, LocalError>> {
+  const { name = null, ttl_seconds: ttlSeconds, owner = null } = input;
+  if (owner !== null && !isRunning(owner)) {
+    return err(localError('invalid_input', 'owner: no such process runs, so that the session would be over at once'));
+  }
+  const sandbox = input.sandbox === undefined ? null : sandboxOf(input.sandbox);
+  const lock = await verifiedLock(options, input, sandbox);
+  if (!lock.ok) return lock;
+  const listener = sandbox === null ? ok(null) : await options.listeners.planFor(sandbox);
+  if (!listener.ok) return err(localError(listener.error.reason, listener.error.message));
+  const unsealed = input.sandbox?.unsealed ?? [];
+  const session = { name, ttlSeconds, owner, sandbox, unsealed, lock: lock.value };
+  return ok({ session, listener: listener.value });
+}
+
+async function verifiedLock(
+  { planLocks }: LocalApiOptions,
+  { plan }: SessionInput,
+  sandbox: Sandbox | null,
+): Promise<Result<PlanLockPayload | null, LocalError>> {
+  if (plan === undefined) return ok(null);
+  if (sandbox === null) {
+    return err(localError('invalid_input', 'plan: a plan runs in a container; say in sandbox which one'));
+  }
+  const lock = await planLocks.verify(plan.lock);
+  if (!lock.ok) return err(localError(lock.error.reason, lock.error.message));
+  const pinned = lock.value.image.id;
+  if (sandbox.imageId === pinned) return ok(lock.value);
+  const message = `The plan's lock pins the image ${pinned}, and the container's is ${sandbox.imageId}. Review the image, then freeze the plan again with: svc plan freeze`;
+  return err(localError('plan_lock_invalid', message));
+}
+
+function sandboxOf(input: NonNullable<SessionInput['sandbox']>): Sandbox {
+  const { mode, image, image_id: imageId, runtime, detached, egress } = input;
+  return { mode, image, imageId, runtime, detached, egress };
+}
+
 /** Ends a session; its events are with the control plane when this resolves, if it can be reached. */
 export async function endSession(options: LocalApiOptions, sessionId: string): Promise<Result<void, LocalError>> {
   const ended = await options.sessions.end(sessionId);
-  if (!ended) return err(localError('not_found', `There is no session ${JSON.stringify(sessionId.slice(0, 64))}.`));
+  if (!ended) return err(noSession(sessionId));
   await options.audit.flush(options.flushMs ?? DEFAULT_FLUSH_MS);
   return ok(undefined);
 }
 
-/** `GET /v1/sandbox-proxy/sessions`. */
-export function listSessions(options: LocalApiOptions): object {
-  return { items: options.sessions.list().map(sessionRecord), next_cursor: null };
+/** `GET /v1/sandbox-proxy/sessions`: live ones, and ended ones whose container is still there. */
+export function listSessions({ sessions }: LocalApiOptions): object {
+  const items = [...sessions.list(), ...sessions.listKept()];
+  return { items: items.map(sessionRecord), next_cursor: null };
+}
+
+export function showSession({ sessions }: LocalApiOptions, sessionId: string): Result<object, LocalError> {
+  const session = sessions.find(sessionId);
+  return session === null ? err(noSession(sessionId)) : ok(sessionRecord(session));
 }
 
 /**
@@ -70,30 +120,30 @@ function rank(binding: HostBinding): number {
   return binding.owner === 'personal' ? 0 : 1;
 }
 
-function createdReply(options: LocalApiOptions, { session, token }: CreatedSession): object {
+function createdReply(
+  options: LocalApiOptions,
+  { session, token }: CreatedSession,
+  listener: SessionListener | null,
+): object {
+  const origin = listener === null ? options.proxyOrigin() : originOf(listener);
   return {
     session_id: session.id,
-    token,
+    ...(token !== null && { token }),
     expires_at: new Date(session.expiresAt).toISOString(),
-    proxy_url: proxyUrl(options.proxyOrigin(), session.id, token),
+    proxy_url: token === null ? origin : proxyUrl(origin, session.id, token),
     ca_pem_path: session.caPemPath,
     ca_bundle_path: session.caBundlePath,
     sentinels: sentinelsOf(options.policy.bindings()),
+    ...(listener !== null && { listener: listener.listener, listener_port: listener.port }),
   };
+}
+
+function originOf({ address, port }: SessionListener): string {
+  return `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
 }
 
 /** `http://<session_id>:<daemon_token>@<daemon_host>` (specification section 1, Sandbox launch). */
 function proxyUrl(origin: string, sessionId: string, token: string): string {
   const url = new URL(origin);
   return `${url.protocol}//${sessionId}:${token}@${url.host}`;
-}
-
-function sessionRecord(session: Session): object {
-  return {
-    session_id: session.id,
-    name: session.name,
-    created_at: new Date(session.createdAt).toISOString(),
-    expires_at: new Date(session.expiresAt).toISOString(),
-    open_tunnels: session.openTunnels,
-  };
 }

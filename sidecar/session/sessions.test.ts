@@ -16,7 +16,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { FakeClock } from '../testing/fakes.ts';
 import { fakeSessionCa } from '../testing/fake_session_ca.ts';
 import { caBundle, systemRootsPem } from './ca_bundle.ts';
-import { type CreatedSession, Sessions } from './sessions.ts';
+import type { Session } from './session.ts';
+import { type NewSession, Sessions } from './sessions.ts';
 
 let directory: string;
 let clock: FakeClock;
@@ -41,8 +42,14 @@ afterEach(async () => {
   rmSync(join(directory, '..'), { recursive: true });
 });
 
-function create(ttlSeconds = 60): Promise<CreatedSession> {
-  return sessions.create({ name: 'demo', ttlSeconds });
+interface Made {
+  readonly session: Session;
+  readonly token: string;
+}
+
+async function create(change: Partial<NewSession> = {}): Promise<Made> {
+  const { session, token } = await sessions.create({ name: 'demo', ttlSeconds: 60, ...change });
+  return { session, token: token ?? '' };
 }
 
 describe('a session', () => {
@@ -78,14 +85,14 @@ describe('a session', () => {
   });
 
   it('opens nothing once its time is up, and is then ended', async () => {
-    const { session, token } = await create(60);
+    const { session, token } = await create();
     clock.advance(59_999);
     expect(sessions.authenticate(session.id, token)).toBe(session);
     clock.advance(1);
     expect(sessions.authenticate(session.id, token)).toBeNull();
     expect(sessions.withToken(token)).toBeNull();
     expect(sessions.list()).toEqual([]);
-    await sessions.endExpired();
+    await sessions.sweep();
     expect([sessions.count, disposed, existsSync(session.directory)]).toEqual([0, [session.id], false]);
   });
 
@@ -95,7 +102,7 @@ describe('a session', () => {
     expect(sessions.authenticate(session.id, token)).toBeNull();
     expect(existsSync(session.directory)).toBe(false);
     expect(disposed).toEqual([session.id]);
-    expect(await sessions.end(session.id)).toBe(false);
+    expect([await sessions.end(session.id), await sessions.end('ses_other')]).toEqual([true, false]);
   });
 
   it('counts its tunnels, has no more than it may, and gets the room of a closed one back once', async () => {

@@ -1,10 +1,19 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newId } from '../../shared/wire/ids.ts';
-import type { Clock } from '../ports.ts';
+import type { PlanLockPayload } from '../../shared/wire/plan_lock.ts';
+import type { Clock, LiveSession, SessionDirectory } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';
 import { caBundle } from './ca_bundle.ts';
+import { CONTAINER_FILE, removeAllBut, writeContainerRecord } from './container_record.ts';
+import { within } from './open_tunnels.ts';
+import { isRunning, type ProcessIdentity } from './process_identity.ts';
+import { reapLeftOvers } from './reaper.ts';
+import type { Sandbox, UnsealedCredential } from './sandbox.ts';
+import { Session } from './session.ts';
+import type { SessionContainers } from './session_containers.ts';
+import { newToken, tokenHash } from './token.ts';
 
 export interface SessionsOptions {
   /** `$SVC_HOME/sessions`. */
@@ -15,111 +24,43 @@ export interface SessionsOptions {
   readonly createCa: (directory: string, sessionId: string) => Promise<SessionCa>;
   /** PEM of the roots that go into a session's bundle. */
   readonly systemRoots: () => string;
+  /** Null where no sessions with containers are made. */
+  readonly containers?: Pick<SessionContainers, 'removeOf' | 'removeOrphans'> | null;
+  readonly isRunning?: (known: ProcessIdentity) => boolean;
 }
 
 export interface NewSession {
   readonly name: string | null;
   readonly ttlSeconds: number;
+  readonly owner?: ProcessIdentity | null;
+  readonly sandbox?: Sandbox | null;
+  readonly unsealed?: readonly UnsealedCredential[];
+  /** Of a plan: the session has no token of its own then. */
+  readonly lock?: PlanLockPayload | null;
 }
 
-/** A session and its token, which is told once and kept only as a hash. */
+/** A session and its token, which is told once and kept only as a hash; a plan's session has none. */
 export interface CreatedSession {
   readonly session: Session;
-  readonly token: string;
+  readonly token: string | null;
 }
 
-/** Ends a tunnel; resolves when what it had to record is recorded. */
-export type CloseTunnel = () => void | Promise<void>;
+const SWEEP_MS = 500;
+/** How long a start waits for the containers that an earlier run left behind; their removal goes on after it. */
+const REAP_MS = 5_000;
+/** Ends of sessions that are remembered, so that ending one that has just ended by itself is no error. */
+const MAX_REMEMBERED = 1_000;
 
-const SWEEP_MS = 10_000;
-const CLOSE_TUNNELS_MS = 1_000;
-const SESSION_NAME = /^ses_[0-9a-z]{26}$/;
-
-/** One launch: its token opens the proxy until it ends or its time is up. */
-export class Session {
-  readonly id: string;
-  readonly name: string | null;
-  /** Milliseconds since the epoch. */
-  readonly createdAt: number;
-  readonly expiresAt: number;
-  readonly ca: SessionCa;
-  readonly directory: string;
-  readonly #tokenHash: Buffer;
-  readonly #maxTunnels: number;
-  readonly #tunnels = new Set<CloseTunnel>();
-  #ended = false;
-
-  constructor(facts: SessionFacts) {
-    this.id = facts.id;
-    this.name = facts.name;
-    this.createdAt = facts.createdAt;
-    this.expiresAt = facts.expiresAt;
-    this.ca = facts.ca;
-    this.directory = facts.directory;
-    this.#tokenHash = sha256(facts.token);
-    this.#maxTunnels = facts.maxTunnels;
-  }
-
-  get caPemPath(): string {
-    return this.ca.caPemPath;
-  }
-
-  get caBundlePath(): string {
-    return join(this.directory, 'bundle.pem');
-  }
-
-  get openTunnels(): number {
-    return this.#tunnels.size;
-  }
-
-  get ended(): boolean {
-    return this.#ended;
-  }
-
-  /** Compares in constant time. */
-  holdsToken(token: string): boolean {
-    return this.holdsTokenOf(sha256(token));
-  }
-
-  /** The same for the SHA-256 of a token. */
-  holdsTokenOf(hash: Buffer): boolean {
-    return timingSafeEqual(this.#tokenHash, hash);
-  }
-
-  /** Counts a tunnel in until the returned function is called; null when the session has as many as it may, or has ended. */
-  openTunnel(close: CloseTunnel): (() => void) | null {
-    if (this.#ended || this.#tunnels.size >= this.#maxTunnels) return null;
-    const tunnel: CloseTunnel = () => close();
-    this.#tunnels.add(tunnel);
-    return () => this.#tunnels.delete(tunnel);
-  }
-
-  /** Closes every tunnel and forgets the CA. Waits for the tunnels, but not for long. */
-  async end(): Promise<void> {
-    this.#ended = true;
-    const closing = Promise.allSettled([...this.#tunnels].map(async (close) => close()));
-    await within(closing, CLOSE_TUNNELS_MS);
-    this.#tunnels.clear();
-    await this.ca.dispose();
-    await rm(this.directory, { recursive: true, force: true });
-  }
-}
-
-interface SessionFacts {
-  readonly id: string;
-  readonly name: string | null;
-  readonly createdAt: number;
-  readonly expiresAt: number;
-  readonly ca: SessionCa;
-  readonly directory: string;
-  readonly token: string;
-  readonly maxTunnels: number;
-}
-
-/** The live sessions. They are in memory only: a session does not outlive the sidecar. */
+/**
+ * The sessions. They are in memory only: a session does not outlive the sidecar, and what a crash leaves on disk and at the
+ * container engine is removed by the next start.
+ */
 export class Sessions {
   readonly #options: SessionsOptions;
-  readonly #sessions = new Map<string, Session>();
+  readonly #live = new Map<string, Session>();
+  /** Ended, but their container is still there: for its logs, or for the program that launched it. */
+  readonly #kept = new Map<string, Session>();
+  readonly #ended = new Set<string>();
   #sweeper: NodeJS.Timeout | null = null;
   #systemRoots: string | null = null;
 
@@ -127,39 +68,54 @@ export class Sessions {
     this.#options = options;
   }
 
+  /** Of live sessions. */
   get count(): number {
-    return this.#sessions.size;
+    return this.#live.size;
   }
 
-  /** Removes what dead sessions left behind, and begins to end sessions whose time is up. */
+  /** Removes what dead sessions left behind, and begins to end sessions that are over. */
   async start(): Promise<void> {
-    await removeLeftOvers(this.#options.directory);
-    this.#sweeper = setInterval(() => void this.endExpired(), SWEEP_MS).unref();
+    const { directory, containers = null } = this.#options;
+    const reaped = await reapLeftOvers({ directory, containers, isLive: (id) => this.#live.has(id) });
+    await within(reaped.containers, REAP_MS);
+    this.#sweeper = setInterval(() => void this.sweep(), SWEEP_MS).unref();
   }
 
-  /** Ends every session. */
+  /** Ends every session, and removes its container. */
   async stop(): Promise<void> {
     if (this.#sweeper !== null) clearInterval(this.#sweeper);
-    await Promise.all([...this.#sessions.keys()].map((id) => this.end(id)));
+    await Promise.all([...this.#live.keys(), ...this.#kept.keys()].map((id) => this.end(id)));
   }
 
   async create(wanted: NewSession): Promise<CreatedSession> {
     const { clock, createCa } = this.#options;
     const now = clock.now();
     const id = newId('ses', randomBytes(16), now);
-    const token = `svc_session_${randomBytes(32).toString('base64url')}`;
+    const { name, owner = null, sandbox = null, unsealed = [], lock = null } = wanted;
+    const token = lock === null ? newToken('session') : null;
     const directory = join(this.#options.directory, id);
     await mkdir(directory, { recursive: true, mode: 0o700 });
     try {
+      if (sandbox !== null) {
+        await writeContainerRecord(directory, { sessionId: id, containerId: null, runtime: sandbox.runtime });
+      }
       const ca = await createCa(directory, id);
-      const facts = { id, token, directory, ca, name: wanted.name, createdAt: now };
       const session = new Session({
-        ...facts,
+        id,
+        token,
+        directory,
+        ca,
+        name,
+        owner,
+        sandbox,
+        unsealed,
+        lock,
+        createdAt: now,
         expiresAt: now + wanted.ttlSeconds * 1000,
         maxTunnels: this.#options.maxTunnelsPerSession,
       });
       await writeFile(session.caBundlePath, caBundle(this.#roots(), ca.caPem), { mode: 0o644 });
-      this.#sessions.set(id, session);
+      this.#live.set(id, session);
       return { session, token };
     } catch (error) {
       await rm(directory, { recursive: true, force: true });
@@ -167,66 +123,103 @@ export class Sessions {
     }
   }
 
-  /** The live session that this id and token open; null for anything else. */
-  authenticate(sessionId: string, token: string): Session | null {
+  /** What this session id and token open now: the session, or the scope of one of its steps; null for anything else. */
+  authenticate(sessionId: string, token: string): LiveSession | null {
     const session = this.get(sessionId);
-    return session !== null && session.holdsToken(token) ? session : null;
+    if (session === null) return null;
+    const hash = tokenHash(token);
+    return session.holdsTokenOf(hash) ? session : session.scopeOf(hash, this.#options.clock.now());
   }
 
-  /** The live session of a token that comes without its id. */
+  /** The live session of a token that comes without its id. A scope's token is none. */
   withToken(token: string): Session | null {
-    const hash = sha256(token);
+    const hash = tokenHash(token);
     return this.list().find((session) => session.holdsTokenOf(hash)) ?? null;
   }
 
+  /** A live session. */
   get(sessionId: string): Session | null {
-    const session = this.#sessions.get(sessionId);
+    const session = this.#live.get(sessionId);
     return session !== undefined && this.#options.clock.now() < session.expiresAt ? session : null;
   }
 
-  /** Oldest first. */
-  list(): readonly Session[] {
-    const now = this.#options.clock.now();
-    return [...this.#sessions.values()].filter((session) => now < session.expiresAt);
+  /** A session that is live, or whose container is still there. */
+  find(sessionId: string): Session | null {
+    return this.get(sessionId) ?? this.#kept.get(sessionId) ?? null;
   }
 
-  /** False when there is no such session. */
+  /** Live ones, oldest first. */
+  list(): readonly Session[] {
+    const now = this.#options.clock.now();
+    return [...this.#live.values()].filter((session) => now < session.expiresAt);
+  }
+
+  /** Ended ones whose container is still there. */
+  listKept(): readonly Session[] {
+    return [...this.#kept.values()];
+  }
+
+  /** Ends a scope, whichever session's it is. False when there is no such scope. */
+  async endScope(scopeId: string): Promise<boolean> {
+    const ended = await Promise.all([...this.#live.values()].map((session) => session.endScope(scopeId)));
+    return ended.includes(true);
+  }
+
+  /** Ends a session and removes its container and folder. False when there is no such session, nor was one lately. */
   async end(sessionId: string): Promise<boolean> {
-    const session = this.#sessions.get(sessionId);
-    if (session === undefined) return false;
-    this.#sessions.delete(sessionId);
+    const session = this.#live.get(sessionId) ?? this.#kept.get(sessionId);
+    if (session === undefined) return this.#ended.has(sessionId);
+    this.#live.delete(sessionId);
+    this.#kept.delete(sessionId);
+    this.#remember(sessionId);
     await session.end();
+    await this.#removeContainer(session);
     return true;
   }
 
-  async endExpired(): Promise<void> {
-    const now = this.#options.clock.now();
-    const expired = [...this.#sessions.values()].filter((session) => now >= session.expiresAt);
-    await Promise.all(expired.map((session) => this.end(session.id)));
+  /** Ends the sessions that are over: their time is up, or the process they belong to is gone. */
+  async sweep(): Promise<void> {
+    const all = [...this.#live.values(), ...this.#kept.values()];
+    await Promise.all(all.map((session) => this.#sweepOne(session)));
   }
 
+  async #sweepOne(session: Session): Promise<void> {
+    const { isRunning: runs = isRunning, clock } = this.#options;
+    const { id, expiresAt, owner, container, ended } = session;
+    if (clock.now() >= expiresAt || (owner !== null && !runs(owner))) await this.end(id);
+    else if (!ended && container !== null && !runs(container)) await this.#containerEnded(session);
+  }
+
+  /** The session dies with its container; who launched it may still want the logs or files of that. */
+  async #containerEnded(session: Session): Promise<void> {
+    this.#live.delete(session.id);
+    this.#kept.set(session.id, session);
+    await session.end();
+    await removeAllBut(session.directory, CONTAINER_FILE);
+  }
+
+  /** A folder whose container could not be removed keeps the record of it, for the next start. */
+  async #removeContainer({ id, sandbox, directory }: Session): Promise<void> {
+    const { containers = null } = this.#options;
+    const removed = sandbox === null || containers === null || (await containers.removeOf(id, sandbox.runtime));
+    if (removed) await rm(directory, { recursive: true, force: true });
+    else await removeAllBut(directory, CONTAINER_FILE);
+  }
+
+  #remember(sessionId: string): void {
+    this.#ended.add(sessionId);
+    const [oldest] = this.#ended;
+    if (oldest !== undefined && this.#ended.size > MAX_REMEMBERED) this.#ended.delete(oldest);
+  }
+
+  /** Read once: the system's roots do not change while we run. */
   #roots(): string {
     this.#systemRoots ??= this.#options.systemRoots();
     return this.#systemRoots;
   }
 }
 
-async function removeLeftOvers(directory: string): Promise<void> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  const names = await readdir(directory);
-  const dead = names.filter((name) => SESSION_NAME.test(name));
-  await Promise.all(dead.map((name) => rm(join(directory, name), { recursive: true, force: true })));
-}
-
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
-}
-
-async function within(promise: Promise<unknown>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([promise, timeout]);
-  clearTimeout(timer);
+/** The credentials that open one session and its scopes; every other session's are unknown there. */
+export function sessionDirectory(sessions: Pick<Sessions, 'authenticate'>, only: string): SessionDirectory {
+  return { authenticate: (sessionId, token) => (sessionId === only ? sessions.authenticate(sessionId, token) : null) };
 }

@@ -10,6 +10,7 @@ import type {
   SnapshotConfirmation,
   SnapshotReply,
   SnapshotRequest,
+  UnsealedRequest,
   VerifiedSnapshot,
 } from '../control/control_channel.ts';
 import type { Link } from '../control/link.ts';
@@ -73,6 +74,10 @@ export class ScriptedChannel implements ControlChannel {
     const answer = this.#credentialsReply(refs);
     if (this.#holding) await this.#pause();
     return this.#report(() => answer);
+  }
+
+  unsealed({ path }: UnsealedRequest): Promise<Result<CredentialsReply, ChannelError>> {
+    return Promise.resolve(this.#report(() => this.#credentialsReply([{ owner: 'personal', path }])));
   }
 
   async sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelError>> {

@@ -16,6 +16,8 @@ import type { TunnelPorts } from './tunnel.ts';
 /** A tunnel whose TLS is terminated. */
 export interface ServedTunnel {
   readonly sessionId: string;
+  /** The plan step whose scope opened it. */
+  readonly stepId?: string | undefined;
   readonly host: string;
   readonly sni: string | null;
   readonly lanes: UpstreamLanes & { close(): void };
@@ -67,13 +69,13 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
 async function decide(
   head: Buffer,
   context: ExchangeTunnel,
-  { sessionId, host }: ServedTunnel,
+  { sessionId, stepId, host }: ServedTunnel,
   ports: TunnelPorts,
 ): Promise<Outcome> {
   try {
     return await exchange(head, context, ports.exchange);
   } catch (error) {
-    const facts = { sessionId, host, method: null, path: null, binding: null };
+    const facts = { sessionId, stepId, host, method: null, path: null, binding: null };
     const event = exchangeEvent(facts, { kind: 'unanswered', reason: 'internal_error' });
     if (event !== null) ports.audit.record(event);
     throw error;
@@ -89,8 +91,8 @@ function unreadable(read: Exclude<HeadRead, { kind: 'head' }>, { host }: ServedT
   return { kind: 'refused', facts, refusal: why, staysOpen: false };
 }
 
-function recordOutcome(outcome: Outcome, { sessionId }: ServedTunnel, ports: TunnelPorts): void {
-  const event = exchangeEvent({ sessionId, ...outcome.facts }, resultOf(outcome));
+function recordOutcome(outcome: Outcome, { sessionId, stepId }: ServedTunnel, ports: TunnelPorts): void {
+  const event = exchangeEvent({ sessionId, stepId, ...outcome.facts }, resultOf(outcome));
   if (event !== null) ports.audit.record(event);
   if (outcome.kind === 'refused') {
     ports.metrics.increment('svc_proxy_refusals_total', { reason: outcome.refusal.reason });

@@ -11,6 +11,7 @@ import type { AuditSink, LiveSession, Log, Metrics, SessionDirectory, UpstreamLa
 import { authenticate } from './authenticate.ts';
 import { connectHost } from './connect_target.ts';
 import { closeAfterAnswer, writeRefusal } from './refuse.ts';
+import { checkReach } from './sealed_reach.ts';
 import { serve } from './serve.ts';
 import { terminateTls } from './terminate_tls.ts';
 
@@ -28,7 +29,7 @@ export interface TunnelPorts {
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
 
 /**
- * Serves one proxy request: authenticate -> sealed target -> terminate TLS -> serve. Resolves with true when the client
+ * Serves one proxy request: authenticate -> target -> sealed reach -> terminate TLS -> serve. Resolves with true when the client
  * may try again on the same connection (it was asked for its credentials), with false when the connection is over.
  */
 export async function tunnel(client: SocketConnection, head: RequestHead, ports: TunnelPorts): Promise<boolean> {
@@ -36,11 +37,14 @@ export async function tunnel(client: SocketConnection, head: RequestHead, ports:
   if (!session.ok) return refuse(client, head, { session: null, host: null }, session.error, ports);
   const host = connectHost(head);
   if (!host.ok) return refuse(client, head, { session: session.value, host: null }, host.error, ports);
+  const attempted = { session: session.value, host: host.value };
+  const reach = checkReach(session.value, host.value);
+  if (!reach.ok) return refuse(client, head, attempted, reach.error, ports);
   const opened = await open(session.value, host.value, client);
-  if (!opened.ok) return refuse(client, head, { session: session.value, host: host.value }, opened.error, ports);
+  if (!opened.ok) return refuse(client, head, attempted, opened.error, ports);
 
   try {
-    await established(client, { session: session.value, host: host.value }, opened.value, ports);
+    await established(client, attempted, opened.value, ports);
   } finally {
     opened.value.close();
   }
@@ -90,7 +94,7 @@ async function serveTunnel(
 ): Promise<void> {
   const lanes = ports.openLanes(host);
   try {
-    await serve(connection, { sessionId: session.id, host, sni, lanes }, ports);
+    await serve(connection, { sessionId: session.id, stepId: session.reach?.stepId, host, sni, lanes }, ports);
   } finally {
     lanes.close();
     connection.destroy();
@@ -124,7 +128,15 @@ export async function refuseUnread(client: Connection, why: Refusal, ports: Tunn
 }
 
 function record(ports: TunnelPorts, attempted: Attempted, result: ExchangeResult, method: string | null = null): void {
-  const facts = { sessionId: attempted.session?.id ?? null, host: attempted.host, method, path: null, binding: null };
+  const { session, host } = attempted;
+  const facts = {
+    sessionId: session?.id ?? null,
+    stepId: session?.reach?.stepId,
+    host,
+    method,
+    path: null,
+    binding: null,
+  };
   const event = exchangeEvent(facts, result);
   if (event !== null) ports.audit.record(event);
   if (result.kind === 'refused') ports.metrics.increment('svc_proxy_refusals_total', { reason: result.reason });

@@ -1,0 +1,86 @@
+import { CompactSign, compactVerify } from 'jose';
+import { lockDigest } from '../../shared/plan/seal.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import {
+  PLAN_LOCK_TYP,
+  type PlanLockContent,
+  type PlanLockPayload,
+  planLockPayload,
+} from '../../shared/wire/plan_lock.ts';
+import type { Clock } from '../ports.ts';
+import type { Identity } from './identity.ts';
+
+/** Why a lock is not one that this sidecar acts on. */
+export interface PlanLockError {
+  readonly reason: 'plan_lock_invalid' | 'plan_lock_foreign';
+  /** The problem and the fix. */
+  readonly message: string;
+}
+
+/** Signs plan locks with the sidecar's own key, and verifies them with it. */
+export interface PlanLocks {
+  sign(content: PlanLockContent): Promise<Result<string, PlanLockError>>;
+  verify(lock: string): Promise<Result<PlanLockPayload, PlanLockError>>;
+}
+
+const FREEZE = 'freeze the plan again with: svc plan freeze';
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
+/** The locks of one sidecar. Only its own signature counts: a lock says what a person has reviewed on this machine. */
+export function createPlanLocks(
+  identity: Pick<Identity, 'sidecarId' | 'signingKey' | 'verifyingKey'>,
+  clock: Clock,
+): PlanLocks {
+  return {
+    async sign(content) {
+      const payload = { ...content, sidecar_id: identity.sidecarId, issued_at: new Date(clock.now()).toISOString() };
+      if (!(await isSealed(payload))) return invalid('its lock_sha256 is not the digest of what it seals');
+      const bytes = new TextEncoder().encode(JSON.stringify(payload));
+      const signer = new CompactSign(bytes).setProtectedHeader({ alg: 'EdDSA', typ: PLAN_LOCK_TYP });
+      return ok(await signer.sign(identity.signingKey));
+    },
+    async verify(lock) {
+      const payload = await opened(lock, identity);
+      if (payload === null) return unsigned(lock, identity.sidecarId);
+      const parsed = planLockPayload.safeParse(payload);
+      const field = parsed.error?.issues[0]?.path.join('.') ?? '';
+      if (!parsed.success) return invalid(`its field ${field} is not what a lock of this version holds`);
+      if (parsed.data.sidecar_id !== identity.sidecarId) return foreign(parsed.data.sidecar_id);
+      return (await isSealed(parsed.data)) ? ok(parsed.data) : invalid('its digest is not the one of what it seals');
+    },
+  };
+}
+
+async function isSealed({ lock_sha256, ...sealed }: PlanLockContent): Promise<boolean> {
+  return (await lockDigest(sealed)) === lock_sha256;
+}
+
+/** The payload of a lock with this sidecar's signature; null for any other. */
+async function opened(lock: string, { verifyingKey }: Pick<Identity, 'verifyingKey'>): Promise<unknown> {
+  try {
+    const { payload, protectedHeader } = await compactVerify(lock, verifyingKey, { algorithms: ['EdDSA'] });
+    return protectedHeader.typ === PLAN_LOCK_TYP ? JSON.parse(decoder.decode(payload)) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** What it says of itself is not proven, and is used for nothing but the name in the message. */
+function unsigned(lock: string, own: string): Result<never, PlanLockError> {
+  const said = /"sidecar_id":"(sdc_[0-9a-z]{26})"/.exec(Buffer.from(lock.split('.')[1] ?? '', 'base64url').toString());
+  const signer = said?.[1];
+  if (signer !== undefined && signer !== own) return foreign(signer);
+  return invalid("its signature is not this sidecar's, or it was changed after it was signed");
+}
+
+function foreign(sidecarId: string): Result<never, PlanLockError> {
+  const message = `The plan's lock was signed by another sidecar (${sidecarId}). Review the plan, then ${FREEZE}`;
+  return err({ reason: 'plan_lock_foreign', message });
+}
+
+function invalid(problem: string): Result<never, PlanLockError> {
+  return err({
+    reason: 'plan_lock_invalid',
+    message: `The plan's lock is not used: ${problem}. Review the plan, then ${FREEZE}`,
+  });
+}

@@ -1,0 +1,22 @@
+import { refusal, type Refusal } from '../../shared/model/refusal.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { Secret } from '../../shared/model/secret.ts';
+import { unavailableRefusal } from './channel_error.ts';
+import type { ControlChannel, UnsealedRequest } from './control_channel.ts';
+
+/**
+ * A credential of the user's own, for a program that gets it as it is. It is asked for each time and never kept. Refuses
+ * with `credential_unavailable` or `control_plane_unavailable`.
+ */
+export async function releaseUnsealed(
+  channel: Pick<ControlChannel, 'unsealed'>,
+  request: UnsealedRequest,
+): Promise<Result<Secret, Refusal>> {
+  const reply = await channel.unsealed(request);
+  if (!reply.ok) return err(unavailableRefusal(reply.error));
+  const [released, ...others] = reply.value.released;
+  const isMine = released?.ref.owner === 'personal' && released.ref.path === request.path && others.length === 0;
+  if (isMine) return ok(released.credential.secret);
+  const message = `The vault has no personal secret vault://${request.path}. Store it with: svc secret set ${request.path}`;
+  return err(refusal('credential_unavailable', message));
+}

@@ -1,0 +1,32 @@
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import type { Duplex } from 'node:stream';
+
+/** How long a request of the local API may take to arrive; its head has arrived when the listener hands it over. */
+const REQUEST_TIMEOUT_MS = 30_000;
+
+/**
+ * The HTTP server of a local API. It answers one request for each connection, so that whatever comes after it on the same
+ * connection, pipelined or in proxy form, is read by nobody: which requests are for the proxy is decided before routing. Its
+ * connections come from the listener, so that Node's own timeouts, which begin with listening, do not hold here.
+ */
+export function createApiServer(answer: RequestListener, requestTimeoutMs = REQUEST_TIMEOUT_MS): Server {
+  const server = createServer(answer);
+  const arriving = new WeakMap<Duplex, NodeJS.Timeout>();
+  server.maxRequestsPerSocket = 1;
+  server.on('dropRequest', (_request, socket) => socket.destroy());
+  server.on('connection', (socket) => {
+    const timer = setTimeout(() => socket.destroy(), requestTimeoutMs);
+    arriving.set(socket, timer);
+    socket.once('close', () => clearTimeout(timer));
+  });
+  server.on('request', (request) => {
+    const arrived = (): void => clearTimeout(arriving.get(request.socket));
+    if (hasBody(request)) request.once('end', arrived);
+    else arrived();
+  });
+  return server;
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}

@@ -1,0 +1,61 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { RELAY_PORT } from '../reach/session_listeners.ts';
+import { writeContainerRecord } from '../session/container_record.ts';
+import type { Sandbox } from '../session/sandbox.ts';
+import type { Session } from '../session/session.ts';
+import type { ListenerInput } from './inputs.ts';
+import type { LocalApiOptions } from './local_api_options.ts';
+import { localError, type LocalError, noSession } from './local_error.ts';
+
+/** Notes the container that a session's engine has made, so that a later start finds it after a crash. */
+export async function noteContainer(
+  { sessions }: LocalApiOptions,
+  sessionId: string,
+  containerId: string,
+): Promise<Result<void, LocalError>> {
+  const found = sandboxedSession(sessions.get(sessionId), sessionId);
+  if (!found.ok) return found;
+  const { session, sandbox } = found.value;
+  if (session.containerId !== null && session.containerId !== containerId) {
+    return err(localError('conflict', 'The session has another container already: make a session for each.'));
+  }
+  session.containerId = containerId;
+  await writeContainerRecord(session.directory, { sessionId, containerId, runtime: sandbox.runtime });
+  return ok(undefined);
+}
+
+/** Opens the proxy inside the container that has started. From then on a detached one needs nobody any more. */
+export async function openListener(
+  { sessions, listeners }: LocalApiOptions,
+  sessionId: string,
+  { pid, relay }: ListenerInput,
+): Promise<Result<object, LocalError>> {
+  const found = sandboxedSession(sessions.get(sessionId), sessionId);
+  if (!found.ok) return found;
+  const { session, sandbox } = found.value;
+  const problem = whyNotYet(session, relay);
+  if (problem !== null) return err(problem);
+  const opened = await listeners.open(session, pid, relay);
+  if (!opened.ok) return err(localError(opened.error.reason, opened.error.message));
+  if (session.ended) return err(noSession(sessionId));
+  if (sandbox.detached) session.owner = null;
+  const { listener, port } = opened.value;
+  return ok({ listener, listener_port: port, relay_port: relay ? RELAY_PORT : null });
+}
+
+function whyNotYet({ containerId, container, lock }: Session, relay: boolean): LocalError | null {
+  if (containerId === null) return localError('conflict', 'The session has no container yet: say first which it is.');
+  if (container !== null) return localError('conflict', "The session's listener is open already.");
+  if (!relay || lock === null) return null;
+  const message = "relay: a plan's session opens nothing by itself, so that there is nothing to relay to.";
+  return localError('session_of_plan', message);
+}
+
+function sandboxedSession(
+  session: Session | null,
+  sessionId: string,
+): Result<{ readonly session: Session; readonly sandbox: Sandbox }, LocalError> {
+  if (session === null) return err(noSession(sessionId));
+  if (session.sandbox !== null) return ok({ session, sandbox: session.sandbox });
+  return err(localError('conflict', 'The session was made without a sandbox, so it has no container.'));
+}

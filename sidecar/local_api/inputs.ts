@@ -1,0 +1,86 @@
+import { z } from 'zod';
+import { allowedHostText, credentialRefText } from '../../shared/wire/host_binding_fields.ts';
+import { imageId, planLockContent } from '../../shared/wire/plan_lock.ts';
+import { id, line } from '../../shared/wire/primitives.ts';
+
+const DEFAULT_TTL_SECONDS = 24 * 3600;
+const MAX_TTL_SECONDS = 30 * 24 * 3600;
+const MAX_UNSEALED = 64;
+const MAX_IMAGE_CHARACTERS = 512;
+const MAX_REASON_CHARACTERS = 500;
+
+const pid = z
+  .int()
+  .min(1)
+  .max(2 ** 31 - 1);
+const image = line(MAX_IMAGE_CHARACTERS).min(1, 'is empty: write the name of the image');
+const reason = line(MAX_REASON_CHARACTERS).trim().min(1, 'is empty: say why it cannot be added at the proxy');
+
+const unsealedFields = {
+  env: z
+    .string()
+    .max(128)
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name of an environment variable'),
+  reference: credentialRefText,
+  host: allowedHostText,
+  reason,
+};
+
+const sandboxInput = z.strictObject({
+  mode: z.literal('docker'),
+  image,
+  image_id: imageId,
+  runtime: z.strictObject({
+    program: z.literal('docker'),
+    endpoint: z
+      .string()
+      .max(512)
+      .regex(/^unix:\/\/\/[^\0]+$/, 'is not the socket of an engine on this machine (unix:///...)'),
+  }),
+  detached: z.boolean(),
+  egress: z.enum(['open', 'sealed']),
+  unsealed: z.array(z.strictObject(unsealedFields)).max(MAX_UNSEALED).default([]),
+});
+
+/** `POST /v1/sandbox-proxy/sessions`. */
+export const sessionInput = z.strictObject({
+  name: z.string().trim().min(1).max(100).optional(),
+  /** The session begins with a policy at least this new. */
+  min_policy_version: z.number().int().min(0).optional(),
+  ttl_seconds: z.number().int().min(1).max(MAX_TTL_SECONDS).default(DEFAULT_TTL_SECONDS),
+  /** The session ends with this process. */
+  owner: z.strictObject({ pid, started: z.string().max(64).nullable() }).optional(),
+  sandbox: sandboxInput.optional(),
+  /** The session is a plan's: it has no token of its own. */
+  plan: z.strictObject({ lock: z.string().min(1) }).optional(),
+});
+export type SessionInput = z.output<typeof sessionInput>;
+
+/** `PUT /v1/sandbox-proxy/sessions/{id}/container`: the engine's full id. */
+export const containerInput = z.strictObject({
+  container_id: z.string().regex(/^[0-9a-f]{64}$/, 'is not the full id of a container (64 hex digits)'),
+});
+
+/** `POST /v1/sandbox-proxy/sessions/{id}/listener`: the container's first process, as this machine numbers it. */
+export const listenerInput = z.strictObject({ pid, relay: z.boolean().default(false) });
+export type ListenerInput = z.output<typeof listenerInput>;
+
+/** `POST /v1/sandbox-proxy/disabled`. */
+export const disabledInput = z.strictObject({
+  reason: z.enum(['user_opt_out', 'preflight_failed', 'unsupported_sandbox_mode']),
+  mode: z.enum(['docker', 'podman', 'none']),
+  image: image.optional(),
+});
+export type DisabledInput = z.output<typeof disabledInput>;
+
+/** `POST /v1/sandbox-proxy/unsealed`. */
+export const unsealedInput = z.strictObject({ session_id: id('ses'), ...unsealedFields });
+export type UnsealedInput = z.output<typeof unsealedInput>;
+
+/** `POST /v1/sandbox-proxy/plan-locks`. */
+export const planLockInput = z.strictObject({ content: planLockContent });
+export type PlanLockInput = z.output<typeof planLockInput>;
+
+/** `POST /v1/sandbox-proxy/step-scopes`: what the step reaches is in the session's lock, and is no matter of the caller's. */
+export const stepScopeInput = z.strictObject({ session_id: id('ses'), step_id: z.string().min(1).max(256) });
+export type StepScopeInput = z.output<typeof stepScopeInput>;

@@ -1,0 +1,57 @@
+import { parseVaultReference } from '../../shared/model/vault_path.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { DisabledInput, UnsealedInput } from './inputs.ts';
+import type { LocalApiOptions } from './local_api_options.ts';
+import { auditUnavailable, localError, type LocalError, noSession } from './local_error.ts';
+
+const DEFAULT_FLUSH_MS = 2_000;
+
+/** Records that a launch goes on, or does not, without the proxy (specification section 6). */
+export async function recordDisabled(
+  { audit, flushMs }: LocalApiOptions,
+  { reason, mode, image }: DisabledInput,
+): Promise<Result<void, LocalError>> {
+  if (!audit.accepting) return err(auditUnavailable());
+  audit.record({
+    type: 'sandbox.proxy.disabled',
+    session_id: null,
+    actor: null,
+    data: {
+      'svc.proxy.reason': reason,
+      'svc.sandbox.mode': mode,
+      ...(image !== undefined && { 'svc.sandbox.image': image }),
+    },
+  });
+  await audit.flush(flushMs ?? DEFAULT_FLUSH_MS);
+  return ok(undefined);
+}
+
+/** Hands out a credential that a container gets as it is; that is recorded before the value leaves. */
+export async function releaseUnsealed(
+  options: LocalApiOptions,
+  input: UnsealedInput,
+): Promise<Result<{ readonly value: string }, LocalError>> {
+  const { audit, sessions } = options;
+  const { session_id: sessionId, env, reference, host, reason } = input;
+  const session = sessions.get(sessionId);
+  if (session === null) return err(noSession(sessionId));
+  if (session.lock !== null) {
+    return err(
+      localError('session_of_plan', "A plan's container boots without any credential; bind the host instead."),
+    );
+  }
+  const path = parseVaultReference(reference);
+  if (!path.ok) return err(localError('invalid_input', `reference: ${path.error.message}`));
+  if (!audit.accepting) return err(auditUnavailable());
+  const released = await options.releaseUnsealed({ path: path.value, host, reason });
+  if (!released.ok) return err(localError(released.error.reason, released.error.message));
+  if (session.ended) return err(noSession(sessionId));
+  session.noteUnsealed({ env, reference, host, reason });
+  audit.record({
+    type: 'sandbox.proxy.credential_unsealed',
+    session_id: sessionId,
+    actor: 'session',
+    data: { 'svc.proxy.credential_ref': reference, 'svc.proxy.upstream.host': host, 'svc.proxy.reason': reason },
+  });
+  return ok({ value: released.value.reveal() });
+}

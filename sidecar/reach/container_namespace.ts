@@ -1,0 +1,104 @@
+import { readFileSync, statSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { errorCode } from '../control/state_file.ts';
+import { identify, type ProcessIdentity } from '../session/process_identity.ts';
+import { reachProblem, type ReachProblem } from './reach_problem.ts';
+
+/** A container's network namespace, held open so that it stays the one that was checked whatever its process does. */
+export interface ContainerNamespace {
+  readonly network: FileHandle;
+  readonly user: FileHandle;
+  /** The container's first process. */
+  readonly process: ProcessIdentity;
+  close(): Promise<void>;
+}
+
+export interface ContainerProcess {
+  readonly pid: number;
+  readonly containerId: string;
+  /** What the engine says: asked only where the cgroup does not tell. Null while the container does not run. */
+  readonly pidOf: () => Promise<number | null>;
+  /** `/proc`, but in tests. */
+  readonly proc?: string;
+}
+
+/** The process of a container, checked to be one: by its cgroup, else by the engine's own word. */
+export async function checkContainerProcess(wanted: ContainerProcess): Promise<Result<ProcessIdentity, ReachProblem>> {
+  const { pid, containerId, proc = '/proc' } = wanted;
+  const before = identify(pid);
+  if (before === null) return err(gone(pid));
+  const named = namesContainer(readText(`${proc}/${pid}/cgroup`), containerId) || (await wanted.pidOf()) === pid;
+  const after = identify(pid);
+  if (after === null || after.started !== before.started) return err(gone(pid));
+  if (named) return ok(before);
+  const message = `Process ${pid} does not belong to container ${containerId.slice(0, 12)}.`;
+  return err(reachProblem('not_the_container', message));
+}
+
+/** Opens the network namespace of a container by its first process, and makes sure that it is the container's own. */
+export async function openContainerNamespace(
+  wanted: ContainerProcess,
+): Promise<Result<ContainerNamespace, ReachProblem>> {
+  const { pid, proc = '/proc' } = wanted;
+  const handles: FileHandle[] = [];
+  const close = async (): Promise<void> => {
+    await Promise.all(handles.map((handle) => handle.close()));
+  };
+  const refuse = async (problem: ReachProblem): Promise<Result<never, ReachProblem>> => {
+    await close();
+    return err(problem);
+  };
+  let network: FileHandle;
+  let user: FileHandle;
+  try {
+    handles.push((network = await open(`${proc}/${pid}/ns/net`, 'r')));
+    handles.push((user = await open(`${proc}/${pid}/ns/user`, 'r')));
+  } catch (error) {
+    return refuse(errorCode(error) === 'ENOENT' ? gone(pid) : forbidden(errorCode(error)));
+  }
+  // In this order: a process id that was given to another process since the namespace was opened is noticed here.
+  const checked = await checkContainerProcess(wanted);
+  if (!checked.ok) return refuse(checked.error);
+  const { ino } = await network.stat();
+  if (ino !== inodeOf(`${proc}/${pid}/ns/net`)) return refuse(gone(pid));
+  if (ino === inodeOf(`${proc}/self/ns/net`)) return refuse(sharedNetwork());
+  return ok({ network, user, process: checked.value, close });
+}
+
+/** Whether a process's cgroups (version 1 or 2) are those of a container: a part of a path is its id, or `docker-<id>.scope`. */
+export function namesContainer(cgroups: string, containerId: string): boolean {
+  return cgroups.split('\n').some((line) => {
+    const path = line.split(':').slice(2).join(':');
+    return path
+      .split('/')
+      .some((part) => part === containerId || /^[a-z]+-([0-9a-f]{64})\.scope$/.exec(part)?.[1] === containerId);
+  });
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
+function inodeOf(path: string): number | null {
+  return statSync(path, { throwIfNoEntry: false })?.ino ?? null;
+}
+
+function gone(pid: number): ReachProblem {
+  return reachProblem('not_the_container', `There is no process ${pid} any more, or it is another one by now.`);
+}
+
+function forbidden(code: string): ReachProblem {
+  const message = `The network namespace of the container cannot be opened (${code}): the sidecar has to run as root or with a rootless engine.`;
+  return reachProblem('namespace_forbidden', message);
+}
+
+function sharedNetwork(): ReachProblem {
+  const message =
+    "The container is on the host's own network (--network host), where it would have no proxy of its own.";
+  return reachProblem('shared_network', message);
+}

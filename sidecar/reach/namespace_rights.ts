@@ -1,0 +1,40 @@
+import { readFileSync, statSync } from 'node:fs';
+
+/** How the sidecar may enter the network namespaces of an engine's containers. */
+export type NamespaceRights =
+  /** It has the capability. */
+  | 'root'
+  /** The engine runs as the same user, in a user namespace of theirs. */
+  | 'rootless'
+  | 'none';
+
+const CAP_SYS_ADMIN = 21n;
+
+export interface RightsFacts {
+  /** Text of `/proc/self/status`. */
+  readonly status: string;
+  readonly uid: number | null;
+  /** Who owns the engine's socket; null when there is none. */
+  readonly socketOwner: number | null;
+}
+
+/** Decides by this process's capabilities, else by whose the engine's socket is. */
+export function namespaceRights({ status, uid, socketOwner }: RightsFacts): NamespaceRights {
+  const effective = /^CapEff:\s*([0-9a-f]{16})$/m.exec(status)?.[1];
+  if (effective !== undefined && ((BigInt(`0x${effective}`) >> CAP_SYS_ADMIN) & 1n) === 1n) return 'root';
+  return uid !== null && uid !== 0 && uid === socketOwner ? 'rootless' : 'none';
+}
+
+/** The facts of this process and of an engine at `unix:///...`. */
+export function rightsFacts(endpoint: string): RightsFacts {
+  const socket = statSync(endpoint.replace(/^unix:\/\//, ''), { throwIfNoEntry: false });
+  return { status: ownStatus(), uid: process.geteuid?.() ?? null, socketOwner: socket?.uid ?? null };
+}
+
+function ownStatus(): string {
+  try {
+    return readFileSync('/proc/self/status', 'latin1');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,160 @@
+import type { Server, Socket } from 'node:net';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { listen } from '../connection/listen.ts';
+import type { Sandbox } from '../session/sandbox.ts';
+import type { Session } from '../session/session.ts';
+import type { ContainerEngine } from '../session/session_containers.ts';
+import { checkContainerProcess, type ContainerProcess, openContainerNamespace } from './container_namespace.ts';
+import { listenInNamespace } from './namespace_listener.ts';
+import type { NamespaceRights } from './namespace_rights.ts';
+import { reachProblem, type ReachProblem } from './reach_problem.ts';
+
+/** Whom a listener in a container's reach speaks to. */
+export type ListenerKind =
+  /** One session, which shows its credentials. */
+  | { readonly kind: 'session'; readonly session: Session }
+  /** One session, for clients that cannot send credentials. */
+  | { readonly kind: 'relay'; readonly session: Session }
+  /** Every session, on a bridge's gateway address. */
+  | { readonly kind: 'gateway'; readonly address: string };
+
+/** Where the container of a session finds the proxy. */
+export interface SessionListener {
+  readonly listener: 'namespace' | 'gateway';
+  readonly address: string;
+  readonly port: number;
+}
+
+export interface SessionListenersOptions {
+  readonly makeListener: (kind: ListenerKind) => Server;
+  readonly engineAt: (address: Sandbox['runtime']) => ContainerEngine;
+  readonly rightsAt: (endpoint: string) => NamespaceRights;
+  /** The port of the sidecar itself, which a gateway's listener takes too where it is free. */
+  readonly ownPort: () => number;
+  readonly execArgv: readonly string[];
+}
+
+/** Inside a container's network namespace. */
+export const NAMESPACE_PORT = 7421;
+export const RELAY_PORT = 7422;
+const LOOPBACK = '127.0.0.1';
+const BRIDGE = 'bridge';
+
+/** The listeners through which containers reach the proxy (docs/decisions/0018). */
+export class SessionListeners {
+  readonly #options: SessionListenersOptions;
+  readonly #gateways = new Map<string, Promise<SessionListener>>();
+  readonly #servers = new Set<Server>();
+
+  constructor(options: SessionListenersOptions) {
+    this.#options = options;
+  }
+
+  /** Decides how a new sandbox reaches the proxy; a gateway's listener is open when this resolves. */
+  async planFor(sandbox: Sandbox): Promise<Result<SessionListener, ReachProblem>> {
+    const { endpoint } = sandbox.runtime;
+    if (this.#options.rightsAt(endpoint) !== 'none') {
+      return ok({ listener: 'namespace', address: LOOPBACK, port: NAMESPACE_PORT });
+    }
+    if (sandbox.egress === 'sealed') return err(sealedUnavailable());
+    const gateway = await this.#options.engineAt(sandbox.runtime).gatewayOf(BRIDGE);
+    if (!gateway.ok) return err(reachProblem('engine_unavailable', gateway.error.message));
+    if (gateway.value === null) return err(reachProblem('egress_unavailable', 'The engine has no default bridge.'));
+    return this.#gatewayAt(gateway.value);
+  }
+
+  /**
+   * Opens the listener of a container that has started, after making sure that the process is that container's; with
+   * `relay` also the one for clients that cannot send credentials.
+   */
+  async open(session: Session, pid: number, relay: boolean): Promise<Result<SessionListener, ReachProblem>> {
+    const { sandbox, containerId } = session;
+    if (sandbox === null || containerId === null) throw new Error('the session has no container yet');
+    const rights = this.#options.rightsAt(sandbox.runtime.endpoint);
+    const wanted = { pid, containerId, pidOf: () => this.#pidOf(sandbox, containerId) };
+    const listener = await this.planFor(sandbox);
+    if (!listener.ok) return listener;
+    const opened =
+      rights === 'none'
+        ? await checkContainerProcess(wanted)
+        : await this.#openInNamespace(session, wanted, { relay, enterUser: rights === 'rootless' });
+    if (!opened.ok) return opened;
+    session.container = opened.value;
+    return listener;
+  }
+
+  /** Closes what no session closes. */
+  close(): void {
+    for (const server of this.#servers) server.close();
+  }
+
+  async #openInNamespace(
+    session: Session,
+    wanted: ContainerProcess,
+    { relay, enterUser }: { readonly relay: boolean; readonly enterUser: boolean },
+  ): ReturnType<typeof checkContainerProcess> {
+    const opened = await openContainerNamespace(wanted);
+    if (!opened.ok) return opened;
+    const namespace = opened.value;
+    const { makeListener, execArgv } = this.#options;
+    try {
+      const kinds = [
+        { kind: 'session', port: NAMESPACE_PORT },
+        ...(relay ? [{ kind: 'relay', port: RELAY_PORT }] : []),
+      ];
+      for (const { kind, port } of kinds) {
+        const server = makeListener({ kind: kind === 'relay' ? 'relay' : 'session', session });
+        const listening = await listenInNamespace(server, { namespace, port, enterUser, execArgv });
+        if (!listening.ok) return listening;
+        session.atEnd(closing(server));
+      }
+      return ok(namespace.process);
+    } finally {
+      await namespace.close();
+    }
+  }
+
+  async #pidOf({ runtime }: Sandbox, containerId: string): Promise<number | null> {
+    const pid = await this.#options.engineAt(runtime).pidOf(containerId);
+    return pid.ok ? pid.value : null;
+  }
+
+  /** One listener for each bridge, made when it is first asked for. */
+  async #gatewayAt(address: string): Promise<Result<SessionListener, ReachProblem>> {
+    const known = this.#gateways.get(address) ?? this.#listenAt(address);
+    this.#gateways.set(address, known);
+    try {
+      return ok(await known);
+    } catch (error) {
+      this.#gateways.delete(address);
+      const why = error instanceof Error ? error.message : 'unknown error';
+      return err(reachProblem('listener_failed', `The proxy could not listen on the bridge's ${address}: ${why}.`));
+    }
+  }
+
+  async #listenAt(address: string): Promise<SessionListener> {
+    const server = this.#options.makeListener({ kind: 'gateway', address });
+    const port = await listen(server, this.#options.ownPort(), address).catch(() => listen(server, 0, address));
+    this.#servers.add(server);
+    return { listener: 'gateway', address, port };
+  }
+}
+
+/** Closes a listener together with every connection that came through it. */
+function closing(server: Server): () => void {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  return () => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  };
+}
+
+function sealedUnavailable(): ReachProblem {
+  const message =
+    '--egress=sealed needs the sidecar to run as root or a rootless engine, so that it may listen inside the container. Start svc that way, or launch with --egress=open.';
+  return reachProblem('egress_unavailable', message);
+}

@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { PlanLockPayload } from '../../shared/wire/plan_lock.ts';
+import { newId } from '../../shared/wire/ids.ts';
+import type { LiveSession } from '../ports.ts';
+import type { SessionCa } from '../tls/session_ca.ts';
+import { type CloseTunnel, OpenTunnels } from './open_tunnels.ts';
+import type { ProcessIdentity } from './process_identity.ts';
+import type { Sandbox, UnsealedCredential } from './sandbox.ts';
+import { StepScope, type StepReach } from './step_scope.ts';
+import { newToken, sameHash, tokenHash } from './token.ts';
+
+/** What a session is made of. */
+export interface SessionFacts {
+  readonly id: string;
+  readonly name: string | null;
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly ca: SessionCa;
+  readonly directory: string;
+  /** Null: the session itself opens nothing, only the scopes of its plan's steps do. */
+  readonly token: string | null;
+  readonly maxTunnels: number;
+  /** The session lives no longer than this process. */
+  readonly owner: ProcessIdentity | null;
+  readonly sandbox: Sandbox | null;
+  readonly unsealed: readonly UnsealedCredential[];
+  /** Of a plan: the lock, verified. */
+  readonly lock: PlanLockPayload | null;
+}
+
+/** A scope and its token, which is told once and kept only as a hash. */
+export interface CreatedScope {
+  readonly scope: StepScope;
+  readonly token: string;
+}
+
+/** One launch: its token opens the proxy until it ends or its time is up. */
+export class Session implements LiveSession {
+  readonly id: string;
+  readonly name: string | null;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly ca: SessionCa;
+  readonly directory: string;
+  readonly sandbox: Sandbox | null;
+  readonly lock: PlanLockPayload | null;
+  /** Null once the container goes on without it. */
+  owner: ProcessIdentity | null;
+  /** The engine's id of its container; null before there is one. */
+  containerId: string | null = null;
+  /** The container's first process; null before it has started. */
+  container: ProcessIdentity | null = null;
+  readonly #tokenHash: Buffer | null;
+  readonly #tunnels: OpenTunnels;
+  readonly #scopes = new Map<string, StepScope>();
+  readonly #unsealed: UnsealedCredential[];
+  #atEnd: (() => void | Promise<void>)[] = [];
+
+  constructor(facts: SessionFacts) {
+    this.id = facts.id;
+    this.name = facts.name;
+    this.createdAt = facts.createdAt;
+    this.expiresAt = facts.expiresAt;
+    this.ca = facts.ca;
+    this.directory = facts.directory;
+    this.sandbox = facts.sandbox;
+    this.lock = facts.lock;
+    this.owner = facts.owner;
+    this.#unsealed = [...facts.unsealed];
+    this.#tokenHash = facts.token === null ? null : tokenHash(facts.token);
+    this.#tunnels = new OpenTunnels(facts.maxTunnels);
+  }
+
+  get caPemPath(): string {
+    return this.ca.caPemPath;
+  }
+
+  get caBundlePath(): string {
+    return join(this.directory, 'bundle.pem');
+  }
+
+  get openTunnels(): number {
+    return this.#tunnels.count;
+  }
+
+  get ended(): boolean {
+    return this.#tunnels.ended;
+  }
+
+  get unsealed(): readonly UnsealedCredential[] {
+    return this.#unsealed;
+  }
+
+  /** Compares in constant time. */
+  holdsToken(token: string): boolean {
+    return this.holdsTokenOf(tokenHash(token));
+  }
+
+  /** The same for the SHA-256 of a token. */
+  holdsTokenOf(hash: Buffer): boolean {
+    return this.#tokenHash !== null && sameHash(this.#tokenHash, hash);
+  }
+
+  /** The scope that the token of this hash opens now. */
+  scopeOf(hash: Buffer, now: number): StepScope | null {
+    let found: StepScope | null = null;
+    for (const scope of this.#scopes.values()) if (scope.isOpenedBy(hash, now)) found = scope;
+    return found;
+  }
+
+  /** Mints the credential of a step; it lives for the step's timeout, and no longer than the session. */
+  openScope(step: StepReach, now: number): CreatedScope {
+    const token = newToken('scope');
+    const expiresAt = Math.min(now + step.timeoutSeconds * 1000, this.expiresAt);
+    const scopeId = newId('scp', randomBytes(16), now);
+    const scope = new StepScope({ scopeId, step, session: this, tokenHash: tokenHash(token), expiresAt });
+    this.#scopes.set(scopeId, scope);
+    scope.endAfter(expiresAt - now, () => void this.endScope(scopeId));
+    return { scope, token };
+  }
+
+  /** Revokes a scope and closes its tunnels. False when there is no such scope. */
+  async endScope(scopeId: string): Promise<boolean> {
+    const scope = this.#scopes.get(scopeId);
+    if (scope === undefined) return false;
+    this.#scopes.delete(scopeId);
+    await scope.end();
+    return true;
+  }
+
+  openTunnel(close: CloseTunnel): (() => void) | null {
+    return this.#tunnels.open(close);
+  }
+
+  /** Notes a credential that the container gets, once. */
+  noteUnsealed(credential: UnsealedCredential): void {
+    const known = this.#unsealed.some(
+      ({ env, reference, host }) =>
+        env === credential.env && reference === credential.reference && host === credential.host,
+    );
+    if (!known) this.#unsealed.push(credential);
+  }
+
+  /** What has to be closed with the session; at once when it has ended. */
+  atEnd(close: () => void | Promise<void>): void {
+    if (this.ended) void close();
+    else this.#atEnd.push(close);
+  }
+
+  /** Closes every tunnel and forgets the CA and its key. */
+  async end(): Promise<void> {
+    const scopes = [...this.#scopes.keys()].map((id) => this.endScope(id));
+    const atEnd = this.#atEnd;
+    this.#atEnd = [];
+    await Promise.allSettled([this.#tunnels.end(), ...scopes, ...atEnd.map(async (close) => close())]);
+    await this.ca.dispose();
+    await rm(this.caBundlePath, { force: true });
+  }
+}

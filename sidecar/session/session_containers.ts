@@ -1,0 +1,51 @@
+import { HOME_LABEL, SESSION_LABEL } from '../launch/container_labels.ts';
+import type { ContainerRuntime, ListedContainer } from '../launch/container_runtime.ts';
+import type { EngineAddress } from './sandbox.ts';
+
+/** What the sidecar needs of a container engine. */
+export type ContainerEngine = Pick<ContainerRuntime, 'pidOf' | 'remove' | 'listByLabel' | 'gatewayOf'>;
+
+export interface SessionContainersOptions {
+  readonly engineAt: (address: EngineAddress) => ContainerEngine;
+  /** The value of the label `svc.home` of this state directory. */
+  readonly homeLabel: string;
+  readonly warn: (message: string) => void;
+}
+
+/** Removes the containers of sessions that are over. A container is touched only when its labels say that it is ours. */
+export class SessionContainers {
+  readonly #options: SessionContainersOptions;
+
+  constructor(options: SessionContainersOptions) {
+    this.#options = options;
+  }
+
+  /** Removes what a session has at its engine. False when that could not be done. */
+  removeOf(sessionId: string, runtime: EngineAddress): Promise<boolean> {
+    return this.#remove(runtime, [SESSION_LABEL, sessionId], (found) => found.session === sessionId);
+  }
+
+  /** Removes everything of this state directory at an engine, except what belongs to a live session. */
+  removeOrphans(runtime: EngineAddress, isLive: (sessionId: string) => boolean): Promise<boolean> {
+    const { homeLabel } = this.#options;
+    return this.#remove(runtime, [HOME_LABEL, homeLabel], ({ session }) => session === null || !isLive(session));
+  }
+
+  async #remove(
+    runtime: EngineAddress,
+    [label, value]: readonly [string, string],
+    isOver: (found: ListedContainer) => boolean,
+  ): Promise<boolean> {
+    const engine = this.#options.engineAt(runtime);
+    const listed = await engine.listByLabel(label, value);
+    if (!listed.ok) return this.#failed('looked for', listed.error.message);
+    const ours = listed.value.filter((found) => found.home === this.#options.homeLabel && isOver(found));
+    const removed = await Promise.all(ours.map(({ id }) => engine.remove(id)));
+    return removed.every((one) => one.ok || this.#failed('removed', one.error.message));
+  }
+
+  #failed(what: string, why: string): false {
+    this.#options.warn(`A session's container could not be ${what}: ${why}`);
+    return false;
+  }
+}

@@ -1,0 +1,85 @@
+import type { LiveSession, SealedReach } from '../ports.ts';
+import { type CloseTunnel, OpenTunnels } from './open_tunnels.ts';
+import { sameHash } from './token.ts';
+
+/** What a step may reach, and for how long, as the verified lock says. */
+export interface StepReach {
+  readonly stepId: string;
+  readonly effect: string;
+  /** Exact hosts, canonical. */
+  readonly hosts: readonly string[];
+  readonly timeoutSeconds: number;
+}
+
+interface ScopeFacts {
+  readonly scopeId: string;
+  readonly step: StepReach;
+  readonly session: LiveSession;
+  readonly tokenHash: Buffer;
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number;
+}
+
+/**
+ * The proxy credential of one step of a plan (specification section 1, Tool-step egress): its token opens tunnels of its
+ * session to the sealed hosts and to no others, until its time is up or it is revoked. Either closes its tunnels.
+ */
+export class StepScope implements LiveSession {
+  readonly scopeId: string;
+  /** The session's. */
+  readonly id: string;
+  readonly ca: LiveSession['ca'];
+  readonly reach: SealedReach;
+  readonly step: StepReach;
+  readonly expiresAt: number;
+  readonly #session: LiveSession;
+  readonly #tokenHash: Buffer;
+  readonly #tunnels = new OpenTunnels(Number.POSITIVE_INFINITY);
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor({ scopeId, step, session, tokenHash, expiresAt }: ScopeFacts) {
+    this.scopeId = scopeId;
+    this.id = session.id;
+    this.ca = session.ca;
+    this.step = step;
+    const hosts = new Set(step.hosts);
+    this.reach = { stepId: step.stepId, includes: (host) => hosts.has(host) };
+    this.expiresAt = expiresAt;
+    this.#session = session;
+    this.#tokenHash = tokenHash;
+  }
+
+  get openTunnels(): number {
+    return this.#tunnels.count;
+  }
+
+  /** True when it opens a tunnel with the token of this hash now. Compares in constant time. */
+  isOpenedBy(hash: Buffer, now: number): boolean {
+    return sameHash(this.#tokenHash, hash) && !this.#tunnels.ended && now < this.expiresAt;
+  }
+
+  /** Ends it by itself after this time. */
+  endAfter(ms: number, end: () => void): void {
+    this.#timer = setTimeout(end, ms).unref();
+  }
+
+  /** A tunnel of the scope is one of the session too. */
+  openTunnel(close: CloseTunnel): (() => void) | null {
+    const closed = this.#tunnels.open(close);
+    if (closed === null) return null;
+    const closedInSession = this.#session.openTunnel(close);
+    if (closedInSession === null) {
+      closed();
+      return null;
+    }
+    return () => {
+      closed();
+      closedInSession();
+    };
+  }
+
+  async end(): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    await this.#tunnels.end();
+  }
+}

@@ -1,0 +1,16 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+
+/** A new token of 256 random bits: `svc_<kind>_` and 43 characters. */
+export function newToken(kind: 'session' | 'scope'): string {
+  return `svc_${kind}_${randomBytes(32).toString('base64url')}`;
+}
+
+/** The SHA-256 of a token: what is kept of it, and what is compared. */
+export function tokenHash(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}
+
+/** Compares two hashes of {@link tokenHash} in constant time. */
+export function sameHash(one: Buffer, other: Buffer): boolean {
+  return timingSafeEqual(one, other);
+}
