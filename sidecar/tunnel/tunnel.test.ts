@@ -143,6 +143,22 @@ test('answers 407 without the credentials of a session and lets the client try a
 });
 
 test.each([
+  ['stands there twice', ['token', 'token']],
+  ['comes with another one behind it', ['token', 'wrong']],
+  ['comes with another one before it', ['wrong', 'token']],
+])('answers 407 when the credential %s', async (_name, passwords) => {
+  const line = (password: string): string => {
+    const basic = Buffer.from(`ses_test:${password === 'token' ? plane.token : password}`).toString('base64');
+    return `Proxy-Authorization: Basic ${basic}\r\n`;
+  };
+  const lines = passwords.map(line).join('');
+  const got = await plane.raw(`CONNECT ${HOST}:443 HTTP/1.1\r\nHost: ${HOST}:443\r\n${lines}\r\n`, (text) =>
+    text.endsWith('\n'),
+  );
+  expect(got).toMatch(/^HTTP\/1\.1 407 .*proxy_authentication_required/s);
+});
+
+test.each([
   ['plain request', 'GET http://x.test/ HTTP/1.1', 403, 'non_connect_proxy_request'],
   ['CONNECT without a port', 'CONNECT x.test HTTP/1.1', 400, 'invalid_connect_target'],
   ['CONNECT to another port', 'CONNECT x.test:22 HTTP/1.1', 403, 'connect_port_not_allowed'],
