@@ -11,6 +11,7 @@ import { EXIT_CODE_ROWS } from './exit_codes.ts';
 import { addExplainCommand } from './explain_command.ts';
 import { addImageCommands } from './image_commands.ts';
 import { addLaunchCommand } from './launch_command.ts';
+import { addReportCommand } from './report_command.ts';
 import { addRunCommand } from './run_command.ts';
 import { addSecretCommands } from './secret_commands.ts';
 import { addSessionsCommands } from './sessions_commands.ts';
@@ -41,6 +42,7 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
   addImageCommands(line);
   addExplainCommand(line);
   addAuditCommands(line);
+  addReportCommand(line);
   addApiCommand(line);
   addCompletionCommand(program, (script) => {
     context.stdout.write(script);

@@ -1,0 +1,82 @@
+import { HOST_BINDING_FIELDS } from '../../shared/wire/host_binding.ts';
+import { placeholdersOf, type BindingTemplate } from '../../shared/wire/binding_template.ts';
+import { placeholderNames } from '../../shared/wire/placeholder.ts';
+import type { SecretRecord } from '../../shared/wire/secrets.ts';
+
+/** More ways than these to seal one credential are of no help. */
+const MOST_TEMPLATES = 3;
+
+/** The flags of `svc binding add` that are not named like their fields. */
+const OTHER_FLAGS: Readonly<Record<string, string>> = {
+  credential_ref: 'credential',
+  session_token_ref: 'session-token',
+};
+
+/** The `svc binding add` lines that would seal a credential; `host` is one that it was handed out for, if it was. */
+export function sealLines(
+  secret: Pick<SecretRecord, 'path' | 'ref' | 'owner' | 'description'>,
+  host: string | null,
+  templates: readonly BindingTemplate[],
+): readonly string[] {
+  const fitting = fittingTemplates(secret, host, templates);
+  const end = ['--credential', secret.ref, ...(secret.owner === 'personal' ? [] : ['--owner', secret.owner])];
+  if (fitting.length === 0) return [line([shellWord(host ?? '<host>'), '--scheme', 'bearer', ...end])];
+  return fitting.slice(0, MOST_TEMPLATES).map((template) => line([...templateWords(template), ...end]));
+}
+
+function line(words: readonly string[]): string {
+  return ['svc', 'binding', 'add', ...words].join(' ');
+}
+
+/** The templates of this host; else those whose name has most words in common with the path, or with the description. */
+function fittingTemplates(
+  { path, description }: Pick<SecretRecord, 'path' | 'description'>,
+  host: string | null,
+  templates: readonly BindingTemplate[],
+): readonly BindingTemplate[] {
+  const ofHost = host === null ? [] : templates.filter((template) => isOnHost(template, host));
+  if (ofHost.length > 0) return ofHost;
+  const byPath = mostAlike(path, templates);
+  return byPath.length > 0 || description === null ? byPath : mostAlike(description, templates);
+}
+
+function isOnHost({ binding }: BindingTemplate, host: string): boolean {
+  const pattern = binding['host'];
+  if (typeof pattern !== 'string') return false;
+  return pattern === host || (pattern.startsWith('*.') && host.endsWith(pattern.slice(1)));
+}
+
+/** The first word of a template's name is whose service it is: without it the others say nothing. Shorter names come first. */
+function mostAlike(text: string, templates: readonly BindingTemplate[]): readonly BindingTemplate[] {
+  const words = new Set(text.toLowerCase().split(/[^a-z0-9]+/));
+  const scored = templates.flatMap((template) => {
+    const own = template.name.split('-');
+    return words.has(own[0] ?? '') ? [{ template, score: own.filter((word) => words.has(word)).length }] : [];
+  });
+  const best = Math.max(...scored.map(({ score }) => score));
+  const found = scored.filter(({ score }) => score === best).map(({ template }) => template);
+  return found.toSorted((a, b) => a.name.split('-').length - b.name.split('-').length);
+}
+
+/** What to type for a template: its name, the host where it leaves that open, and a flag for each field left open. */
+function templateWords(template: BindingTemplate): string[] {
+  const fields = placeholdersOf(template).flatMap(({ name, fields: places }) =>
+    places.map((field) => ({ name, field })),
+  );
+  const flags = fields
+    .filter(({ field }) => field !== 'host' && field !== 'credential_ref')
+    .flatMap(({ name, field }) => [`--${OTHER_FLAGS[field] ?? field.replaceAll('_', '-')}`, shellWord(`<${name}>`)]);
+  return [...openHost(template), '--from', template.name, ...flags];
+}
+
+/** The host, where a placeholder of it is not filled by another field. */
+function openHost({ binding }: BindingTemplate): string[] {
+  const host = binding['host'];
+  if (typeof host !== 'string') return [];
+  const open = placeholderNames(host).some((name) => !HOST_BINDING_FIELDS.includes(name.replaceAll('-', '_')));
+  return open ? [shellWord(host)] : [];
+}
+
+function shellWord(text: string): string {
+  return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
