@@ -3,7 +3,7 @@ import { secretCheckReply } from '../../shared/wire/secrets.ts';
 import type { BindMount } from '../launch/container_runtime.ts';
 import { variableProblem } from '../launch/container_environment.ts';
 import { guardedPaths } from '../launch/guarded_paths.ts';
-import { checkMounts, WORKSPACE } from '../launch/mount_policy.ts';
+import { checkMount, checkMounts, WORKSPACE, type MountPolicy } from '../launch/mount_policy.ts';
 import { controlClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
@@ -16,18 +16,24 @@ export function launchMounts(call: Call, request: LaunchRequest, endpoint: strin
   const own = { source: context.workingDirectory, target: WORKSPACE, readOnly: false };
   const taken = request.mounts.some(({ target }) => target === WORKSPACE);
   const isDefault = request.defaultMount && !taken;
-  const checked = checkMounts(isDefault ? [own, ...request.mounts] : request.mounts, {
+  const policy: MountPolicy = {
     workingDirectory: context.workingDirectory,
     guarded: guardedPaths(homeOf(call.context, call.options), context.env, endpoint),
     realPath,
-  });
+  };
+  if (isDefault) {
+    const allowed = checkMount(own, policy);
+    if (!allowed.ok) throw unusableWorkingDirectory(allowed.error);
+  }
+  const checked = checkMounts(isDefault ? [own, ...request.mounts] : request.mounts, policy);
   if (checked.ok) return checked.value;
-  const fixes = isDefault
-    ? [
-        `The working directory is mounted at ${WORKSPACE} unless --no-default-mount is given: launch from the project's.`,
-      ]
-    : [];
-  throw new CliError(EXIT.notStarted, `--mount: ${checked.error}`, fixes);
+  throw new CliError(EXIT.notStarted, `--mount: ${checked.error}`);
+}
+
+function unusableWorkingDirectory(problem: string): CliError {
+  return new CliError(EXIT.notStarted, `the working directory cannot be mounted at ${WORKSPACE}: ${problem}`, [
+    "Launch from the project's directory, or leave it out with --no-default-mount.",
+  ]);
 }
 
 /** Where the command starts: `--workdir`, else the workspace where there is one. Null: the image's own. */

@@ -10,7 +10,7 @@ import { homeOf } from './home.ts';
 import { checkedImage, type CheckedImage } from './launch_image.ts';
 import { launchMounts, launchVariables, launchWorkdir } from './launch_inputs.ts';
 import type { LaunchRequest } from './launch_options.ts';
-import { callPorts, terminalOf } from './launch_terminal.ts';
+import { callPorts, wantsTty } from './launch_terminal.ts';
 
 /** A launch with the proxy: preflight, then session and container. */
 export async function runProxied(
@@ -64,7 +64,7 @@ async function containerLaunch(
       ttlSeconds,
       egress,
       unsealed,
-      owner: detach ? null : identify(process.pid),
+      owner: identify(process.pid),
       image: request.image ?? '',
       imageId: image.imageId,
       runtime: { program: runtime.program, endpoint: runtime.endpoint },
@@ -76,7 +76,7 @@ async function containerLaunch(
     env: await launchVariables(call, request.envNames),
     command,
     relay,
-    ...terminalOf(call, request),
+    tty: wantsTty(call, request),
   };
 }
 

@@ -3,13 +3,10 @@ import type { SignalSource } from '../launch/run_child.ts';
 import type { Call } from './command_line.ts';
 import type { LaunchRequest } from './launch_options.ts';
 
-/** How the streams of this process are: `terminal` when Ctrl-C comes from one, `tty` when the command shall have one. */
-export function terminalOf(
-  call: Call,
-  request: Pick<LaunchRequest, 'detach'>,
-): { readonly terminal: boolean; readonly tty: boolean } {
+/** Whether the command gets a terminal: when both ends of ours are one. */
+export function wantsTty(call: Call, request: Pick<LaunchRequest, 'detach'>): boolean {
   const { interactive, stdout } = call.context;
-  return { terminal: interactive, tty: interactive && stdout.isTTY === true && !request.detach };
+  return interactive && stdout.isTTY === true && !request.detach;
 }
 
 /** What every launch needs of the command line. */

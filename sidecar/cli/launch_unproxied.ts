@@ -8,7 +8,7 @@ import { environmentWithoutProxy } from '../launch/session_environment.ts';
 import type { Call } from './command_line.ts';
 import { launchMounts, launchVariables } from './launch_inputs.ts';
 import type { LaunchRequest } from './launch_options.ts';
-import { callPorts, terminalOf } from './launch_terminal.ts';
+import { callPorts, wantsTty } from './launch_terminal.ts';
 
 type Reason = 'user_opt_out' | 'unsupported_sandbox_mode';
 interface Around {
@@ -48,7 +48,7 @@ async function runInContainer(call: Call, request: LaunchRequest, reason: Reason
   const env = await launchVariables(call, request.envNames);
   await record(call, request, reason, around.sessions);
   const { name, command, workdir, detach: detached } = request;
-  const launch = { image, name, command, mounts, workdir, env, detached, ...terminalOf(call, request) };
+  const launch = { image, name, command, mounts, workdir, env, detached, tty: wantsTty(call, request) };
   const end = await launchUnproxied({ ...callPorts(call, around.signals), runtime }, launch);
   if (end.exitCode !== null) return end.exitCode;
   call.print.data({ container_id: end.containerId, name }, () => `${end.containerId}\n`);

@@ -130,7 +130,7 @@ async function showLogs(call: Call<LogsOptions>, signals: SignalSource): Promise
   }
   const runtime = await runtimeOf(call, session);
   const child = runtime.logs(containerId, { follow: call.options.follow === true });
-  return exitStatusOf(await superviseChild(child, signals, call.context.interactive));
+  return exitStatusOf(await superviseChild(child, signals, (name) => child.kill(name)));
 }
 
 async function runtimeOf(call: Call, { sandbox: box }: SessionRecord): Promise<ContainerRuntime> {

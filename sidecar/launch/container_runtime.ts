@@ -125,8 +125,13 @@ export interface ContainerRuntime {
   inspectImage(image: string): Promise<Result<ImageConfig, RuntimeProblem>>;
   /** Makes a container without starting it. The value is its id. An absent image is not fetched. */
   create(spec: ContainerSpec): Promise<Result<string, RuntimeProblem>>;
-  /** Starts it with our streams; the child's exit code is the container's. Signals to the child reach the container. */
-  start(id: string, streams: { readonly stdin: boolean }): ChildProcess;
+  /**
+   * Starts it with our streams; the child's exit code is the container's. Without a terminal of its own the child hears no
+   * key of ours: what ends a client ends it without its container, so signals go through {@link signal}.
+   */
+  start(id: string, streams: { readonly stdin: boolean; readonly tty: boolean }): ChildProcess;
+  /** Sends a signal to the container's first process. */
+  signal(id: string, name: NodeJS.Signals): Promise<Result<void, RuntimeProblem>>;
   /** Starts it and leaves it to itself. */
   startDetached(id: string): Promise<Result<void, RuntimeProblem>>;
   /** Null when there is no such container. */

@@ -34,7 +34,7 @@ export function programProblem(program: string, failure: ProgramFailure): Runtim
     return {
       reason: 'engine_missing',
       message: `the program \`${program}\` is not on the PATH`,
-      fixes: ['Install Docker Engine, or put its program on the PATH.', WITHOUT_CONTAINER],
+      fixes: ['Install it, or put it on the PATH.', WITHOUT_CONTAINER],
     };
   }
   if (failure.reason === 'timeout') {

@@ -38,7 +38,8 @@ function runtimeOf(program: string, endpoint: string, docker: EngineProgram): Co
         parse: (text) => text.trim(),
         clientSettings: spec.enginesProxies === 'kept',
       }),
-    start: (id, streams) => docker.spawn(startArguments(id, streams), { stdio: 'inherit' }),
+    start: (id, streams) => docker.spawn(startArguments(id, streams), { stdio: 'inherit', ownSession: !streams.tty }),
+    signal: (id, name) => docker.read(['kill', '--signal', name, '--', id], { parse: nothing }),
     startDetached: (id) => docker.read(['start', '--', id], { parse: nothing }),
     inspect: (id) => inspectContainer(docker, id),
     pidOf: async (id) => {

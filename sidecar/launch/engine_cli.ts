@@ -18,6 +18,8 @@ export interface ReadOptions<T> {
 export interface SpawnOptions {
   readonly stdio: 'inherit' | 'pipe';
   readonly add?: Readonly<Record<string, string>>;
+  /** Away from our terminal's keys. */
+  readonly ownSession?: boolean;
 }
 
 /** An engine's program, bound to one engine. */
@@ -99,7 +101,8 @@ function engineProgram({ name, bind, withoutSettings, env, check }: ProgramFacts
       const engine = await check();
       return engine.ok ? err(refused(run.value.stderr)) : engine;
     },
-    spawn: (args, { stdio, add = {} }) => spawn(name, [...bind, ...args], { env: { ...env, ...add }, stdio }),
+    spawn: (args, { stdio, add = {}, ownSession = false }) =>
+      spawn(name, [...bind, ...args], { env: { ...env, ...add }, stdio, detached: ownSession }),
   };
 }
 

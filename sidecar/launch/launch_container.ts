@@ -23,8 +23,6 @@ export interface ContainerLaunch {
   readonly env: Readonly<Record<string, string>>;
   readonly relay: boolean;
   readonly tty: boolean;
-  /** True when Ctrl-C reaches the engine's program by itself. */
-  readonly terminal: boolean;
 }
 
 /** `exitCode` is the command's; a detached launch has none. */

@@ -15,7 +15,7 @@ export interface SessionOwner {
 export interface NewSandboxSession {
   readonly name: string | null;
   readonly ttlSeconds: number | null;
-  /** Null for a launch that goes on by itself. */
+  /** The session ends with it; a detached one only until its listener is open. */
   readonly owner: SessionOwner | null;
   readonly image: string;
   readonly imageId: string;

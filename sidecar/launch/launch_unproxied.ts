@@ -1,11 +1,10 @@
+import { attachContainer } from './attached_container.ts';
 import type { BindMount, ContainerRuntime, ContainerSpec } from './container_runtime.ts';
-import { exitCodeOf } from './container_exit.ts';
 import { holdBackSignals } from './interruption.ts';
 import { required } from './launch_error.ts';
 import type { LaunchEnd } from './launch_container.ts';
 import type { LaunchPorts } from './launch_ports.ts';
 import { removeContainer } from './remove_container.ts';
-import { exitStatusOf, superviseChild } from './run_child.ts';
 import { UndoStack } from './undo_stack.ts';
 
 /** A launch in a container as its image has it: its own user, entrypoint and network, no session, no proxy. */
@@ -18,7 +17,6 @@ export interface UnproxiedLaunch {
   readonly env: Readonly<Record<string, string>>;
   readonly detached: boolean;
   readonly tty: boolean;
-  readonly terminal: boolean;
 }
 
 /** Runs it to its end, or starts it and leaves it to itself. */
@@ -38,9 +36,9 @@ export async function launchUnproxied(
       undo.keep();
       return { containerId, exitCode: null };
     }
-    const ended = superviseChild(runtime.start(containerId, { stdin: true }), signals, launch.terminal);
+    const container = attachContainer(ports, containerId, launch.tty);
     interruption.stop();
-    return { containerId, exitCode: await exitCodeOf(runtime, containerId, exitStatusOf(await ended)) };
+    return { containerId, exitCode: await container.exitCode };
   } finally {
     await undo.undo();
     interruption.stop();

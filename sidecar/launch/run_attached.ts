@@ -1,12 +1,11 @@
-import type { ContainerLaunch } from './launch_container.ts';
+import { attachContainer } from './attached_container.ts';
 import type { Interruption } from './interruption.ts';
+import type { ContainerLaunch } from './launch_container.ts';
 import type { LaunchPorts, SandboxSession } from './launch_ports.ts';
 import { openListenerWhenStarted } from './open_listener.ts';
-import { exitStatusOf, superviseChild } from './run_child.ts';
-import { exitCodeOf } from './container_exit.ts';
 
 export interface AttachedRun {
-  readonly launch: Pick<ContainerLaunch, 'relay' | 'terminal'>;
+  readonly launch: Pick<ContainerLaunch, 'relay' | 'tty'>;
   readonly session: Pick<SandboxSession, 'sessionId'>;
   readonly containerId: string;
   readonly interruption: Interruption;
@@ -16,18 +15,16 @@ export interface AttachedRun {
 export async function runAttached(ports: LaunchPorts, run: AttachedRun): Promise<number> {
   const { launch, session, containerId, interruption } = run;
   interruption.check();
-  const child = ports.runtime.start(containerId, { stdin: true });
-  let hasEnded = false;
-  const ended = superviseChild(child, ports.signals, launch.terminal).finally(() => (hasEnded = true));
+  const container = attachContainer(ports, containerId, launch.tty);
   // From here on signals go to the command, whose end is ours.
   interruption.stop();
   try {
     const target = { sessionId: session.sessionId, containerId, relay: launch.relay };
-    await openListenerWhenStarted(ports, target, () => hasEnded);
+    await openListenerWhenStarted(ports, target, container.hasEnded);
   } catch (error) {
-    if (!hasEnded) child.kill('SIGKILL');
-    await ended;
+    container.abandon();
+    await container.exitCode;
     throw error;
   }
-  return exitCodeOf(ports.runtime, containerId, exitStatusOf(await ended));
+  return container.exitCode;
 }

@@ -31,12 +31,21 @@ const FROM_THE_TERMINAL = ['SIGINT', 'SIGQUIT', 'SIGWINCH', 'SIGCONT'] as const;
  */
 export async function runChild(wanted: ChildCommand, signals: SignalSource): Promise<ChildEnd> {
   const started = start(wanted);
-  return started instanceof Error ? notStarted(started) : superviseChild(started, signals, wanted.terminal);
+  if (started instanceof Error) return notStarted(started);
+  const skipped = new Set<NodeJS.Signals>(wanted.terminal ? FROM_THE_TERMINAL : []);
+  return superviseChild(started, signals, (name) => !skipped.has(name) && started.kill(name));
 }
 
-/** The same for a child that was just started: call it in the same turn of the event loop. */
-export function superviseChild(child: ChildProcess, signals: SignalSource, terminal: boolean): Promise<ChildEnd> {
-  const stopForwarding = forwardSignals(child, signals, terminal);
+/**
+ * Waits for the end of a child that was just started (call it in the same turn of the event loop). Until then signals are
+ * given to `deliver`, and end nobody.
+ */
+export function superviseChild(
+  child: ChildProcess,
+  signals: SignalSource,
+  deliver: (name: NodeJS.Signals) => unknown,
+): Promise<ChildEnd> {
+  const stopForwarding = forwardSignals(signals, deliver);
   return new Promise((resolve) => {
     const finish = (end: ChildEnd): void => {
       stopForwarding();
@@ -57,11 +66,10 @@ function start(wanted: ChildCommand): ChildProcess | Error {
   }
 }
 
-function forwardSignals(child: ChildProcess, signals: SignalSource, terminal: boolean): () => void {
+function forwardSignals(signals: SignalSource, deliver: (name: NodeJS.Signals) => unknown): () => void {
   const listeners = new Map<NodeJS.Signals, () => void>();
   const names = new Set<NodeJS.Signals>([...FORWARDED, ...FROM_THE_TERMINAL]);
-  const skipped = new Set<NodeJS.Signals>(terminal ? FROM_THE_TERMINAL : []);
-  for (const name of names) listeners.set(name, () => !skipped.has(name) && child.kill(name));
+  for (const name of names) listeners.set(name, () => deliver(name));
   for (const [name, listener] of listeners) signals.on(name, listener);
   return () => {
     for (const [name, listener] of listeners) signals.off(name, listener);
