@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { identify } from '../session/process_identity.ts';
 import { HOST_TOKEN, LOCAL_KEY, runCli, TestHome, type Answer, type SeenCall } from './testing/run_cli.ts';
 
 let home: TestHome;
@@ -51,7 +52,7 @@ describe('svc run', () => {
       'POST /v1/sandbox-proxy/sessions',
       'DELETE /v1/sandbox-proxy/sessions/ses_1',
     ]);
-    expect(run.calls[1]?.body).toEqual({ min_policy_version: 7 });
+    expect(run.calls[1]?.body).toEqual({ min_policy_version: 7, owner: identify(process.pid) });
     expect(readFileSync(join(home.path, 'out'), 'utf8')).toBe(`${SESSION.proxy_url} placeholder`);
   });
 
@@ -108,7 +109,7 @@ describe('svc run', () => {
   test('goes on with the policy that the sidecar holds while the control plane is away', async () => {
     const run = await runCli(home, seen('true'), { answer: controlAway });
     expect(run.code).toBe(0);
-    expect(run.calls.find((call) => call.method === 'POST')?.body).toEqual({});
+    expect(run.calls.find((call) => call.method === 'POST')?.body).toEqual({ owner: identify(process.pid) });
     expect(run.stderr).toContain('going on with the policy that the sidecar holds');
   });
 

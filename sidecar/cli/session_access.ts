@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { meReply } from '../../shared/wire/account.ts';
+import { identify } from '../session/process_identity.ts';
 import { proxyUrlFor, type SessionAccess } from '../launch/session_environment.ts';
 import { controlClient, daemonClient } from './clients.ts';
 import type { Call } from './command_line.ts';
@@ -35,6 +36,8 @@ export async function openSession(
     ...(wanted.name !== undefined && { name: wanted.name }),
     ...(wanted.ttlSeconds !== undefined && { ttl_seconds: wanted.ttlSeconds }),
     ...(version !== null && { min_policy_version: version }),
+    // The session ends with this process, also when it is killed.
+    owner: identify(process.pid),
   };
   const timeoutMs = SESSION_TIMEOUT_MS;
   const reply = await daemon.call('POST', '/v1/sandbox-proxy/sessions', sessionReply, { body, timeoutMs });

@@ -55,7 +55,8 @@ export async function openContainerNamespace(
     handles.push((network = await open(`${proc}/${pid}/ns/net`, 'r')));
     handles.push((user = await open(`${proc}/${pid}/ns/user`, 'r')));
   } catch (error) {
-    return refuse(errorCode(error) === 'ENOENT' ? gone(pid) : forbidden(errorCode(error)));
+    const checked = await checkContainerProcess(wanted);
+    return refuse(checked.ok ? forbidden(errorCode(error)) : checked.error);
   }
   // In this order: a process id that was given to another process since the namespace was opened is noticed here.
   const checked = await checkContainerProcess(wanted);

@@ -1,25 +1,36 @@
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 
 import { listen } from '../connection/listen.ts';
 
 /**
- * Run inside a container's network namespace: listens on loopback there, hands the listening socket to the sidecar that
- * started it, and ends. Argument: the port. It reads no environment and accepts no connection.
+ * Run inside a container's network namespace: listens on loopback there, hands the listening sockets to the sidecar that
+ * started it, and ends. Arguments: the ports. It reads no environment and accepts no connection.
  */
 
-const server = createServer({ pauseOnConnect: true });
+async function listeningAt(port: number): Promise<Server> {
+  const server = createServer({ pauseOnConnect: true });
+  await listen(server, port, '127.0.0.1');
+  return server;
+}
 
-async function handOver(): Promise<void> {
-  try {
-    await listen(server, Number(process.argv[2]), '127.0.0.1');
-    process.send?.('listening', server, () => {
+function handOver(port: number, server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    process.send?.({ port }, server, () => {
       server.close();
-      process.disconnect();
+      resolve();
     });
+  });
+}
+
+async function main(ports: readonly number[]): Promise<void> {
+  try {
+    const servers = await Promise.all(ports.map(async (port) => ({ port, server: await listeningAt(port) })));
+    for (const { port, server } of servers) await handOver(port, server);
+    process.disconnect();
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'UNKNOWN';
-    process.send?.({ code }, () => process.disconnect());
+    process.send?.({ code }, () => process.exit(1));
   }
 }
 
-await handOver();
+await main(process.argv.slice(2).map(Number));

@@ -8,7 +8,6 @@ import { reachProblem, type ReachProblem } from './reach_problem.ts';
 
 export interface NamespaceListenerOptions {
   readonly namespace: Pick<ContainerNamespace, 'network' | 'user'>;
-  readonly port: number;
   /** True for a rootless engine: the user namespace gives the right to enter the network namespace. */
   readonly enterUser: boolean;
   /** The flags of this Node, which the program in the namespace needs too. */
@@ -23,55 +22,87 @@ const PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
 const NETWORK_FD = 4;
 const USER_FD = 5;
 
+const handedOver = z.object({ port: z.int() });
 const failure = z.object({ code: z.string() });
 
+/** A server and the port where it is to listen. */
+export interface WantedListener {
+  readonly server: Server;
+  readonly port: number;
+}
+
 /**
- * Makes `server` listen on loopback inside a container's network namespace, where nobody but the container can reach it. A
- * program of ours enters the namespace, listens there, hands the socket over and ends; it gets no environment.
+ * Makes servers listen on loopback inside a container's network namespace, where nobody but the container can reach them:
+ * all of them, or none. A program of ours enters the namespace, listens there, hands the sockets over and ends; it gets no
+ * environment.
  */
 export async function listenInNamespace(
-  server: Server,
+  wanted: readonly WantedListener[],
   options: NamespaceListenerOptions,
 ): Promise<Result<void, ReachProblem>> {
-  const received = await socketFromNamespace(options);
-  if (!received.ok) return received;
-  await new Promise<void>((resolve) => server.listen(received.value, resolve));
+  const ports = wanted.map(({ port }) => port);
+  const sockets = await socketsFromNamespace(ports, options);
+  if (!sockets.ok) return sockets;
+  for (const { server, port } of wanted) {
+    const socket = sockets.value.get(port);
+    await new Promise<void>((resolve) => server.listen(socket, resolve));
+  }
   return ok(undefined);
 }
 
-function socketFromNamespace(options: NamespaceListenerOptions): Promise<Result<Server, ReachProblem>> {
-  const { namespace, enterUser, execArgv, port } = options;
+type Sockets = ReadonlyMap<number, Server>;
+
+function socketsFromNamespace(
+  ports: readonly number[],
+  options: NamespaceListenerOptions,
+): Promise<Result<Sockets, ReachProblem>> {
+  const { namespace, enterUser, execArgv } = options;
   const user = enterUser ? [`--user=/proc/self/fd/${USER_FD}`, '--preserve-credentials'] : [];
-  const program = [process.execPath, ...execArgv, PROGRAM, String(port)];
+  const program = [process.execPath, ...execArgv, PROGRAM, ...ports.map(String)];
   const child = spawn('nsenter', [...user, `--net=/proc/self/fd/${NETWORK_FD}`, '--', ...program], {
     env: { PATH },
     cwd: '/',
     stdio: ['ignore', 'ignore', 'pipe', 'ipc', namespace.network.fd, namespace.user.fd],
   });
-  return answerOf(child, options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+  return socketsOf(child, ports, options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
 }
 
-function answerOf(child: ChildProcess, timeoutMs: number): Promise<Result<Server, ReachProblem>> {
+/** Everything that was handed over is closed again when it is not all of it. */
+function socketsOf(
+  child: ChildProcess,
+  ports: readonly number[],
+  timeoutMs: number,
+): Promise<Result<Sockets, ReachProblem>> {
+  const sockets = new Map<number, Server>();
   let said = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-500)));
   return new Promise((resolve) => {
     const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
-    const finish = (result: Result<Server, ReachProblem>): void => {
+    const fail = (problem: string): void => {
       clearTimeout(timer);
-      resolve(result);
+      for (const socket of sockets.values()) socket.close();
+      resolve(err(failed(problem)));
     };
     child.on('message', (message, handle) => {
-      if (handle instanceof Server) finish(ok(handle));
-      else finish(err(failed(failure.safeParse(message).data?.code ?? 'no socket came')));
+      const port = handedOver.safeParse(message).data?.port;
+      if (port !== undefined && handle instanceof Server) sockets.set(port, handle);
+      else said = failure.safeParse(message).data?.code ?? 'no socket came';
+      if (!ports.every((wanted) => sockets.has(wanted))) return;
+      clearTimeout(timer);
+      child.off('close', ended).off('error', notStarted);
+      child.on('error', () => undefined);
+      resolve(ok(sockets));
     });
-    child.once('error', (error) => finish(err(notStarted(error))));
-    child.once('close', (code, signal) => finish(err(failed(said.trim() || `nsenter ended with ${code ?? signal}`))));
+    const ended = (code: number | null, signal: string | null): void =>
+      fail(said.trim() || `it ended with ${code ?? signal}`);
+    const notStarted = (error: Error): void => fail(startProblem(error));
+    child.once('error', notStarted);
+    child.once('close', ended);
   });
 }
 
-function notStarted(error: NodeJS.ErrnoException): ReachProblem {
-  const missing = error.code === 'ENOENT';
-  return failed(missing ? 'nsenter is not installed; it comes with util-linux' : error.message);
+function startProblem(error: NodeJS.ErrnoException): string {
+  return error.code === 'ENOENT' ? 'nsenter is not installed; it comes with util-linux' : error.message;
 }
 
 function failed(why: string): ReachProblem {

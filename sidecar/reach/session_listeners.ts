@@ -74,6 +74,7 @@ export class SessionListeners {
     const wanted = { pid, containerId, pidOf: () => this.#pidOf(sandbox, containerId) };
     const listener = await this.planFor(sandbox);
     if (!listener.ok) return listener;
+    if (relay && rights === 'none') return err(relayUnavailable());
     const opened =
       rights === 'none'
         ? await checkContainerProcess(wanted)
@@ -90,24 +91,19 @@ export class SessionListeners {
 
   async #openInNamespace(
     session: Session,
-    wanted: ContainerProcess,
+    container: ContainerProcess,
     { relay, enterUser }: { readonly relay: boolean; readonly enterUser: boolean },
   ): ReturnType<typeof checkContainerProcess> {
-    const opened = await openContainerNamespace(wanted);
+    const opened = await openContainerNamespace(container);
     if (!opened.ok) return opened;
     const namespace = opened.value;
     const { makeListener, execArgv } = this.#options;
+    const wanted = [{ server: makeListener({ kind: 'session', session }), port: NAMESPACE_PORT }];
+    if (relay) wanted.push({ server: makeListener({ kind: 'relay', session }), port: RELAY_PORT });
     try {
-      const kinds = [
-        { kind: 'session', port: NAMESPACE_PORT },
-        ...(relay ? [{ kind: 'relay', port: RELAY_PORT }] : []),
-      ];
-      for (const { kind, port } of kinds) {
-        const server = makeListener({ kind: kind === 'relay' ? 'relay' : 'session', session });
-        const listening = await listenInNamespace(server, { namespace, port, enterUser, execArgv });
-        if (!listening.ok) return listening;
-        session.atEnd(closing(server));
-      }
+      const listening = await listenInNamespace(wanted, { namespace, enterUser, execArgv });
+      if (!listening.ok) return listening;
+      for (const { server } of wanted) session.atEnd(closing(server));
       return ok(namespace.process);
     } finally {
       await namespace.close();
@@ -156,5 +152,11 @@ function closing(server: Server): () => void {
 function sealedUnavailable(): ReachProblem {
   const message =
     '--egress=sealed needs the sidecar to run as root or a rootless engine, so that it may listen inside the container. Start svc that way, or launch with --egress=open.';
+  return reachProblem('egress_unavailable', message);
+}
+
+function relayUnavailable(): ReachProblem {
+  const message =
+    'A relay needs the sidecar to run as root or a rootless engine: on a bridge it would speak for everybody. Leave it out.';
   return reachProblem('egress_unavailable', message);
 }
