@@ -43,7 +43,8 @@ export interface MatrixWorld {
   stop(): Promise<void>;
 }
 
-export async function startMatrixWorld(): Promise<MatrixWorld> {
+/** `env` is for `svc up` and what it starts. */
+export async function startMatrixWorld(env: Readonly<Record<string, string>> = {}): Promise<MatrixWorld> {
   const scratch = mkdtempSync(join(tmpdir(), 'svc-e2e-matrix-'));
   const ca = await createTestCa();
   const token = plantSecret();
@@ -60,7 +61,7 @@ export async function startMatrixWorld(): Promise<MatrixWorld> {
   const ports: Record<ServiceName, { port: number }> = { ...services, git, s3 };
   const hosts = new Map<string, string>(Object.entries(HOSTS));
   const resolve = Object.entries(ports).map(([name, { port }]) => `${hosts.get(name)}:127.0.0.1:${port}`);
-  const svc = await Svc.up({ upstreamCaFiles: [ca.file], resolve });
+  const svc = await Svc.up({ upstreamCaFiles: [ca.file], resolve, env });
   await bind(svc, token);
   const runSvc = (flags: readonly string[], command: readonly string[], options?: RunOptions): Promise<string> =>
     svc.ok(['run', ...flags, '--', ...command], { cwd: scratch, ...options });

@@ -1,0 +1,181 @@
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { run, SVC } from '../support/program.ts';
+import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
+
+// Bad input of a launch: each is refused with what is wrong and what to do, and starts nothing.
+
+let world: ContainerWorld;
+
+async function expectRefused(
+  flags: readonly string[],
+  problem: RegExp,
+  env: Readonly<Record<string, string>> = {},
+  code = 125,
+) {
+  const done = await world.launch(flags, ['echo', 'ran'], { env });
+  expect({ code: done.code, stdout: done.stdout }).toEqual({ code, stdout: '' });
+  expect(done.stderr).toMatch(problem);
+  expect(await world.bench.containersOf(world.svc)).toEqual([]);
+  expect((await world.svc.local('GET', '/v1/sandbox-proxy/sessions')).body).toMatchObject({ items: [] });
+  return done;
+}
+
+describeContainers('a launch that cannot be', () => {
+  beforeAll(async () => {
+    world = await startContainerWorld(['api.example.test']);
+  });
+  afterAll(() => world.stop());
+
+  describe('by its mounts', () => {
+    it('refuses the state directory, what is in it, and what it is in', async () => {
+      const { home } = world.svc;
+      for (const source of [
+        home,
+        join(home, 'sidecar'),
+        join(home, 'control.db'),
+        dirname(home),
+        '/',
+        `${home}/sidecar/..`,
+      ]) {
+        await expectRefused(['--mount', `${source}:/mnt/data`], /--mount/);
+      }
+    });
+
+    it('refuses links to it, also in a chain and through a parent', async () => {
+      const folder = world.bench.folder('links');
+      symlinkSync(world.svc.home, join(folder, 'direct'));
+      symlinkSync('direct', join(folder, 'chained'));
+      symlinkSync(dirname(world.svc.home), join(folder, 'parent'));
+      const name = world.svc.home.slice(dirname(world.svc.home).length + 1);
+      for (const link of ['direct', 'chained', 'parent', `parent/${name}/sidecar`, 'chained/..']) {
+        await expectRefused(['--mount', `${join(folder, link)}:/mnt/data:ro`], /--mount/);
+      }
+    });
+
+    it('refuses the working directory where that is the state directory or holds it', async () => {
+      const done = await world.launch([], ['echo', 'ran'], { cwd: world.svc.home });
+      expect(done).toMatchObject({ code: 125, stdout: '' });
+      expect(done.stderr).toContain('--no-default-mount');
+      const without = await world.launch(['--no-default-mount'], ['pwd'], { cwd: world.svc.home });
+      expect(without.code).toBe(0);
+    });
+
+    it("refuses the engine's socket, links to it and the folder it is in", async () => {
+      const folder = world.bench.folder('socket');
+      const { socket } = world.bench.engine;
+      symlinkSync(socket, join(folder, 'link'));
+      for (const source of [socket, join(folder, 'link'), dirname(socket)]) {
+        await expectRefused(['--mount', `${source}:/mnt/docker.sock`], /engine|host itself|file system/);
+      }
+    });
+
+    it('refuses the trees of the kernel, and what is not there', async () => {
+      for (const source of ['/proc', '/proc/1/root', '/sys', '/dev', '/there/is/no/such/path']) {
+        await expectRefused(['--mount', `${source}:/mnt/data`], /--mount/);
+      }
+    });
+
+    it.each(['/etc/svc/proxy', '/etc', '/run/svc', '/usr/local/bin', '/usr', '/proc', '/'])(
+      'refuses to cover %s of the image',
+      async (target) => {
+        await expectRefused(['--mount', `${world.bench.folder('cover')}:${target}`], /--mount/);
+      },
+    );
+
+    it.each(['relative:path', ':/x', '/x', '/x:/y:rwz', ''])(
+      'refuses %j as a mount, as a mistake in the command line',
+      async (text) => {
+        await expectRefused(['--mount', text], /--mount/, {}, 2);
+      },
+    );
+
+    it('takes what is fine: read-only stays read-only', async () => {
+      const folder = world.bench.folder('data');
+      writeFileSync(join(folder, 'file'), 'from the host');
+      const done = await world.launch(
+        ['--mount', `${folder}:/mnt/data:ro`],
+        ['sh', '-c', 'cat /mnt/data/file; touch /mnt/data/new'],
+      );
+      expect(done.stdout).toBe('from the host');
+      expect(done.stderr).toContain('Read-only file system');
+      expect(done.code).not.toBe(0);
+    });
+  });
+
+  describe('by the engine', () => {
+    it('names the program where there is no docker', async () => {
+      const folder = world.bench.folder('empty');
+      const env = { PATH: `${folder}:${dirname(process.execPath)}` };
+      symlinkSync('/bin/sh', join(folder, 'sh'));
+      for (const program of ['dirname', 'readlink', 'uname', 'env'])
+        symlinkSync(`/usr/bin/${program}`, join(folder, program));
+      await expectRefused([], /docker.*not on the PATH/s, env);
+    });
+
+    it('names the socket where no engine listens', async () => {
+      await expectRefused([], /no Docker Engine listens at unix:\/\/\/nowhere/, {
+        DOCKER_HOST: 'unix:///nowhere/docker.sock',
+      });
+    });
+
+    it('names the socket where something else listens that does not answer as an engine', async () => {
+      const path = join(world.bench.folder('other'), 'docker.sock');
+      const other = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n'));
+      await new Promise<void>((resolve) => other.listen(path, resolve));
+      await expectRefused([], /engine/i, { DOCKER_HOST: `unix://${path}` });
+      other.close();
+    });
+
+    it.each(['tcp://127.0.0.1:2375', 'ssh://somebody:hunter2@build.example.test', 'npipe:////./pipe/docker_engine'])(
+      'refuses the remote engine %s by name',
+      async (endpoint) => {
+        const done = await expectRefused([], /Docker (Engine|context)/, { DOCKER_HOST: endpoint });
+        expect(done.stderr).not.toContain('hunter2');
+      },
+    );
+
+    it('refuses a remote context by name', async () => {
+      const config = join(world.bench.folder('contexts'), 'config');
+      mkdirSync(config);
+      const env = { DOCKER_CONFIG: config, DOCKER_HOST: '', DOCKER_CONTEXT: '' };
+      const create = ['context', 'create', 'far', '--docker', 'host=tcp://build.example.test:2376'];
+      expect((await world.bench.engine.run(create, { env })).code).toBe(0);
+      await expectRefused([], /tcp:\/\/build\.example\.test:2376/, { ...env, DOCKER_CONTEXT: 'far' });
+      const used = await world.bench.engine.run(['context', 'use', 'far'], { env });
+      expect(used.code).toBe(0);
+      await expectRefused([], /tcp:\/\/build\.example\.test:2376/, env);
+    });
+
+    it('says that the user may not use the socket, where that is so', async () => {
+      // The state directory belongs to whom svc runs for, so another user brings one of their own, and the sidecar's files.
+      const home = join(world.bench.folder('nobody'), 'home');
+      const copy = 'cp -r "$0" "$1" && chown -R 65534:65534 "$1"';
+      expect((await run('sh', ['-c', copy, world.svc.home, home])).code).toBe(0);
+      const folder = world.bench.folder('nobody-works');
+      chmodSync(folder, 0o777);
+      const drop = ['--reuid=65534', '--regid=65534', '--clear-groups', '--'];
+      const launch = ['launch', '--image', world.bench.images.debian, '--', 'echo', 'ran'];
+      const done = await run('setpriv', [...drop, SVC, ...launch], {
+        cwd: folder,
+        env: { ...world.bench.engine.environment, SVC_HOME: home, HOME: folder },
+      });
+      expect({ code: done.code, stdout: done.stdout }).toEqual({ code: 125, stdout: '' });
+      expect(done.stderr).toMatch(/may not use the Docker Engine at .* \(permission denied\)/);
+    });
+  });
+
+  it.each([
+    [['--workdir', 'relative'], /--workdir/],
+    [['--name', '../x'], /--name/],
+    [['--name', ''], /--name/],
+    [['--ttl', 'soon'], /--ttl/],
+    [['--image', ''], /--image/],
+    [['--image', '-v=/:/host'], /--image/],
+    [['--image', '--privileged'], /--image/],
+  ])('refuses %j as a mistake in the command line', async (flags, problem) => {
+    await expectRefused(flags, problem, {}, 2);
+  });
+});

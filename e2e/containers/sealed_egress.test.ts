@@ -1,0 +1,228 @@
+import { createSocket, type Socket } from 'node:dgram';
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { plantSecret } from '../support/planted_secret.ts';
+import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
+
+const HOST = 'api.example.test';
+const TOKEN = plantSecret();
+const ATTACK = readFileSync(join(import.meta.dirname, 'programs', 'attack.py'), 'utf8');
+const METADATA = '169.254.169.254';
+/** Asks for a CONNECT through the proxy of the environment, and prints its answer. */
+const CONNECT = `curl -s -o /dev/null -w '%{http_connect}' --max-time 10 "https://$1/" || true`;
+
+interface Target {
+  readonly tcp: [string, number][];
+  readonly udp: [string, number][];
+  readonly unix: string[];
+  readonly names: string[];
+}
+
+/** Listeners of this machine on every address, as its own services have them, and what reached them. */
+interface HostServices {
+  readonly tcpPort: number;
+  readonly udpPort: number;
+  readonly abstract: string;
+  readonly reached: string[];
+  close(): void;
+}
+
+const addressOf = z.object({ port: z.number() });
+
+async function startHostServices(): Promise<HostServices> {
+  const reached: string[] = [];
+  const listening = async (server: Server, where: object): Promise<Server> => {
+    server.on('connection', (socket) => {
+      reached.push('tcp');
+      socket.destroy();
+    });
+    await new Promise<void>((resolve) => server.listen(where, resolve));
+    return server;
+  };
+  const tcp = await listening(createServer(), { host: '::', port: 0 });
+  const abstract = `svc-e2e-${process.pid}-${Date.now()}`;
+  const unix = await listening(createServer(), { path: `\0${abstract}` });
+  const udp: Socket = createSocket('udp4', () => reached.push('udp'));
+  await new Promise<void>((resolve) => udp.bind(0, '0.0.0.0', resolve));
+  return {
+    tcpPort: addressOf.parse(tcp.address()).port,
+    udpPort: udp.address().port,
+    abstract,
+    reached,
+    close: () => [tcp, unix, udp].forEach((each) => each.close()),
+  };
+}
+
+/** Every address that this machine has, loopback aside. */
+function hostAddresses(): string[] {
+  return Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .filter(({ internal, address }) => !internal && !address.startsWith('fe80'))
+    .map(({ address }) => address);
+}
+
+const results = z.record(z.string(), z.string());
+let world: ContainerWorld;
+let services: HostServices;
+let neighbour: { id: string; address: string };
+let targets: Target;
+
+async function attackFrom(flags: readonly string[]): Promise<Record<string, string>> {
+  const done = await world.launch(flags, ['python3', '-c', ATTACK, JSON.stringify(targets)]);
+  if (done.code !== 0) throw new Error(`the attack did not run: ${done.stdout}${done.stderr}`);
+  return results.parse(JSON.parse(done.stdout));
+}
+
+/** Another container on the engine's own network, which answers on port 80. */
+async function startNeighbour(): Promise<{ id: string; address: string }> {
+  const { engine, images } = world.bench;
+  const serve = ['busybox', 'httpd', '-f', '-p', '80', '-h', '/tmp'];
+  const id = await engine.docker('run', '--detach', images.busyboxBase, ...serve);
+  return { id, address: await engine.docker('inspect', '--format', '{{.NetworkSettings.IPAddress}}', id) };
+}
+
+describeContainers('sealed egress', () => {
+  beforeAll(async () => {
+    world = await startContainerWorld([HOST]);
+    services = await startHostServices();
+    neighbour = await startNeighbour();
+    const gateway = await world.bench.engine.docker(
+      'inspect',
+      '--format',
+      '{{.NetworkSettings.Gateway}}',
+      neighbour.id,
+    );
+    const addresses = [...new Set([gateway, ...hostAddresses()])];
+    const ports = [services.tcpPort, ...[world.svc.runFile.proxy_url, world.svc.runFile.control_url].map(portOf)];
+    targets = {
+      tcp: [
+        ...addresses.flatMap((address) => ports.map((port): [string, number] => [address, port])),
+        ...ports.map((port): [string, number] => ['127.0.0.1', port]),
+        ['127.0.0.1', world.upstream.port],
+        ['::1', services.tcpPort],
+        [neighbour.address, 80],
+        [METADATA, 80],
+        ['fd00:ec2::254', 80],
+      ],
+      udp: addresses
+        .filter((address) => !address.includes(':'))
+        .flatMap((address) => [
+          [address, services.udpPort],
+          [address, 53],
+        ]),
+      unix: [services.abstract],
+      names: [HOST, 'exfiltrated.attacker.example', 'localhost.attacker.example'],
+    };
+    await world.svc.secret('user/api', TOKEN);
+    await world.svc.binding({ host: HOST, scheme: 'bearer', credential_ref: 'vault://user/api' });
+  });
+  afterAll(async () => {
+    await world.bench.engine.docker('rm', '--force', neighbour.id);
+    services.close();
+    await world.stop();
+  });
+
+  it('leaves the proxy as the way out, with the credentials of the bindings', async () => {
+    world.upstream.reset();
+    const done = await world.launch(['--egress=sealed'], ['curl', '-sS', `https://${HOST}/sealed`]);
+    expect(done).toMatchObject({ code: 0, stdout: 'ok' });
+    expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
+  });
+
+  it('would be noticed if it were not: the same attack reaches the host from an open container', async () => {
+    const seen = await attackFrom(['--egress=open']);
+    const reached = Object.keys(seen).filter((attempt) => seen[attempt] === 'reached');
+    expect(reached).toContain(`tcp ${neighbour.address} 80`);
+    expect(reached.filter((attempt) => attempt.endsWith(` ${services.tcpPort}`)).length).toBeGreaterThan(0);
+    expect(services.reached).toEqual(expect.arrayContaining(['tcp', 'udp']));
+  });
+
+  it('keeps even an open container from the proxy and the control plane of the host', async () => {
+    const seen = await attackFrom(['--egress=open']);
+    const ports = [world.svc.runFile.proxy_url, world.svc.runFile.control_url].map(portOf);
+    const attempts = Object.keys(seen).filter((attempt) => ports.some((port) => attempt.endsWith(` ${port}`)));
+    expect(attempts.length).toBeGreaterThan(3);
+    expect(attempts.filter((attempt) => seen[attempt] === 'reached')).toEqual([]);
+  });
+
+  describe('from inside', () => {
+    let seen: Record<string, string>;
+    beforeAll(async () => {
+      services.reached.length = 0;
+      seen = await attackFrom(['--egress=sealed']);
+    });
+
+    it('reaches no port of the host, of another container or of the metadata address, by IPv4 or IPv6', () => {
+      const tcp = Object.entries(seen).filter(([attempt]) => attempt.startsWith('tcp '));
+      expect(tcp.length).toBe(targets.tcp.length);
+      for (const [attempt, result] of tcp)
+        expect(`${attempt}: ${result}`).toMatch(/unreachable|refused|cannot assign/i);
+    });
+
+    it('sends no datagram, to the port of DNS or another', () => {
+      const udp = Object.entries(seen).filter(([attempt]) => attempt.startsWith('udp '));
+      expect(udp.length).toBeGreaterThan(1);
+      for (const [attempt, result] of udp) expect(`${attempt}: ${result}`).toMatch(/unreachable/i);
+    });
+
+    it('resolves no name', () => {
+      const names = Object.entries(seen).filter(([attempt]) => attempt.startsWith('name '));
+      expect(names.length).toBe(3);
+      for (const [attempt, result] of names) expect(`${attempt}: ${result}`).toMatch(/gaierror/);
+    });
+
+    it('has the loopback interface alone and no route', () => {
+      expect(seen).toMatchObject({ routes: '0' });
+      expect(
+        seen['interfaces']
+          ?.split(' ')
+          .filter((name) => !/^(lo|tunl0|sit0|ip6tnl0|gre0|erspan0|ip_vti0|ip6_vti0|gretap0|ip6gre0)$/.test(name)),
+      ).toEqual([]);
+    });
+
+    it('gets no raw socket, no socket to the hypervisor, no namespace and no abstract socket of the host', () => {
+      for (const attempt of ['raw packets', 'raw ip', 'vsock host', 'new network namespace', 'new user namespace']) {
+        expect(`${attempt}: ${seen[attempt]}`).toMatch(/PermissionError|not permitted|not supported/);
+      }
+      expect(seen['network namespace of process 1']).toMatch(/PermissionError|not permitted/);
+      expect(seen[`unix ${services.abstract}`]).toMatch(/refused/i);
+    });
+
+    it('left nothing with the services of the host', () => {
+      expect(services.reached).toEqual([]);
+    });
+  });
+
+  it('is not got round by asking the proxy for the metadata address or for this machine', async () => {
+    for (const target of [METADATA, '127.0.0.1', '[::1]', '10.0.0.1', '[fd00:ec2::254]', '2852039166', '0x7f.1']) {
+      const done = await world.launch(['--egress=sealed'], ['sh', '-c', CONNECT, 'sh', target]);
+      const connected = done.stdout.trim();
+      // Where the tunnel is opened first, the request in it is what is refused.
+      expect({ target, reply: ['200', '403', '400', '000'].includes(connected) }).toEqual({ target, reply: true });
+    }
+    const events = await world.svc.events();
+    expect(events.filter(({ type }) => type === 'sandbox.proxy.passthrough')).toEqual([]);
+  });
+
+  it('is what the session says', async () => {
+    const done = await world.launch(['--egress=sealed', '--detach'], ['sleep', '60']);
+    expect(done.code).toBe(0);
+    const [container = ''] = await world.bench.containersOf(world.svc);
+    const shown = await world.bench.engine.docker('inspect', '--format', '{{.HostConfig.NetworkMode}}', container);
+    expect(shown).toBe('none');
+    const sessions = z.object({ items: z.array(z.object({ session_id: z.string() })) });
+    const [session] = sessions.parse((await world.svc.local('GET', '/v1/sandbox-proxy/sessions')).body).items;
+    const record = await world.svc.local('GET', `/v1/sandbox-proxy/sessions/${session?.session_id}`);
+    expect(record.body).toMatchObject({ sandbox: { egress: 'sealed', container_id: container } });
+    await world.svc.ok(['sessions', 'stop', session?.session_id ?? ''], { env: world.bench.engine.environment });
+    expect(await world.bench.containersOf(world.svc)).toEqual([]);
+  });
+});
+
+function portOf(url: string): number {
+  return Number(new URL(url).port);
+}
