@@ -1,16 +1,15 @@
-import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { ContainerRuntime } from '../launch/container_runtime.ts';
-import type { LaunchProblem } from '../launch/launch_error.ts';
+import type { Result } from '../../shared/model/result.ts';
+import type { ContainerRuntime, RuntimeProblem } from '../launch/container_runtime.ts';
+import { checkImage, type ImageProblems } from '../launch/image_contract.ts';
+import { imageChecksIn } from '../launch/image_contract_cache.ts';
+import type { ImageFacts } from '../launch/image_contract_facts.ts';
 
-export interface CheckedImage {
-  readonly imageId: string;
-  readonly agentUser: string;
-}
-export async function checkedImage(
+/** The image of a launch, looked at once for each state directory; `warn` hears when that cannot be remembered. */
+export function checkedImage(
   runtime: ContainerRuntime,
   image: string,
-  _home: string,
-): Promise<Result<CheckedImage, LaunchProblem>> {
-  const config = await runtime.inspectImage(image);
-  return config.ok ? ok({ imageId: config.value.id, agentUser: 'agent' }) : err(config.error);
+  home: string,
+  warn: (text: string) => void = () => undefined,
+): Promise<Result<ImageFacts, ImageProblems | RuntimeProblem>> {
+  return checkImage(runtime, image, imageChecksIn(home, warn));
 }

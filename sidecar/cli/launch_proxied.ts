@@ -1,5 +1,6 @@
 import type { ContainerRuntime } from '../launch/container_runtime.ts';
 import { openDockerRuntime } from '../launch/docker_runtime.ts';
+import type { ImageFacts } from '../launch/image_contract_facts.ts';
 import { launchContainer, type ContainerLaunch, type LaunchEnd } from '../launch/launch_container.ts';
 import { LaunchError, type LaunchProblem } from '../launch/launch_error.ts';
 import type { SandboxSessions } from '../launch/launch_ports.ts';
@@ -7,7 +8,7 @@ import type { SignalSource } from '../launch/run_child.ts';
 import { identify } from '../session/process_identity.ts';
 import type { Call } from './command_line.ts';
 import { homeOf } from './home.ts';
-import { checkedImage, type CheckedImage } from './launch_image.ts';
+import { checkedImage } from './launch_image.ts';
 import { launchMounts, launchVariables, launchWorkdir } from './launch_inputs.ts';
 import type { LaunchRequest } from './launch_options.ts';
 import { callPorts, wantsTty } from './launch_terminal.ts';
@@ -29,14 +30,15 @@ export async function runProxied(
 
 interface Preflight {
   readonly runtime: ContainerRuntime;
-  readonly image: CheckedImage;
+  readonly image: Pick<ImageFacts, 'imageId' | 'agentUser'>;
 }
 
 /** Engine and image are fit for the proxy, or it is recorded that they are not, and nothing starts. */
 async function preflight(call: Call, request: LaunchRequest, sessions: SandboxSessions): Promise<Preflight> {
   const runtime = await openDockerRuntime(call.context.env);
   if (!runtime.ok) throw await preflightFailed(request, sessions, runtime.error);
-  const image = await checkedImage(runtime.value, request.image ?? '', homeOf(call.context, call.options));
+  const home = homeOf(call.context, call.options);
+  const image = await checkedImage(runtime.value, request.image ?? '', home, (text) => call.print.warn(text));
   if (!image.ok) throw await preflightFailed(request, sessions, image.error);
   return { runtime: runtime.value, image: image.value };
 }
