@@ -103,10 +103,9 @@ describe('a plan', () => {
   });
 
   test('takes one mount for two steps, and not two sources at one place', () => {
-    const mounts = (source: string) => [{ source, target: '/srv/data' }];
     const steps = (second: string) => [
-      { ...STEP, mounts: mounts('./data') },
-      { ...STEP, id: 'two', mounts: mounts(second) },
+      { ...STEP, mounts: [{ source: './data', target: '/srv/data' }] },
+      { ...STEP, id: 'two', mounts: [{ source: second, target: '/srv/data' }] },
     ];
     expect(problems({ ...PLAN, steps: steps('./data') })).toEqual([]);
     expect(problems({ ...PLAN, steps: steps('./other') })).toEqual([

@@ -12,6 +12,7 @@ import { addExplainCommand } from './explain_command.ts';
 import { addImageCommands } from './image_commands.ts';
 import { addLaunchCommand } from './launch_command.ts';
 import { addReportCommand } from './report_command.ts';
+import { addPlanCommands } from './plan_commands.ts';
 import { addRunCommand } from './run_command.ts';
 import { addSecretCommands } from './secret_commands.ts';
 import { addSessionsCommands } from './sessions_commands.ts';
@@ -40,6 +41,7 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
   addLaunchCommand(line, signals);
   addSessionsCommands(line, signals);
   addImageCommands(line);
+  addPlanCommands(line);
   addExplainCommand(line);
   addAuditCommands(line);
   addReportCommand(line);

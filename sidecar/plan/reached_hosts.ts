@@ -1,0 +1,38 @@
+import type { z } from 'zod';
+import type { auditEvent } from '../../shared/wire/audit_events.ts';
+
+/** An event as the control plane gives it. */
+type AuditEvent = Pick<z.output<typeof auditEvent>, 'type' | 'data'>;
+
+/** A host that a step turned to. */
+export interface ReachedHost {
+  readonly host: string;
+  readonly requests: number;
+  /** Why it was refused; null where requests went through. */
+  readonly refused: string | null;
+}
+
+const REFUSALS: readonly AuditEvent['type'][] = ['sandbox.proxy.trust_denied', 'sandbox.proxy.rejected'];
+
+/** Which hosts each step turned to, by the audit events of its session; a step that turned to none is not in it. */
+export function reachedHosts(events: readonly AuditEvent[]): ReadonlyMap<string, readonly ReachedHost[]> {
+  const steps = new Map<string, Map<string, ReachedHost>>();
+  for (const { type, data } of events) {
+    const [step, host] = [data['svc.step.id'], data['svc.proxy.upstream.host']];
+    if (step === undefined || host === undefined) continue;
+    const refused = REFUSALS.includes(type) ? (data['svc.proxy.reason'] ?? 'refused') : null;
+    const hosts = steps.get(step) ?? new Map<string, ReachedHost>();
+    const key = `${host} ${refused ?? ''}`;
+    hosts.set(key, { host, refused, requests: (hosts.get(key)?.requests ?? 0) + 1 });
+    steps.set(step, hosts);
+  }
+  return new Map([...steps].map(([step, hosts]) => [step, [...hosts.values()]]));
+}
+
+/** `api.example.com (3), evil.example.com (1 refused: step_scope_host_denied)`; `-` for none. */
+export function reachedText(hosts: readonly ReachedHost[]): string {
+  if (hosts.length === 0) return '-';
+  return hosts
+    .map(({ host, requests, refused }) => `${host} (${requests}${refused === null ? '' : ` refused: ${refused}`})`)
+    .join(', ');
+}

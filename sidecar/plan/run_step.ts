@@ -1,0 +1,150 @@
+import type { ChildProcess } from 'node:child_process';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { SealedStep } from '../../shared/wire/plan_lock.ts';
+import type { SandboxSession } from '../launch/launch_ports.ts';
+import { collectOutputs, type Collected } from './collect_outputs.ts';
+import type { PlanContainer } from './plan_container.ts';
+import type { PlanPorts, StepScope } from './plan_ports.ts';
+import { stepEnvironment } from './step_environment.ts';
+import { passOn } from './step_output.ts';
+
+/** How a step ended. `not_run`: it was never started. */
+export type StepOutcome = 'done' | 'failed' | 'timed_out' | 'interrupted' | 'not_run';
+
+export interface StepResult {
+  readonly id: string;
+  readonly outcome: StepOutcome;
+  /** The command's own; null when it has none. */
+  readonly exitCode: number | null;
+  readonly seconds: number;
+  /** A sentence, when there is more to say than the exit code. */
+  readonly problem: string | null;
+  readonly collected: readonly Collected[];
+  /** False when something of it may still run: then nothing else is run in this container. */
+  readonly clean: boolean;
+}
+
+/** The plan that a step is part of, while it runs. */
+export interface RunningPlan {
+  readonly session: SandboxSession;
+  readonly container: PlanContainer;
+  /** Where outputs are kept; each step has a folder there. */
+  readonly outputFolder: string;
+}
+
+/** A client that has nobody to talk to any more is given this long. */
+const CLIENT_GRACE_MS = 10_000;
+
+/**
+ * One step: its scope, its command, the end of all its processes, the end of its scope, then its outputs. A step with a
+ * sealed reach that gets no scope is not started.
+ */
+export async function runStep(ports: PlanPorts, plan: RunningPlan, step: SealedStep): Promise<StepResult> {
+  const startedAt = ports.now();
+  const seconds = (): number => (ports.now() - startedAt) / 1000;
+  const scope = await scopeOf(ports, plan, step);
+  if (!scope.ok) {
+    return {
+      id: step.id,
+      outcome: 'not_run',
+      exitCode: null,
+      seconds: seconds(),
+      problem: scope.error,
+      collected: [],
+      clean: true,
+    };
+  }
+  const end = await commandEnd(ports, plan, step, scope.value);
+  const clean = await plan.container.sweep();
+  const closed = scope.value === null || (await scopeClosed(ports, scope.value));
+  const judged = judge(step, end, { clean, closed });
+  const base = { id: step.id, exitCode: end.exitCode, clean: clean && closed };
+  if (judged.outcome !== 'done') return { ...base, ...judged, seconds: seconds(), collected: [] };
+  const outputs = await collectOutputs(ports, plan, step);
+  if (outputs.ok) return { ...base, ...judged, seconds: seconds(), collected: outputs.value };
+  return { ...base, outcome: 'failed', problem: outputs.error, seconds: seconds(), collected: [] };
+}
+
+/** The step's scope; null for a step without a reach. What it opens has to be what was sealed. */
+async function scopeOf(
+  ports: PlanPorts,
+  plan: RunningPlan,
+  step: SealedStep,
+): Promise<Result<StepScope | null, string>> {
+  if (step.effect === undefined) return ok(null);
+  const scope = await ports.sessions.openScope(plan.session.sessionId, step.id);
+  if (!scope.ok) return err(`it got no scope, so it was not run: ${scope.error}`);
+  const { hosts, effect } = scope.value;
+  if (effect === step.effect && hosts.toSorted().join(' ') === step.hosts.toSorted().join(' ')) return scope;
+  await scopeClosed(ports, scope.value);
+  return err('the scope it got is not the one that was sealed, so it was not run');
+}
+
+async function scopeClosed(ports: PlanPorts, scope: StepScope): Promise<boolean> {
+  try {
+    await ports.sessions.closeScope(scope.scopeId);
+    return true;
+  } catch (error) {
+    ports.warn(
+      `the scope of the step was not closed in order: ${error instanceof Error ? error.message : String(error)}`,
+    );
+    return false;
+  }
+}
+
+interface CommandEnd {
+  readonly exitCode: number | null;
+  readonly cause: 'ended' | 'timed_out' | 'interrupted';
+  readonly problem: string | null;
+}
+
+/** Runs the command to its end, its time's end or the plan's. */
+async function commandEnd(
+  ports: PlanPorts,
+  { session, container }: RunningPlan,
+  step: SealedStep,
+  scope: StepScope | null,
+): Promise<CommandEnd> {
+  const child = container.startStep(step.command, stepEnvironment(step.id, session, scope));
+  child.stdin?.on('error', () => undefined);
+  child.stdin?.end();
+  const outputs = Promise.all([passOn(child.stdout, ports.stdout), passOn(child.stderr, ports.stderr)]);
+  let cause: CommandEnd['cause'] = 'ended';
+  const cancels: (() => void)[] = [];
+  const cutShort = (why: 'timed_out' | 'interrupted') => (): void => {
+    if (cause !== 'ended') return;
+    cause = why;
+    void container.sweep();
+    cancels.push(ports.after(CLIENT_GRACE_MS, () => child.kill('SIGKILL')));
+  };
+  const interrupt = cutShort('interrupted');
+  cancels.push(ports.after(step.timeout_seconds * 1000, cutShort('timed_out')));
+  ports.stop.addEventListener('abort', interrupt);
+  if (ports.stop.aborted) interrupt();
+  const end = await ended(child);
+  await outputs;
+  ports.stop.removeEventListener('abort', interrupt);
+  for (const cancel of cancels) cancel();
+  return { ...end, cause };
+}
+
+function ended(child: ChildProcess): Promise<Pick<CommandEnd, 'exitCode' | 'problem'>> {
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve({ exitCode: null, problem: `it could not be started: ${error.message}` }));
+    child.once('close', (code) => resolve({ exitCode: code, problem: null }));
+  });
+}
+
+function judge(
+  step: SealedStep,
+  end: CommandEnd,
+  { clean, closed }: { readonly clean: boolean; readonly closed: boolean },
+): Pick<StepResult, 'outcome' | 'problem'> {
+  if (!clean)
+    return { outcome: 'failed', problem: 'not all of its processes could be ended, so nothing else is run here' };
+  if (end.cause === 'interrupted') return { outcome: 'interrupted', problem: 'it was ended with the plan' };
+  if (end.cause === 'timed_out')
+    return { outcome: 'timed_out', problem: `it was ended after ${step.timeout_seconds} s` };
+  if (!closed) return { outcome: 'failed', problem: 'its scope could not be closed, so nothing else is run here' };
+  return { outcome: end.exitCode === 0 ? 'done' : 'failed', problem: end.problem };
+}
