@@ -32,6 +32,8 @@ export interface DataPlane {
   readonly port: number;
   readonly token: string;
   readonly session: LiveSession;
+  /** What other tokens of the session open: the scopes of steps. */
+  readonly scopes: Map<string, LiveSession>;
   readonly caPem: string;
   readonly policy: FakePolicySource;
   readonly credentials: FakeCredentialSource;
@@ -46,8 +48,8 @@ export interface DataPlane {
   upstream(host: string, handler: UpstreamHandler, certified?: string): Promise<void>;
   /** Dials a host at a port of this machine, whatever listens there. */
   pin(host: string, port: number): void;
-  /** Opens a tunnel and its TLS. `servername` defaults to the host. */
-  open(host: string, servername?: string): Promise<TLSSocket>;
+  /** Opens a tunnel and its TLS. `servername` defaults to the host, the token to the session's. */
+  open(host: string, servername?: string, token?: string): Promise<TLSSocket>;
   /** Sends raw bytes to the proxy port and reads until it closes, or `enough` says so. */
   raw(text: string, enough?: (got: string) => boolean): Promise<string>;
   stop(): Promise<void>;
@@ -63,6 +65,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
   const ca = await createSessionCa(join(home, 'ses'), { sessionId: 'ses_test', maxLeaves: 10, now: Date.now });
   const token = randomBytes(16).toString('hex');
   const tunnels = new Set<object>();
+  const scopes = new Map<string, LiveSession>();
   const session: LiveSession = { id: 'ses_test', ca, openTunnel: () => countedIn(tunnels) };
   const fakes = {
     policy: new FakePolicySource(),
@@ -80,7 +83,12 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
   });
   const listener = createListener(
     {
-      sessions: { authenticate: (id, given) => (id === session.id && given === token ? session : null) },
+      sessions: {
+        authenticate: (id, given) => {
+          if (id !== session.id) return null;
+          return given === token ? session : (scopes.get(given) ?? null);
+        },
+      },
       exchange: {
         ...fakes,
         clock: new FakeClock(),
@@ -103,6 +111,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
     port,
     token,
     session,
+    scopes,
     caPem: ca.caPem,
     ...fakes,
     errors,
@@ -114,7 +123,8 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
       pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
     },
     pin: (host, listening) => void pinned.set(host, { address: '127.0.0.1', port: listening }),
-    open: (host, servername = host) => openTunnel({ port, token, caPem: ca.caPem }, host, servername, sockets),
+    open: (host, servername = host, given = token) =>
+      openTunnel({ port, token: given, caPem: ca.caPem }, host, servername, sockets),
     raw: (text, enough) => rawExchange(port, text, sockets, enough),
     async stop() {
       for (const socket of sockets) socket.destroy();

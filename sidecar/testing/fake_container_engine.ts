@@ -1,0 +1,41 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { ListedContainer, RuntimeProblem } from '../launch/container_runtime.ts';
+import type { ContainerEngine } from '../session/session_containers.ts';
+
+/** An engine whose containers are given. While `down` it answers nothing. */
+export class FakeContainerEngine implements ContainerEngine {
+  down = false;
+  gateway: string | null = '127.0.0.1';
+  containers: ListedContainer[] = [];
+  readonly pids = new Map<string, number>();
+  readonly removed: string[] = [];
+
+  add(id: string, session: string | null, home: string | null): void {
+    this.containers.push({ id, name: id, running: true, session, home });
+  }
+
+  pidOf(id: string): Promise<Result<number | null, RuntimeProblem>> {
+    return this.#answer(() => this.pids.get(id) ?? null);
+  }
+
+  remove(id: string): Promise<Result<void, RuntimeProblem>> {
+    return this.#answer(() => {
+      this.removed.push(id);
+      this.containers = this.containers.filter((one) => one.id !== id);
+    });
+  }
+
+  listByLabel(label: string, value: string): Promise<Result<readonly ListedContainer[], RuntimeProblem>> {
+    const key = label === 'svc.session' ? 'session' : 'home';
+    return this.#answer(() => this.containers.filter((one) => one[key] === value));
+  }
+
+  gatewayOf(): Promise<Result<string | null, RuntimeProblem>> {
+    return this.#answer(() => this.gateway);
+  }
+
+  #answer<T>(answer: () => T): Promise<Result<T, RuntimeProblem>> {
+    if (!this.down) return Promise.resolve(ok(answer()));
+    return Promise.resolve(err({ reason: 'engine_unreachable', message: 'the engine is down', fixes: [] }));
+  }
+}

@@ -1,0 +1,142 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { StepScope } from '../session/step_scope.ts';
+import { tokenHash } from '../session/token.ts';
+import { answering, bearerBinding, type DataPlane, readUntil, startDataPlane } from '../testing/data_plane.ts';
+
+const INSIDE = 'api.example.test';
+const OUTSIDE = 'evil.example.test';
+const SECRET = 'planted-secret-0123456789';
+const REPLY = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi';
+const TOKEN = 'scope-token';
+
+let plane: DataPlane;
+let scope: StepScope;
+let seen: string[];
+
+beforeEach(async () => {
+  plane = await startDataPlane();
+  plane.credentials.set({ owner: 'personal', path: 'user/demo' }, SECRET);
+  plane.policy.use([bearerBinding(INSIDE), bearerBinding(OUTSIDE)]);
+  seen = [];
+  const upstream = answering((request) => (seen.push(request), REPLY));
+  await plane.upstream(INSIDE, upstream);
+  await plane.upstream(OUTSIDE, upstream);
+  scope = new StepScope({
+    scopeId: 'scp_1',
+    step: { stepId: 'fetch', effect: 'read', hosts: [INSIDE], timeoutSeconds: 900 },
+    session: plane.session,
+    tokenHash: tokenHash(TOKEN),
+    expiresAt: Number.POSITIVE_INFINITY,
+  });
+  plane.scopes.set(TOKEN, scope);
+});
+
+afterEach(async () => {
+  expect(plane.errors).toEqual([]);
+  await scope.end();
+  await plane.stop();
+});
+
+function connect(target: string, more = ''): Promise<string> {
+  const basic = Buffer.from(`ses_test:${TOKEN}`).toString('base64');
+  return plane.raw(
+    `CONNECT ${target} HTTP/1.1\r\nHost: ${INSIDE}\r\nProxy-Authorization: Basic ${basic}\r\n\r\n${more}`,
+  );
+}
+
+describe("with a step's scope", () => {
+  test('a host inside the reach gets its credential, and the event names the step', async () => {
+    const client = await plane.open(INSIDE, INSIDE, TOKEN);
+    client.write(`GET /a HTTP/1.1\r\nHost: ${INSIDE}\r\n\r\n`);
+    expect(await readUntil(client, (got) => got.endsWith('hi'))).toBe(REPLY);
+    expect(seen).toEqual([expect.stringContaining(`Authorization: Bearer ${SECRET}`)]);
+    expect(plane.audit.events).toMatchObject([
+      { type: 'sandbox.proxy.binding_injected', session_id: 'ses_test', data: { 'svc.step.id': 'fetch' } },
+    ]);
+  });
+
+  test('a host outside the reach is refused before any TLS byte, recorded, and no credential is looked up', async () => {
+    const clientHello = '\x16\x03\x01\x00\x05hello';
+    const reply = await connect(`${OUTSIDE}:443`, clientHello);
+    expect(reply).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n.*"code":"step_scope_host_denied"/s);
+    expect(reply.match(/HTTP\/1\.1/g)).toHaveLength(1);
+    expect(reply).not.toContain('Established');
+    expect(plane.credentials.asked).toEqual([]);
+    expect(seen).toEqual([]);
+    expect(plane.audit.events).toEqual([
+      {
+        type: 'sandbox.proxy.trust_denied',
+        session_id: 'ses_test',
+        actor: 'session',
+        data: {
+          'svc.proxy.source': 'transparent_connect_tls',
+          'svc.proxy.mediation': 'refused',
+          'svc.proxy.method': 'CONNECT',
+          'svc.proxy.upstream.host': OUTSIDE,
+          'svc.proxy.reason': 'step_scope_host_denied',
+          'svc.step.id': 'fetch',
+        },
+      },
+    ]);
+    expect(scope.openTunnels).toBe(0);
+  });
+
+  test.each([
+    `sub.${INSIDE}:443`,
+    `${INSIDE}.evil.example:443`,
+    `${INSIDE.replace('api', 'apii')}:443`,
+    '127.0.0.1:443',
+    '[::1]:443',
+    'localhost:443',
+    '169.254.169.254:443',
+    `xn--pi-wia.example.test:443`,
+  ])('%s is outside', async (target) => {
+    expect(await connect(target)).toMatch(/^HTTP\/1\.1 403 .*step_scope_host_denied/s);
+  });
+
+  test.each([`${INSIDE.toUpperCase()}:443`, `${INSIDE}.:443`])(
+    '%s is the same host in another spelling',
+    async (target) => {
+      const basic = Buffer.from(`ses_test:${TOKEN}`).toString('base64');
+      const head = `CONNECT ${target} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`;
+      const reply = await plane.raw(head, (got) => got.includes('\r\n\r\n'));
+      expect(reply).toBe('HTTP/1.1 200 Connection Established\r\n\r\n');
+      expect(plane.credentials.asked).toEqual([]);
+    },
+  );
+
+  test('a Host header inside the tunnel does not lead out of the reach', async () => {
+    const client = await plane.open(INSIDE, INSIDE, TOKEN);
+    client.write(`GET / HTTP/1.1\r\nHost: ${OUTSIDE}\r\n\r\n`);
+    expect(await readUntil(client, (got) => got.includes('authority_mismatch'))).toMatch(/^HTTP\/1\.1 421 /);
+    expect([seen, plane.credentials.asked]).toEqual([[], []]);
+    expect(plane.audit.events).toMatchObject([
+      { data: { 'svc.step.id': 'fetch', 'svc.proxy.reason': 'authority_mismatch' } },
+    ]);
+  });
+
+  test('a server name inside the tunnel does not either', async () => {
+    const client = await plane.open(INSIDE, OUTSIDE, TOKEN);
+    client.write(`GET / HTTP/1.1\r\nHost: ${INSIDE}\r\n\r\n`);
+    expect(await readUntil(client, (got) => got.includes('authority_mismatch'))).toMatch(/^HTTP\/1\.1 421 /);
+    expect(plane.credentials.asked).toEqual([]);
+  });
+
+  test('its open tunnels are closed when it is revoked, and it opens no more', async () => {
+    const client = await plane.open(INSIDE, INSIDE, TOKEN);
+    const gone = readUntil(client, () => false);
+    client.on('error', () => undefined);
+    expect([scope.openTunnels, plane.openTunnels()]).toEqual([1, 1]);
+    await scope.end();
+    await gone;
+    expect([scope.openTunnels, plane.openTunnels()]).toEqual([0, 0]);
+    expect(await connect(`${INSIDE}:443`)).toMatch(/^HTTP\/1\.1 429 /);
+  });
+
+  test('the session itself still reaches every host', async () => {
+    const client = await plane.open(OUTSIDE);
+    client.write(`GET / HTTP/1.1\r\nHost: ${OUTSIDE}\r\n\r\n`);
+    expect(await readUntil(client, (got) => got.endsWith('hi'))).toBe(REPLY);
+    expect(plane.audit.events[0]?.data).not.toHaveProperty('svc.step.id');
+  });
+});
