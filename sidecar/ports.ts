@@ -34,13 +34,16 @@ export interface CredentialSource {
   resolve(ref: CredentialRef): Result<ReleasedCredential, Refusal> | Promise<Result<ReleasedCredential, Refusal>>;
 }
 
-/** Where decisions are recorded. `record` has written the event to the spool when it returns; it throws only on a bug. */
+/** Where decisions are recorded. An event is in the spool before anybody is told what it is about. Throws only on a bug. */
 export interface AuditSink {
   /** False when the spool is full or cannot be written: credentialed requests are refused then (503 `audit_unavailable`). */
   readonly accepting: boolean;
   /** True when even the reserve for other requests' events is used up: every request is refused then, so that none goes unrecorded. */
   readonly exhausted: boolean;
+  /** Has written the event to the spool when it returns. */
   record(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): void;
+  /** Writes it with all others of this turn of the event loop, in one write, and resolves then: no answer may go out before. */
+  recordInTurn(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): Promise<void>;
   /** Resolves when every event recorded so far was accepted by the control plane, or `timeoutMs` has passed (then false). */
   flush(timeoutMs: number): Promise<boolean>;
 }
@@ -59,8 +62,8 @@ export interface LeasedConnection {
 
 /** The verified upstream connections of one tunnel's host. Refuses with `upstream_unreachable` or `upstream_tls_failed`. */
 export interface UpstreamLanes {
-  /** The idle connection of a lane, or a new one. A lane is a binding's id, or passthrough: they never share a socket. */
-  take(lane: string): Promise<Result<LeasedConnection, Refusal>>;
+  /** The idle connection of a lane, at once, or a new one. A lane is a binding's id, or passthrough: they never share a socket. */
+  take(lane: string): Result<LeasedConnection, Refusal> | Promise<Result<LeasedConnection, Refusal>>;
   /** A new connection, whatever is idle. */
   dial(): Promise<Result<LeasedConnection, Refusal>>;
   /** Hands a connection back after an exchange that left it ready for another. */

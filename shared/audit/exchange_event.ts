@@ -58,30 +58,29 @@ function eventType(result: ExchangeResult): AuditEventType | null {
   return result.kind === 'unanswered' ? 'sandbox.proxy.rejected' : REFUSALS[result.reason].event;
 }
 
+/** Member by member: one is made for every request, and spreading a dozen small objects costs as much as sending it. */
 function dataOf({ stepId, host, method, path, binding }: ExchangeFacts, result: ExchangeResult): AuditEventData {
-  return {
+  const data: Writable<AuditEventData> = {
     'svc.proxy.source': 'transparent_connect_tls',
     'svc.proxy.mediation': mediationOf(result),
-    ...(method === null ? {} : { 'svc.proxy.method': method.slice(0, 64) }),
-    ...(host === null ? {} : { 'svc.proxy.upstream.host': host }),
-    ...(path === null ? {} : { 'svc.proxy.upstream.path': path.slice(0, MOST_PATH_CHARACTERS) }),
-    ...(result.kind === 'replied'
-      ? { 'svc.proxy.upstream.status': result.status }
-      : { 'svc.proxy.reason': result.reason }),
-    ...(binding === null ? {} : bindingData(binding)),
-    ...(stepId === undefined ? {} : { 'svc.step.id': stepId }),
   };
+  if (method !== null) data['svc.proxy.method'] = method.slice(0, 64);
+  if (host !== null) data['svc.proxy.upstream.host'] = host;
+  if (path !== null) data['svc.proxy.upstream.path'] = path.slice(0, MOST_PATH_CHARACTERS);
+  if (result.kind === 'replied') data['svc.proxy.upstream.status'] = result.status;
+  else data['svc.proxy.reason'] = result.reason;
+  if (binding !== null) {
+    data['svc.proxy.binding.host'] = binding.host;
+    data['svc.proxy.binding.scheme'] = binding.injection.scheme;
+    data['svc.proxy.emit'] = binding.emit.mechanism;
+  }
+  if (stepId !== undefined) data['svc.step.id'] = stepId;
+  return data;
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 function mediationOf(result: ExchangeResult): 'binding' | 'passthrough' | 'refused' {
   if (result.kind !== 'replied') return 'refused';
   return result.mediation === 'binding' ? 'binding' : 'passthrough';
-}
-
-function bindingData(binding: HostBinding): AuditEventData {
-  return {
-    'svc.proxy.binding.host': binding.host,
-    'svc.proxy.binding.scheme': binding.injection.scheme,
-    'svc.proxy.emit': binding.emit.mechanism,
-  };
 }

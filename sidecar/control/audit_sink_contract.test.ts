@@ -88,6 +88,13 @@ describe.each([
     await stop();
   });
 
+  it('records with the others of its turn', async () => {
+    const { sink, stop } = make();
+    await sink.recordInTurn(EVENT);
+    expect(await sink.flush(5_000)).toBe(true);
+    await stop();
+  });
+
   it('still records when the control plane is down, and then a flush is false', async () => {
     const { sink, goDown, stop } = make();
     goDown();
@@ -104,6 +111,11 @@ describe.each([
     await stop();
   });
 });
+
+function onDisk(): string {
+  const files = readdirSync(directory).map((name) => readFileSync(join(directory, name), 'utf8'));
+  return files.join('');
+}
 
 describe('the spool as an audit sink', () => {
   it('sends what the control plane takes: an id, the time, the sidecar, and what was recorded', async () => {
@@ -139,6 +151,31 @@ describe('the spool as an audit sink', () => {
     sink.record(EVENT);
     const [name = ''] = readdirSync(directory);
     expect(readFileSync(join(directory, name), 'utf8')).toMatch(/^\{"id":"evt_.*\}\n$/);
+    await stop();
+  });
+
+  it('writes the events of one turn of the event loop together, and none is promised before', async () => {
+    const { sink, goDown, stop } = spool();
+    goDown();
+    const both = Promise.all([sink.recordInTurn(EVENT), sink.recordInTurn(EVENT)]).then(() => 'written');
+    expect(await Promise.race([both, Promise.resolve('under way')])).toBe('under way');
+    expect(onDisk()).toBe('');
+    await both;
+    expect(onDisk().match(/^\{"id":"evt_.*\}$/gm)).toHaveLength(2);
+    await stop();
+  });
+
+  it('keeps the order of what is written at once and what waits for the turn to end, and flushes both', async () => {
+    const { sink, channel, stop } = spool();
+    void sink.recordInTurn({ ...EVENT, data: { 'svc.proxy.method': 'FIRST' } });
+    sink.record({ ...EVENT, data: { 'svc.proxy.method': 'SECOND' } });
+    void sink.recordInTurn({ ...EVENT, data: { 'svc.proxy.method': 'THIRD' } });
+    expect(await sink.flush(5_000)).toBe(true);
+    expect(channel.sent.flat().map((line) => /[A-Z]{5,}/.exec(line.slice(line.indexOf('data')))?.[0])).toEqual([
+      'FIRST',
+      'SECOND',
+      'THIRD',
+    ]);
     await stop();
   });
 

@@ -35,6 +35,10 @@ export class AuditSpool implements AuditSink {
   readonly #spool: Spool;
   readonly #sender: EventSender;
   readonly #ids = new EventIds();
+  /** Lines of events recorded in this turn of the event loop. */
+  #unwritten: string[] = [];
+  /** Resolves when they are written; null when nobody waits for it. */
+  #turn: Promise<void> | null = null;
   #timeMs = -1;
   #time = '';
 
@@ -75,11 +79,42 @@ export class AuditSpool implements AuditSink {
   }
 
   async stop(): Promise<void> {
+    this.#write();
     await this.#sender.stop();
     this.#spool.close();
   }
 
   record(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): void {
+    this.#unwritten.push(this.#lineOf(event));
+    this.#write();
+  }
+
+  recordInTurn(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): Promise<void> {
+    this.#unwritten.push(this.#lineOf(event));
+    this.#turn ??= new Promise((resolve) => {
+      setImmediate(() => {
+        this.#turn = null;
+        this.#write();
+        resolve();
+      });
+    });
+    return this.#turn;
+  }
+
+  flush(timeoutMs: number): Promise<boolean> {
+    this.#write();
+    return this.#sender.flush(timeoutMs);
+  }
+
+  #write(): void {
+    const lines = this.#unwritten;
+    if (lines.length === 0) return;
+    this.#unwritten = [];
+    this.#spool.append(lines);
+    this.#sender.notify();
+  }
+
+  #lineOf(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): string {
     const now = this.#options.clock.now();
     if (now !== this.#timeMs) {
       this.#timeMs = now;
@@ -95,12 +130,7 @@ export class AuditSpool implements AuditSink {
       data: event.data,
     };
     const line = JSON.stringify(full);
-    this.#spool.append(`${line.length <= MAX_TEXT_CHARACTERS ? line : JSON.stringify(cut(full))}\n`);
-    this.#sender.notify();
-  }
-
-  flush(timeoutMs: number): Promise<boolean> {
-    return this.#sender.flush(timeoutMs);
+    return `${line.length <= MAX_TEXT_CHARACTERS ? line : JSON.stringify(cut(full))}\n`;
   }
 
   #quarantine(line: string, reason: string): void {

@@ -45,7 +45,7 @@ function keepAside(line: string): void {
 function record(count = 1): string[] {
   return Array.from({ length: count }, () => {
     const id = ids.next(1_767_323_045_678);
-    spool.append(`${JSON.stringify({ id, data: {} })}\n`);
+    spool.append([`${JSON.stringify({ id, data: {} })}\n`]);
     sender.notify();
     return id;
   });

@@ -41,13 +41,13 @@ function bytesOnDisk(): number {
 
 describe('a spool', () => {
   it('has an event in the file system when append returns', () => {
-    open().append(line('a'));
+    open().append([line('a')]);
     expect(Buffer.concat([...files.contents.values()]).toString()).toBe(line('a'));
   });
 
   it('gives events oldest first, over as many files as they took, and leaves nothing behind', () => {
     const spool = open();
-    for (let n = 0; n < 40; n += 1) spool.append(line(n));
+    for (let n = 0; n < 40; n += 1) spool.append([line(n)]);
     expect(files.contents.size).toBeGreaterThan(3);
     expect(drain(spool)).toEqual(Array.from({ length: 40 }, (_, n) => String(n)));
     expect([spool.bytes, spool.events, bytesOnDisk(), files.contents.size]).toEqual([0, 0, 0, 1]);
@@ -55,32 +55,32 @@ describe('a spool', () => {
 
   it('gives a batch again until it is settled', () => {
     const spool = open();
-    spool.append(line('a'));
+    spool.append([line('a')]);
     expect(spool.nextBatch(5, 200)?.lines).toEqual(spool.nextBatch(5, 200)?.lines);
     expect(spool.events).toBe(1);
   });
 
   it('gives an event that is larger than a batch', () => {
     const spool = open({ segmentBytes: 10_000 });
-    spool.append(line('big', 2_000));
-    spool.append(line('small'));
+    spool.append([line('big', 2_000)]);
+    spool.append([line('small')]);
     expect(drain(spool)).toEqual(['big', 'small']);
   });
 
   it('takes events while a batch is under way, without giving them for settled', () => {
     const spool = open();
-    spool.append(line('a'));
+    spool.append([line('a')]);
     const batch = spool.nextBatch(5, 200);
-    spool.append(line('b'));
+    spool.append([line('b')]);
     batch?.settle();
     expect(drain(spool)).toEqual(['b']);
   });
 
   it('goes on with what an earlier run left, and does not write into its files', () => {
-    open().append(line('a'));
+    open().append([line('a')]);
     const spool = open();
     expect([spool.events, spool.appended]).toEqual([1, 1]);
-    spool.append(line('b'));
+    spool.append([line('b')]);
     expect(files.contents.size).toBe(2);
     expect(drain(spool)).toEqual(['a', 'b']);
   });
@@ -108,7 +108,7 @@ describe('a spool', () => {
         );
         const whole = ends.filter((end) => end - 1 <= kept.length).length;
         const spool = open();
-        spool.append(line('new'));
+        spool.append([line('new')]);
         expect(drain(spool)).toEqual([...Array.from({ length: whole }, (_, n) => String(n)), 'new']);
       }),
       { numRuns: 300 },
@@ -128,7 +128,7 @@ describe('a spool', () => {
         const out: string[] = [];
         for (const one of steps) {
           if (one.kind === 'append') {
-            spool.append(line(expected.length, one.padding));
+            spool.append([line(expected.length, one.padding)]);
             expected.push(String(expected.length));
           } else if (one.kind === 'full') files.room = 20;
           else if (one.kind === 'space') files.room = null;
@@ -151,10 +151,10 @@ describe('a spool', () => {
 describe('a spool that is full', () => {
   it('does not accept at its limit, takes events in its reserve, and accepts again when they are settled', () => {
     const spool = open({ maxSpoolBytes: 1_000 });
-    while (spool.accepting) spool.append(line('x'));
+    while (spool.accepting) spool.append([line('x')]);
     expect(spool.bytes).toBeGreaterThanOrEqual(1_000);
     const before = spool.events;
-    spool.append(line('reserve'));
+    spool.append([line('reserve')]);
     expect([spool.events, spool.dropped]).toEqual([before + 1, 0]);
     const batch = spool.nextBatch(10, 600);
     batch?.settle();
@@ -163,9 +163,9 @@ describe('a spool that is full', () => {
 
   it('says that it is exhausted before it loses anything, and counts what it loses', () => {
     const spool = open({ maxSpoolBytes: 1_000 });
-    while (!spool.exhausted) spool.append(line('x'));
+    while (!spool.exhausted) spool.append([line('x')]);
     expect(spool.dropped).toBe(0);
-    for (let n = 0; n < 100; n += 1) spool.append(line('y'));
+    for (let n = 0; n < 100; n += 1) spool.append([line('y')]);
     expect(spool.dropped).toBeGreaterThan(0);
     expect(drain(spool).length + spool.dropped).toBe(spool.events + spool.settled + spool.dropped);
   });
@@ -174,10 +174,10 @@ describe('a spool that is full', () => {
 describe.each(['ENOSPC', 'EIO'])('a disk that fails with %s', (code) => {
   it('makes the spool stop accepting, loses nothing, and lets it accept again by itself', () => {
     const spool = open();
-    spool.append(line('a'));
+    spool.append([line('a')]);
     files.failing = code;
-    spool.append(line('b'));
-    spool.append(line('c'));
+    spool.append([line('b')]);
+    spool.append([line('c')]);
     expect([spool.accepting, spool.events]).toEqual([false, 3]);
     files.failing = null;
     spool.writeHeld();
@@ -189,26 +189,26 @@ describe.each(['ENOSPC', 'EIO'])('a disk that fails with %s', (code) => {
 describe('a disk that takes a part of a line', () => {
   it('is left with whole lines only', () => {
     const spool = open();
-    spool.append(line('a'));
+    spool.append([line('a')]);
     files.room = 10;
-    spool.append(line('b'));
+    spool.append([line('b')]);
     expect(spool.accepting).toBe(false);
     expect(Buffer.concat([...files.contents.values()]).toString()).toBe(line('a'));
     files.room = null;
-    spool.append(line('c'));
+    spool.append([line('c')]);
     expect(drain(spool)).toEqual(['a', 'b', 'c']);
   });
 
   it('gets a new file when the part cannot be taken back', () => {
     const spool = open();
-    spool.append(line('a'));
+    spool.append([line('a')]);
     files.room = 10;
     files.truncate = () => {
       throw new Error('no');
     };
-    spool.append(line('b'));
+    spool.append([line('b')]);
     files.room = null;
-    spool.append(line('c'));
+    spool.append([line('c')]);
     expect(files.contents.size).toBe(2);
     expect(drain(spool)).toEqual(['a', 'b', 'c']);
   });
@@ -216,7 +216,7 @@ describe('a disk that takes a part of a line', () => {
   it('does not hold up sending what is only in memory', () => {
     const spool = open();
     files.failing = 'ENOSPC';
-    spool.append(line('a'));
+    spool.append([line('a')]);
     expect(drain(spool)).toEqual(['a']);
     expect([spool.accepting, spool.bytes]).toEqual([true, 0]);
   });

@@ -89,13 +89,13 @@ export class Spool {
     );
   }
 
-  /** Takes one event: a line of JSON with its newline. On return it is in the file system's hands. */
-  append(line: string): void {
-    if (this.#held.length === 0 && this.#write(line)) {
-      this.#appended += 1;
+  /** Takes events: lines of JSON, each with its newline. On return they are in the file system's hands, by one write. */
+  append(lines: readonly string[]): void {
+    if (this.#held.length === 0 && this.#write(lines.join(''), lines.length)) {
+      this.#appended += lines.length;
       return;
     }
-    this.#hold(line);
+    for (const line of lines) this.#hold(line);
     this.writeHeld();
   }
 
@@ -103,7 +103,7 @@ export class Spool {
   writeHeld(): void {
     let written = 0;
     for (const line of this.#held) {
-      if (!this.#write(line)) break;
+      if (!this.#write(line, 1)) break;
       this.#heldBytes -= Buffer.byteLength(line);
       written += 1;
     }
@@ -164,11 +164,11 @@ export class Spool {
     this.#appended += 1;
   }
 
-  #write(line: string): boolean {
+  #write(text: string, lines: number): boolean {
     const most = this.#options.maxSpoolBytes * (1 + RESERVE_FRACTION);
-    if (this.#bytes - this.#position + line.length > most) return false;
+    if (this.#bytes - this.#position + text.length > most) return false;
     try {
-      this.#bytes += this.#tail().append(line);
+      this.#bytes += this.#tail().append(text, lines);
       return true;
     } catch {
       return false;

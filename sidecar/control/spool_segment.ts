@@ -42,19 +42,19 @@ export class Segment {
     this.lines += 1;
   }
 
-  /** Appends one line (with its newline). Throws what the file system throws, and then the file is as it was. */
-  append(line: string): number {
+  /** Appends whole lines (each with its newline). Throws what the file system throws, and then the file is as it was. */
+  append(text: string, lines: number): number {
     let written = 0;
     try {
-      written = this.#files.append(this.#file, line);
-      const length = Buffer.byteLength(line);
-      if (written < length) written += this.#appendRest(Buffer.from(line), written);
+      written = this.#files.append(this.#file, text);
+      const length = Buffer.byteLength(text);
+      if (written < length) written += this.#appendRest(Buffer.from(text), written);
     } catch (error) {
       this.#restoreSize();
       throw error;
     }
     this.size += written;
-    this.lines += 1;
+    this.lines += lines;
     return written;
   }
 

@@ -88,6 +88,11 @@ export class FakeAuditSink implements AuditSink {
     this.events.push(event);
   }
 
+  recordInTurn(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): Promise<void> {
+    this.record(event);
+    return Promise.resolve();
+  }
+
   flush(): Promise<boolean> {
     return Promise.resolve(this.reachable || this.events.length === 0);
   }

@@ -207,8 +207,29 @@ test.each([
   },
 );
 
+test.each([
+  ['a reply', () => policy.use([]), NO_CONTENT],
+  ['a refusal', () => policy.refuse('snapshot_expired'), '503'],
+])('sends nothing of %s before its event is in the spool', async (_what, arrange, expected) => {
+  arrange();
+  const written = Promise.withResolvers<void>();
+  ports = { ...ports, audit: Object.assign(audit, { recordInTurn: () => written.promise }) };
+  const client = new ScriptedStream();
+  client.send(GET);
+  const over = serving(client);
+  await turns(5);
+  upstreams[0]?.send(NO_CONTENT);
+  await turns(5);
+  expect(client.text).toBe('');
+  written.resolve();
+  await turns(5);
+  expect(client.text).toContain(expected);
+  client.send(null);
+  await over;
+});
+
 test('closes a tunnel on which no request comes, but none whose request is under way', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   const idle = new ScriptedStream();
   const busy = new ScriptedStream();
   busy.send(GET);

@@ -45,10 +45,10 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
       idle.start();
       const read = await readHead(client, ports.exchange.limits.maxHeadBytes);
       idle.stop();
-      if (read.kind === 'end') break;
+      if (read.kind === 'end' || read.kind === 'lost') break;
       const outcome =
         read.kind === 'head' ? await decide(read.bytes, context, tunnel, ports) : unreadable(read, tunnel);
-      recordOutcome(outcome, tunnel, ports);
+      await recordOutcome(outcome, tunnel, ports);
       open = await answer(client, outcome, tunnel);
       // A client that asks on and on without reading the answers would have them held for it.
       if (client.needsDrain) await client.drained();
@@ -82,7 +82,7 @@ async function decide(
   }
 }
 
-function unreadable(read: Exclude<HeadRead, { kind: 'head' }>, { host }: ServedTunnel): Outcome {
+function unreadable(read: Extract<HeadRead, { kind: 'truncated' | 'too_large' }>, { host }: ServedTunnel): Outcome {
   const facts = { host, method: null, path: null, binding: null };
   const why =
     read.kind === 'too_large'
@@ -91,14 +91,20 @@ function unreadable(read: Exclude<HeadRead, { kind: 'head' }>, { host }: ServedT
   return { kind: 'refused', facts, refusal: why, staysOpen: false };
 }
 
-function recordOutcome(outcome: Outcome, { sessionId, stepId }: ServedTunnel, ports: TunnelPorts): void {
-  const event = exchangeEvent({ sessionId, stepId, ...outcome.facts }, resultOf(outcome));
-  if (event !== null) ports.audit.record(event);
+/** Resolves when the event is in the spool: nothing of the answer leaves before. */
+function recordOutcome(
+  outcome: Outcome,
+  { sessionId, stepId }: ServedTunnel,
+  ports: TunnelPorts,
+): Promise<void> | undefined {
+  const { host, method, path, binding } = outcome.facts;
+  const event = exchangeEvent({ sessionId, stepId, host, method, path, binding }, resultOf(outcome));
   if (outcome.kind === 'refused') {
     ports.metrics.increment('svc_proxy_refusals_total', { reason: outcome.refusal.reason });
   } else if (outcome.kind === 'replied') {
     ports.metrics.increment('svc_proxy_requests_total', { mediation: outcome.mediation });
   }
+  return event === null ? undefined : ports.audit.recordInTurn(event);
 }
 
 function resultOf(outcome: Outcome): ExchangeResult {
@@ -118,28 +124,35 @@ async function answer(client: Connection, outcome: Outcome, tunnel: ServedTunnel
 /** Closes a tunnel on which no request comes for a while; an exchange under way is never cut off. */
 class IdleTimer {
   readonly #client: Connection;
-  readonly #timer: NodeJS.Timeout;
-  #waiting = false;
+  readonly #idleMs: number;
+  #timer: NodeJS.Timeout;
+  /** Since when a request is waited for; null while one is served. */
+  #waitingSince: number | null = null;
 
   constructor(client: Connection, seconds: number) {
     this.#client = client;
-    this.#timer = setTimeout(() => {
-      if (this.#waiting) this.#client.destroy();
-      else this.#timer.refresh();
-    }, seconds * 1000);
+    this.#idleMs = seconds * 1000;
+    this.#timer = this.#look(this.#idleMs);
   }
 
   start(): void {
-    this.#waiting = true;
-    this.#timer.refresh();
+    this.#waitingSince = performance.now();
   }
 
   stop(): void {
-    this.#waiting = false;
+    this.#waitingSince = null;
   }
 
-  /** Ends the timer: to refresh it after that would set it again, for ever. */
   dispose(): void {
     clearTimeout(this.#timer);
+  }
+
+  /** The timer is not set anew for each request, which costs more than a look at the clock: it looks again when it is early. */
+  #look(afterMs: number): NodeJS.Timeout {
+    return setTimeout(() => {
+      const waitedMs = this.#waitingSince === null ? 0 : performance.now() - this.#waitingSince;
+      if (waitedMs >= this.#idleMs) this.#client.destroy();
+      else this.#timer = this.#look(this.#idleMs - waitedMs);
+    }, afterMs);
   }
 }
