@@ -6,18 +6,24 @@ import { ConnectionLost } from './connection.ts';
 export type HeadRead =
   | { readonly kind: 'head'; readonly bytes: Buffer }
   | { readonly kind: 'end' }
+  | { readonly kind: 'lost'; readonly code: string }
   | { readonly kind: 'truncated' }
   | { readonly kind: 'too_large' };
 
 /**
  * Reads up to and including the empty line that ends a head; what follows stays in the connection. `end`: the peer
- * finished before its first byte; `truncated`: it finished or was lost in the middle. Rejects with ConnectionLost when the
- * connection was lost before the first byte.
+ * finished before its first byte; `lost`: the connection was lost before it; `truncated`: either in the middle.
  */
 export async function readHead(connection: Connection, maxBytes: number): Promise<HeadRead> {
   let held: Buffer | null = null;
   for (;;) {
-    const chunk: Buffer | null = connection.take() ?? (await (held === null ? connection.next() : rest(connection)));
+    let chunk: Buffer | null;
+    try {
+      chunk = connection.take() ?? (await connection.next());
+    } catch (error) {
+      if (!(error instanceof ConnectionLost)) throw error;
+      return held === null ? { kind: 'lost', code: error.code } : { kind: 'truncated' };
+    }
     if (chunk === null) return { kind: held === null ? 'end' : 'truncated' };
     const from: number = held === null ? 0 : Math.max(0, held.length - 3);
     const bytes: Buffer = held === null ? chunk : Buffer.concat([held, chunk]);
@@ -28,15 +34,5 @@ export async function readHead(connection: Connection, maxBytes: number): Promis
       return { kind: 'head', bytes: end === bytes.length ? bytes : bytes.subarray(0, end) };
     }
     held = bytes;
-  }
-}
-
-/** A head that has begun breaks off the same way, whether its sender finished or was lost. */
-async function rest(connection: Connection): Promise<Buffer | null> {
-  try {
-    return await connection.next();
-  } catch (error) {
-    if (error instanceof ConnectionLost) return null;
-    throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { chooseBinding } from '../../shared/inject/choose.ts';
 import { emitDecision } from '../../shared/inject/decide.ts';
 import { needsBufferedBody } from '../../shared/inject/body_need.ts';
-import type { HashPort, OutgoingRequest, PayloadBody } from '../../shared/inject/outgoing_request.ts';
+import type { HashPort, InjectedRequest, OutgoingRequest, PayloadBody } from '../../shared/inject/outgoing_request.ts';
 import { inject } from '../../shared/inject/inject.ts';
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { enforceContract } from '../../shared/enforce/contract.ts';
@@ -20,7 +20,7 @@ import type { AuditSink, Clock, CredentialSource, PolicySource, UpstreamLanes } 
 import type { BodyBudget, BufferedBody } from './body.ts';
 import { bufferBody, refuseDeclared } from './body.ts';
 import { credentialedRequest, isWebSocketUpgrade, reframed, withoutProxyHeaders } from './credentialed_head.ts';
-import type { ForwardContext, Outgoing, OutgoingBody, Reply } from './forward.ts';
+import type { ForwardContext, Outgoing, Reply } from './forward.ts';
 import { forward } from './forward.ts';
 import type { Incoming } from './incoming.ts';
 import { checkAuthority, parseIncoming } from './incoming.ts';
@@ -62,7 +62,7 @@ const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n', 'latin1');
  * its one caller answers and records.
  */
 export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: ExchangePorts): Promise<Outcome> {
-  const parsed = parseIncoming(raw, ports.limits.maxHeaders);
+  const parsed = parseIncoming(raw, tunnel.host, ports.limits.maxHeaders);
   if (!parsed.ok) return refused(unread(tunnel), parsed.error);
   const incoming = parsed.value;
   const facts = factsOf(incoming, tunnel.host);
@@ -94,7 +94,7 @@ async function bound(
   const choice = chooseBinding(bindings, request);
   const binding = choice?.binding ?? bindings[0];
   if (binding === undefined) throw new Error('a resolution to a binding names at least one');
-  const facts: Facts = { ...unbound, binding };
+  const facts: Facts = { host: unbound.host, method: unbound.method, path: unbound.path, binding };
 
   const contract = enforceContract(binding, {
     host: tunnel.host,
@@ -107,12 +107,15 @@ async function bound(
   }
   if (!ports.audit.accepting) return refused(facts, auditUnavailable(), incoming);
 
-  const body = await readBody(incoming, needsBufferedBody(binding, request), tunnel, ports);
+  const inFull = incoming.framing.kind !== 'none' && needsBufferedBody(binding, request);
+  const body = inFull ? await readBody(incoming, tunnel, ports) : NOT_BUFFERED;
   if (!body.ok) return tunnel.client.closed ? abandoned(facts) : refused(facts, body.error);
   try {
-    const material = await resolveMaterial(binding, ports.credentials, ports.materials);
+    const resolved = resolveMaterial(binding, ports.credentials, ports.materials);
+    const material = resolved instanceof Promise ? await resolved : resolved;
     if (!material.ok) return refused(facts, material.error, incoming, body.value.buffered !== null);
-    const outgoing = await injected(request, incoming, binding, material.value, body.value, ports);
+    const written = injected(request, incoming, binding, material.value, body.value, ports);
+    const outgoing = written instanceof Promise ? await written : written;
     if (!outgoing.ok) return refused(facts, outgoing.error, incoming, body.value.buffered !== null);
     const reply = await forward(outgoing.value, forwardContext(incoming, tunnel, ports, material.value.scrub));
     if (reply.ok) return replied(incoming, facts, 'binding', reply.value, material.value.scrub);
@@ -129,13 +132,13 @@ interface RequestBody {
   readonly buffered: BufferedBody | null;
 }
 
+const NOT_BUFFERED = ok<RequestBody>({ buffered: null });
+
 async function readBody(
   incoming: Incoming,
-  inFull: boolean,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Result<RequestBody, Refusal>> {
-  if (!inFull || incoming.framing.kind === 'none') return ok({ buffered: null });
   const limits = { maxBytes: ports.limits.maxCredentialedBodyBytes, budget: ports.budget };
   const declared = refuseDeclared(incoming.framing, limits);
   if (declared !== null) return err(declared);
@@ -149,33 +152,40 @@ function expectsContinue({ head }: Incoming): boolean {
   return head.fields.some((field) => field.name === 'expect' && field.value.toLowerCase() === '100-continue');
 }
 
-async function injected(
+/** The request as it goes out, with the credential written onto it. Answers at once where the scheme does. */
+function injected(
   request: OutgoingRequest,
   incoming: Incoming,
   binding: HostBinding,
-  material: CredentialMaterial,
+  { credential, sessionToken }: CredentialMaterial,
   { buffered }: RequestBody,
-  ports: ExchangePorts,
-): Promise<Result<Outgoing, Refusal>> {
+  { clock, hash }: ExchangePorts,
+): Result<Outgoing, Refusal> | Promise<Result<Outgoing, Refusal>> {
   const framed = buffered === null ? request : { ...request, fields: reframed(request.fields, buffered.bytes) };
-  const done = await inject({
-    binding,
-    request: framed,
-    credential: material.credential,
-    ...(material.sessionToken === null ? {} : { sessionToken: material.sessionToken }),
-    body: payloadOf(incoming, buffered),
-    now: new Date(ports.clock.now()),
-    hash: ports.hash,
-  });
-  if (!done.ok) return done;
-  const { bodyTransform, ...ready } = done.value;
-  const head = formatRequestHead({ ...ready, version: incoming.head.version });
-  const body: OutgoingBody =
-    buffered === null
-      ? { kind: 'stream', framing: incoming.framing, transform: bodyTransform ?? null }
-      : { kind: 'bytes', chunks: buffered.chunks };
-  const upgrade = isWebSocketUpgrade(incoming.head);
-  return ok({ head, method: request.method, body, upgrade, lane: binding.id });
+  const body = payloadOf(incoming, buffered);
+  const input = { binding, request: framed, credential, body, now: new Date(clock.now()), hash };
+  const done = inject(sessionToken === null ? input : { ...input, sessionToken });
+  const finish = (written: Result<InjectedRequest, Refusal>): Result<Outgoing, Refusal> =>
+    written.ok ? ok(outgoingOf(written.value, incoming, binding, buffered)) : written;
+  return done instanceof Promise ? done.then(finish) : finish(done);
+}
+
+function outgoingOf(
+  { method, target, fields, bodyTransform }: InjectedRequest,
+  incoming: Incoming,
+  binding: HostBinding,
+  buffered: BufferedBody | null,
+): Outgoing {
+  return {
+    head: formatRequestHead({ method, target, fields, version: incoming.head.version }),
+    method,
+    body:
+      buffered === null
+        ? { kind: 'stream', framing: incoming.framing, transform: bodyTransform ?? null }
+        : { kind: 'bytes', chunks: buffered.chunks },
+    upgrade: isWebSocketUpgrade(incoming.head),
+    lane: binding.id,
+  };
 }
 
 function payloadOf(incoming: Incoming, buffered: BufferedBody | null): PayloadBody {

@@ -8,7 +8,7 @@ import { replyFraming } from '../../shared/net/http1_framing.ts';
 import type { ReplyHead } from '../../shared/net/http1_head.ts';
 import { parseReplyHead } from '../../shared/net/http1_head.ts';
 import type { Connection } from '../connection/connection.ts';
-import { ConnectionLost } from '../connection/connection.ts';
+import type { HeadRead } from '../connection/read_head.ts';
 import { readHead } from '../connection/read_head.ts';
 import type { LeasedConnection, UpstreamLanes } from '../ports.ts';
 import type { BodyEnd } from './stream_body.ts';
@@ -39,7 +39,7 @@ export interface Reply {
   readonly framing: BodyFraming;
   readonly upstream: Connection;
   readonly lane: string;
-  readonly requestBody: Promise<BodyEnd>;
+  readonly requestBody: BodyEnd | Promise<BodyEnd>;
 }
 
 export interface ForwardContext {
@@ -63,7 +63,8 @@ const MOST_INTERIM_REPLIES = 100;
  * framing breaks on the way.
  */
 export async function forward(outgoing: Outgoing, context: ForwardContext): Promise<Result<Reply, Refusal>> {
-  const leased = await context.lanes.take(outgoing.lane);
+  const taken = context.lanes.take(outgoing.lane);
+  const leased = taken instanceof Promise ? await taken : taken;
   if (!leased.ok) return leased;
   const first = await attempt(outgoing, leased.value, context);
   if (first.ok) return first;
@@ -91,28 +92,36 @@ async function attempt(
   { connection: upstream }: LeasedConnection,
   context: ForwardContext,
 ): Promise<Result<Reply, AttemptFailure>> {
-  const { body } = outgoing;
-  upstream.cork();
-  upstream.write(outgoing.head);
-  if (body.kind === 'bytes') for (const chunk of body.chunks) upstream.write(chunk);
-  upstream.uncork();
+  const { body, lane } = outgoing;
+  if (body.kind === 'bytes') writeTogether(upstream, outgoing.head, body.chunks);
+  else upstream.write(outgoing.head);
   const requestBody = sendBody(context.client, upstream, body);
   const reply = await readReply(upstream, outgoing, context);
-  if (reply.ok) return ok({ ...reply.value, upstream, lane: outgoing.lane, requestBody });
+  if (reply.ok) {
+    const { head, raw, framing } = reply.value;
+    return ok({ head, raw, framing, upstream, lane, requestBody });
+  }
   context.client.onFinished(null);
   upstream.destroy();
   const end = await endedNow(requestBody);
   return typeof end === 'object' && end !== null ? err({ stale: false, refusal: end }) : reply;
 }
 
+function writeTogether(upstream: Connection, head: string | Buffer, chunks: readonly Uint8Array[]): void {
+  upstream.cork();
+  upstream.write(head);
+  for (const chunk of chunks) upstream.write(chunk);
+  upstream.uncork();
+}
+
 /**
  * Sends what of the body is not in memory. After it, a client that has finished sending is passed on as it is, because only
  * the upstream knows whether it still answers.
  */
-function sendBody(client: Connection, upstream: Connection, body: OutgoingBody): Promise<BodyEnd> {
+function sendBody(client: Connection, upstream: Connection, body: OutgoingBody): BodyEnd | Promise<BodyEnd> {
   if (body.kind === 'bytes' || body.framing.kind === 'none') {
     client.onFinished(() => upstream.end());
-    return SENT;
+    return 'sent';
   }
   const sent = streamBody(client, upstream, body.framing, body.transform);
   void passOnEndAfter(sent, client, upstream);
@@ -125,10 +134,8 @@ async function passOnEndAfter(sent: Promise<BodyEnd>, client: Connection, upstre
   if (end === 'sent') client.onFinished(() => upstream.end());
 }
 
-const SENT: Promise<BodyEnd> = Promise.resolve('sent');
-
 /** How a body's copying ended, if it already has. */
-function endedNow(requestBody: Promise<BodyEnd>): Promise<BodyEnd | null> {
+function endedNow(requestBody: BodyEnd | Promise<BodyEnd>): Promise<BodyEnd | null> {
   return Promise.race([requestBody, Promise.resolve(null)]);
 }
 
@@ -140,7 +147,7 @@ async function readReply(
   context: ForwardContext,
 ): Promise<Result<ReadReply, AttemptFailure>> {
   for (let interim = 0; interim <= MOST_INTERIM_REPLIES; interim += 1) {
-    const read = await readReplyHead(upstream, context);
+    const read = replyHeadOf(await readHead(upstream, context.maxHeadBytes), context);
     if (!read.ok) return interim === 0 ? read : err({ ...read.error, stale: false });
     const { head, raw } = read.value;
     if (head.status < 200 && head.status !== 101) {
@@ -155,21 +162,16 @@ async function readReply(
   return invalidReply(`more than ${MOST_INTERIM_REPLIES} interim replies`);
 }
 
-async function readReplyHead(
-  upstream: Connection,
+function replyHeadOf(
+  read: HeadRead,
   context: ForwardContext,
-): Promise<Result<{ head: ReplyHead; raw: Buffer }, AttemptFailure>> {
-  try {
-    const read = await readHead(upstream, context.maxHeadBytes);
-    if (read.kind === 'end') return closedEarly('it closed the connection without a reply');
-    if (read.kind === 'truncated') return invalidReply('its head breaks off');
-    if (read.kind === 'too_large') return invalidReply(`its head is larger than ${context.maxHeadBytes} bytes`);
-    const head = parseReplyHead(read.bytes.toString('latin1'), context);
-    return head.ok ? ok({ head: head.value, raw: read.bytes }) : invalidReply(head.error.message);
-  } catch (error) {
-    if (error instanceof ConnectionLost) return closedEarly(`the connection was lost (${error.code})`);
-    throw error;
-  }
+): Result<{ head: ReplyHead; raw: Buffer }, AttemptFailure> {
+  if (read.kind === 'lost') return closedEarly(`the connection was lost (${read.code})`);
+  if (read.kind === 'end') return closedEarly('it closed the connection without a reply');
+  if (read.kind === 'truncated') return invalidReply('its head breaks off');
+  if (read.kind === 'too_large') return invalidReply(`its head is larger than ${context.maxHeadBytes} bytes`);
+  const head = parseReplyHead(read.bytes.toString('latin1'), context);
+  return head.ok ? ok({ head: head.value, raw: read.bytes }) : invalidReply(head.error.message);
 }
 
 function closedEarly(message: string): { ok: false; error: AttemptFailure } {

@@ -23,10 +23,10 @@ export interface Incoming {
 }
 
 /**
- * Reads a request head. Refuses what two readers could take for two different requests (RFC 9112 sections 3.2, 5 and 6):
+ * Reads a request head from a tunnel to `host`. Refuses what two readers could take for two different requests (RFC 9112 sections 3.2, 5 and 6):
  * such a request is never forwarded, credentialed or not.
  */
-export function parseIncoming(received: Buffer, maxHeaders: number): Result<Incoming, Refusal> {
+export function parseIncoming(received: Buffer, host: string, maxHeaders: number): Result<Incoming, Refusal> {
   const raw = received.subarray(skipEmptyLine(received, 0));
   const head = parseRequestHead(raw.toString('latin1'), { maxHeaders });
   if (!head.ok && head.error.reason === 'too_many_headers') return err(refusal('head_too_large', head.error.message));
@@ -35,12 +35,12 @@ export function parseIncoming(received: Buffer, maxHeaders: number): Result<Inco
   if (!framing.ok) return invalid(framing.error.message);
   const target = parseTarget(head.value.target, head.value.method);
   if (!target.ok) return invalid(target.error.message);
-  const authority = hostHeader(head.value);
+  const authority = hostHeader(head.value, host);
   if (!authority.ok) return authority;
   return ok({ head: head.value, raw, framing: framing.value, target: target.value, authority: authority.value });
 }
 
-function hostHeader(head: RequestHead): Result<Authority | null, Refusal> {
+function hostHeader(head: RequestHead, host: string): Result<Authority | null, Refusal> {
   const values = fieldValues(head.fields, 'host');
   if (values.length > 1) return invalid('a request has one Host header (RFC 9112 section 3.2); this one has several');
   const [value] = values;
@@ -48,6 +48,8 @@ function hostHeader(head: RequestHead): Result<Authority | null, Refusal> {
     if (head.version === '1.0') return ok(null);
     return invalid('an HTTP/1.1 request needs a Host header (RFC 9112 section 3.2)');
   }
+  // The tunnel's host is in its canonical form, as what is read here would be.
+  if (value === host) return ok({ host, port: null });
   const authority = parseAuthority(value);
   return authority.ok ? authority : invalid(`Host header: ${authority.error.message}`);
 }

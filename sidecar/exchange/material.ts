@@ -4,7 +4,7 @@ import { scrubSecrets } from '../../shared/inject/scrub/secrets_of.ts';
 import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
-import { err, ok } from '../../shared/model/result.ts';
+import { ok } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { CredentialSource, ReleasedCredential } from '../ports.ts';
 
@@ -41,16 +41,43 @@ export class MaterialCache {
   }
 }
 
-/** Resolves a binding's credential, and its session token where it has one. Refuses as the source does. */
-export async function resolveMaterial(
+/** Resolves a binding's credential, and its session token where it has one; at once when the source does. Refuses as it does. */
+export function resolveMaterial(
   binding: HostBinding,
   source: CredentialSource,
   cache: MaterialCache,
+): Result<CredentialMaterial, Refusal> | Promise<Result<CredentialMaterial, Refusal>> {
+  const tokenRef = sessionTokenRef(binding);
+  const released = source.resolve(binding.credential);
+  if (tokenRef === undefined && !(released instanceof Promise)) return materialOf(binding, released, NO_TOKEN, cache);
+  return resolveBoth(binding, released, tokenRef, source, cache);
+}
+
+type Released = Result<ReleasedCredential, Refusal>;
+
+const NO_TOKEN: Result<null, Refusal> = ok(null);
+
+async function resolveBoth(
+  binding: HostBinding,
+  first: Released | Promise<Released>,
+  tokenRef: CredentialRef | undefined,
+  source: CredentialSource,
+  cache: MaterialCache,
 ): Promise<Result<CredentialMaterial, Refusal>> {
-  const released = await source.resolve(binding.credential);
-  if (!released.ok) return err(released.error);
-  const token = await resolveOptional(sessionTokenRef(binding), source);
-  if (!token.ok) return err(token.error);
+  const released = await first;
+  if (!released.ok) return released;
+  const token = tokenRef === undefined ? NO_TOKEN : await source.resolve(tokenRef);
+  return materialOf(binding, released, token, cache);
+}
+
+function materialOf(
+  binding: HostBinding,
+  released: Released,
+  token: Result<ReleasedCredential | null, Refusal>,
+  cache: MaterialCache,
+): Result<CredentialMaterial, Refusal> {
+  if (!released.ok) return released;
+  if (!token.ok) return token;
   const credential = released.value.secret;
   const sessionToken = token.value?.secret ?? null;
   return ok({ credential, sessionToken, scrub: cache.patternsFor(binding, credential, sessionToken) });
@@ -58,11 +85,4 @@ export async function resolveMaterial(
 
 function sessionTokenRef({ injection }: HostBinding): CredentialRef | undefined {
   return injection.scheme === 'sigv4-resign' ? injection.sessionTokenRef : undefined;
-}
-
-async function resolveOptional(
-  ref: CredentialRef | undefined,
-  source: CredentialSource,
-): Promise<Result<ReleasedCredential | null, Refusal>> {
-  return ref === undefined ? ok(null) : source.resolve(ref);
 }

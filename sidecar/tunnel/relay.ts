@@ -8,19 +8,27 @@ import { scrubbedBytes } from '../exchange/scrubbed_head.ts';
 import type { UpstreamLanes } from '../ports.ts';
 import { BrokenReply, ReplyBody } from './reply_body.ts';
 import { relayScrubbed } from './relay_scrubbed.ts';
+import { wholeReply } from './whole_reply.ts';
 import { WebSocketScrubber } from '../../shared/inject/scrub/web_socket_scrubber.ts';
 
 /**
  * Relays an upstream's reply to the client: exactly on passthrough, scrubbed of the credential where one was added.
- * True when both connections are ready for another exchange. A reply that breaks off breaks off for the client too.
+ * True when both connections are ready for another exchange, for which the rest of the request's body is waited for. A reply
+ * that breaks off breaks off for the client too.
  */
 export async function relay(client: Connection, outcome: Replied, lanes: UpstreamLanes): Promise<boolean> {
   const { reply, scrub } = outcome;
   try {
     if (reply.head.status === 101) return await relayUpgrade(client, outcome);
-    const framed =
-      scrub === null || scrub.isEmpty ? await relayExact(client, reply) : await relayScrubbed(client, outcome, scrub);
-    return (await finish(outcome, lanes)) && framed;
+    const whole = wholeReply(reply, scrub);
+    let framed = true;
+    if (whole !== null) client.write(whole);
+    else if (scrub === null || scrub.isEmpty) await relayExact(client, reply);
+    else framed = await relayScrubbed(client, outcome, scrub);
+    const reusable = isPersistent(reply) && (reply.requestBody === 'sent' || (await reply.requestBody) === 'sent');
+    if (reusable) lanes.give(reply.lane, reply.upstream);
+    else reply.upstream.destroy();
+    return reusable && outcome.staysOpen && framed;
   } catch (error) {
     if (!(error instanceof ConnectionLost) && !(error instanceof BrokenReply)) throw error;
     client.destroy();
@@ -31,14 +39,6 @@ export async function relay(client: Connection, outcome: Replied, lanes: Upstrea
   }
 }
 
-/** After a whole reply: waits for the rest of the request's body, and keeps what may be kept. */
-async function finish({ reply, staysOpen }: Replied, lanes: UpstreamLanes): Promise<boolean> {
-  const stays = isPersistent(reply) && (await reply.requestBody) === 'sent';
-  if (stays) lanes.give(reply.lane, reply.upstream);
-  else reply.upstream.destroy();
-  return staysOpen && stays;
-}
-
 /** Whether the connection outlives this reply (RFC 9112 section 9.3). */
 function isPersistent({ head, framing }: Reply): boolean {
   if (framing.kind === 'until-close') return false;
@@ -46,7 +46,7 @@ function isPersistent({ head, framing }: Reply): boolean {
   return head.version === '1.1' ? !tokens.has('close') : tokens.has('keep-alive');
 }
 
-async function relayExact(client: Connection, reply: Reply): Promise<true> {
+async function relayExact(client: Connection, reply: Reply): Promise<void> {
   client.cork();
   client.write(reply.raw);
   const body = new ReplyBody(reply.upstream, reply.framing);
@@ -63,7 +63,6 @@ async function relayExact(client: Connection, reply: Reply): Promise<true> {
   } finally {
     client.uncork();
   }
-  return true;
 }
 
 /** A switched protocol: bytes both ways until both sides have ended, or one is lost. A credentialed WebSocket is scrubbed. */

@@ -23,7 +23,7 @@ export class TunnelLanes implements UpstreamLanes {
     this.#host = host;
   }
 
-  async take(lane: string): Promise<Result<LeasedConnection, Refusal>> {
+  take(lane: string): Result<LeasedConnection, Refusal> | Promise<Result<LeasedConnection, Refusal>> {
     const idle = this.#idle.get(lane);
     this.#idle.delete(lane);
     if (idle !== undefined && isIdle(idle)) return ok({ connection: idle, reused: true });

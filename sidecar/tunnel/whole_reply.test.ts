@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest';
+
+import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
+import { replyFraming } from '../../shared/net/http1_framing.ts';
+import { parseReplyHead } from '../../shared/net/http1_head.ts';
+import { Connection } from '../connection/connection.ts';
+import { readHead } from '../connection/read_head.ts';
+import type { Reply } from '../exchange/forward.ts';
+import { ScriptedStream, turns } from '../testing/scripted_stream.ts';
+import { wholeReply } from './whole_reply.ts';
+
+const SECRET = 'planted-secret-0123456789';
+const PATTERNS = compileScrubPatterns([SECRET]);
+
+/** A reply whose bytes came in these pieces; what its connection still holds is read with `rest`. */
+async function replyOf(...pieces: readonly string[]): Promise<{ reply: Reply; rest: () => string }> {
+  const stream = new ScriptedStream();
+  const upstream = new Connection(stream);
+  for (const piece of pieces) {
+    stream.send(piece);
+    await turns(2);
+  }
+  const read = await readHead(upstream, 10_000);
+  if (read.kind !== 'head') throw new Error(read.kind);
+  const head = parseReplyHead(read.bytes.toString('latin1'), { maxHeaders: 10 });
+  if (!head.ok) throw new Error(head.error.message);
+  const framing = replyFraming(head.value, 'GET');
+  if (!framing.ok) throw new Error(framing.error.message);
+  const reply = {
+    head: head.value,
+    raw: read.bytes,
+    framing: framing.value,
+    upstream,
+    lane: '',
+    requestBody: 'sent',
+  } as const;
+  return { reply, rest: () => upstream.take()?.toString() ?? '' };
+}
+
+const lengthOf = (body: string, more = ''): string =>
+  `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n${more}\r\n`;
+
+test.each([
+  ['with a body', lengthOf('hello') + 'hello'],
+  ['without one', 'HTTP/1.1 204 No Content\r\n\r\n'],
+  ['with an empty one', lengthOf('')],
+])('a reply %s that came in one piece leaves as it came, scrubbed or not', async (_what, text) => {
+  for (const scrub of [null, PATTERNS]) {
+    const { reply, rest } = await replyOf(text);
+    expect(wholeReply(reply, scrub)?.toString('latin1')).toBe(text);
+    expect(rest()).toBe('');
+  }
+});
+
+test.each([
+  ['came in two pieces', [lengthOf('hello'), 'hello']],
+  ['is not all here', [`${lengthOf('hello')}hel`]],
+  ['is followed by bytes that nobody asked for', [`${lengthOf('hello')}helloHTTP/1.1 200`]],
+])('a reply that %s is left in its connection', async (_what, pieces) => {
+  const { reply, rest } = await replyOf(...pieces);
+  expect(wholeReply(reply, PATTERNS)).toBeNull();
+  expect(reply.raw.toString('latin1') + rest()).toBe(pieces.join(''));
+});
+
+test.each([
+  ['in its body', lengthOf(SECRET) + SECRET],
+  ['in its head', `HTTP/1.1 200 OK\r\nX-Token: ${SECRET}\r\nContent-Length: 2\r\n\r\nok`],
+  ['in a reason without a body', `HTTP/1.1 204 ${SECRET}\r\n\r\n`],
+])('a reply that holds the credential %s is left to be masked', async (_where, text) => {
+  const { reply, rest } = await replyOf(text);
+  expect(wholeReply(reply, PATTERNS)).toBeNull();
+  expect(reply.raw.toString('latin1') + rest()).toBe(text);
+});
+
+test.each([
+  ['is compressed', lengthOf('hello', 'Content-Encoding: gzip\r\n') + 'hello', PATTERNS],
+  ['is chunked', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', null],
+  ['ends with its connection', 'HTTP/1.1 200 OK\r\n\r\nhello', null],
+])('a reply that %s is read on', async (_what, text, scrub) => {
+  expect(wholeReply((await replyOf(text)).reply, scrub)).toBeNull();
+});
+
+test('a compressed reply on passthrough needs no look inside', async () => {
+  const text = `${lengthOf('hello', 'Content-Encoding: gzip\r\n')}hello`;
+  expect(wholeReply((await replyOf(text)).reply, null)?.toString('latin1')).toBe(text);
+});
