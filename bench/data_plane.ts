@@ -1,7 +1,8 @@
 /**
  * What the data plane costs, in CPU of the proxy's own process: `node bench/data_plane.ts [seconds] [scenario]`. Three
  * processes on loopback: a raw TLS upstream, the proxy, and this client. Session authentication, 1,000 bindings, bearer
- * injection, scrub and an audit spool on disk are on. `direct` is the same client without the proxy.
+ * injection, scrub and an audit spool on disk are on. `bare` is a proxy that only copies, in the same run, and `direct`
+ * the same client without a proxy.
  */
 import type { ChildProcess } from 'node:child_process';
 import { fork } from 'node:child_process';
@@ -11,7 +12,7 @@ import type { TLSSocket } from 'node:tls';
 import { connect as connectTls } from 'node:tls';
 
 const HOST = 'bench.example.test';
-const WARM_UP_SECONDS = 1;
+const WARM_UP_SECONDS = 3;
 
 interface Started {
   readonly child: ChildProcess;
@@ -105,7 +106,12 @@ function expectedAfter(first: Buffer): number {
   return end + Number(/Content-Length: (\d+)/.exec(head)?.[1]) - first.length;
 }
 
-async function measure(scenario: Scenario, seconds: number, upstream: Started, proxy: Started | null): Promise<string> {
+async function measure(
+  scenario: Scenario,
+  seconds: number,
+  upstream: Started,
+  [label, proxy]: readonly [string, Started | null],
+): Promise<string> {
   const open = (): Promise<TLSSocket> => opened(scenario.host, upstream, proxy);
   const load = async (forSeconds: number): Promise<number[]> => {
     const times: number[] = [];
@@ -113,30 +119,30 @@ async function measure(scenario: Scenario, seconds: number, upstream: Started, p
     await Promise.all(Array.from({ length: scenario.connections }, () => run(scenario, open, until, times)));
     return times.toSorted((a, b) => a - b);
   };
-  await load(Math.min(seconds, WARM_UP_SECONDS));
+  await load(WARM_UP_SECONDS);
   const before = proxy === null ? null : await usage(proxy);
   const times = await load(seconds);
   const after = proxy === null ? null : await usage(proxy);
   const at = (part: number): string => (times[Math.floor(times.length * part)] ?? 0).toFixed(2);
   const latency = `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ${times.length} requests`;
-  if (before === null || after === null) return `${scenario.name}, direct: ${latency}`;
+  if (before === null || after === null) return `${scenario.name}, ${label}: ${latency}`;
   const cpu = after.cpu.user + after.cpu.system - before.cpu.user - before.cpu.system;
   const growth = (after.rss - before.rss) / 1024 / 1024;
-  return `${scenario.name}: ${(cpu / times.length).toFixed(1)} us CPU each, ${latency}, RSS ${(after.rss / 1024 / 1024).toFixed(0)} MiB (${growth.toFixed(0)} more)`;
+  return `${scenario.name}, ${label}: ${(cpu / times.length).toFixed(1)} us CPU each, ${latency}, RSS ${(after.rss / 1024 / 1024).toFixed(0)} MiB (${growth.toFixed(0)} more)`;
 }
 
 async function main(): Promise<void> {
   const [seconds = '3', only = ''] = process.argv.slice(2);
   const upstream = await started('./data_plane/upstream_process.ts', [HOST]);
   const ca = Buffer.from(String(upstream.told['caPem'])).toString('base64');
-  const proxy = await started('./data_plane/proxy_process.ts', [HOST, String(upstream.told['port']), ca]);
+  const args = [HOST, String(upstream.told['port']), ca];
+  const proxy = await started('./data_plane/proxy_process.ts', args);
+  const bare = await started('./data_plane/bare_process.ts', args);
+  const ways = [['svc', proxy] as const, ['bare', bare] as const, ['direct', null] as const];
   for (const scenario of SCENARIOS.filter(({ name }) => name.includes(only))) {
-    for (const by of [proxy, null]) {
-      process.stdout.write(`${await measure(scenario, Number(seconds), upstream, by)}\n`);
-    }
+    for (const way of ways) process.stdout.write(`${await measure(scenario, Number(seconds), upstream, way)}\n`);
   }
-  proxy.child.disconnect();
-  upstream.child.disconnect();
+  for (const { child } of [proxy, bare, upstream]) child.disconnect();
 }
 
 await main();
