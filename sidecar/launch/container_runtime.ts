@@ -53,6 +53,8 @@ export interface Hardening {
   /** Kept of the capabilities; every other one is dropped. */
   readonly capabilities: readonly string[];
   readonly pidsLimit: number;
+  /** The file that lists the system calls it may make. */
+  readonly seccompProfile: string;
 }
 
 export interface ContainerSpec {

@@ -77,6 +77,8 @@ function hardeningArguments(hardening: Hardening): string[] {
     ...(hardening.init ? ['--init'] : []),
     '--security-opt',
     'no-new-privileges',
+    '--security-opt',
+    `seccomp=${hardening.seccompProfile}`,
     '--cap-drop',
     'ALL',
     ...hardening.capabilities.flatMap((capability) => ['--cap-add', capability]),
