@@ -63,12 +63,15 @@ async function checkedSession(
 
 async function verifiedLock(
   { planLocks }: LocalApiOptions,
-  { plan }: SessionInput,
+  { plan, sandbox: asked }: SessionInput,
   sandbox: Sandbox | null,
 ): Promise<Result<PlanLockPayload | null, LocalError>> {
   if (plan === undefined) return ok(null);
   if (sandbox === null) {
     return err(localError('invalid_input', 'plan: a plan runs in a container; say in sandbox which one'));
+  }
+  if ((asked?.unsealed.length ?? 0) > 0) {
+    return err(localError('invalid_input', "sandbox.unsealed: a plan's container boots without any credential"));
   }
   const lock = await planLocks.verify(plan.lock);
   if (!lock.ok) return err(localError(lock.error.reason, lock.error.message));

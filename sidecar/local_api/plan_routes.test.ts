@@ -1,0 +1,214 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { stepScopeReply } from '../../shared/wire/plan_lock.ts';
+import { LocalApiBench, sandboxInput } from '../testing/local_api_bench.ts';
+import { samplePlanLock, sampleSealedStep } from '../testing/sample_plan_lock.ts';
+
+const LOCKS = '/v1/sandbox-proxy/plan-locks';
+const SCOPES = '/v1/sandbox-proxy/step-scopes';
+const SESSIONS = '/v1/sandbox-proxy/sessions';
+
+let bench: LocalApiBench;
+
+beforeEach(async () => {
+  bench = await LocalApiBench.start();
+});
+
+afterEach(() => bench.stop());
+
+async function frozen(...steps: Parameters<typeof samplePlanLock>): Promise<string> {
+  const reply = await bench.call('POST', LOCKS, { content: await samplePlanLock(...steps) });
+  return z.object({ lock: z.string() }).parse(reply.body).lock;
+}
+
+function tamper(lock: string, change: (payload: Record<string, unknown>) => void): string {
+  const [head = '', payload = '', signature = ''] = lock.split('.');
+  const said = z.record(z.string(), z.unknown()).parse(JSON.parse(Buffer.from(payload, 'base64url').toString()));
+  change(said);
+  return `${head}.${Buffer.from(JSON.stringify(said)).toString('base64url')}.${signature}`;
+}
+
+async function planSession(lock: string): Promise<string> {
+  return (await bench.createSession({ sandbox: sandboxInput(), plan: { lock } })).id;
+}
+
+function scopeFor(sessionId: string, stepId = 'fetch') {
+  return bench.call('POST', SCOPES, { session_id: sessionId, step_id: stepId });
+}
+
+describe("a plan's session", () => {
+  it('comes without a token, and its proxy URL without credentials', async () => {
+    const { id, token, body } = await bench.createSession({
+      sandbox: sandboxInput(),
+      plan: { lock: await frozen() },
+    });
+    expect(token).toBe('');
+    expect(body).not.toHaveProperty('token');
+    expect(body).toMatchObject({ proxy_url: 'http://127.0.0.1:7421' });
+    expect((await bench.call('GET', `${SESSIONS}/${id}`)).body).toMatchObject({ plan: { name: 'nightly' } });
+  });
+
+  it('gets no unsealed credential', async () => {
+    const id = await planSession(await frozen());
+    const body = { session_id: id, env: 'X', reference: 'vault://user/demo', host: 'a.example', reason: 'r' };
+    expect((await bench.call('POST', '/v1/sandbox-proxy/unsealed', body)).code).toBe('session_of_plan');
+    const sandbox = sandboxInput({
+      unsealed: [{ env: 'X', reference: 'vault://user/demo', host: 'a.example', reason: 'r' }],
+    });
+    const reply = await bench.call('POST', SESSIONS, { sandbox, plan: { lock: await frozen() } });
+    expect(reply.code).toBe('invalid_input');
+  });
+
+  it('has no relay, which would open what the session itself does not', async () => {
+    const id = await planSession(await frozen());
+    await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: 'c'.repeat(64) });
+    const reply = await bench.call('POST', `${SESSIONS}/${id}/listener`, { pid: 4711, relay: true });
+    expect([reply.code, bench.pids]).toEqual(['session_of_plan', []]);
+  });
+
+  it.each([
+    [
+      'a host was added',
+      (p: Record<string, unknown>) => (p['steps'] = [sampleSealedStep({ hosts: ['evil.example'] })]),
+    ],
+    [
+      'the image was changed',
+      (p: Record<string, unknown>) => (p['image'] = { name: 'x', id: `sha256:${'f'.repeat(64)}` }),
+    ],
+    ['a space was added', (p: Record<string, unknown>) => (p['name'] = 'nightly ')],
+  ])('is refused when in its lock %s', async (_what, change) => {
+    const lock = tamper(await frozen(), change);
+    const reply = await bench.call('POST', SESSIONS, { sandbox: sandboxInput(), plan: { lock } });
+    expect([reply.status, reply.code, bench.sessions.count]).toEqual([422, 'plan_lock_invalid', 0]);
+  });
+
+  it('is refused with the lock of another sidecar, which is named', async () => {
+    const other = await LocalApiBench.start();
+    const signed = await other.call('POST', LOCKS, { content: await samplePlanLock() });
+    await other.stop();
+    const named = tamper(String(signed.body['lock']), (p) => (p['sidecar_id'] = `sdc_${'7'.repeat(26)}`));
+    const reply = await bench.call('POST', SESSIONS, { sandbox: sandboxInput(), plan: { lock: named } });
+    expect([reply.status, reply.code]).toEqual([422, 'plan_lock_foreign']);
+    expect(reply.text).toContain(`sdc_${'7'.repeat(26)}`);
+    const same = await bench.call('POST', SESSIONS, {
+      sandbox: sandboxInput(),
+      plan: { lock: signed.body['lock'] },
+    });
+    expect(same.code).toBe('plan_lock_invalid');
+  });
+
+  it('is refused in another image than the pinned one, and without a container', async () => {
+    const lock = await frozen();
+    const sandbox = sandboxInput({ image_id: `sha256:${'f'.repeat(64)}` });
+    expect((await bench.call('POST', SESSIONS, { sandbox, plan: { lock } })).code).toBe('plan_lock_invalid');
+    expect((await bench.call('POST', SESSIONS, { plan: { lock } })).code).toBe('invalid_input');
+  });
+
+  it.each(['', 'x', 'a.b.c', '..'])('is refused with the lock %j', async (lock) => {
+    const reply = await bench.call('POST', SESSIONS, { sandbox: sandboxInput(), plan: { lock } });
+    expect(reply.code).toMatch(/^(invalid_input|plan_lock_invalid)$/);
+  });
+});
+
+describe('signing a lock', () => {
+  it('is refused when its digest is not the one of its content', async () => {
+    const content = { ...(await samplePlanLock()), name: 'other' };
+    const reply = await bench.call('POST', LOCKS, { content });
+    expect([reply.status, reply.code]).toEqual([422, 'plan_lock_invalid']);
+  });
+
+  it.each([
+    ['a pattern', [sampleSealedStep({ hosts: ['*.example.test'] })]],
+    ['a port', [sampleSealedStep({ hosts: ['api.example.test:8443'] })]],
+    ['an address', [sampleSealedStep({ hosts: ['127.0.0.1'] })]],
+    ['an upper-case host', [sampleSealedStep({ hosts: ['API.example.test'] })]],
+    ['no host but an effect', [sampleSealedStep({ hosts: [] })]],
+    ['two steps of one id', [sampleSealedStep(), sampleSealedStep()]],
+    ['no step', []],
+  ])('is refused with %s', async (_what, steps) => {
+    const reply = await bench.call('POST', LOCKS, { content: await samplePlanLock(steps) });
+    expect([reply.status, reply.code]).toEqual([400, 'invalid_input']);
+  });
+});
+
+describe('a scope', () => {
+  it('has what the lock says of its step, and its reach is recorded', async () => {
+    const id = await planSession(await frozen());
+    const reply = await scopeFor(id);
+    expect(reply.status).toBe(201);
+    const scope = stepScopeReply.parse(reply.body);
+    expect(scope).toMatchObject({
+      hosts: ['api.example.test'],
+      effect: 'read',
+      expires_at: '2026-01-02T03:05:05.678Z',
+    });
+    expect(bench.sessions.authenticate(id, scope.token)?.reach?.stepId).toBe('fetch');
+    expect(bench.sink.events).toEqual([
+      {
+        type: 'flightplan.launch.reach',
+        session_id: id,
+        actor: 'session',
+        data: {
+          'svc.step.id': 'fetch',
+          'svc.reach.effect': 'read',
+          'svc.reach.hosts': ['api.example.test'],
+          'svc.reach.enforced': true,
+        },
+      },
+    ]);
+  });
+
+  it('takes no hosts from the caller', async () => {
+    const id = await planSession(await frozen());
+    for (const more of [{ hosts: ['evil.example'] }, { effect: 'write' }, { timeout_seconds: 9 }]) {
+      const reply = await bench.call('POST', SCOPES, { session_id: id, step_id: 'fetch', ...more });
+      expect(reply.code).toBe('invalid_input');
+    }
+    expect(bench.sink.events).toEqual([]);
+  });
+
+  it('is not a token of the local API', async () => {
+    const id = await planSession(await frozen());
+    const token = String((await scopeFor(id)).body['token']);
+    for (const path of ['/v1/health', SESSIONS, '/metrics']) {
+      expect((await bench.call('GET', path, undefined, token)).code).toBe('unauthenticated');
+    }
+    expect((await bench.call('POST', SCOPES, { session_id: id, step_id: 'fetch' }, token)).code).toBe(
+      'unauthenticated',
+    );
+  });
+
+  it('is refused for a step that the lock does not have, or seals without hosts', async () => {
+    const { effect: _none, ...offline } = sampleSealedStep({ id: 'sort', hosts: [] });
+    const id = await planSession(await frozen([sampleSealedStep(), offline]));
+    expect(await scopeFor(id, 'other')).toMatchObject({ status: 404, code: 'step_not_in_lock' });
+    expect(await scopeFor(id, '__proto__')).toMatchObject({ status: 404, code: 'step_not_in_lock' });
+    expect(await scopeFor(id, 'sort')).toMatchObject({ status: 409, code: 'step_without_reach' });
+    expect(bench.sink.events).toEqual([]);
+  });
+
+  it('is refused for a session that is none, has ended, or has no plan', async () => {
+    const { id: plain } = await bench.createSession();
+    expect((await scopeFor(plain)).code).toBe('session_without_plan');
+    expect((await scopeFor(`ses_${'0'.repeat(26)}`)).code).toBe('not_found');
+    expect((await scopeFor('../x')).code).toBe('invalid_input');
+    const id = await planSession(await frozen());
+    await bench.sessions.end(id);
+    expect((await scopeFor(id)).code).toBe('not_found');
+  });
+
+  it('is refused when its reach cannot be recorded', async () => {
+    const id = await planSession(await frozen());
+    bench.sink.accepting = false;
+    expect((await scopeFor(id)).code).toBe('audit_unavailable');
+  });
+
+  it('opens nothing once it is revoked', async () => {
+    const id = await planSession(await frozen());
+    const scope = stepScopeReply.parse((await scopeFor(id)).body);
+    expect((await bench.call('DELETE', `${SCOPES}/${scope.scope_id}`)).status).toBe(204);
+    expect(bench.sessions.authenticate(id, scope.token)).toBeNull();
+    expect((await bench.call('DELETE', `${SCOPES}/${scope.scope_id}`)).code).toBe('not_found');
+    expect((await bench.call('DELETE', `${SCOPES}/..%2fsessions`)).code).toBe('not_found');
+  });
+});

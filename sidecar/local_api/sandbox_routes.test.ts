@@ -1,0 +1,313 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { refusal } from '../../shared/model/refusal.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import { reachProblem } from '../reach/reach_problem.ts';
+import { identify } from '../session/process_identity.ts';
+import { HOST_TOKEN, LocalApiBench, sandboxInput } from '../testing/local_api_bench.ts';
+
+const SESSIONS = '/v1/sandbox-proxy/sessions';
+const CONTAINER = 'c'.repeat(64);
+const UNSEALED = {
+  env: 'DEMO_KEY',
+  reference: 'vault://user/demo',
+  host: 'api.example.test',
+  reason: 'the client pins its certificate',
+};
+const NO_PID = 2 ** 31 - 1;
+
+let bench: LocalApiBench;
+
+beforeEach(async () => {
+  bench = await LocalApiBench.start();
+});
+
+afterEach(() => bench.stop());
+
+describe('a session with a sandbox', () => {
+  it('says where its container finds the proxy', async () => {
+    const { id, token, body } = await bench.createSession({ sandbox: sandboxInput() });
+    expect(body).toMatchObject({
+      proxy_url: `http://${id}:${token}@127.0.0.1:7421`,
+      listener: 'namespace',
+      listener_port: 7421,
+    });
+    bench.listener = ok({ listener: 'gateway', address: '172.17.0.1', port: 9100 });
+    const other = await bench.createSession({ sandbox: sandboxInput() });
+    expect(other.body).toMatchObject({
+      proxy_url: `http://${other.id}:${other.token}@172.17.0.1:9100`,
+      listener: 'gateway',
+      listener_port: 9100,
+    });
+  });
+
+  it('is not made when its egress cannot be had', async () => {
+    bench.listener = err(reachProblem('egress_unavailable', 'needs root'));
+    const reply = await bench.call('POST', SESSIONS, { sandbox: sandboxInput({ egress: 'sealed' }) });
+    expect([reply.status, reply.code, bench.sessions.count]).toEqual([409, 'egress_unavailable', 0]);
+  });
+
+  it('is shown with its sandbox, and without tokens or paths', async () => {
+    const sandbox = sandboxInput({ egress: 'sealed', unsealed: [UNSEALED] });
+    const { id, token } = await bench.createSession({ name: 'demo', sandbox, owner: identify(process.pid) });
+    await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: CONTAINER });
+    const shown = await bench.call('GET', `${SESSIONS}/${id}`);
+    expect(shown.body).toEqual({
+      session_id: id,
+      name: 'demo',
+      state: 'live',
+      created_at: '2026-01-02T03:04:05.678Z',
+      expires_at: '2026-01-03T03:04:05.678Z',
+      open_tunnels: 0,
+      owner_alive: true,
+      plan: null,
+      sandbox: {
+        mode: 'docker',
+        image: 'agent-tools:1',
+        image_id: expect.any(String),
+        container_id: CONTAINER,
+        runtime: { program: 'docker', endpoint: 'unix:///var/run/docker.sock' },
+        detached: false,
+        egress: 'sealed',
+        unsealed: [UNSEALED],
+      },
+    });
+    expect(shown.text).not.toContain(token);
+    expect((await bench.call('GET', SESSIONS)).body).toEqual({ items: [shown.body], next_cursor: null });
+  });
+
+  it('is refused with an owner that does not run', async () => {
+    const reply = await bench.call('POST', SESSIONS, { owner: { pid: NO_PID, started: null } });
+    expect([reply.status, reply.code, bench.sessions.count]).toEqual([400, 'invalid_input', 0]);
+    expect(reply.text).toContain('owner: ');
+  });
+
+  it.each([
+    ['a mode that is not known', { mode: 'podman' }],
+    ['a remote engine', { runtime: { program: 'docker', endpoint: 'tcp://10.0.0.1:2375' } }],
+    ['another program', { runtime: { program: '/bin/sh', endpoint: 'unix:///var/run/docker.sock' } }],
+    ['an image that is no id', { image_id: 'agent-tools:1' }],
+    ['an image with a line break', { image: 'a\nb' }],
+    ['another egress', { egress: 'closed' }],
+    ['an unsealed credential without a reason', { unsealed: [{ ...UNSEALED, reason: '  ' }] }],
+    ['an unsealed credential for a pattern', { unsealed: [{ ...UNSEALED, host: '*.example.test' }] }],
+    ['an unsealed credential that is a value', { unsealed: [{ ...UNSEALED, reference: 'ghp_secret' }] }],
+    ['an unsealed credential in no variable', { unsealed: [{ ...UNSEALED, env: 'A=B' }] }],
+    ['a field that is not known', { network: 'host' }],
+  ])('is refused with %s', async (_what, change) => {
+    const reply = await bench.call('POST', SESSIONS, { sandbox: sandboxInput(change) });
+    expect([reply.status, reply.code, bench.sessions.count]).toEqual([400, 'invalid_input', 0]);
+    expect(reply.text).not.toContain('ghp_secret');
+  });
+});
+
+describe('the container of a session', () => {
+  it('is noted in a file, so that it is found after a crash', async () => {
+    const { id } = await bench.createSession({ sandbox: sandboxInput() });
+    const put = await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: CONTAINER });
+    expect(put.status).toBe(204);
+    const file = join(bench.home, 'sessions', id, 'container.json');
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ session_id: id, container_id: CONTAINER });
+  });
+
+  it.each(['c'.repeat(63), 'C'.repeat(64), 'my-container', '../../etc', '', `${'c'.repeat(64)}\n`])(
+    'has no such id: %j',
+    async (containerId) => {
+      const { id } = await bench.createSession({ sandbox: sandboxInput() });
+      const put = await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: containerId });
+      expect([put.status, put.code]).toEqual([400, 'invalid_input']);
+    },
+  );
+
+  it('is not changed, and a session without a sandbox has none', async () => {
+    const { id } = await bench.createSession({ sandbox: sandboxInput() });
+    await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: CONTAINER });
+    const other = await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: 'd'.repeat(64) });
+    expect(other.code).toBe('conflict');
+    const plain = await bench.createSession();
+    const put = await bench.call('PUT', `${SESSIONS}/${plain.id}/container`, { container_id: CONTAINER });
+    expect(put.code).toBe('conflict');
+    expect(existsSync(join(bench.home, 'sessions', plain.id, 'container.json'))).toBe(false);
+  });
+
+  it.each(['..%2f..%2fetc', '%2e%2e', `ses_${'0'.repeat(26)}`, 'ses_%00'])('of the session %s is 404', async (id) => {
+    const put = await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: CONTAINER });
+    expect(put.status).toBe(404);
+  });
+});
+
+async function withContainer(change: object = {}): Promise<string> {
+  const { id } = await bench.createSession({ sandbox: sandboxInput(change), owner: identify(process.pid) });
+  await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: CONTAINER });
+  return id;
+}
+
+describe('the listener in a container', () => {
+  it('is opened for the process that the caller names', async () => {
+    const id = await withContainer();
+    const reply = await bench.call('POST', `${SESSIONS}/${id}/listener`, { pid: 4711, relay: true });
+    expect([reply.status, reply.body]).toEqual([201, { listener: 'namespace', listener_port: 7421, relay_port: 7422 }]);
+    expect(bench.pids).toEqual([4711]);
+    expect(bench.sessions.get(id)?.owner).toEqual(identify(process.pid));
+  });
+
+  it('frees a detached session of the process that launched it', async () => {
+    const id = await withContainer({ detached: true });
+    await bench.call('POST', `${SESSIONS}/${id}/listener`, { pid: 4711 });
+    expect(bench.sessions.get(id)?.owner).toBeNull();
+  });
+
+  it("is refused for a process that is not the container, and the detached session stays its launcher's", async () => {
+    const id = await withContainer({ detached: true });
+    bench.opening = err(reachProblem('not_the_container', 'another process'));
+    const reply = await bench.call('POST', `${SESSIONS}/${id}/listener`, { pid: 1 });
+    expect([reply.status, reply.code]).toEqual([409, 'not_the_container']);
+    expect(bench.sessions.get(id)?.owner).not.toBeNull();
+  });
+
+  it('is refused before the container is known, and a second time', async () => {
+    const { id } = await bench.createSession({ sandbox: sandboxInput() });
+    expect((await bench.call('POST', `${SESSIONS}/${id}/listener`, { pid: 4711 })).code).toBe('conflict');
+    const other = await withContainer();
+    const session = bench.sessions.get(other);
+    if (session !== null) session.container = { pid: 4711, started: '1' };
+    expect((await bench.call('POST', `${SESSIONS}/${other}/listener`, { pid: 4711 })).code).toBe('conflict');
+    expect(bench.pids).toEqual([]);
+  });
+
+  it.each([0, -1, 1.5, '1', 2 ** 40, null])('is refused for the process id %j', async (pid) => {
+    const id = await withContainer();
+    expect((await bench.call('POST', `${SESSIONS}/${id}/listener`, { pid })).code).toBe('invalid_input');
+  });
+});
+
+describe('a launch without the proxy', () => {
+  it('is recorded, and flushed, before the reply', async () => {
+    const body = { reason: 'preflight_failed', mode: 'docker', image: 'bare:1' };
+    const reply = await bench.call('POST', '/v1/sandbox-proxy/disabled', body);
+    expect([reply.status, bench.flushed]).toEqual([204, 1]);
+    expect(bench.sink.events).toEqual([
+      {
+        type: 'sandbox.proxy.disabled',
+        session_id: null,
+        actor: null,
+        data: { 'svc.proxy.reason': 'preflight_failed', 'svc.sandbox.mode': 'docker', 'svc.sandbox.image': 'bare:1' },
+      },
+    ]);
+  });
+
+  it('is refused when it cannot be recorded', async () => {
+    bench.sink.accepting = false;
+    const reply = await bench.call('POST', '/v1/sandbox-proxy/disabled', { reason: 'user_opt_out', mode: 'none' });
+    expect([reply.status, reply.code, bench.sink.events]).toEqual([503, 'audit_unavailable', []]);
+  });
+
+  it.each([
+    { reason: 'because', mode: 'docker' },
+    { reason: 'user_opt_out', mode: 'vm' },
+    { reason: 'user_opt_out' },
+    { reason: 'user_opt_out', mode: 'docker', image: '' },
+  ])('is refused as %j', async (body) => {
+    const reply = await bench.call('POST', '/v1/sandbox-proxy/disabled', body);
+    expect([reply.code, bench.sink.events]).toEqual(['invalid_input', []]);
+  });
+});
+
+describe('an unsealed credential', () => {
+  const path = '/v1/sandbox-proxy/unsealed';
+
+  it('is recorded with its reference, host and reason, shown in its session, and handed out', async () => {
+    const { id } = await bench.createSession({ sandbox: sandboxInput() });
+    bench.released = ok(new Secret('s3cret'));
+    const reply = await bench.call('POST', path, { session_id: id, ...UNSEALED });
+    expect([reply.status, reply.body]).toEqual([200, { value: 's3cret' }]);
+    expect(bench.asked).toEqual([{ path: 'user/demo', host: UNSEALED.host, reason: UNSEALED.reason }]);
+    expect(bench.sink.events).toEqual([
+      {
+        type: 'sandbox.proxy.credential_unsealed',
+        session_id: id,
+        actor: 'session',
+        data: {
+          'svc.proxy.credential_ref': UNSEALED.reference,
+          'svc.proxy.upstream.host': UNSEALED.host,
+          'svc.proxy.reason': UNSEALED.reason,
+        },
+      },
+    ]);
+    expect((await bench.call('GET', `${SESSIONS}/${id}`)).body).toMatchObject({ sandbox: { unsealed: [UNSEALED] } });
+  });
+
+  it('is not handed out when it cannot be recorded: nobody is asked for it', async () => {
+    const { id } = await bench.createSession();
+    bench.released = ok(new Secret('s3cret'));
+    bench.sink.accepting = false;
+    const reply = await bench.call('POST', path, { session_id: id, ...UNSEALED });
+    expect([reply.code, bench.asked]).toEqual(['audit_unavailable', []]);
+  });
+
+  it('that is not stored is an error, and nothing is recorded', async () => {
+    const { id } = await bench.createSession();
+    const reply = await bench.call('POST', path, { session_id: id, ...UNSEALED });
+    expect([reply.code, bench.sink.events]).toEqual(['credential_unavailable', []]);
+    bench.released = err(refusal('control_plane_unavailable', 'away'));
+    expect((await bench.call('POST', path, { session_id: id, ...UNSEALED })).code).toBe('control_plane_unavailable');
+  });
+
+  it('is not for a session that has ended', async () => {
+    const { id } = await bench.createSession();
+    bench.released = ok(new Secret('s3cret'));
+    await bench.sessions.end(id);
+    expect((await bench.call('POST', path, { session_id: id, ...UNSEALED })).code).toBe('not_found');
+    expect(bench.asked).toEqual([]);
+  });
+
+  it.each(['vault://mcp-servers/x/Y', 'vault://', 'user/demo', 'vault://../x'])(
+    'has no reference like %s',
+    async (reference) => {
+      const { id } = await bench.createSession();
+      const reply = await bench.call('POST', path, { session_id: id, ...UNSEALED, reference });
+      expect([reply.code, bench.asked]).toEqual(['invalid_input', []]);
+    },
+  );
+});
+
+describe('who may call', () => {
+  const hostOnly = [
+    ['POST', SESSIONS],
+    ['GET', `${SESSIONS}/ses_x`],
+    ['DELETE', `${SESSIONS}/ses_x`],
+    ['PUT', `${SESSIONS}/ses_x/container`],
+    ['POST', `${SESSIONS}/ses_x/listener`],
+    ['POST', '/v1/sandbox-proxy/disabled'],
+    ['POST', '/v1/sandbox-proxy/unsealed'],
+    ['POST', '/v1/sandbox-proxy/plan-locks'],
+    ['POST', '/v1/sandbox-proxy/step-scopes'],
+    ['DELETE', '/v1/sandbox-proxy/step-scopes/scp_x'],
+  ] as const;
+
+  it.each(hostOnly)("%s %s is not for a session's token, nor for none", async (method, path) => {
+    const { token } = await bench.createSession();
+    expect(await bench.call(method, path, undefined, token)).toMatchObject({
+      status: 403,
+      code: 'host_token_required',
+    });
+    expect(await bench.call(method, path, undefined, null)).toMatchObject({ status: 401, code: 'unauthenticated' });
+    expect(bench.sink.events).toEqual([]);
+  });
+
+  it('in a container the host token is not known, nor is the token of another session', async () => {
+    const one = await bench.createSession({ sandbox: sandboxInput() });
+    const two = await bench.createSession({ sandbox: sandboxInput() });
+    const session = bench.sessions.get(one.id);
+    if (session === null) throw new Error('no session');
+    const from = (path: string, token: string) => bench.callFromContainer(session, path, token);
+    expect((await from('/v1/health', one.token)).body).toMatchObject({ session: { session_id: one.id } });
+    expect((await from(SESSIONS, one.token)).code).toBe('host_token_required');
+    expect((await from('/v1/health', two.token)).code).toBe('unauthenticated');
+    expect((await from('/v1/health', HOST_TOKEN)).code).toBe('unauthenticated');
+    expect((await from(SESSIONS, HOST_TOKEN)).code).toBe('unauthenticated');
+    expect((await from('/metrics', HOST_TOKEN)).code).toBe('unauthenticated');
+  });
+});

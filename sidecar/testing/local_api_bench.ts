@@ -1,0 +1,172 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { refusal, type Refusal } from '../../shared/model/refusal.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { Secret } from '../../shared/model/secret.ts';
+import { compilePolicy } from '../../shared/resolve/resolve.ts';
+import type { UnsealedRequest } from '../control/control_channel.ts';
+import { Link } from '../control/link.ts';
+import { createPlanLocks } from '../control/plan_locks.ts';
+import { createContainerApi, createLocalApi } from '../local_api/app.ts';
+import type { LocalApiOptions } from '../local_api/local_api_options.ts';
+import { MetricsRegistry } from '../local_api/metrics.ts';
+import type { ReachProblem } from '../reach/reach_problem.ts';
+import type { SessionListener } from '../reach/session_listeners.ts';
+import type { Session } from '../session/session.ts';
+import { Sessions } from '../session/sessions.ts';
+import { fakeSessionCa } from './fake_session_ca.ts';
+import { FakeAuditSink, FakeClock } from './fakes.ts';
+import { sampleIdentity } from './sample_identity.ts';
+import { PINNED_IMAGE } from './sample_plan_lock.ts';
+
+export const HOST_TOKEN = `svc_host_${'h'.repeat(43)}`;
+
+/** A reply of the API: its status and error code (or '' for a success), and its body. */
+export interface ApiReply {
+  readonly status: number;
+  readonly code: string;
+  readonly body: Record<string, unknown>;
+  readonly text: string;
+}
+
+const errorBody = z.object({ error: z.object({ code: z.string() }) });
+const anyBody = z.record(z.string(), z.unknown());
+
+/** The local API on real sessions, with fakes behind its other ports. */
+export class LocalApiBench {
+  readonly home: string;
+  readonly clock = new FakeClock();
+  readonly sink = new FakeAuditSink();
+  readonly sessions: Sessions;
+  readonly options: LocalApiOptions;
+  /** How often events were flushed. */
+  flushed = 0;
+  readonly asked: UnsealedRequest[] = [];
+  released: Result<Secret, Refusal> = err(refusal('credential_unavailable', 'not stored'));
+  listener: Result<SessionListener, ReachProblem> = ok({ listener: 'namespace', address: '127.0.0.1', port: 7421 });
+  /** What opening a listener gives; `pids` are those it was asked for. */
+  opening: Result<SessionListener, ReachProblem> = this.listener;
+  readonly pids: number[] = [];
+  readonly #api: ReturnType<typeof createLocalApi>;
+
+  private constructor(home: string, planLocks: LocalApiOptions['planLocks']) {
+    this.home = home;
+    this.sessions = new Sessions({
+      directory: join(home, 'sessions'),
+      clock: this.clock,
+      maxTunnelsPerSession: 5,
+      createCa: (directory) => fakeSessionCa(directory),
+      systemRoots: () => '',
+    });
+    this.options = this.#optionsWith(planLocks);
+    this.#api = createLocalApi(this.options);
+  }
+
+  static async start(): Promise<LocalApiBench> {
+    const identity = await sampleIdentity();
+    const home = await mkdtemp(join(tmpdir(), 'svc-local-api-'));
+    return new LocalApiBench(home, createPlanLocks(identity, new FakeClock()));
+  }
+
+  async stop(): Promise<void> {
+    await this.sessions.stop();
+    await rm(this.home, { recursive: true });
+  }
+
+  /** Calls with a token (the host's unless told), or with none for null. */
+  async call(method: string, path: string, body?: unknown, token: string | null = HOST_TOKEN): Promise<ApiReply> {
+    return replyOf(await this.#api.request(request(method, path, body, token)));
+  }
+
+  /** The same from inside a session's container. */
+  async callFromContainer(session: Session, path: string, token: string): Promise<ApiReply> {
+    const api = createContainerApi(this.options, { session, hostNames: [] });
+    return replyOf(await api.request(request('GET', path, undefined, token)));
+  }
+
+  /** A session that the API made: its id, and its token or ''. */
+  async createSession(
+    body: object = {},
+  ): Promise<{ readonly id: string; readonly token: string; readonly body: object }> {
+    const reply = await this.call('POST', '/v1/sandbox-proxy/sessions', body);
+    if (reply.status !== 201) throw new Error(`no session: ${reply.text}`);
+    const { session_id: id, token = '' } = reply.body;
+    return { id: String(id), token: String(token), body: reply.body };
+  }
+
+  #optionsWith(planLocks: LocalApiOptions['planLocks']): LocalApiOptions {
+    const { sink } = this;
+    return {
+      version: '4.0.0',
+      hostToken: HOST_TOKEN,
+      proxyOrigin: () => 'http://127.0.0.1:9100',
+      policy: {
+        current: () => ok(compilePolicy([])),
+        bindings: () => [],
+        status: () => ({ version: 7, ageSeconds: 3 }),
+        waitForVersion: (version) => Promise.resolve(ok(version)),
+      },
+      audit: {
+        get accepting() {
+          return sink.accepting;
+        },
+        pending: { bytes: 0, events: 0, dropped: 0 },
+        record: (event) => sink.record(event),
+        flush: () => {
+          this.flushed += 1;
+          return Promise.resolve(true);
+        },
+      },
+      link: new Link(),
+      sessions: this.sessions,
+      listeners: {
+        planFor: () => Promise.resolve(this.listener),
+        open: (_session, pid) => {
+          this.pids.push(pid);
+          return Promise.resolve(this.opening);
+        },
+      },
+      planLocks,
+      releaseUnsealed: (wanted) => {
+        this.asked.push(wanted);
+        return Promise.resolve(this.released);
+      },
+      clock: this.clock,
+      metrics: new MetricsRegistry(),
+      warn: () => undefined,
+    };
+  }
+}
+
+/** A valid sandbox; change one thing at a time. */
+export function sandboxInput(change: object = {}): object {
+  return {
+    mode: 'docker',
+    image: 'agent-tools:1',
+    image_id: PINNED_IMAGE,
+    runtime: { program: 'docker', endpoint: 'unix:///var/run/docker.sock' },
+    detached: false,
+    egress: 'open',
+    ...change,
+  };
+}
+
+function request(method: string, path: string, body: unknown, token: string | null): Request {
+  const headers = new Headers({ host: '127.0.0.1:9100' });
+  if (token !== null) headers.set('authorization', `Bearer ${token}`);
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return new Request(`http://127.0.0.1:9100${path}`, {
+    method,
+    headers,
+    ...(body === undefined ? {} : { body: text }),
+  });
+}
+
+async function replyOf(response: Response): Promise<ApiReply> {
+  const text = await response.text();
+  const json: unknown = text === '' ? {} : JSON.parse(text);
+  const code = errorBody.safeParse(json).data?.error.code ?? '';
+  return { status: response.status, code, body: anyBody.parse(json), text };
+}
