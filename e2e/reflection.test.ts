@@ -144,7 +144,7 @@ describe('what may not be read is not asked for, and not given', () => {
     expect(asked).toContain('gzip');
   });
 
-  it('refuses a reply in a coding it cannot read', async () => {
+  it('searches a reply as it stands when it does not know its coding', async () => {
     const seen = await get((exchange) => exchange.write(reply(200, BODY, ['Content-Encoding: x-odd'])));
     expect(foundIn(seen.raw, SECRET)).toEqual([]);
   });

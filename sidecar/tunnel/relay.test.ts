@@ -206,6 +206,30 @@ test('repeats a safe request on a new connection when the kept one was closed', 
   }
 });
 
+test.each([
+  ['a POST', `POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 0\r\n\r\n`],
+  ['a PATCH with a credential', `PATCH / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 2\r\n\r\nok`],
+  ['a method nobody knows', `ORDER / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
+  ['a body that is gone', `PUT / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 2\r\n\r\nok`],
+])('does not send %s again, which may have taken effect before the connection was lost', async (what, request) => {
+  const seen: string[] = [];
+  await plane.upstream(HOST, (socket) => {
+    socket.on('data', (data: Buffer) => {
+      const text = data.toString('latin1');
+      if (/^[A-Z]+ \//.test(text)) seen.push(text.slice(0, text.indexOf(' ')));
+      if (text.startsWith('GET')) socket.write('HTTP/1.1 204 No Content\r\n\r\n');
+      else socket.destroy();
+    });
+  });
+  if (what.endsWith('credential')) plane.policy.use([bearerBinding(HOST)]);
+  const client = await plane.open(HOST);
+  client.write(GET);
+  await readUntil(client, (got) => got.endsWith('\r\n\r\n'));
+  client.write(request);
+  expect(await readUntil(client, (got) => got.endsWith('\n'))).toMatch(/^HTTP\/1\.1 502 .*upstream_unreachable/s);
+  expect(seen).toEqual(['GET', request.slice(0, request.indexOf(' '))]);
+});
+
 test('lets a foreign credential pass untouched under sentinel-swap', async () => {
   const seen: string[] = [];
   await plane.upstream(
