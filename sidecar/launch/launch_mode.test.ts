@@ -1,0 +1,24 @@
+import { describe, expect, test } from 'vitest';
+import { decideProxy, parseSandboxMode } from './launch_mode.ts';
+
+describe('whether a launch uses the proxy', () => {
+  test.each(['auto', 'on'] as const)('docker with %s does', (wanted) => {
+    expect(decideProxy('docker', wanted)).toEqual({ kind: 'proxied' });
+  });
+
+  test.each(['docker', 'podman', 'none'] as const)('%s with off does not, by choice', (mode) => {
+    expect(decideProxy(mode, 'off')).toEqual({ kind: 'unproxied', reason: 'user_opt_out' });
+  });
+
+  test.each(['podman', 'none'] as const)('%s with auto does not, for it is not supported', (mode) => {
+    expect(decideProxy(mode, 'auto')).toEqual({ kind: 'unproxied', reason: 'unsupported_sandbox_mode' });
+  });
+
+  test.each(['podman', 'none'] as const)('%s with on fails its preflight', (mode) => {
+    expect(decideProxy(mode, 'on')).toEqual({ kind: 'preflight_failed' });
+  });
+
+  test.each(['', 'Docker', 'docker ', 'lxc'])('the mode %j is refused', (text) => {
+    expect(parseSandboxMode(text)).toEqual({ ok: false, error: expect.stringContaining('use docker, podman or none') });
+  });
+});

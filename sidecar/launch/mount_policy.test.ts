@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest';
+import { checkMount, checkMounts, parseMount, type MountPolicy } from './mount_policy.ts';
+
+/** A file system in which only these links exist; `/missing` is not there. */
+const LINKS: Readonly<Record<string, string>> = {
+  '/home/u/link': '/home/u/.svc/sessions',
+  '/var/run/docker.sock': '/run/docker.sock',
+  '/var/run': '/run',
+  '/home/u/root': '/',
+};
+const policy: MountPolicy = {
+  workingDirectory: '/home/u/project',
+  guarded: [
+    { path: '/home/u/.svc', name: 'the state directory of svc' },
+    { path: '/var/run/docker.sock', name: 'a container engine' },
+  ],
+  realPath: (path) => (path.startsWith('/missing') ? null : (LINKS[path] ?? path)),
+};
+const mount = (source: string, target = '/data') => checkMount({ source, target, readOnly: false }, policy);
+
+describe('a mount as it is typed', () => {
+  test('has a source and a target, and may be read-only', () => {
+    expect(parseMount('src:/data')).toEqual({ ok: true, value: { source: 'src', target: '/data', readOnly: false } });
+    expect(parseMount('/a:/b/:ro')).toEqual({ ok: true, value: { source: '/a', target: '/b', readOnly: true } });
+    expect(parseMount('/a:/b/../c')).toMatchObject({ ok: true, value: { target: '/c' } });
+  });
+
+  test.each(['', '/a', ':/b', '/a:', '/a:b', '/a:/b:ro:x', '/a:/b:rx', '/a:/b\n'])('%j is refused', (text) => {
+    expect(parseMount(text).ok).toBe(false);
+  });
+});
+
+describe('the source of a mount', () => {
+  test('is resolved: a relative path against the working directory, a link to where it leads', () => {
+    expect(mount('src')).toMatchObject({ ok: true, value: { source: '/home/u/project/src' } });
+    expect(mount('/var/run/x')).toMatchObject({ ok: true });
+  });
+
+  test.each([
+    ['the state directory', '/home/u/.svc'],
+    ['what lies in the state directory', '/home/u/.svc/sidecar/host.token'],
+    ['a directory that contains the state directory', '/home/u'],
+    ['a link into the state directory', '/home/u/link'],
+    ['a relative path to the state directory', '../.svc'],
+    ['the engine’s socket', '/run/docker.sock'],
+    ['the engine’s socket through a link', '/var/run/docker.sock'],
+    ['the directory of the engine’s socket', '/run'],
+    ['the directory of the engine’s socket through a link', '/var/run'],
+    ['everything', '/'],
+    ['a link to everything', '/home/u/root'],
+    ['a process', '/proc/1/root'],
+    ['the devices', '/dev'],
+    ['the kernel', '/sys/fs/cgroup'],
+    ['what is not there', '/missing/x'],
+  ])('may not be %s', (_what, source) => {
+    expect(mount(source)).toMatchObject({ ok: false, error: expect.stringMatching(/^the source "/) });
+  });
+
+  test('may have a name that begins like a guarded one', () => {
+    expect(mount('/home/u/.svc-notes').ok).toBe(true);
+    expect(mount('/run/docker.socket').ok).toBe(true);
+    expect(mount('/processes').ok).toBe(true);
+  });
+
+  test('that is refused through a link names both', () => {
+    const refused = mount('/home/u/link');
+    expect(!refused.ok && refused.error).toContain('"/home/u/.svc/sessions" (through "/home/u/link")');
+  });
+});
+
+describe('the target of a mount', () => {
+  test.each([
+    '/',
+    '/etc',
+    '/etc/svc',
+    '/etc/svc/proxy/ca.pem',
+    '/run',
+    '/run/svc',
+    '/proc',
+    '/proc/1',
+    '/sys',
+    '/dev/shm',
+    '/usr',
+    '/usr/local',
+    '/usr/local/bin',
+    '/usr/local/share/svc/guard.sh',
+    '/bin',
+    '/lib',
+  ])('may not be %s', (target) => {
+    expect(mount('/srv', target)).toMatchObject({ ok: false, error: expect.stringContaining(JSON.stringify(target)) });
+  });
+
+  test.each(['/data', '/home/agent/workspace', '/etc/myapp', '/srv', '/usr/share/x', '/opt'])('may be %s', (target) => {
+    expect(mount('/srv', target).ok).toBe(true);
+  });
+
+  test('may be that of one mount only', () => {
+    const two = ['/a', '/b'].map((source) => ({ source, target: '/data', readOnly: false }));
+    expect(checkMounts(two, policy)).toMatchObject({ ok: false, error: expect.stringContaining('two mounts') });
+  });
+});
