@@ -190,7 +190,7 @@ function slowReading(text: string, form: 'plain' | 'trailer'): string | null {
   }
   if (form === 'plain') return rest === '' ? read : null;
   const [, lines = '', name] =
-    /^((?:[^\r\n]*:[^\r\n]*\r\n)*)(x-amz-trailer-signature:[ \t]*)[0-9a-f]{64}\r\n\r\n$/i.exec(rest) ?? [];
+    /^((?:[^\r\n:]+:[^\r\n]*\r\n)*)(x-amz-trailer-signature:[ \t]*)[0-9a-f]{64}\r\n\r\n$/i.exec(rest) ?? [];
   return name === undefined ? null : `${read}${lines}${name}${PLACEHOLDER_SIGNATURE}\r\n\r\n`;
 }
 
@@ -251,6 +251,11 @@ describe('a body that is not a stream of signed chunks', () => {
     'has a trailer without its signature': [
       'trailer',
       `${last}x-amz-checksum-crc32c:sOO8/Q==\r\n\r\n`,
+      'invalid_request',
+    ],
+    'has a bare carriage return in its trailer': [
+      'trailer',
+      `${last}\rx-amz-checksum-crc32c:sOO8/Q==\r\nx-amz-trailer-signature:${PLACEHOLDER_SIGNATURE}\r\n\r\n`,
       'invalid_request',
     ],
     'has a trailer that never ends': ['trailer', `${last}${'x'.repeat(20_000)}`, 'invalid_request'],

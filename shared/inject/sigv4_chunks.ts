@@ -12,6 +12,7 @@ const FIRST_BLOCK_BYTES = 4 * 1024;
 const NOTHING = new Uint8Array(0);
 
 const CHUNK_LINE = /^([0-9a-f]{1,8});chunk-signature=[0-9a-f]{64}\r\n$/i;
+const TRAILER_LINE = /^[^\r\n:]+:[^\r\n]*$/;
 const TRAILER_SIGNATURE = /^(x-amz-trailer-signature:[ \t]*)[0-9a-f]{64}$/i;
 
 type State = 'line' | 'data' | 'data_end' | 'trailer' | 'done';
@@ -137,7 +138,7 @@ export class ChunkResigner implements BodyTransform {
   async #emitTrailer(text: string, output: Uint8Array[]): Promise<Refusal | null> {
     const lines = text.slice(0, -4).split('\r\n');
     const spelled = TRAILER_SIGNATURE.exec(lines.pop() ?? '')?.[1];
-    if (spelled === undefined || lines.some((line) => !line.includes(':')))
+    if (spelled === undefined || !lines.every((line) => TRAILER_LINE.test(line)))
       return malformed('a trailer without its signature');
     const canonical = lines.map((line) => `${canonicalTrailer(line)}\n`).join('');
     const hash = await this.#signer.digestOf([latin1Bytes(canonical)]);
