@@ -30,13 +30,16 @@ async function indexesByFingerprint(
   owners: readonly string[],
   values: readonly string[],
 ): Promise<ReadonlyMap<string, readonly number[]>> {
+  const comparable = values.flatMap((value, index) =>
+    value === '' || value.length > MAX_SECRET_BYTES ? [] : owners.map((owner) => ({ index, owner, value })),
+  );
+  const fingerprints = await Promise.all(
+    comparable.map(({ owner, value }) => context.vault.fingerprint(owner, new Secret(value))),
+  );
   const indexes = new Map<string, number[]>();
-  for (const [index, value] of values.entries()) {
-    if (value === '' || value.length > MAX_SECRET_BYTES) continue;
-    for (const owner of owners) {
-      const fingerprint = await context.vault.fingerprint(owner, new Secret(value));
-      indexes.set(fingerprint, [...(indexes.get(fingerprint) ?? []), index]);
-    }
+  for (const [at, fingerprint] of fingerprints.entries()) {
+    const index = comparable[at]?.index ?? 0;
+    indexes.set(fingerprint, [...(indexes.get(fingerprint) ?? []), index]);
   }
   return indexes;
 }

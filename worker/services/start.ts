@@ -45,21 +45,27 @@ export async function start(input: StartInput): Promise<Result<ServiceContext, S
   if (!migrated.ok) return migrated;
   const opened = await openVault(input);
   if (!opened.ok) return opened;
-  const { vault, controlPlane } = opened.value;
-  const local = input.localKey === null ? null : await localMode(input, input.localKey);
+  const { vault, controlPlane, installed } = opened.value;
+  const local = input.localKey === null ? null : await localMode(input, input.localKey, installed);
   return ok({ database, vault, controlPlane, clock, turns, openCalls: new OpenCalls(() => clock.now()), local });
 }
 
-async function openVault(
-  input: StartInput,
-): Promise<Result<{ vault: Vault; controlPlane: ControlPlane }, StartRefusal>> {
+/** What the installation remembers, and what its keys open. */
+interface Opened {
+  readonly vault: Vault;
+  readonly controlPlane: ControlPlane;
+  readonly installed: ReadonlyMap<string, string>;
+}
+
+async function openVault(input: StartInput): Promise<Result<Opened, StartRefusal>> {
   const before = await readInstallation(input.database);
   const isNew = !before.has('vault_key_check');
   if (isNew && (await hasSecrets(input.database))) return err({ reason: 'database_damaged', message: CHECK_LOST });
   const masterKey = input.masterKey ?? (isNew && input.makeMasterKey ? await input.makeMasterKey() : null);
   if (masterKey === null) return err({ reason: 'missing_vault_key', message: isNew ? NO_KEY : KEY_LOST });
   const vault = await Vault.open(masterKey);
-  if (isNew) await installKeys(input, vault);
+  if (!isNew) return checkKeys(vault, before);
+  await installKeys(input, vault);
   return checkKeys(vault, await readInstallation(input.database));
 }
 
@@ -88,10 +94,7 @@ async function installKeys(input: StartInput, vault: Vault): Promise<void> {
   ]);
 }
 
-async function checkKeys(
-  vault: Vault,
-  installed: ReadonlyMap<string, string>,
-): Promise<Result<{ vault: Vault; controlPlane: ControlPlane }, StartRefusal>> {
+async function checkKeys(vault: Vault, installed: ReadonlyMap<string, string>): Promise<Result<Opened, StartRefusal>> {
   const check = await vault.open(CHECK_PLACE, installed.get('vault_key_check') ?? '');
   if (check === null) return err({ reason: 'wrong_vault_key', message: WRONG_KEY });
   const stored = {
@@ -100,12 +103,15 @@ async function checkKeys(
   };
   const controlPlane = await openControlPlane(installed.get('control_plane_id') ?? '', stored, vault);
   if (controlPlane === null) throw new Error('the signing key of this control plane is damaged in the database');
-  return ok({ vault, controlPlane });
+  return ok({ vault, controlPlane, installed });
 }
 
-async function localMode(input: StartInput, localKey: Secret): Promise<LocalMode> {
+async function localMode(
+  input: StartInput,
+  localKey: Secret,
+  installed: ReadonlyMap<string, string>,
+): Promise<LocalMode> {
   const keyHash = await sha256Base64Url(localKey.reveal());
-  const installed = await readInstallation(input.database);
   const known = installed.get('local_user_id');
   if (known !== undefined) return { userId: known, keyHash };
   await installLocalUser(input);
