@@ -108,8 +108,8 @@ describeContainers('in a container', () => {
     const script = `
       set -e
       export AWS_ACCESS_KEY_ID=AKIAPLACEHOLDER00000 AWS_SECRET_ACCESS_KEY=placeholder AWS_REGION=us-east-1
-      export AWS_EC2_METADATA_DISABLED=true AWS_MAX_ATTEMPTS=1 AWS_PAGER=
-      aws configure set default.s3.addressing_style path
+      export AWS_EC2_METADATA_DISABLED=true AWS_MAX_ATTEMPTS=1 AWS_PAGER= AWS_CONFIG_FILE=$PWD/config
+      printf '[default]\\ns3 =\\n  addressing_style = path\\n' > config
       s3() { aws --endpoint-url https://${HOSTS.s3} s3 "$@"; }
       s3 cp --quiet large.bin s3://bucket/cli/large.bin
       s3 ls s3://bucket/cli/

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, inject } from 'vitest';
@@ -12,11 +12,14 @@ import { startWorld, type World } from '../support/world.ts';
 /** For suites that need containers: skipped where there can be none; `engine.test.ts` says why and what to do. */
 export const describeContainers: typeof describe.skip = containersMissing() === null ? describe : describe.skip;
 
+/** The agent's user and group in our images. */
+const AGENT_ID = 1000;
+
 /** What tests of containers work with: the engine and the images of this run, and folders to mount. */
 export interface Bench {
   readonly engine: DockerEngine;
   readonly images: ContainerImages;
-  /** A folder that the agent of a container may write to; removed at the end. */
+  /** A folder that belongs to the agent of a container; removed at the end. */
   folder(name: string): string;
   /** `svc launch` with these flags and command; in the Debian image unless the flags name another. */
   launch(svc: Svc, flags: readonly string[], command: readonly string[], options?: RunOptions): Promise<Finished>;
@@ -34,6 +37,7 @@ export async function openBench(): Promise<Bench> {
   const folder = (name: string): string => {
     const made = mkdtempSync(join(scratch, `${name}-`));
     chmodSync(made, 0o777);
+    chownSync(made, AGENT_ID, AGENT_ID);
     return made;
   };
   const workspace = folder('workspace');

@@ -54,11 +54,9 @@ async function importOnce(
 
 /** The image with our helpers on it, made as the README says. */
 async function withHelpers(engine: DockerEngine, base: string): Promise<string> {
-  const files = readdirSync(IMAGE_FOLDER, { recursive: true, encoding: 'utf8' })
-    .toSorted()
-    .map((name) => join(IMAGE_FOLDER, name))
-    .filter((path) => statSync(path).isFile());
-  const content = files.map((path) => `${path}\n${readFileSync(path, 'latin1')}`).join('\n');
+  const names = readdirSync(IMAGE_FOLDER, { recursive: true, encoding: 'utf8' }).toSorted();
+  const files = names.filter((name) => statSync(join(IMAGE_FOLDER, name)).isFile());
+  const content = files.map((name) => `${name}\n${readFileSync(join(IMAGE_FOLDER, name), 'latin1')}`).join('\n');
   const tag = `${base.replace('svc-e2e-base/', 'svc-e2e-agent/')}-${digest(content)}`;
   if (await exists(engine, tag)) return tag;
   await engine.docker(

@@ -1,0 +1,199 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { plantSecret } from '../support/planted_secret.ts';
+import { kill } from '../support/process.ts';
+import { shellEnvironment, SVC } from '../support/program.ts';
+import { waitFor } from '../support/wait_for.ts';
+import { connectAs } from './connect_as.ts';
+import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
+
+// Specification section 1 and the design's section 9: session, token and CA key are gone when the container ends, also
+// after a crash of whoever should have taken them down.
+
+const HOST = 'api.example.test';
+const ASK = `while :; do curl -sS -o /dev/null -m 5 https://${HOST}/running && touch asked; sleep 0.1; done`;
+const sessionList = z.object({ items: z.array(z.object({ session_id: z.string(), state: z.string().optional() })) });
+let world: ContainerWorld;
+
+/** A launch that goes on until something ends it, and what it holds. */
+interface Running {
+  readonly cli: ChildProcess;
+  readonly ended: Promise<number | null>;
+  readonly container: string;
+  readonly session: string;
+  readonly token: string;
+  /** The folder with the session's CA and key. */
+  readonly directory: string;
+  readonly said: () => string;
+}
+
+async function launchRunning(flags: readonly string[] = []): Promise<Running> {
+  const workspace = world.bench.folder('agent');
+  const cli = spawn(SVC, ['launch', '--image', world.bench.images.debian, ...flags, '--', 'sh', '-c', ASK], {
+    cwd: workspace,
+    env: { ...shellEnvironment(), ...world.bench.engine.environment, SVC_HOME: world.svc.home },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let said = '';
+  for (const stream of [cli.stdout, cli.stderr]) stream.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  const ended = new Promise<number | null>((resolve) => cli.on('exit', (code) => resolve(code)));
+  await waitFor(`the agent to ask; it said ${said}`, () => existsSync(join(workspace, 'asked')), 30_000);
+  const [container = ''] = await world.bench.containersOf(world.svc);
+  const variables = await world.bench.engine.docker('inspect', '--format', '{{json .Config.Env}}', container);
+  const [, session = '', token = ''] = /HTTPS_PROXY=http:\/\/([^:]+):([^@]+)@/.exec(variables) ?? [];
+  const directory = join(world.svc.home, 'sessions', session);
+  expect(readdirSync(directory).length).toBeGreaterThan(1);
+  expect(await connectAs(world.svc.runFile.proxy_url, session, token, HOST)).toBe(200);
+  return { cli, ended, container, session, token, directory, said: () => said };
+}
+
+/** Nothing of it is left: no container, no key or folder of the session, no token that opens anything. */
+async function expectGone(running: Running): Promise<void> {
+  await waitFor('the container to be gone', async () => (await world.bench.containersOf(world.svc)).length === 0);
+  await waitFor('the folder of the session to be gone', () => !existsSync(running.directory));
+  expect(await connectAs(world.svc.runFile.proxy_url, running.session, running.token, HOST)).toBe(407);
+  const listed = sessionList.parse((await world.svc.local('GET', '/v1/sandbox-proxy/sessions')).body);
+  expect(listed.items).toEqual([]);
+  expect(privateKeys()).toEqual([]);
+}
+
+function privateKeys(): string[] {
+  const sessions = join(world.svc.home, 'sessions');
+  return readdirSync(sessions, { recursive: true, encoding: 'utf8' }).filter((name) => /\.key$|key\.pem$/.test(name));
+}
+
+const networks = (): Promise<string> => world.bench.engine.docker('network', 'ls', '--format', '{{.Name}}');
+
+describeContainers('what is killed', () => {
+  let before: string;
+  beforeAll(async () => {
+    world = await startContainerWorld([HOST]);
+    await world.svc.secret('user/api', plantSecret());
+    await world.svc.binding({ host: HOST, scheme: 'bearer', credential_ref: 'vault://user/api' });
+    before = await networks();
+  });
+  afterAll(() => world.stop());
+  beforeEach(async () => {
+    expect(await world.bench.containersOf(world.svc)).toEqual([]);
+  });
+
+  it.each([
+    ['docker kill', ['kill']],
+    ['docker rm --force', ['rm', '--force']],
+    ['docker stop', ['stop', '--time', '1']],
+  ])('by %s leaves nothing, and the launch ends with the code', async (_, verb) => {
+    const running = await launchRunning();
+    await world.bench.engine.docker(...verb, running.container);
+    expect([137, 143]).toContain(await running.ended);
+    await expectGone(running);
+  });
+
+  it('as the CLI leaves nothing: the sidecar takes down what it started', async () => {
+    const running = await launchRunning();
+    kill(running.cli.pid, 'SIGKILL');
+    await running.ended;
+    await expectGone(running);
+  });
+
+  it('as the CLI with a sealed container leaves nothing', async () => {
+    const running = await launchRunning(['--egress=sealed']);
+    kill(running.cli.pid, 'SIGKILL');
+    await running.ended;
+    await expectGone(running);
+  });
+
+  it('as the sidecar: the token opens nothing, the agent gets nowhere, and nothing is left after the next start', async () => {
+    const running = await launchRunning();
+    kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
+    await world.svc.comesBack();
+    await expectGone(running);
+    expect(await running.ended).not.toBe(0);
+  });
+
+  it('as sidecar and CLI leaves nothing after the next start', async () => {
+    const running = await launchRunning();
+    kill(running.cli.pid, 'SIGKILL');
+    kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
+    await running.ended;
+    await world.svc.comesBack();
+    await expectGone(running);
+  });
+
+  it('as everything at once leaves nothing after the next start', async () => {
+    const running = await launchRunning();
+    for (const pid of [
+      running.cli.pid,
+      world.svc.runFile.sidecar_pid,
+      world.svc.runFile.control_pid,
+      world.svc.process.pid,
+    ]) {
+      kill(pid, 'SIGKILL');
+    }
+    await running.ended;
+    await waitFor('svc up to be gone', () => world.svc.process.signalCode !== null);
+    expect(await world.bench.containersOf(world.svc)).toHaveLength(1);
+    await world.svc.comesBack();
+    await expectGone(running);
+  });
+
+  describe('while a detached container runs', () => {
+    it('as its first CLI is no matter: it goes on', async () => {
+      const done = await world.launch(['--detach', '--name', 'stays'], ['sh', '-c', ASK]);
+      expect(done.code).toBe(0);
+      world.upstream.reset();
+      await waitFor('requests', () => world.upstream.requests.length > 2);
+      await world.svc.ok(['sessions', 'stop', 'stays'], { env: world.bench.engine.environment });
+    });
+
+    it('as the sidecar leaves nothing after the next start', async () => {
+      await world.launch(['--detach', '--name', 'falls'], ['sh', '-c', ASK]);
+      expect(await world.bench.containersOf(world.svc)).toHaveLength(1);
+      kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
+      await world.svc.comesBack();
+      await waitFor('the container to be gone', async () => (await world.bench.containersOf(world.svc)).length === 0);
+      expect(readdirSync(join(world.svc.home, 'sessions'))).toEqual([]);
+    });
+  });
+
+  it('never is a container that is not ours', async () => {
+    const { engine, images } = world.bench;
+    const labels = ['--label', 'svc.session=ses_00000000000000000000000000', '--label', 'svc.home=0123456789abcdef'];
+    const stranger = await engine.docker(
+      'run',
+      '--detach',
+      '--network',
+      'none',
+      ...labels,
+      images.debianBase,
+      'sleep',
+      '60',
+    );
+    const running = await launchRunning();
+    kill(running.cli.pid, 'SIGKILL');
+    kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
+    await running.ended;
+    await world.svc.comesBack();
+    await expectGone(running);
+    expect(await engine.docker('inspect', '--format', '{{.State.Running}}', stranger)).toBe('true');
+    await engine.docker('rm', '--force', stranger);
+  });
+
+  it('has left no network behind', async () => {
+    expect(await networks()).toBe(before);
+  });
+
+  it('stops with svc up: Ctrl-C ends the sessions and their containers', async () => {
+    const running = await launchRunning();
+    await world.svc.stop({ keepHome: true });
+    await waitFor('the container to be gone', async () => (await world.bench.containersOf(world.svc)).length === 0);
+    expect(await running.ended).not.toBe(0);
+    expect(readdirSync(join(world.svc.home, 'sessions'))).toEqual([]);
+    for (const name of readdirSync(join(world.svc.home, 'sidecar'), { recursive: true, encoding: 'utf8' })) {
+      const path = join(world.svc.home, 'sidecar', name);
+      if (existsSync(path) && name.endsWith('.json')) expect(readFileSync(path, 'utf8')).not.toContain(running.token);
+    }
+  });
+});
