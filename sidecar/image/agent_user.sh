@@ -22,7 +22,7 @@ find_agent() {
   /*) ;;
   *) refuse 19 "user \"$1\" has no home directory in /etc/passwd." ;;
   esac
-  agent_groups=$(bare id -G "$agent_name" 2>/dev/null) || agent_groups=$agent_gid
+  agent_groups=$(id -G "$agent_name" 2>/dev/null) || agent_groups=$agent_gid
 }
 
 # What runs as the agent user before the command: puts back what guard.sh set aside. A shell takes a command that starts
@@ -50,16 +50,15 @@ exec "$@"
 '
 
 # as_agent COMMAND...: replaces this process; the command has the agent's user, group and supplementary groups, and no capability.
+# shellcheck disable=SC2016 # expanded by the shell that runs it
 as_agent() {
-  # With it, neither the command nor anything it starts becomes root again by a set-user-id program.
+  # With no-new-privs, neither the command nor anything it starts becomes root again by a set-user-id program.
   case $drop_method in
   setpriv-strict) exec "$drop_program" --reuid="$agent_uid" --regid="$agent_gid" --init-groups --inh-caps=-all --no-new-privs -- "$@" ;;
   setpriv) exec "$drop_program" --reuid="$agent_uid" --regid="$agent_gid" --init-groups -- "$@" ;;
   runuser) exec "$drop_program" -u "$agent_name" -- "$@" ;;
   su-exec | gosu) exec "$drop_program" "$agent_name" "$@" ;;
   chroot) exec "$drop_program" --userspec="$agent_uid:$agent_gid" --groups="$(comma_separated "$agent_groups")" / "$@" ;;
-  # The argument after the user is the shell'"'"'s own name.
-  # shellcheck disable=SC2016
   su) exec "$drop_program" -s /bin/sh -c 'exec "$@"' -- "$agent_name" sh "$@" ;;
   esac
   exit 20
@@ -104,14 +103,14 @@ give_streams() {
     if [ -t "$fd" ] || [ -p "/proc/self/fd/$fd" ]; then streams="$streams /proc/self/fd/$fd"; fi
   done
   # shellcheck disable=SC2086 # one word a stream
-  [ -z "$streams" ] || bare chown "$agent_uid" $streams || :
+  [ -z "$streams" ] || chown "$agent_uid" $streams || :
 }
 
 # become_agent COMMAND...: the last call of a program: the command runs in its place, as the agent user.
 become_agent() {
   give_streams
   # Nothing of how the container was set up is the command's business.
-  unset SVC_AGENT_USER SVC_PROXY_WAIT SVC_IMAGE_SENTINEL SVC_STEP_SENTINEL
+  unset SVC_AGENT_USER SVC_PROXY_WAIT SVC_IMAGE_SENTINEL SVC_STEP_SENTINEL LC_ALL
   HOME=$agent_home USER=$agent_name LOGNAME=$agent_name SHELL=$agent_shell
   SVC_KEPT_umask=$agent_umask SVC_KEPT_PATH=$agent_path SVC_KEPT_names=$kept_variables
   export HOME USER LOGNAME SHELL SVC_KEPT_umask SVC_KEPT_PATH SVC_KEPT_names

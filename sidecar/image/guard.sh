@@ -15,7 +15,7 @@ IFS=$plain_ifs
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 umask 022
-unset ENV BASH_ENV CDPATH
+unset ENV BASH_ENV CDPATH POSIXLY_CORRECT QUOTING_STYLE TIME_STYLE BLOCK_SIZE BLOCKSIZE LS_BLOCK_SIZE
 for name in $kept_variables; do
   eval "given=\${$name+given}"
   # shellcheck disable=SC2154 # set by the line above
@@ -25,6 +25,8 @@ for name in $kept_variables; do
   unset "$name"
 done
 unset name given
+LC_ALL=C
+export LC_ALL
 
 # refuse STATUS MESSAGE: the end, with one line that says what is wrong and what to do.
 refuse() {
@@ -36,7 +38,7 @@ warn() {
   printf '%s: warning: %s\n' "${0##*/}" "$1" >&2
 }
 
-# bare COMMAND...: runs a program with nothing in its environment that somebody else chose.
+# bare COMMAND...: runs a program that heeds many variables with nothing in its environment that somebody else chose.
 bare() {
   env -i PATH="$PATH" LC_ALL=C "$@"
 }
@@ -84,11 +86,11 @@ on_a_mount() {
 # is not so is left in $exposed. The agent's groups are in $agent_groups.
 only_roots() {
   exposed=
-  listed=$(bare ls -ldnL "$@" 2>/dev/null) || :
-  while read -r mode _ owner group line; do
-    [ -z "$mode" ] && continue
+  listed=$(ls -ldnL "$@" 2>/dev/null) || :
+  while read -r permissions _ owner group line; do
+    [ -z "$permissions" ] && continue
     exposed=${line##* }
-    case $mode in
+    case $permissions in
     l* | ????????w*) return 1 ;;
     ?????w*) case " $agent_groups " in *" $group "*) return 1 ;; esac ;;
     esac
