@@ -10,19 +10,22 @@ const REQUEST_TIMEOUT_MS = 30_000;
  * connections come from the listener, so that Node's own timeouts, which begin with listening, do not hold here.
  */
 export function createApiServer(answer: RequestListener, requestTimeoutMs = REQUEST_TIMEOUT_MS): Server {
-  const server = createServer(answer);
   const arriving = new WeakMap<Duplex, NodeJS.Timeout>();
-  server.maxRequestsPerSocket = 1;
-  server.on('dropRequest', (_request, socket) => socket.destroy());
+  const answered = new WeakSet<Duplex>();
+  const server = createServer((request, response) => {
+    const { socket } = request;
+    if (answered.has(socket)) return;
+    answered.add(socket);
+    response.shouldKeepAlive = false;
+    const arrived = (): void => clearTimeout(arriving.get(socket));
+    if (hasBody(request)) request.once('end', arrived);
+    else arrived();
+    answer(request, response);
+  });
   server.on('connection', (socket) => {
     const timer = setTimeout(() => socket.destroy(), requestTimeoutMs);
     arriving.set(socket, timer);
     socket.once('close', () => clearTimeout(timer));
-  });
-  server.on('request', (request) => {
-    const arrived = (): void => clearTimeout(arriving.get(request.socket));
-    if (hasBody(request)) request.once('end', arrived);
-    else arrived();
   });
   return server;
 }

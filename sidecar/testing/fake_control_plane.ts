@@ -13,6 +13,7 @@ import {
 import { z } from 'zod';
 import {
   CALL_TYP,
+  type CredentialsRequest,
   credentialsRequest,
   CREDENTIALS_TYP,
   EVENTS_TYP,
@@ -20,6 +21,7 @@ import {
   SNAPSHOT_PROOF_HEADER,
   SNAPSHOT_PROOF_TYP,
   SNAPSHOT_TYP,
+  unsealedRequest,
 } from '../../shared/wire/channel.ts';
 import { newId } from '../../shared/wire/ids.ts';
 import { enrolInput, type SigningKey } from '../../shared/wire/sidecars.ts';
@@ -160,6 +162,7 @@ export class FakeControlPlane {
     this.calls.push(call);
     if (this.revoked) return this.#revocation(nonce);
     if (facts.target.startsWith('/v1/sidecar/snapshot')) return this.#snapshot(request, call);
+    if (facts.target === '/v1/sidecar/unsealed') return this.#unsealed(call);
     return facts.target === '/v1/sidecar/credentials' ? this.#credentials(call) : this.#takeEvents(call);
   }
 
@@ -204,8 +207,16 @@ export class FakeControlPlane {
     return { status: 200, body: await this.#sign(SNAPSHOT_TYP, payload), headers: { etag } };
   }
 
-  async #credentials(call: Call): Promise<Reply> {
-    const asked = credentialsRequest.parse(JSON.parse(call.body));
+  #unsealed(call: Call): Promise<Reply> {
+    const { request_id, reference } = unsealedRequest.parse(JSON.parse(call.body));
+    return this.#credentialsReply({ request_id, credentials: [reference] });
+  }
+
+  #credentials(call: Call): Promise<Reply> {
+    return this.#credentialsReply(credentialsRequest.parse(JSON.parse(call.body)));
+  }
+
+  async #credentialsReply(asked: CredentialsRequest): Promise<Reply> {
     const found = (ref: { owner: string; path: string }): StoredSecret | undefined =>
       this.secrets.find(({ owner, path }) => owner === ref.owner && path === ref.path);
     const released = asked.credentials.map(found).filter((secret) => secret !== undefined);

@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ok } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import { FakeControlPlane } from '../testing/fake_control_plane.ts';
+import { createControlChannel } from './channel.ts';
+import type { ControlChannel } from './control_channel.ts';
+import { createHttpClient, type HttpClient } from './http_call.ts';
+import { generateSidecarKeys, identityOf } from './identity.ts';
+import { Link } from './link.ts';
+import { releaseUnsealed } from './unsealed.ts';
+
+const WANTED = { path: 'user/demo', host: 'api.example.test', reason: 'it pins its certificate' };
+
+let plane: FakeControlPlane;
+let channel: ControlChannel;
+let http: HttpClient;
+
+beforeEach(async () => {
+  plane = new FakeControlPlane();
+  await plane.start();
+  const keys = await generateSidecarKeys();
+  const record = await plane.adopt({ signing_key: keys.signing, receiving_key: keys.receiving });
+  http = createHttpClient({ baseUrl: new URL(plane.url), maxReplyBytes: 1_000_000 });
+  const identity = await identityOf(record);
+  channel = createControlChannel({ identity, http, clock: { now: Date.now }, link: new Link(), timeoutMs: 5_000 });
+});
+
+afterEach(async () => {
+  http.close();
+  await plane.stop();
+});
+
+describe('an unsealed credential', () => {
+  it('is the one of the user that was asked for, with its host and reason for the record', async () => {
+    plane.secrets = [{ owner: 'personal', path: 'user/demo', value: 's3cret', version: '1' }];
+    const released = await releaseUnsealed(channel, WANTED);
+    expect(released.ok && released.value.reveal()).toBe('s3cret');
+    const { target, body } = plane.calls[0]!;
+    expect([target, JSON.parse(body)]).toEqual([
+      '/v1/sidecar/unsealed',
+      {
+        request_id: expect.any(String),
+        reference: { owner: 'personal', path: 'user/demo' },
+        host: WANTED.host,
+        reason: WANTED.reason,
+      },
+    ]);
+  });
+
+  it("that is not stored, or only the enterprise's, is refused with the fix", async () => {
+    plane.secrets = [{ owner: 'enterprise', path: 'user/demo', value: 's3cret', version: '1' }];
+    expect(await releaseUnsealed(channel, WANTED)).toMatchObject({
+      ok: false,
+      error: { reason: 'credential_unavailable', message: expect.stringContaining('svc secret set user/demo') },
+    });
+  });
+
+  it('is refused while the control plane is away', async () => {
+    await plane.stop();
+    expect(await releaseUnsealed(channel, WANTED)).toMatchObject({
+      ok: false,
+      error: { reason: 'control_plane_unavailable' },
+    });
+  });
+
+  it('of a reply to another call is not used', async () => {
+    plane.secrets = [{ owner: 'personal', path: 'user/demo', value: 's3cret', version: '1' }];
+    plane.tamperPayload = (payload) => (payload['request_id'] = 'another-request-0000');
+    expect(await releaseUnsealed(channel, WANTED)).toMatchObject({ ok: false });
+  });
+
+  it.each([
+    ['another path', { owner: 'personal', path: 'user/other' }],
+    ["the enterprise's", { owner: 'enterprise', path: 'user/demo' }],
+  ] as const)('is not %s', async (_what, ref) => {
+    const credential = { secret: new Secret('s3cret'), version: '1' };
+    const answering = { unsealed: () => Promise.resolve(ok({ released: [{ ref, credential }], missing: [] })) };
+    expect(await releaseUnsealed(answering, WANTED)).toMatchObject({ ok: false });
+  });
+});
