@@ -8,6 +8,11 @@ export const AUDIT_EVENT_TYPES = [
   'sandbox.proxy.disabled',
   'sandbox.proxy.credential_unsealed',
   'flightplan.launch.reach',
+  'connector.proxy.proxied',
+  'connector.proxy.rejected',
+  'connector.approval.requested',
+  'connector.approval.decided',
+  'connector.approval.expired',
   'control.secret.stored',
   'control.secret.deleted',
   'control.binding.created',
@@ -16,13 +21,27 @@ export const AUDIT_EVENT_TYPES = [
   'control.sidecar.enrolled',
   'control.sidecar.revoked',
   'control.credential.released',
+  'control.connector.installed',
+  'control.connector.removed',
+  'control.connector.credential_stored',
+  'control.connector.credential_deleted',
+  'control.connector.credential_refreshed',
+  'control.connector.reauthorisation_required',
 ] as const;
 export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];
 
+/** Which entrance a connector request came through (specification section 6). */
+export const PROXY_SOURCES = [
+  'generated_connector_shim',
+  'daemon_request_boundary',
+  'transparent_connect_tls',
+] as const;
+export type ProxySource = (typeof PROXY_SOURCES)[number];
+
 /** The keys an event's `data` may have. None of them can hold a secret, a header, a body, a query string or a full URL. */
 export interface AuditEventData {
-  readonly 'svc.proxy.source'?: 'transparent_connect_tls';
-  readonly 'svc.proxy.mediation'?: 'binding' | 'passthrough' | 'refused';
+  readonly 'svc.proxy.source'?: ProxySource;
+  readonly 'svc.proxy.mediation'?: 'connector' | 'binding' | 'passthrough' | 'refused';
   readonly 'svc.proxy.method'?: string;
   readonly 'svc.proxy.upstream.host'?: string;
   /** The path without its query. */
@@ -42,6 +61,15 @@ export interface AuditEventData {
   readonly 'svc.reach.hosts'?: readonly string[];
   /** True when the reach came from the verified lock and the step ran under its scope. */
   readonly 'svc.reach.enforced'?: boolean;
+  readonly 'svc.connector.fqn'?: string;
+  readonly 'svc.connector.version'?: string;
+  readonly 'svc.connector.operation'?: string;
+  /** The reference of the connector's credential, never its value. */
+  readonly 'svc.connector.credential_ref'?: string;
+  /** The typed audit fields of the operation: path inputs, the status, and whether query and body inputs were given. */
+  readonly 'svc.connector.fields'?: Readonly<Record<string, string | number | boolean>>;
+  readonly 'svc.approval.id'?: string;
+  readonly 'svc.approval.decision'?: 'approve' | 'deny';
   readonly 'svc.control.resource'?: string;
   readonly 'svc.control.credential_ref'?: string;
   readonly 'svc.control.owner'?: string;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AUDIT_EVENT_TYPES, type AuditEvent, type AuditEventType } from '../model/audit_event.ts';
+import { AUDIT_EVENT_TYPES, PROXY_SOURCES, type AuditEvent, type AuditEventType } from '../model/audit_event.ts';
 import { id, page, pageQuery, time } from './primitives.ts';
 
 /** Longest text in an event: a request's path is the longest, and a head has at most 64 KiB. */
@@ -16,8 +16,8 @@ function storable(maxCharacters: number) {
 
 /** An event's `data`: a closed set of keys, none of which can hold a secret, a header, a body or a query string. */
 export const auditEventData = z.strictObject({
-  'svc.proxy.source': z.enum(['transparent_connect_tls']).optional(),
-  'svc.proxy.mediation': z.enum(['binding', 'passthrough', 'refused']).optional(),
+  'svc.proxy.source': z.enum(PROXY_SOURCES).optional(),
+  'svc.proxy.mediation': z.enum(['connector', 'binding', 'passthrough', 'refused']).optional(),
   'svc.proxy.method': short.optional(),
   'svc.proxy.upstream.host': short.optional(),
   'svc.proxy.upstream.path': text.refine((path) => !path.includes('?'), 'holds a query string').optional(),
@@ -33,6 +33,13 @@ export const auditEventData = z.strictObject({
   'svc.reach.effect': short.optional(),
   'svc.reach.hosts': z.array(short).max(1_000).optional(),
   'svc.reach.enforced': z.boolean().optional(),
+  'svc.connector.fqn': short.optional(),
+  'svc.connector.version': short.optional(),
+  'svc.connector.operation': short.optional(),
+  'svc.connector.credential_ref': short.optional(),
+  'svc.connector.fields': z.record(short, z.union([short, z.number(), z.boolean()])).optional(),
+  'svc.approval.id': short.optional(),
+  'svc.approval.decision': z.enum(['approve', 'deny']).optional(),
   'svc.control.resource': short.optional(),
   'svc.control.credential_ref': short.optional(),
   'svc.control.owner': short.optional(),

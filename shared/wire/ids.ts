@@ -10,6 +10,8 @@ export const ID_PREFIXES = [
   'ses',
   'scp',
   'sdc',
+  /** An approval of one connector request. */
+  'apr',
   /** A control plane: the audience of its sidecars' calls. */
   'cpl',
   /** One request, in replies and logs. */
