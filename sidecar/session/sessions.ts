@@ -46,8 +46,8 @@ export interface CreatedSession {
 }
 
 const SWEEP_MS = 500;
-/** How long a start waits for the containers that an earlier run left behind; their removal goes on after it. */
-const REAP_MS = 5_000;
+/** How long a start and a stop wait for an engine to remove containers. What is not done by then, the next start does. */
+const ENGINE_MS = 5_000;
 /** Ends of sessions that are remembered, so that ending one that has just ended by itself is no error. */
 const MAX_REMEMBERED = 1_000;
 
@@ -77,14 +77,15 @@ export class Sessions {
   async start(): Promise<void> {
     const { directory, containers = null } = this.#options;
     const reaped = await reapLeftOvers({ directory, containers, isLive: (id) => this.#live.has(id) });
-    await within(reaped.containers, REAP_MS);
+    await within(reaped.containers, ENGINE_MS);
     this.#sweeper = setInterval(() => void this.sweep(), SWEEP_MS).unref();
   }
 
   /** Ends every session, and removes its container. */
   async stop(): Promise<void> {
     if (this.#sweeper !== null) clearInterval(this.#sweeper);
-    await Promise.all([...this.#live.keys(), ...this.#kept.keys()].map((id) => this.end(id)));
+    const ends = [...this.#live.keys(), ...this.#kept.keys()].map((id) => this.end(id));
+    await within(Promise.all(ends), ENGINE_MS);
   }
 
   async create(wanted: NewSession): Promise<CreatedSession> {

@@ -1,0 +1,185 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { checkContainerProcess, namesContainer, openContainerNamespace } from './container_namespace.ts';
+import { listenInNamespace } from './namespace_listener.ts';
+import { namespaceRights } from './namespace_rights.ts';
+
+const ID = 'a'.repeat(64);
+const OTHER = 'b'.repeat(64);
+const NO_PID = 2 ** 31 - 1;
+
+describe('the cgroups of a process name its container', () => {
+  it.each([
+    ['version 1', `9:name=systemd:/docker/${ID}\n8:pids:/docker/${ID}`],
+    ['version 2 with systemd', `0::/system.slice/docker-${ID}.scope`],
+    ['a process below its own group', `0::/docker/${ID}/init.scope`],
+    ['rootless', `0::/user.slice/user-1000.slice/user@1000.service/user.slice/docker-${ID}.scope`],
+    ['podman', `0::/machine.slice/libpod-${ID}.scope`],
+    ['seen from another cgroup namespace', `0::/../../docker-${ID}.scope`],
+  ])('%s', (_what, text) => {
+    expect(namesContainer(text, ID)).toBe(true);
+    expect(namesContainer(text, OTHER)).toBe(false);
+  });
+
+  it.each([
+    ['none at all', '0::/'],
+    ['one that only begins with it', `0::/docker/${ID}0`],
+    ['one that ends with it', `0::/docker/x${ID}`],
+    ['a controller of that name', `1:${ID}:/`],
+    ['nothing readable', ''],
+  ])('but not %s', (_what, text) => {
+    expect(namesContainer(text, ID)).toBe(false);
+  });
+});
+
+const status = (effective: string): string => `Name:\tnode\nCapEff:\t${effective}\n`;
+
+describe('the right to enter network namespaces', () => {
+  it.each([
+    ['root', status('000001ffffffffff'), 0, 0, 'root'],
+    ['root without the capability', status('00000000a80425fb'), 0, 0, 'none'],
+    ['a user with an engine of their own', status('0000000000000000'), 1000, 1000, 'rootless'],
+    ["a user of root's engine", status('0000000000000000'), 1000, 0, 'none'],
+    ['a user without an engine', status('0000000000000000'), 1000, null, 'none'],
+    ['a system that does not say', '', null, null, 'none'],
+  ] as const)('of %s', (_what, text, uid, socketOwner, rights) => {
+    expect(namespaceRights({ status: text, uid, socketOwner })).toBe(rights);
+  });
+});
+
+describe('the process of a container', () => {
+  let proc: string;
+
+  beforeEach(() => {
+    proc = mkdtempSync(join(tmpdir(), 'svc-proc-'));
+    for (const pid of ['self', String(process.pid)]) {
+      mkdirSync(join(proc, pid, 'ns'), { recursive: true });
+      for (const ns of ['net', 'user']) writeFileSync(join(proc, pid, 'ns', ns), '');
+    }
+  });
+
+  afterEach(() => rmSync(proc, { recursive: true }));
+
+  const wanted = (cgroup: string, pidOf: number | null = null, pid = process.pid) => {
+    writeFileSync(join(proc, String(process.pid), 'cgroup'), cgroup);
+    return { pid, containerId: ID, pidOf: () => Promise.resolve(pidOf), proc };
+  };
+
+  it('is known by its cgroup, and the engine is not asked then', async () => {
+    const pidOf = vi.fn<() => Promise<null>>();
+    const checked = await checkContainerProcess({ ...wanted(`0::/docker/${ID}`), pidOf });
+    expect(checked).toMatchObject({ ok: true, value: { pid: process.pid } });
+    expect(pidOf).not.toHaveBeenCalled();
+  });
+
+  it("is known by the engine's word where the cgroup does not tell", async () => {
+    expect(await checkContainerProcess(wanted('0::/', process.pid))).toMatchObject({ ok: true });
+  });
+
+  it.each([
+    ["another container's", `0::/docker/${OTHER}`, null],
+    ['of no container', '0::/', null],
+    ['not the one that the engine names', '0::/', 1],
+  ])('is not one that is %s', async (_what, cgroup, pidOf) => {
+    expect(await checkContainerProcess(wanted(cgroup, pidOf))).toMatchObject({
+      ok: false,
+      error: { reason: 'not_the_container' },
+    });
+  });
+
+  it('is not one that does not run', async () => {
+    expect(await checkContainerProcess(wanted(`0::/docker/${ID}`, null, NO_PID))).toMatchObject({ ok: false });
+  });
+
+  it("has a network namespace that is not the sidecar's own", async () => {
+    const opened = await openContainerNamespace(wanted(`0::/docker/${ID}`));
+    expect(opened).toMatchObject({ ok: true, value: { process: { pid: process.pid } } });
+    if (opened.ok) await opened.value.close();
+    rmSync(join(proc, 'self'), { recursive: true });
+    mkdirSync(join(proc, 'self', 'ns'), { recursive: true });
+    const linked = spawnSync('ln', [join(proc, String(process.pid), 'ns', 'net'), join(proc, 'self', 'ns', 'net')]);
+    expect(linked.status).toBe(0);
+    expect(await openContainerNamespace(wanted(`0::/docker/${ID}`))).toMatchObject({
+      ok: false,
+      error: { reason: 'shared_network' },
+    });
+  });
+
+  it('whose namespace cannot be opened is told from one that is not the container', async () => {
+    rmSync(join(proc, String(process.pid), 'ns', 'user'));
+    expect(await openContainerNamespace(wanted(`0::/docker/${ID}`))).toMatchObject({
+      error: { reason: 'namespace_forbidden' },
+    });
+    expect(await openContainerNamespace(wanted('0::/'))).toMatchObject({ error: { reason: 'not_the_container' } });
+  });
+});
+
+const mayUnshare = spawnSync('unshare', ['--net', 'true']).status === 0;
+
+describe.skipIf(!mayUnshare)('a listener in a network namespace', () => {
+  let inside: ChildProcess;
+  let pid: number;
+
+  beforeEach(async () => {
+    inside = spawn('unshare', ['--net', 'sh', '-c', 'echo ready; exec sleep 60'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    await new Promise((resolve) => inside.stdout?.once('data', resolve));
+    pid = inside.pid ?? 0;
+  });
+
+  afterEach(async () => {
+    const gone = new Promise((resolve) => inside.once('exit', resolve));
+    inside.kill('SIGKILL');
+    await gone;
+  });
+
+  const options = { enterUser: false, execArgv: process.execArgv };
+  const listeningOn = (port: number): boolean =>
+    readFileSync(`/proc/${pid}/net/tcp`, 'latin1').includes(
+      `0100007F:${port.toString(16).toUpperCase()} 00000000:0000 0A`,
+    );
+
+  async function namespace() {
+    const opened = await openContainerNamespace({ pid, containerId: ID, pidOf: () => Promise.resolve(pid) });
+    if (!opened.ok) throw new Error(opened.error.message);
+    return opened.value;
+  }
+
+  it('is there and nowhere else, and closes from outside', async () => {
+    expect(statSync(`/proc/${pid}/ns/net`).ino).not.toBe(statSync('/proc/self/ns/net').ino);
+    const at = await namespace();
+    const [one, two] = [createServer(), createServer()];
+    const wanted = [
+      { server: one, port: 7421 },
+      { server: two, port: 7422 },
+    ];
+    expect(await listenInNamespace(wanted, { ...options, namespace: at })).toEqual({ ok: true, value: undefined });
+    expect([listeningOn(7421), listeningOn(7422)]).toEqual([true, true]);
+    expect(one.address()).toMatchObject({ address: '127.0.0.1', port: 7421 });
+    await Promise.all([one, two].map((server) => new Promise((resolve) => server.close(resolve))));
+    expect([listeningOn(7421), listeningOn(7422)]).toEqual([false, false]);
+    await at.close();
+  });
+
+  it('is refused, and neither is open, when a port is taken', async () => {
+    const at = await namespace();
+    const first = createServer();
+    await listenInNamespace([{ server: first, port: 7422 }], { ...options, namespace: at });
+    const wanted = [
+      { server: createServer(), port: 7421 },
+      { server: createServer(), port: 7422 },
+    ];
+    expect(await listenInNamespace(wanted, { ...options, namespace: at })).toMatchObject({
+      ok: false,
+      error: { reason: 'listener_failed', message: expect.stringContaining('EADDRINUSE') },
+    });
+    expect([listeningOn(7421), listeningOn(7422)]).toEqual([false, true]);
+    await new Promise((resolve) => first.close(resolve));
+    await at.close();
+  });
+});

@@ -1,0 +1,170 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Sandbox } from '../session/sandbox.ts';
+import type { Session } from '../session/session.ts';
+import { Sessions } from '../session/sessions.ts';
+import { FakeContainerEngine } from '../testing/fake_container_engine.ts';
+import { FakeClock } from '../testing/fakes.ts';
+import { fakeSessionCa } from '../testing/fake_session_ca.ts';
+import type { NamespaceRights } from './namespace_rights.ts';
+import { type ListenerKind, SessionListeners } from './session_listeners.ts';
+
+const CONTAINER = 'c'.repeat(64);
+const SANDBOX: Sandbox = {
+  mode: 'docker',
+  image: 'demo:1',
+  imageId: `sha256:${'a'.repeat(64)}`,
+  runtime: { program: 'docker', endpoint: 'unix:///run/test.sock' },
+  detached: false,
+  egress: 'open',
+};
+
+let home: string;
+let engine: FakeContainerEngine;
+let rights: NamespaceRights;
+let kinds: ListenerKind[];
+let servers: Server[];
+let ownPort: number;
+let listeners: SessionListeners;
+let sessions: Sessions;
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'svc-listeners-'));
+  engine = new FakeContainerEngine();
+  rights = 'none';
+  kinds = [];
+  servers = [];
+  ownPort = 0;
+  listeners = new SessionListeners({
+    makeListener: (kind) => {
+      kinds.push(kind);
+      const server = createServer((socket) => socket.end('here'));
+      servers.push(server);
+      return server;
+    },
+    engineAt: () => engine,
+    rightsAt: () => rights,
+    ownPort: () => ownPort,
+    execArgv: [],
+  });
+  sessions = new Sessions({
+    directory: join(home, 'sessions'),
+    clock: new FakeClock(),
+    maxTunnelsPerSession: 5,
+    createCa: (at) => fakeSessionCa(at),
+    systemRoots: () => '',
+  });
+});
+
+afterEach(async () => {
+  listeners.close();
+  await sessions.stop();
+  rmSync(home, { recursive: true });
+});
+
+async function launched(): Promise<Session> {
+  const { session } = await sessions.create({ name: null, ttlSeconds: 60, sandbox: SANDBOX });
+  session.containerId = CONTAINER;
+  return session;
+}
+
+function said(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('data', (data) => resolve(data.toString()));
+    socket.once('error', reject);
+  });
+}
+
+describe('where a container finds the proxy', () => {
+  it.each(['root', 'rootless'] as const)('inside its own network, whatever its egress: %s', async (own) => {
+    rights = own;
+    for (const egress of ['open', 'sealed'] as const) {
+      expect(await listeners.planFor({ ...SANDBOX, egress })).toEqual({
+        ok: true,
+        value: { listener: 'namespace', address: '127.0.0.1', port: 7421 },
+      });
+    }
+    expect(kinds).toEqual([]);
+  });
+
+  it("at the bridge's gateway where the sidecar may not enter that; one listener serves all", async () => {
+    const [one, two] = await Promise.all([listeners.planFor(SANDBOX), listeners.planFor(SANDBOX)]);
+    expect(one).toEqual(two);
+    expect(one).toMatchObject({ ok: true, value: { listener: 'gateway', address: '127.0.0.1' } });
+    expect(kinds).toEqual([{ kind: 'gateway', address: '127.0.0.1' }]);
+    expect(one.ok && (await said(one.value.port))).toBe('here');
+  });
+
+  it("at the gateway on the sidecar's own port, or on a free one", async () => {
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+    const address = taken.address();
+    ownPort = typeof address === 'object' && address !== null ? address.port : 0;
+    const plan = await listeners.planFor(SANDBOX);
+    expect(plan.ok && plan.value.port).not.toBe(ownPort);
+    await new Promise((resolve) => taken.close(resolve));
+  });
+
+  it('is nowhere when its egress is to be sealed and the sidecar may not enter its network', async () => {
+    expect(await listeners.planFor({ ...SANDBOX, egress: 'sealed' })).toMatchObject({
+      ok: false,
+      error: {
+        reason: 'egress_unavailable',
+        message: expect.stringMatching(/root or a rootless engine.*--egress=open/),
+      },
+    });
+    expect(kinds).toEqual([]);
+  });
+
+  it('is nowhere when the engine does not answer or has no bridge; that is asked again the next time', async () => {
+    engine.down = true;
+    expect(await listeners.planFor(SANDBOX)).toMatchObject({ error: { reason: 'engine_unavailable' } });
+    engine.down = false;
+    engine.gateway = null;
+    expect(await listeners.planFor(SANDBOX)).toMatchObject({ error: { reason: 'egress_unavailable' } });
+    engine.gateway = '192.0.2.1';
+    expect(await listeners.planFor(SANDBOX)).toMatchObject({ error: { reason: 'listener_failed' } });
+    engine.gateway = '127.0.0.1';
+    expect(await listeners.planFor(SANDBOX)).toMatchObject({ ok: true });
+  });
+});
+
+describe('opening the listener of a container', () => {
+  it('with a gateway only checks the process, whose end is the end of the session', async () => {
+    const session = await launched();
+    engine.pids.set(CONTAINER, process.pid);
+    expect(await listeners.open(session, process.pid, false)).toMatchObject({
+      ok: true,
+      value: { listener: 'gateway' },
+    });
+    expect(session.container?.pid).toBe(process.pid);
+  });
+
+  it('is refused for a process that the engine does not name', async () => {
+    const session = await launched();
+    engine.pids.set(CONTAINER, 1);
+    expect(await listeners.open(session, process.pid, false)).toMatchObject({
+      error: { reason: 'not_the_container' },
+    });
+    expect(session.container).toBeNull();
+  });
+
+  it('has no relay on a bridge, where it would speak for everybody', async () => {
+    const session = await launched();
+    engine.pids.set(CONTAINER, process.pid);
+    expect(await listeners.open(session, process.pid, true)).toMatchObject({ error: { reason: 'egress_unavailable' } });
+    expect(session.container).toBeNull();
+  });
+
+  it("is refused in the host's own network, and nothing listens then", async () => {
+    rights = 'root';
+    const session = await launched();
+    engine.pids.set(CONTAINER, process.pid);
+    expect(await listeners.open(session, process.pid, true)).toMatchObject({ error: { reason: 'shared_network' } });
+    expect([kinds, session.container]).toEqual([[], null]);
+  });
+});
