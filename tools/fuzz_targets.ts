@@ -1,4 +1,5 @@
 import type { FuzzTarget } from './fuzz_engine.ts';
+import { CONNECTOR_TARGETS } from './fuzz_targets_connectors.ts';
 import { DECISION_TARGETS } from './fuzz_targets_decisions.ts';
 import { HTTP1_TARGETS } from './fuzz_targets_http1.ts';
 import { INJECT_TARGETS } from './fuzz_targets_inject.ts';
@@ -10,6 +11,7 @@ export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   ...HTTP1_TARGETS,
   ...NAME_TARGETS,
   ...DECISION_TARGETS,
+  ...CONNECTOR_TARGETS,
   ...INJECT_TARGETS,
   ...SCRUB_TARGETS,
 ];

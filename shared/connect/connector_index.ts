@@ -1,5 +1,5 @@
 import { MAX_PATH_SEGMENTS, operationHosts, type InstalledConnector, type Operation } from '../model/connector.ts';
-import { canonicalPath } from '../net/target.ts';
+import { canonicalPath, isUndecidablePath } from '../net/target.ts';
 
 /** An operation with the connector it belongs to. */
 export interface ConnectorOperation {
@@ -76,11 +76,12 @@ export function matchOperation(index: ConnectorIndex, request: OperationRequest)
 }
 
 /**
- * True when a server could read the target as an operation that its raw form is not (design section 5, invariant 8): such
- * a request would slip past the connector's approval and audit into a binding.
+ * True when a server could read the target as an operation that its raw form is not (design section 5, invariant 8), or
+ * when nobody can say how servers read it: such a request would slip past the connector's approval and audit into a binding.
  */
 export function evadesConnector(index: ConnectorIndex, request: OperationRequest): boolean {
   if (!MAY_BE_RESPELLED.test(request.path) || !index.hosts.has(request.host)) return false;
+  if (isUndecidablePath(request.path)) return true;
   const spellings = otherSpellings(request.path);
   if (spellings.length === 0) return false;
   const raw = matchOperation(index, request);

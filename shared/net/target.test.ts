@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalPath, parseTarget, splitTarget } from './target.ts';
+import { canonicalPath, isUndecidablePath, parseTarget, splitTarget } from './target.ts';
 
 describe('request target', () => {
   test('splits at the first question mark and keeps every byte', () => {
@@ -129,5 +129,36 @@ describe('invariant 8: the canonical path', () => {
 
   test('escapes are read in one pass, so that none unfolds into another', () => {
     expect(canonicalPath(`/${'%2'.repeat(1_000)}%35`)).toBe(`/${'%252'.repeat(1_000)}5`);
+  });
+});
+
+describe('isUndecidablePath', () => {
+  test.each([
+    String.raw`/admin\keys`,
+    '/admin#/keys',
+    '/admin%2Fx/..',
+    '/x%2F..%2Fadmin',
+    '/admin/%2e%2e%2fkeys',
+    '/admin%2f;x/keys',
+    '/admin%5Cx%3By',
+    '/admin/;/../keys',
+    '/admin//../keys',
+    '/admin/..;x/keys',
+  ])('is true where the order of decoding decides: %s', (path) => {
+    expect(isUndecidablePath(path)).toBe(true);
+  });
+
+  test.each([
+    '/',
+    '/projects/group%2Fproject/files/a%2Fb.txt',
+    '/a/../b',
+    '/a/./b',
+    '/a//b',
+    '/a;v=1/b',
+    '/a%20b/%3Fc',
+    '/..a/b..',
+    '/a%2F...',
+  ])('is false where it does not: %s', (path) => {
+    expect(isUndecidablePath(path)).toBe(false);
   });
 });

@@ -89,3 +89,20 @@ function serverSegments(segment: string): string[] {
 function isDirectory(segment: string): boolean {
   return segment === '' || segment === '.' || segment === '..';
 }
+
+const ENCODED_SLASH = /%2f|%5c/i;
+const PARAMETER = /;|%3b/i;
+const DOT_SEGMENT = /(?:\/|%2f|%5c)(?:\.|%2e){1,2}(?:$|\/|;|%2f|%3b|%5c)/i;
+
+/**
+ * True for a path that servers read in more ways than {@link canonicalPath} can stand for: with a character that no path may
+ * hold (a backslash, a `#`), or where all depends on what is done first: decoding slashes, taking out parameters, merging
+ * slashes or applying dot segments.
+ */
+export function isUndecidablePath(path: string): boolean {
+  if (path.includes('\\') || path.includes('#')) return true;
+  const hasSlash = ENCODED_SLASH.test(path);
+  const hasParameter = PARAMETER.test(path);
+  if (hasSlash && hasParameter) return true;
+  return (hasSlash || hasParameter || path.includes('//')) && DOT_SEGMENT.test(path);
+}
