@@ -24,7 +24,7 @@ const eventRecord = z.object({
   time: z.string(),
   session_id: z.string().nullable(),
   sidecar_id: z.string().nullable(),
-  data: z.record(z.string(), z.union([z.string(), z.number()])),
+  data: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.array(z.string())])),
 });
 /** An audit event as the API gives it. */
 export type Event = z.infer<typeof eventRecord>;

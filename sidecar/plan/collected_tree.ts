@@ -59,7 +59,6 @@ export class CollectedTree implements TarSink {
 
   async data(chunk: Uint8Array): Promise<void> {
     this.bytes += chunk.length;
-    if (this.bytes > this.#limits.maxBytes) throw new CollectRefusal(`has more than ${this.#limits.maxBytes} bytes`);
     await this.#file?.writeFile(chunk);
   }
 
@@ -102,6 +101,10 @@ export class CollectedTree implements TarSink {
 
   async #openFile(path: string, entry: TarEntry): Promise<void> {
     if (this.#folders.has(path)) throw refused(path, 'is there twice');
+    // The reader hands on as many bytes as the entry announced, and no more.
+    if (this.bytes + entry.size > this.#limits.maxBytes) {
+      throw new CollectRefusal(`has more than ${this.#limits.maxBytes} bytes`);
+    }
     this.#files.add(path);
     this.#file = await open(join(this.#root, path), CREATE, (entry.mode & 0o111) === 0 ? 0o644 : 0o755);
   }

@@ -26,6 +26,10 @@ export class FakeChild extends ChildProcess {
   }
 }
 
+function unused(): never {
+  throw new Error('not used by plans');
+}
+
 /** What a step's command does: it gets its child and ends it. */
 export type StepBehaviour = (child: FakeChild, spec: ExecSpec) => void;
 
@@ -43,9 +47,6 @@ export class FakeEngine {
   createFails = false;
 
   get runtime(): ContainerRuntime {
-    const unused = (): never => {
-      throw new Error('not used by plans');
-    };
     return {
       program: 'docker',
       endpoint: 'unix:///run/fake.sock',

@@ -1,0 +1,233 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { plantSecret } from '../support/planted_secret.ts';
+import { variantOf } from '../support/container_images.ts';
+import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
+import { PlanFolder, type PlanRecord, shellStep } from './plan_folder.ts';
+
+const HOST = 'api.example.test';
+const OTHER = 'other.example.test';
+const TOKEN = plantSecret();
+const READ = { effect: 'read', hosts: [HOST] };
+let world: ContainerWorld;
+
+function outcomes(run: PlanRecord): string[] {
+  return run.steps.map(({ outcome }) => outcome);
+}
+
+describeContainers('svc plan', () => {
+  beforeAll(async () => {
+    world = await startContainerWorld([HOST, OTHER]);
+    await world.svc.secret('user/api', TOKEN);
+    for (const host of [HOST, OTHER]) {
+      await world.svc.binding({ host, scheme: 'bearer', credential_ref: 'vault://user/api' });
+    }
+  });
+  afterAll(() => world.stop());
+  beforeEach(() => world.upstream.reset());
+
+  it('runs each step with its own reach, adds the credential outside, and says what was reached', async () => {
+    const folder = new PlanFolder(world, 'happy');
+    await folder.freeze([
+      shellStep('fetch', `curl -sf https://${HOST}/items > items.txt`, { trust: READ }),
+      shellStep('count', 'wc -c < items.txt > size.txt', { collect: [{ path: '/home/agent/size.txt' }] }),
+    ]);
+    const run = await folder.run();
+    expect(run.said).toContain('step 1/2 fetch: read on api.example.test');
+    expect(run).toMatchObject({
+      ok: true,
+      steps: [
+        { id: 'fetch', outcome: 'done', exit_code: 0, reached: [{ host: HOST, requests: 1, refused: null }] },
+        { id: 'count', outcome: 'done', reached: [], collected: [{ as: 'size.txt', bytes: 2 }] },
+      ],
+    });
+    expect(readFileSync(join(run.output ?? '', 'count', 'size.txt'), 'utf8').trim()).toBe('2');
+    expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
+    const reach = (await world.svc.eventsOf({ sessionId: run.session_id })).filter(
+      ({ type }) => type === 'flightplan.launch.reach',
+    );
+    expect(reach.map(({ data }) => data)).toEqual([
+      {
+        'svc.step.id': 'fetch',
+        'svc.reach.effect': 'read',
+        'svc.reach.hosts': [HOST],
+        'svc.reach.enforced': true,
+      },
+    ]);
+    expect(await world.bench.containersOf(world.svc)).toEqual([]);
+  });
+
+  it('works in a BusyBox image too', async () => {
+    const folder = new PlanFolder(world, 'busybox');
+    const steps = [
+      shellStep('leave', 'sleep 100 & id -u > /home/agent/who', {}),
+      shellStep('look', '! pidof sleep | grep . || ps; cat /home/agent/who'),
+    ];
+    await folder.freeze(steps, world.bench.images.busybox);
+    expect(await folder.run()).toMatchObject({ ok: true });
+  });
+
+  it('boots without any token; a step has its scope alone, and none without trust', async () => {
+    const folder = new PlanFolder(world, 'tokens');
+    await folder.freeze([
+      shellStep(
+        'scoped',
+        'env > /home/agent/env.txt; cat /proc/*/environ 2>/dev/null | tr "\\0" "\\n" > /home/agent/all.txt',
+        {
+          trust: READ,
+          collect: [{ path: '/home/agent/env.txt' }, { path: '/home/agent/all.txt' }],
+        },
+      ),
+      shellStep('bare', 'env > /home/agent/env.txt', { collect: [{ path: '/home/agent/env.txt' }] }),
+    ]);
+    const run = await folder.run('--keep');
+    const scoped = readFileSync(join(run.output ?? '', 'scoped', 'env.txt'), 'utf8');
+    expect(scoped).toMatch(
+      new RegExp(`^HTTPS_PROXY=http://${run.session_id}:svc_scope_[\\w-]{43}@127\\.0\\.0\\.1:7421$`, 'm'),
+    );
+    for (const name of ['SVC_TOKEN', 'SVC_IMAGE_SENTINEL', 'SVC_STEP_SENTINEL', 'SVC_AGENT_USER']) {
+      expect(scoped).not.toContain(name);
+    }
+    expect(readFileSync(join(run.output ?? '', 'scoped', 'all.txt'), 'utf8')).not.toContain('SENTINEL');
+    expect(readFileSync(join(run.output ?? '', 'bare', 'env.txt'), 'utf8')).not.toMatch(
+      /_proxy=|svc_(scope|session)_[\w-]{20}/i,
+    );
+    const inspected = await world.bench.engine.docker('inspect', run.container_id ?? '');
+    expect(inspected).not.toMatch(/svc_(scope|session|host)_/);
+    expect(inspected).not.toContain(TOKEN);
+    await world.bench.engine.docker('rm', '--force', run.container_id ?? '');
+  });
+
+  it('hands the command its words as they are: no shell reads them', async () => {
+    const folder = new PlanFolder(world, 'words');
+    const words = ['$(id)', '`id`', '; id', '*', '--help', '', 'a  b', '"\'\\', 'ü\n2'];
+    await folder.freeze([{ id: 'words', command: ['printf', '[%s]', ...words] }]);
+    const run = await folder.run();
+    expect(run.said).toContain(words.map((word) => `[${word}]`).join(''));
+  });
+
+  it('ends a step after its time, and a first failure ends the plan unless it is to go on', async () => {
+    const folder = new PlanFolder(world, 'failures');
+    await folder.freeze([
+      shellStep('slow', 'trap "" TERM INT; while :; do sleep 1; done', { timeout_seconds: 1 }),
+      shellStep('seven', 'exit 7'),
+      shellStep('last', 'true'),
+    ]);
+    const first = await folder.run();
+    expect(outcomes(first)).toEqual(['timed_out', 'not_run', 'not_run']);
+    expect(first.ok).toBe(false);
+    const all = await folder.run('--keep-going');
+    expect(outcomes(all)).toEqual(['timed_out', 'failed', 'done']);
+    expect(all.steps[1]?.exit_code).toBe(7);
+    expect(outcomes(await folder.run('--step', 'last'))).toEqual(['done']);
+    const unknown = await folder.svc(['plan', 'run', '--step', 'lats']);
+    expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean last?') });
+  });
+
+  it('mounts what the plan names, read-only unless said, and nothing that leads to keys or to the engine', async () => {
+    const folder = new PlanFolder(world, 'mounts');
+    mkdirSync(join(folder.path, 'data'));
+    writeFileSync(join(folder.path, 'data', 'in.txt'), 'from the host');
+    await folder.freeze([
+      shellStep('read', 'cat /srv/data/in.txt; ! touch /srv/data/out.txt', {
+        mounts: [{ source: './data', target: '/srv/data' }],
+      }),
+    ]);
+    const run = await folder.run();
+    expect(run).toMatchObject({ ok: true });
+    expect(run.said).toContain('from the host');
+    for (const source of [world.svc.home, '/var/run/docker.sock', '/']) {
+      await folder.freeze([shellStep('read', 'true', { mounts: [{ source, target: '/srv/data' }] })]);
+      expect(await folder.svc(['plan', 'run'])).toMatchObject({ code: 125 });
+    }
+    expect(await world.bench.containersOf(world.svc)).toEqual([]);
+  });
+
+  it('a step that counts on a credential is not run when no host of it is bound to that', async () => {
+    const folder = new PlanFolder(world, 'credential');
+    const trust = { ...READ, credential: 'vault://user/other' };
+    await folder.freeze([shellStep('fetch', 'true', { trust })]);
+    expect(await folder.svc(['plan', 'run'])).toMatchObject({
+      code: 125,
+      stderr: expect.stringContaining('step fetch counts on vault://user/other, and none of its hosts is bound to it'),
+    });
+    await folder.freeze([shellStep('fetch', 'true', { trust: { ...READ, credential: 'vault://user/api' } })]);
+    expect(await folder.run()).toMatchObject({ ok: true });
+  });
+
+  describe('what is not as it was frozen is not run', () => {
+    let folder: PlanFolder;
+    const refusals = async (): Promise<string> => {
+      const verify = await folder.svc(['plan', 'verify']);
+      const run = await folder.svc(['plan', 'run']);
+      expect(verify.code).toBe(1);
+      expect(run.code).toBe(125);
+      expect(run.stderr).toContain('the plan is not as it was frozen, and nothing was run');
+      return `${verify.stdout}${run.stderr}`;
+    };
+    beforeEach(async () => {
+      folder = new PlanFolder(world, 'changed');
+      await folder.freeze([shellStep('fetch', 'true', { trust: READ })]);
+      expect(await folder.svc(['plan', 'verify'])).toMatchObject({ code: 0 });
+    });
+
+    it('a host in the plan', async () => {
+      folder.write('plan.yaml', readFileSync(join(folder.path, 'plan.yaml'), 'utf8').replace(HOST, OTHER));
+      expect(await refusals()).toContain(`steps[0].hosts[0] is "${OTHER}", and "${HOST}" is frozen`);
+    });
+
+    it('a host in the lock', async () => {
+      folder.write('plan.lock', readFileSync(join(folder.path, 'plan.lock'), 'utf8').replace(HOST, OTHER));
+      expect(await refusals()).toContain(`steps[0].hosts[0] is "${OTHER}", and "${HOST}" was signed`);
+    });
+
+    it('the signature', async () => {
+      const lock = readFileSync(join(folder.path, 'plan.lock'), 'utf8');
+      folder.write(
+        'plan.lock',
+        lock.replace(
+          /"jws": "(.*)(.)(.)"/,
+          (_all, a: string, b: string, c: string) => `"jws": "${a}${b === 'A' ? 'B' : 'A'}${c}"`,
+        ),
+      );
+      expect(await refusals()).toContain('its signature is not one that the sidecar of this machine made');
+    });
+
+    it('the image: the name leads elsewhere, and the frozen one is gone', async () => {
+      const { engine, images } = world.bench;
+      const tag = 'svc-e2e-plan:changing';
+      await engine.docker('tag', await variantOf(engine, images.busybox, 'LABEL plan=one'), tag);
+      await folder.freeze([shellStep('fetch', 'true')], tag);
+      await engine.docker('tag', await variantOf(engine, images.busybox, 'LABEL plan=two'), tag);
+      // The frozen image is still in the engine: the plan runs in it, whatever its name means now.
+      expect(await folder.svc(['plan', 'verify'])).toMatchObject({ code: 0 });
+      const frozen = /"id": "(sha256:\w+)"/.exec(readFileSync(join(folder.path, 'plan.lock'), 'utf8'))?.[1] ?? '';
+      await engine.docker('rmi', '--force', frozen);
+      expect(await refusals()).toContain(`the image ${frozen} that the plan was frozen with is not in the engine`);
+      await engine.docker('rmi', '--force', tag);
+    });
+  });
+
+  it('an image that steps cannot run in is refused when the plan is frozen', async () => {
+    const folder = new PlanFolder(world, 'image');
+    folder.plan([shellStep('x', 'true')], world.bench.images.debianBase);
+    const bare = await folder.svc(['plan', 'freeze']);
+    expect(bare).toMatchObject({ code: 1, stderr: expect.stringContaining('svc-run-with-proxy-ca') });
+    folder.plan([shellStep('x', 'true')], 'svc-e2e-plan:absent');
+    expect(await folder.svc(['plan', 'freeze'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('has no image'),
+    });
+    expect(existsSync(join(folder.path, 'plan.lock'))).toBe(false);
+  });
+
+  it('what is there already under --output is left as it is, and nothing is run', async () => {
+    const folder = new PlanFolder(world, 'output');
+    await folder.freeze([shellStep('make', 'echo new > /home/agent/x', { collect: [{ path: '/home/agent/x' }] })]);
+    mkdirSync(join(folder.path, 'out', 'make'), { recursive: true });
+    writeFileSync(join(folder.path, 'out', 'make', 'x'), 'old');
+    expect(await folder.svc(['plan', 'run', '--output', 'out'])).toMatchObject({ code: 125 });
+    expect(readFileSync(join(folder.path, 'out', 'make', 'x'), 'utf8')).toBe('old');
+  });
+});

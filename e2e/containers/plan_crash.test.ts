@@ -1,0 +1,85 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { plantSecret } from '../support/planted_secret.ts';
+import { kill } from '../support/process.ts';
+import { waitFor } from '../support/wait_for.ts';
+import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
+import { PlanFolder, shellStep } from './plan_folder.ts';
+
+const HOST = 'api.example.test';
+const TRUST = { effect: 'read', hosts: [HOST] };
+let world: ContainerWorld;
+
+/** A plan whose step asks again and again, started; resolves once the upstream has seen it. */
+async function running(name: string) {
+  world.upstream.reset();
+  const folder = new PlanFolder(world, name);
+  await folder.freeze([
+    shellStep('loop', `while :; do curl -s -o /dev/null https://${HOST}/loop; sleep 0.1; done`, { trust: TRUST }),
+    shellStep('never', 'true'),
+  ]);
+  const child = folder.start();
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
+  await waitFor('the step to reach its host', () => world.upstream.requests.length > 1);
+  return { child, ended, said: () => said };
+}
+
+/** Nothing of the plan is left: no container, no session, no CA. */
+async function nothingLeft(): Promise<void> {
+  const folder = join(world.svc.home, 'sessions');
+  const sessions = () => (existsSync(folder) ? readdirSync(folder).filter((name) => name.startsWith('ses_')) : []);
+  await waitFor(
+    'container and session to be gone',
+    async () => (await world.bench.containersOf(world.svc)).length === 0 && sessions().length === 0,
+    30_000,
+  );
+}
+
+describeContainers('svc plan run, cut short', () => {
+  beforeAll(async () => {
+    world = await startContainerWorld([HOST]);
+    await world.svc.secret('user/api', plantSecret());
+    await world.svc.binding({ host: HOST, scheme: 'bearer', credential_ref: 'vault://user/api' });
+  });
+  afterAll(() => world.stop());
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('by %s: step, container and session are ended in order', async (signal) => {
+    const { child, ended, said } = await running('signal');
+    child.kill(signal);
+    expect(await ended).toBe(130);
+    expect(said()).toContain('interrupted');
+    expect(said()).not.toContain('warning');
+    expect(await world.bench.containersOf(world.svc)).toEqual([]);
+    await nothingLeft();
+  });
+
+  it('by kill -9: the sidecar ends what is left, at once', async () => {
+    const { child, ended } = await running('killed');
+    kill(child.pid, 'SIGKILL');
+    expect(await ended).toBeNull();
+    await nothingLeft();
+  });
+
+  it('by the end of its container: the step fails, and the plan with it', async () => {
+    const { ended, said } = await running('container');
+    const [id = ''] = await world.bench.containersOf(world.svc);
+    await world.bench.engine.docker('kill', id);
+    expect(await ended).toBe(1);
+    expect(said()).toMatch(/loop.*failed/);
+    await nothingLeft();
+  });
+
+  it('by the end of the sidecar: the step reaches nothing more, and nothing is left after the next start', async () => {
+    const { child, ended } = await running('sidecar');
+    kill(world.svc.runFile.sidecar_pid, 'SIGKILL');
+    await world.svc.comesBack();
+    const seen = world.upstream.requests.length;
+    await nothingLeft();
+    child.kill('SIGTERM');
+    await ended;
+    expect(world.upstream.requests.length).toBe(seen);
+  });
+});

@@ -1,0 +1,175 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { plantSecret } from '../support/planted_secret.ts';
+import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
+import { PlanFolder, shellStep } from './plan_folder.ts';
+
+const HOST = 'api.example.test';
+const OTHER = 'other.example.test';
+const TOKEN = plantSecret();
+const TRUST = { effect: 'read', hosts: [HOST] };
+/** The proxy's own answer to a CONNECT to the host in $1, with the user and password in $2. */
+const CONNECT = `answer() { curl -s -o /dev/null -w '%{http_connect} ' --max-time 10 --proxy "http://$2@127.0.0.1:7421" "https://$1/" || true; }`;
+const OWN = `own=$(echo "$HTTPS_PROXY" | sed 's,http://\\(.*\\)@.*,\\1,')`;
+let world: ContainerWorld;
+
+describeContainers('a hostile step', () => {
+  beforeAll(async () => {
+    world = await startContainerWorld([HOST, OTHER]);
+    await world.svc.secret('user/api', TOKEN);
+    for (const host of [HOST, OTHER]) {
+      await world.svc.binding({ host, scheme: 'bearer', credential_ref: 'vault://user/api' });
+    }
+  });
+  afterAll(() => world.stop());
+  beforeEach(() => world.upstream.reset());
+
+  it('gets nowhere with other hosts, other sessions, made-up tokens, Host headers or an expired scope', async () => {
+    const other = await world.svc.session();
+    const folder = new PlanFolder(world, 'reach');
+    await folder.freeze([
+      shellStep(
+        'first',
+        `${CONNECT}; ${OWN}; echo "$own" > /home/agent/scope
+         answer ${OTHER} "$own"; answer ${OTHER}. "$own"; answer OTHER.example.test "$own"
+         answer ${HOST} "\${own%%:*}:svc_session_${'x'.repeat(43)}"; answer ${HOST} "${other.sessionId}:\${own#*:}"
+         answer ${HOST} "$own"; curl -s -o /dev/null -w '%{http_code}' -H 'Host: ${OTHER}' https://${HOST}/host`,
+        { trust: TRUST },
+      ),
+      shellStep('second', `${CONNECT}; answer ${HOST} "$(cat /home/agent/scope)"`, {
+        trust: { effect: 'read', hosts: [OTHER] },
+      }),
+      shellStep(
+        'third',
+        `${CONNECT}; answer ${HOST} "$(cat /home/agent/scope)"; answer ${OTHER} "$(cat /home/agent/scope)"`,
+      ),
+    ]);
+    const run = await folder.run();
+    expect(run.said).toMatch(/403 403 403 407 407 200 421step/);
+    expect(run.said).toMatch(/407 step 2/);
+    expect(run.said).toMatch(/407 407 step 3/);
+    expect(world.upstream.requests.map(({ target }) => target)).toEqual(['/']);
+    const denied = (await world.svc.eventsOf({ sessionId: run.session_id })).filter(
+      ({ type }) => type === 'sandbox.proxy.trust_denied',
+    );
+    expect(
+      denied.map(({ data }) => [data['svc.proxy.upstream.host'], data['svc.proxy.reason'], data['svc.step.id']]),
+    ).toEqual(Array.from({ length: 3 }, () => [OTHER, 'step_scope_host_denied', 'first']));
+    await other.end();
+  });
+
+  it('leaves no process behind: daemons, ignored signals and a new session do not help', async () => {
+    const folder = new PlanFolder(world, 'daemons');
+    await folder.freeze([
+      shellStep(
+        'leave',
+        `setsid sh -c 'trap "" HUP INT TERM; while :; do echo alive > /home/agent/alive; sleep 0.05; done' >/dev/null 2>&1 </dev/null &
+         (setsid sleep 1000 &) ; sleep 0.3; test -s /home/agent/alive`,
+      ),
+      shellStep('look', 'rm /home/agent/alive; sleep 0.5; ! test -e /home/agent/alive; ps -eo user= | grep -c agent'),
+    ]);
+    const run = await folder.run();
+    expect(run.steps.map(({ outcome }) => outcome)).toEqual(['done', 'done']);
+    // The shell, ps and grep.
+    expect(run.said).toMatch(/^3$/m);
+  });
+
+  it('a fork bomb ends with its step, and the next step runs', { timeout: 180_000 }, async () => {
+    const folder = new PlanFolder(world, 'bomb');
+    await folder.freeze([
+      shellStep('bomb', 'f() { f | f & }; f; sleep 30', { timeout_seconds: 3 }),
+      shellStep('after', 'ps -eo user= | grep -c agent'),
+    ]);
+    const run = await folder.run('--keep-going');
+    expect(run.steps.map(({ outcome }) => outcome)).toEqual(['timed_out', 'done']);
+    expect(run.said).toMatch(/^3$/m);
+    expect(await world.bench.containersOf(world.svc)).toEqual([]);
+  });
+
+  it('cannot put anything where a later step is started as root', async () => {
+    const folder = new PlanFolder(world, 'planted');
+    const places = [
+      '/usr/local/bin',
+      '/usr/bin',
+      '/bin',
+      '/etc/svc',
+      '/etc/svc/trust',
+      '/run/svc',
+      '/run',
+      '/usr/local/share/svc',
+      '/etc',
+      '/',
+    ];
+    await folder.freeze([
+      shellStep(
+        'plant',
+        `for place in ${places.join(' ')}; do touch $place/planted 2>/dev/null && echo "WROTE $place"; done
+         cat /run/svc/image-sentinel 2>/dev/null && echo READ; kill -9 1 2>/dev/null && echo KILLED
+         printf '#!/bin/sh\\nid -u > /home/agent/pwned\\n' > /home/agent/svc-run-step; chmod 755 /home/agent/svc-run-step
+         echo 'id -u > /home/agent/pwned' > /home/agent/.profile; cp /home/agent/.profile /home/agent/.shrc
+         svc-run-step -- id && echo RAN; SVC_STEP_SENTINEL=$(printf '%043d' 0) svc-run-step --sweep && echo SWEPT; true`,
+      ),
+      shellStep('after', 'test -e /home/agent/pwned && cat /home/agent/pwned; id -u'),
+    ]);
+    const run = await folder.run();
+    expect(run.ok).toBe(true);
+    expect(run.said).not.toMatch(/WROTE|READ|KILLED|RAN|SWEPT/);
+    expect(run.said).toMatch(/^1000$/m);
+    expect(run.said).not.toMatch(/^0$/m);
+  });
+
+  it('with a full disk of its own the next step gets its scope, or fails; it never runs unscoped', async () => {
+    const folder = new PlanFolder(world, 'full');
+    await folder.freeze([
+      shellStep('fill', 'dd if=/dev/zero of=/dev/shm/fill bs=1M 2>/dev/null; mkdir -p /tmp/svc /tmp/.svc-new; true'),
+      shellStep('after', `curl -s https://${HOST}/after`, { trust: TRUST }),
+    ]);
+    expect(await folder.run()).toMatchObject({ ok: true });
+    expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
+  });
+
+  it.each([
+    ['a link to a file of root', 'ln -s /etc/shadow /home/agent/out', 'is a symbolic link or lies behind one'],
+    [
+      'a folder behind a link',
+      'ln -s / /home/agent/root',
+      'is a symbolic link or lies behind one',
+      '/home/agent/root/etc/shadow',
+    ],
+    ['a link out of the folder', 'mkdir out && ln -s /etc/passwd out/x', 'is a link that leads elsewhere'],
+    ['a link up and out', 'mkdir -p out/a && ln -s ../../secret out/a/x', 'is a link that leads elsewhere'],
+    ['a pipe', 'mkfifo out', 'is a device, a pipe or a socket'],
+    ['a file of root', 'true', 'is not readable for the user', '/etc/shadow'],
+    ['too much', 'mkdir out && truncate -s 2G out/big', 'has more than 1073741824 bytes'],
+    ['nothing', 'true', 'is not there'],
+  ])('cannot hand out %s', async (_what, script, problem, path = '/home/agent/out') => {
+    const folder = new PlanFolder(world, 'collect');
+    await folder.freeze([shellStep('make', script, { collect: [{ path, as: 'out' }] })]);
+    const run = await folder.run('--output', 'kept');
+    expect(run.steps).toMatchObject([{ outcome: 'failed', exit_code: 0, problem: expect.stringContaining(problem) }]);
+    expect(entries(join(folder.path, 'kept'))).toEqual([]);
+  });
+
+  it('hands out folders, links within them and what can be run, but no owner and no set-user-id bit', async () => {
+    const folder = new PlanFolder(world, 'tree');
+    const long = 'n'.repeat(180);
+    await folder.freeze([
+      shellStep(
+        'make',
+        `mkdir -p out/sub && cd out && echo text > sub/a && ln sub/a sub/hard && ln -s ../sub/a sub/soft && chmod 4755 sub/a && echo ${long} > ${long} && printf x > 'ü b'`,
+        { collect: [{ path: '/home/agent/out', as: 'tree' }] },
+      ),
+    ]);
+    const run = await folder.run('--output', 'kept');
+    expect(run.steps).toMatchObject([{ outcome: 'done', problem: null }]);
+    const kept = join(folder.path, 'kept', 'make', 'tree');
+    expect(entries(kept)).toEqual([long, 'sub', 'sub/a', 'sub/hard', 'sub/soft', 'ü b']);
+    expect(readFileSync(join(kept, 'sub', 'soft'), 'utf8')).toBe('text\n');
+    expect(readFileSync(join(kept, long), 'utf8')).toBe(`${long}\n`);
+  });
+});
+
+function entries(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' }).toSorted();
+}
