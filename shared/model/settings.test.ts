@@ -23,6 +23,8 @@ describe('parseSettings', () => {
       SVC_DATABASE_URL: 'libsql://db.example.com',
       SVC_DATABASE_TOKEN: 'abc.def',
       SVC_UPSTREAM_CA: '/a.pem:/b.pem',
+      SVC_SANDBOX_PROXY: 'off',
+      SVC_SANDBOX_IMAGE: 'registry.example.com:5000/team/agent@sha256:0a',
       SVC_MAX_HEAD_BYTES: '128KiB',
       SVC_IDLE_TUNNEL_SECONDS: '60',
     });
@@ -32,6 +34,8 @@ describe('parseSettings', () => {
       controlUrl: 'https://control.example.com',
       databaseUrl: 'libsql://db.example.com',
       upstreamCaFiles: ['/a.pem', '/b.pem'],
+      sandboxProxy: 'off',
+      sandboxImage: 'registry.example.com:5000/team/agent@sha256:0a',
       limits: { ...DEFAULT_LIMITS, maxHeadBytes: 131_072, idleTunnelSeconds: 60 },
     });
     expect(parsed.value.vaultKey?.reveal()).toBe(key);
@@ -64,6 +68,15 @@ describe('parseSettings', () => {
     const [message] = messages({ SVC_MAX_HEAD_BYTES: value });
     expect(message).toContain(`SVC_MAX_HEAD_BYTES is ${JSON.stringify(value)}`);
     expect(message).toContain(fix);
+  });
+
+  test.each(['On', 'true', 'auto ', '1'])('%j is no value of SVC_SANDBOX_PROXY', (text) => {
+    const parsed = parseSettings({ SVC_SANDBOX_PROXY: text });
+    expect(parsed).toMatchObject({ ok: false, error: [{ message: expect.stringContaining('use auto, on or off') }] });
+  });
+
+  test.each(['--privileged', 'a b', '-v', 'a\nb'])('%j is no image: an engine could read it as an option', (text) => {
+    expect(parseSettings({ SVC_SANDBOX_IMAGE: text }).ok).toBe(false);
   });
 
   test('a size unit on a number of seconds is refused', () => {

@@ -18,12 +18,18 @@ test.each([
   expect(separated(typed)).toBe(read);
 });
 
-test('knows every option of run that takes a value', () => {
+test.each(['run', 'launch'])('knows every option of %s that takes a value', (name) => {
   const program = referenceProgram();
-  const run = program.commands.find((command) => command.name() === 'run');
-  const options = [...program.options, ...(run?.options ?? [])].filter((option) => option.required || option.optional);
+  const found = program.commands.find((command) => command.name() === name);
+  const options = [...program.options, ...(found?.options ?? [])].filter(
+    (option) => option.required || option.optional,
+  );
   expect(options.length).toBeGreaterThanOrEqual(4);
   for (const option of options) {
-    expect(separated(`run ${option.long} value agent`)).toBe(`run ${option.long} value -- agent`);
+    expect(separated(`${name} ${option.long} value agent`)).toBe(`${name} ${option.long} value -- agent`);
   }
+});
+
+test('an option of launch without a value is not followed by one', () => {
+  expect(separated('launch --detach agent --name x')).toBe('launch --detach -- agent --name x');
 });

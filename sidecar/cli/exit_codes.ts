@@ -4,7 +4,7 @@ export const EXIT = {
   failed: 1,
   usage: 2,
   unreachable: 3,
-  /** `svc run`: the command was not started. */
+  /** `svc run`, `svc launch`: the command was not started. */
   notStarted: 125,
   notExecutable: 126,
   notFound: 127,
@@ -19,7 +19,7 @@ export const EXIT_CODE_ROWS: readonly (readonly [string, string])[] = [
   ['2', 'the command line or a setting is wrong'],
   ['3', 'svc is not running, or the control plane cannot be reached'],
   [
-    '`run`',
+    '`run`, `launch`',
     "the command's own exit status; 128 + n when signal n ended it; 125 when svc could not start it, 126 when it cannot be executed, 127 when it is not found",
   ],
 ];

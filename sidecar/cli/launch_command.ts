@@ -53,9 +53,17 @@ async function runLaunch(call: Call<LaunchOptions>, signals: SignalSource): Prom
   try {
     return await run(call, request, signals);
   } catch (error) {
-    if (!(error instanceof LaunchError)) throw error;
-    throw new CliError(error.exitCode ?? EXIT.notStarted, error.message, error.fixes);
+    throw notStarted(error);
   }
+}
+
+/** 1 would be taken for the command's own exit status; a mistake on the command line and a missing sidecar keep theirs. */
+function notStarted(error: unknown): unknown {
+  if (error instanceof LaunchError) {
+    return new CliError(error.exitCode ?? EXIT.notStarted, error.message, error.fixes);
+  }
+  if (!(error instanceof CliError) || error.exitCode !== EXIT.failed) return error;
+  return new CliError(EXIT.notStarted, error.message, error.fixes);
 }
 
 /** What cannot be recorded does not run: without a sidecar every mode is refused. */

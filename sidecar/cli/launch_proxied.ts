@@ -30,7 +30,7 @@ export async function runProxied(
 
 interface Preflight {
   readonly runtime: ContainerRuntime;
-  readonly image: Pick<ImageFacts, 'imageId' | 'agentUser'>;
+  readonly image: Pick<ImageFacts, 'imageId' | 'agentUser' | 'entry'>;
 }
 
 /** Engine and image are fit for the proxy, or it is recorded that they are not, and nothing starts. */
@@ -73,6 +73,7 @@ async function containerLaunch(
       detached: detach,
     },
     agentUser: image.agentUser,
+    entry: image.entry,
     mounts,
     workdir: launchWorkdir(request, mounts),
     env: await launchVariables(call, request.envNames),

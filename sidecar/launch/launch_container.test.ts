@@ -34,6 +34,7 @@ const launchOf = (more: Partial<ContainerLaunch> = {}): ContainerLaunch => ({
     unsealed: [],
   },
   agentUser: 'agent',
+  entry: '/usr/local/bin/svc-run-with-proxy-ca',
   command: ['tool', '--json'],
   mounts: [],
   workdir: null,
@@ -68,7 +69,7 @@ describe('a launch in a container', () => {
     const args = created()?.args ?? [];
     const line = args.join(' ');
     expect(line).toContain('--user 0 ');
-    expect(line).toContain('--entrypoint svc-run-with-proxy-ca');
+    expect(line).toContain('--entrypoint /usr/local/bin/svc-run-with-proxy-ca');
     expect(line).toContain('--cap-drop ALL');
     expect(args.filter((_, at) => args[at - 1] === '--mount')).toEqual([
       'type=bind,source=/p,target=/w',

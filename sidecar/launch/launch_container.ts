@@ -17,6 +17,8 @@ export interface ContainerLaunch {
   readonly session: NewSandboxSession;
   /** The user that the command runs as, which the image names. */
   readonly agentUser: string;
+  /** The helper that the container starts with, by its full path: a mount or a variable could lead its name elsewhere. */
+  readonly entry: string;
   readonly command: readonly string[];
   readonly mounts: readonly BindMount[];
   readonly workdir: string | null;
@@ -34,7 +36,6 @@ export interface LaunchEnd {
 
 /** The only file of a session that its container sees. */
 const CA_PATH = '/etc/svc/proxy/ca.pem';
-const ENTRY = 'svc-run-with-proxy-ca';
 
 /**
  * Session, container, listener, command; then everything is taken down again, whatever happened. What is left behind by a
@@ -130,7 +131,7 @@ function containerSpec(
     workdir: launch.workdir,
     // The start installs the CA, then becomes the agent's user for good.
     user: '0',
-    entrypoint: ENTRY,
+    entrypoint: launch.entry,
     command: ['--', ...launch.command],
     tty: launch.tty,
     stdin: !detached,
