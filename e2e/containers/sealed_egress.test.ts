@@ -11,6 +11,7 @@ import { type ContainerWorld, describeContainers, startContainerWorld } from './
 const HOST = 'api.example.test';
 const TOKEN = plantSecret();
 const ATTACK = readFileSync(join(import.meta.dirname, 'programs', 'attack.py'), 'utf8');
+const UNSEALED = `{"session_id":"$SVC_SESSION_ID","reference":"vault://user/api","env":"X","host":"${HOST}","reason":"r"}`;
 const METADATA = '169.254.169.254';
 /** Asks for a CONNECT through the proxy of the environment, and prints its answer. */
 const CONNECT = `curl -s -o /dev/null -w '%{http_connect}' --max-time 10 "https://$1/" || true`;
@@ -206,6 +207,44 @@ describeContainers('sealed egress', () => {
     }
     const events = await world.svc.events();
     expect(events.filter(({ type }) => type === 'sandbox.proxy.passthrough')).toEqual([]);
+  });
+
+  it('does not open the daemon to who holds the session token', async () => {
+    const calls = [
+      ['GET', 'sandbox-proxy/sessions', ''],
+      ['POST', 'sandbox-proxy/sessions', '{}'],
+      ['DELETE', 'sandbox-proxy/sessions/$SVC_SESSION_ID', ''],
+      ['PUT', 'sandbox-proxy/sessions/$SVC_SESSION_ID/container', '{"container_id":"0"}'],
+      ['POST', 'sandbox-proxy/sessions/$SVC_SESSION_ID/listener', '{"pid":1}'],
+      ['POST', 'sandbox-proxy/unsealed', UNSEALED],
+      ['POST', 'sandbox-proxy/step-scopes', '{"session_id":"$SVC_SESSION_ID","step_id":"a"}'],
+      ['POST', 'sandbox-proxy/plan-locks', '{"content":{}}'],
+      ['POST', 'sandbox-proxy/disabled', '{"reason":"user_opt_out","mode":"docker"}'],
+      ['GET', '../metrics', ''],
+    ];
+    const before = (await world.svc.events()).length;
+    const ask = (call: readonly string[]): string => `ask ${call.map((word) => JSON.stringify(word)).join(' ')}`;
+    const script = `ask() {
+        curl -s -o /dev/null -w '%{http_code} ' --noproxy '*' --path-as-is -X "$1" --json "$3" -H "Authorization: Bearer $SVC_TOKEN" "$SVC_URL/v1/$2"
+      }; ${calls.map(ask).join('; ')}`;
+    const done = await world.launch(['--egress=sealed'], ['sh', '-c', script]);
+    const statuses = done.stdout.trim().split(' ');
+    expect(statuses).toHaveLength(calls.length);
+    expect(statuses.filter((status) => !['401', '403', '404'].includes(status))).toEqual([]);
+    expect((await world.svc.events()).length).toBe(before);
+  });
+
+  it('leaves the proxy in an open container to that container', async () => {
+    await world.launch(['--relay', '--detach', '--name', 'open'], ['sleep', '60']);
+    const address = await world.bench.engine.docker('inspect', '--format', '{{.NetworkSettings.IPAddress}}', 'open');
+    const from = ['exec', neighbour.id, 'nc', '-w', '2', '-z', address];
+    for (const port of ['7421', '7422']) {
+      expect((await world.bench.engine.run([...from, port])).code).not.toBe(0);
+      await expect(fetch(`http://${address}:${port}/v1/health`)).rejects.toMatchObject({
+        cause: { code: 'ECONNREFUSED' },
+      });
+    }
+    await world.svc.ok(['sessions', 'stop', 'open'], { env: world.bench.engine.environment });
   });
 
   it('is what the session says', async () => {

@@ -31,7 +31,7 @@ describeContainers('svc launch', () => {
   afterAll(() => world.stop());
 
   describe('without a terminal', () => {
-    it.each([0, 1, 7, 42, 125, 255])('gives the exit code %i of the command', async (code) => {
+    it.each([0, 42, 125, 255])('gives the exit code %i of the command', async (code) => {
       expect((await world.launch([], ['sh', '-c', `exit ${code}`])).code).toBe(code);
     });
 
