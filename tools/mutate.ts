@@ -1,7 +1,7 @@
 /**
  * Takes each check of `mutations.ts` out of a copy of the tree, one at a time, and runs the tests that ought to notice.
- * Run: `node tools/mutate.ts [--only TEXT] [--write]`. Exits 1 when no test noticed one; `--write` writes the table of
- * docs/invariants.md.
+ * Run: `node tools/mutate.ts [--only TEXT] [--write]`. Exits 1 when no test noticed one; `--write` puts the rows that were
+ * tried into the table of docs/invariants.md.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -48,7 +48,10 @@ function copyOfTree(): string {
   return folder;
 }
 
+const isEndToEnd = (test: string): boolean => test.startsWith('e2e/');
+
 function noticedBy(tests: readonly string[], folder: string): Noticed[] {
+  if (tests.length === 0) return [];
   const file = join(folder, 'report.json');
   rmSync(file, { force: true });
   const vitest = join(folder, 'node_modules', '.bin', 'vitest');
@@ -64,7 +67,7 @@ function noticedBy(tests: readonly string[], folder: string): Noticed[] {
     });
 }
 
-/** Takes the check out, runs its tests, and puts it back. Throws when the text does not stand in the file once. */
+/** Takes the check out, runs its tests (the end-to-end ones when no unit test notices), and puts it back. Throws when the text does not stand in the file once. */
 function without(mutation: Mutation, folder: string): Noticed[] {
   const path = join(folder, mutation.file);
   const source = readFileSync(path, 'utf8');
@@ -76,22 +79,44 @@ function without(mutation: Mutation, folder: string): Noticed[] {
       path,
       source.replace(mutation.text, () => mutation.replacement),
     );
-    return noticedBy(mutation.tests, folder);
+    const unit = noticedBy(
+      mutation.tests.filter((test) => !isEndToEnd(test)),
+      folder,
+    );
+    return unit.length > 0 ? unit : noticedBy(mutation.tests.filter(isEndToEnd), folder);
   } finally {
     writeFileSync(path, source);
   }
 }
 
 function tableRow({ row, holds, file }: Mutation, noticed: readonly Noticed[]): string {
-  const tests = noticed.map((one) => `${one.file} (${one.failed}), such as “${one.first.replaceAll('|', '\\|')}”`);
+  const tests = noticed.map(({ file: test, failed, first }, index) => {
+    const title = index === 0 ? `, such as “${first.replaceAll('|', '\\|')}”` : '';
+    return `${test} (${failed})${title}`;
+  });
   return `| ${row} | ${holds} | ${file} | ${tests.join('<br>')} |\n`;
 }
 
-/** Puts the table in place of the one that the document has. */
-function writeTable(rows: string): void {
+/** What tells a row of the table from the others. */
+function keyOf({ row, holds }: Mutation): string {
+  return `| ${row} | ${holds} |`;
+}
+
+/** Puts the rows that were tried into the table that ends the document; of a row that was not tried, the old one stays. */
+function writeTable(tried: ReadonlyMap<string, string>): void {
   const document = readFileSync(DOCUMENT, 'utf8');
   const start = document.indexOf('| Invariant or refusal');
-  writeFileSync(DOCUMENT, `${document.slice(0, start)}${TABLE_HEAD}${rows}`);
+  const old = document.slice(start).split('\n').map(unpadded);
+  const rows = MUTATIONS.map((mutation) => {
+    const key = keyOf(mutation);
+    return tried.get(key) ?? old.filter((line) => line.startsWith(key)).map((line) => `${line}\n`)[0] ?? '';
+  });
+  writeFileSync(DOCUMENT, `${document.slice(0, start)}${TABLE_HEAD}${rows.join('')}`);
+}
+
+/** A row without the blanks that a formatter puts around its cells. */
+function unpadded(line: string): string {
+  return line.replaceAll(/ +\| */g, ' | ').trim();
 }
 
 const { values } = parseArgs({
@@ -100,7 +125,7 @@ const { values } = parseArgs({
 });
 const chosen = MUTATIONS.filter(({ row, holds, file }) => `${row} ${holds} ${file}`.includes(values.only ?? ''));
 const folder = copyOfTree();
-let rows = '';
+const rows = new Map<string, string>();
 let survived = 0;
 try {
   const clean = noticedBy([...new Set(chosen.flatMap(({ tests }) => tests))], folder);
@@ -108,7 +133,7 @@ try {
   for (const mutation of chosen) {
     const noticed = without(mutation, folder);
     if (noticed.length === 0) survived += 1;
-    rows += tableRow(mutation, noticed);
+    rows.set(keyOf(mutation), tableRow(mutation, noticed));
     const verdict =
       noticed.length === 0 ? 'NOBODY NOTICED' : `noticed by ${noticed.map(({ file }) => file).join(', ')}`;
     stdout.write(`${mutation.row}: ${mutation.holds}: ${verdict}\n`);

@@ -15,6 +15,7 @@ export interface Mutation {
 const INVARIANTS = 'sidecar/tunnel/invariants.test.ts';
 const TUNNEL = 'sidecar/tunnel/tunnel.test.ts';
 const RELAY = 'sidecar/tunnel/relay.test.ts';
+const HOSTILE_UPSTREAM = 'sidecar/tunnel/hostile_upstream.test.ts';
 const FRAMING = 'shared/net/http1_framing.test.ts';
 const CONVERSATIONS = 'e2e/corpus/conversations.test.ts';
 const ILLEGAL = 'e2e/corpus/illegal.test.ts';
@@ -78,9 +79,17 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '1 Authority',
     holds: 'credentialed and other requests never share an upstream socket',
     file: EXCHANGE,
-    text: 'return ok({ head, method: request.method, body, upgrade, lane: binding.id });',
-    replacement: 'return ok({ head, method: request.method, body, upgrade, lane: PASSTHROUGH_LANE });',
+    text: 'lane: binding.id',
+    replacement: 'lane: PASSTHROUGH_LANE',
     tests: [AUTHORITY],
+  },
+  {
+    row: '1 Authority',
+    holds: 'bytes that an upstream sends before it is asked are never taken for a reply',
+    file: 'sidecar/upstream/lanes.ts',
+    text: 'return early === undefined;',
+    replacement: 'return early !== null;',
+    tests: ['sidecar/upstream/dial.test.ts'],
   },
   {
     row: '2 Contract before credential',
@@ -180,6 +189,14 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '3 Sentinels',
+    holds: 'no credential is added beside a foreign one in the place of another binding of the host',
+    file: 'shared/inject/choose.ts',
+    text: 'return foreign ?? withoutSentinel ??',
+    replacement: 'return withoutSentinel ?? foreign ??',
+    tests: ['shared/inject/choose.test.ts', RELAY],
+  },
+  {
+    row: '3 Sentinels',
     holds: 'a sentinel beside a foreign copy is not taken for the client’s choice',
     file: 'shared/inject/header_place.ts',
     text: "if (!isSentinel(field.value)) return 'foreign';",
@@ -190,8 +207,8 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '4 Nothing secret leaves',
     holds: 'replies on a credentialed path are scrubbed',
     file: 'sidecar/tunnel/relay.ts',
-    text: 'scrub === null || scrub.isEmpty ? await relayExact',
-    replacement: 'scrub !== undefined ? await relayExact',
+    text: 'scrub === null || scrub.isEmpty',
+    replacement: 'scrub !== undefined',
     tests: [TUNNEL, REDIRECTS],
   },
   {
@@ -236,6 +253,54 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '4 Nothing secret leaves',
+    holds: 'compressed replies are decoded and searched',
+    file: 'sidecar/tunnel/relay_scrubbed.ts',
+    text: "reply.framing.kind === 'none' ? null : contentDecoders(reply.head)",
+    replacement: 'reply.framing === null ? contentDecoders(reply.head) : null',
+    tests: [RELAY, HOSTILE_UPSTREAM],
+  },
+  {
+    row: '4 Nothing secret leaves',
+    holds: 'what is decoded does not grow beyond measure',
+    file: 'sidecar/tunnel/content_decoder.ts',
+    text: "throw new BrokenReply('it grows beyond measure');",
+    replacement: '',
+    tests: [RELAY, HOSTILE_UPSTREAM, 'e2e/reflection.test.ts'],
+  },
+  {
+    row: '4 Nothing secret leaves',
+    holds: 'interim replies are scrubbed',
+    file: EXCHANGE,
+    text: 'scrub === null ? raw : scrubbedBytes(head, raw, scrub)',
+    replacement: 'head === null ? scrubbedBytes(head, raw, scrub) : raw',
+    tests: [HOSTILE_UPSTREAM],
+  },
+  {
+    row: '4 Nothing secret leaves',
+    holds: 'the payload of Basic is masked as a whole',
+    file: 'shared/inject/basic.ts',
+    text: ".replace(/=+$/, '')],",
+    replacement: '.slice(0, 4)],',
+    tests: ['e2e/reflection.test.ts'],
+  },
+  {
+    row: '4 Nothing secret leaves',
+    holds: 'a WebSocket has no extension that would hide its messages',
+    file: 'sidecar/exchange/credentialed_head.ts',
+    text: "if (upgrade && name === 'sec-websocket-extensions') return null;",
+    replacement: '',
+    tests: [RELAY],
+  },
+  {
+    row: '4 Nothing secret leaves',
+    holds: 'a stored value with a line break is never written',
+    file: 'shared/inject/inject.ts',
+    text: "if (problem !== null) return err(refusal('credential_unavailable', problem));",
+    replacement: '',
+    tests: ['shared/inject/inject.test.ts'],
+  },
+  {
+    row: '4 Nothing secret leaves',
     holds: 'what is asked for can be read',
     file: 'sidecar/exchange/credentialed_head.ts',
     text: "  return headerField('Accept-Encoding', readableCodings(field.value));",
@@ -246,9 +311,9 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '5 Passthrough is exact',
     holds: 'no header is added to a reply',
     file: 'sidecar/tunnel/relay.ts',
-    text: '  client.write(reply.raw);\n',
+    text: '(reply.raw);\n  const body',
     replacement:
-      "  client.write(reply.raw.toString('latin1').replace(/\\r\\n\\r\\n$/, '\\r\\nDate: now\\r\\n\\r\\n'));\n",
+      "(Buffer.from(reply.raw.toString('latin1').replace(/\\r\\n\\r\\n$/, '\\r\\nDate: now\\r\\n\\r\\n'), 'latin1'));\n  const body",
     tests: [TUNNEL, CONVERSATIONS],
   },
   {
@@ -387,6 +452,14 @@ export const MUTATIONS: readonly Mutation[] = [
     text: '  upstream.destroy();\n  return why;',
     replacement: '  return why;',
     tests: ['sidecar/exchange/body.test.ts', ILLEGAL],
+  },
+  {
+    row: '6 Fail closed',
+    holds: 'a request that may have taken effect is not sent again',
+    file: 'sidecar/exchange/forward.ts',
+    text: 'leased.value.reused && maySendTwice(outgoing)',
+    replacement: 'leased.value.reused && (maySendTwice(outgoing) || outgoing.lane !== null)',
+    tests: [RELAY, HOSTILE_UPSTREAM],
   },
   {
     row: '6 Fail closed: 502 `upstream_invalid_reply`',
@@ -544,8 +617,16 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '407 `proxy_authentication_required`',
     holds: 'the token is the session’s',
     file: 'sidecar/session/sessions.ts',
-    text: 'return session !== null && session.holdsToken(token) ? session : null;',
-    replacement: "return token === '' ? null : session;",
+    text: 'return session.holdsTokenOf(hash) ? session : session.scopeOf(',
+    replacement: 'return hash.length > 0 ? session : session.scopeOf(',
+    tests: ['sidecar/session/sessions.test.ts', 'e2e/refusals.test.ts'],
+  },
+  {
+    row: '407 `proxy_authentication_required`',
+    holds: 'the end of a session ends its tunnels',
+    file: 'sidecar/session/open_tunnels.ts',
+    text: 'map(async (close) => close())',
+    replacement: 'map(async () => undefined)',
     tests: ['sidecar/session/sessions.test.ts', 'e2e/refusals.test.ts'],
   },
   {
@@ -581,10 +662,34 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [TUNNEL, 'e2e/refusals.test.ts'],
   },
   {
+    row: '403 `step_scope_host_denied`',
+    holds: 'a step’s scope opens tunnels to its sealed hosts alone',
+    file: 'sidecar/tunnel/tunnel.ts',
+    text: 'if (!reach.ok) return refuse(client, head, attempted, reach.error, ports);',
+    replacement: '',
+    tests: [TUNNEL],
+  },
+  {
+    row: '8 No way round a connector',
+    holds: 'a path that servers read in more ways than one evades',
+    file: 'shared/connect/connector_index.ts',
+    text: 'if (isUndecidablePath(request.path)) return true;',
+    replacement: '',
+    tests: ['tools/fuzz_all.test.ts'],
+  },
+  {
+    row: '8 No way round a connector',
+    holds: 'a path that is an operation in another spelling evades',
+    file: 'shared/connect/connector_index.ts',
+    text: 'return spellings.some((path) => differs(raw,',
+    replacement: 'return spellings.every((path) => differs(raw,',
+    tests: ['shared/connect/connector_index.test.ts', 'tools/fuzz_all.test.ts'],
+  },
+  {
     row: '429 `too_many_tunnels`',
     holds: 'a session has a limited number of tunnels',
-    file: 'sidecar/session/sessions.ts',
-    text: 'if (this.#ended || this.#tunnels.size >= this.#maxTunnels) return null;',
+    file: 'sidecar/session/open_tunnels.ts',
+    text: 'if (this.#ended || this.#tunnels.size >= this.#most) return null;',
     replacement: 'if (this.#ended) return null;',
     tests: ['sidecar/session/sessions.test.ts', TUNNEL],
   },
@@ -601,7 +706,7 @@ export const MUTATIONS: readonly Mutation[] = [
     holds: 'a request that is refused is recorded',
     file: 'sidecar/tunnel/serve.ts',
     text: 'recordOutcome(outcome, tunnel, ports);',
-    replacement: "if (outcome.kind !== 'refused') recordOutcome(outcome, tunnel, ports);",
+    replacement: "(outcome.kind === 'refused' ? undefined : recordOutcome(outcome, tunnel, ports));",
     tests: [INVARIANTS, ILLEGAL],
   },
   {

@@ -188,6 +188,28 @@ test.each([
   expect(plane.openTunnels()).toBe(0);
 });
 
+test('refuses a tunnel to a host that the scope of a step does not seal, before it is open', async () => {
+  await plane.upstream(
+    HOST,
+    answering(() => REPLY),
+  );
+  plane.policy.use([bearerBinding(HOST)]);
+  Object.assign(plane.session, {
+    reach: { stepId: 'fetch', includes: (host: string) => host === 'sealed.example.test' },
+  });
+  const basic = Buffer.from(`ses_test:${plane.token}`).toString('base64');
+  const connect = `CONNECT ${HOST}:443 HTTP/1.1\r\nHost: ${HOST}:443\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`;
+  expect(await plane.raw(connect)).toMatch(/^HTTP\/1\.1 403 .*"step_scope_host_denied"/s);
+  expect(plane.credentials.asked).toEqual([]);
+  expect(plane.openTunnels()).toBe(0);
+  expect(plane.audit.events).toMatchObject([
+    {
+      type: 'sandbox.proxy.trust_denied',
+      data: { 'svc.proxy.reason': 'step_scope_host_denied', 'svc.step.id': 'fetch', 'svc.proxy.upstream.host': HOST },
+    },
+  ]);
+});
+
 test('hands what is not proxy-shaped to the local API', async () => {
   const got = await plane.raw('GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
   expect(got).toContain('local api');
