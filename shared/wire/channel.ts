@@ -19,6 +19,8 @@ export const SNAPSHOT_PROOF_TYP = 'svc-snapshot-proof+jws';
 export const CREDENTIALS_TYP = 'svc-credentials+jws';
 export const EVENTS_TYP = 'svc-events+jws';
 export const REVOCATION_TYP = 'svc-revocation+jws';
+/** See `approvals.ts`. */
+export const APPROVAL_TYP = 'svc-approval+jws';
 
 /** The longest life of a call's token and the largest difference of the clocks. */
 export const MAX_CALL_SECONDS = 60;
@@ -55,8 +57,8 @@ export type CallClaims = z.infer<typeof callClaims>;
 /** `GET /v1/sidecar/snapshot?wait=25`. */
 export const snapshotQuery = z.strictObject({ wait: z.coerce.number().int().min(0).max(MAX_WAIT_SECONDS).default(0) });
 
-/** The payload of the snapshot's JWS. It holds no secret. */
-export const snapshotPayload = z.object({
+/** The payload of the snapshot's JWS. It holds no secret. Strict: what a sidecar does not know it must not act without. */
+export const snapshotPayload = z.strictObject({
   sidecar_id: id('sdc'),
   /** The call's jti. */
   nonce: z.string(),
@@ -65,8 +67,9 @@ export const snapshotPayload = z.object({
   issued_at: time,
   expires_at: time,
   host_bindings: z.array(hostBindingRecord),
+  /** Read with `readSnapshotConnectors`: a bad one refuses connector requests, and does not take the bindings away. */
   connectors: z.array(z.unknown()),
-  /** Every credential that the bindings refer to and that is stored. */
+  /** Every credential that the bindings and connectors refer to and that is stored. */
   credentials: z.array(z.object({ owner, path: z.string(), version: z.string() })),
 });
 export type SnapshotPayload = z.infer<typeof snapshotPayload>;
@@ -122,10 +125,23 @@ export const credentialsPayload = z.object({
       version: z.string(),
       /** A compact JWE (ECDH-ES, A256GCM) to the sidecar's receiving key; its plaintext is JSON {@link sealedCredential}. */
       sealed: z.string(),
+      /** Of an access token: it must not be used from then on. */
+      expires_at: time.optional(),
     }),
   ),
   /** Not stored, or not in this sidecar's snapshot: the two are not told apart. */
   missing: z.array(z.object({ owner, path: z.string() })),
+  /** Oauth2 credentials that there is no usable access token for; `reason` is the refusal's. */
+  unavailable: z
+    .array(
+      z.object({
+        owner,
+        path: z.string(),
+        reason: z.enum(['reauthorisation_required', 'credential_unavailable']),
+        message: z.string(),
+      }),
+    )
+    .default([]),
 });
 export type CredentialsPayload = z.infer<typeof credentialsPayload>;
 export const sealedCredential = z.strictObject({ value: z.string() });

@@ -6,6 +6,8 @@ export const ERROR_STATUS = {
   invalid_input: 400,
   invalid_query: 400,
   invalid_cursor: 400,
+  /** Args that do not fit the operation; details: `{fields}`. */
+  invalid_args: 400,
   unauthenticated: 401,
   /** A sidecar's call whose token does not verify, or is for another call. */
   invalid_sidecar_call: 401,
@@ -16,12 +18,23 @@ export const ERROR_STATUS = {
   sidecar_revoked: 401,
   cross_site_request: 403,
   admin_required: 403,
+  /** details: `{approval_id}`. */
+  approval_required: 403,
+  /** details: `{approval_id}`. */
+  approval_denied: 403,
+  /** The connector has no credential. details: `{connector_id}`. */
+  binding_required: 403,
   not_found: 404,
+  connector_operation_not_found: 404,
   method_not_allowed: 405,
-  /** details: `{bindings: [{id, host, owner}]}`. */
+  /** details: `{bindings: [{id, host, owner}], connectors: [{id, fqn, owner}]}`. */
   secret_in_use: 409,
   /** details: `{binding_id}`. */
   duplicate_binding: 409,
+  /** Another content is installed under this name and version. details: `{connector_id, content_hash}`. */
+  connector_version_conflict: 409,
+  /** details: `{state}`. */
+  approval_not_pending: 409,
   conflict: 409,
   link_expired: 410,
   body_too_large: 413,
@@ -30,7 +43,16 @@ export const ERROR_STATUS = {
   /** As many streams, waiting polls or verifications of this caller are open as may be. */
   too_many_open_calls: 429,
   internal_error: 500,
+  upstream_unreachable: 502,
+  upstream_tls_failed: 502,
+  upstream_invalid_reply: 502,
+  upstream_response_too_large: 502,
+  /** The provider of an oauth2 credential does not answer as it should. */
+  oauth_provider_failed: 502,
   database_unavailable: 503,
+  credential_unavailable: 503,
+  /** details: `{connector_id, authorise: [method, path]}`. */
+  reauthorisation_required: 503,
 } as const satisfies Record<string, number>;
 export type ErrorCode = keyof typeof ERROR_STATUS;
 

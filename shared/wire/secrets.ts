@@ -11,7 +11,8 @@ export const vaultPath = z.string().superRefine((path, context) => {
   if (!parsed.ok) context.addIssue({ code: 'custom', message: parsed.error.message });
 });
 
-const secretValue = z.string().superRefine((value, context) => {
+/** A value that can be kept in the vault. */
+export const secretValue = z.string().superRefine((value, context) => {
   const problem = secretValueProblem(value);
   if (problem !== null) context.addIssue({ code: 'custom', message: problem });
 });

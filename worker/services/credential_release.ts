@@ -87,6 +87,7 @@ async function answer(
     expires_at: new Date(context.clock.now() + CREDENTIALS_REPLY_SECONDS * 1000).toISOString(),
     credentials: released.map(({ row, sealed }) => toReleased(row, sealed)),
     missing: found.filter(({ stored }) => stored === null).map(({ ref }) => ref),
+    unavailable: [],
   };
   return ok(await context.controlPlane.sign(CREDENTIALS_TYP, payload));
 }

@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import { id, line, owner, page, pageQuery, time } from './primitives.ts';
+
+/**
+ * `approved` waits for its one request; `used` has let it through. `expired`: nobody decided in time, or the request never
+ * came back.
+ */
+export const APPROVAL_STATES = ['pending', 'approved', 'denied', 'expired', 'used'] as const;
+export type ApprovalState = (typeof APPROVAL_STATES)[number];
+
+/** How long an approval may wait for a decision. */
+export const APPROVAL_PENDING_SECONDS = 3600;
+/** How long a decision covers an identical request (design section 7). */
+export const APPROVAL_VALID_SECONDS = 15 * 60;
+/** How long a request is held for a decision. */
+export const APPROVAL_HOLD_SECONDS = 60;
+
+/** One request that somebody has to allow. */
+export const approvalRecord = z
+  .object({
+    id: id('apr'),
+    state: z.enum(APPROVAL_STATES),
+    connector_id: id('con'),
+    connector_fqn: z.string(),
+    connector_version: z.string(),
+    owner,
+    operation: z.string(),
+    /** What is asked for, in one line. */
+    summary: z.string(),
+    /** SHA-256 over the whole request: a decision covers one identical request. */
+    fingerprint: z.string(),
+    /** Whose agent asks. */
+    user_id: z.string(),
+    sidecar_id: z.string().nullable(),
+    session_id: z.string().nullable(),
+    requested_at: time,
+    /** Until when it can be decided. */
+    expires_at: time,
+    decided_by: z.string().nullable(),
+    decided_at: time.nullable(),
+    /** Until when the decision covers the request. */
+    valid_until: time.nullable(),
+    used_at: time.nullable(),
+  })
+  .meta({ id: 'Approval' });
+export type ApprovalRecord = z.infer<typeof approvalRecord>;
+
+/** `GET /v1/approvals`: the newest first. New ones and decisions also come as `connector.approval.` events of the stream. */
+export const approvalsQuery = z.strictObject({ ...pageQuery, state: z.enum(APPROVAL_STATES).optional() });
+export const approvalsPage = page(approvalRecord).meta({ id: 'ApprovalsPage' });
+export const approvalParams = z.strictObject({ id: id('apr') });
+
+/** `POST /v1/approvals/{id}/decide`. */
+export const decisionInput = z.strictObject({ decision: z.enum(['approve', 'deny']) }).meta({ id: 'ApprovalDecision' });
+
+/** Names one request, so that asking again about it is harmless. */
+const requestId = z.string().min(16).max(64);
+
+/**
+ * `POST /v1/sidecar/approvals`: asks for one request. A decision that covers it is used up for `request_id`; else it waits
+ * with the approval that is pending for an identical one, or a new one. Answered with a JWS (`APPROVAL_TYP`) of
+ * {@link approvalPayload}.
+ */
+export const approvalRequest = z
+  .strictObject({
+    request_id: requestId,
+    connector_id: id('con'),
+    operation: z.string().min(1).max(128),
+    fingerprint: z.string().regex(/^[0-9a-f]{64}$/),
+    summary: line(500).min(1),
+    session_id: z.string().max(128).nullable(),
+  })
+  .meta({ id: 'ApprovalRequest' });
+export type ApprovalRequest = z.output<typeof approvalRequest>;
+
+/** `GET /v1/sidecar/approvals/{id}?wait=25&request_id=`: waits for a decision and uses it up for the same request. */
+export const approvalWaitQuery = z.strictObject({
+  wait: z.coerce.number().int().min(0).max(25).default(0),
+  request_id: requestId,
+});
+
+/** The payload of both answers. `approved`: this request may be sent, and no other one. */
+export const approvalPayload = z.strictObject({
+  sidecar_id: id('sdc'),
+  /** The call's jti. */
+  nonce: z.string(),
+  request_id: requestId,
+  approval_id: id('apr'),
+  state: z.enum(APPROVAL_STATES),
+  expires_at: time,
+});
+export type ApprovalPayload = z.infer<typeof approvalPayload>;

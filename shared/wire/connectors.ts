@@ -1,0 +1,166 @@
+import { z } from 'zod';
+import { connectorVaultPath, CREDENTIAL_KINDS, type InstalledConnector } from '../model/connector.ts';
+import type { CredentialRef } from '../model/host_binding.ts';
+import { err, ok, type Result } from '../model/result.ts';
+import { connectorSpec, toConnectorSpec } from './connector_spec.ts';
+import { id, line, owner, page, pageQuery, time } from './primitives.ts';
+
+/**
+ * Whether a connector's credential can be used. `missing`: nothing is stored. `authorisation_required`: an oauth2 client is
+ * stored, and nobody has authorised it yet. `reauthorisation_required`: the provider took the authorisation back.
+ */
+export const CONNECTOR_CREDENTIAL_STATES = [
+  'missing',
+  'authorisation_required',
+  'ready',
+  'reauthorisation_required',
+] as const;
+export type ConnectorCredentialState = (typeof CONNECTOR_CREDENTIAL_STATES)[number];
+
+const credentialState = z.enum(CONNECTOR_CREDENTIAL_STATES);
+const contentHash = z.string().regex(/^[0-9a-f]{64}$/);
+
+/** The credential of a connector as the API shows it: never a value. */
+export const connectorCredentialRecord = z
+  .object({
+    kind: z.enum(CREDENTIAL_KINDS),
+    /** `vault://connectors/<publisher>/<name>`. */
+    ref: z.string(),
+    state: credentialState,
+    updated_at: time.nullable(),
+    /** The rest is of oauth2 alone. When the access token ends; it is refreshed before. */
+    expires_at: time.nullable(),
+    client_id: z.string().nullable(),
+    token_url: z.string().nullable(),
+    scopes: z.array(z.string()),
+    /** Whether there is a refresh token: without one the authorisation ends with its access token. */
+    renewable: z.boolean(),
+  })
+  .meta({ id: 'ConnectorCredential' });
+export type ConnectorCredentialRecord = z.infer<typeof connectorCredentialRecord>;
+
+const summary = {
+  id: id('con'),
+  owner,
+  fqn: z.string(),
+  version: z.string(),
+  title: z.string(),
+  /** SHA-256, hex, over the spec's canonical JSON. */
+  content_hash: contentHash,
+  hosts: z.array(z.string()),
+  operation_count: z.number().int(),
+  credential: connectorCredentialRecord,
+  /** The user who installed this version. */
+  installed_by: z.string(),
+  created_at: time,
+  updated_at: time,
+};
+
+/** An installed connector in a list. */
+export const connectorSummary = z.object(summary).meta({ id: 'ConnectorSummary' });
+export type ConnectorSummary = z.infer<typeof connectorSummary>;
+
+/** An installed connector with its spec. */
+export const connectorRecord = z.object({ ...summary, spec: connectorSpec }).meta({ id: 'Connector' });
+export type ConnectorRecord = z.output<typeof connectorRecord>;
+
+/** What the spec allows and a person should know: operations that can never be matched, hosts that a new version adds. */
+const warnings = z.array(z.string());
+
+/**
+ * `POST /v1/connectors?owner=`: the body is the spec. 201 when it was not installed, 200 when it was: with the same content
+ * nothing changes, another version replaces it and keeps the credential when its kind stays.
+ */
+export const installReply = connectorRecord.extend({ warnings }).meta({ id: 'InstalledConnector' });
+export type InstallReply = z.output<typeof installReply>;
+
+/** `POST /v1/connectors/validate`: what an install would answer; it changes nothing. */
+export const validateReply = z
+  .object({
+    fqn: z.string(),
+    version: z.string(),
+    content_hash: contentHash,
+    operation_count: z.number().int(),
+    warnings,
+  })
+  .meta({ id: 'ValidConnector' });
+export type ValidateReply = z.infer<typeof validateReply>;
+
+/** `GET /v1/connectors`: in the order of owner and name. */
+export const connectorsQuery = z.strictObject({
+  ...pageQuery,
+  owner: owner.optional(),
+  fqn: z.string().max(128).optional(),
+});
+export const connectorsPage = page(connectorSummary).meta({ id: 'ConnectorsPage' });
+export const connectorParams = z.strictObject({ id: id('con') });
+
+const MAX_FQN = 128;
+
+/** `POST /v1/connector-operations/run`, on the control plane and on the sidecar. `tool` is the caller's own name for it. */
+export const runRequest = z
+  .strictObject({
+    connector_fqn: z.string().min(1).max(MAX_FQN),
+    tool: line(200).optional(),
+    operation: z.string().min(1).max(128),
+    /** By the names of the operation's inputs; checked against them, and answered with `invalid_args`. */
+    args: z.record(z.string(), z.unknown()).default({}),
+    /** One of the operation's hosts; the first of them when it is absent. */
+    host: z.string().min(1).max(255).optional(),
+  })
+  .meta({ id: 'ConnectorRun' });
+export type RunRequest = z.output<typeof runRequest>;
+
+/** The sanitised, scrubbed reply of the upstream, whatever its status. */
+export const runReply = z
+  .object({
+    status: z.literal('proxied'),
+    audit_id: id('evt'),
+    connector_fqn: z.string(),
+    operation: z.string(),
+    upstream_status: z.number().int(),
+    /** Empty when the upstream named none. */
+    content_type: z.string(),
+    body_base64: z.string(),
+  })
+  .meta({ id: 'ConnectorRunReply' });
+export type RunReply = z.infer<typeof runReply>;
+
+/** A connector in a sidecar's snapshot, strict: a spec that this version cannot read is never acted on in part. */
+const snapshotConnector = z.strictObject({
+  id: id('con'),
+  owner,
+  content_hash: contentHash,
+  spec: connectorSpec,
+  credential: z.strictObject({ owner, path: z.string(), state: credentialState }),
+});
+export type SnapshotConnectorRecord = z.input<typeof snapshotConnector>;
+
+/** An installed connector as a sidecar knows it. */
+export interface SnapshotConnector {
+  readonly connector: InstalledConnector;
+  readonly credentialState: ConnectorCredentialState;
+}
+
+/**
+ * The connectors of a snapshot. One that cannot be read refuses them all, with a sentence: the sidecar then answers
+ * `connector_specs_invalid`, for a request that is left out here would take another path (specification section 7).
+ */
+export function readSnapshotConnectors(records: readonly unknown[]): Result<readonly SnapshotConnector[], string> {
+  const connectors: SnapshotConnector[] = [];
+  for (const [index, record] of records.entries()) {
+    const parsed = snapshotConnector.safeParse(record);
+    if (!parsed.success) {
+      const [issue] = parsed.error.issues;
+      return err(`connector ${index} of the snapshot: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
+    }
+    const { spec, content_hash: hash, credential, ...rest } = parsed.data;
+    const reference: CredentialRef = { owner: credential.owner, path: credential.path };
+    if (credential.owner !== rest.owner || credential.path !== connectorVaultPath(spec.connector.fqn)) {
+      return err(`connector ${index} of the snapshot names the credential of another connector`);
+    }
+    const connector = { ...rest, spec: toConnectorSpec(spec), contentHash: hash, credential: reference };
+    connectors.push({ connector, credentialState: credential.state });
+  }
+  return ok(connectors);
+}
