@@ -52,9 +52,12 @@ async function oneRound(
   return samples;
 }
 
+/** Node's compilers are still at work in the first seconds of a load. */
+const WARM_UP_SECONDS = 5;
+
 async function warmUp(cases: readonly Case[], subjects: readonly Subject[], upstream: Upstream): Promise<void> {
   const loads = cases.filter((one) => one.kind === 'load');
-  for (const subject of subjects) for (const one of loads) await measure(one, subject, upstream, 1);
+  for (const subject of subjects) for (const one of loads) await measure(one, subject, upstream, WARM_UP_SECONDS);
 }
 
 function p99(values: readonly number[]): number {

@@ -50,6 +50,33 @@ test('is lost for a reader whose place another one takes, and for every one when
   expect(connection.write('nobody')).toBe(true);
 });
 
+test('sends the pieces of one turn together, in order with what is written at once', async () => {
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream);
+  connection.writeInTurn('one ');
+  connection.writeInTurn('two ');
+  connection.write('three');
+  await Promise.resolve();
+  expect(stream.text).toBe('');
+  await turns();
+  expect(stream.text).toBe('one two three');
+  connection.write(' four');
+  expect(stream.text).toBe('one two three four');
+});
+
+test('sends what it gathered when it is told to, when it ends, and not once it is gone', async () => {
+  const [told, ended, gone] = [new ScriptedStream(), new ScriptedStream(), new ScriptedStream()];
+  const connections = [told, ended, gone].map((stream) => new Connection(stream));
+  for (const connection of connections) connection.writeInTurn('piece');
+  connections[0]?.sendGathered();
+  connections[1]?.end();
+  connections[2]?.destroy();
+  expect([told, ended, gone].map(({ text }) => text)).toEqual(['piece', 'piece', '']);
+  await turns();
+  expect([told, ended, gone].map(({ text }) => text)).toEqual(['piece', 'piece', '']);
+  expect(connections[2]?.writeInTurn('late')).toBe(true);
+});
+
 test('is closed from the start on a stream that already is', async () => {
   const stream = new ScriptedStream();
   stream.destroy();

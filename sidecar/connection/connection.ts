@@ -49,6 +49,7 @@ export class Connection<Stream extends Duplex = Duplex> {
   #stalled: NodeJS.Timeout | null = null;
   #onClosed: (() => void)[] = [];
   #onFinished: (() => void) | null = null;
+  #gathering = false;
   #closed = false;
   readonly #receivedBytes: (() => number) | null;
   #waited: { readonly receivedBytes: number; readonly since: number } | null = null;
@@ -116,7 +117,26 @@ export class Connection<Stream extends Duplex = Duplex> {
     return typeof data === 'string' ? this.stream.write(data, 'latin1') : this.stream.write(data);
   }
 
-  /** Holds back small writes until {@link uncork}, so that a head and the start of its body leave in one packet. */
+  /**
+   * Writes a piece of something that comes in pieces: it leaves at the end of this turn of the event loop, together with
+   * every other that came in it. One read of a socket gives several pieces, and a write to a socket costs more than they do.
+   */
+  writeInTurn(data: Uint8Array | string): boolean {
+    if (!this.#gathering && !this.closed) {
+      this.#gathering = true;
+      this.stream.cork();
+      setImmediate(this.#sendGathered);
+    }
+    return this.write(data);
+  }
+
+  /** What {@link writeInTurn} holds leaves now. */
+  sendGathered(): void {
+    if (this.#gathering) this.stream.uncork();
+    this.#gathering = false;
+  }
+
+  /** Holds back small writes until {@link uncork}, so that they leave together. */
   cork(): void {
     this.stream.cork();
   }
@@ -260,6 +280,8 @@ export class Connection<Stream extends Duplex = Duplex> {
     this.#drain = null;
     drain?.();
   };
+
+  readonly #sendGathered = (): void => this.sendGathered();
 
   #endsUnannounced(): boolean {
     const waited = this.#waited;

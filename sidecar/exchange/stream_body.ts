@@ -55,7 +55,7 @@ function abandoned(upstream: Connection, why: Refusal): Refusal {
 
 function writeAll(upstream: Connection, pieces: readonly Uint8Array[]): boolean {
   let roomy = true;
-  for (const piece of pieces) roomy = upstream.write(piece);
+  for (const piece of pieces) roomy = upstream.writeInTurn(piece);
   return roomy;
 }
 

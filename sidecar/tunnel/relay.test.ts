@@ -58,6 +58,16 @@ test('closes the tunnel on a compressed body that is broken', async () => {
   expect(await ask(GET, () => false)).not.toContain('0\r\n\r\n');
 });
 
+test.each([
+  ['', () => plane.policy.use([])],
+  [', scrubbed,', () => plane.policy.use([bearerBinding(HOST)])],
+])('a reply that breaks off%s gives the client all that came of it', async (_how, arrange) => {
+  const begun = 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf';
+  await plane.upstream(HOST, (socket) => socket.once('data', () => socket.end(begun)));
+  arrange();
+  expect(await ask(GET, () => false)).toBe(begun);
+});
+
 test('keeps the length and framing of a reply that holds the credential uncompressed', async () => {
   const body = `{"token":"${SECRET}"}`;
   await plane.upstream(

@@ -31,6 +31,7 @@ export async function relay(client: Connection, outcome: Replied, lanes: Upstrea
     return reusable && outcome.staysOpen && framed;
   } catch (error) {
     if (!(error instanceof ConnectionLost) && !(error instanceof BrokenReply)) throw error;
+    client.sendGathered();
     client.destroy();
     reply.upstream.destroy();
     return false;
@@ -47,21 +48,12 @@ function isPersistent({ head, framing }: Reply): boolean {
 }
 
 async function relayExact(client: Connection, reply: Reply): Promise<void> {
-  client.cork();
-  client.write(reply.raw);
+  client.writeInTurn(reply.raw);
   const body = new ReplyBody(reply.upstream, reply.framing);
-  try {
-    for (let ready = body.take(); ready !== 'done'; ready = body.take()) {
-      const piece = ready ?? (await body.afterUncorking(client));
-      if (piece === 'done') break;
-      if (!client.write(piece.raw)) {
-        client.uncork();
-        await client.drained();
-        client.cork();
-      }
-    }
-  } finally {
-    client.uncork();
+  for (;;) {
+    const piece = body.take() ?? (await body.next());
+    if (piece === 'done') return;
+    if (!client.writeInTurn(piece.raw)) await client.drained();
   }
 }
 

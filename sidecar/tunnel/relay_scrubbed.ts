@@ -19,34 +19,24 @@ export async function relayScrubbed(client: Connection, outcome: Replied, patter
   const decoders = reply.framing.kind === 'none' ? null : contentDecoders(reply.head);
   const chunked = decoders === null ? reply.framing.kind === 'chunked' : outcome.version === '1.1';
   const sink = new ScrubbedSink(client, patterns, chunked);
-  client.cork();
-  if (decoders === null) client.write(scrubbedBytes(reply.head, reply.raw, patterns));
-  else client.write(formatReplyHead(reframed(scrubbedHead(reply.head, patterns), chunked)));
+  if (decoders === null) client.writeInTurn(scrubbedBytes(reply.head, reply.raw, patterns));
+  else client.writeInTurn(formatReplyHead(reframed(scrubbedHead(reply.head, patterns), chunked)));
   const body = new ReplyBody(reply.upstream, reply.framing, true);
   if (decoders === null) {
-    await copy(body, sink, client);
+    await copy(body, sink);
   } else {
-    client.uncork();
-    for await (const piece of decoded(body, decoders)) {
-      const roomy = sink.write([piece]);
-      if (roomy !== true) await roomy;
-    }
-    client.cork();
+    for await (const piece of decoded(body, decoders)) await sink.write([piece]);
   }
   sink.end(scrubbedTrailers(body.trailers, patterns));
-  client.uncork();
   return decoders === null || chunked;
 }
 
-async function copy(body: ReplyBody, sink: ScrubbedSink, client: Connection): Promise<void> {
-  for (let ready = body.take(); ready !== 'done'; ready = body.take()) {
-    const piece = ready ?? (await body.afterUncorking(client));
+async function copy(body: ReplyBody, sink: ScrubbedSink): Promise<void> {
+  for (;;) {
+    const piece = body.take() ?? (await body.next());
     if (piece === 'done') return;
     const roomy = sink.write(piece.data);
-    if (roomy === true) continue;
-    client.uncork();
-    await roomy;
-    client.cork();
+    if (roomy !== true) await roomy;
   }
 }
 
@@ -92,16 +82,13 @@ class ScrubbedSink {
 
   end(trailers: string): void {
     for (const clean of this.#scrubber.flush()) this.#send(clean);
-    if (this.#chunked) this.#client.write(lastChunk(trailers));
+    if (this.#chunked) this.#client.writeInTurn(lastChunk(trailers));
   }
 
   #send(piece: Uint8Array): boolean {
-    if (!this.#chunked) return this.#client.write(piece);
-    if (piece.length === 0) return true;
+    if (!this.#chunked) return this.#client.writeInTurn(piece);
     let roomy = true;
-    this.#client.cork();
-    for (const part of chunk(piece)) roomy = this.#client.write(part);
-    this.#client.uncork();
+    for (const part of chunk(piece)) roomy = this.#client.writeInTurn(part);
     return roomy;
   }
 }

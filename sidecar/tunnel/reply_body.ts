@@ -39,14 +39,6 @@ export class ReplyBody {
     return this.take() ?? this.#feed(await this.#upstream.next());
   }
 
-  /** Lets what was written so far leave before it waits for more. */
-  async afterUncorking(client: Connection): Promise<BodyBytes | 'done'> {
-    client.uncork();
-    const piece = await this.next();
-    client.cork();
-    return piece;
-  }
-
   #feed(chunk: Buffer | null): BodyBytes | 'done' {
     if (chunk === null) {
       if (!this.#reader.end().ok) throw new BrokenReply('the reply body breaks off');
