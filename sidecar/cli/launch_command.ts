@@ -1,14 +1,9 @@
 import { Option } from 'commander';
 import { SANDBOX_PROXY_VALUES } from '../../shared/model/settings.ts';
-import { LaunchError } from '../launch/launch_error.ts';
-import { decideProxy, SANDBOX_MODES } from '../launch/launch_mode.ts';
+import { SANDBOX_MODES } from '../launch/launch_mode.ts';
 import type { SignalSource } from '../launch/run_child.ts';
-import { handle, several, type Call, type CommandLine } from './command_line.ts';
-import { CliError, EXIT } from './exit_codes.ts';
-import { launchRequest, type LaunchOptions, type LaunchRequest } from './launch_options.ts';
-import { runProxied } from './launch_proxied.ts';
-import { runUnproxied } from './launch_unproxied.ts';
-import { sandboxSessions } from './sandbox_sessions.ts';
+import { handle, several, type CommandLine } from './command_line.ts';
+import type { LaunchOptions } from './launch_options.ts';
 
 /** `svc launch -- COMMAND`. */
 export function addLaunchCommand(line: CommandLine, signals: SignalSource): void {
@@ -38,7 +33,8 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
     .option('--detach', 'start it and return; see svc sessions')
     .option('--relay', 'also serve programs that cannot send proxy credentials, such as Java and Chromium')
     .option('--ttl <length>', 'end the session after this long, such as 8h');
-  handle<LaunchOptions>(line, launch, (call) => runLaunch(call, signals));
+  // Loaded here: every other command starts faster.
+  handle<LaunchOptions>(line, launch, async (call) => (await import('./launch_run.ts')).runLaunch(call, signals));
 }
 
 /** The values are checked by our own parsers, whose errors say what to write; the list is for the completion scripts. */
@@ -46,35 +42,4 @@ function known(flags: string, description: string, values: readonly string[]): O
   const option = new Option(flags, description);
   option.argChoices = [...values];
   return option;
-}
-
-async function runLaunch(call: Call<LaunchOptions>, signals: SignalSource): Promise<number> {
-  const request = launchRequest(call);
-  try {
-    return await run(call, request, signals);
-  } catch (error) {
-    throw notStarted(error);
-  }
-}
-
-/** 1 would be taken for the command's own exit status; a mistake on the command line and a missing sidecar keep theirs. */
-function notStarted(error: unknown): unknown {
-  if (error instanceof LaunchError) {
-    return new CliError(error.exitCode ?? EXIT.notStarted, error.message, error.fixes);
-  }
-  if (!(error instanceof CliError) || error.exitCode !== EXIT.failed) return error;
-  return new CliError(EXIT.notStarted, error.message, error.fixes);
-}
-
-/** What cannot be recorded does not run: without a sidecar every mode is refused. */
-async function run(call: Call, request: LaunchRequest, signals: SignalSource): Promise<number> {
-  const sessions = sandboxSessions(call);
-  const decision = decideProxy(request.sandbox, request.proxy);
-  if (decision.kind === 'proxied') return runProxied(call, request, sessions, signals);
-  if (decision.kind === 'unproxied') return runUnproxied(call, request, decision.reason, { sessions, signals });
-  await sessions.recordDisabled('preflight_failed', request.sandbox, request.image);
-  throw new LaunchError({
-    message: `--sandbox-proxy=on: the proxy is not supported with --sandbox=${request.sandbox}`,
-    fixes: ['Use --sandbox=docker.', '--sandbox-proxy=off runs the command there without the proxy.'],
-  });
 }
