@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { plantSecret } from '../support/planted_secret.ts';
+import { foundIn, plantSecret } from '../support/planted_secret.ts';
+import { waitFor } from '../support/wait_for.ts';
 import { variantOf } from '../support/container_images.ts';
 import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
 import { PlanFolder, type PlanRecord, shellStep } from './plan_folder.ts';
@@ -81,7 +82,7 @@ describeContainers('svc plan', () => {
       ),
       shellStep('bare', 'env > /home/agent/env.txt', { collect: [{ path: '/home/agent/env.txt' }] }),
     ]);
-    const run = await folder.run('--keep');
+    const run = await folder.run('--output', 'kept');
     const scoped = readFileSync(join(run.output ?? '', 'scoped', 'env.txt'), 'utf8');
     expect(scoped).toMatch(
       new RegExp(`^HTTPS_PROXY=http://${run.session_id}:svc_scope_[\\w-]{43}@127\\.0\\.0\\.1:7421$`, 'm'),
@@ -93,10 +94,28 @@ describeContainers('svc plan', () => {
     expect(readFileSync(join(run.output ?? '', 'bare', 'env.txt'), 'utf8')).not.toMatch(
       /_proxy=|svc_(scope|session)_[\w-]{20}/i,
     );
-    const inspected = await world.bench.engine.docker('inspect', run.container_id ?? '');
-    expect(inspected).not.toMatch(/svc_(scope|session|host)_/);
-    expect(inspected).not.toContain(TOKEN);
-    await world.bench.engine.docker('rm', '--force', run.container_id ?? '');
+  });
+
+  it('keeps the container until Ctrl-C when asked to, and nothing in it is a token or a secret', async () => {
+    const folder = new PlanFolder(world, 'kept');
+    await folder.freeze([shellStep('fetch', `curl -sf https://${HOST}/kept; sleep 100 &`, { trust: READ })]);
+    const child = folder.start('--keep');
+    let said = '';
+    child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
+    await waitFor('the steps to be over', () => said.includes('the container is kept until Ctrl-C'), 60_000);
+    const [id = ''] = await world.bench.containersOf(world.svc);
+    const { engine } = world.bench;
+    const inspected = await engine.docker('inspect', id);
+    const environments = await engine.docker('exec', '--user', '0', id, 'sh', '-c', 'cat /proc/[0-9]*/environ');
+    for (const text of [inspected, environments]) {
+      expect(text).not.toMatch(/svc_(scope|session|host)_[\w-]{20}/);
+      expect(foundIn(text, TOKEN)).toEqual([]);
+    }
+    expect(await engine.docker('exec', id, 'ps', '-eo', 'user=,comm=')).not.toMatch(/^agent (?!ps)/m);
+    child.kill('SIGINT');
+    expect(await ended).toBe(0);
+    expect(await world.bench.containersOf(world.svc)).toEqual([]);
   });
 
   it('hands the command its words as they are: no shell reads them', async () => {

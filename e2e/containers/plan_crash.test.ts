@@ -3,12 +3,14 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { plantSecret } from '../support/planted_secret.ts';
 import { kill } from '../support/process.ts';
+import { run, SVC } from '../support/program.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
 import { PlanFolder, shellStep } from './plan_folder.ts';
 
 const HOST = 'api.example.test';
 const TRUST = { effect: 'read', hosts: [HOST] };
+const IN_TERMINAL = join(import.meta.dirname, 'programs', 'in_terminal.py');
 let world: ContainerWorld;
 
 /** A plan whose step asks again and again, started; resolves once the upstream has seen it. */
@@ -52,6 +54,23 @@ describeContainers('svc plan run, cut short', () => {
     expect(await ended).toBe(130);
     expect(said()).toContain('interrupted');
     expect(said()).not.toContain('warning');
+    expect(await world.bench.containersOf(world.svc)).toEqual([]);
+    await nothingLeft();
+  });
+
+  it("by Ctrl-C on a terminal, which reaches the engine's program too; of what the step prints, only colours act", async () => {
+    const folder = new PlanFolder(world, 'terminal');
+    await folder.freeze([
+      shellStep('loop', `printf '\\033[31mred\\033[0m \\033]0;owned\\007\\n'; while :; do sleep 1; done`),
+      shellStep('never', 'true'),
+    ]);
+    const user = JSON.stringify([{ expect: 'owned' }, { type: '\u0003' }]);
+    const played = await run('python3', [IN_TERMINAL, user, SVC, 'plan', 'run'], {
+      cwd: folder.path,
+      env: { SVC_HOME: world.svc.home, ...world.bench.engine.environment },
+    });
+    expect(played.stdout).toContain(String.raw`\u001b[31mred\u001b[0m \\x1b]0;owned\\x07`);
+    expect(played.stdout).toMatch(/loop\s+-\s+-\s+interrupted/);
     expect(await world.bench.containersOf(world.svc)).toEqual([]);
     await nothingLeft();
   });

@@ -25,7 +25,6 @@ const stepRecord = z.object({
 const planRecord = z.object({
   ok: z.boolean(),
   session_id: z.string(),
-  container_id: z.string().nullable(),
   output: z.string().nullable(),
   steps: z.array(stepRecord),
 });
@@ -69,10 +68,9 @@ export class PlanFolder {
 
   /** Runs the frozen plan, and reads what it says of each step. */
   async run(...flags: readonly string[]): Promise<PlanRecord & { readonly said: string }> {
-    const done = await this.svc(['plan', 'run', '--json', ...flags]);
-    const lines = done.stdout.trim();
-    if (!lines.startsWith('{')) throw new Error(`svc plan run: exit ${done.code}: ${done.stdout}${done.stderr}`);
-    return { ...planRecord.parse(JSON.parse(lines)), said: done.stderr };
+    const { code, stdout, stderr } = await this.svc(['plan', 'run', '--json', ...flags]);
+    if (!stdout.startsWith('{')) throw new Error(`svc plan run: exit ${code}: ${stdout}${stderr}`);
+    return { ...planRecord.parse(JSON.parse(stdout)), said: stderr };
   }
 
   /** Starts `svc plan run` and leaves it to the test. */

@@ -39,10 +39,6 @@ export async function printPlanEnd(call: Call, run: PlanRun, end: PlanEnd): Prom
   });
   call.print.rows(planRecord(run, end, rows), rows, COLUMNS, 'No steps were run.');
   if (end.results.some(({ collected }) => collected.length > 0)) call.print.note(`outputs: ${end.outputFolder}`);
-  if (run.keepContainer) {
-    call.print.note(`the container was kept: docker exec -it ${end.containerId.slice(0, 12)} sh`);
-    call.print.note(`remove it: docker rm --force ${end.containerId.slice(0, 12)} (or it goes with svc's next start)`);
-  }
 }
 
 function planRecord(run: PlanRun, end: PlanEnd, rows: readonly Row[]): object {
@@ -54,7 +50,6 @@ function planRecord(run: PlanRun, end: PlanEnd, rows: readonly Row[]): object {
     egress: run.session.egress,
     ok: rows.every(({ outcome }) => outcome === 'done'),
     output: end.results.some(({ collected }) => collected.length > 0) ? end.outputFolder : null,
-    container_id: run.keepContainer ? end.containerId : null,
     steps: rows.map(({ id, step, reached, outcome, exitCode, seconds, problem, collected }) => ({
       id,
       effect: step.effect ?? null,

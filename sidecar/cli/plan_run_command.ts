@@ -34,6 +34,7 @@ interface PlanRunOptions {
 
 /** What a session outlives its steps by: the start, the sweeps, the outputs. */
 const SPARE_SECONDS = 3600;
+const MAX_IDLE_MS = 60_000;
 const MAX_SESSION_SECONDS = 30 * 24 * 3600;
 
 /** `svc plan run`. */
@@ -50,7 +51,7 @@ export function addPlanRunCommand(line: CommandLine, plan: Command, openRuntime:
     .option('--step <id>', 'run only this step (may be given several times)', several)
     .option('--output <dir>', 'where outputs are kept (default: plan-output/SESSION)')
     .option('--keep-going', 'go on with the next step when one fails')
-    .option('--keep', 'leave the container behind, without its proxy, to look into it');
+    .option('--keep', 'when the steps are over, keep the container until Ctrl-C, to look into it');
   handle<PlanRunOptions>(line, run, (call) => runCommand(call, openRuntime));
 }
 
@@ -65,15 +66,15 @@ async function runCommand(call: Call<PlanRunOptions>, openRuntime: OpenRuntime):
   try {
     const end = await runPlan(planPorts(call, runtime), run);
     await printPlanEnd(call, run, end);
-    return exitOf(call, end);
+    return exitOf(end);
   } catch (error) {
     if (!(error instanceof LaunchError)) throw error;
     throw new CliError(error.exitCode ?? EXIT.notStarted, printable(error.message), error.fixes.map(printable));
   }
 }
 
-function exitOf(call: Call, end: PlanEnd): number {
-  if (call.context.stop.aborted) return INTERRUPTED_EXIT;
+function exitOf(end: PlanEnd): number {
+  if (end.interrupted) return INTERRUPTED_EXIT;
   return end.results.every(({ outcome }) => outcome === 'done') ? EXIT.ok : EXIT.failed;
 }
 
@@ -137,8 +138,23 @@ async function planRun(call: Call<PlanRunOptions>, { lock, jws, steps, runtime }
     boot: { home, image: image.value, egress, mounts },
     outputFolder,
     keepGoing: keepGoing === true,
-    keepContainer: keep === true,
+    beforeEnd: (containerId) => (keep === true ? untilLookedInto(call, containerId) : Promise.resolve()),
   };
+}
+
+/** The container holds no process of the steps any more, and no scope is open. */
+function untilLookedInto({ context, print }: Call, containerId: string): Promise<void> {
+  print.note(`the container is kept until Ctrl-C: docker exec -it ${containerId.slice(0, 12)} sh`);
+  return new Promise((over) => {
+    // A signal alone keeps no process running.
+    const alive = setInterval(() => undefined, MAX_IDLE_MS);
+    const end = (): void => {
+      clearInterval(alive);
+      over();
+    };
+    context.stop.addEventListener('abort', end, { once: true });
+    if (context.stop.aborted) end();
+  });
 }
 
 /** The mounts of all steps, each once: the container is one. Sources are relative to the plan. */

@@ -117,7 +117,7 @@ function planOf(steps: readonly SealedStep[], more: Partial<PlanRun> = {}): Plan
     boot: { home: folder, image, egress: 'sealed', mounts: [] },
     outputFolder: () => join(folder, 'out'),
     keepGoing: false,
-    keepContainer: false,
+    beforeEnd: () => Promise.resolve(),
     ...more,
   };
 }
@@ -288,10 +288,15 @@ describe('a plan', () => {
     expect(engine.log).toEqual(['session jws', 'create', 'end']);
   });
 
-  test('a container that is kept is not removed', async () => {
-    await run([STEP], { keepContainer: true });
-    expect(engine.log).not.toContain('remove');
-    expect(engine.log.at(-1)).toBe('end');
+  test('a container that is to be looked into is there until that is over', async () => {
+    const seen: string[] = [];
+    const beforeEnd = (id: string): Promise<void> => {
+      seen.push(id, engine.log.at(-1) ?? '');
+      return Promise.resolve();
+    };
+    await run([STEP], { beforeEnd });
+    expect(seen).toEqual([CONTAINER_ID, 'sweep']);
+    expect(engine.log.slice(-2)).toEqual(['remove', 'end']);
   });
 });
 

@@ -15,14 +15,15 @@ export interface PlanRun {
   readonly steps: readonly SealedStep[];
   readonly outputFolder: (sessionId: string) => string;
   readonly keepGoing: boolean;
-  /** True leaves the container behind, without a proxy and without processes of the steps. */
-  readonly keepContainer: boolean;
+  /** Called when the last step is over; the container is there until it resolves. */
+  readonly beforeEnd: (containerId: string) => Promise<void>;
 }
 
 export interface PlanEnd {
   readonly sessionId: string;
-  readonly containerId: string;
   readonly outputFolder: string;
+  /** True when it was told to end before its steps were over. */
+  readonly interrupted: boolean;
   /** One for each step that was to run, in order. */
   readonly results: readonly StepResult[];
 }
@@ -41,12 +42,14 @@ export async function runPlan(ports: PlanPorts, run: PlanRun): Promise<PlanEnd> 
     undo.add(() => ports.sessions.end(session.sessionId));
     refuseWhenStopped(ports);
     const container = await bootPlanContainer(ports, run.boot, session, (id) => {
-      if (!run.keepContainer) undo.add(async () => required(await removeContainer(ports.runtime, id, ports.pause)));
+      undo.add(async () => required(await removeContainer(ports.runtime, id, ports.pause)));
     });
     refuseWhenStopped(ports);
     const outputFolder = run.outputFolder(session.sessionId);
     const results = await runSteps(ports, { session, container, outputFolder }, run);
-    return { sessionId: session.sessionId, containerId: container.id, outputFolder, results };
+    const interrupted = ports.stop.aborted;
+    if (!interrupted) await run.beforeEnd(container.id);
+    return { sessionId: session.sessionId, outputFolder, interrupted, results };
   } finally {
     await undo.undo();
   }
