@@ -16,7 +16,7 @@ const SESSION_TIMEOUT_MS = 40_000;
 /** `POST /v1/sandbox-proxy/sessions` with a plan: there is no token in it. */
 const planSessionReply = z.object({
   session_id: z.string(),
-  token: z.undefined({ error: 'a token came with a plan session, and nothing may run with it' }),
+  token: z.never({ error: 'a token came with a plan session, and nothing may run with it' }).optional(),
   proxy_url: z.string(),
   ca_pem_path: z.string(),
   listener: z.enum(['namespace', 'gateway']),
