@@ -1,7 +1,19 @@
-import type { AuditEvent, AuditEventData, AuditEventType } from '../model/audit_event.ts';
+import { auditFields } from '../connect/audit_fields.ts';
+import type { ConnectorOperation } from '../connect/connector_index.ts';
+import type { AuditEvent, AuditEventData, AuditEventType, ProxySource } from '../model/audit_event.ts';
 import type { HostBinding } from '../model/host_binding.ts';
 import type { RefusalReason } from '../model/refusal.ts';
 import { REFUSALS } from '../model/refusal.ts';
+import { formatVaultReference } from '../model/vault_path.ts';
+
+/** What is known of a request that is an operation of a connector. */
+export interface OperationFacts {
+  readonly source: ProxySource;
+  readonly match: ConnectorOperation;
+  /** The query and body inputs that the request has, as `<place>.<input>`. */
+  readonly given: ReadonlySet<string>;
+  readonly approvalId: string | null;
+}
 
 /** What an exchange event says of its request. None of it can hold a secret. */
 export interface ExchangeFacts {
@@ -13,7 +25,11 @@ export interface ExchangeFacts {
   /** Without the query. */
   readonly path: string | null;
   readonly binding: HostBinding | null;
+  readonly operation?: OperationFacts | null;
 }
+
+/** What a run of an operation is refused for, besides what every request is: `invalid_args` and the others of section 7. */
+export type RunRefusalReason = RefusalReason | 'invalid_args' | 'binding_required' | 'upstream_response_too_large';
 
 /**
  * What ends an exchange without an answer of ours: the client does not finish its TLS handshake, or goes away before there
@@ -22,9 +38,12 @@ export interface ExchangeFacts {
 export type UnansweredReason = 'client_tls_failed' | 'client_gone' | 'internal_error';
 
 export type ExchangeResult =
-  | { readonly kind: 'refused'; readonly reason: RefusalReason }
+  | { readonly kind: 'refused'; readonly reason: RunRefusalReason }
   | { readonly kind: 'unanswered'; readonly reason: UnansweredReason }
-  | { readonly kind: 'replied'; readonly mediation: 'binding' | 'passthrough' | 'foreign'; readonly status: number };
+  | { readonly kind: 'replied'; readonly mediation: ForwardedMediation; readonly status: number };
+
+/** How a request that was forwarded was treated. `foreign`: a binding matched, but the client brought its own credential. */
+export type ForwardedMediation = 'connector' | 'binding' | 'passthrough' | 'foreign';
 
 /** An event as a writer hands it to the sink, which adds the id, the time and the sidecar. */
 export type UnstampedEvent = Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>;
@@ -32,7 +51,8 @@ export type UnstampedEvent = Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>;
 /** Longer paths are cut: the audit log is no store for what an agent puts into its URLs. */
 const MOST_PATH_CHARACTERS = 2048;
 
-const REPLIED: Readonly<Record<'binding' | 'passthrough' | 'foreign', AuditEventType>> = {
+const REPLIED: Readonly<Record<ForwardedMediation, AuditEventType>> = {
+  connector: 'connector.proxy.proxied',
   binding: 'sandbox.proxy.binding_injected',
   passthrough: 'sandbox.proxy.passthrough',
   foreign: 'sandbox.proxy.foreign_credential_kept',
@@ -40,10 +60,11 @@ const REPLIED: Readonly<Record<'binding' | 'passthrough' | 'foreign', AuditEvent
 
 /**
  * The audit event of one exchange (specification section 6), or null for a refusal that is only counted. It names method,
- * host, path and status, and for a bound request the pattern, scheme and emit mechanism; never a credential reference.
+ * host, path and status, for a bound request the pattern, scheme and emit mechanism without a credential reference, and
+ * for an operation what it is, its credential's reference and its typed audit fields.
  */
 export function exchangeEvent(facts: ExchangeFacts, result: ExchangeResult): UnstampedEvent | null {
-  const type = eventType(result);
+  const type = eventType(facts, result);
   if (type === null) return null;
   return {
     type,
@@ -53,15 +74,28 @@ export function exchangeEvent(facts: ExchangeFacts, result: ExchangeResult): Uns
   };
 }
 
-function eventType(result: ExchangeResult): AuditEventType | null {
+/** Whatever an operation is refused for, it is a connector's refusal. */
+function eventType({ operation }: ExchangeFacts, result: ExchangeResult): AuditEventType | null {
   if (result.kind === 'replied') return REPLIED[result.mediation];
-  return result.kind === 'unanswered' ? 'sandbox.proxy.rejected' : REFUSALS[result.reason].event;
+  const type = result.kind === 'refused' ? refusalEvent(result.reason) : 'sandbox.proxy.rejected';
+  return type === null || !operation ? type : 'connector.proxy.rejected';
+}
+
+function refusalEvent(reason: RunRefusalReason): AuditEventType | null {
+  return isRequestRefusal(reason) ? REFUSALS[reason].event : 'connector.proxy.rejected';
+}
+
+function isRequestRefusal(reason: RunRefusalReason): reason is RefusalReason {
+  return Object.hasOwn(REFUSALS, reason);
 }
 
 /** Member by member: one is made for every request, and spreading a dozen small objects costs as much as sending it. */
-function dataOf({ stepId, host, method, path, binding }: ExchangeFacts, result: ExchangeResult): AuditEventData {
+function dataOf(
+  { stepId, host, method, path, binding, operation }: ExchangeFacts,
+  result: ExchangeResult,
+): AuditEventData {
   const data: Writable<AuditEventData> = {
-    'svc.proxy.source': 'transparent_connect_tls',
+    'svc.proxy.source': operation?.source ?? 'transparent_connect_tls',
     'svc.proxy.mediation': mediationOf(result),
   };
   if (method !== null) data['svc.proxy.method'] = method.slice(0, 64);
@@ -74,13 +108,30 @@ function dataOf({ stepId, host, method, path, binding }: ExchangeFacts, result: 
     data['svc.proxy.binding.scheme'] = binding.injection.scheme;
     data['svc.proxy.emit'] = binding.emit.mechanism;
   }
+  if (operation) addOperation(data, operation, path ?? '', result);
   if (stepId !== undefined) data['svc.step.id'] = stepId;
   return data;
 }
 
+function addOperation(
+  data: Writable<AuditEventData>,
+  { match, given, approvalId }: OperationFacts,
+  path: string,
+  result: ExchangeResult,
+): void {
+  const { connector, operation } = match;
+  const status = result.kind === 'replied' ? result.status : null;
+  data['svc.connector.fqn'] = connector.spec.fqn;
+  data['svc.connector.version'] = connector.spec.version;
+  data['svc.connector.operation'] = operation.name;
+  data['svc.connector.credential_ref'] = formatVaultReference(connector.credential.path);
+  if (operation.audit.length > 0) data['svc.connector.fields'] = auditFields(operation, { path, given, status });
+  if (approvalId !== null) data['svc.approval.id'] = approvalId;
+}
+
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-function mediationOf(result: ExchangeResult): 'binding' | 'passthrough' | 'refused' {
+function mediationOf(result: ExchangeResult): NonNullable<AuditEventData['svc.proxy.mediation']> {
   if (result.kind !== 'replied') return 'refused';
-  return result.mediation === 'binding' ? 'binding' : 'passthrough';
+  return result.mediation === 'foreign' ? 'passthrough' : result.mediation;
 }

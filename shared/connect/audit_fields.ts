@@ -38,5 +38,10 @@ function fieldValue(
   if (!source.startsWith('path.')) return given.has(source);
   const value = args.get(source.slice('path.'.length));
   if (redact) return value !== undefined;
-  return value === undefined ? null : value.slice(0, MOST_CHARACTERS);
+  return value === undefined ? null : storable(value);
+}
+
+/** As the audit log takes it: an event with a character that it cannot store would be kept out of it. */
+function storable(value: string): string {
+  return value.slice(0, MOST_CHARACTERS).replaceAll(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
 }

@@ -22,6 +22,15 @@ describe('the audit fields of a run', () => {
     expect(auditFields(operation, request)).toEqual({ item: 'a b', hidden: true, searched: true, status: 201 });
   });
 
+  test.each([['/items/a%00b'], [`/items/${'a'.repeat(199)}%F0%9F%98%80`], ['/items/%1b%5b2J']])(
+    'hold nothing that keeps an event out of the audit log or steers a terminal: %s',
+    (path) => {
+      const { item } = auditFields(operation, { path, given: new Set(), status: null });
+      expect(String(item)).toContain('\ufffd');
+      expect(String(item)).not.toMatch(/[\p{Cc}\p{Cs}]/u);
+    },
+  );
+
   test('never hold the value of a query input, whatever the spec says of it', () => {
     const leaky = sampleOperation({ audit: [{ name: 'q', source: 'query.q', redact: false }] });
     expect(auditFields(leaky, { path: '/items/1', given: new Set(), status: null })).toEqual({ q: false });

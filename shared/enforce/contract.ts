@@ -1,6 +1,7 @@
 import type { HostBinding } from '../model/host_binding.ts';
 import { refusal, type Refusal } from '../model/refusal.ts';
 import { err, ok, type Result } from '../model/result.ts';
+import { METHOD_OVERRIDE_HEADERS } from '../net/method_override.ts';
 
 /** What of a request the contract is checked against. */
 export interface ContractRequest {
@@ -13,13 +14,6 @@ export interface ContractRequest {
 
 /** Methods that effect `read` admits: the safe ones (RFC 9110 section 9.2.1) without TRACE, which echoes credentials. */
 export const READ_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
-
-/** Headers by which a server is told that a GET is something else. */
-const METHOD_OVERRIDE_HEADERS: ReadonlySet<string> = new Set([
-  'x-http-method-override',
-  'x-http-method',
-  'x-method-override',
-]);
 
 /**
  * Checks a binding's contract before any credential is looked up (specification section 5): the upstream host is in the

@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { sampleConnector, sampleOperation } from '../connect/testing/sample_connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
 import { matchesHostPattern, parseHostPattern } from '../net/host_pattern.ts';
+import { canonicalPath } from '../net/target.ts';
 import { compilePolicy, resolve } from './resolve.ts';
 
 function binding(host: string, change: Partial<HostBinding> = {}): HostBinding {
@@ -102,3 +104,84 @@ describe('resolution', () => {
 function rank(pattern: string): number {
   return pattern.startsWith('*') ? pattern.length : 1_000;
 }
+
+describe('connectors come first', () => {
+  const host = 'api.example.com';
+  const get = sampleOperation();
+  const user = sampleOperation({ name: 'get-user', path: '/user', inputs: [] });
+  const remove = sampleOperation({ name: 'delete-item', method: 'DELETE', effect: 'delete', approval: 'required' });
+  const policy = compilePolicy([binding(host)], [sampleConnector([get, user, remove])]);
+  const kindOf = (method: string, path: string, fields: readonly { name: string; value: string }[] = []): string =>
+    resolve(policy, { method, host, path, fields }).kind;
+
+  test('an operation wins over a binding of its host', () => {
+    const found = resolve(policy, { method: 'GET', host, path: '/items/7' });
+    expect(found).toMatchObject({ kind: 'connector', match: { operation: { name: 'get-item' } } });
+  });
+
+  test.each([
+    ['GET', '/other'],
+    ['GET', '/items'],
+    ['POST', '/items/7'],
+    ['HEAD', '/items/7'],
+  ])('%s %s is no operation, and goes to the binding', (method, path) => {
+    expect(kindOf(method, path)).toBe('binding');
+  });
+
+  test('what several operations match is none of them: it goes to the binding, or passes through', () => {
+    const twice = [sampleConnector(), sampleConnector(undefined, { id: 'con_2', fqn: 'other/items' })];
+    const request = { method: 'GET', host, path: '/items/7' };
+    expect(resolve(compilePolicy([binding(host)], twice), request).kind).toBe('binding');
+    expect(resolve(compilePolicy([], twice), request).kind).toBe('passthrough');
+  });
+
+  test('a host without connectors is never looked at for spellings', () => {
+    expect(resolve(policy, { method: 'GET', host: 'other.test', path: '//items/%69' }).kind).toBe('passthrough');
+  });
+
+  test.each([
+    '//items/7',
+    '/%69tems/7',
+    '/x/..%2fitems/7',
+    '/user;x',
+    '/user/',
+    '/items;x/7',
+    '/items/7/',
+    '/./items/7',
+    '/items\\7',
+  ])('invariant 8, no way round a connector: GET %s is refused, with a binding and without', (path) => {
+    const request = { method: 'GET', host, path };
+    expect(resolve(policy, request).kind).toBe('ambiguous_target');
+    expect(resolve(compilePolicy([], [sampleConnector([get, user])]), request).kind).toBe('ambiguous_target');
+  });
+
+  test('invariant 8, no way round a connector: nor by the spelling of the method, nor by a header that overrides it', () => {
+    expect(kindOf('delete', '/items/7')).toBe('ambiguous_target');
+    for (const name of ['x-http-method-override', 'x-http-method', 'x-method-override']) {
+      expect(kindOf('POST', '/items/7', [{ name, value: ' delete ' }])).toBe('ambiguous_target');
+      expect(kindOf('POST', '/items/7', [{ name, value: 'PATCH' }])).toBe('binding');
+      expect(kindOf('POST', '/other', [{ name, value: 'DELETE' }])).toBe('binding');
+    }
+  });
+
+  test('invariant 8, no way round a connector: HEAD does what GET does, where that is more than reading', () => {
+    const guarded = compilePolicy([binding(host)], [sampleConnector([sampleOperation({ approval: 'required' })])]);
+    expect(resolve(guarded, { method: 'HEAD', host, path: '/items/7' }).kind).toBe('ambiguous_target');
+  });
+
+  test('no spelling that a server may read as an operation ever reaches a binding (property)', () => {
+    const piece = fc.constantFrom('items', '7', '', '.', '..', ';x', '%2f', '%2F', '%5c', '\\', '%69tems', '%2e', 'a');
+    const path = fc.array(piece, { minLength: 1, maxLength: 6 }).map((pieces) => `/${pieces.join('/')}`);
+    fc.assert(
+      fc.property(path, (spelled) => {
+        const kind = kindOf('DELETE', spelled);
+        const read = canonicalPath(spelled).replace(/(?<=.)\/$/, '');
+        const isOperation = /^\/items\/[^/]+$/.test(read);
+        expect(!isOperation || kind !== 'binding').toBe(true);
+        expect(kind === 'connector').toBe(
+          /^\/items\/(?!(?:\.|%2e){1,2}$)[^/]+$/i.test(spelled) && kind !== 'ambiguous_target',
+        );
+      }),
+    );
+  });
+});

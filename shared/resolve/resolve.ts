@@ -1,7 +1,17 @@
+import {
+  compileConnectors,
+  evadesConnector,
+  matchOperation,
+  type ConnectorIndex,
+  type ConnectorOperation,
+} from '../connect/connector_index.ts';
+import type { InstalledConnector } from '../model/connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
+import { METHOD_OVERRIDE_HEADERS } from '../net/method_override.ts';
 
-/** The host bindings in force, compiled for lookup by host. */
+/** The connectors and host bindings in force, compiled for lookup by host. */
 export interface Policy {
+  readonly connectors: ConnectorIndex;
   /**
    * Every binding of the pattern that wins for a canonical host (lower-case ASCII): an exact host beats a wildcard, a
    * longer suffix a shorter one. Empty when no pattern matches.
@@ -12,23 +22,37 @@ export interface Policy {
 /** What of a request decides which path it takes. */
 export interface ResolvableRequest {
   readonly method: string;
+  /** Canonical (lower-case ASCII). */
   readonly host: string;
+  /** As it was sent, without the query. */
   readonly path: string;
+  /** Only those that override the method are looked at, and only where the host has connectors. Names are in lower case. */
+  readonly fields?: readonly { readonly name: string; readonly value: string }[];
 }
 
-/** The path a request takes (specification section 1, Request resolution order). */
+/**
+ * The path a request takes (specification section 1, Request resolution order). `ambiguous_target`: a server could take it
+ * for an operation that it is not as it stands, so that no path is right (design section 5, invariant 8).
+ */
 export type Resolution =
+  | { readonly kind: 'connector'; readonly match: ConnectorOperation }
+  | { readonly kind: 'ambiguous_target' }
   | { readonly kind: 'binding'; readonly bindings: readonly HostBinding[] }
   | { readonly kind: 'passthrough' };
 
+const AMBIGUOUS_TARGET: Resolution = { kind: 'ambiguous_target' };
 const PASSTHROUGH: Resolution = { kind: 'passthrough' };
 const NONE: readonly HostBinding[] = [];
+const NO_FIELDS: NonNullable<ResolvableRequest['fields']> = [];
 
 /**
  * Compiles bindings (with canonical hosts) for lookup: one map is read for the exact host, then one for each of its
  * labels. For one pattern the personal bindings replace the enterprise's; their order is kept.
  */
-export function compilePolicy(bindings: readonly HostBinding[]): Policy {
+export function compilePolicy(
+  bindings: readonly HostBinding[],
+  connectors: readonly InstalledConnector[] = [],
+): Policy {
   const exact = new Map<string, HostBinding[]>();
   const bySuffix = new Map<string, HostBinding[]>();
   for (const binding of bindings) {
@@ -36,13 +60,44 @@ export function compilePolicy(bindings: readonly HostBinding[]): Policy {
     else add(exact, binding.host, binding);
   }
   const maxLength = Array.from(bySuffix.keys()).reduce((max, suffix) => Math.max(max, suffix.length), 0);
-  return { bindingsFor: (host) => exact.get(host) ?? longestSuffix(bySuffix, maxLength, host) };
+  return {
+    connectors: compileConnectors(connectors),
+    bindingsFor: (host) => exact.get(host) ?? longestSuffix(bySuffix, maxLength, host),
+  };
 }
 
 /** Decides which path a request takes; the bindings are those of the pattern that wins for its host. */
 export function resolve(policy: Policy, request: ResolvableRequest): Resolution {
+  const byConnector = policy.connectors.hosts.has(request.host) ? resolveOperation(policy.connectors, request) : null;
+  if (byConnector !== null) return byConnector;
   const bindings = policy.bindingsFor(request.host);
   return bindings.length === 0 ? PASSTHROUGH : { kind: 'binding', bindings };
+}
+
+/** Null when the request is no operation, also because it would be several: it goes on to the bindings then. */
+function resolveOperation(connectors: ConnectorIndex, request: ResolvableRequest): Resolution | null {
+  if (evadesConnector(connectors, request)) return AMBIGUOUS_TARGET;
+  const found = matchOperation(connectors, request);
+  if (found.kind === 'operation') return { kind: 'connector', match: found.match };
+  if (found.kind === 'ambiguous') return null;
+  const isOperation = (method: string): boolean =>
+    method !== request.method && matchOperation(connectors, { ...request, method }).kind === 'operation';
+  if (otherMethods(request).some((method) => isOperation(method))) return AMBIGUOUS_TARGET;
+  return request.method === 'HEAD' && isGuardedGet(connectors, request) ? AMBIGUOUS_TARGET : null;
+}
+
+/** What servers may take for the method of a request: its name in upper case, and what a header overrides it with. */
+function otherMethods({ method, fields = NO_FIELDS }: ResolvableRequest): readonly string[] {
+  const overrides = fields.filter(({ name }) => METHOD_OVERRIDE_HEADERS.has(name));
+  return [method, ...overrides.map(({ value }) => value.trim())].map((name) => name.toUpperCase());
+}
+
+/** Servers answer HEAD by doing what GET does (RFC 9110 section 9.3.2), which matters where that is more than reading. */
+function isGuardedGet(connectors: ConnectorIndex, request: ResolvableRequest): boolean {
+  const found = matchOperation(connectors, { ...request, method: 'GET' });
+  if (found.kind !== 'operation') return false;
+  const { approval, effect } = found.match.operation;
+  return approval === 'required' || effect !== 'read';
 }
 
 /**

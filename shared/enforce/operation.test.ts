@@ -1,0 +1,26 @@
+import { describe, expect, test } from 'vitest';
+import { sampleOperation } from '../connect/testing/sample_connector.ts';
+import { enforceOperation } from './operation.ts';
+
+const READS = sampleOperation();
+const WRITES = sampleOperation({ method: 'POST', effect: 'write' });
+
+describe('the contract of an operation', () => {
+  test.each(['X-HTTP-Method-Override', 'x-http-method', 'X-Method-Override'])(
+    'its method is its identity: %s is refused, whatever its effect',
+    (name) => {
+      for (const operation of [READS, WRITES]) {
+        expect(enforceOperation(operation, [{ name }])).toMatchObject({ error: { reason: 'effect_not_allowed' } });
+      }
+    },
+  );
+
+  test('an operation that reads is not upgraded, one that writes may be', () => {
+    expect(enforceOperation(READS, [{ name: 'Upgrade' }])).toMatchObject({ error: { reason: 'effect_not_allowed' } });
+    expect(enforceOperation(WRITES, [{ name: 'Upgrade' }]).ok).toBe(true);
+  });
+
+  test('other headers are let through', () => {
+    expect(enforceOperation(READS, [{ name: 'Accept' }, { name: 'Authorization' }]).ok).toBe(true);
+  });
+});
