@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { sampleConnector, sampleOperation } from '../connect/testing/sample_connector.ts';
 import type { CredentialRef, HostBinding } from '../model/host_binding.ts';
 import { explainReply } from '../wire/host_bindings.ts';
 import { explainRequest } from './explain.ts';
@@ -194,5 +195,66 @@ describe('explain', () => {
   test("has the shape of the control API's reply", () => {
     const explained = explain([BINDING], 'https://api.example.com/v1');
     expect(explainReply.parse(explained)).toEqual(explained);
+  });
+});
+
+describe('explain of connectors', () => {
+  const guarded = sampleOperation({
+    name: 'delete-item',
+    method: 'DELETE',
+    summary: 'Delete an item',
+    effect: 'delete',
+    approval: 'required',
+  });
+  const connector = sampleConnector([sampleOperation(), guarded], { id: 'con_00000000000000000000000001' });
+  const explained = (method: string, path: string, isStored = everything, connectors = [connector]) => {
+    const known = { bindings: [BINDING], connectors, isStored };
+    const found = explainRequest(known, { method, url: `https://api.example.com${path}` });
+    if (!found.ok) throw new Error(found.error.message);
+    expect(explainReply.safeParse(found.value).error).toBeUndefined();
+    return { ...found.value, told: found.value.reasons.join(' ') };
+  };
+
+  test('an operation comes before the binding of its host', () => {
+    const { told, ...found } = explained('DELETE', '/items/7?token=s3cr3t');
+    expect(found).toMatchObject({
+      decision: 'connector',
+      code: null,
+      bindings: [],
+      operation: { fqn: 'acme/items', operation: 'delete-item', approval: 'required', effect: 'delete' },
+    });
+    expect(told).toMatch(
+      /delete-item \("Delete an item"\).*needs an approval.*vault:\/\/connectors\/acme\/items is added/,
+    );
+    expect(JSON.stringify(found)).not.toContain('s3cr3t');
+  });
+
+  test('an operation without its credential is refused, with what to type', () => {
+    const { told, ...found } = explained('GET', '/items/7', none);
+    expect(found).toMatchObject({ decision: 'refused', code: 'credential_unavailable' });
+    expect(found.operation).toMatchObject({ credential_stored: false });
+    expect(told).toContain('svc connector credential set acme/items');
+  });
+
+  test.each(['//items/7', '/%69tems/7', '/items/7/'])(
+    'a path that could be read as an operation is refused: %s',
+    (path) => {
+      const found = explained('GET', path);
+      expect(found).toMatchObject({ decision: 'refused', code: 'ambiguous_target', operation: null });
+      expect(found.told).toContain('in another way than it is written');
+    },
+  );
+
+  test('another request to its host goes to the binding, and is told why', () => {
+    const found = explained('POST', '/items/7');
+    expect(found).toMatchObject({ decision: 'binding', operation: null });
+    expect(found.told).toMatch(/No operation of a connector is POST.*personal host binding/);
+  });
+
+  test('several operations are none, and are named', () => {
+    const other = sampleConnector(undefined, { id: 'con_00000000000000000000000002', fqn: 'other/items' });
+    const found = explained('GET', '/items/7', everything, [connector, other]);
+    expect(found.decision).toBe('binding');
+    expect(found.told).toContain('get-item of acme/items, get-item of other/items');
   });
 });

@@ -1,4 +1,6 @@
+import type { ConnectorOperation } from '../connect/connector_index.ts';
 import { enforceContract } from '../enforce/contract.ts';
+import type { InstalledConnector } from '../model/connector.ts';
 import type {
   CredentialRef,
   EmitMechanism,
@@ -13,6 +15,7 @@ import { formatVaultReference } from '../model/vault_path.ts';
 import { parseAuthority } from '../net/host.ts';
 import { isRefusedIpLiteral } from '../net/ip_literal.ts';
 import { compilePolicy, resolve } from '../resolve/resolve.ts';
+import { connectorSentences, evasionSentence, explainOperation, type ExplainedOperation } from './explain_operation.ts';
 
 /** A binding as an explanation shows it; `credential_ref` names the vault entry, never its value. */
 export interface ExplainedBinding {
@@ -30,7 +33,7 @@ export interface ExplainedBinding {
 
 /** Which path a request would take, and why; the names are those of the control API's reply. */
 export interface Explanation {
-  readonly decision: 'binding' | 'passthrough' | 'refused';
+  readonly decision: 'connector' | 'binding' | 'passthrough' | 'refused';
   /** Why: one sentence per step, in the order the proxy decides. */
   readonly reasons: readonly string[];
   readonly method: string;
@@ -39,6 +42,8 @@ export interface Explanation {
   readonly path: string;
   /** The bindings of the winning pattern; more than one when accounts are told apart by sentinels. */
   readonly bindings: readonly ExplainedBinding[];
+  /** The operation of a connector that the request is; null when it is none. */
+  readonly operation: ExplainedOperation | null;
   /** The code of a refusal, else null. */
   readonly code: RefusalReason | null;
 }
@@ -53,6 +58,8 @@ export interface ExplainError {
 export interface Known {
   /** Every binding of the user and of the user's enterprise. */
   readonly bindings: readonly HostBinding[];
+  /** Every connector of them. */
+  readonly connectors?: readonly InstalledConnector[];
   /** Whether the vault holds a value at a place of its owner. */
   readonly isStored: (ref: CredentialRef) => boolean;
 }
@@ -123,19 +130,36 @@ function explainProtocol(url: URL): Decision | null {
 }
 
 function explainHost(known: Known, subject: Subject): Decision {
-  const resolution = resolve(compilePolicy(known.bindings), subject);
-  if (resolution.kind === 'passthrough') return explainPassthrough(known, subject.host);
-  const verdicts = resolution.bindings.map((binding) => judge(known, binding, subject));
+  const policy = compilePolicy(known.bindings, known.connectors);
+  const resolution = resolve(policy, subject);
+  if (resolution.kind === 'connector') return decideOperation(known, resolution.match);
+  if (resolution.kind === 'ambiguous_target')
+    return refused('ambiguous_target', [evasionSentence(policy.connectors, subject)]);
+  const decision =
+    resolution.kind === 'passthrough'
+      ? explainPassthrough(known, subject.host)
+      : explainBindings(known, resolution.bindings, subject);
+  return { ...decision, reasons: [...connectorSentences(policy.connectors, subject), ...decision.reasons] };
+}
+
+function decideOperation(known: Known, match: ConnectorOperation): Decision {
+  const { shown, reasons } = explainOperation(match, known.isStored(match.connector.credential));
+  if (!shown.credential_stored) return { ...refused('credential_unavailable', reasons), operation: shown };
+  return { decision: 'connector', code: null, bindings: [], operation: shown, reasons };
+}
+
+function explainBindings(known: Known, matching: readonly HostBinding[], subject: Subject): Decision {
+  const verdicts = matching.map((binding) => judge(known, binding, subject));
   const reasons = [
-    matchSentence(subject.host, resolution.bindings),
-    ...overrideSentences(known, resolution.bindings),
+    matchSentence(subject.host, matching),
+    ...overrideSentences(known, matching),
     ...verdicts.flatMap((verdict) => bindingSentences(verdict)),
-    ...(verdicts.length > 1 ? [choiceSentence(resolution.bindings)] : []),
+    ...(verdicts.length > 1 ? [choiceSentence(matching)] : []),
   ];
   const bindings = verdicts.map(({ shown }) => shown);
   const refusal = decisiveRefusal(verdicts);
   if (refusal !== null) return { ...refused(refusal, reasons), bindings };
-  return { decision: 'binding', code: null, bindings, reasons };
+  return { decision: 'binding', code: null, bindings, operation: null, reasons };
 }
 
 /** What would come of a request if one binding acted on it. */
@@ -192,7 +216,7 @@ function explainPassthrough({ bindings }: Known, host: string): Decision {
     return refused('passthrough_target_not_allowed', reasons);
   }
   reasons.push('The request is forwarded unmodified: no credential is added, and one the client sends itself stays.');
-  return { decision: 'passthrough', code: null, bindings: [], reasons };
+  return { decision: 'passthrough', code: null, bindings: [], operation: null, reasons };
 }
 
 /** The binding that acts on a request without any sentinel; null when none does. */
@@ -266,7 +290,7 @@ function choiceSentence(bindings: readonly HostBinding[]): string {
 }
 
 function refused(code: RefusalReason, reasons: readonly string[]): Decision {
-  return { decision: 'refused', code, bindings: [], reasons };
+  return { decision: 'refused', code, bindings: [], operation: null, reasons };
 }
 
 function urlError(message: string): Result<never, ExplainError> {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { OWNERS } from '../model/host_binding.ts';
+import { APPROVALS } from '../model/connector.ts';
+import { EFFECTS, OWNERS } from '../model/host_binding.ts';
 import { hostBindingRecord } from './host_binding.ts';
 import { id, owner, page, pageQuery } from './primitives.ts';
 
@@ -34,9 +35,23 @@ const explainedBinding = z.object({
   refusal: z.object({ code: z.string(), message: z.string() }).nullable(),
 });
 
+const explainedOperation = z.object({
+  connector_id: id('con'),
+  owner: z.enum(OWNERS),
+  fqn: z.string(),
+  version: z.string(),
+  operation: z.string(),
+  effect: z.enum(EFFECTS),
+  /** `required`: the request is held until somebody decides. */
+  approval: z.enum(APPROVALS),
+  credential_ref: z.string(),
+  /** False: the proxy would answer 503 `credential_unavailable`. */
+  credential_stored: z.boolean(),
+});
+
 export const explainReply = z
   .object({
-    decision: z.enum(['binding', 'passthrough', 'refused']),
+    decision: z.enum(['connector', 'binding', 'passthrough', 'refused']),
     /** Why, as sentences in the order of the decisions. */
     reasons: z.array(z.string()),
     method: z.string(),
@@ -45,6 +60,8 @@ export const explainReply = z
     path: z.string(),
     /** The bindings of the pattern that wins; the proxy chooses among several by the sentinel presented. */
     bindings: z.array(explainedBinding),
+    /** The operation of an installed connector that the request is; it comes before every binding. */
+    operation: explainedOperation.nullable(),
     /** The code of a refusal. */
     code: z.string().nullable(),
   })

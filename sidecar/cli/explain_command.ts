@@ -5,6 +5,7 @@ import { CliError, EXIT } from './exit_codes.ts';
 import { printable, type Style } from './output.ts';
 
 const STYLES: { readonly [D in ExplainReply['decision']]: Style } = {
+  connector: 'green',
   binding: 'green',
   passthrough: 'cyan',
   refused: 'red',
@@ -36,6 +37,7 @@ export function explanationText(reply: ExplainReply, paint: (text: string) => st
   const code = reply.code === null ? '' : ` (${reply.code})`;
   const lines = [
     `${paint(reply.decision)}${code}  ${reply.method} ${printable(reply.host + reply.path)}`,
+    ...(reply.operation === null ? [] : [operationLine(reply.operation)]),
     ...reply.bindings.map((binding) => {
       const stored = binding.credential_stored ? '' : ', not stored yet';
       const refused = binding.refusal === null ? '' : `; refused: ${binding.refusal.message}`;
@@ -46,4 +48,11 @@ export function explanationText(reply: ExplainReply, paint: (text: string) => st
     ...reply.reasons.map((reason) => `  - ${printable(reason)}`),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+function operationLine(operation: NonNullable<ExplainReply['operation']>): string {
+  const { connector_id: id, fqn, version, operation: name, effect, approval, credential_ref: reference } = operation;
+  const approved = approval === 'required' ? ', needs an approval' : '';
+  const stored = operation.credential_stored ? '' : ', not stored yet';
+  return printable(`  ${id}  ${fqn} ${version}  ${name}, ${effect}${approved}, ${reference}${stored}`);
 }

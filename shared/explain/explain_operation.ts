@@ -1,0 +1,86 @@
+import {
+  evadesConnector,
+  matchOperation,
+  type ConnectorIndex,
+  type ConnectorOperation,
+} from '../connect/connector_index.ts';
+import type { ApprovalRule } from '../model/connector.ts';
+import type { Effect, Owner } from '../model/host_binding.ts';
+import { formatVaultReference } from '../model/vault_path.ts';
+
+/** An operation as an explanation shows it; `credential_ref` names the vault entry, never its value. */
+export interface ExplainedOperation {
+  readonly connector_id: string;
+  readonly owner: Owner;
+  readonly fqn: string;
+  readonly version: string;
+  readonly operation: string;
+  readonly effect: Effect;
+  readonly approval: ApprovalRule;
+  readonly credential_ref: string;
+  /** False when the connector has no credential yet. */
+  readonly credential_stored: boolean;
+}
+
+interface Subject {
+  readonly method: string;
+  readonly host: string;
+  readonly path: string;
+}
+
+/** What becomes of a request that is an operation. */
+export function explainOperation(
+  { connector, operation }: ConnectorOperation,
+  isStored: boolean,
+): { readonly shown: ExplainedOperation; readonly reasons: readonly string[] } {
+  const { spec } = connector;
+  const reference = formatVaultReference(connector.credential.path);
+  const shown: ExplainedOperation = {
+    connector_id: connector.id,
+    owner: connector.owner,
+    fqn: spec.fqn,
+    version: spec.version,
+    operation: operation.name,
+    effect: operation.effect,
+    approval: operation.approval,
+    credential_ref: reference,
+    credential_stored: isStored,
+  };
+  const title = operation.summary === '' ? '' : ` ("${operation.summary}")`;
+  const matched = `The request is the operation ${operation.name}${title} of the ${connector.owner} connector ${spec.fqn} ${spec.version}, which comes before every host binding.`;
+  return { shown, reasons: [matched, ...(isStored ? proxiedSentences(shown) : [missingSentence(shown)])] };
+}
+
+function proxiedSentences({ effect, approval, credential_ref: reference }: ExplainedOperation): string[] {
+  const upgrade = effect === 'read' ? 'Upgrade and method-override headers' : 'Method-override headers';
+  return [
+    `${upgrade} would be refused.`,
+    ...(approval === 'required'
+      ? [
+          'It needs an approval: it is held for a minute, and "svc approvals" shows it; an approval covers one identical request.',
+        ]
+      : []),
+    `The credential ${reference} is added: Authorization: Bearer <credential>; whatever the client sent in that place is removed first.`,
+  ];
+}
+
+function missingSentence({ owner, fqn, credential_ref: reference }: ExplainedOperation): string {
+  return `Refused: the ${owner} credential ${reference} is not stored; store it with "svc connector credential set ${fqn}".`;
+}
+
+/** Why a request to a host of connectors is none of their operations. Nothing for other hosts. */
+export function connectorSentences(connectors: ConnectorIndex, subject: Subject): string[] {
+  if (!connectors.hosts.has(subject.host)) return [];
+  const found = matchOperation(connectors, subject);
+  if (found.kind !== 'ambiguous') return [`No operation of a connector is ${subject.method} at this path.`];
+  const names = found.candidates.map(({ connector, operation }) => `${operation.name} of ${connector.spec.fqn}`);
+  return [`Several operations match, and so none does: ${names.join(', ')}.`];
+}
+
+/** Why a request is refused although it is no operation as it stands. */
+export function evasionSentence(connectors: ConnectorIndex, { method, host, path }: Subject): string {
+  if (evadesConnector(connectors, { method, host, path })) {
+    return `Servers may read this path in another way than it is written, as an operation of a connector for ${host}: write it without "//", dot segments, ";" and needless escapes.`;
+  }
+  return `Servers may take ${method} for the method of an operation of a connector for ${host}.`;
+}
