@@ -1,135 +1,48 @@
-import { basename, resolve } from 'node:path';
-import { planLockReply, type PlanLockContent, type SealedStep } from '../../shared/wire/plan_lock.ts';
-import { openDockerRuntime } from '../launch/docker_runtime.ts';
-import { contentOf, parseLock } from '../plan/lock_file.ts';
-import { freezePlan } from '../plan/freeze_plan.ts';
-import { planTemplate } from '../plan/plan_template.ts';
-import { daemonClient } from './clients.ts';
-import { handle, type Call, type CommandLine } from './command_line.ts';
-import { CliError, EXIT } from './exit_codes.ts';
-import { printable, type Column, type Printer } from './output.ts';
-import { exists, lockKeyOf, planOf, planPaths, readLockFile, readPlanFile, writeWhole } from './plan_files.ts';
-import {
-  engineOf,
-  imageCheck,
-  imageNamed,
-  planImage,
-  verificationText,
-  verifyFiles,
-  type OpenRuntime,
-} from './plan_engine.ts';
-import { addPlanRunCommand } from './plan_run_command.ts';
+import { Option, type Command } from 'commander';
+import { handle, several, type CommandLine } from './command_line.ts';
+import type { VerifyOptions } from './plan_actions.ts';
+import type { PlanRunOptions } from './plan_run_action.ts';
+
+// What the commands do is loaded when they are used: every other command starts faster.
+const actions = () => import('./plan_actions.ts');
 
 /** `svc plan ...`. */
-export function addPlanCommands(line: CommandLine, openRuntime: OpenRuntime = openDockerRuntime): void {
+export function addPlanCommands(line: CommandLine): void {
   const plan = line.program.command('plan').description('steps in one container, each with a sealed reach');
   const init = plan.command('init').description('write a plan to begin with').argument('[file]', 'plan.yaml');
-  handle(line, init, initPlan);
+  handle(line, init, async (call) => (await actions()).initPlan(call));
   const freeze = plan
     .command('freeze')
     .description('seal the plan, its image and the reach of each step into plan.lock')
     .argument('[file]', 'plan.yaml');
-  handle(line, freeze, (call) => freezeCommand(call, openRuntime));
+  handle(line, freeze, async (call) => (await actions()).freezeCommand(call));
   const verify = plan
     .command('verify')
     .description('check plan, lock and image, and say what was changed')
     .argument('[file]', 'plan.yaml')
     .option('--offline', 'leave the image out: ask no engine');
-  handle<VerifyOptions>(line, verify, (call) => verifyCommand(call, openRuntime));
+  handle<VerifyOptions>(line, verify, async (call) => (await actions()).verifyCommand(call));
   const show = plan
     .command('show')
     .description('print the steps and what each may reach, as the lock seals them')
     .argument('[file]', 'plan.yaml');
-  handle(line, show, showPlan);
-  addPlanRunCommand(line, plan, openRuntime);
+  handle(line, show, async (call) => (await actions()).showPlan(call));
+  addRun(line, plan);
 }
 
-async function initPlan(call: Call): Promise<undefined> {
-  const { plan } = planPaths(call);
-  if (exists(call, plan)) {
-    throw new CliError(EXIT.failed, `${plan} is there already, and was left as it is`, [
-      'Name another file: svc plan init FILE',
-    ]);
-  }
-  const name = basename(resolve(call.context.workingDirectory, plan, '..')).toLowerCase();
-  writeWhole(call, plan, planTemplate(/^[a-z0-9][a-z0-9_-]{0,62}$/.test(name) ? name : 'my-plan'));
-  call.print.data(
-    { plan },
-    () => `wrote ${plan}: edit it, then \`svc plan freeze${plan === 'plan.yaml' ? '' : ` ${plan}`}\`\n`,
-  );
-  return Promise.resolve(undefined);
-}
-
-async function freezeCommand(call: Call, openRuntime: OpenRuntime): Promise<undefined> {
-  const paths = planPaths(call);
-  const file = readPlanFile(call, paths);
-  const plan = planOf(file);
-  const runtime = await engineOf(call, openRuntime);
-  const image = await imageNamed(runtime, plan.image);
-  const fit = await planImage(call, runtime, image.id);
-  if (!fit.ok) throw new CliError(EXIT.failed, printable(fit.error.message), fit.error.fixes.map(printable));
-  const daemon = daemonClient(call.context, call.options);
-  const sign = async (content: PlanLockContent): Promise<string> =>
-    (await daemon.call('POST', '/v1/sandbox-proxy/plan-locks', planLockReply, { body: { content } })).lock;
-  const frozen = await freezePlan(plan, file.bytes, image.id, { key: await lockKeyOf(call), sign });
-  if (!frozen.ok) throw new CliError(EXIT.failed, `${paths.lock} was not written: ${frozen.error}`);
-  writeWhole(call, paths.lock, frozen.value.text);
-  const { content } = frozen.value;
-  call.print.data(
-    { lock: paths.lock, ...content },
-    () => `wrote ${paths.lock} for ${plan.image} (${shortId(image.id)})\n`,
-  );
-  if (!call.print.json) printSteps(call.print, content);
-}
-
-interface VerifyOptions {
-  readonly offline?: boolean;
-}
-
-async function verifyCommand(call: Call<VerifyOptions>, openRuntime: OpenRuntime): Promise<number> {
-  const paths = planPaths(call);
-  const verification = await verifyFiles(call);
-  const image =
-    verification.lock === null || call.options.offline === true
-      ? null
-      : await imageCheck(await engineOf(call, openRuntime), verification.lock.payload);
-  const checks = [...verification.checks, ...(image === null ? [] : [image.check])];
-  const holds = checks.every((check) => check.holds);
-  call.print.data({ ok: holds, checks }, () => verificationText(checks, call.print));
-  if (!holds) call.print.note(`Review it, then \`svc plan freeze ${paths.plan}\` seals it as it is now.`);
-  return holds ? EXIT.ok : EXIT.failed;
-}
-
-async function showPlan(call: Call): Promise<undefined> {
-  const lock = readLockFile(call, planPaths(call));
-  const parsed = parseLock(new TextDecoder().decode(lock.bytes));
-  if (!parsed.ok) throw new CliError(EXIT.failed, `${lock.name} cannot be read:`, parsed.error.map(printable));
-  const { checks } = await verifyFiles(call);
-  const verified = checks.every((check) => check.holds);
-  const content = contentOf(parsed.value);
-  call.print.data({ ...content, verified }, () => '');
-  if (!call.print.json) printSteps(call.print, content);
-  if (!verified) call.print.warn('plan and lock do not hold as they are: `svc plan verify` says what was changed');
-}
-
-const COLUMNS: readonly Column<SealedStep>[] = [
-  { title: 'STEP', cell: (step) => step.id },
-  { title: 'EFFECT', cell: (step) => step.effect ?? '-' },
-  { title: 'REACH', cell: (step) => (step.hosts.length === 0 ? 'no network' : step.hosts.join(' ')) },
-  { title: 'TIMEOUT', cell: (step) => `${step.timeout_seconds} s` },
-  { title: 'COMMAND', cell: (step) => commandText(step.command) },
-];
-
-function printSteps(print: Printer, content: PlanLockContent): void {
-  print.rows(content, content.steps, COLUMNS, 'No steps.');
-}
-
-/** A command for people: words that a shell would take apart are quoted. */
-export function commandText(command: readonly string[]): string {
-  return command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
-}
-
-/** `sha256:0123456789ab`. */
-function shortId(imageId: string): string {
-  return imageId.slice(0, 'sha256:'.length + 12);
+function addRun(line: CommandLine, plan: Command): void {
+  const run = plan
+    .command('run')
+    .description('verify the lock, then run its steps in one container')
+    .argument('[file]', 'plan.yaml')
+    .addOption(
+      new Option('--egress <kind>', 'sealed: the proxy is the only way out; open: the default network too')
+        .choices(['sealed', 'open'])
+        .default('sealed'),
+    )
+    .option('--step <id>', 'run only this step (may be given several times)', several)
+    .option('--output <dir>', 'where outputs are kept (default: plan-output/SESSION)')
+    .option('--keep-going', 'go on with the next step when one fails')
+    .option('--keep', 'when the steps are over, keep the container until Ctrl-C, to look into it');
+  handle<PlanRunOptions>(line, run, async (call) => (await import('./plan_run_action.ts')).runPlanCommand(call));
 }

@@ -3,7 +3,7 @@ import type { PlanLockContent } from '../../shared/wire/plan_lock.ts';
 import type { ContainerRuntime, ImageConfig, RuntimeProblem } from '../launch/container_runtime.ts';
 import type { ImageFacts } from '../launch/image_contract_facts.ts';
 import type { LaunchProblem } from '../launch/launch_error.ts';
-import type { openDockerRuntime } from '../launch/docker_runtime.ts';
+import { openDockerRuntime } from '../launch/docker_runtime.ts';
 import { checkImageId, verifyPlan, type PlanCheck, type Verification } from '../plan/verify_plan.ts';
 import type { Call } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
@@ -11,9 +11,6 @@ import { homeOf } from './home.ts';
 import { checkedImage } from './launch_image.ts';
 import { printable, type Printer } from './output.ts';
 import { lockKeyOf, planPaths, readLockFile, readPlanFile } from './plan_files.ts';
-
-/** Opens the container engine of this machine. */
-export type OpenRuntime = typeof openDockerRuntime;
 
 /** Plan, lock and signature: everything that can be checked without an engine. */
 export async function verifyFiles(call: Call): Promise<Verification> {
@@ -56,8 +53,8 @@ export async function imageNamed(runtime: ContainerRuntime, image: string): Prom
   throw engineError(found.error);
 }
 
-export async function engineOf(call: Call, openRuntime: OpenRuntime): Promise<ContainerRuntime> {
-  const runtime = await openRuntime(call.context.env);
+export async function engineOf(call: Call): Promise<ContainerRuntime> {
+  const runtime = await openDockerRuntime(call.context.env);
   if (runtime.ok) return runtime.value;
   throw engineError(runtime.error);
 }

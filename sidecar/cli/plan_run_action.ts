@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { Option, type Command } from 'commander';
 import type { PlanLockPayload, SealedStep } from '../../shared/wire/plan_lock.ts';
 import { nearMatch } from '../../shared/wire/near_match.ts';
 import type { BindMount, ContainerRuntime } from '../launch/container_runtime.ts';
@@ -13,18 +12,18 @@ import { checkMounts } from '../launch/mount_policy.ts';
 import type { PlanPorts } from '../plan/plan_ports.ts';
 import { INTERRUPTED_EXIT, runPlan, type PlanEnd, type PlanRun } from '../plan/run_plan.ts';
 import { identify } from '../session/process_identity.ts';
-import { handle, several, type Call, type CommandLine } from './command_line.ts';
+import type { Call } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import { homeOf } from './home.ts';
 import { printable } from './output.ts';
 import { checkCredentials } from './plan_credentials.ts';
-import { engineOf, imageCheck, planImage, verificationText, verifyFiles, type OpenRuntime } from './plan_engine.ts';
+import { engineOf, imageCheck, planImage, verificationText, verifyFiles } from './plan_engine.ts';
 import { planPaths } from './plan_files.ts';
 import { printPlanEnd } from './plan_report.ts';
 import { planSessions } from './plan_sessions.ts';
 import { sandboxSessions } from './sandbox_sessions.ts';
 
-interface PlanRunOptions {
+export interface PlanRunOptions {
   readonly egress: Egress;
   readonly step?: readonly string[];
   readonly output?: string;
@@ -37,28 +36,11 @@ const SPARE_SECONDS = 3600;
 const MAX_IDLE_MS = 60_000;
 const MAX_SESSION_SECONDS = 30 * 24 * 3600;
 
-/** `svc plan run`. */
-export function addPlanRunCommand(line: CommandLine, plan: Command, openRuntime: OpenRuntime): void {
-  const run = plan
-    .command('run')
-    .description('verify the lock, then run its steps in one container')
-    .argument('[file]', 'plan.yaml')
-    .addOption(
-      new Option('--egress <kind>', 'sealed: the proxy is the only way out; open: the default network too')
-        .choices(['sealed', 'open'])
-        .default('sealed'),
-    )
-    .option('--step <id>', 'run only this step (may be given several times)', several)
-    .option('--output <dir>', 'where outputs are kept (default: plan-output/SESSION)')
-    .option('--keep-going', 'go on with the next step when one fails')
-    .option('--keep', 'when the steps are over, keep the container until Ctrl-C, to look into it');
-  handle<PlanRunOptions>(line, run, (call) => runCommand(call, openRuntime));
-}
-
-async function runCommand(call: Call<PlanRunOptions>, openRuntime: OpenRuntime): Promise<number> {
+/** `svc plan run`: verifies, runs, reports; the value is the exit code. */
+export async function runPlanCommand(call: Call<PlanRunOptions>): Promise<number> {
   const { lock, jws } = await verified(call);
   const steps = wantedSteps(call.options.step ?? [], lock.steps);
-  const runtime = await engineOf(call, openRuntime);
+  const runtime = await engineOf(call);
   const { check } = await imageCheck(runtime, lock);
   if (!check.holds) throw notAsFrozen(call, verificationText([check], call.print));
   const run = await planRun(call, { lock, jws, steps, runtime });
