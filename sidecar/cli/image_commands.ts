@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { Result } from '../../shared/model/result.ts';
 import { checkImage, type ImageProblems } from '../launch/image_contract.ts';
 import { imageChecksIn } from '../launch/image_contract_cache.ts';
 import type { ImageFacts } from '../launch/image_contract_facts.ts';
@@ -16,9 +17,11 @@ interface BuildOptions {
   readonly agentUser?: string;
 }
 
+type ImageRuntime = Pick<ContainerRuntime, 'endpoint' | 'inspectImage' | 'runProbe'>;
+
 /** What the commands need of an engine; tests bring their own. */
 export interface ImageEngine {
-  readonly openRuntime: typeof openDockerRuntime;
+  readonly openRuntime: (env: Call['context']['env']) => Promise<Result<ImageRuntime, RuntimeProblem>>;
   readonly build: typeof buildImage;
 }
 
@@ -97,7 +100,7 @@ function buildImage(call: Call, endpoint: string, args: readonly string[]): Prom
   });
 }
 
-async function open(call: Call, engine: ImageEngine): Promise<ContainerRuntime> {
+async function open(call: Call, engine: ImageEngine): Promise<ImageRuntime> {
   const runtime = await engine.openRuntime(call.context.env);
   if (runtime.ok) return runtime.value;
   throw refusalError(runtime.error);

@@ -22,6 +22,7 @@ find_agent() {
   /*) ;;
   *) refuse 19 "user \"$1\" has no home directory in /etc/passwd." ;;
   esac
+  [ -d "$agent_home" ] || refuse 19 "the home of user \"$1\", $agent_home, is missing. Add it to the image: RUN mkdir -p $agent_home && chown $1 $agent_home"
   agent_groups=$(id -G "$agent_name" 2>/dev/null) || agent_groups=$agent_gid
 }
 

@@ -1,0 +1,146 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { describeContainers } from '../containers/container_world.ts';
+import type { Finished } from '../support/program.ts';
+import { waitFor } from '../support/wait_for.ts';
+import { type ImageBench, openImageBench } from './agent_container.ts';
+
+const RUN_STEP = '/usr/local/bin/svc-run-step';
+const sentinel = randomBytes(32).toString('hex');
+
+describeContainers.each(['debian', 'busybox'] as const)('steps in a held container (%s)', (layout) => {
+  let bench: ImageBench;
+  let id: string;
+  const held = async (before?: string): Promise<string> =>
+    bench.startDetached(bench.images[layout], ['--hold'], {
+      flags: ['--env', `SVC_IMAGE_SENTINEL=${sentinel}`],
+      ...(before !== undefined && { before }),
+    });
+  const step = (command: readonly string[], env: Record<string, string> = {}): Promise<Finished> => {
+    const all = { SVC_STEP_SENTINEL: sentinel, SVC_TOKEN: 'planted-token', ...env };
+    const flags = Object.entries(all).flatMap(([name, value]) => ['--env', `${name}=${value}`]);
+    return bench.exec(id, flags, [RUN_STEP, ...command]);
+  };
+  beforeAll(async () => {
+    bench = await openImageBench();
+    id = await held();
+    await waitFor(
+      'the container to be ready for steps',
+      async () => (await bench.engine.docker('logs', id)) === 'ready for steps',
+      20_000,
+    );
+  });
+  afterAll(() => bench.clear());
+
+  it('runs a step as the agent, with its proxy and CA, and without token and sentinel', async () => {
+    const done = await step(
+      ['--', 'sh', '-c', 'id -u; env; cat /run/svc/image-sentinel /proc/1/environ; ls /proc/self/fd'],
+      { HTTPS_PROXY: 'its-own' },
+    );
+    expect(done.stdout).toMatch(/^1000\n/);
+    expect(done.stdout).toContain('HTTPS_PROXY=its-own\n');
+    expect(done.stdout).toContain('SSL_CERT_FILE=/etc/svc/trust/bundle.pem\n');
+    expect(`${done.stdout}${done.stderr}`).not.toMatch(
+      new RegExp(`${sentinel}|planted-token|SVC_(TOKEN|STEP|IMAGE|KEPT)`),
+    );
+    expect(done.stdout).toMatch(/\n0\n1\n2\n3\n$/);
+  });
+
+  it('hands arguments on without a shell', async () => {
+    const odd = ['a b', '; id', '$(id)', '`id`', '-n', '', 'two\nlines', '*'];
+    expect((await step(['--', 'printf', '<%s>', ...odd])).stdout).toBe(odd.map((word) => `<${word}>`).join(''));
+  });
+
+  it.each([
+    ['a wrong one', '0'.repeat(64)],
+    ['none', ''],
+    ['a short one', sentinel.slice(0, 31)],
+  ])('refuses a step with the sentinel being %s', async (_what, given) => {
+    const done = await step(['--', 'echo', 'it ran'], { SVC_STEP_SENTINEL: given });
+    expect(done).toMatchObject({ code: 78, stdout: '' });
+  });
+
+  it('refuses a step in a container that holds no plan', async () => {
+    const other = await bench.startDetached(bench.images[layout], ['--', 'sleep', '60']);
+    const done = await bench.exec(
+      other,
+      ['--env', `SVC_STEP_SENTINEL=${sentinel}`],
+      [RUN_STEP, '--', 'echo', 'it ran'],
+    );
+    expect(done).toMatchObject({ code: 78, stdout: '' });
+  });
+
+  it('refuses to run for the agent user', async () => {
+    const env = ['--env', `SVC_STEP_SENTINEL=${sentinel}`];
+    const done = await bench.engine.run(['exec', '--user', '1000', ...env, id, RUN_STEP, '--', 'echo', 'it ran']);
+    expect(done).toMatchObject({ code: 10, stdout: '' });
+  });
+
+  it.each([
+    ['its own', ['sh', '-c', 'exit 42'], 42],
+    ['127 for a command that is not there', ['no-such-command'], 127],
+    ['126 for one that cannot be executed', ['/etc/passwd'], 126],
+    ['2 for none', [], 2],
+  ])('ends with %s', async (_what, command, code) => {
+    expect((await step(['--', ...command])).code).toBe(code);
+  });
+
+  it('ends what a step before it left running', async () => {
+    await step([
+      '--',
+      'sh',
+      '-c',
+      '(setsid sleep 4242 >/dev/null 2>&1 &) ; trap "" TERM HUP; (while :; do sleep 4242; done) >/dev/null 2>&1 &',
+    ]);
+    expect(await processesOf(bench, id)).toContain('4242');
+    expect((await step(['--', 'true'])).code).toBe(0);
+    expect(await processesOf(bench, id)).not.toContain('4242');
+  });
+
+  it('ends what a step left running when asked', async () => {
+    await step(['--', 'sh', '-c', 'setsid sleep 4243 >/dev/null 2>&1 &']);
+    expect(await processesOf(bench, id)).toContain('4243');
+    expect((await step(['--sweep'])).code).toBe(0);
+    expect(await processesOf(bench, id)).not.toContain('4243');
+  });
+
+  it('nothing that a step plants changes what root runs for the next one', async () => {
+    const places =
+      '/usr/local/bin /usr/local/sbin /usr/bin /bin /usr/local/share/svc /run/svc /etc/svc /etc/svc/trust /etc /run /';
+    const plant = `for folder in ${places}; do if (: >"$folder/planted") 2>/dev/null; then echo "$folder"; fi; done
+      for file in /run/svc/agent /etc/passwd /etc/group /etc/svc/trust/bundle.pem /usr/local/share/svc/guard.sh; do [ ! -w "$file" ] || echo "$file"; done
+      printf '#!/bin/sh\\necho planted >/tmp/by-root\\n' >"$HOME/ls"; cp "$HOME/ls" "$HOME/setpriv"; chmod +x "$HOME/ls" "$HOME/setpriv"`;
+    expect((await step(['--', 'sh', '-c', plant])).stdout).toBe('');
+    const odd = {
+      PATH: '/home/agent:/usr/bin:/bin',
+      ENV: '/home/agent/ls',
+      BASH_ENV: '/home/agent/ls',
+      LD_DEBUG: 'all',
+    };
+    expect((await step(['--', 'sh', '-c', 'id -u; [ ! -e /tmp/by-root ]'], odd)).code).toBe(0);
+  });
+
+  it.each([
+    ['a program folder', 'chown -R agent /usr/local/bin'],
+    ['the users', 'chmod go+w /etc/passwd'],
+    ['the parts', 'chown agent /usr/local/share/svc/guard.sh'],
+    ['a folder by its group', 'chgrp agent /usr/local/share; chmod g+w /usr/local/share'],
+  ])('does not hold a container in which the agent may change %s', async (_what, before) => {
+    const other = await held(before);
+    expect(await bench.engine.docker('wait', other)).toBe('17');
+    const check = await bench.start(bench.images[layout], ['--check'], { before, ca: null });
+    expect(check.stdout).toMatch(/^steps=\/.* may be changed by the agent user/m);
+  });
+
+  it('ends at once when it is told to', async () => {
+    const other = await held();
+    await waitFor('the container to be ready', async () => (await bench.engine.docker('logs', other)) !== '', 20_000);
+    await bench.engine.docker('kill', '--signal', 'TERM', other);
+    expect(await bench.engine.docker('wait', other)).toBe('0');
+  });
+});
+
+/** The command lines of all processes of a container. */
+async function processesOf(bench: ImageBench, id: string): Promise<string> {
+  return bench.engine.docker('top', id);
+}

@@ -1,0 +1,155 @@
+import { Command } from 'commander';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { err, ok } from '../../shared/model/result.ts';
+import type { ContainerRuntime } from '../launch/container_runtime.ts';
+import { commandLine, runCommandLine } from './command_line.ts';
+import { addImageCommands, type ImageEngine } from './image_commands.ts';
+
+const GOOD = `svc-install-proxy-ca=/usr/local/bin/svc-install-proxy-ca
+svc-run-with-proxy-ca=/usr/local/bin/svc-run-with-proxy-ca
+svc-run-step=/usr/local/bin/svc-run-step
+contract=1
+check=0
+said:layout=debian
+said:java=no
+said:agent=agent
+said:uid=1000
+said:gid=1000
+said:home=/home/agent
+said:certutil=no
+said:steps=yes
+`;
+
+let home = '';
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'svc-image-'));
+});
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+class Sink extends Writable {
+  text = '';
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString('utf8');
+    done();
+  }
+}
+
+interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly builds: readonly (readonly string[])[];
+}
+
+const image = { id: 'sha256:abc', user: '', entrypoint: [], cmd: [], env: [], workdir: '', architecture: 'amd64' };
+
+async function svc(argv: readonly string[], probe = GOOD, buildCode = 0): Promise<Ran> {
+  const [stdout, stderr] = [new Sink(), new Sink()];
+  const builds: (readonly string[])[] = [];
+  const missing = { reason: 'image_missing', message: 'the engine has no such image', fixes: [] } as const;
+  const runtime: Pick<ContainerRuntime, 'endpoint' | 'inspectImage' | 'runProbe'> = {
+    endpoint: 'unix:///engine.sock',
+    inspectImage: (name) => Promise.resolve(name === 'absent' ? err(missing) : ok(image)),
+    runProbe: () => Promise.resolve(ok(probe)),
+  };
+  const engine: ImageEngine = {
+    openRuntime: () => Promise.resolve(ok(runtime)),
+    build: (_call, _endpoint, args) => {
+      builds.push(args);
+      return Promise.resolve(buildCode);
+    },
+  };
+  const line = commandLine(
+    {
+      env: { SVC_HOME: home },
+      stdin: Readable.from([]),
+      interactive: false,
+      stdout,
+      stderr,
+      userHome: home,
+      workingDirectory: home,
+      root: '/checkout',
+      version: '4.0.0',
+      compileCache: home,
+      fetch,
+      now: () => 0,
+      pause: () => Promise.resolve(),
+      stop: new AbortController().signal,
+    },
+    new Command('svc').option('--json'),
+  );
+  addImageCommands(line, engine);
+  const code = await runCommandLine(line, argv);
+  return { code, stdout: stdout.text, stderr: stderr.text, builds };
+}
+
+describe('svc image check', () => {
+  test('says what the image is', async () => {
+    const ran = await svc(['image', 'check', 'mine']);
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    expect(ran.stdout).toContain('agent (1000:1000)');
+  });
+
+  test('gives the facts as JSON', async () => {
+    const ran = await svc(['image', 'check', 'mine', '--json']);
+    expect(JSON.parse(ran.stdout)).toMatchObject({ ok: true, image: 'mine', image_id: 'sha256:abc', layout: 'debian' });
+  });
+
+  test('fails with what lacks, for a person and for a program', async () => {
+    const person = await svc(['image', 'check', 'mine'], 'missing=svc-run-step\nmissing=user\n');
+    expect(person).toMatchObject({ code: 1, stdout: '' });
+    expect(person.stderr).toContain('--sandbox-proxy=off');
+    const program = await svc(['image', 'check', 'mine', '--json'], 'missing=svc-run-step\nmissing=user\n');
+    expect(program.code).toBe(1);
+    expect(JSON.parse(program.stdout)).toMatchObject({
+      ok: false,
+      problems: [{ missing: 'helper' }, { missing: 'agent_user' }],
+    });
+  });
+
+  test('prints nothing of an image that a terminal would heed', async () => {
+    const ran = await svc(
+      ['image', 'check', 'mine'],
+      GOOD.replace('check=0', 'check=20').replace('said:java=no', 'said:\u001b[2J'),
+    );
+    expect(ran.stderr).not.toContain('\u001b');
+  });
+
+  test('says which image the engine lacks', async () => {
+    expect(await svc(['image', 'check', 'absent', '--json'])).toMatchObject({ code: 1, stdout: '' });
+  });
+});
+
+describe('svc image build', () => {
+  test('builds with the base and the user given, without the network, and checks what came out', async () => {
+    const ran = await svc(['image', 'build', '--base', 'b', '--tag', 't', '--agent-user', 'dev']);
+    expect(ran.code).toBe(0);
+    expect(ran.builds).toEqual([
+      [
+        'build',
+        '--network=none',
+        '--build-arg=BASE=b',
+        '--build-arg=AGENT_USER=dev',
+        '--tag=t',
+        '/checkout/sidecar/image',
+      ],
+    ]);
+    expect(ran.stdout).toContain('t can run behind the proxy');
+  });
+
+  test('fails when the build does, and when what came out does not meet the contract', async () => {
+    expect(await svc(['image', 'build', '--base', 'b', '--tag', 't'], GOOD, 3)).toMatchObject({ code: 1, stdout: '' });
+    expect((await svc(['image', 'build', '--base', 'b', '--tag', 't'], 'contract=1')).code).toBe(1);
+  });
+
+  test.each([[['--base', 'b']], [['--tag', 't']]])(
+    'needs both the base and the tag: %j alone is refused',
+    async (flags) => {
+      expect(await svc(['image', 'build', ...flags])).toMatchObject({ code: 2, builds: [] });
+    },
+  );
+});
