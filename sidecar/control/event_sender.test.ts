@@ -61,6 +61,34 @@ describe('sending events', () => {
     expect(spool.events).toBe(0);
   });
 
+  it('lets what came during a call gather as well, and leaves nothing of it behind', async () => {
+    link.succeeded();
+    await vi.advanceTimersByTimeAsync(1);
+    channel.hold();
+    record(2);
+    await vi.advanceTimersByTimeAsync(20);
+    const during = record(1);
+    channel.release();
+    await vi.advanceTimersByTimeAsync(10);
+    const after = record(1);
+    expect(channel.sent).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(20);
+    expect(channel.sent.slice(1).map((events) => events.map(idOf))).toEqual([[...during, ...after]]);
+    expect(spool.events).toBe(0);
+  });
+
+  it('goes on without a pause while there is more than one call takes', async () => {
+    spool = new Spool({ directory: '/large', maxSpoolBytes: 10_000_000, files });
+    await sender.stop();
+    sender = new EventSender({ spool, channel, link, quarantine: () => undefined });
+    record(1_700);
+    sender.start();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(channel.log.size).toBe(1_500);
+    await vi.advanceTimersByTimeAsync(50);
+    expect(channel.log.size).toBe(1_700);
+  });
+
   it('is in calls of at most 500 events and 256 KiB', async () => {
     spool = new Spool({ directory: '/large', maxSpoolBytes: 10_000_000, files });
     await sender.stop();

@@ -28,6 +28,8 @@ export class EventSender {
   readonly #pacer: Pacer;
   readonly #flushes = new Set<() => void>();
   #gathering: NodeJS.Timeout | null = null;
+  /** The oldest events have waited for others long enough. */
+  #due = true;
   #stopped = false;
   #loop: Promise<void> | null = null;
 
@@ -38,7 +40,7 @@ export class EventSender {
       maxMs: options.maxBackoffMs ?? 5_000,
       random: options.random ?? Math.random,
     });
-    options.link.onUp(() => this.#pacer.wake());
+    options.link.onUp(() => this.#sendNow());
   }
 
   start(): void {
@@ -57,6 +59,7 @@ export class EventSender {
   notify(): void {
     this.#gathering ??= setTimeout(() => {
       this.#gathering = null;
+      this.#due = true;
       if (this.#reachable()) this.#pacer.wake();
     }, this.#options.gatherMs ?? 20).unref();
   }
@@ -77,8 +80,13 @@ export class EventSender {
         if (spool.settled >= target) finish();
       };
       this.#flushes.add(check);
-      this.#pacer.wake();
+      this.#sendNow();
     });
+  }
+
+  #sendNow(): void {
+    this.#due = true;
+    this.#pacer.wake();
   }
 
   /** When it is not, the pause under way ends by itself or with the control plane's return. */
@@ -90,11 +98,25 @@ export class EventSender {
   async #run(): Promise<void> {
     while (!this.#stopped) {
       this.#options.spool.writeHeld();
-      const batch = this.#nextBatch();
+      const batch = this.#isTime() ? this.#nextBatch() : null;
       if (batch === null) await this.#pacer.wait();
       else if (await this.#deliver(batch)) this.#pacer.succeeded();
-      else if (!this.#stopped) await this.#pacer.backOff();
+      else if (!this.#stopped) await this.#backOff();
     }
+  }
+
+  /** Each call costs both sides some signatures: what comes while one is under way gathers too, unless it is many. */
+  #isTime(): boolean {
+    const { events } = this.#options.spool;
+    const isTime = this.#due || this.#flushes.size > 0 || events >= MAX_EVENTS;
+    if (!isTime && events > 0) this.notify();
+    this.#due = false;
+    return isTime;
+  }
+
+  async #backOff(): Promise<void> {
+    await this.#pacer.backOff();
+    this.#due = true;
   }
 
   /** Null also when the disk cannot be read: the next event, or the control plane's return, tries again. */
