@@ -14,6 +14,15 @@ function problems(plan: unknown): string[] {
 const step = (fields: object): unknown => ({ ...PLAN, steps: [{ ...STEP, ...fields }] });
 const trust = (fields: object): unknown => step({ trust: { ...TRUST, ...fields } });
 
+/** Two steps that mount at one place, the second one from `source`. */
+function mounting(source: string): unknown {
+  const target = '/srv/data';
+  return [
+    { ...STEP, mounts: [{ source: './data', target }] },
+    { ...STEP, id: 'two', mounts: [{ source, target }] },
+  ];
+}
+
 describe('a plan', () => {
   test('gets its defaults: no trust, 900 seconds, the last part of a path as the name of an output', () => {
     const plan = toPlan(planInput.parse(step({ collect: [{ path: '/home/agent/report.json' }] })));
@@ -103,12 +112,8 @@ describe('a plan', () => {
   });
 
   test('takes one mount for two steps, and not two sources at one place', () => {
-    const steps = (second: string) => [
-      { ...STEP, mounts: [{ source: './data', target: '/srv/data' }] },
-      { ...STEP, id: 'two', mounts: [{ source: second, target: '/srv/data' }] },
-    ];
-    expect(problems({ ...PLAN, steps: steps('./data') })).toEqual([]);
-    expect(problems({ ...PLAN, steps: steps('./other') })).toEqual([
+    expect(problems({ ...PLAN, steps: mounting('./data') })).toEqual([]);
+    expect(problems({ ...PLAN, steps: mounting('./other') })).toEqual([
       'steps.1.mounts.0.target: is where another source is mounted, and all steps share one container: choose another target',
     ]);
   });
