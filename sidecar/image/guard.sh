@@ -100,3 +100,25 @@ $listed
 EOT
   exposed=
 }
+
+# roots_all_the_way PATH...: true when each is absolute, and it, what it links to, and every folder above either are root's alone.
+roots_all_the_way() {
+  chain=' / '
+  for file in "$@"; do
+    exposed=$file
+    case $file in
+    /*) ;;
+    *) return 1 ;;
+    esac
+    true_path=$(readlink -f "$file" 2>/dev/null) || true_path=
+    for path in "$file" "$true_path"; do
+      while [ -n "$path" ]; do
+        case $chain in *" $path "*) break ;; esac
+        chain="$chain$path "
+        path=${path%/*}
+      done
+    done
+  done
+  # shellcheck disable=SC2086 # one word a path; one with blanks is listed in parts, none of which is there
+  only_roots $chain
+}
