@@ -1,5 +1,6 @@
 import type { SecureContext } from 'node:tls';
 
+import type { ConnectorOperation } from '../shared/connect/connector_index.ts';
 import type { AuditEvent } from '../shared/model/audit_event.ts';
 import type { CredentialRef } from '../shared/model/host_binding.ts';
 import type { Refusal } from '../shared/model/refusal.ts';
@@ -24,14 +25,41 @@ export interface ReleasedCredential {
   readonly secret: Secret;
   /** Changes with every stored value, so that whatever was derived from the value can be cached under it. */
   readonly version: string;
+  /** Of an access token: it must not be used from then on. Milliseconds since the epoch. */
+  readonly expiresAt?: number;
 }
 
 /**
  * Credentials by reference, cached in memory only. A hit answers at once; a miss asks the control plane.
- * Refuses with `credential_unavailable` or `control_plane_unavailable`.
+ * Refuses with `credential_unavailable`, `reauthorisation_required` or `control_plane_unavailable`.
  */
 export interface CredentialSource {
   resolve(ref: CredentialRef): Result<ReleasedCredential, Refusal> | Promise<Result<ReleasedCredential, Refusal>>;
+}
+
+/** One request that somebody has to allow before it is sent. */
+export interface ApprovalRequest {
+  readonly match: ConnectorOperation;
+  /** The same for identical requests only. */
+  readonly fingerprint: string;
+  /** What a person is told of it. */
+  readonly summary: string;
+  readonly sessionId: string | null;
+}
+
+/** Why a request is not allowed, with the approval that it waits for or that was denied; null when it could not be asked for. */
+export interface NotApproved {
+  readonly refusal: Refusal;
+  readonly approvalId: string | null;
+}
+
+/** Asks for approvals. One covers one request: the one whose call resolves with its id. */
+export interface ApprovalSource {
+  /**
+   * Holds until it is decided, the time for that is over, or `gone` is aborted. Refuses with `approval_required`,
+   * `approval_denied` or `control_plane_unavailable`.
+   */
+  approve(request: ApprovalRequest, gone: AbortSignal): Promise<Result<string, NotApproved>>;
 }
 
 /** Where decisions are recorded. An event is in the spool before anybody is told what it is about. Throws only on a bug. */

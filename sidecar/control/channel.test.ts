@@ -177,6 +177,92 @@ describe('the credentials call', () => {
   });
 });
 
+describe('connectors over the channel', () => {
+  const RECORD = {
+    id: 'con_00000000000000000000000001',
+    owner: 'personal',
+    content_hash: '0'.repeat(64),
+    spec: {
+      schema_version: 1,
+      connector: { fqn: 'acme/items', version: '1.0.0', title: 'Items' },
+      hosts: ['api.example.test'],
+      credential: { kind: 'oauth2' },
+      operations: [{ name: 'list', method: 'GET', path: '/items', effect: 'read' }],
+    },
+    credential: { owner: 'personal', path: 'connectors/acme/items', state: 'ready' },
+  };
+  const REF = { owner: 'personal', path: 'connectors/acme/items' } as const;
+
+  it('come with the snapshot; one that cannot be read takes all of them out of use', async () => {
+    plane.connectors = [RECORD];
+    expect(await poll()).toMatchObject({
+      value: { snapshot: { connectors: { ok: true, value: [{ id: RECORD.id, spec: { fqn: 'acme/items' } }] } } },
+    });
+    plane.connectors = [RECORD, { ...RECORD, spec: { ...RECORD.spec, hosts: ['*'] } }];
+    expect(await poll()).toMatchObject({ ok: true, value: { snapshot: { connectors: { ok: false } } } });
+  });
+
+  it('an access token comes with its end, by this clock and never later than it says', async () => {
+    const end = Date.now() + 300_000;
+    plane.secrets = [{ ...REF, value: 'token', version: '1', expires_at: new Date(end).toISOString() }];
+    const inStep = await channel.credentials([REF]);
+    const expiresAt = inStep.ok ? inStep.value.released[0]?.credential.expiresAt : undefined;
+    expect(expiresAt).toBeLessThanOrEqual(end);
+    expect(expiresAt).toBeGreaterThan(end - 20_000);
+    plane.tamperPayload = (payload) => {
+      payload['expires_at'] = new Date(Date.now() + 90_000).toISOString();
+    };
+    const ahead = await channel.credentials([REF]);
+    expect(ahead.ok && (ahead.value.released[0]?.credential.expiresAt ?? end)).toBeLessThan(end - 20_000);
+  });
+
+  it('what has to be authorised anew comes with the control plane’s words', async () => {
+    const message = 'Authorise it at https://control.example.test/connectors';
+    plane.unavailable = [{ ...REF, reason: 'reauthorisation_required', message }];
+    expect(await channel.credentials([REF])).toMatchObject({
+      value: { unavailable: [{ ref: REF, refusal: { reason: 'reauthorisation_required', message } }] },
+    });
+  });
+
+  const ASKED = {
+    requestId: 'request-00000000',
+    connectorId: RECORD.id,
+    operation: 'list',
+    fingerprint: 'a'.repeat(64),
+    summary: 'List items',
+    sessionId: null,
+  };
+
+  it('an approval is asked for, waited for, and given to one request alone', async () => {
+    const first = await channel.requestApproval(ASKED);
+    expect(first).toMatchObject({ ok: true, value: { state: 'pending' } });
+    const approvalId = first.ok ? first.value.approvalId : '';
+    const wait = { approvalId, waitSeconds: 25, signal: new AbortController().signal };
+    const waiting = channel.awaitApproval({ ...wait, requestId: ASKED.requestId });
+    await expect.poll(() => plane.calls.length).toBe(2);
+    plane.approvals.decide(approvalId, 'approved');
+    expect(await waiting).toEqual({ ok: true, value: { approvalId, state: 'approved' } });
+    const other = await channel.awaitApproval({ ...wait, requestId: 'request-11111111' });
+    expect(other).toMatchObject({ value: { state: 'used' } });
+  });
+
+  it.each(['request_id', 'nonce', 'sidecar_id', 'approval_id'])(
+    'an approval is believed only for its own request: not with another %s',
+    async (field) => {
+      const first = await channel.requestApproval(ASKED);
+      const approvalId = first.ok ? first.value.approvalId : '';
+      plane.approvals.decide(approvalId, 'approved');
+      const others = { request_id: 'request-99999999', nonce: 'n'.repeat(22) };
+      const ids = { sidecar_id: `sdc_${'0'.repeat(26)}`, approval_id: `apr_${'0'.repeat(26)}` };
+      plane.tamperPayload = (payload) => {
+        payload[field] = { ...others, ...ids }[field];
+      };
+      const wait = { approvalId, requestId: ASKED.requestId, waitSeconds: 0, signal: new AbortController().signal };
+      expect(await channel.awaitApproval(wait)).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
+    },
+  );
+});
+
 describe('the events call', () => {
   it('tells what was accepted and what never can be', async () => {
     plane.rejectEvent = (event) => (JSON.stringify(event).includes('"b"') ? 'bad' : null);

@@ -7,6 +7,9 @@ import type { Clock } from '../ports.ts';
 import { callToken } from './call_token.ts';
 import { channelError, type ChannelError } from './channel_error.ts';
 import type {
+  ApprovalAnswer,
+  ApprovalCall,
+  ApprovalWait,
   ControlChannel,
   CredentialsReply,
   EventsOutcome,
@@ -19,6 +22,7 @@ import type { Identity } from './identity.ts';
 import type { Link } from './link.ts';
 import {
   isRevocation,
+  openApproval,
   openCredentials,
   verifyConfirmation,
   verifyEventsOutcome,
@@ -49,6 +53,8 @@ export function createControlChannel(options: ControlChannelOptions): ControlCha
     snapshot: (request) => reported(link, () => snapshotCall(options, request)),
     credentials: (refs) => reported(link, () => credentialsCall(options, refs)),
     unsealed: (request) => reported(link, () => unsealedCall(options, request)),
+    requestApproval: (call) => reported(link, () => approvalCall(options, call)),
+    awaitApproval: (wait) => reported(link, () => approvalWait(options, wait)),
     sendEvents: (events) => reported(link, () => eventsCall(options, events)),
     verifyStored: (jws) => verifySnapshot(identity, jws, null),
     verifyStoredConfirmation: (jws) => verifyConfirmation(identity, jws, null),
@@ -111,6 +117,33 @@ async function unsealedCall(
   const answer = await post(options, '/v1/sidecar/unsealed', JSON.stringify(body));
   if (!answer.ok) return answer;
   return openCredentials(options.identity, answer.value.reply.body, requestId, options.clock.now());
+}
+
+async function approvalCall(
+  options: ControlChannelOptions,
+  { requestId, connectorId, operation, fingerprint, summary, sessionId }: ApprovalCall,
+): Promise<Result<ApprovalAnswer, ChannelError>> {
+  const asked = { request_id: requestId, connector_id: connectorId, operation, fingerprint, summary };
+  const answer = await post(options, '/v1/sidecar/approvals', JSON.stringify({ ...asked, session_id: sessionId }));
+  if (!answer.ok) return answer;
+  return openApproval(options.identity, answer.value.reply.body, { nonce: answer.value.nonce, requestId });
+}
+
+async function approvalWait(
+  options: ControlChannelOptions,
+  { requestId, approvalId, waitSeconds, signal }: ApprovalWait,
+): Promise<Result<ApprovalAnswer, ChannelError>> {
+  const answer = await send(options, {
+    method: 'GET',
+    target: `/v1/sidecar/approvals/${approvalId}?wait=${waitSeconds}&request_id=${requestId}`,
+    headers: {},
+    body: '',
+    timeoutMs: waitSeconds * 1000 + (options.timeoutMs ?? DEFAULT_TIMEOUT_MS),
+    signal,
+  });
+  if (!answer.ok) return answer;
+  const asked = { nonce: answer.value.nonce, requestId, approvalId };
+  return openApproval(options.identity, answer.value.reply.body, asked);
 }
 
 async function eventsCall(

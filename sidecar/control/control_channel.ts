@@ -1,5 +1,8 @@
+import type { InstalledConnector } from '../../shared/model/connector.ts';
 import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
+import type { ApprovalState } from '../../shared/wire/approvals.ts';
 import type { ReleasedCredential } from '../ports.ts';
 import type { ChannelError } from './channel_error.ts';
 
@@ -16,6 +19,8 @@ export interface VerifiedSnapshot {
   readonly issuedAt: number;
   readonly expiresAt: number;
   readonly hostBindings: readonly HostBinding[];
+  /** A sentence when one of them cannot be read: then none may be acted on, and no request may go another way. */
+  readonly connectors: Result<readonly InstalledConnector[], string>;
   readonly credentials: readonly CredentialVersion[];
 }
 
@@ -39,6 +44,32 @@ export interface SnapshotRequest {
 export interface CredentialsReply {
   readonly released: readonly { readonly ref: CredentialRef; readonly credential: ReleasedCredential }[];
   readonly missing: readonly CredentialRef[];
+  /** Without an access token that may be used, and why. */
+  readonly unavailable: readonly { readonly ref: CredentialRef; readonly refusal: Refusal }[];
+}
+
+/** Asks whether one request may be sent. Asking again with the same `requestId` is harmless. */
+export interface ApprovalCall {
+  readonly requestId: string;
+  readonly connectorId: string;
+  readonly operation: string;
+  readonly fingerprint: string;
+  readonly summary: string;
+  readonly sessionId: string | null;
+}
+
+export interface ApprovalWait {
+  readonly requestId: string;
+  readonly approvalId: string;
+  /** How long the control plane may hold the call until it is decided. */
+  readonly waitSeconds: number;
+  readonly signal: AbortSignal;
+}
+
+/** The control plane's signed answer: `approved` is for the request of this very call. */
+export interface ApprovalAnswer {
+  readonly approvalId: string;
+  readonly state: ApprovalState;
 }
 
 /** The control plane's signed answer to one call with events. */
@@ -62,6 +93,8 @@ export interface ControlChannel {
   snapshot(request: SnapshotRequest): Promise<Result<SnapshotReply, ChannelError>>;
   credentials(refs: readonly CredentialRef[]): Promise<Result<CredentialsReply, ChannelError>>;
   unsealed(request: UnsealedRequest): Promise<Result<CredentialsReply, ChannelError>>;
+  requestApproval(call: ApprovalCall): Promise<Result<ApprovalAnswer, ChannelError>>;
+  awaitApproval(wait: ApprovalWait): Promise<Result<ApprovalAnswer, ChannelError>>;
   /** Sends events, each one the JSON text of an `AuditEvent`. */
   sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelError>>;
   /** Checks what an earlier {@link snapshot} call gave, when it is read back from a file. */

@@ -198,3 +198,49 @@ describe('a reply that a snapshot overtakes', () => {
     expect(isHit(DEMO)).toBe(true);
   });
 });
+
+describe('an access token', () => {
+  it('is given until its end and never after it, also when no other one can be had', async () => {
+    channel.setSecret(DEMO, 'token', '1', clock.now() + 120_000);
+    expect(await valueOf(DEMO)).toBe('token');
+    channel.down = 'unreachable';
+    clock.advance(119_999);
+    expect(await valueOf(DEMO)).toBe('token');
+    clock.advance(1);
+    expect(await valueOf(DEMO)).toBe('control_plane_unavailable');
+  });
+
+  it('is asked for anew ahead of its end, while the one before it is still given', async () => {
+    channel.setSecret(DEMO, 'token', '1', clock.now() + 120_000);
+    await valueOf(DEMO);
+    clock.advance(69_999);
+    expect(await valueOf(DEMO)).toBe('token');
+    expect(channel.asked).toHaveLength(1);
+    clock.advance(1);
+    channel.setSecret(DEMO, 'next', '1', clock.now() + 3_600_000);
+    expect(await valueOf(DEMO)).toBe('token');
+    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([channel.asked.length, await valueOf(DEMO)]).toEqual([2, 'next']);
+  });
+
+  it('that is over when it comes is refused', async () => {
+    channel.setSecret(DEMO, 'token', '1', clock.now());
+    expect(await valueOf(DEMO)).toBe('credential_unavailable');
+  });
+
+  it('that has to be authorised anew says so, and takes the one before it out of use', async () => {
+    channel.setSecret(DEMO, 'token', '1', clock.now() + 120_000);
+    await valueOf(DEMO);
+    channel.secrets.clear();
+    const message = 'Authorise it at https://control.example.test/connectors/con_1';
+    channel.unavailable = [{ ref: DEMO, refusal: { reason: 'reauthorisation_required', message } }];
+    cache.useVersions([versionOf(DEMO, '2')]);
+    expect(await cache.resolve(DEMO)).toEqual({ ok: false, error: { reason: 'reauthorisation_required', message } });
+  });
+
+  it('of a connector that is missing names the command that stores it', async () => {
+    const resolved = await cache.resolve({ owner: 'personal', path: 'connectors/acme/items' });
+    expect(resolved.ok ? '' : resolved.error.message).toContain('svc connector credential set acme/items');
+  });
+});

@@ -49,11 +49,13 @@ const MISSING_MS = 1_000;
 const DOWN_MS = 250;
 const REFRESH_RETRY_MS = 10_000;
 const REFRESH_FRACTION = 0.6;
+/** The control plane refreshes an access token a minute before its end, so that asking from here on gives the next one. */
+const TOKEN_REFRESH_MS = 50_000;
 
 /**
  * Credentials in memory for at most `credentialCacheSeconds`. Misses of one moment go in one call, and one reference is
  * asked for once however many requests wait for it. While the control plane is down a credential is served until its
- * time is up, and no longer.
+ * time is up, and no longer; an access token never after its own end.
  */
 export class CredentialCache implements CredentialSource {
   readonly #options: CredentialCacheOptions;
@@ -139,7 +141,8 @@ export class CredentialCache implements CredentialSource {
     const answers = reply.ok ? answersOf(reply.value) : null;
     for (const asked of batch) {
       const { owner, path } = asked.ref;
-      const resolved = answers?.[owner].get(path) ?? (reply.ok ? missing(asked.ref) : failed(reply.error));
+      const answered = answers?.[owner].get(path) ?? (reply.ok ? missing(asked.ref) : failed(reply.error));
+      const resolved = this.#isOver(answered) ? tokenOver(asked.ref) : answered;
       this.#asked[owner].delete(path);
       if (this.#mayKeep(asked.ref, resolved, generation)) {
         this.#keep(asked.ref, resolved, askedAt, reply.ok ? MISSING_MS : DOWN_MS);
@@ -156,34 +159,47 @@ export class CredentialCache implements CredentialSource {
   #keep(ref: CredentialRef, resolved: Resolved, askedAt: number, refusalMs: number): void {
     const entries = this.#entries[ref.owner];
     const held = entries.get(ref.path);
-    if (!resolved.ok && held?.resolved.ok === true && askedAt < held.goodUntil && !isMissing(resolved)) return;
+    const isHeld = held?.resolved.ok === true && askedAt < held.goodUntil;
+    if (isHeld && !resolved.ok && resolved.error.reason === 'control_plane_unavailable') return;
     const lifetimeMs = resolved.ok ? this.#options.credentialCacheSeconds * 1000 : refusalMs;
+    const tokenEnd = (resolved.ok ? resolved.value.expiresAt : undefined) ?? Number.POSITIVE_INFINITY;
     entries.set(ref.path, {
       ref,
       resolved,
-      goodUntil: askedAt + lifetimeMs,
-      refreshAt: resolved.ok ? askedAt + lifetimeMs * REFRESH_FRACTION : Number.POSITIVE_INFINITY,
+      goodUntil: Math.min(askedAt + lifetimeMs, tokenEnd),
+      refreshAt: resolved.ok
+        ? Math.min(askedAt + lifetimeMs * REFRESH_FRACTION, tokenEnd - TOKEN_REFRESH_MS)
+        : Number.POSITIVE_INFINITY,
     });
+  }
+
+  #isOver(resolved: Resolved): boolean {
+    const end = resolved.ok ? resolved.value.expiresAt : undefined;
+    return end !== undefined && this.#options.clock.now() >= end;
   }
 }
 
 function answersOf(reply: CredentialsReply): Readonly<Record<Owner, ReadonlyMap<string, Resolved>>> {
   const answers = { personal: new Map<string, Resolved>(), enterprise: new Map<string, Resolved>() };
   for (const { ref, credential } of reply.released) answers[ref.owner].set(ref.path, ok(credential));
+  for (const { ref, refusal: why } of reply.unavailable) answers[ref.owner].set(ref.path, err(why));
   return answers;
 }
 
+const OF_CONNECTORS = 'connectors/';
+
 function missing(ref: CredentialRef): Resolved {
-  return err(
-    refusal(
-      'credential_unavailable',
-      `The vault has no ${ref.owner} secret vault://${ref.path}. Store it with: svc secret set ${ref.path}`,
-    ),
-  );
+  const fix = ref.path.startsWith(OF_CONNECTORS)
+    ? `svc connector credential set ${ref.path.slice(OF_CONNECTORS.length)}`
+    : `svc secret set ${ref.path}`;
+  const message = `The vault has no ${ref.owner} secret vault://${ref.path}. Store it with: ${fix}`;
+  return err(refusal('credential_unavailable', message));
 }
 
-function isMissing(resolved: Resolved): boolean {
-  return !resolved.ok && resolved.error.reason === 'credential_unavailable';
+/** What came is never sent, whatever the control plane thinks of it: its clock and ours may differ. */
+function tokenOver({ path }: CredentialRef): Resolved {
+  const message = `The access token of vault://${path} that the control plane gave is past its time. Compare this machine's clock with the control plane's, and try again.`;
+  return err(refusal('credential_unavailable', message));
 }
 
 function failed(error: ChannelError): Resolved {

@@ -1,11 +1,16 @@
 import { compactDecrypt, compactVerify } from 'jose';
 import type { z } from 'zod';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
+import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
+import { approvalPayload } from '../../shared/wire/approvals.ts';
 import {
+  APPROVAL_TYP,
+  CREDENTIALS_REPLY_SECONDS,
   CREDENTIALS_TYP,
   credentialsPayload,
+  type CredentialsPayload,
   EVENTS_TYP,
   eventsPayload,
   MAX_CALL_SECONDS,
@@ -18,9 +23,17 @@ import {
   type SnapshotPayload,
   snapshotProof,
 } from '../../shared/wire/channel.ts';
+import { readSnapshotConnectors } from '../../shared/wire/connectors.ts';
 import { hostBindingRecord, toHostBinding } from '../../shared/wire/host_binding.ts';
 import { channelError, type ChannelError } from './channel_error.ts';
-import type { CredentialsReply, EventsOutcome, SnapshotConfirmation, VerifiedSnapshot } from './control_channel.ts';
+import type { ReleasedCredential } from '../ports.ts';
+import type {
+  ApprovalAnswer,
+  CredentialsReply,
+  EventsOutcome,
+  SnapshotConfirmation,
+  VerifiedSnapshot,
+} from './control_channel.ts';
 import type { Identity } from './identity.ts';
 
 type Checked<T> = Promise<Result<T, ChannelError>>;
@@ -42,6 +55,7 @@ export async function verifySnapshot(identity: Identity, jws: string, nonce: str
     issuedAt: Date.parse(payload.value.issued_at),
     expiresAt: Date.parse(payload.value.expires_at),
     hostBindings: bindings.value,
+    connectors: connectorsOf(payload.value),
     credentials: payload.value.credentials,
   });
 }
@@ -82,21 +96,42 @@ export async function openCredentials(
 ): Checked<CredentialsReply> {
   const payload = await openReply(identity, jws, CREDENTIALS_TYP, credentialsPayload);
   if (!payload.ok) return payload;
-  const { sidecar_id: sidecarId, request_id: answered, credentials, missing } = payload.value;
+  const { sidecar_id: sidecarId, request_id: answered, credentials, missing, unavailable } = payload.value;
   if (sidecarId !== identity.sidecarId || answered !== requestId) return notForThisCall('credential reply');
   if (now - MAX_CLOCK_SKEW_MS >= Date.parse(payload.value.expires_at))
     return invalidReply('the credential reply is past its time');
   try {
     const released = await Promise.all(
-      credentials.map(async ({ owner, path, version, sealed }) => ({
-        ref: { owner, path },
-        credential: { secret: await unseal(identity, sealed), version },
+      credentials.map(async (released) => ({
+        ref: { owner: released.owner, path: released.path },
+        credential: await openReleased(identity, released, payload.value, now),
       })),
     );
-    return ok({ released, missing });
+    return ok({
+      released,
+      missing,
+      unavailable: unavailable.map(({ owner, path, reason, message }) => ({
+        ref: { owner, path },
+        refusal: refusal(reason, message),
+      })),
+    });
   } catch {
     return invalidReply('a credential in it is not sealed to this sidecar');
   }
+}
+
+/** The control plane's word on one approval, for the request of one call. */
+export async function openApproval(
+  identity: Identity,
+  jws: string,
+  asked: { readonly nonce: string; readonly requestId: string; readonly approvalId?: string },
+): Checked<ApprovalAnswer> {
+  const payload = await openReply(identity, jws, APPROVAL_TYP, approvalPayload);
+  if (!payload.ok) return payload;
+  const { request_id: answered, approval_id: approvalId, state } = payload.value;
+  const isAsked = answered === asked.requestId && (asked.approvalId ?? approvalId) === approvalId;
+  if (!isAsked || !isMine(identity, payload.value, asked.nonce)) return notForThisCall('reply to the approval');
+  return ok({ approvalId, state });
 }
 
 async function openReply<T extends z.ZodType>(
@@ -116,6 +151,22 @@ async function openReply<T extends z.ZodType>(
       'the signature is not of the control plane that this sidecar was enrolled with. If the control plane was set up anew, move identity.json away and start again',
     );
   }
+}
+
+/**
+ * A credential with its end by this machine's clock: what is left of its time by the control plane's own, as the reply tells
+ * it, and never later than the time named.
+ */
+async function openReleased(
+  identity: Identity,
+  { version, sealed, expires_at: end }: CredentialsPayload['credentials'][number],
+  reply: Pick<CredentialsPayload, 'expires_at'>,
+  now: number,
+): Promise<ReleasedCredential> {
+  const secret = await unseal(identity, sealed);
+  if (end === undefined) return { secret, version };
+  const answeredAt = Date.parse(reply.expires_at) - CREDENTIALS_REPLY_SECONDS * 1000;
+  return { secret, version, expiresAt: Math.min(Date.parse(end), now + Date.parse(end) - answeredAt) };
 }
 
 async function unseal(identity: Identity, sealed: string): Promise<Secret> {
@@ -142,6 +193,11 @@ function hostBindingsOf(payload: SnapshotPayload): Result<readonly HostBinding[]
     bindings.push(toHostBinding(parsed.data));
   }
   return ok(bindings);
+}
+
+function connectorsOf({ connectors }: SnapshotPayload): VerifiedSnapshot['connectors'] {
+  const read = readSnapshotConnectors(connectors);
+  return read.ok ? ok(read.value.map(({ connector }) => connector)) : read;
 }
 
 function notForThisCall(what: string): Result<never, ChannelError> {

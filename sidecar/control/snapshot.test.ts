@@ -2,6 +2,9 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { sampleConnector } from '../../shared/connect/testing/sample_connector.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import { resolve } from '../../shared/resolve/resolve.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import { sampleBinding } from '../testing/sample_binding.ts';
 import { ScriptedChannel } from '../testing/scripted_channel.ts';
@@ -337,5 +340,29 @@ describe('the snapshot of an earlier run', () => {
     await source.start();
     expect(reasonNow()).toBe('control_plane_unavailable');
     expect(warnings.join()).toContain('chmod 600');
+  });
+});
+
+describe('the connectors of a snapshot', () => {
+  it('come first in the policy', async () => {
+    channel.connectors = ok([sampleConnector()]);
+    await source.start();
+    await settle();
+    const policy = source.current();
+    const request = { method: 'GET', host: 'api.example.com', path: '/items/7' };
+    expect(policy.ok && resolve(policy.value, request).kind).toBe('connector');
+  });
+
+  it('that cannot be read refuse every request, until a snapshot comes whose connectors can be', async () => {
+    channel.connectors = err('connector 0 of the snapshot: spec.hosts is empty');
+    channel.hostBindings = [sampleBinding()];
+    await source.start();
+    await settle();
+    expect([reasonNow(), source.bindings()]).toEqual(['connector_specs_invalid', []]);
+    channel.connectors = ok([]);
+    change(2);
+    await settle();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(reasonNow()).toBe('in force');
   });
 });

@@ -203,7 +203,7 @@ export class SnapshotSource implements PolicySource {
       this.#confirm(confirmedAt);
       return;
     }
-    this.#held = this.#heldFrom(snapshot, ok(compilePolicy(snapshot.hostBindings)), confirmedAt);
+    this.#held = this.#heldFrom(snapshot, policyOf(snapshot), confirmedAt);
     this.#notify(snapshot.credentials);
     for (const wake of this.#waiters) wake();
   }
@@ -242,4 +242,11 @@ export class SnapshotSource implements PolicySource {
     const stored = await this.#options.file.load(this.#options.channel);
     if (stored !== null) this.#install(stored.snapshot, stored.confirmedAt);
   }
+}
+
+/** A connector that cannot be read refuses every request: one that it would have taken could go another way else. */
+function policyOf({ hostBindings, connectors }: VerifiedSnapshot): Result<Policy, Refusal> {
+  if (connectors.ok) return ok(compilePolicy(hostBindings, connectors.value));
+  const message = `The installed connectors cannot be read, and so no request is sent: ${connectors.error}. Update svc on this machine, or install the connector anew.`;
+  return err(refusal('connector_specs_invalid', message));
 }

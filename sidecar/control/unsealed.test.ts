@@ -74,7 +74,9 @@ describe('an unsealed credential', () => {
     ["the enterprise's", { owner: 'enterprise', path: 'user/demo' }],
   ] as const)('is not %s', async (_what, ref) => {
     const credential = { secret: new Secret('s3cret'), version: '1' };
-    const answering = { unsealed: () => Promise.resolve(ok({ released: [{ ref, credential }], missing: [] })) };
+    const answering = {
+      unsealed: () => Promise.resolve(ok({ released: [{ ref, credential }], missing: [], unavailable: [] })),
+    };
     expect(await releaseUnsealed(answering, WANTED)).toMatchObject({ ok: false });
   });
 });

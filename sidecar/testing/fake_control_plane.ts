@@ -11,7 +11,9 @@ import {
   jwtVerify,
 } from 'jose';
 import { z } from 'zod';
+import { approvalRequest } from '../../shared/wire/approvals.ts';
 import {
+  APPROVAL_TYP,
   CALL_TYP,
   type CredentialsRequest,
   credentialsRequest,
@@ -26,6 +28,7 @@ import {
 import { newId } from '../../shared/wire/ids.ts';
 import { enrolInput, type SigningKey } from '../../shared/wire/sidecars.ts';
 import type { IdentityRecord } from '../control/identity.ts';
+import { FakeApprovals } from './fake_approvals.ts';
 
 /** The body of a call with events, as much of it as is looked at. */
 export const sentEvents = z.object({ events: z.array(z.looseObject({ id: z.string() })) });
@@ -40,6 +43,8 @@ interface StoredSecret {
   readonly path: string;
   readonly value: string;
   readonly version: string;
+  /** Of an access token. */
+  readonly expires_at?: string;
 }
 
 interface Call {
@@ -59,7 +64,11 @@ export class FakeControlPlane {
   readonly id = newId('cpl', randomBytes(16));
   version = 1;
   hostBindings: Record<string, unknown>[] = [];
+  connectors: Record<string, unknown>[] = [];
   secrets: StoredSecret[] = [];
+  /** What the credential reply says of references without an access token. */
+  unavailable: Record<string, unknown>[] = [];
+  readonly approvals = new FakeApprovals();
   revoked = false;
   /** Every event in the log, by id, with how often it was sent. */
   readonly events = new Map<string, { readonly event: unknown; times: number }>();
@@ -163,6 +172,7 @@ export class FakeControlPlane {
     if (this.revoked) return this.#revocation(nonce);
     if (facts.target.startsWith('/v1/sidecar/snapshot')) return this.#snapshot(request, call);
     if (facts.target === '/v1/sidecar/unsealed') return this.#unsealed(call);
+    if (facts.target.startsWith('/v1/sidecar/approvals')) return this.#approval(call);
     return facts.target === '/v1/sidecar/credentials' ? this.#credentials(call) : this.#takeEvents(call);
   }
 
@@ -202,7 +212,7 @@ export class FakeControlPlane {
       return { status: 304, headers: { [SNAPSHOT_PROOF_HEADER]: await this.#sign(SNAPSHOT_PROOF_TYP, common) } };
     }
     const credentials = this.secrets.map(({ owner, path, version }) => ({ owner, path, version }));
-    const payload = { ...common, host_bindings: this.hostBindings, connectors: [], credentials };
+    const payload = { ...common, host_bindings: this.hostBindings, connectors: this.connectors, credentials };
     const etag = `"${this.version}"`;
     return { status: 200, body: await this.#sign(SNAPSHOT_TYP, payload), headers: { etag } };
   }
@@ -221,16 +231,25 @@ export class FakeControlPlane {
       this.secrets.find(({ owner, path }) => owner === ref.owner && path === ref.path);
     const released = asked.credentials.map(found).filter((secret) => secret !== undefined);
     const credentials = await Promise.all(
-      released.map(async ({ owner, path, version, value }) => ({
-        owner,
-        path,
-        version,
-        sealed: await this.seal(value),
-      })),
+      released.map(async ({ value, ...rest }) => ({ ...rest, sealed: await this.seal(value) })),
     );
+    const { unavailable } = this;
     const missing = asked.credentials.filter((ref) => found(ref) === undefined);
-    const payload = { sidecar_id: this.sidecarId, request_id: asked.request_id, ...lifetime(60), credentials, missing };
+    const answered = { sidecar_id: this.sidecarId, request_id: asked.request_id, ...lifetime(60) };
+    const payload = { ...answered, credentials, missing, unavailable };
     return { status: 200, body: await this.#sign(CREDENTIALS_TYP, payload) };
+  }
+
+  async #approval(call: Call): Promise<Reply> {
+    const { pathname, searchParams } = new URL(call.target, this.url);
+    const requestId = searchParams.get('request_id') ?? '';
+    const answer =
+      call.method === 'POST'
+        ? this.approvals.ask(approvalRequest.parse(JSON.parse(call.body)))
+        : await this.approvals.wait(pathname.split('/').at(-1) ?? '', requestId, Number(searchParams.get('wait')));
+    if (answer === null) return errorReply(404, 'not_found');
+    const payload = { sidecar_id: this.sidecarId, nonce: call.nonce, ...answer };
+    return { status: 200, body: await this.#sign(APPROVAL_TYP, payload) };
   }
 
   async #takeEvents(call: Call): Promise<Reply> {

@@ -4,6 +4,9 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { channelError, type ChannelError, type ChannelErrorReason } from '../control/channel_error.ts';
 import type {
+  ApprovalAnswer,
+  ApprovalCall,
+  ApprovalWait,
   ControlChannel,
   CredentialsReply,
   EventsOutcome,
@@ -26,7 +29,16 @@ export const SNAPSHOT_LIFETIME_MS = 24 * 3600 * 1000;
 export class ScriptedChannel implements ControlChannel {
   version = 1;
   hostBindings: readonly HostBinding[] = [];
-  readonly secrets = new Map<string, { readonly value: string; readonly version: string }>();
+  connectors: VerifiedSnapshot['connectors'] = ok([]);
+  readonly secrets = new Map<
+    string,
+    { readonly value: string; readonly version: string; readonly expiresAt?: number }
+  >();
+  /** Answers a reference that has no access token. */
+  unavailable: CredentialsReply['unavailable'] = [];
+  /** Answers to approval calls, one after the other; the last one again and again. */
+  approvals: Result<ApprovalAnswer, ChannelError>[] = [];
+  readonly approvalCalls: (ApprovalCall | ApprovalWait)[] = [];
   down: ChannelErrorReason | null = null;
   /** Answers `sendEvents` instead of accepting everything. */
   takeEvents: ((events: readonly string[]) => Result<EventsOutcome, ChannelError>) | null = null;
@@ -56,8 +68,24 @@ export class ScriptedChannel implements ControlChannel {
     this.#held.clear();
   }
 
-  setSecret(ref: CredentialRef, value: string, version: string): void {
-    this.secrets.set(`${ref.owner} ${ref.path}`, { value, version });
+  setSecret(ref: CredentialRef, value: string, version: string, expiresAt?: number): void {
+    const stored = expiresAt === undefined ? { value, version } : { value, version, expiresAt };
+    this.secrets.set(`${ref.owner} ${ref.path}`, stored);
+  }
+
+  requestApproval(call: ApprovalCall): Promise<Result<ApprovalAnswer, ChannelError>> {
+    return this.#approvalAnswer(call);
+  }
+
+  awaitApproval(wait: ApprovalWait): Promise<Result<ApprovalAnswer, ChannelError>> {
+    return this.#approvalAnswer(wait);
+  }
+
+  async #approvalAnswer(call: ApprovalCall | ApprovalWait): Promise<Result<ApprovalAnswer, ChannelError>> {
+    this.approvalCalls.push(call);
+    const [answer] = this.approvals.length > 1 ? this.approvals.splice(0, 1) : this.approvals;
+    if (this.#holding && 'signal' in call) await this.#pause(call.signal);
+    return this.#report(() => answer ?? err(channelError('refused', 'no answer was given to the test')));
   }
 
   async snapshot(request: SnapshotRequest): Promise<Result<SnapshotReply, ChannelError>> {
@@ -113,7 +141,8 @@ export class ScriptedChannel implements ControlChannel {
     }
     const credentials = [...this.secrets].map(([key, { version }]) => ({ ...refOf(key), version }));
     const expiresAt = issuedAt + SNAPSHOT_LIFETIME_MS;
-    const issued = { ...facts, expiresAt, hostBindings: this.hostBindings, credentials };
+    const { hostBindings, connectors } = this;
+    const issued = { ...facts, expiresAt, hostBindings, connectors, credentials };
     return ok({ kind: 'snapshot', snapshot: issued, jws: JSON.stringify(issued) });
   }
 
@@ -123,9 +152,13 @@ export class ScriptedChannel implements ControlChannel {
     const released = refs.flatMap((ref) => {
       const secret = found(ref);
       if (secret === undefined) return [];
-      return [{ ref, credential: { secret: new Secret(secret.value), version: secret.version } }];
+      const { value, ...rest } = secret;
+      return [{ ref, credential: { secret: new Secret(value), ...rest } }];
     });
-    return ok({ released, missing: refs.filter((ref) => found(ref) === undefined) });
+    const { unavailable } = this;
+    const isKnown = (ref: CredentialRef): boolean =>
+      found(ref) !== undefined || unavailable.some((other) => other.ref.path === ref.path);
+    return ok({ released, missing: refs.filter((ref) => !isKnown(ref)), unavailable });
   }
 
   #pause(signal?: AbortSignal): Promise<void> {
@@ -141,6 +174,7 @@ const confirmation = z.object({ version: z.number(), issuedAt: z.number() });
 const snapshot = confirmation.extend({
   expiresAt: z.number(),
   hostBindings: z.array(z.custom<HostBinding>()),
+  connectors: z.custom<VerifiedSnapshot['connectors']>(),
   credentials: z.array(z.object({ owner: z.enum(OWNERS), path: z.string(), version: z.string() })),
 });
 

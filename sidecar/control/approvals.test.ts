@@ -1,0 +1,114 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
+import { ok } from '../../shared/model/result.ts';
+import type { ApprovalState } from '../../shared/wire/approvals.ts';
+import type { ApprovalRequest } from '../ports.ts';
+import { FakeClock } from '../testing/fakes.ts';
+import { ScriptedChannel } from '../testing/scripted_channel.ts';
+import { Approvals } from './approvals.ts';
+import { channelError } from './channel_error.ts';
+import { Link } from './link.ts';
+
+const operation = sampleOperation({ approval: 'required' });
+const REQUEST: ApprovalRequest = {
+  match: { connector: sampleConnector([operation]), operation },
+  fingerprint: 'f'.repeat(64),
+  summary: 'Items: Get an item',
+  sessionId: 'ses_1',
+};
+const here = new AbortController().signal;
+
+let channel: ScriptedChannel;
+let approvals: Approvals;
+
+beforeEach(() => {
+  channel = new ScriptedChannel(new FakeClock(), new Link());
+  approvals = new Approvals({ channel, pause: () => Promise.resolve() });
+});
+
+function answers(...states: ApprovalState[]): void {
+  channel.approvals = states.map((state, index) => ok({ approvalId: `apr_${index}`, state }));
+}
+
+/** The approval, or the reason of the refusal with the approval it names. */
+async function outcome(source = approvals, gone = here): Promise<string> {
+  const asked = await source.approve(REQUEST, gone);
+  return asked.ok ? asked.value : `${asked.error.refusal.reason} ${asked.error.approvalId}`;
+}
+
+describe('an approval', () => {
+  it('that is there lets the request through at once, and names what is asked for', async () => {
+    answers('approved');
+    expect(await outcome()).toBe('apr_0');
+    expect(channel.approvalCalls).toMatchObject([
+      { connectorId: 'con_1', operation: 'get-item', fingerprint: REQUEST.fingerprint, sessionId: 'ses_1' },
+    ]);
+  });
+
+  it('is waited for, by the same request id', async () => {
+    answers('pending', 'pending', 'approved');
+    expect(await outcome()).toBe('apr_2');
+    expect(new Set(channel.approvalCalls.map(({ requestId }) => requestId)).size).toBe(1);
+    expect(channel.approvalCalls[1]).toMatchObject({ approvalId: 'apr_0', waitSeconds: 25 });
+  });
+
+  it.each([
+    [['denied'], 'approval_denied apr_0'],
+    [['pending', 'denied'], 'approval_denied apr_1'],
+  ] as const)('that is %o refuses', async (states, expected) => {
+    answers(...states);
+    expect(await outcome()).toBe(expected);
+  });
+
+  it('that another identical request has used is asked for anew, and not for ever', async () => {
+    answers('pending', 'used', 'pending', 'approved');
+    expect(await outcome()).toBe('apr_3');
+    answers('used');
+    expect(await outcome()).toBe('approval_required apr_0');
+  });
+
+  it('that nobody decides in time is required, with what to type', async () => {
+    answers('pending');
+    const asked = await new Approvals({ channel, holdSeconds: 0 }).approve(REQUEST, here);
+    expect(asked).toMatchObject({
+      ok: false,
+      error: { approvalId: 'apr_0', refusal: { reason: 'approval_required' } },
+    });
+    expect(asked.ok ? '' : asked.error.refusal.message).toContain('svc approvals approve apr_0');
+  });
+
+  it('is waited for no longer when the client is gone', async () => {
+    answers('pending');
+    channel.hold();
+    const gone = new AbortController();
+    const asked = outcome(approvals, gone.signal);
+    gone.abort();
+    expect(await asked).toBe('approval_required apr_0');
+  });
+
+  it('survives a control plane that is away for a moment', async () => {
+    answers('pending', 'approved');
+    channel.approvals.splice(1, 0, { ok: false, error: channelError('unreachable', 'away') });
+    expect(await outcome()).toBe('apr_1');
+  });
+
+  it('cannot be asked for while the control plane is down', async () => {
+    channel.down = 'unreachable';
+    expect(await outcome()).toBe('control_plane_unavailable null');
+  });
+
+  it('holds so many requests and no more: the others are told at once', async () => {
+    answers('pending');
+    channel.hold();
+    const few = new Approvals({ channel, maxHeld: 1 });
+    const gone = new AbortController();
+    const held = outcome(few, gone.signal);
+    await Promise.resolve();
+    expect(await outcome(few)).toBe('approval_required apr_0');
+    gone.abort();
+    await held;
+    answers('pending', 'approved');
+    channel.release();
+    expect(await outcome(new Approvals({ channel, maxHeld: 1, pause: () => Promise.resolve() }))).toBe('apr_1');
+  });
+});

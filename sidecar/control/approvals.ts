@@ -1,0 +1,114 @@
+import { randomBytes } from 'node:crypto';
+import { refusal, type Refusal } from '../../shared/model/refusal.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { APPROVAL_HOLD_SECONDS } from '../../shared/wire/approvals.ts';
+import { MAX_WAIT_SECONDS } from '../../shared/wire/channel.ts';
+import type { ApprovalRequest, ApprovalSource, NotApproved } from '../ports.ts';
+import { unavailableRefusal, type ChannelError } from './channel_error.ts';
+import type { ApprovalAnswer, ApprovalCall, ControlChannel } from './control_channel.ts';
+
+export interface ApprovalsOptions {
+  readonly channel: Pick<ControlChannel, 'requestApproval' | 'awaitApproval'>;
+  readonly holdSeconds?: number;
+  /** Requests that are held at one time; the others are told at once that they need an approval. */
+  readonly maxHeld?: number;
+  /** Waits a while between two questions, less when `gone` is aborted. */
+  readonly pause?: (gone: AbortSignal) => Promise<void>;
+}
+
+type Answer = Result<ApprovalAnswer, ChannelError>;
+
+const MAX_HELD = 64;
+const PAUSE_MS = 1_000;
+/** An approval that another identical request has used, or that has expired, is asked for anew, but not for ever. */
+const MAX_QUESTIONS = 4;
+
+/**
+ * Asks the control plane whether a request may be sent, and holds it until somebody has decided. The control plane gives an
+ * approval to one call alone, so that of two identical requests one passes.
+ */
+export class Approvals implements ApprovalSource {
+  readonly #options: ApprovalsOptions;
+  #held = 0;
+
+  constructor(options: ApprovalsOptions) {
+    this.#options = options;
+  }
+
+  async approve(request: ApprovalRequest, gone: AbortSignal): Promise<Result<string, NotApproved>> {
+    const call = callOf(request);
+    const answer = await this.#options.channel.requestApproval(call);
+    if (!answer.ok) return notApproved(unavailableRefusal(answer.error), null);
+    const decided = decision(answer.value);
+    if (decided !== null) return decided;
+    if (this.#held >= (this.#options.maxHeld ?? MAX_HELD)) return required(answer.value.approvalId);
+    this.#held += 1;
+    try {
+      return await this.#hold(call, answer.value, gone);
+    } finally {
+      this.#held -= 1;
+    }
+  }
+
+  /** A control plane that is away for a moment is asked again: the approval is there when it is back. */
+  async #hold(call: ApprovalCall, first: ApprovalAnswer, gone: AbortSignal): Promise<Result<string, NotApproved>> {
+    const until = performance.now() + (this.#options.holdSeconds ?? APPROVAL_HOLD_SECONDS) * 1000;
+    let known = first;
+    let questions = 1;
+    for (let left = until - performance.now(); left > 0 && !gone.aborted; left = until - performance.now()) {
+      const isOver = known.state !== 'pending';
+      if (isOver && questions === MAX_QUESTIONS) break;
+      if (isOver) questions += 1;
+      const askedAt = performance.now();
+      const answer = isOver
+        ? await this.#options.channel.requestApproval(call)
+        : await this.#wait(call, known.approvalId, left, gone);
+      const decided = answer.ok ? decision(answer.value) : null;
+      if (decided !== null) return decided;
+      if (answer.ok) known = answer.value;
+      if (performance.now() - askedAt < PAUSE_MS) await (this.#options.pause ?? pause)(gone);
+    }
+    return required(known.approvalId);
+  }
+
+  #wait({ requestId }: ApprovalCall, approvalId: string, leftMs: number, signal: AbortSignal): Promise<Answer> {
+    const waitSeconds = Math.min(MAX_WAIT_SECONDS, Math.ceil(leftMs / 1000));
+    return this.#options.channel.awaitApproval({ requestId, approvalId, waitSeconds, signal });
+  }
+}
+
+function callOf({ match, fingerprint, summary, sessionId }: ApprovalRequest): ApprovalCall {
+  const requestId = randomBytes(16).toString('base64url');
+  const { connector, operation } = match;
+  const readable = summary.toWellFormed();
+  return { requestId, connectorId: connector.id, operation: operation.name, fingerprint, summary: readable, sessionId };
+}
+
+/** Null while nobody has decided. */
+function decision({ state, approvalId }: ApprovalAnswer): Result<string, NotApproved> | null {
+  if (state === 'approved') return ok(approvalId);
+  if (state !== 'denied') return null;
+  return notApproved(refusal('approval_denied', `The request was denied (approval ${approvalId}).`), approvalId);
+}
+
+function required(approvalId: string): Result<never, NotApproved> {
+  const message = `The request needs an approval, and nobody has decided yet. Decide with: svc approvals approve ${approvalId} (or deny). Then send the same request again within 15 minutes of that.`;
+  return notApproved(refusal('approval_required', message), approvalId);
+}
+
+function notApproved(why: Refusal, approvalId: string | null): Result<never, NotApproved> {
+  return err({ refusal: why, approvalId });
+}
+
+function pause(gone: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      gone.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, PAUSE_MS);
+    gone.addEventListener('abort', done);
+    if (gone.aborted) done();
+  });
+}
