@@ -1,0 +1,141 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { describe, expect, test } from 'vitest';
+import { buildOperationRequest } from '../shared/connect/operation_request.ts';
+import { compileConnectors, evadesConnector, matchOperation } from '../shared/connect/connector_index.ts';
+import {
+  connectorVaultPath,
+  operationHosts,
+  sendsBody,
+  type InputType,
+  type InstalledConnector,
+  type Operation,
+} from '../shared/model/connector.ts';
+import { connectorSpec, toConnectorSpec } from '../shared/wire/connector_spec.ts';
+
+const folder = new URL('connectors/', import.meta.url);
+const files = readdirSync(folder);
+
+/** A value of each type that needs escaping wherever it is put. */
+const SAMPLES: Readonly<Record<InputType, unknown>> = {
+  string: 'a b/ü?&=',
+  integer: 7,
+  number: 0.5,
+  boolean: true,
+  array: ['x', 'y'],
+  object: { name: 'x' },
+};
+
+function read(file: string): unknown {
+  return parse(readFileSync(new URL(file, folder), 'utf8'));
+}
+
+function installed(file: string): InstalledConnector {
+  const spec = toConnectorSpec(connectorSpec.parse(read(file)));
+  const credential = { owner: 'personal', path: connectorVaultPath(spec.fqn) } as const;
+  return { id: `con_${file}`, owner: 'personal', spec, contentHash: '0'.repeat(64), credential };
+}
+
+function sampleArgs({ inputs }: Operation): Record<string, unknown> {
+  return Object.fromEntries(inputs.map(({ name, type }) => [name, SAMPLES[type]]));
+}
+
+describe.each(files)('connector %s', (file) => {
+  test('is a valid spec, named after its file', () => {
+    const checked = connectorSpec.safeParse(read(file));
+    expect(checked.error?.issues).toBeUndefined();
+    expect(`${checked.data?.connector.fqn}.yaml`).toBe(`catalog/${file}`);
+  });
+
+  test('says where its operations are documented', () => {
+    expect(installed(file).spec.description).toMatch(/^Source: .+, https:\/\/\S+/m);
+  });
+
+  test('says of each operation what it does', () => {
+    expect(installed(file).spec.operations.filter(({ summary }) => summary === '')).toEqual([]);
+  });
+
+  test('asks for an approval of whatever deletes', () => {
+    const operations = installed(file).spec.operations.filter(({ effect }) => effect === 'delete');
+    expect(operations.filter(({ approval }) => approval !== 'required')).toEqual([]);
+  });
+
+  test('asks for no approval of what only reads', () => {
+    const operations = installed(file).spec.operations.filter(({ effect }) => effect === 'read');
+    expect(operations.filter(({ approval }) => approval === 'required')).toEqual([]);
+  });
+});
+
+describe('every operation of the catalog, all connectors being installed', () => {
+  const connectors = files.map(installed);
+  const index = compileConnectors(connectors);
+  const operations = connectors.flatMap((connector) =>
+    connector.spec.operations.map((operation) => [connector.spec.fqn, operation.name, connector, operation] as const),
+  );
+
+  test.each(operations)('%s %s is found by the request that a run makes of it', (_fqn, _name, connector, operation) => {
+    for (const host of operationHosts(connector.spec, operation)) {
+      const request = buildOperationRequest(connector, operation, sampleArgs(operation), host);
+      if (!request.ok) throw new Error(JSON.stringify(request.error));
+      expect(request.value.method).toBe(operation.method);
+      expect(request.value.body === null).toBe(!sendsBody(operation.method));
+      expect(matchOperation(index, request.value)).toEqual({ kind: 'operation', match: { connector, operation } });
+      expect(evadesConnector(index, request.value)).toBe(false);
+    }
+  });
+
+  test('sends each arg where its input says', () => {
+    for (const [, , connector, operation] of operations) {
+      const request = buildOperationRequest(connector, operation, sampleArgs(operation));
+      if (!request.ok) throw new Error(JSON.stringify(request.error));
+      const { query, body } = request.value;
+      const names = (place: string): string[] =>
+        operation.inputs.filter((input) => input.in === place).map(({ name }) => name);
+      const fields: unknown = JSON.parse(body ?? '{}');
+      expect(Object.keys(Object(fields))).toEqual(names('body'));
+      expect([...new Set(new URLSearchParams(query ?? '').keys())]).toEqual(names('query'));
+    }
+  });
+});
+
+test('no two connectors have one name or one title', () => {
+  const specs = files.map((file) => installed(file).spec);
+  for (const names of [specs.map(({ fqn }) => fqn), specs.map(({ title }) => title)]) {
+    expect(names).toEqual([...new Set(names)]);
+  }
+});
+
+/** A package registry takes what it is given to everybody: publishing is for a binding, which says so. */
+test('none reaches a package registry', () => {
+  const hosts = files.flatMap((file) => installed(file).spec.hosts);
+  expect(hosts.filter((host) => /npm|pypi|registry|docker|crates|rubygems|nuget|maven/.test(host))).toEqual([]);
+});
+
+test.each([
+  ['github', 'merge-pull'],
+  ['github', 'delete-repo'],
+  ['gitlab', 'merge'],
+  ['slack', 'delete-message'],
+  ['stripe', 'create-refund'],
+  ['stripe', 'create-payout'],
+  ['vercel', 'buy-domain'],
+  ['cloudflare', 'update-dns-record'],
+  ['google-calendar', 'share-calendar'],
+])('%s %s needs an approval', (name, operation) => {
+  const found = installed(`${name}.yaml`).spec.operations.find((each) => each.name === operation);
+  expect(found?.approval).toBe('required');
+});
+
+test.each([
+  ['oauth2', ['google-calendar', 'jira', 'linear']],
+  ['api_key', ['asana', 'cloudflare', 'github', 'gitlab', 'openai', 'sentry', 'slack', 'stripe', 'vercel']],
+])('has connectors with a credential of kind %s', (kind, names) => {
+  const found = files.filter((file) => installed(file).spec.credential.kind === kind);
+  expect(found).toEqual(names.map((name) => `${name}.yaml`));
+});
+
+test('a connector with an oauth2 credential says where it is authorised and what is asked for', () => {
+  const oauth2 = files.map((file) => installed(file).spec.credential).filter(({ kind }) => kind === 'oauth2');
+  expect(oauth2.filter(({ authorizationUrl, tokenUrl }) => !authorizationUrl || !tokenUrl)).toEqual([]);
+  expect(oauth2.filter(({ scopes }) => scopes.length === 0)).toEqual([]);
+});
