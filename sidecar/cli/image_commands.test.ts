@@ -47,7 +47,7 @@ interface Ran {
 
 const image = { id: 'sha256:abc', user: '', entrypoint: [], cmd: [], env: [], workdir: '', architecture: 'amd64' };
 
-async function svc(argv: readonly string[], probe = GOOD, buildCode = 0): Promise<Ran> {
+async function svc(argv: readonly string[], probe = GOOD, buildCode = 0, uid: number | null = null): Promise<Ran> {
   const [stdout, stderr] = [new Sink(), new Sink()];
   const builds: (readonly string[])[] = [];
   const missing = { reason: 'image_missing', message: 'the engine has no such image', fixes: [] } as const;
@@ -62,6 +62,7 @@ async function svc(argv: readonly string[], probe = GOOD, buildCode = 0): Promis
       builds.push(args);
       return Promise.resolve(buildCode);
     },
+    uid,
   };
   const line = commandLine(
     {
@@ -139,6 +140,22 @@ describe('svc image build', () => {
       ],
     ]);
     expect(ran.stdout).toContain('t can run behind the proxy');
+  });
+
+  test.each([
+    [1001, [], ['--build-arg=AGENT_UID=1001']],
+    [0, [], []],
+    [null, [], []],
+    [1001, ['--agent-uid', '7'], ['--build-arg=AGENT_UID=7']],
+  ])('makes the agent of user %j with %j so that it may write what is mounted', async (uid, options, wanted) => {
+    const ran = await svc(['image', 'build', '--base', 'b', '--tag', 't', ...options], GOOD, 0, uid);
+    expect(ran.builds[0]?.filter((argument) => argument.includes('AGENT_UID'))).toEqual(wanted);
+  });
+
+  test.each(['0', 'root', '-1', '01'])('refuses --agent-uid %j', async (uid) => {
+    const ran = await svc(['image', 'build', '--base', 'b', '--tag', 't', `--agent-uid=${uid}`]);
+    expect([ran.code, ran.builds]).toEqual([2, []]);
+    expect(ran.stderr).toContain("give a user's number above 0");
   });
 
   test('fails when the build does, and when what came out does not meet the contract', async () => {

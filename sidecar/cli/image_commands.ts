@@ -15,6 +15,7 @@ interface BuildOptions {
   readonly base: string;
   readonly tag: string;
   readonly agentUser?: string;
+  readonly agentUid?: string;
 }
 
 type ImageRuntime = Pick<ContainerRuntime, 'endpoint' | 'inspectImage' | 'runProbe'>;
@@ -23,12 +24,14 @@ type ImageRuntime = Pick<ContainerRuntime, 'endpoint' | 'inspectImage' | 'runPro
 export interface ImageEngine {
   readonly openRuntime: (env: Call['context']['env']) => Promise<Result<ImageRuntime, RuntimeProblem>>;
   readonly build: typeof buildImage;
+  /** The caller's user number; null where there is none. */
+  readonly uid: number | null;
 }
 
 /** `svc image check` and `svc image build`. */
 export function addImageCommands(
   line: CommandLine,
-  engine: ImageEngine = { openRuntime: openDockerRuntime, build: buildImage },
+  engine: ImageEngine = { openRuntime: openDockerRuntime, build: buildImage, uid: process.getuid?.() ?? null },
 ): void {
   const image = line.program.command('image').description('make and check images that agents run in');
   const check = image
@@ -41,7 +44,8 @@ export function addImageCommands(
     .description('make an image that can run behind the proxy from one of yours, without the network')
     .requiredOption('--base <image>', 'the image to start from')
     .requiredOption('--tag <name>', 'the name of the image that is made')
-    .option('--agent-user <name>', 'the user that commands run as (default: agent)');
+    .option('--agent-user <name>', 'the user that commands run as (default: agent)')
+    .option('--agent-uid <number>', "that user's number (default: yours, so that it may write what you mount)");
   handle<BuildOptions>(line, build, (call) => buildCommand(call, engine));
 }
 
@@ -62,7 +66,7 @@ async function checkCommand(call: Call, engine: ImageEngine): Promise<number> {
 async function buildCommand(call: Call<BuildOptions>, engine: ImageEngine): Promise<undefined> {
   const { base, tag } = call.options;
   const runtime = await open(call, engine);
-  const code = await engine.build(call, runtime.endpoint, buildArguments(call));
+  const code = await engine.build(call, runtime.endpoint, buildArguments(call, engine.uid));
   if (code !== 0) {
     throw new CliError(EXIT.failed, `the image was not built: docker build ended with ${code}`, [
       `The base has to be in the engine (docker pull ${base}) and to have /bin/sh.`,
@@ -74,16 +78,25 @@ async function buildCommand(call: Call<BuildOptions>, engine: ImageEngine): Prom
   call.print.data({ ok: true, image: tag, ...factsJson(facts) }, () => factsText(tag, facts));
 }
 
-function buildArguments(call: Call<BuildOptions>): readonly string[] {
+function buildArguments(call: Call<BuildOptions>, ownUid: number | null): readonly string[] {
   const { base, tag, agentUser } = call.options;
+  const uid = agentUid(call.options.agentUid, ownUid);
   return [
     'build',
     '--network=none',
     `--build-arg=BASE=${base}`,
     ...(agentUser === undefined ? [] : [`--build-arg=AGENT_USER=${agentUser}`]),
+    ...(uid === null ? [] : [`--build-arg=AGENT_UID=${uid}`]),
     `--tag=${tag}`,
     join(call.context.root, 'sidecar', 'image'),
   ];
+}
+
+/** Root's own number is nobody's to run agents as: the image then takes a free one. */
+function agentUid(asked: string | undefined, ownUid: number | null): string | null {
+  if (asked === undefined) return ownUid === null || ownUid === 0 ? null : String(ownUid);
+  if (/^[1-9]\d{0,8}$/.test(asked)) return asked;
+  throw new CliError(EXIT.usage, `--agent-uid is ${JSON.stringify(asked)}: give a user's number above 0, such as 1000`);
 }
 
 /** Runs a build to its end; what it prints are remarks. The value is its exit code. */

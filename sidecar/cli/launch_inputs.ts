@@ -1,4 +1,4 @@
-import { realpathSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import { secretCheckReply } from '../../shared/wire/secrets.ts';
 import type { BindMount } from '../launch/container_runtime.ts';
 import { variableProblem } from '../launch/container_environment.ts';
@@ -34,6 +34,24 @@ function unusableWorkingDirectory(problem: string): CliError {
   return new CliError(EXIT.notStarted, `the working directory cannot be mounted at ${WORKSPACE}: ${problem}`, [
     "Launch from the project's directory, or leave it out with --no-default-mount.",
   ]);
+}
+
+/**
+ * Warns of the mounted working directory when the image's agent may only read it: an agent that cannot write its workspace
+ * is of no use, and the reason is hard to see from inside.
+ */
+export function warnOfOwner(call: Call, mounts: readonly BindMount[], agent: { readonly uid: number }): void {
+  const workspace = mounts.find(({ target, readOnly }) => target === WORKSPACE && !readOnly);
+  if (workspace === undefined) return;
+  const { uid, mode } = statSync(workspace.source);
+  if (uid === agent.uid || (mode & 0o002) !== 0) return;
+  const fix =
+    uid === 0
+      ? `chown it to ${agent.uid}, or launch from a directory of yours`
+      : `\`svc image build ... --agent-uid ${uid}\` makes an image whose agent is that user`;
+  call.print.warn(
+    `${workspace.source} belongs to user ${uid} and the image's agent is user ${agent.uid}, which may not be able to write there: ${fix}`,
+  );
 }
 
 /** Where the command starts: `--workdir`, else the workspace where there is one. Null: the image's own. */

@@ -9,7 +9,7 @@ import { identify } from '../session/process_identity.ts';
 import type { Call } from './command_line.ts';
 import { homeOf } from './home.ts';
 import { checkedImage } from './launch_image.ts';
-import { launchMounts, launchVariables, launchWorkdir } from './launch_inputs.ts';
+import { launchMounts, launchVariables, launchWorkdir, warnOfOwner } from './launch_inputs.ts';
 import type { LaunchRequest } from './launch_options.ts';
 import { callPorts, wantsTty } from './launch_terminal.ts';
 
@@ -30,7 +30,7 @@ export async function runProxied(
 
 interface Preflight {
   readonly runtime: ContainerRuntime;
-  readonly image: Pick<ImageFacts, 'imageId' | 'agentUser' | 'entry'>;
+  readonly image: Pick<ImageFacts, 'imageId' | 'agentUser' | 'entry' | 'uid'>;
 }
 
 /** Engine and image are fit for the proxy, or it is recorded that they are not, and nothing starts. */
@@ -58,6 +58,7 @@ async function containerLaunch(
   { runtime, image }: Preflight,
 ): Promise<ContainerLaunch> {
   const mounts = launchMounts(call, request, runtime.endpoint);
+  warnOfOwner(call, mounts, image);
   const { detach, relay, command, name, ttlSeconds, egress, unsealed } = request;
   return {
     home: homeOf(call.context, call.options),

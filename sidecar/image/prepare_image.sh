@@ -2,8 +2,10 @@
 # Run once by the Dockerfile, as root, on any base that has a shell: adds what the contract asks for and the base lacks.
 set -eu
 agent=$1
+wanted=${2:-}
 case $agent in '' | -* | *[!a-z0-9_-]*) echo 'AGENT_USER has to be a user name of lower-case letters, digits, - and _.' >&2; exit 1 ;; esac
 [ "$agent" != root ] || { echo 'AGENT_USER must not be root.' >&2; exit 1; }
+case $wanted in 0* | *[!0-9]*) echo 'AGENT_UID has to be a number above 0.' >&2; exit 1 ;; esac
 
 # has FILE FIELD VALUE: true when a line of /etc/passwd or /etc/group has that value in that place.
 has() {
@@ -17,8 +19,9 @@ has() {
 [ -e /etc/passwd ] || echo 'root:x:0:0:root:/root:/bin/sh' >/etc/passwd
 [ -e /etc/group ] || echo 'root:x:0:' >/etc/group
 if ! has /etc/passwd name "$agent"; then
-  id=1000
-  while has /etc/passwd id "$id" || has /etc/group id "$id"; do id=$((id + 1)); done
+  # A number that was asked for is taken even where the base has it too: it is the owner of what will be mounted.
+  id=${wanted:-1000}
+  while [ -z "$wanted" ] && { has /etc/passwd id "$id" || has /etc/group id "$id"; }; do id=$((id + 1)); done
   has /etc/group name "$agent" || echo "$agent:x:$id:" >>/etc/group
   while IFS=: read -r name _ number _; do [ "$name" != "$agent" ] || id_of_group=$number; done </etc/group
   shell=/bin/sh

@@ -27,6 +27,12 @@ describe('the environment of a container in proxy mode', () => {
     });
   });
 
+  test('has git take mounted repositories for its own, unless the caller configures git itself', () => {
+    expect(containerEnvironment(session, {})).toMatchObject({ GIT_CONFIG_KEY_0: 'safe.directory' });
+    const own = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'user.name', GIT_CONFIG_VALUE_0: 'x' };
+    expect(containerEnvironment(session, own)).toMatchObject(own);
+  });
+
   test('has nothing that opens the proxy when the session has no token of its own', () => {
     const env = containerEnvironment({ ...session, token: null }, {});
     expect(Object.keys(env).filter((name) => /^https?_proxy$|TOKEN/i.test(name))).toEqual([]);

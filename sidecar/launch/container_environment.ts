@@ -59,10 +59,14 @@ export function containerEnvironment(
     no_proxy: NOT_PROXIED,
     NODE_USE_ENV_PROXY: '1',
     GIT_HTTP_PROXY_AUTHMETHOD: 'basic',
+    ...('GIT_CONFIG_COUNT' in given ? {} : OWN_REPOSITORIES),
     SVC_SESSION_ID: session.sessionId,
     SVC_URL: origin,
   };
 }
+
+/** What is mounted belongs to somebody of the host, whom git in the container takes for a stranger. */
+const OWN_REPOSITORIES = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'safe.directory', GIT_CONFIG_VALUE_0: '*' };
 
 function tokenVariables(session: ContainerSession, token: string): Record<string, string> {
   const url = proxyUrlFor(session.proxyUrl, session.sessionId, token);
