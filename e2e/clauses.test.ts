@@ -29,7 +29,9 @@ describe('the table of clauses', () => {
 
   it('names every suite', () => {
     const own = ['clauses.test.ts', 'upstreams.test.ts'];
-    const suites = readdirSync(HERE).filter((name) => name.endsWith('.test.ts') && !own.includes(name));
+    const containers = readdirSync(join(HERE, 'containers')).map((name) => `containers/${name}`);
+    const all = [...readdirSync(HERE), ...containers];
+    const suites = all.filter((name) => name.endsWith('.test.ts') && !own.includes(name));
     expect(suites.filter((name) => !rows().some(({ file }) => file === name))).toEqual([]);
   });
 });

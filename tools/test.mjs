@@ -26,7 +26,7 @@ const CHECKS = [
   { name: 'where secrets are revealed', command: 'node', args: ['tools/check_reveal.mjs'] },
 ];
 
-// What the end-to-end tests drive, how its presence is seen, and the Debian packages that bring it.
+// What the end-to-end tests drive, how its presence is seen, and the Debian packages that bring it (`setup`: what else does).
 const SYSTEM_PARTS = [
   { name: 'curl', probe: 'curl --version', packages: ['curl', 'ca-certificates'] },
   { name: 'git with git-http-backend', probe: 'test -x "$(git --exec-path)/git-http-backend"', packages: ['git'] },
@@ -60,6 +60,12 @@ const SYSTEM_PARTS = [
     packages: ['debootstrap', 'util-linux'],
   },
   { name: 'busybox', probe: 'command -v busybox', packages: ['busybox-static'] },
+  {
+    name: 'a user svc-e2e with a rootless engine',
+    probe: 'getent passwd svc-e2e && command -v rootlesskit && command -v newuidmap',
+    packages: ['rootlesskit', 'uidmap'],
+    setup: 'getent passwd svc-e2e || useradd --create-home svc-e2e',
+  },
 ];
 
 const counts = { passed: 0, failed: 0, skipped: 0 };
@@ -166,7 +172,8 @@ async function provideSystemParts() {
   }
   say(`\ninstalling ${names}`);
   const packages = missing.flatMap((part) => part.packages).join(' ');
-  const script = `apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends ${packages}`;
+  const install = `apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends ${packages}`;
+  const script = [install, ...missing.flatMap((part) => part.setup ?? [])].join(' && ');
   const result = await run('sh', ['-c', script], { timeoutSeconds: 600 });
   const still = missingParts().map((part) => part.name);
   if (still.length > 0) result.output += `still missing: ${still.join(', ')}\n`;
@@ -186,7 +193,7 @@ async function main() {
   await runTests('unit', 300);
   if (!QUICK) {
     await provideSystemParts();
-    await runTests('e2e', 900);
+    await runTests('e2e', 1_500);
   }
   if (CI && counts.skipped > 0) say('a skipped test counts as a failure under CI=true');
   process.exitCode = counts.failed > 0 || (CI && counts.skipped > 0) ? 1 : 0;

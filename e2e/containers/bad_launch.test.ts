@@ -1,8 +1,9 @@
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { run, SVC } from '../support/program.ts';
+import { runOk } from '../support/program.ts';
+import { NOBODY, runAs, SVC_DIRECTLY } from './run_as.ts';
 import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
 
 // Bad input of a launch: each is refused with what is wrong and what to do, and starts nothing.
@@ -143,27 +144,31 @@ describeContainers('a launch that cannot be', () => {
     it('refuses a remote context by name', async () => {
       const config = join(world.bench.folder('contexts'), 'config');
       mkdirSync(config);
-      const env = { DOCKER_CONFIG: config, DOCKER_HOST: '', DOCKER_CONTEXT: '' };
-      const create = ['context', 'create', 'far', '--docker', 'host=tcp://build.example.test:2376'];
-      expect((await world.bench.engine.run(create, { env })).code).toBe(0);
-      await expectRefused([], /tcp:\/\/build\.example\.test:2376/, { ...env, DOCKER_CONTEXT: 'far' });
-      const used = await world.bench.engine.run(['context', 'use', 'far'], { env });
-      expect(used.code).toBe(0);
-      await expectRefused([], /tcp:\/\/build\.example\.test:2376/, env);
+      // An engine that is named outright counts for more than a context, even by an empty name.
+      const { DOCKER_HOST: _, ...rest } = world.bench.engine.environment;
+      const env = { ...rest, DOCKER_CONFIG: config };
+      const client = (...args: string[]): Promise<unknown> => runOk('docker', ['context', ...args], { env });
+      const refused = async (more: Readonly<Record<string, string>>): Promise<void> => {
+        const launch = ['launch', '--no-default-mount', '--image', world.bench.images.debian, '--', 'echo', 'ran'];
+        const done = await world.svc.cli(launch, { env: { ...env, ...more } });
+        expect({ code: done.code, stdout: done.stdout }).toEqual({ code: 125, stdout: '' });
+        expect(done.stderr).toContain('tcp://build.example.test:2376');
+      };
+      await client('create', 'far', '--docker', 'host=tcp://build.example.test:2376');
+      await refused({ DOCKER_CONTEXT: 'far' });
+      await client('use', 'far');
+      await refused({});
     });
 
     it('says that the user may not use the socket, where that is so', async () => {
-      // The state directory belongs to whom svc runs for, so another user brings one of their own, and the sidecar's files.
+      // The state directory belongs to whom svc runs for, so the other user gets one of their own.
       const home = join(world.bench.folder('nobody'), 'home');
-      const copy = 'cp -r "$0" "$1" && chown -R 65534:65534 "$1"';
-      expect((await run('sh', ['-c', copy, world.svc.home, home])).code).toBe(0);
-      const folder = world.bench.folder('nobody-works');
-      chmodSync(folder, 0o777);
-      const drop = ['--reuid=65534', '--regid=65534', '--clear-groups', '--'];
-      const launch = ['launch', '--image', world.bench.images.debian, '--', 'echo', 'ran'];
-      const done = await run('setpriv', [...drop, SVC, ...launch], {
-        cwd: folder,
-        env: { ...world.bench.engine.environment, SVC_HOME: home, HOME: folder },
+      await runOk('cp', ['-r', world.svc.home, home]);
+      await runOk('chown', ['-R', `${NOBODY}:${NOBODY}`, home]);
+      const launch = ['launch', '--no-default-mount', '--image', world.bench.images.debian, '--', 'echo', 'ran'];
+      const done = await runAs(NOBODY, [...SVC_DIRECTLY, ...launch], {
+        ...world.bench.engine.environment,
+        SVC_HOME: home,
       });
       expect({ code: done.code, stdout: done.stdout }).toEqual({ code: 125, stdout: '' });
       expect(done.stderr).toMatch(/may not use the Docker Engine at .* \(permission denied\)/);

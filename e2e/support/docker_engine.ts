@@ -83,7 +83,6 @@ export async function openEngine(folder: string, watchedPid: number): Promise<Do
     // Clients keep settings and contexts in the home of whoever runs the tests; none of them is to matter here.
     DOCKER_CONFIG: join(folder, 'client'),
     DOCKER_BUILDKIT: '0',
-    DOCKER_CONTEXT: '',
     PATH: [join(folder, 'bin'), shellEnvironment()['PATH'] ?? ''].join(delimiter),
   };
   const runClient: DockerEngine['run'] = (args, options = {}) =>

@@ -1,0 +1,136 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { chownSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { containersMissing } from '../support/docker_engine.ts';
+import { plantSecret } from '../support/planted_secret.ts';
+import { available, type Finished, runOk } from '../support/program.ts';
+import { Svc } from '../support/svc.ts';
+import { createTestCa } from '../support/test_ca.ts';
+import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
+import { waitFor } from '../support/wait_for.ts';
+import { type Bench, openBench } from './container_world.ts';
+import { asUser, runAs, SVC_DIRECTLY } from './run_as.ts';
+
+// An engine that a user runs without being root, and svc as that user: the sidecar enters the container's network by way of
+// the engine's user namespace. The engine has no network of its own here, so sealed egress is what there is.
+
+const HOST = 'api.example.test';
+const TOKEN = plantSecret();
+const USER = 'svc-e2e';
+const HERE = containersMissing() === null && available(`getent passwd ${USER} && command -v rootlesskit newuidmap`);
+
+const FOLDERS = ['run', 'home', 'tmp'];
+
+/** What the user's shell would hold. */
+interface Person {
+  readonly uid: number;
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+async function person(client: string): Promise<Person> {
+  const [, , uid = '', , , home = ''] = (await runOk('getent', ['passwd', USER])).stdout.split(':');
+  const folder = mkdtempSync(join(home, 'engine-'));
+  for (const name of FOLDERS) mkdirSync(join(folder, name), { mode: 0o700 });
+  for (const name of ['', ...FOLDERS]) chownSync(join(folder, name), Number(uid), Number(uid));
+  const env = {
+    HOME: home,
+    USER,
+    XDG_RUNTIME_DIR: join(folder, 'run'),
+    DOCKER_HOST: `unix://${join(folder, 'docker.sock')}`,
+    SVC_HOME: join(folder, 'home'),
+    TMPDIR: join(folder, 'tmp'),
+    PATH: `${client}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
+  };
+  return { uid: Number(uid), folder, env };
+}
+
+/** rootlesskit with dockerd in it, as its own script starts them, without a network for containers. */
+function startEngine({ uid, folder, env }: Person): ChildProcess {
+  const place = ['--host', env['DOCKER_HOST'] ?? '', '--data-root', `${folder}/data`, '--exec-root', `${folder}/exec`];
+  const engine = ['dockerd', '--rootless', ...place, '--pidfile', `${folder}/pid`, '--bridge', 'none'];
+  const quiet = ['--iptables=false', '--ip-forward=false', '--log-level', 'warn'];
+  const inside = `rm -rf /run/docker /run/containerd; exec ${[...engine, ...quiet].join(' ')}`;
+  const kit = ['rootlesskit', '--net=host', `--state-dir=${folder}/run/kit`, '--copy-up=/etc', '--copy-up=/run'];
+  const drop = [`--reuid=${uid}`, `--regid=${uid}`, '--init-groups', '--pdeathsig=TERM', '--'];
+  return spawn('setpriv', [...drop, ...kit, '--propagation=rslave', 'sh', '-c', inside], {
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'ignore', openSync(join(folder, 'log'), 'a')],
+  });
+}
+
+describe.skipIf(!HERE)('a rootless engine', () => {
+  let bench: Bench;
+  let someone: Person;
+  let engine: ChildProcess;
+  let svc: Svc;
+  let upstream: TlsUpstream;
+
+  const docker = (...args: string[]): Promise<Finished> => runAs(someone.uid, ['docker', ...args], someone.env);
+  const launch = (flags: readonly string[], command: readonly string[]): Promise<Finished> => {
+    const image = ['--no-default-mount', '--image', bench.images.busybox];
+    return runAs(someone.uid, [...SVC_DIRECTLY, 'launch', ...image, ...flags, '--', ...command], someone.env);
+  };
+  const containers = async (): Promise<string> => (await docker('ps', '-a', '-q')).stdout;
+
+  beforeAll(async () => {
+    bench = await openBench();
+    someone = await person(join(bench.engine.folder, 'bin'));
+    engine = startEngine(someone);
+    await waitFor('the rootless engine', async () => (await docker('info')).code === 0, 60_000);
+    const archive = join(someone.folder, 'image.tar');
+    await bench.engine.docker('save', '--output', archive, bench.images.busybox);
+    await runOk('chmod', ['644', archive]);
+    await docker('load', '--input', archive);
+    const command: [string, ...string[]] = [...asUser(someone.uid), ...SVC_DIRECTLY, 'up'];
+    const ca = await createTestCa();
+    upstream = await startTlsUpstream(await ca.issue([HOST]));
+    const roots = join(someone.folder, 'ca.pem');
+    writeFileSync(roots, ca.pem);
+    svc = await Svc.up({
+      home: join(someone.folder, 'home'),
+      command,
+      env: someone.env,
+      upstreamCaFiles: [roots],
+      resolve: [`${HOST}:127.0.0.1:${upstream.port}`],
+    });
+    await svc.secret('user/api', TOKEN);
+    await svc.binding({ host: HOST, scheme: 'bearer', credential_ref: 'vault://user/api' });
+  });
+  afterAll(async () => {
+    engine.kill('SIGTERM');
+    await waitFor('the rootless engine to end', () => engine.exitCode !== null || engine.signalCode !== null);
+    rmSync(someone.folder, { recursive: true, force: true });
+    bench.clear();
+  });
+  afterAll(async () => {
+    await svc.stop();
+    await upstream.close();
+  });
+
+  it('runs a sealed container whose requests get their credential', async () => {
+    upstream.reset();
+    const done = await launch(['--egress=sealed'], ['/opt/clients/items', `https://${HOST}/items`]);
+    expect({ code: done.code, stderr: done.code === 0 ? '' : done.stderr }).toEqual({ code: 0, stderr: '' });
+    expect(upstream.requests.length).toBe(2);
+    expect(upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
+  });
+
+  it('gives the container loopback alone, and a root that is nobody on this machine', async () => {
+    const started = await launch(['--egress=sealed', '--detach', '--name', 'rootless'], ['sleep', '60']);
+    expect(started.code).toBe(0);
+    const pid = (await docker('inspect', '--format', '{{.State.Pid}}', 'rootless')).stdout.trim();
+    expect(readFileSync(`/proc/${pid}/net/route`, 'utf8').trim().split('\n')).toHaveLength(1);
+    expect(/^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]).not.toBe('0');
+    const stopped = await runAs(someone.uid, [...SVC_DIRECTLY, 'sessions', 'stop', 'rootless'], someone.env);
+    expect(stopped.code).toBe(0);
+    expect(await containers()).toBe('');
+  });
+
+  it('passes the exit code, and leaves no container', async () => {
+    expect((await launch(['--egress=sealed'], ['sh', '-c', 'exit 42'])).code).toBe(42);
+    expect(await containers()).toBe('');
+  });
+});

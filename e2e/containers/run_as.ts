@@ -1,0 +1,25 @@
+import { join } from 'node:path';
+import { type Finished, ROOT, run } from '../support/program.ts';
+
+export const NOBODY = 65_534;
+
+/** `svc` without its shell script, which asks as the user itself what it may read. */
+export const SVC_DIRECTLY = [process.execPath, join(ROOT, 'sidecar', 'cli', 'main.ts')] as const;
+
+/**
+ * The words that start a program as another user. It may read what only root may, since the checkout and the tests' folders
+ * may be root's alone; it may not write there, and may connect to no socket that is not open to it.
+ */
+export function asUser(uid: number): readonly [string, ...string[]] {
+  const may = ['--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search'];
+  return ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', ...may, '--'];
+}
+
+export function runAs(
+  uid: number,
+  command: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<Finished> {
+  const [setpriv, ...words] = asUser(uid);
+  return run(setpriv, [...words, ...command], { env, cwd: '/' });
+}
