@@ -13,6 +13,7 @@ export const MAY_REVEAL = {
   'worker/entries/deno.ts': 'hands the database token to the libSQL client',
   'worker/entries/node.ts': 'hands the database token to the libSQL client',
   'worker/entries/workerd.ts': 'hands the database token to the libSQL client',
+  'worker/services/connector_call.ts': "writes the credential onto a connector's request and masks it in the reply",
   'worker/services/control_key.ts': 'imports the signing key of the control plane, opened from the vault',
   'worker/services/credential_release.ts': 'seals the credential to one sidecar',
   'worker/services/start.ts': 'hashes the local sign-in key, to know it again',

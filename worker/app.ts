@@ -3,6 +3,18 @@ import { getEnterprise, getHealth, getMe, postSignInLink } from './routes/accoun
 import type { AppContext, AppEnv, Log } from './routes/app_env.ts';
 import { getAuditEvents, getAuditStream, getAuditVerification } from './routes/audit_events.ts';
 import { limitBody } from './routes/body_limit.ts';
+import {
+  deleteConnector,
+  deleteConnectorCredential,
+  getConnector,
+  getConnectors,
+  getConnectorSpecSchema,
+  postConnector,
+  postConnectorRun,
+  postConnectorValidation,
+  putConnectorCredential,
+  SPEC_SCHEMA_PATH,
+} from './routes/connectors.ts';
 import { errorReply, failureReply, invalidInput } from './routes/error_reply.ts';
 import { useFieldMessages } from './routes/field_messages.ts';
 import {
@@ -41,6 +53,15 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['put', '/v1/host-bindings/{id}', putHostBinding],
   ['delete', '/v1/host-bindings/{id}', deleteHostBinding],
 
+  ['post', '/v1/connectors', postConnector],
+  ['get', '/v1/connectors', getConnectors],
+  ['post', '/v1/connectors/validate', postConnectorValidation],
+  ['get', '/v1/connectors/{id}', getConnector],
+  ['delete', '/v1/connectors/{id}', deleteConnector],
+  ['put', '/v1/connectors/{id}/credential', putConnectorCredential],
+  ['delete', '/v1/connectors/{id}/credential', deleteConnectorCredential],
+  ['post', '/v1/connector-operations/run', postConnectorRun],
+
   ['get', '/v1/audit-events', getAuditEvents],
   ['get', '/v1/audit-events/stream', getAuditStream],
   ['get', '/v1/audit-events/verify', getAuditVerification],
@@ -61,6 +82,7 @@ const PAGES: readonly RouteName[] = [
   ['get', '/openapi.json'],
   ['get', '/docs'],
   ['get', '/style.css'],
+  ['get', SPEC_SCHEMA_PATH],
 ];
 
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -86,6 +108,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   app.get('/openapi.json', getOpenApi(app));
   app.get('/docs', getDocs(app));
   app.get('/style.css', getStyle);
+  app.get(SPEC_SCHEMA_PATH, getConnectorSpecSchema);
   app.notFound(notFound([...ROUTES.map(([method, path]): RouteName => [method, path]), ...PAGES]));
   app.onError((error, c) => failureReply(c, error, options.log));
   return app;

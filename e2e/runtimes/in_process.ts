@@ -4,10 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@libsql/client';
 import type { z } from 'zod';
+import { err } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../../worker/app.ts';
 import type { LogEntry } from '../../worker/routes/app_env.ts';
 import type { Caller } from '../../worker/services/caller.ts';
+import type { Outbound } from '../../worker/services/outbound.ts';
 import { type Clock, freshId, nowText, type ServiceContext } from '../../worker/services/service_context.ts';
 import { start, type StartInput } from '../../worker/services/start.ts';
 import { NO_TURNS } from '../../worker/services/turns.ts';
@@ -27,6 +29,11 @@ export class TestClock implements Clock {
 }
 
 export const ORIGIN = 'http://127.0.0.1:7420';
+
+/** The outgoing calls of a control plane that makes none. */
+export const NO_OUTBOUND: Outbound = {
+  call: async () => err({ reason: 'upstream_unreachable', message: 'this test has no upstream' }),
+};
 
 /** What a reply says, checked. */
 export async function parsed<T>(schema: z.ZodType<T>, reply: Response | Promise<Response>): Promise<T> {
@@ -72,6 +79,7 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
     database: openDatabase(client),
     clock,
     turns: NO_TURNS,
+    outbound: NO_OUTBOUND,
     masterKey: newMasterKey(),
     makeMasterKey: null,
     localKey: new Secret(localKey),

@@ -12,7 +12,7 @@ const providerUrl = z.union([httpsUrlText, z.string().regex(LOOPBACK_URL).max(2_
 
 const scope = z.string().regex(/^[!#-[\]-~]{1,200}$/, 'is no scope: printable ASCII without spaces and quotes');
 
-const apiKeyInput = z.strictObject({ kind: z.literal('api_key'), value: secretValue });
+export const apiKeyInput = z.strictObject({ kind: z.literal('api_key'), value: secretValue });
 
 /**
  * An oauth2 client, and where it is authorised; a URL or scopes left out are those of the spec. Tokens that somebody has

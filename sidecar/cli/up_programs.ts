@@ -18,8 +18,12 @@ export interface ProgramOptions {
 }
 
 /** The control plane on this machine. */
-export function controlProgram(context: CliContext, options: ProgramOptions): ProgramSpec {
-  const flags = ['--local', '--home', options.home, ...repeated('--upstream-ca', options.upstreamCa)];
+export function controlProgram(
+  context: CliContext,
+  options: ProgramOptions & { readonly resolve: readonly string[] },
+): ProgramSpec {
+  const trust = [...repeated('--upstream-ca', options.upstreamCa), ...repeated('--resolve', options.resolve)];
+  const flags = ['--local', '--home', options.home, ...trust];
   return nodeProgram(context, {
     ...options,
     name: 'control plane',

@@ -7,6 +7,7 @@ import { DEFAULT_CONTROL_PORT, parseSettings, type Settings } from '../../shared
 import type { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../app.ts';
 import type { LogEntry } from '../routes/app_env.ts';
+import { fetchOutbound } from '../services/fetch_outbound.ts';
 import { type HomeFiles, makeMasterKey, openLocalKey, parseLocalKey, readMasterKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
@@ -115,6 +116,7 @@ async function startServices(options: Options, client: Client): Promise<ServiceC
     database: openDatabase(client),
     clock: SYSTEM_CLOCK,
     turns: new QueuedTurns(SYSTEM_CLOCK),
+    outbound: fetchOutbound(local),
     masterKey: settings.vaultKey ?? (files === null ? null : required(await readMasterKey(files))),
     makeMasterKey: local && files !== null ? () => makeMasterKey(files) : null,
     localKey: local ? await localKey(files) : null,

@@ -17,6 +17,7 @@ import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.t
 import { start } from '../services/start.ts';
 import { QueuedTurns } from '../services/turns.ts';
 import { closeFile, fetchInTime, isDamage, openDatabase, prepareFile } from '../store/database.ts';
+import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
 
 const EXIT_REFUSED = 1;
 const EXIT_USAGE = 2;
@@ -42,6 +43,7 @@ interface Options {
   readonly port: number;
   readonly listen: string;
   readonly upstreamCaFiles: readonly string[];
+  readonly pinned: ReadonlyMap<string, PinnedAddress>;
   readonly settings: Settings;
 }
 
@@ -72,7 +74,8 @@ function readOptions(): Options {
     throw new Refusal('invalid_flag', `--listen ${listen}: --local listens on loopback alone`, EXIT_USAGE);
   }
   const upstreamCaFiles = values['upstream-ca'] ?? settings.value.upstreamCaFiles;
-  return { local, home, port: readPort(values.port), listen, upstreamCaFiles, settings: settings.value };
+  const pinned = readPins(values.resolve ?? [], local);
+  return { local, home, port: readPort(values.port), listen, upstreamCaFiles, pinned, settings: settings.value };
 }
 
 function parseFlags() {
@@ -84,6 +87,7 @@ function parseFlags() {
         port: { type: 'string' },
         listen: { type: 'string' },
         'upstream-ca': { type: 'string', multiple: true },
+        resolve: { type: 'string', multiple: true },
       },
     });
   } catch (error) {
@@ -96,6 +100,19 @@ function readPort(text: string | undefined): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
   if (port <= 65_535) return port;
   throw new Refusal('invalid_flag', `--port ${JSON.stringify(text)}: use 0 to 65535 (0 is any free port)`, EXIT_USAGE);
+}
+
+/** Hosts that are dialled elsewhere, by `--resolve HOST:ADDRESS[:PORT]`. */
+function readPins(texts: readonly string[], local: boolean): ReadonlyMap<string, PinnedAddress> {
+  if (texts.length > 0 && !local) throw new Refusal('invalid_flag', '--resolve is for --local alone', EXIT_USAGE);
+  return new Map(
+    texts.map((text) => {
+      const pin = parsePin(text);
+      if (pin !== null) return pin;
+      const message = `--resolve is ${JSON.stringify(text)}: give HOST:ADDRESS or HOST:ADDRESS:PORT, such as api.example.test:127.0.0.1:8443`;
+      throw new Refusal('invalid_flag', message, EXIT_USAGE);
+    }),
+  );
 }
 
 /** Adds roots for the calls this program makes itself. */
@@ -151,6 +168,7 @@ async function startServices(options: Options, client: Client): Promise<ServiceC
     database: openDatabase(client),
     clock: SYSTEM_CLOCK,
     turns: new QueuedTurns(SYSTEM_CLOCK),
+    outbound: nodeOutbound({ isLocal: options.local, pinned: options.pinned }),
     masterKey,
     makeMasterKey: options.local ? () => makeMasterKey(files) : null,
     localKey,

@@ -3,6 +3,7 @@ import { createClient } from '@libsql/client/web';
 import { parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
 import type { AppContext, LogEntry } from '../routes/app_env.ts';
+import { fetchOutbound } from '../services/fetch_outbound.ts';
 import { parseLocalKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
@@ -56,6 +57,7 @@ async function prepare(
     database,
     clock: SYSTEM_CLOCK,
     turns: NO_TURNS,
+    outbound: fetchOutbound(localKey !== null),
     masterKey,
     makeMasterKey: null,
     localKey,

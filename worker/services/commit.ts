@@ -108,7 +108,7 @@ function toRow(enterpriseId: string, event: Chained): NewAuditEventRow {
     sessionId: event.session_id,
     actor: event.actor,
     host: event.data['svc.proxy.upstream.host'] ?? null,
-    connector: null,
+    connector: event.data['svc.connector.fqn'] ?? null,
     data: JSON.stringify(event.data),
     receivedAt: event.received_at,
     previousHash: event.previous_hash,

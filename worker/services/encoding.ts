@@ -22,3 +22,14 @@ export async function sha256Base64Url(data: string | Uint8Array<ArrayBuffer>): P
 export function randomToken(): string {
   return toBase64Url(crypto.getRandomValues(new Uint8Array(32)));
 }
+
+const CHARACTERS_AT_A_TIME = 0x6000;
+
+/** base64 with padding (RFC 4648 section 4). */
+export function toBase64(bytes: Uint8Array): string {
+  let text = '';
+  for (let at = 0; at < bytes.length; at += CHARACTERS_AT_A_TIME) {
+    text += btoa(String.fromCharCode(...bytes.subarray(at, at + CHARACTERS_AT_A_TIME)));
+  }
+  return text;
+}

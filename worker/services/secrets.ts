@@ -8,6 +8,7 @@ import { isId } from '../../shared/wire/ids.ts';
 import type { Page } from '../../shared/wire/primitives.ts';
 import type { SecretRecord } from '../../shared/wire/secrets.ts';
 import { bumpPolicy } from '../store/accounts.ts';
+import { findConnectorAt } from '../store/connectors.ts';
 import {
   bindingsUsing,
   deleteSecret,
@@ -52,9 +53,10 @@ export async function storeSecret(
   return withPolicyVersion(context, caller, stored);
 }
 
-async function sealedRow(
+/** The row of a value at a place, sealed: the first one, or the next version of the one before. */
+export async function sealedRow(
   context: ServiceContext,
-  caller: Caller,
+  caller: Pick<Caller, 'enterpriseId'>,
   input: SecretToStore & { readonly ownerId: string },
   before: SecretSummary | null,
 ): Promise<SecretRow> {
@@ -103,6 +105,8 @@ export async function removeSecret(
     if (row === null) return err(notFound(target.pathOrId, target.owner));
     const uses = await bindingsUsing(context.database, row);
     if (uses.length > 0) return err(inUse(row, uses));
+    const connector = await findConnectorAt(context.database, row);
+    if (connector !== null) return err(usedByConnector(row, connector.connector));
     return ok(change(context, caller, 'control.secret.deleted', row, deleteSecret(context.database, row), null));
   });
   return withPolicyVersion(context, caller, removed);
@@ -128,11 +132,19 @@ function notFound(pathOrId: string, owner: Owner): ApiError {
   );
 }
 
+function usedByConnector(row: SecretSummary, { id, fqn }: { readonly id: string; readonly fqn: string }): ApiError {
+  const message = `the secret ${row.path} is the credential of the connector ${fqn}: delete it with DELETE /v1/connectors/${id}/credential`;
+  return apiError('secret_in_use', message, { bindings: [], connectors: [{ id, fqn, owner: ownerName(row.ownerId) }] });
+}
+
 function inUse(row: SecretSummary, uses: readonly { id: string; host: string }[]): ApiError {
   const owner = ownerName(row.ownerId);
   const hosts = uses.map((use) => use.host).join(', ');
   const message = `the secret ${row.path} is used by the bindings of ${hosts}: delete or change those first`;
-  return apiError('secret_in_use', message, { bindings: uses.map((use) => ({ ...use, owner })) });
+  return apiError('secret_in_use', message, {
+    bindings: uses.map((use) => ({ ...use, owner })),
+    connectors: [],
+  });
 }
 
 function change<T>(

@@ -2,6 +2,7 @@ import type { Database } from '../store/database.ts';
 import { newId, type IdPrefix } from '../../shared/wire/ids.ts';
 import type { ControlPlane } from './control_key.ts';
 import type { OpenCalls } from './open_calls.ts';
+import type { Outbound } from './outbound.ts';
 import type { Turns } from './turns.ts';
 import type { Vault } from './vault.ts';
 
@@ -12,6 +13,7 @@ export interface ServiceContext {
   readonly controlPlane: ControlPlane;
   readonly clock: Clock;
   readonly openCalls: OpenCalls;
+  readonly outbound: Outbound;
   readonly turns: Turns;
   /** Null when this is a hosted control plane. */
   readonly local: LocalMode | null;

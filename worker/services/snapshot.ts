@@ -12,6 +12,8 @@ import { referredSecrets, type SecretSummary } from '../store/secrets.ts';
 import { findSidecar } from '../store/sidecars.ts';
 import { ownerName, visibleOwners } from './caller.ts';
 import { WRITE_CONTENTION } from './commit.ts';
+import { allConnectors } from './all_connectors.ts';
+import { toSnapshotRecord } from './connector_records.ts';
 import { allHostBindings } from './host_bindings.ts';
 import type { ServiceContext } from './service_context.ts';
 import { revoked, type SidecarCaller } from './sidecar_calls.ts';
@@ -58,12 +60,12 @@ async function unchanged(context: ServiceContext, caller: SidecarCaller, version
 }
 
 async function signedSnapshot(context: ServiceContext, caller: SidecarCaller): Promise<SnapshotReply> {
-  const { version, bindings, secrets } = await consistentRead(context, caller);
+  const { version, bindings, connectors, secrets } = await consistentRead(context, caller);
   const payload: SnapshotPayload = {
     ...addressed(context, caller),
     version,
     host_bindings: bindings,
-    connectors: [],
+    connectors,
     credentials: secrets.map((secret) => ({
       owner: ownerName(secret.ownerId),
       path: secret.path,
@@ -97,8 +99,15 @@ async function consistentRead(context: ServiceContext, caller: SidecarCaller) {
   for (let read = 1; read <= MAX_READS; read += 1) {
     const version = await policyVersion(context.database, caller.userId);
     const bindings = await allHostBindings(context, owners);
+    const connectors = await snapshotConnectors(context, owners);
     const secrets = await referredSecrets(context.database, owners);
-    if (version === (await policyVersion(context.database, caller.userId))) return { version, bindings, secrets };
+    const after = await policyVersion(context.database, caller.userId);
+    if (version === after) return { version, bindings, connectors, secrets };
   }
   throw Object.assign(new Error('the policy changed during each of the readings'), { code: WRITE_CONTENTION });
+}
+
+async function snapshotConnectors(context: ServiceContext, owners: readonly string[]) {
+  const rows = await allConnectors(context, owners);
+  return rows.map((row) => toSnapshotRecord(row));
 }

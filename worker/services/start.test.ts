@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@libsql/client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { newLocalKey, newMasterKey, TestClock } from '../../e2e/runtimes/in_process.ts';
+import { newLocalKey, newMasterKey, NO_OUTBOUND, TestClock } from '../../e2e/runtimes/in_process.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { findAccount } from '../store/accounts.ts';
 import { openDatabase } from '../store/database.ts';
@@ -22,7 +22,8 @@ const localKey = new Secret(newLocalKey());
 
 function startWith(change: Partial<StartInput> = {}) {
   const client = createClient({ url: `file:${join(directory, 'control.db')}`, timeout: 5_000 });
-  const base = { clock: new TestClock(), turns: NO_TURNS, masterKey: key, makeMasterKey: null, localKey };
+  const keys = { masterKey: key, makeMasterKey: null, localKey };
+  const base = { clock: new TestClock(), turns: NO_TURNS, outbound: NO_OUTBOUND, ...keys };
   return start({ database: openDatabase(client), ...base, ...change }).finally(() => client.close());
 }
 

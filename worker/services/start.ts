@@ -8,6 +8,7 @@ import { hasSecrets } from '../store/secrets.ts';
 import { type ControlPlane, makeControlKey, openControlPlane } from './control_key.ts';
 import { sha256Base64Url } from './encoding.ts';
 import { OpenCalls } from './open_calls.ts';
+import type { Outbound } from './outbound.ts';
 import { type Clock, freshId, type LocalMode, nowText, type ServiceContext } from './service_context.ts';
 import type { Turns } from './turns.ts';
 import { Vault } from './vault.ts';
@@ -16,6 +17,7 @@ export interface StartInput {
   readonly database: Database;
   readonly clock: Clock;
   readonly turns: Turns;
+  readonly outbound: Outbound;
   /** The master key, when there is one. */
   readonly masterKey: Secret | null;
   /** Makes and keeps a master key; asked only when there is none and the database was never used with one. */
@@ -40,14 +42,15 @@ export interface StartRefusal {
  * over data that another one sealed.
  */
 export async function start(input: StartInput): Promise<Result<ServiceContext, StartRefusal>> {
-  const { database, clock, turns } = input;
+  const { database, clock, turns, outbound } = input;
   const migrated = await migrate(database.client, nowText(input));
   if (!migrated.ok) return migrated;
   const opened = await openVault(input);
   if (!opened.ok) return opened;
   const { vault, controlPlane, installed } = opened.value;
   const local = input.localKey === null ? null : await localMode(input, input.localKey, installed);
-  return ok({ database, vault, controlPlane, clock, turns, openCalls: new OpenCalls(() => clock.now()), local });
+  const openCalls = new OpenCalls(() => clock.now());
+  return ok({ database, vault, controlPlane, clock, turns, outbound, openCalls, local });
 }
 
 /** What the installation remembers, and what its keys open. */

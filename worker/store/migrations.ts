@@ -71,4 +71,25 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX secrets_by_fingerprint ON secrets (owner_id, fingerprint)`,
     ],
   },
+  {
+    number: 3,
+    name: 'connectors and their credentials',
+    statements: [
+      `CREATE TABLE connectors (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id), owner_id TEXT NOT NULL,
+        fqn TEXT NOT NULL, version TEXT NOT NULL, title TEXT NOT NULL, hosts TEXT NOT NULL,
+        operation_count INTEGER NOT NULL, credential_kind TEXT NOT NULL, content_hash TEXT NOT NULL, spec TEXT NOT NULL,
+        installed_by TEXT NOT NULL, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, UNIQUE (owner_id, fqn)) STRICT`,
+      // What each version held, so that one version never means two things while the connector is installed.
+      `CREATE TABLE connector_versions (
+        connector_id TEXT NOT NULL, version TEXT NOT NULL, content_hash TEXT NOT NULL,
+        PRIMARY KEY (connector_id, version)) STRICT`,
+      // The value is in the vault, at this owner and path. `client`, `expires_at`, `renewable` and the lease are of oauth2.
+      `CREATE TABLE connector_credentials (
+        connector_id TEXT PRIMARY KEY, owner_id TEXT NOT NULL, path TEXT NOT NULL, kind TEXT NOT NULL,
+        state TEXT NOT NULL, client TEXT, expires_at TEXT, renewable INTEGER NOT NULL, lease TEXT, lease_until INTEGER,
+        updated_at TEXT NOT NULL, UNIQUE (owner_id, path)) STRICT`,
+      `CREATE INDEX audit_events_by_connector ON audit_events (enterprise_id, connector, time, position)`,
+    ],
+  },
 ];

@@ -1,6 +1,6 @@
 import { and, asc, count, eq, gt, inArray, isNull, or, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
-import { bindingCredentials, hostBindings, secrets } from './tables.ts';
+import { bindingCredentials, connectorCredentials, hostBindings, secrets } from './tables.ts';
 
 export type SecretRow = typeof secrets.$inferSelect;
 /** A secret without what it holds. */
@@ -69,12 +69,13 @@ export function replaceSecret(database: Database, row: SecretRow): Statement[] {
   ];
 }
 
-/** Deletes a secret that is still there and that no binding refers to. */
+/** Deletes a secret that is still there and that no binding or connector refers to. */
 export function deleteSecret(database: Database, row: SecretSummary): Statement[] {
   const used = sql`SELECT 1 FROM binding_credentials WHERE owner_id = ${row.ownerId} AND path = ${row.path}`;
+  const connected = sql`SELECT 1 FROM connector_credentials WHERE owner_id = ${row.ownerId} AND path = ${row.path}`;
   const there = sql`SELECT 1 FROM secrets WHERE id = ${row.id}`;
   return [
-    ...guard(sql`NOT EXISTS (${used}) AND EXISTS (${there})`),
+    ...guard(sql`NOT EXISTS (${used}) AND NOT EXISTS (${connected}) AND EXISTS (${there})`),
     database.read.delete(secrets).where(eq(secrets.id, row.id)),
   ];
 }
@@ -90,15 +91,19 @@ export async function bindingsUsing(database: Database, place: VaultPlace): Prom
     .limit(100);
 }
 
-/** The stored secrets that bindings of these owners refer to: all that a sidecar of theirs may ever be given. */
+/** The stored secrets that bindings and connectors of these owners refer to: all that a sidecar of theirs may ever be given. */
 export async function referredSecrets(database: Database, ownerIds: readonly string[]): Promise<SecretSummary[]> {
   return database.read
-    .selectDistinct(SUMMARY)
-    .from(bindingCredentials)
-    .innerJoin(secrets, and(eq(secrets.ownerId, bindingCredentials.ownerId), eq(secrets.path, bindingCredentials.path)))
-    .where(inArray(bindingCredentials.ownerId, [...ownerIds]))
+    .select(SUMMARY)
+    .from(secrets)
+    .where(and(inArray(secrets.ownerId, [...ownerIds]), isReferredTo))
     .orderBy(asc(secrets.ownerId), asc(secrets.path));
 }
+
+const isReferredTo = or(
+  sql`EXISTS (SELECT 1 FROM ${bindingCredentials} WHERE ${bindingCredentials.ownerId} = ${secrets.ownerId} AND ${bindingCredentials.path} = ${secrets.path})`,
+  sql`EXISTS (SELECT 1 FROM ${connectorCredentials} WHERE ${connectorCredentials.ownerId} = ${secrets.ownerId} AND ${connectorCredentials.path} = ${secrets.path})`,
+);
 
 /** Which of these paths hold a secret, with whose. */
 export async function storedAmong(
@@ -112,13 +117,12 @@ export async function storedAmong(
     .where(and(inArray(secrets.ownerId, [...ownerIds]), inArray(secrets.path, [...new Set(paths)])));
 }
 
-/** A secret that a binding of its owner refers to, with its sealed value. */
+/** A secret that a binding or a connector of its owner refers to, with its sealed value. */
 export async function referredSecret(database: Database, place: VaultPlace): Promise<SecretRow | null> {
-  const referred = sql`EXISTS (SELECT 1 FROM binding_credentials WHERE owner_id = ${place.ownerId} AND path = ${place.path})`;
   const rows = await database.read
     .select()
     .from(secrets)
-    .where(and(at(place), referred));
+    .where(and(at(place), isReferredTo));
   return rows[0] ?? null;
 }
 

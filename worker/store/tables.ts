@@ -1,5 +1,9 @@
 import { AUDIT_EVENT_TYPES } from '../../shared/model/audit_event.ts';
+import { CREDENTIAL_KINDS } from '../../shared/model/connector.ts';
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core';
+
+/** The states of a credential that is stored; of one that is not there is no row. */
+const STORED_CREDENTIAL_STATES = ['authorisation_required', 'ready', 'reauthorisation_required'] as const;
 
 /** The tables as the queries see them. The numbered migrations make them; a test holds the two together. */
 export const installation = sqliteTable('installation', {
@@ -112,4 +116,45 @@ export const browserSessions = sqliteTable('browser_sessions', {
   tokenHash: text('token_hash').primaryKey(),
   userId: text('user_id').notNull(),
   expiresAt: integer('expires_at').notNull(),
+});
+
+export const connectors = sqliteTable('connectors', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  ownerId: text('owner_id').notNull(),
+  fqn: text('fqn').notNull(),
+  version: text('version').notNull(),
+  title: text('title').notNull(),
+  hosts: text('hosts').notNull(),
+  operationCount: integer('operation_count').notNull(),
+  credentialKind: text('credential_kind', { enum: [...CREDENTIAL_KINDS] }).notNull(),
+  contentHash: text('content_hash').notNull(),
+  spec: text('spec').notNull(),
+  installedBy: text('installed_by').notNull(),
+  createdAt: text('created_at').notNull(),
+  updatedAt: text('updated_at').notNull(),
+});
+
+export const connectorVersions = sqliteTable(
+  'connector_versions',
+  {
+    connectorId: text('connector_id').notNull(),
+    version: text('version').notNull(),
+    contentHash: text('content_hash').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.connectorId, table.version] })],
+);
+
+export const connectorCredentials = sqliteTable('connector_credentials', {
+  connectorId: text('connector_id').primaryKey(),
+  ownerId: text('owner_id').notNull(),
+  path: text('path').notNull(),
+  kind: text('kind', { enum: [...CREDENTIAL_KINDS] }).notNull(),
+  state: text('state', { enum: [...STORED_CREDENTIAL_STATES] }).notNull(),
+  client: text('client'),
+  expiresAt: text('expires_at'),
+  renewable: integer('renewable', { mode: 'boolean' }).notNull(),
+  lease: text('lease'),
+  leaseUntil: integer('lease_until'),
+  updatedAt: text('updated_at').notNull(),
 });

@@ -1,0 +1,145 @@
+import { gzipSync } from 'node:zlib';
+import { createServer } from 'node:http';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createTestCa, type TestCa } from '../../e2e/support/test_ca.ts';
+import { listen, reply, startTlsUpstream, type TlsUpstream } from '../../e2e/support/tls_upstream.ts';
+import { fetchOutbound } from '../services/fetch_outbound.ts';
+import { MAX_REPLY_BYTES } from '../services/outbound.ts';
+import { nodeOutbound, type NodeOutboundOptions, parsePin } from './node_outbound.ts';
+
+const HOST = 'api.example.test';
+let ca: TestCa;
+let upstream: TlsUpstream;
+
+beforeAll(async () => {
+  ca = await createTestCa();
+  upstream = await startTlsUpstream(await ca.issue([HOST]));
+});
+afterAll(() => upstream.close());
+beforeEach(() => upstream.reset());
+
+const outbound = (options: Partial<NodeOutboundOptions> = {}) => {
+  const pinned = new Map(
+    [HOST, 'other.example.test'].map((host) => [host, { address: '127.0.0.1', port: upstream.port }]),
+  );
+  return nodeOutbound({ isLocal: true, pinned, roots: [ca.pem], ...options });
+};
+const get = (url: string, options?: Partial<NodeOutboundOptions>) =>
+  outbound(options).call({ method: 'GET', url, headers: { accept: '*/*' }, body: null });
+const textOf = (body: Uint8Array) => new TextDecoder().decode(body);
+
+describe('an outgoing call', () => {
+  test('carries method, target, headers and body, and asks for no compression', async () => {
+    const body = new TextEncoder().encode('{"a":1}');
+    const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
+    const called = await outbound().call({ method: 'POST', url: `https://${HOST}/a?b=1`, headers, body });
+    expect(called).toMatchObject({ ok: true, value: { status: 200 } });
+    const seen = upstream.last();
+    expect([seen.method, seen.target, seen.body.data.toString()]).toEqual(['POST', '/a?b=1', '{"a":1}']);
+    expect(seen.serverName).toBe(HOST);
+  });
+
+  test('gets a redirect as it is, and follows none', async () => {
+    upstream.onRequest((exchange) => exchange.write(reply(302, 'moved', ['Location: https://evil.example/'])));
+    expect(await get(`https://${HOST}/`)).toMatchObject({ ok: true, value: { status: 302 } });
+    expect(upstream.requests).toHaveLength(1);
+  });
+
+  test('decodes a reply that was compressed all the same', async () => {
+    upstream.onRequest((exchange) => exchange.write(reply(200, gzipSync('plain'), ['Content-Encoding: gzip'])));
+    const called = await get(`https://${HOST}/`);
+    expect(called.ok && textOf(called.value.body)).toBe('plain');
+  });
+
+  test.each([
+    ['a reply over the limit', () => reply(200, Buffer.alloc(MAX_REPLY_BYTES + 1)), 'upstream_response_too_large'],
+    [
+      'one that is small until it is decompressed',
+      () => reply(200, gzipSync(Buffer.alloc(MAX_REPLY_BYTES + 1)), ['Content-Encoding: gzip']),
+      'upstream_response_too_large',
+    ],
+    ['an unknown coding', () => reply(200, 'x', ['Content-Encoding: zstd']), 'upstream_invalid_reply'],
+    ['broken gzip', () => reply(200, 'x', ['Content-Encoding: gzip']), 'upstream_invalid_reply'],
+    ['no HTTP', () => Buffer.from('SSH-2.0-x\r\n\r\n'), 'upstream_invalid_reply'],
+  ])('refuses %s', async (_, bytes, reason) => {
+    upstream.onRequest((exchange) => exchange.write(bytes()));
+    expect(await get(`https://${HOST}/`)).toMatchObject({ ok: false, error: { reason } });
+  });
+
+  test('refuses a body that ends early', async () => {
+    upstream.onRequest((exchange) => {
+      exchange.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc');
+      exchange.socket.end();
+    });
+    expect(await get(`https://${HOST}/`)).toMatchObject({ error: { reason: 'upstream_invalid_reply' } });
+  });
+
+  test('gives up on an upstream that drips its body for ever', async () => {
+    upstream.onRequest((exchange) => {
+      exchange.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n');
+      const timer = setInterval(() => exchange.write('1\r\nx\r\n'), 20);
+      exchange.socket.on('close', () => clearInterval(timer));
+    });
+    expect(await get(`https://${HOST}/`, { timeoutMs: 200 })).toMatchObject({
+      error: { reason: 'upstream_unreachable', message: `${HOST} could not be reached (no complete answer in time)` },
+    });
+  });
+
+  test('trusts no certificate of another name, and none of a stranger', async () => {
+    expect(await get('https://other.example.test/')).toMatchObject({ error: { reason: 'upstream_tls_failed' } });
+    expect(await get(`https://${HOST}/`, { roots: [] })).toMatchObject({ error: { reason: 'upstream_tls_failed' } });
+  });
+
+  test.each([
+    'http://api.example.test/',
+    'https://api.example.test:8443/',
+    'https://user@api.example.test/',
+    'https://10.0.0.1/',
+    'https://[::1]/',
+    'https://2130706433/',
+  ])('is never made to %s', async (url) => {
+    for (const port of [outbound(), fetchOutbound(true)]) {
+      const called = await port.call({ method: 'GET', url, headers: {}, body: null });
+      expect(called).toMatchObject({ ok: false, error: { reason: 'upstream_unreachable' } });
+    }
+    expect(upstream.requests).toEqual([]);
+  });
+
+  test('of a hosted control plane goes to no name that resolves to a private address, pinned or not', async () => {
+    for (const url of [`https://localhost/`, 'http://127.0.0.1:1/', 'http://localhost:1/']) {
+      expect(await get(url, { isLocal: false })).toMatchObject({ error: { reason: 'upstream_unreachable' } });
+    }
+    expect(await get(`https://${HOST}/`, { isLocal: false })).toMatchObject({ ok: false });
+    expect(upstream.requests).toEqual([]);
+  });
+});
+
+describe('plain http on loopback', () => {
+  test('is for local mode, on every adapter', async () => {
+    const server = createServer((_request, response) => response.end('hello'));
+    const url = `http://127.0.0.1:${await listen(server)}/`;
+    for (const port of [outbound(), fetchOutbound(true)]) {
+      const called = await port.call({ method: 'GET', url, headers: {}, body: null });
+      expect(called.ok && textOf(called.value.body)).toBe('hello');
+    }
+    expect(await fetchOutbound(false).call({ method: 'GET', url, headers: {}, body: null })).toMatchObject({
+      ok: false,
+    });
+    server.close();
+  });
+
+  test('that nobody listens on is unreachable', async () => {
+    for (const port of [outbound(), fetchOutbound(true)]) {
+      const called = await port.call({ method: 'GET', url: 'http://127.0.0.1:1/', headers: {}, body: null });
+      expect(called).toMatchObject({ error: { reason: 'upstream_unreachable' } });
+    }
+  });
+});
+
+test('a pin names a host, an address and a port', () => {
+  expect(parsePin('API.example.test:127.0.0.1:8443')).toEqual([HOST, { address: '127.0.0.1', port: 8443 }]);
+  expect(parsePin('api.example.test:[::1]')).toEqual([HOST, { address: '::1', port: 443 }]);
+  for (const text of ['', 'api.example.test', 'api.example.test:name', 'a:1.2.3.4:0', 'a:1.2.3.4:99999']) {
+    expect(parsePin(text)).toBeNull();
+  }
+});

@@ -1,0 +1,157 @@
+import { lookup as systemLookup } from 'node:dns';
+import { type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http';
+import { request as httpsRequest, type RequestOptions } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { checkServerIdentity } from 'node:tls';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { normaliseHost } from '../../shared/net/host.ts';
+import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
+import {
+  CALL_MS,
+  decodedBody,
+  invalidReply,
+  type Outbound,
+  type OutboundError,
+  type OutboundReply,
+  type OutboundRequest,
+  ReplyBody,
+  targetProblem,
+  unreachable,
+} from '../services/outbound.ts';
+
+/** Where a host is dialled instead of where its name resolves to; its certificate is checked for the host all the same. */
+export interface PinnedAddress {
+  readonly address: string;
+  readonly port: number;
+}
+
+export interface NodeOutboundOptions {
+  /** Local mode: private addresses, plain http on loopback and pinned hosts are allowed. */
+  readonly isLocal: boolean;
+  /** By canonical host; only in local mode. */
+  readonly pinned: ReadonlyMap<string, PinnedAddress>;
+  /** PEM roots in place of the default ones. */
+  readonly roots?: readonly string[];
+  readonly timeoutMs?: number;
+}
+
+type Called = Result<OutboundReply, OutboundError>;
+
+/** Outgoing calls on Node: verified TLS, a fresh connection for each, and when hosted no address of a private range. */
+export function nodeOutbound(options: NodeOutboundOptions): Outbound {
+  return {
+    async call(request) {
+      const url = new URL(request.url);
+      const problem = targetProblem(url, options.isLocal);
+      return problem === null ? send(options, url, request) : err(problem);
+    },
+  };
+}
+
+async function send(options: NodeOutboundOptions, url: URL, request: OutboundRequest): Promise<Called> {
+  const deadline = AbortSignal.timeout(options.timeoutMs ?? CALL_MS);
+  const outgoing = open(options, url, request, deadline);
+  const host = url.hostname;
+  try {
+    const reply = await responseOf(outgoing, request.body);
+    return await read(host, reply, deadline);
+  } catch (error) {
+    if (!isErrno(error)) throw error;
+    return err(failure(host, error, deadline));
+  } finally {
+    outgoing.destroy();
+  }
+}
+
+function responseOf(outgoing: ClientRequest, body: Uint8Array | null): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    // Stays: an error of a request that nobody listens to ends the process.
+    outgoing.on('error', reject);
+    outgoing.on('response', resolve);
+    outgoing.end(body ?? undefined);
+  });
+}
+
+function open(options: NodeOutboundOptions, url: URL, request: OutboundRequest, signal: AbortSignal): ClientRequest {
+  const length = request.body === null ? {} : { 'content-length': String(request.body.length) };
+  const headers = { host: url.host, 'accept-encoding': 'identity', ...request.headers, ...length };
+  const what = { method: request.method, path: url.pathname + url.search, headers, agent: false, signal };
+  if (url.protocol === 'http:')
+    return httpRequest({ ...what, host: url.hostname.replace(/^\[|\]$/g, ''), port: url.port });
+  return httpsRequest({ ...what, ...dialling(options, url.hostname) });
+}
+
+function dialling({ isLocal, pinned, roots }: NodeOutboundOptions, host: string): RequestOptions {
+  const pin = isLocal ? pinned.get(host) : undefined;
+  return {
+    host: pin?.address ?? host,
+    port: pin?.port ?? 443,
+    servername: host,
+    minVersion: 'TLSv1.2',
+    checkServerIdentity: (_dialled, certificate) => checkServerIdentity(host, certificate),
+    ...(isLocal ? {} : { lookup: publicLookup }),
+    ...(roots === undefined ? {} : { ca: [...roots] }),
+  };
+}
+
+class PrivateAddress extends Error {
+  readonly code = 'EPRIVATE';
+}
+
+/** Resolves as the system does and refuses a name any of whose addresses is private, so that no later address is. */
+const publicLookup: LookupFunction = (hostname, options, callback) => {
+  systemLookup(hostname, { ...options, all: true }, (error, addresses) => {
+    if (error !== null) return callback(error, []);
+    if (addresses.some(({ address }) => isRefusedAddress(address))) return callback(new PrivateAddress(), []);
+    const [first] = addresses;
+    if (options.all === true || first === undefined) return callback(null, addresses);
+    return callback(null, first.address, first.family);
+  });
+};
+
+async function read(host: string, reply: IncomingMessage, deadline: AbortSignal): Promise<Called> {
+  const body = new ReplyBody(host);
+  try {
+    for await (const chunk of reply) {
+      const problem = chunk instanceof Uint8Array ? body.add(chunk) : null;
+      if (problem !== null) return err(problem);
+    }
+  } catch (error) {
+    if (!isErrno(error)) throw error;
+    return err(deadline.aborted ? late(host) : invalidReply(host, `ended early (${error.code ?? 'unknown'})`));
+  }
+  if (!reply.complete) return err(invalidReply(host, 'ended early'));
+  const decoded = await decodedBody(host, reply.headers['content-encoding'] ?? '', body.bytes());
+  if (!decoded.ok) return decoded;
+  return ok({ status: reply.statusCode ?? 0, contentType: reply.headers['content-type'] ?? '', body: decoded.value });
+}
+
+/** Errors of TLS, as Node and OpenSSL name them. */
+const TLS_ERROR = /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|EPROTO|HOSTNAME_MISMATCH|INVALID_CA)/;
+
+function failure(host: string, error: NodeJS.ErrnoException, deadline: AbortSignal): OutboundError {
+  const code = error.code ?? 'unknown';
+  if (deadline.aborted) return late(host);
+  if (error instanceof PrivateAddress) return unreachable(host, 'it resolves to a private address');
+  if (code.startsWith('HPE_')) return invalidReply(host, `is not valid HTTP (${code})`);
+  if (!TLS_ERROR.test(code)) return unreachable(host, code);
+  const message = `the TLS connection to ${host} failed (${code}); its certificate must be valid for that name and signed by a trusted root`;
+  return { reason: 'upstream_tls_failed', message };
+}
+
+function late(host: string): OutboundError {
+  return unreachable(host, 'no complete answer in time');
+}
+
+function isErrno(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error;
+}
+
+/** `HOST:ADDRESS[:PORT]`; an IPv6 address stands in brackets. Null when it is none. */
+export function parsePin(text: string): readonly [string, PinnedAddress] | null {
+  const parts = /^([^:[\]]+):(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(text);
+  const host = normaliseHost(parts?.[1] ?? '');
+  const address = parts?.[2] ?? parts?.[3] ?? '';
+  const port = Number(parts?.[4] ?? 443);
+  return host.ok && isIP(address) !== 0 && port > 0 && port <= 65_535 ? [host.value, { address, port }] : null;
+}

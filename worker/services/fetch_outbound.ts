@@ -1,0 +1,37 @@
+import { err, ok } from '../../shared/model/result.ts';
+import { CALL_MS, type Outbound, type OutboundRequest, readBody, targetProblem, unreachable } from './outbound.ts';
+
+/**
+ * Outgoing calls by the runtime's own `fetch`, for a runtime that resolves names itself (Deno, workerd). Addresses are
+ * refused; what a name resolves to is for the platform to guard, whose network a worker cannot see.
+ */
+export function fetchOutbound(isLocal: boolean): Outbound {
+  return {
+    async call(request) {
+      const url = new URL(request.url);
+      const problem = targetProblem(url, isLocal);
+      if (problem !== null) return err(problem);
+      try {
+        return await callOnce(url, request);
+      } catch (error) {
+        // Runtimes throw errors of different kinds when there is no reply, whose texts may hold the whole URL.
+        const timedOut = error instanceof Error && error.name === 'TimeoutError';
+        return err(unreachable(url.hostname, timedOut ? 'no answer in time' : 'the call failed'));
+      }
+    },
+  };
+}
+
+async function callOnce(url: URL, request: OutboundRequest) {
+  const reply = await fetch(url, {
+    method: request.method,
+    headers: { ...request.headers, 'accept-encoding': 'identity' },
+    body: request.body,
+    redirect: 'manual',
+    signal: AbortSignal.timeout(CALL_MS),
+  });
+  const contentType = reply.headers.get('content-type') ?? '';
+  if (reply.body === null) return ok({ status: reply.status, contentType, body: new Uint8Array() });
+  const body = await readBody(url.hostname, reply.body);
+  return body.ok ? ok({ status: reply.status, contentType, body: body.value }) : body;
+}

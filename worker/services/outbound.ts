@@ -1,0 +1,132 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { isIpLiteral } from '../../shared/net/ip_literal.ts';
+
+/** A call that the control plane makes itself (design section 7): every one goes through this port. */
+export interface Outbound {
+  call(request: OutboundRequest): Promise<Result<OutboundReply, OutboundError>>;
+}
+
+export interface OutboundRequest {
+  readonly method: string;
+  /** https on port 443; plain http on loopback, in local mode. */
+  readonly url: string;
+  /** Lower-case names; values are byte text. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array<ArrayBuffer> | null;
+}
+
+/** A reply in full. A redirect is a reply like any other: it is never followed. */
+export interface OutboundReply {
+  readonly status: number;
+  readonly contentType: string;
+  /** Decoded, when the upstream compressed it in spite of what it was asked. */
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
+/** Why there is no reply. */
+export interface OutboundError {
+  readonly reason:
+    | 'upstream_unreachable'
+    | 'upstream_tls_failed'
+    | 'upstream_invalid_reply'
+    | 'upstream_response_too_large';
+  /** Never a query, a header or a body. */
+  readonly message: string;
+}
+
+/** The limits of one call (design section 11). */
+export const MAX_REPLY_BYTES = 4 * 1024 * 1024;
+export const CALL_MS = 30_000;
+
+const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|\[::1\])$/;
+
+/** Why a URL is not called; null when it may be. What its name resolves to is checked when it is dialled. */
+export function targetProblem(url: URL, isLocal: boolean): OutboundError | null {
+  if (url.username !== '' || url.password !== '') return refused(url, 'its URL holds a user name or password');
+  if (url.protocol === 'http:' && LOOPBACK.test(url.hostname)) {
+    return isLocal ? null : refused(url, 'a hosted control plane calls https alone');
+  }
+  if (url.protocol !== 'https:') return refused(url, 'only https is called');
+  if (url.port !== '') return refused(url, 'only port 443 is called');
+  return isIpLiteral(url.hostname) ? refused(url, 'a host is called by its name, never by an address') : null;
+}
+
+function refused(url: URL, why: string): OutboundError {
+  return { reason: 'upstream_unreachable', message: `${url.hostname} is not called: ${why}` };
+}
+
+export function tooLarge(host: string): OutboundError {
+  const message = `the reply of ${host} is larger than ${MAX_REPLY_BYTES / 1024 / 1024} MiB: ask for less at a time`;
+  return { reason: 'upstream_response_too_large', message };
+}
+
+/** Takes the body's chunks up to the limit. Refuses with `upstream_response_too_large`. */
+export class ReplyBody {
+  readonly #host: string;
+  readonly #chunks: Uint8Array[] = [];
+  #size = 0;
+
+  constructor(host: string) {
+    this.#host = host;
+  }
+
+  add(chunk: Uint8Array): OutboundError | null {
+    this.#size += chunk.length;
+    if (this.#size > MAX_REPLY_BYTES) return tooLarge(this.#host);
+    this.#chunks.push(chunk);
+    return null;
+  }
+
+  bytes(): Uint8Array<ArrayBuffer> {
+    const bytes = new Uint8Array(this.#size);
+    let at = 0;
+    for (const chunk of this.#chunks) {
+      bytes.set(chunk, at);
+      at += chunk.length;
+    }
+    return bytes;
+  }
+}
+
+/** A body without its content coding, up to the same limit. Refuses a coding that was not asked for and is not known. */
+export async function decodedBody(
+  host: string,
+  coding: string,
+  body: Uint8Array<ArrayBuffer>,
+): Promise<Result<Uint8Array<ArrayBuffer>, OutboundError>> {
+  const name = coding.trim().toLowerCase();
+  if (name === '' || name === 'identity' || body.length === 0) return ok(body);
+  if (name !== 'gzip' && name !== 'deflate')
+    return err(invalidReply(host, 'is compressed in a way it was not asked for'));
+  try {
+    return await readBody(host, new Blob([body]).stream().pipeThrough(new DecompressionStream(name)));
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    return err(invalidReply(host, 'is compressed, and broken'));
+  }
+}
+
+/** Reads a stream up to the limit, and lets go of it beyond. Throws what the stream fails with. */
+export async function readBody(
+  host: string,
+  stream: ReadableStream<Uint8Array>,
+): Promise<Result<Uint8Array<ArrayBuffer>, OutboundError>> {
+  const body = new ReplyBody(host);
+  const reader = stream.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return ok(body.bytes());
+    const problem = body.add(value);
+    if (problem === null) continue;
+    await reader.cancel();
+    return err(problem);
+  }
+}
+
+export function invalidReply(host: string, problem: string): OutboundError {
+  return { reason: 'upstream_invalid_reply', message: `the reply of ${host} ${problem}` };
+}
+
+export function unreachable(host: string, problem: string): OutboundError {
+  return { reason: 'upstream_unreachable', message: `${host} could not be reached (${problem})` };
+}

@@ -1,0 +1,152 @@
+import { and, asc, eq, getTableColumns, gt, inArray, or, sql } from 'drizzle-orm';
+import { type Database, guard, type Statement } from './database.ts';
+import { connectorCredentials, connectors, connectorVersions, secrets } from './tables.ts';
+
+export type ConnectorRow = typeof connectors.$inferSelect;
+export type ConnectorCredentialRow = typeof connectorCredentials.$inferSelect;
+/** A connector without its spec, which may have a megabyte. */
+export type ConnectorSummaryRow = Omit<ConnectorRow, 'spec'>;
+
+/** A connector with the state of its credential; null while none is stored. */
+export interface WithCredential<Row> {
+  readonly connector: Row;
+  readonly credential: ConnectorCredentialRow | null;
+}
+
+const { spec: _, ...SUMMARY } = getTableColumns(connectors);
+
+export async function findConnector(
+  database: Database,
+  ownerIds: readonly string[],
+  id: string,
+): Promise<WithCredential<ConnectorRow> | null> {
+  const rows = await whole(database).where(and(eq(connectors.id, id), inArray(connectors.ownerId, [...ownerIds])));
+  return rows[0] ?? null;
+}
+
+/** The connectors of this name, one for each owner that has it installed. */
+export async function findConnectorsNamed(
+  database: Database,
+  ownerIds: readonly string[],
+  fqn: string,
+): Promise<WithCredential<ConnectorRow>[]> {
+  return whole(database).where(and(eq(connectors.fqn, fqn), inArray(connectors.ownerId, [...ownerIds])));
+}
+
+/** Where a page of connectors goes on. */
+export type ConnectorPlace = Pick<ConnectorRow, 'ownerId' | 'fqn'>;
+
+interface Paging {
+  readonly ownerIds: readonly string[];
+  readonly fqn?: string | undefined;
+  readonly after: ConnectorPlace | null;
+  readonly limit: number;
+}
+
+/** Connectors of these owners in the order of owner and name, after a place. */
+export async function listConnectors(database: Database, page: Paging): Promise<WithCredential<ConnectorSummaryRow>[]> {
+  return database.read
+    .select({ connector: SUMMARY, credential: connectorCredentials })
+    .from(connectors)
+    .leftJoin(connectorCredentials, eq(connectorCredentials.connectorId, connectors.id))
+    .where(onPage(page))
+    .orderBy(asc(connectors.ownerId), asc(connectors.fqn))
+    .limit(page.limit);
+}
+
+/** The same with their specs; few at a time, for a reply of the database has a largest size. */
+export async function listWholeConnectors(database: Database, page: Paging): Promise<WithCredential<ConnectorRow>[]> {
+  return whole(database).where(onPage(page)).orderBy(asc(connectors.ownerId), asc(connectors.fqn)).limit(page.limit);
+}
+
+function whole(database: Database) {
+  return database.read
+    .select({ connector: connectors, credential: connectorCredentials })
+    .from(connectors)
+    .leftJoin(connectorCredentials, eq(connectorCredentials.connectorId, connectors.id))
+    .$dynamic();
+}
+
+function onPage({ ownerIds, fqn, after }: Paging) {
+  const later =
+    after &&
+    or(
+      gt(connectors.ownerId, after.ownerId),
+      and(eq(connectors.ownerId, after.ownerId), gt(connectors.fqn, after.fqn)),
+    );
+  const named = fqn === undefined ? undefined : eq(connectors.fqn, fqn);
+  return and(inArray(connectors.ownerId, [...ownerIds]), named, later ?? undefined);
+}
+
+/** The hash that this version of a connector was installed with; null when it never was. */
+export async function findVersionHash(database: Database, id: string, version: string): Promise<string | null> {
+  const rows = await database.read
+    .select({ hash: connectorVersions.contentHash })
+    .from(connectorVersions)
+    .where(and(eq(connectorVersions.connectorId, id), eq(connectorVersions.version, version)));
+  return rows[0]?.hash ?? null;
+}
+
+export function insertConnector(database: Database, row: ConnectorRow): Statement[] {
+  return [database.read.insert(connectors).values(row), noteVersion(database, row)];
+}
+
+/** Replaces the content of a connector that still has the content it was read with. */
+export function replaceConnector(database: Database, row: ConnectorRow, beforeHash: string): Statement[] {
+  const { id, createdAt: _created, ownerId: _owner, enterpriseId: _enterprise, ...content } = row;
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM connectors WHERE id = ${id} AND content_hash = ${beforeHash})`),
+    database.read.update(connectors).set(content).where(eq(connectors.id, id)),
+    noteVersion(database, row),
+  ];
+}
+
+function noteVersion(database: Database, { id, version, contentHash }: ConnectorRow): Statement {
+  return database.read
+    .insert(connectorVersions)
+    .values({ connectorId: id, version, contentHash })
+    .onConflictDoNothing();
+}
+
+/** Deletes a connector with everything that is only there because of it. */
+export function deleteConnector(database: Database, row: Pick<ConnectorRow, 'id'>): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM connectors WHERE id = ${row.id})`),
+    database.read.delete(connectors).where(eq(connectors.id, row.id)),
+    database.read.delete(connectorVersions).where(eq(connectorVersions.connectorId, row.id)),
+  ];
+}
+
+/** Notes the credential of a connector that is still there, in place of what was noted. */
+export function putConnectorCredential(database: Database, row: ConnectorCredentialRow): Statement[] {
+  const { connectorId: _id, ...content } = row;
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM connectors WHERE id = ${row.connectorId} AND credential_kind = ${row.kind})`),
+    database.read
+      .insert(connectorCredentials)
+      .values(row)
+      .onConflictDoUpdate({ target: connectorCredentials.connectorId, set: content }),
+  ];
+}
+
+/** Deletes a connector's credential, its value too. */
+export function deleteConnectorCredential(database: Database, row: ConnectorCredentialRow): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM connector_credentials WHERE connector_id = ${row.connectorId})`),
+    database.read.delete(connectorCredentials).where(eq(connectorCredentials.connectorId, row.connectorId)),
+    database.read.delete(secrets).where(and(eq(secrets.ownerId, row.ownerId), eq(secrets.path, row.path))),
+  ];
+}
+
+/** The connector whose credential lies at a place in the vault. */
+export async function findConnectorAt(
+  database: Database,
+  place: { readonly ownerId: string; readonly path: string },
+): Promise<WithCredential<ConnectorSummaryRow> | null> {
+  const rows = await database.read
+    .select({ connector: SUMMARY, credential: connectorCredentials })
+    .from(connectorCredentials)
+    .innerJoin(connectors, eq(connectors.id, connectorCredentials.connectorId))
+    .where(and(eq(connectorCredentials.ownerId, place.ownerId), eq(connectorCredentials.path, place.path)));
+  return rows[0] ?? null;
+}
