@@ -4,25 +4,12 @@
  * injection, scrub and an audit spool on disk are on. `bare` is a proxy that only copies, in the same run, and `direct`
  * the same client without a proxy.
  */
-import type { ChildProcess } from 'node:child_process';
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
-import { connect as connectTcp } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { connect as connectTls } from 'node:tls';
 
-const HOST = 'bench.example.test';
+import type { Started } from './data_plane/processes.ts';
+import { BOUND_HOST, HOST, opened, started, startUpstream, usage } from './data_plane/processes.ts';
+
 const WARM_UP_SECONDS = 3;
-
-interface Started {
-  readonly child: ChildProcess;
-  readonly told: Record<string, string | number>;
-}
-
-interface Usage {
-  readonly cpu: NodeJS.CpuUsage;
-  readonly rss: number;
-}
 
 interface Scenario {
   readonly name: string;
@@ -34,40 +21,13 @@ interface Scenario {
 }
 
 const SCENARIOS: readonly Scenario[] = [
-  { name: 'bound GET', host: `bound.${HOST}`, bytes: 200, connections: 16 },
-  { name: 'bound GET, one connection', host: `bound.${HOST}`, bytes: 200, connections: 1 },
+  { name: 'bound GET', host: BOUND_HOST, bytes: 200, connections: 16 },
+  { name: 'bound GET, one connection', host: BOUND_HOST, bytes: 200, connections: 1 },
   { name: 'passthrough GET', host: HOST, bytes: 200, connections: 16 },
-  { name: 'bound 64 KiB', host: `bound.${HOST}`, bytes: 64 * 1024, connections: 8 },
-  { name: 'new tunnel', host: `bound.${HOST}`, bytes: 200, connections: 4, fresh: true },
+  { name: 'bound 64 KiB', host: BOUND_HOST, bytes: 64 * 1024, connections: 8 },
+  { name: 'new tunnel', host: BOUND_HOST, bytes: 200, connections: 4, fresh: true },
   { name: 'passthrough 256 MiB', host: HOST, bytes: 256 * 1024 * 1024, connections: 1 },
 ];
-
-async function started(file: string, args: readonly string[]): Promise<Started> {
-  const child = fork(new URL(file, import.meta.url), args, {
-    execArgv: process.env['BENCH_NODE_FLAGS']?.split(' ') ?? [],
-  });
-  const [told] = await once(child, 'message');
-  return { child, told };
-}
-
-async function usage({ child }: Started): Promise<Usage> {
-  child.send('usage');
-  const [told] = await once(child, 'message');
-  return told;
-}
-
-/** Opens TLS to the upstream, through the proxy when there is one. */
-async function opened(host: string, upstream: Started, proxy: Started | null): Promise<TLSSocket> {
-  const socket = connectTcp({ port: Number((proxy ?? upstream).told['port']), host: '127.0.0.1', noDelay: true });
-  if (proxy !== null) {
-    const basic = Buffer.from(`${proxy.told['sessionId']}:${proxy.told['token']}`).toString('base64');
-    socket.write(`CONNECT ${host}:443 HTTP/1.1\r\nHost: ${host}:443\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`);
-    await once(socket, 'data');
-  }
-  const tls = connectTls({ socket, servername: host, ca: String((proxy ?? upstream).told['caPem']) });
-  await once(tls, 'secureConnect');
-  return tls;
-}
 
 /** Sends requests one after the other until `until`; adds each one's time, in milliseconds, to `times`. */
 async function run(scenario: Scenario, open: () => Promise<TLSSocket>, until: number, times: number[]): Promise<void> {
@@ -133,11 +93,9 @@ async function measure(
 
 async function main(): Promise<void> {
   const [seconds = '3', only = ''] = process.argv.slice(2);
-  const upstream = await started('./data_plane/upstream_process.ts', [HOST]);
-  const ca = Buffer.from(String(upstream.told['caPem'])).toString('base64');
-  const args = [HOST, String(upstream.told['port']), ca];
-  const proxy = await started('./data_plane/proxy_process.ts', args);
-  const bare = await started('./data_plane/bare_process.ts', args);
+  const { upstream, args } = await startUpstream();
+  const proxy = await started('./proxy_process.ts', args);
+  const bare = await started('./bare_process.ts', args);
   const ways = [['svc', proxy] as const, ['bare', bare] as const, ['direct', null] as const];
   for (const scenario of SCENARIOS.filter(({ name }) => name.includes(only))) {
     for (const way of ways) process.stdout.write(`${await measure(scenario, Number(seconds), upstream, way)}\n`);

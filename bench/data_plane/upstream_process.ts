@@ -1,4 +1,7 @@
-/** The upstream process of `bench/data_plane.ts`: answers `/<bytes>` with as many bytes, on raw TLS sockets. */
+/**
+ * The upstream process of `bench/data_plane.ts`: on raw TLS sockets it answers `/<bytes>` with as many bytes, and
+ * takes the body of a PUT, which is to be the last request of its connection.
+ */
 import { createServer } from 'node:tls';
 
 import { listen } from '../../sidecar/connection/listen.ts';
@@ -14,7 +17,18 @@ const server = createServer({ key: leaf.keyPem, cert: leaf.certificatePem }, (so
   socket.setNoDelay(true);
   socket.on('error', () => undefined);
   let got = '';
+  let uploadLeft = 0;
+  const take = (bytes: number): void => {
+    uploadLeft -= bytes;
+    if (uploadLeft === 0) socket.end('HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n');
+  };
   socket.on('data', (data: Buffer) => {
+    if (uploadLeft > 0) return take(data.length);
+    const upload = /^PUT [^]*?\r\nContent-Length: (\d+)\r\n(?:[^]*?\r\n)??\r\n/i.exec(data.toString('latin1', 0, 2048));
+    if (upload !== null) {
+      uploadLeft = Number(upload[1]);
+      return take(data.length - upload[0].length);
+    }
     got += data.toString('latin1');
     for (let end = got.indexOf('\r\n\r\n'); end !== -1; end = got.indexOf('\r\n\r\n')) {
       const bytes = Number(/^GET \/(\d+)/.exec(got)?.[1] ?? 0);
