@@ -10,6 +10,7 @@ import { z } from 'zod';
 import { readConfig } from './config.ts';
 import type { SidecarConfig } from './config.ts';
 import { listen } from './connection/listen.ts';
+import { Approvals } from './control/approvals.ts';
 import type { Control } from './control/control.ts';
 import { openControl } from './control/control.ts';
 import { createPlanLocks } from './control/plan_locks.ts';
@@ -167,6 +168,7 @@ function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts): Tun
     exchange: {
       policy: control.policy,
       credentials: control.credentials,
+      approvals: new Approvals({ channel: control.channel }),
       audit: control.audit,
       clock,
       materials,

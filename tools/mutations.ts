@@ -24,6 +24,9 @@ const LITERALS = 'e2e/corpus/ip_literals.test.ts';
 const REDIRECTS = 'e2e/corpus/redirects.test.ts';
 const EXCHANGE = 'sidecar/exchange/exchange.ts';
 const INCOMING = 'sidecar/exchange/incoming.ts';
+const SEND = 'sidecar/exchange/send_credentialed.ts';
+const OPERATION = 'sidecar/exchange/exchange_operation.ts';
+const CONNECTORS = 'sidecar/tunnel/connectors.test.ts';
 
 export const MUTATIONS: readonly Mutation[] = [
   {
@@ -78,10 +81,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '1 Authority',
     holds: 'credentialed and other requests never share an upstream socket',
-    file: EXCHANGE,
+    file: SEND,
     text: 'lane: binding.id',
-    replacement: 'lane: PASSTHROUGH_LANE',
-    tests: [AUTHORITY],
+    replacement: "lane: ''",
+    tests: [AUTHORITY, CONNECTORS],
   },
   {
     row: '1 Authority',
@@ -207,7 +210,7 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '4 Nothing secret leaves',
     holds: 'replies on a credentialed path are scrubbed',
     file: 'sidecar/tunnel/relay.ts',
-    text: 'scrub === null || scrub.isEmpty',
+    text: "scrub === null || (scrub.isEmpty && outcome.mediation !== 'connector')",
     replacement: 'scrub !== undefined',
     tests: [TUNNEL, REDIRECTS],
   },
@@ -231,8 +234,8 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '4 Nothing secret leaves',
     holds: 'trailers are scrubbed',
     file: 'sidecar/tunnel/relay_scrubbed.ts',
-    text: 'sink.end(scrubbedTrailers(body.trailers, patterns));',
-    replacement: 'sink.end(patterns.isEmpty ? scrubbedTrailers(body.trailers, patterns) : body.trailers);',
+    text: 'sink.end(scrubbedTrailers(trailers, patterns));',
+    replacement: 'sink.end(patterns.isEmpty ? scrubbedTrailers(trailers, patterns) : trailers);',
     tests: [TUNNEL, 'e2e/reflection.test.ts'],
   },
   {
@@ -270,7 +273,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '4 Nothing secret leaves',
     holds: 'interim replies are scrubbed',
-    file: EXCHANGE,
+    file: SEND,
     text: 'scrub === null ? raw : scrubbedBytes(head, raw, scrub)',
     replacement: 'head === null ? scrubbedBytes(head, raw, scrub) : raw',
     tests: [HOSTILE_UPSTREAM],
@@ -528,10 +531,11 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '503 `credential_unavailable`, `control_plane_unavailable`',
     holds: 'without its credential a request is not sent',
-    file: EXCHANGE,
-    text: 'if (!material.ok) return refused(facts, material.error, incoming, body.value.buffered !== null);',
-    replacement: "if (!material.ok) return forwardAsIs(incoming, 'passthrough', facts, tunnel, ports);",
-    tests: [INVARIANTS],
+    file: SEND,
+    text: 'if (!material.ok) return refused(facts, material.error, incoming, wasRead);',
+    replacement:
+      'if (!material.ok) { const { method, target, fields } = admitted.request; const head = formatRequestHead({ method, target, fields, version: incoming.head.version }); const sent = await forward({ head, method, body: { kind: "bytes", chunks: [] }, upgrade: false, lane: "" }, forwardContext(incoming, tunnel, ports, { scrub: null, mediation })); return sent.ok ? replied(incoming, facts, mediation, sent.value, null) : refused(facts, sent.error, incoming, wasRead); }',
+    tests: [INVARIANTS, CONNECTORS],
   },
   {
     row: '503 `snapshot_expired`, `control_plane_unavailable`',
@@ -560,9 +564,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '501 `signing_form_unsupported`',
     holds: 'a form that cannot be signed anew is refused by name',
-    file: EXCHANGE,
-    text: 'if (!outgoing.ok) return refused(facts, outgoing.error, incoming, body.value.buffered !== null);',
-    replacement: "if (!outgoing.ok) return forwardAsIs(incoming, 'passthrough', facts, tunnel, ports);",
+    file: SEND,
+    text: 'if (!outgoing.ok) return refused(facts, outgoing.error, incoming, wasRead);',
+    replacement:
+      'if (!outgoing.ok) { const { method, target, fields } = admitted.request; const head = formatRequestHead({ method, target, fields, version: incoming.head.version }); const sent = await forward({ head, method, body: { kind: "bytes", chunks: [] }, upgrade: false, lane: "" }, forwardContext(incoming, tunnel, ports, { scrub: null, mediation })); return sent.ok ? replied(incoming, facts, mediation, sent.value, null) : refused(facts, sent.error, incoming, wasRead); }',
     tests: [INVARIANTS],
   },
   {

@@ -15,7 +15,7 @@ import { NodeSha256 } from '../../sidecar/exchange/node_sha256.ts';
 import { MetricsRegistry } from '../../sidecar/local_api/metrics.ts';
 import { Sessions } from '../../sidecar/session/sessions.ts';
 import { bearerBinding } from '../../sidecar/testing/data_plane.ts';
-import { FakeCredentialSource, FakePolicySource } from '../../sidecar/testing/fakes.ts';
+import { FakeApprovalSource, FakeCredentialSource, FakePolicySource } from '../../sidecar/testing/fakes.ts';
 import { createSessionCa } from '../../sidecar/tls/session_ca.ts';
 import { createListener } from '../../sidecar/tunnel/listener.ts';
 import { createDialer } from '../../sidecar/upstream/dial.ts';
@@ -28,7 +28,7 @@ const clock = { now: () => Date.now() };
 const metrics = new MetricsRegistry({});
 
 const bindings = Array.from({ length: BINDINGS - 1 }, (_, index) => bearerBinding(`*.s${index}.example.test`));
-const policy = new FakePolicySource([...bindings, bearerBinding(`bound.${host}`)]);
+const policy = new FakePolicySource([...bindings, bearerBinding(`bound.${host}`, { body: 'stream' })]);
 const credentials = new FakeCredentialSource();
 credentials.set({ owner: 'personal', path: 'user/demo' }, 'ghp_16C7e42F292c6912E7710c838347Ae178B4a');
 
@@ -72,6 +72,7 @@ const listener = createListener(
     exchange: {
       policy,
       credentials,
+      approvals: new FakeApprovalSource(),
       audit,
       clock,
       limits: DEFAULT_LIMITS,

@@ -102,9 +102,9 @@ export async function openCredentials(
     return invalidReply('the credential reply is past its time');
   try {
     const released = await Promise.all(
-      credentials.map(async (released) => ({
-        ref: { owner: released.owner, path: released.path },
-        credential: await openReleased(identity, released, payload.value, now),
+      credentials.map(async (sealed) => ({
+        ref: { owner: sealed.owner, path: sealed.path },
+        credential: await openReleased(identity, sealed, payload.value, now),
       })),
     );
     return ok({

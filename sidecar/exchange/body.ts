@@ -127,12 +127,12 @@ export function brokenBody(message: string): Refusal {
 }
 
 function tooLarge(maxBytes: number): Refusal {
-  const message = `a request that gets a credential may have a body of ${maxBytes} bytes at most; raise SVC_MAX_CREDENTIALED_BODY_BYTES, or set \`body: stream\` on the binding`;
+  const message = `a request that gets a credential may have a body of ${maxBytes} bytes at most; raise SVC_MAX_CREDENTIALED_BODY_BYTES, or set \`body: stream\` on its host binding`;
   return refusal('body_too_large', message);
 }
 
 function budgetSpent(): Refusal {
   const message =
-    'the request bodies that are held right now fill SVC_MAX_BUFFERED_BODIES_BYTES; try again, or set `body: stream` on the binding';
+    'the request bodies that are held right now fill SVC_MAX_BUFFERED_BODIES_BYTES; try again, or set `body: stream` on its host binding';
   return refusal('body_too_large', message);
 }

@@ -1,8 +1,12 @@
+import type { ForwardedMediation, OperationFacts } from '../../shared/audit/exchange_event.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
+import { refusal } from '../../shared/model/refusal.ts';
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import type { HttpVersion } from '../../shared/net/http1_head.ts';
+import { connectionTokens } from '../../shared/net/http1_head.ts';
 import type { Reply } from './forward.ts';
+import type { Incoming } from './incoming.ts';
 
 /** What is known of a request, for its audit event. Nothing here can hold a secret. */
 export interface Facts {
@@ -12,10 +16,9 @@ export interface Facts {
   /** Without the query. */
   readonly path: string | null;
   readonly binding: HostBinding | null;
+  /** Of a request that is an operation of a connector. */
+  readonly operation?: OperationFacts;
 }
-
-/** How a request that was forwarded was treated. `foreign`: a binding matched, but the client brought its own credential. */
-export type Mediation = 'binding' | 'passthrough' | 'foreign';
 
 export interface Refused {
   readonly kind: 'refused';
@@ -28,7 +31,7 @@ export interface Refused {
 export interface Replied {
   readonly kind: 'replied';
   readonly facts: Facts;
-  readonly mediation: Mediation;
+  readonly mediation: ForwardedMediation;
   readonly reply: Reply;
   /** The client's version: HTTP/1.0 knows no chunks. */
   readonly version: HttpVersion;
@@ -46,3 +49,35 @@ export interface Abandoned {
 
 /** The one result of an exchange: every path ends in one of these, and one caller answers and records it. */
 export type Outcome = Refused | Replied | Abandoned;
+
+/** A refusal; without `incoming` the rest of the request is unknown, and the tunnel can't go on. */
+export function refused(facts: Facts, why: Refusal, incoming?: Incoming, bodyWasRead = false): Refused {
+  const staysOpen =
+    incoming !== undefined && (bodyWasRead || incoming.framing.kind === 'none') && isPersistent(incoming);
+  return { kind: 'refused', facts, refusal: why, staysOpen };
+}
+
+export function replied(
+  incoming: Incoming,
+  facts: Facts,
+  mediation: ForwardedMediation,
+  reply: Reply,
+  scrub: ScrubPatterns | null,
+): Replied {
+  const { version } = incoming.head;
+  return { kind: 'replied', facts, mediation, reply, version, staysOpen: isPersistent(incoming), scrub };
+}
+
+export function abandoned(facts: Facts): Abandoned {
+  return { kind: 'abandoned', facts };
+}
+
+/** Whether the client keeps its connection (RFC 9112 section 9.3). */
+function isPersistent({ head }: Incoming): boolean {
+  const tokens = connectionTokens(head.fields);
+  return head.version === '1.1' ? !tokens.has('close') : tokens.has('keep-alive');
+}
+
+export function auditUnavailable(): Refusal {
+  return refusal('audit_unavailable', 'the audit spool is full or cannot be written; see `svc doctor`');
+}

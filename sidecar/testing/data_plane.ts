@@ -22,7 +22,14 @@ import { createSessionCa } from '../tls/session_ca.ts';
 import { createListener } from '../tunnel/listener.ts';
 import { createDialer } from '../upstream/dial.ts';
 import { TunnelLanes } from '../upstream/lanes.ts';
-import { FakeAuditSink, FakeClock, FakeCredentialSource, FakeMetrics, FakePolicySource } from './fakes.ts';
+import {
+  FakeApprovalSource,
+  FakeAuditSink,
+  FakeClock,
+  FakeCredentialSource,
+  FakeMetrics,
+  FakePolicySource,
+} from './fakes.ts';
 
 /** What a raw upstream does with one connection; `reset` drops it with a TCP reset. */
 export type UpstreamHandler = (socket: TLSSocket, reset: () => void) => void;
@@ -37,6 +44,7 @@ export interface DataPlane {
   readonly caPem: string;
   readonly policy: FakePolicySource;
   readonly credentials: FakeCredentialSource;
+  readonly approvals: FakeApprovalSource;
   readonly audit: FakeAuditSink;
   readonly metrics: FakeMetrics;
   readonly errors: string[];
@@ -70,6 +78,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
   const fakes = {
     policy: new FakePolicySource(),
     credentials: new FakeCredentialSource(),
+    approvals: new FakeApprovalSource(),
     audit: new FakeAuditSink(),
     metrics: new FakeMetrics(),
   };

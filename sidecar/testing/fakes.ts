@@ -1,10 +1,21 @@
+import type { InstalledConnector } from '../../shared/model/connector.ts';
 import type { AuditEvent } from '../../shared/model/audit_event.ts';
 import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal, type RefusalReason } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { compilePolicy, type Policy } from '../../shared/resolve/resolve.ts';
-import type { AuditSink, Clock, CredentialSource, Metrics, PolicySource, ReleasedCredential } from '../ports.ts';
+import type {
+  ApprovalRequest,
+  ApprovalSource,
+  AuditSink,
+  Clock,
+  CredentialSource,
+  Metrics,
+  NotApproved,
+  PolicySource,
+  ReleasedCredential,
+} from '../ports.ts';
 
 /** A clock that stands still until it is moved. */
 export class FakeClock implements Clock {
@@ -35,8 +46,8 @@ export class FakePolicySource implements PolicySource {
     return this.#current;
   }
 
-  use(bindings: readonly HostBinding[]): void {
-    this.#current = ok(compilePolicy(bindings));
+  use(bindings: readonly HostBinding[], connectors: readonly InstalledConnector[] = []): void {
+    this.#current = ok(compilePolicy(bindings, connectors));
   }
 
   refuse(reason: RefusalReason): void {
@@ -74,6 +85,37 @@ export class FakeCredentialSource implements CredentialSource {
     if (this.#refusal !== null) return err(this.#refusal);
     const value = this.#values.get(`${ref.owner} ${ref.path}`);
     return value === undefined ? err(refusal('credential_unavailable', `no secret vault://${ref.path}`)) : ok(value);
+  }
+}
+
+/** Approvals that are given, or refused. While it holds, a request waits until `decide` or until its client is gone. */
+export class FakeApprovalSource implements ApprovalSource {
+  readonly asked: ApprovalRequest[] = [];
+  decision: 'approved' | 'approval_required' | 'approval_denied' = 'approved';
+  holding = false;
+  readonly #waiting = new Set<() => void>();
+
+  decide(decision: FakeApprovalSource['decision']): void {
+    this.decision = decision;
+    this.holding = false;
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
+  }
+
+  async approve(request: ApprovalRequest, gone: AbortSignal): Promise<Result<string, NotApproved>> {
+    this.asked.push(request);
+    const approvalId = `apr_${this.asked.length}`;
+    if (this.holding) await this.#decided(gone);
+    if (this.decision === 'approved' && !gone.aborted) return ok(approvalId);
+    const reason = this.decision === 'approval_denied' ? this.decision : 'approval_required';
+    return err({ refusal: refusal(reason, `refused for the test: ${approvalId}`), approvalId });
+  }
+
+  #decided(gone: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.add(resolve);
+      gone.addEventListener('abort', () => resolve());
+    });
   }
 }
 

@@ -9,7 +9,14 @@ import { BodyBudget } from '../exchange/body.ts';
 import { MaterialCache } from '../exchange/material.ts';
 import { NodeSha256 } from '../exchange/node_sha256.ts';
 import { bearerBinding } from '../testing/data_plane.ts';
-import { FakeAuditSink, FakeClock, FakeCredentialSource, FakeMetrics, FakePolicySource } from '../testing/fakes.ts';
+import {
+  FakeApprovalSource,
+  FakeAuditSink,
+  FakeClock,
+  FakeCredentialSource,
+  FakeMetrics,
+  FakePolicySource,
+} from '../testing/fakes.ts';
 import { ScriptedStream, turns } from '../testing/scripted_stream.ts';
 import { createListener } from './listener.ts';
 import type { ServedTunnel } from './serve.ts';
@@ -40,6 +47,7 @@ beforeEach(() => {
     exchange: {
       policy,
       credentials,
+      approvals: new FakeApprovalSource(),
       audit,
       clock: new FakeClock(),
       limits: DEFAULT_LIMITS,

@@ -5,8 +5,8 @@ import type { Connection } from '../connection/connection.ts';
 import { ConnectionLost } from '../connection/connection.ts';
 import type { HeadRead } from '../connection/read_head.ts';
 import { readHead } from '../connection/read_head.ts';
-import type { ExchangeTunnel } from '../exchange/exchange.ts';
 import { exchange } from '../exchange/exchange.ts';
+import type { ExchangeTunnel } from '../exchange/exchange_ports.ts';
 import type { Outcome } from '../exchange/outcome.ts';
 import type { UpstreamLanes } from '../ports.ts';
 import { closeAfterAnswer, writeRefusal } from './refuse.ts';
@@ -30,6 +30,7 @@ export interface ServedTunnel {
 export async function serve(client: Connection, tunnel: ServedTunnel, ports: TunnelPorts): Promise<void> {
   const idle = new IdleTimer(client, ports.exchange.limits.idleTunnelSeconds);
   const context: ExchangeTunnel = {
+    sessionId: tunnel.sessionId,
     host: tunnel.host,
     sni: tunnel.sni,
     client,
@@ -97,8 +98,8 @@ function recordOutcome(
   { sessionId, stepId }: ServedTunnel,
   ports: TunnelPorts,
 ): Promise<void> | undefined {
-  const { host, method, path, binding } = outcome.facts;
-  const event = exchangeEvent({ sessionId, stepId, host, method, path, binding }, resultOf(outcome));
+  const { host, method, path, binding, operation = null } = outcome.facts;
+  const event = exchangeEvent({ sessionId, stepId, host, method, path, binding, operation }, resultOf(outcome));
   if (outcome.kind === 'refused') {
     ports.metrics.increment('svc_proxy_refusals_total', { reason: outcome.refusal.reason });
   } else if (outcome.kind === 'replied') {

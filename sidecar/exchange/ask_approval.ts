@@ -1,0 +1,36 @@
+import type { ConnectorOperation } from '../../shared/connect/connector_index.ts';
+import { requestFingerprint } from '../../shared/connect/request_fingerprint.ts';
+import { requestSummary } from '../../shared/connect/request_summary.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { ok } from '../../shared/model/result.ts';
+import { splitTarget } from '../../shared/net/target.ts';
+import type { ApprovalSource, NotApproved } from '../ports.ts';
+
+/** A request to an operation, as it is to be sent. */
+export interface AskedRequest {
+  readonly method: string;
+  readonly host: string;
+  /** The path with its query. */
+  readonly target: string;
+  /** Empty when there is none. */
+  readonly contentType: string;
+  readonly body: readonly Uint8Array[];
+  readonly sessionId: string | null;
+}
+
+/** Asks for the approval of a request whose operation needs one; null, without asking, when it does not. */
+export async function askApproval(
+  match: ConnectorOperation,
+  request: AskedRequest,
+  approvals: ApprovalSource,
+  gone: AbortSignal,
+): Promise<Result<string | null, NotApproved>> {
+  const { connector, operation } = match;
+  if (operation.approval === 'none') return ok(null);
+  const { sessionId, ...identity } = request;
+  const { path } = splitTarget(request.target);
+  const bodyBytes = request.body.reduce((total, chunk) => total + chunk.length, 0);
+  const fingerprint = await requestFingerprint({ fqn: connector.spec.fqn, operation: operation.name, ...identity });
+  const summary = requestSummary(connector, operation, { host: request.host, path, bodyBytes });
+  return approvals.approve({ match, fingerprint, summary, sessionId }, gone);
+}

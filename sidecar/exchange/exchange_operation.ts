@@ -1,0 +1,106 @@
+import type { OperationFacts } from '../../shared/audit/exchange_event.ts';
+import type { ConnectorOperation } from '../../shared/connect/connector_index.ts';
+import { enforceOperation } from '../../shared/enforce/operation.ts';
+import type { OutgoingRequest } from '../../shared/inject/outgoing_request.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { fieldValues } from '../../shared/net/http1_head.ts';
+import type { NotApproved } from '../ports.ts';
+import { askApproval } from './ask_approval.ts';
+import { connectorBinding } from './connector_binding.ts';
+import { credentialedRequest } from './credentialed_head.ts';
+import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
+import { givenInputs } from './given_inputs.ts';
+import type { Incoming } from './incoming.ts';
+import { checkAuthority } from './incoming.ts';
+import type { Facts, Outcome } from './outcome.ts';
+import { abandoned, auditUnavailable, refused } from './outcome.ts';
+import type { RequestBody } from './request_body.ts';
+import { NOT_BUFFERED, readBody } from './request_body.ts';
+import { sendCredentialed } from './send_credentialed.ts';
+
+/**
+ * The connector path (specification section 1): authority -> enforce -> body -> approval -> credential -> inject -> forward.
+ * The client's own request goes on whole, with the connector's credential in place of its Authorization.
+ */
+export async function exchangeOperation(
+  incoming: Incoming,
+  match: ConnectorOperation,
+  unmatched: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> {
+  const attempted = operationFacts(unmatched, { match, incoming, body: null, approvalId: null });
+  const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
+  if (!authority.ok) return refused(attempted, authority.error, incoming);
+  const contract = enforceOperation(match.operation, incoming.head.fields);
+  if (!contract.ok) return refused(attempted, contract.error, incoming);
+  if (!ports.audit.accepting) return refused(attempted, auditUnavailable(), incoming);
+
+  const body = incoming.framing.kind === 'none' ? NOT_BUFFERED : await readBody(incoming, tunnel, ports);
+  if (!body.ok) return tunnel.client.closed ? abandoned(attempted) : refused(attempted, body.error);
+  try {
+    return await approvedAndSent({ incoming, match, body: body.value }, unmatched, tunnel, ports);
+  } finally {
+    body.value.buffered?.release();
+  }
+}
+
+/** A request to an operation, with its body. */
+interface Asked {
+  readonly incoming: Incoming;
+  readonly match: ConnectorOperation;
+  readonly body: RequestBody;
+}
+
+async function approvedAndSent(
+  { incoming, match, body }: Asked,
+  unmatched: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> {
+  const request = credentialedRequest(incoming, tunnel.host);
+  const approval = await approve({ incoming, match, body }, request, tunnel, ports);
+  const approvalId = approval.ok ? approval.value : approval.error.approvalId;
+  const facts = operationFacts(unmatched, { match, incoming, body, approvalId });
+  if (tunnel.client.closed) return abandoned(facts);
+  if (!approval.ok) return refused(facts, approval.error.refusal, incoming, body.buffered !== null);
+  const binding = connectorBinding(match.connector, tunnel.host);
+  return sendCredentialed({ incoming, request, binding, body, facts, mediation: 'connector' }, tunnel, ports);
+}
+
+/** Held while somebody decides, and no longer than the client waits: one that finishes its side waits no more. */
+async function approve(
+  { incoming, match, body }: Asked,
+  { method, host, target }: OutgoingRequest,
+  { client, sessionId }: ExchangeTunnel,
+  { approvals }: ExchangePorts,
+): Promise<Result<string | null, NotApproved>> {
+  const gone = new AbortController();
+  const stopWatching = client.onClosed(() => gone.abort());
+  client.onFinished(() => gone.abort());
+  try {
+    const contentType = fieldValues(incoming.head.fields, 'content-type').join(', ');
+    const asked = { method, host, target, contentType, body: body.buffered?.chunks ?? [], sessionId };
+    return await askApproval(match, asked, approvals, gone.signal);
+  } finally {
+    client.onFinished(null);
+    stopWatching();
+  }
+}
+
+interface Known {
+  readonly match: ConnectorOperation;
+  readonly incoming: Incoming;
+  /** Null while it is not read. */
+  readonly body: RequestBody | null;
+  readonly approvalId: string | null;
+}
+
+function operationFacts(
+  { host, method, path }: Facts,
+  { match, incoming, body, approvalId }: Known,
+): Facts & { readonly operation: OperationFacts } {
+  const given = givenInputs(match.operation, incoming.target.query, body?.buffered?.chunks ?? []);
+  const operation = { source: 'transparent_connect_tls', match, given, approvalId } as const;
+  return { host, method, path, binding: null, operation };
+}

@@ -1,0 +1,36 @@
+import type { Refusal } from '../../shared/model/refusal.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import type { BufferedBody } from './body.ts';
+import { bufferBody, refuseDeclared } from './body.ts';
+import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
+import type { Incoming } from './incoming.ts';
+
+export interface RequestBody {
+  /** Null when the body passes as it comes, or there is none. */
+  readonly buffered: BufferedBody | null;
+}
+
+/** The body of a request that is not read before it goes on. */
+export const NOT_BUFFERED = ok<RequestBody>({ buffered: null });
+
+const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n', 'latin1');
+
+/** Reads the body of a request in full. Refuses with `body_too_large`, or `invalid_request` when its framing is broken. */
+export async function readBody(
+  incoming: Incoming,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Result<RequestBody, Refusal>> {
+  const limits = { maxBytes: ports.limits.maxCredentialedBodyBytes, budget: ports.budget };
+  const declared = refuseDeclared(incoming.framing, limits);
+  if (declared !== null) return err(declared);
+  if (expectsContinue(incoming)) await tunnel.sendInterim(CONTINUE);
+  const buffered = await bufferBody(tunnel.client, incoming.framing, limits);
+  return buffered.ok ? ok({ buffered: buffered.value }) : buffered;
+}
+
+function expectsContinue({ head }: Incoming): boolean {
+  if (head.version === '1.0') return false;
+  return head.fields.some((field) => field.name === 'expect' && field.value.toLowerCase() === '100-continue');
+}

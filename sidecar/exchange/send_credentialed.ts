@@ -1,0 +1,121 @@
+import type { ForwardedMediation } from '../../shared/audit/exchange_event.ts';
+import { inject } from '../../shared/inject/inject.ts';
+import type { InjectedRequest, OutgoingRequest, PayloadBody } from '../../shared/inject/outgoing_request.ts';
+import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { ok } from '../../shared/model/result.ts';
+import type { ReplyHead } from '../../shared/net/http1_head.ts';
+import { formatRequestHead } from '../../shared/net/http1_head.ts';
+import type { BufferedBody } from './body.ts';
+import { isWebSocketUpgrade, reframed } from './credentialed_head.ts';
+import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
+import type { ForwardContext, Outgoing, Reply } from './forward.ts';
+import { forward } from './forward.ts';
+import type { Incoming } from './incoming.ts';
+import type { CredentialMaterial } from './material.ts';
+import { resolveMaterial } from './material.ts';
+import type { Facts, Outcome } from './outcome.ts';
+import { abandoned, refused, replied } from './outcome.ts';
+import type { RequestBody } from './request_body.ts';
+import { sanitised } from './sanitised_head.ts';
+import { scrubbedBytes } from './scrubbed_head.ts';
+
+/** A request that may have its credential. */
+export interface Admitted {
+  readonly incoming: Incoming;
+  readonly request: OutgoingRequest;
+  readonly binding: HostBinding;
+  readonly body: RequestBody;
+  readonly facts: Facts;
+  readonly mediation: ForwardedMediation;
+}
+
+/** The stages that every credentialed request ends with: credential, inject, forward. */
+export async function sendCredentialed(
+  admitted: Admitted,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> {
+  const { incoming, body, facts, mediation } = admitted;
+  const wasRead = body.buffered !== null;
+  const resolved = resolveMaterial(admitted.binding, ports.credentials, ports.materials);
+  const material = resolved instanceof Promise ? await resolved : resolved;
+  if (!material.ok) return refused(facts, material.error, incoming, wasRead);
+  const written = injected(admitted, material.value, ports);
+  const outgoing = written instanceof Promise ? await written : written;
+  if (!outgoing.ok) return refused(facts, outgoing.error, incoming, wasRead);
+  const { scrub } = material.value;
+  const reply = await forward(outgoing.value, forwardContext(incoming, tunnel, ports, { scrub, mediation }));
+  if (reply.ok) return replied(incoming, facts, mediation, shown(reply.value, mediation), scrub);
+  return tunnel.client.closed ? abandoned(facts) : refused(facts, reply.error, incoming, wasRead);
+}
+
+/** The request as it goes out, with the credential written onto it. Answers at once where the scheme does. */
+function injected(
+  admitted: Admitted,
+  { credential, sessionToken }: CredentialMaterial,
+  { clock, hash }: ExchangePorts,
+): Result<Outgoing, Refusal> | Promise<Result<Outgoing, Refusal>> {
+  const { request, incoming, binding } = admitted;
+  const { buffered } = admitted.body;
+  const framed = buffered === null ? request : { ...request, fields: reframed(request.fields, buffered.bytes) };
+  const body = payloadOf(incoming, buffered);
+  const input = { binding, request: framed, credential, body, now: new Date(clock.now()), hash };
+  const done = inject(sessionToken === null ? input : { ...input, sessionToken });
+  const finish = (written: Result<InjectedRequest, Refusal>): Result<Outgoing, Refusal> =>
+    written.ok ? ok(outgoingOf(written.value, incoming, binding, buffered)) : written;
+  return done instanceof Promise ? done.then(finish) : finish(done);
+}
+
+function outgoingOf(
+  { method, target, fields, bodyTransform }: InjectedRequest,
+  incoming: Incoming,
+  binding: HostBinding,
+  buffered: BufferedBody | null,
+): Outgoing {
+  return {
+    head: formatRequestHead({ method, target, fields, version: incoming.head.version }),
+    method,
+    body:
+      buffered === null
+        ? { kind: 'stream', framing: incoming.framing, transform: bodyTransform ?? null }
+        : { kind: 'bytes', chunks: buffered.chunks },
+    upgrade: isWebSocketUpgrade(incoming.head),
+    lane: binding.id,
+  };
+}
+
+function payloadOf(incoming: Incoming, buffered: BufferedBody | null): PayloadBody {
+  if (buffered !== null) return { kind: 'bytes', chunks: buffered.chunks };
+  return incoming.framing.kind === 'none' ? { kind: 'none' } : { kind: 'stream' };
+}
+
+/** What of a reply the client is shown: a connector's, without the headers that it withholds. */
+function shown(reply: Reply, mediation: ForwardedMediation): Reply {
+  return mediation === 'connector' ? { ...reply, ...sanitised(reply) } : reply;
+}
+
+/** How replies are told to the client. */
+interface Telling {
+  readonly scrub: ScrubPatterns | null;
+  readonly mediation: ForwardedMediation;
+}
+
+/** HTTP/1.0 knows no interim replies (RFC 9110 section 15.2). On a credentialed path they are told as the last one is. */
+export function forwardContext(
+  incoming: Incoming,
+  tunnel: ExchangeTunnel,
+  { limits }: ExchangePorts,
+  { scrub, mediation }: Telling,
+): ForwardContext {
+  const { client, lanes } = tunnel;
+  const { maxHeadBytes, maxHeaders } = limits;
+  const onInterim = (received: Buffer, told: ReplyHead): Promise<void> => {
+    const { head, raw } =
+      mediation === 'connector' ? sanitised({ head: told, raw: received }) : { head: told, raw: received };
+    return tunnel.sendInterim(scrub === null ? raw : scrubbedBytes(head, raw, scrub));
+  };
+  return { client, lanes, maxHeadBytes, maxHeaders, onInterim: incoming.head.version === '1.0' ? null : onInterim };
+}
