@@ -1,5 +1,6 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { getEnterprise, getHealth, getMe, postSignInLink } from './routes/account.ts';
+import { getApproval, getApprovals, postDecision } from './routes/approvals.ts';
 import type { AppContext, AppEnv, Log } from './routes/app_env.ts';
 import { getAuditEvents, getAuditStream, getAuditVerification } from './routes/audit_events.ts';
 import { limitBody } from './routes/body_limit.ts';
@@ -30,7 +31,14 @@ import { notFound, type RouteName } from './routes/not_found.ts';
 import { describeAccess, type Method, mount, type Operation } from './routes/operation.ts';
 import { getDocs, getHome, getOpenApi, getStyle, openSignInLink } from './routes/pages.ts';
 import { deleteSecret, getSecrets, postSecret, postSecretCheck } from './routes/secrets.ts';
-import { getSnapshot, postCredentials, postEvents, postUnsealed } from './routes/sidecar_channel.ts';
+import {
+  getSidecarApproval,
+  getSnapshot,
+  postCredentials,
+  postEvents,
+  postSidecarApproval,
+  postUnsealed,
+} from './routes/sidecar_channel.ts';
 import { deleteSidecar, getSidecars, postSidecar } from './routes/sidecars.ts';
 import type { ServiceContext } from './services/service_context.ts';
 
@@ -62,6 +70,10 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['delete', '/v1/connectors/{id}/credential', deleteConnectorCredential],
   ['post', '/v1/connector-operations/run', postConnectorRun],
 
+  ['get', '/v1/approvals', getApprovals],
+  ['get', '/v1/approvals/{id}', getApproval],
+  ['post', '/v1/approvals/{id}/decide', postDecision],
+
   ['get', '/v1/audit-events', getAuditEvents],
   ['get', '/v1/audit-events/stream', getAuditStream],
   ['get', '/v1/audit-events/verify', getAuditVerification],
@@ -74,6 +86,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/sidecar/credentials', postCredentials],
   ['post', '/v1/sidecar/unsealed', postUnsealed],
   ['post', '/v1/sidecar/events', postEvents],
+  ['post', '/v1/sidecar/approvals', postSidecarApproval],
+  ['get', '/v1/sidecar/approvals/{id}', getSidecarApproval],
 ];
 
 const PAGES: readonly RouteName[] = [

@@ -60,7 +60,7 @@ export const auditEvent = z
 
 /** The types a sidecar may send: the control plane's own are written by the control plane alone. */
 export function isSidecarEventType(type: AuditEventType): boolean {
-  return !type.startsWith('control.');
+  return !type.startsWith('control.') && !type.startsWith('connector.approval.');
 }
 
 /** An event with its place in its writer's hash chain. */

@@ -42,6 +42,8 @@ export const ERROR_STATUS = {
   misdirected_host: 421,
   /** As many streams, waiting polls or verifications of this caller are open as may be. */
   too_many_open_calls: 429,
+  /** As many approvals of this user wait for a decision as may. */
+  too_many_approvals: 429,
   internal_error: 500,
   upstream_unreachable: 502,
   upstream_tls_failed: 502,

@@ -1,4 +1,5 @@
 import { ok, type Result } from '../../shared/model/result.ts';
+import { approvalParams, approvalRequest, approvalWaitQuery } from '../../shared/wire/approvals.ts';
 import {
   credentialsRequest,
   eventsRequest,
@@ -9,6 +10,7 @@ import {
 import type { ApiError } from '../../shared/wire/errors.ts';
 import { releaseCredentials, releaseUnsealed } from '../services/credential_release.ts';
 import { acceptEvents } from '../services/event_intake.ts';
+import { askSidecarApproval, awaitSidecarApproval } from '../services/sidecar_approvals.ts';
 import { pollSnapshot, type SnapshotReply } from '../services/snapshot.ts';
 import { forSidecar, type Reply } from './operation.ts';
 
@@ -57,6 +59,34 @@ export const postEvents = forSidecar({
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
     return signed(await acceptEvents(context, who, body.events));
+  },
+});
+
+export const postSidecarApproval = forSidecar({
+  summary: 'Ask for an approval of one request',
+  description: 'Uses up a decision that covers the request; else the request waits for one.',
+  body: approvalRequest,
+  replies: { 200: 'A compact JWS (application/jose)' },
+  async handle({ context, who, body }) {
+    return signed(await askSidecarApproval(context, who, body));
+  },
+});
+
+export const getSidecarApproval = forSidecar({
+  summary: 'Wait for a decision on a request',
+  params: approvalParams,
+  query: approvalWaitQuery,
+  replies: { 200: 'A compact JWS (application/jose)' },
+  async handle({ context, who, params, query, request }) {
+    const leave = context.openCalls.enter('approval wait', who.sidecarId);
+    if (!leave.ok) return leave;
+    const { wait: waitSeconds, request_id: requestId } = query;
+    try {
+      const wait = { id: params.id, requestId, waitSeconds, signal: request.signal };
+      return signed(await awaitSidecarApproval(context, who, wait));
+    } finally {
+      leave.value();
+    }
   },
 });
 

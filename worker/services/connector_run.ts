@@ -1,42 +1,33 @@
-import { auditFields } from '../../shared/connect/audit_fields.ts';
-import { buildOperationRequest, type OperationRequestParts } from '../../shared/connect/operation_request.ts';
+import { buildOperationRequest } from '../../shared/connect/operation_request.ts';
 import type { SanitisedReply } from '../../shared/connect/sanitised_reply.ts';
-import type { AuditEvent, AuditEventData } from '../../shared/model/audit_event.ts';
-import { type InstalledConnector, type Operation, pathParameters } from '../../shared/model/connector.ts';
+import type { AuditEvent } from '../../shared/model/audit_event.ts';
+import type { InstalledConnector } from '../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { Secret } from '../../shared/model/secret.ts';
-import { formatVaultReference } from '../../shared/model/vault_path.ts';
 import type { RunReply, RunRequest } from '../../shared/wire/connectors.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { didYouMean } from '../../shared/wire/near_match.ts';
 import { type ConnectorRow, findConnectorsNamed, type WithCredential } from '../store/connectors.ts';
 import { type Caller, visibleOwners } from './caller.ts';
 import { commit } from './commit.ts';
+import { connectorCredential, credentialProblem } from './connector_access.ts';
+import { approvalOf, approvalProblem } from './connector_approval.ts';
 import { callUpstream } from './connector_call.ts';
-import { connectorCredential } from './connector_access.ts';
 import { toInstalled } from './connector_records.ts';
+import { runEventData, type RunOutcome, type RunSubject } from './connector_run_event.ts';
 import { toBase64 } from './encoding.ts';
 import { controlChain } from './policy_change.ts';
 import { freshId, nowText, type ServiceContext } from './service_context.ts';
 
 /** A run of an operation that exists: from here on it is audited, whatever becomes of it. */
-interface Run {
+interface Run extends RunSubject {
   readonly row: WithCredential<ConnectorRow>;
-  readonly connector: InstalledConnector;
-  readonly operation: Operation;
-  readonly request: RunRequest;
-}
-
-/** How a run ended. `parts`: the request it made; null when its args made none. */
-interface Outcome {
-  readonly parts: OperationRequestParts | null;
-  readonly result: Result<SanitisedReply, ApiError>;
+  readonly host: string | undefined;
 }
 
 /**
  * Runs an operation of an installed connector as the caller (specification section 4, Connector operations). Refuses with
- * `connector_operation_not_found`, `invalid_args`, `approval_required`, `approval_denied`, `binding_required`,
- * `credential_unavailable`, `reauthorisation_required` and the `upstream_` codes.
+ * `connector_operation_not_found`, `invalid_args`, `approval_required`, `approval_denied`, `too_many_approvals`,
+ * `binding_required`, `credential_unavailable`, `reauthorisation_required` and the `upstream_` codes.
  */
 export async function runOperation(
   context: ServiceContext,
@@ -46,10 +37,9 @@ export async function runOperation(
   const run = await recognise(context, caller, request);
   if (!run.ok) return run;
   const outcome = await attempt(context, caller, run.value);
-  const recorded = await record(context, caller, run.value, outcome);
-  if (!recorded.ok) return recorded;
-  if (!outcome.result.ok) return outcome.result;
-  return ok(toReply(run.value, recorded.value, outcome.result.value));
+  const audited = await record(context, caller, run.value, outcome);
+  if (!audited.ok) return audited;
+  return outcome.result.ok ? ok(toReply(run.value, audited.value, outcome.result.value)) : outcome.result;
 }
 
 async function recognise(context: ServiceContext, caller: Caller, request: RunRequest): Promise<Result<Run, ApiError>> {
@@ -58,27 +48,27 @@ async function recognise(context: ServiceContext, caller: Caller, request: RunRe
   if (row === undefined) return err(noConnector());
   const connector = toInstalled(row);
   const operation = connector.spec.operations.find(({ name }) => name === request.operation);
-  return operation === undefined ? err(noOperation(connector, request)) : ok({ row, connector, operation, request });
+  if (operation === undefined) return err(noOperation(connector, request));
+  return ok({ row, connector, operation, args: request.args, host: request.host });
 }
 
-async function attempt(context: ServiceContext, _caller: Caller, run: Run): Promise<Outcome> {
-  const { connector, operation, request } = run;
-  const built = buildOperationRequest(connector, operation, request.args, request.host);
-  if (!built.ok) return { parts: null, result: err(invalidArgs(built.error)) };
+/** Nothing is asked of a person before there is a credential to use the approval with. */
+async function attempt(context: ServiceContext, caller: Caller, run: Run): Promise<RunOutcome> {
+  const { connector, operation, args, host } = run;
+  const built = buildOperationRequest(connector, operation, args, host);
+  if (!built.ok) return { parts: null, approvalId: null, result: err(invalidArgs(built.error)) };
   const parts = built.value;
-  if (operation.approval === 'required') return { parts, result: err(approvalRequired(run)) };
+  const missing = credentialProblem(run.row);
+  if (missing !== null) return { parts, approvalId: null, result: err(missing) };
+  const approval = await approvalOf(context, caller, { row: run.row.connector, connector, operation, parts });
+  if (!approval.ok) return { parts, approvalId: null, result: approval };
+  const approvalId = approval.value?.id ?? null;
+  const held = approvalProblem(approval.value);
+  if (held !== null) return { parts, approvalId, result: err(held) };
   const credential = await connectorCredential(context, run.row);
-  if (!credential.ok) return { parts, result: credential };
-  return { parts, result: await send(context, parts, credential.value) };
-}
-
-async function send(
-  context: ServiceContext,
-  parts: OperationRequestParts,
-  credential: Secret,
-): Promise<Result<SanitisedReply, ApiError>> {
-  const called = await callUpstream(context.outbound, parts, credential);
-  return called.ok ? called : err(apiError(called.error.reason, called.error.message));
+  if (!credential.ok) return { parts, approvalId, result: credential };
+  const called = await callUpstream(context.outbound, parts, credential.value);
+  return { parts, approvalId, result: called.ok ? called : err(apiError(called.error.reason, called.error.message)) };
 }
 
 /** Writes the run into the log; its answer waits for that. */
@@ -86,7 +76,7 @@ async function record(
   context: ServiceContext,
   caller: Caller,
   run: Run,
-  outcome: Outcome,
+  outcome: RunOutcome,
 ): Promise<Result<string, ApiError>> {
   const event: AuditEvent = {
     id: freshId(context, 'evt'),
@@ -95,64 +85,9 @@ async function record(
     sidecar_id: null,
     session_id: null,
     actor: caller.userId,
-    data: { ...identity(run), ...(outcome.parts && destination(run, outcome.parts)), ...ending(run, outcome) },
+    data: runEventData(run, outcome),
   };
   return commit(context, controlChain(caller), async () => ok({ statements: [], events: [event], value: event.id }));
-}
-
-function identity({ connector, operation }: Run): AuditEventData {
-  return {
-    'svc.proxy.source': 'generated_connector_shim',
-    'svc.connector.fqn': connector.spec.fqn,
-    'svc.connector.version': connector.spec.version,
-    'svc.connector.operation': operation.name,
-    'svc.connector.credential_ref': formatVaultReference(connector.credential.path),
-    'svc.proxy.method': operation.method,
-  };
-}
-
-const MOST_PATH_CHARACTERS = 2_048;
-
-function destination({ operation }: Run, { host, path }: OperationRequestParts): AuditEventData {
-  const shown = withoutRedacted(operation, path).slice(0, MOST_PATH_CHARACTERS);
-  return { 'svc.proxy.upstream.host': host, 'svc.proxy.upstream.path': shown };
-}
-
-/** The path with the template's `{name}` in place of a value that the spec wants redacted. */
-function withoutRedacted({ path: template, audit }: Operation, path: string): string {
-  const redacted = new Set(audit.flatMap(({ source, redact }) => (redact ? [source] : [])));
-  if (!pathParameters(template).some((name) => redacted.has(`path.${name}`))) return path;
-  const names = template.split('/');
-  const segments = path.split('/').map((segment, index) => {
-    const name = names[index] ?? '';
-    return name.startsWith('{') && redacted.has(`path.${name.slice(1, -1)}`) ? name : segment;
-  });
-  return segments.join('/');
-}
-
-function ending(run: Run, { parts, result }: Outcome): AuditEventData {
-  const status = result.ok ? result.value.upstreamStatus : null;
-  const fields =
-    parts === null ? {} : auditFields(run.operation, { path: parts.path, given: givenInputs(run), status });
-  return {
-    'svc.proxy.mediation': result.ok ? 'connector' : 'refused',
-    ...(result.ok
-      ? { 'svc.proxy.upstream.status': result.value.upstreamStatus }
-      : { 'svc.proxy.reason': result.error.code }),
-    ...(Object.keys(fields).length > 0 && { 'svc.connector.fields': wellFormed(fields) }),
-  };
-}
-
-/** A value that was cut may end in half of a character, which no log can hold. */
-function wellFormed(fields: Readonly<Record<string, string | number | boolean>>) {
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? value.toWellFormed() : value]),
-  );
-}
-
-function givenInputs({ operation, request }: Run): ReadonlySet<string> {
-  const given = operation.inputs.filter(({ name }) => Object.hasOwn(request.args, name));
-  return new Set(given.map((input) => `${input.in}.${input.name}`));
 }
 
 function toReply({ connector, operation }: Run, auditId: string, reply: SanitisedReply): RunReply {
@@ -178,13 +113,10 @@ function noOperation({ spec }: InstalledConnector, { operation }: RunRequest): A
   return apiError('connector_operation_not_found', message);
 }
 
-function approvalRequired({ connector, operation }: Run): ApiError {
-  return apiError('approval_required', `${connector.spec.fqn} ${operation.name} runs only with an approval`);
-}
+const MOST_PROBLEMS = 20;
 
-function invalidArgs(fields: readonly { readonly field: string; readonly message: string }[]): ApiError {
-  const shown = fields.slice(0, 20);
-  return apiError('invalid_args', shown.map(({ field, message }) => `${field} ${message}`).join('; '), {
-    fields: shown,
-  });
+function invalidArgs(problems: readonly { readonly field: string; readonly message: string }[]): ApiError {
+  const fields = problems.slice(0, MOST_PROBLEMS);
+  const message = fields.map((problem) => `${problem.field} ${problem.message}`).join('; ');
+  return apiError('invalid_args', message, { fields });
 }

@@ -4,7 +4,9 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { toHostBinding } from '../../shared/wire/host_binding.ts';
 import type { ExplainInput } from '../../shared/wire/host_bindings.ts';
 import { storedAmong } from '../store/secrets.ts';
+import { allConnectors } from './all_connectors.ts';
 import { type Caller, ownerName, visibleOwners } from './caller.ts';
+import { stateOf, toInstalled } from './connector_records.ts';
 import { credentialPaths, hostBindingsOn } from './host_bindings.ts';
 import type { ServiceContext } from './service_context.ts';
 
@@ -22,14 +24,19 @@ export async function explainRequest(
   return err(apiError('invalid_input', `${field} ${message}`, { fields: [{ field, message }] }));
 }
 
-/** What is known of a host: the bindings that may matter to it, and which of their credentials are stored. */
+/** What is known of a host: the bindings that may matter to it, every connector, and which of their credentials can be used. */
 async function known(context: ServiceContext, caller: Caller, host: string): Promise<Known> {
   const owners = visibleOwners(caller);
   const bindings = await hostBindingsOn(context, owners, patternsAround(host));
+  const connectors = await allConnectors(context, owners);
   const stored = await storedAmong(context.database, owners, bindings.flatMap(credentialPaths));
-  const places = new Set(stored.map(({ ownerId, path }) => `${ownerName(ownerId)} ${path}`));
+  const ready = connectors.flatMap((row) =>
+    stateOf(row) === 'ready' && row.credential !== null ? row.credential : [],
+  );
+  const places = new Set([...stored, ...ready].map(({ ownerId, path }) => `${ownerName(ownerId)} ${path}`));
   return {
     bindings: bindings.map((record) => toHostBinding(record)),
+    connectors: connectors.map((row) => toInstalled(row)),
     isStored: ({ owner, path }) => places.has(`${owner} ${path}`),
   };
 }

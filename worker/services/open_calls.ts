@@ -8,6 +8,7 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 const KINDS = {
   'audit stream': { most: 32, lastsMs: 16 * 60_000 },
   'snapshot poll': { most: 8, lastsMs: 60_000 },
+  'approval wait': { most: 64, lastsMs: 60_000 },
   'audit verification': { most: 2, lastsMs: 10 * 60_000 },
 } as const;
 export type LongCall = keyof typeof KINDS;

@@ -92,4 +92,20 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX audit_events_by_connector ON audit_events (enterprise_id, connector, time, position)`,
     ],
   },
+  {
+    number: 4,
+    name: 'approvals',
+    statements: [
+      `CREATE TABLE approvals (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id),
+        user_id TEXT NOT NULL REFERENCES users (id), connector_id TEXT NOT NULL, connector_owner_id TEXT NOT NULL,
+        connector_fqn TEXT NOT NULL, connector_version TEXT NOT NULL, operation TEXT NOT NULL, summary TEXT NOT NULL,
+        fingerprint TEXT NOT NULL, sidecar_id TEXT, session_id TEXT, state TEXT NOT NULL, requested_at TEXT NOT NULL,
+        expires_at TEXT NOT NULL, decided_by TEXT, decided_at TEXT, valid_until TEXT, used_by TEXT,
+        used_at TEXT) STRICT`,
+      `CREATE INDEX approvals_by_request ON approvals (user_id, connector_id, fingerprint, id)`,
+      `CREATE INDEX approvals_by_enterprise ON approvals (enterprise_id, id)`,
+      `CREATE INDEX approvals_open ON approvals (enterprise_id, state, expires_at)`,
+    ],
+  },
 ];

@@ -1,5 +1,6 @@
 import { AUDIT_EVENT_TYPES } from '../../shared/model/audit_event.ts';
 import { CREDENTIAL_KINDS } from '../../shared/model/connector.ts';
+import { APPROVAL_STATES } from '../../shared/wire/approvals.ts';
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core';
 
 /** The states of a credential that is stored; of one that is not there is no row. */
@@ -157,4 +158,27 @@ export const connectorCredentials = sqliteTable('connector_credentials', {
   lease: text('lease'),
   leaseUntil: integer('lease_until'),
   updatedAt: text('updated_at').notNull(),
+});
+
+export const approvals = sqliteTable('approvals', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  userId: text('user_id').notNull(),
+  connectorId: text('connector_id').notNull(),
+  connectorOwnerId: text('connector_owner_id').notNull(),
+  connectorFqn: text('connector_fqn').notNull(),
+  connectorVersion: text('connector_version').notNull(),
+  operation: text('operation').notNull(),
+  summary: text('summary').notNull(),
+  fingerprint: text('fingerprint').notNull(),
+  sidecarId: text('sidecar_id'),
+  sessionId: text('session_id'),
+  state: text('state', { enum: [...APPROVAL_STATES] }).notNull(),
+  requestedAt: text('requested_at').notNull(),
+  expiresAt: text('expires_at').notNull(),
+  decidedBy: text('decided_by'),
+  decidedAt: text('decided_at'),
+  validUntil: text('valid_until'),
+  usedBy: text('used_by'),
+  usedAt: text('used_at'),
 });

@@ -1,0 +1,281 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ITEMS_SPEC, itemsSpec } from '../e2e/runtimes/connector_samples.ts';
+import { addUser, type InProcess, parsed, startInProcess } from '../e2e/runtimes/in_process.ts';
+import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
+import { ok } from '../shared/model/result.ts';
+import { meReply } from '../shared/wire/account.ts';
+import { approvalPayload, approvalRecord, approvalsPage } from '../shared/wire/approvals.ts';
+import { auditEventsPage } from '../shared/wire/audit_events.ts';
+import { APPROVAL_TYP } from '../shared/wire/channel.ts';
+import { connectorSpec } from '../shared/wire/connector_spec.ts';
+import { installReply } from '../shared/wire/connectors.ts';
+import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
+import { askApproval, decideApproval, getApproval, listApprovalPage } from './services/approvals.ts';
+import type { Caller } from './services/caller.ts';
+import { installConnector } from './services/connectors.ts';
+import type { Outbound, OutboundRequest } from './services/outbound.ts';
+import { findConnector } from './store/connectors.ts';
+
+let control: InProcess;
+let sidecar: TestSidecar;
+let connectorId = '';
+let sent: OutboundRequest[] = [];
+const outbound: Outbound = {
+  async call(request) {
+    sent.push(request);
+    return ok({ status: 204, contentType: '', body: new Uint8Array() });
+  },
+};
+
+beforeEach(async () => {
+  sent = [];
+  control = await startInProcess({ outbound });
+  sidecar = await control.enrolled();
+  connectorId = (await parsed(installReply, control.asUser('POST', '/v1/connectors', ITEMS_SPEC))).id;
+  await control.asUser('PUT', `/v1/connectors/${connectorId}/credential`, { kind: 'api_key', value: 'key-of-a-test' });
+});
+afterEach(() => control.stop());
+
+const remove = (id: string) =>
+  control.asUser('POST', '/v1/connector-operations/run', {
+    connector_fqn: 'acme/items',
+    operation: 'delete-item',
+    args: { id },
+  });
+const decide = (id: string, decision: string) => control.asUser('POST', `/v1/approvals/${id}/decide`, { decision });
+const events = async (type = 'connector.approval.') =>
+  (await parsed(auditEventsPage, control.asUser('GET', `/v1/audit-events?type=${type}`))).items;
+
+async function refusal(answered: Response | Promise<Response>) {
+  const { error } = errorBody.parse(await (await answered).json());
+  expect((await answered).status).toBe(ERROR_STATUS[error.code]);
+  return error;
+}
+async function asked(id: string): Promise<string> {
+  const { code, details } = await refusal(remove(id));
+  expect(code).toBe('approval_required');
+  return String(details?.['approval_id']);
+}
+
+describe('a run that needs an approval', () => {
+  test('waits for a person, who sees what is asked for', async () => {
+    const id = await asked('item 7');
+    expect(sent).toEqual([]);
+    const record = await parsed(approvalRecord, control.asUser('GET', `/v1/approvals/${id}`));
+    expect(record).toMatchObject({
+      state: 'pending',
+      connector_fqn: 'acme/items',
+      operation: 'delete-item',
+      summary: 'Items: Delete an item (DELETE api.example.test: id "item 7")',
+      sidecar_id: null,
+      decided_by: null,
+    });
+    expect((await parsed(approvalsPage, control.asUser('GET', '/v1/approvals?state=pending'))).items).toEqual([record]);
+    expect(await events()).toMatchObject([
+      {
+        type: 'connector.approval.requested',
+        data: { 'svc.approval.id': id, 'svc.connector.operation': 'delete-item' },
+      },
+    ]);
+    const [rejected] = await events('connector.proxy.rejected');
+    expect(rejected?.data).toMatchObject({ 'svc.proxy.reason': 'approval_required', 'svc.approval.id': id });
+  });
+
+  test('that was approved passes once, and only when it is the same', async () => {
+    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const id = await asked('7');
+    expect(await asked('7')).toBe(id);
+    expect(await (await decide(id, 'approve')).json()).toMatchObject({ state: 'approved', decided_by: me.id });
+    expect(await asked('8')).not.toBe(id);
+    expect((await remove('7')).status).toBe(200);
+    expect(sent.map(({ url }) => url)).toEqual(['https://api.example.test/items/7']);
+    expect(await asked('7')).not.toBe(id);
+    expect(await (await control.asUser('GET', `/v1/approvals/${id}`)).json()).toMatchObject({ state: 'used' });
+    expect((await events('connector.approval.decided'))[0]).toMatchObject({
+      actor: me.id,
+      data: { 'svc.approval.id': id, 'svc.approval.decision': 'approve' },
+    });
+    const [proxied] = await events('connector.proxy.proxied');
+    expect(proxied?.data).toMatchObject({
+      'svc.approval.id': id,
+      'svc.proxy.upstream.path': '/items/{id}',
+      'svc.connector.fields': { item: true },
+    });
+  });
+
+  test('of ten identical ones at one time, one passes', async () => {
+    await decide(await asked('7'), 'approve');
+    const replies = await Promise.all(Array.from({ length: 10 }, () => remove('7')));
+    expect(replies.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, ...Array(9).fill(403)]);
+    expect(sent).toHaveLength(1);
+  });
+
+  test('that was denied stays denied, and nobody is asked again', async () => {
+    const id = await asked('7');
+    await decide(id, 'deny');
+    expect(await refusal(remove('7'))).toMatchObject({ code: 'approval_denied', details: { approval_id: id } });
+    control.clock.ms += 15 * 60_000;
+    expect(await asked('7')).not.toBe(id);
+    expect(sent).toEqual([]);
+  });
+
+  test('is decided once, and not after its time', async () => {
+    const [first, second] = [await asked('1'), await asked('2')];
+    await decide(first, 'approve');
+    expect(await refusal(decide(first, 'deny'))).toMatchObject({
+      code: 'approval_not_pending',
+      details: { state: 'approved' },
+    });
+    control.clock.ms += 3_600_000;
+    expect(await refusal(decide(second, 'approve'))).toMatchObject({
+      code: 'approval_not_pending',
+      details: { state: 'expired' },
+    });
+    expect(await refusal(remove('1'))).toMatchObject({ code: 'approval_required' });
+    expect(sent).toEqual([]);
+    const expired = (await events('connector.approval.expired')).map(({ data }) => data['svc.approval.id']);
+    expect(new Set(expired)).toEqual(new Set([first, second]));
+  });
+
+  test('without a credential asks nobody', async () => {
+    await control.asUser('DELETE', `/v1/connectors/${connectorId}/credential`);
+    expect(await refusal(remove('7'))).toMatchObject({ code: 'binding_required' });
+    expect(await events()).toEqual([]);
+  });
+
+  test('never fills the list beyond what a person can read', async () => {
+    const { context } = control;
+    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    await fillApprovals(me.id, 200);
+    expect(await refusal(remove('7'))).toMatchObject({ code: 'too_many_approvals' });
+    expect(
+      await listApprovalPage(context, { userId: me.id, enterpriseId: me.enterprise_id, role: 'admin' }, { limit: 500 }),
+    ).toMatchObject({
+      value: { items: { length: 200 } },
+    });
+  });
+});
+
+async function fillApprovals(userId: string, count: number): Promise<void> {
+  const row = await findConnector(control.context.database, [userId], connectorId);
+  const asker = { userId, enterpriseId: row?.connector.enterpriseId ?? '', sidecarId: null };
+  for (let n = 0; n < count; n += 1) {
+    const request = {
+      requestId: `request-${n}`,
+      connector: row!.connector,
+      operation: 'delete-item',
+      summary: 's',
+      sessionId: null,
+    };
+    await askApproval(control.context, asker, { ...request, fingerprint: String(n).padStart(64, '0') });
+  }
+}
+
+const request = (more: object = {}) => ({
+  request_id: crypto.randomUUID(),
+  connector_id: connectorId,
+  operation: 'delete-item',
+  fingerprint: 'a'.repeat(64),
+  summary: 'Items: delete',
+  session_id: 'ses_1',
+  ...more,
+});
+const verified = async (reply: Promise<Response>) => {
+  const answered = await reply;
+  expect([answered.status, answered.headers.get('content-type')]).toEqual([200, 'application/jose']);
+  return sidecar.verified(await answered.text(), APPROVAL_TYP, approvalPayload);
+};
+const ask = (body: object) => verified(sidecar.call('POST', '/v1/sidecar/approvals', { body }));
+const wait = (id: string, requestId: string, seconds = 25) =>
+  verified(sidecar.call('GET', `/v1/sidecar/approvals/${id}?wait=${seconds}&request_id=${requestId}`));
+
+describe('a sidecar’s request', () => {
+  test('waits with its own id, and is let through once', async () => {
+    const [one, other] = [request(), request()];
+    const first = await ask(one);
+    expect(first).toMatchObject({ state: 'pending', request_id: one.request_id });
+    expect((await ask(other)).approval_id).toBe(first.approval_id);
+    expect(await wait(first.approval_id, one.request_id, 2)).toMatchObject({ state: 'pending' });
+    await decide(first.approval_id, 'approve');
+    expect(await wait(first.approval_id, one.request_id)).toMatchObject({ state: 'approved' });
+    // A reply that was lost is asked for again.
+    expect(await wait(first.approval_id, one.request_id)).toMatchObject({ state: 'approved' });
+    expect(await wait(first.approval_id, other.request_id)).toMatchObject({ state: 'used' });
+    expect(await ask(one)).toMatchObject({ state: 'approved' });
+    const again = await ask(other);
+    expect(again).toMatchObject({ state: 'pending' });
+    expect(again.approval_id).not.toBe(first.approval_id);
+  });
+
+  test('that comes back after the decision is let through at once', async () => {
+    const { approval_id: id } = await ask(request());
+    await decide(id, 'approve');
+    expect(await ask(request())).toMatchObject({ approval_id: id, state: 'approved' });
+    expect(await ask(request())).toMatchObject({ state: 'pending' });
+  });
+
+  test('that was denied is told so; one whose time is over has to ask again', async () => {
+    const denied = await ask(request());
+    await decide(denied.approval_id, 'deny');
+    expect(await ask(request())).toMatchObject({ approval_id: denied.approval_id, state: 'denied' });
+    const late = request({ fingerprint: 'b'.repeat(64) });
+    const { approval_id: id } = await ask(late);
+    await decide(id, 'approve');
+    control.clock.ms += 15 * 60_000;
+    expect(await wait(id, late.request_id)).toMatchObject({ state: 'expired' });
+    expect(await ask(late)).toMatchObject({ state: 'pending' });
+  });
+
+  test('of a connector that its user does not have is not found', async () => {
+    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const colleague = await addUser(control.context, me.enterprise_id);
+    const theirs = await installConnector(control.context, colleague, 'personal', connectorSpec.parse(itemsSpec('5')));
+    const theirId = theirs.ok ? theirs.value.value.reply.id : '';
+    const body = request({ connector_id: theirId });
+    expect(await refusal(sidecar.call('POST', '/v1/sidecar/approvals', { body }))).toMatchObject({ code: 'not_found' });
+  });
+
+  test('cannot write the decisions of people into the log', async () => {
+    const event = {
+      id: `evt_${'0'.repeat(26)}`,
+      type: 'connector.approval.decided',
+      time: '2026-01-02T03:04:05.678Z',
+      sidecar_id: null,
+      session_id: null,
+      actor: 'session',
+      data: {},
+    };
+    await sidecar.call('POST', '/v1/sidecar/events', { body: { events: [event] } });
+    expect(await events()).toEqual([]);
+  });
+});
+
+describe.each([
+  ['a colleague', (owner: Caller) => owner.enterpriseId],
+  ['a stranger', () => null],
+])('%s', (_, enterpriseOf) => {
+  test('sees and decides nothing of a user’s own', async () => {
+    const { context } = control;
+    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const who = await addUser(context, enterpriseOf({ userId: me.id, enterpriseId: me.enterprise_id, role: 'admin' }));
+    const id = await asked('7');
+    const notFound = { error: { code: 'not_found' } };
+    expect(await getApproval(context, who, id)).toMatchObject(notFound);
+    expect(await getApproval(context, { ...who, role: 'admin' }, id)).toMatchObject(notFound);
+    expect(await decideApproval(context, who, id, 'approve')).toMatchObject(notFound);
+    expect(await listApprovalPage(context, who, { limit: 10 })).toMatchObject({ value: { items: [] } });
+  });
+});
+
+test('an admin decides on a connector of the enterprise, a member on their own requests', async () => {
+  const { context } = control;
+  const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+  await control.asUser('DELETE', `/v1/connectors/${connectorId}`);
+  const shared = await parsed(installReply, control.asUser('POST', '/v1/connectors?owner=enterprise', itemsSpec('2')));
+  await control.asUser('PUT', `/v1/connectors/${shared.id}/credential`, { kind: 'api_key', value: 'shared-key' });
+  const member = await addUser(context, me.enterprise_id);
+  const id = await asked('7');
+  expect(await decideApproval(context, member, id, 'approve')).toMatchObject({ error: { code: 'not_found' } });
+  const admin: Caller = { ...(await addUser(context, me.enterprise_id)), role: 'admin' };
+  expect(await decideApproval(context, admin, id, 'approve')).toMatchObject({ value: { decided_by: admin.userId } });
+});

@@ -1,0 +1,72 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { ApprovalPayload, ApprovalRequest } from '../../shared/wire/approvals.ts';
+import { APPROVAL_TYP, CREDENTIALS_REPLY_SECONDS } from '../../shared/wire/channel.ts';
+import type { ApiError } from '../../shared/wire/errors.ts';
+import type { ApprovalRow } from '../store/approvals.ts';
+import { findConnector } from '../store/connectors.ts';
+import { findSidecar } from '../store/sidecars.ts';
+import { type Asker, askApproval, takeApproval } from './approvals.ts';
+import { visibleOwners } from './caller.ts';
+import { connectorNotFound } from './connectors.ts';
+import type { ServiceContext } from './service_context.ts';
+import { revoked, type SidecarCaller } from './sidecar_calls.ts';
+
+const LOOK_MS = 1_000;
+
+/** Asks for one request of an agent; signed. Refuses with `not_found`, `too_many_approvals`. */
+export async function askSidecarApproval(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  request: ApprovalRequest,
+): Promise<Result<string, ApiError>> {
+  const row = await findConnector(context.database, visibleOwners(caller), request.connector_id);
+  if (row === null) return err(connectorNotFound(request.connector_id));
+  const { operation, fingerprint, summary, request_id: requestId, session_id: sessionId } = request;
+  const asked = { requestId, connector: row.connector, operation, fingerprint, summary, sessionId };
+  const approval = await askApproval(context, askerOf(caller), asked);
+  return approval.ok ? ok(await signed(context, caller, requestId, approval.value)) : approval;
+}
+
+/**
+ * Waits up to `waitSeconds` for a decision, and uses it up for the same request; signed. Refuses with `not_found`, and with
+ * `sidecar_revoked` also when that happens while it waits.
+ */
+export async function awaitSidecarApproval(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  wait: { readonly id: string; readonly requestId: string; readonly waitSeconds: number; readonly signal: AbortSignal },
+): Promise<Result<string, ApiError>> {
+  const deadline = context.clock.now() + wait.waitSeconds * 1000;
+  for (;;) {
+    const approval = await takeApproval(context, askerOf(caller), wait);
+    if (!approval.ok) return approval;
+    const left = deadline - context.clock.now();
+    if (approval.value.state !== 'pending' || left <= 0 || wait.signal.aborted) {
+      return ok(await signed(context, caller, wait.requestId, approval.value));
+    }
+    await context.clock.sleep(Math.min(LOOK_MS, left), wait.signal);
+    const sidecar = await findSidecar(context.database, caller.sidecarId);
+    if (sidecar !== null && sidecar.revokedAt !== null) return err(await revoked(context, sidecar, caller.nonce));
+  }
+}
+
+function askerOf({ userId, enterpriseId, sidecarId }: SidecarCaller): Asker {
+  return { userId, enterpriseId, sidecarId };
+}
+
+function signed(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  requestId: string,
+  { id, state }: ApprovalRow,
+): Promise<string> {
+  const payload: ApprovalPayload = {
+    sidecar_id: caller.sidecarId,
+    nonce: caller.nonce,
+    request_id: requestId,
+    approval_id: id,
+    state,
+    expires_at: new Date(context.clock.now() + CREDENTIALS_REPLY_SECONDS * 1000).toISOString(),
+  };
+  return context.controlPlane.sign(APPROVAL_TYP, payload);
+}

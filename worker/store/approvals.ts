@@ -1,0 +1,105 @@
+import { and, count, desc, eq, inArray, lt, lte, or, sql, type SQL } from 'drizzle-orm';
+import type { ApprovalState } from '../../shared/wire/approvals.ts';
+import { type Database, guard, type Statement } from './database.ts';
+import { approvals } from './tables.ts';
+
+export type ApprovalRow = typeof approvals.$inferSelect;
+
+/** Who may see an approval: the user it is for, and for a connector of the enterprise its admins too. */
+export interface ApprovalViewer {
+  readonly userId: string;
+  readonly enterpriseId: string;
+  readonly isAdmin: boolean;
+}
+
+export async function findApproval(
+  database: Database,
+  viewer: ApprovalViewer,
+  id: string,
+): Promise<ApprovalRow | null> {
+  const rows = await database.read
+    .select()
+    .from(approvals)
+    .where(and(eq(approvals.id, id), seenBy(viewer)));
+  return rows[0] ?? null;
+}
+
+/** The newest first. */
+export async function listApprovals(
+  database: Database,
+  viewer: ApprovalViewer,
+  page: { readonly state?: ApprovalState | undefined; readonly before: string | null; readonly limit: number },
+): Promise<ApprovalRow[]> {
+  const { state, before } = page;
+  const inState = state === undefined ? undefined : eq(approvals.state, state);
+  const earlier = before === null ? undefined : lt(approvals.id, before);
+  return database.read
+    .select()
+    .from(approvals)
+    .where(and(eq(approvals.enterpriseId, viewer.enterpriseId), seenBy(viewer), inState, earlier))
+    .orderBy(desc(approvals.id))
+    .limit(page.limit);
+}
+
+function seenBy({ userId, enterpriseId, isAdmin }: ApprovalViewer): SQL | undefined {
+  const own = eq(approvals.userId, userId);
+  return isAdmin ? or(own, eq(approvals.connectorOwnerId, enterpriseId)) : own;
+}
+
+/** The approvals of one identical request, the newest first. */
+export async function findApprovalsOf(
+  database: Database,
+  request: Pick<ApprovalRow, 'userId' | 'connectorId' | 'fingerprint'>,
+  limit: number,
+): Promise<ApprovalRow[]> {
+  const { userId, connectorId, fingerprint } = request;
+  const same = [eq(approvals.userId, userId), eq(approvals.connectorId, connectorId)];
+  return database.read
+    .select()
+    .from(approvals)
+    .where(and(...same, eq(approvals.fingerprint, fingerprint)))
+    .orderBy(desc(approvals.id))
+    .limit(limit);
+}
+
+/** Approvals of an enterprise whose time is over. */
+export async function findOverdueApprovals(
+  database: Database,
+  enterpriseId: string,
+  now: string,
+  limit: number,
+): Promise<ApprovalRow[]> {
+  const undecided = and(eq(approvals.state, 'pending'), lte(approvals.expiresAt, now));
+  const unused = and(eq(approvals.state, 'approved'), lte(approvals.validUntil, now));
+  return database.read
+    .select()
+    .from(approvals)
+    .where(
+      and(
+        eq(approvals.enterpriseId, enterpriseId),
+        inArray(approvals.state, ['pending', 'approved']),
+        or(undecided, unused),
+      ),
+    )
+    .limit(limit);
+}
+
+export async function countPending(database: Database, userId: string): Promise<number> {
+  const rows = await database.read
+    .select({ n: count() })
+    .from(approvals)
+    .where(and(eq(approvals.userId, userId), eq(approvals.state, 'pending')));
+  return rows[0]?.n ?? 0;
+}
+
+export function insertApproval(database: Database, row: ApprovalRow): Statement[] {
+  return [database.read.insert(approvals).values(row)];
+}
+
+/** Changes an approval that is still in the state it was read in: of two who do, one does. */
+export function changeApproval(database: Database, row: ApprovalRow, change: Partial<ApprovalRow>): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM approvals WHERE id = ${row.id} AND state = ${row.state})`),
+    database.read.update(approvals).set(change).where(eq(approvals.id, row.id)),
+  ];
+}
