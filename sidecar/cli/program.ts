@@ -1,10 +1,12 @@
 import { Command } from 'commander';
 import type { SignalSource } from '../launch/run_child.ts';
 import { addApiCommand } from './api_command.ts';
+import { addApprovalsCommands } from './approvals_commands.ts';
 import { addAuditCommands } from './audit_commands.ts';
 import { addBindingCommands } from './binding_commands.ts';
 import { commandLine, type CommandLine } from './command_line.ts';
 import { addCompletionCommand } from './completion.ts';
+import { addConnectorCommands } from './connector_commands.ts';
 import type { CliContext } from './context.ts';
 import { addDoctorCommand } from './doctor_command.ts';
 import { EXIT_CODE_ROWS } from './exit_codes.ts';
@@ -37,6 +39,8 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
   addDoctorCommand(line);
   addSecretCommands(line);
   addBindingCommands(line);
+  addConnectorCommands(line);
+  addApprovalsCommands(line);
   addRunCommand(line, signals);
   addLaunchCommand(line, signals);
   addSessionsCommands(line, signals);
