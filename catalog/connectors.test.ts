@@ -139,3 +139,13 @@ test('a connector with an oauth2 credential says where it is authorised and what
   expect(oauth2.filter(({ authorizationUrl, tokenUrl }) => !authorizationUrl || !tokenUrl)).toEqual([]);
   expect(oauth2.filter(({ scopes }) => scopes.length === 0)).toEqual([]);
 });
+
+test('the guide lists every connector with the kind of its credential', () => {
+  const guide = readFileSync(new URL('../docs/connectors.md', import.meta.url), 'utf8');
+  const rows = Array.from(guide.matchAll(/^\| `([a-z-]+)` +\|[^|]+\| (API key|OAuth 2\.0) +\|/gm), ([, name, kind]) => [
+    name,
+    kind,
+  ]);
+  const kinds = { api_key: 'API key', oauth2: 'OAuth 2.0' };
+  expect(rows).toEqual(files.map((file) => [file.replace('.yaml', ''), kinds[installed(file).spec.credential.kind]]));
+});

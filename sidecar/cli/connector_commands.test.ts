@@ -274,12 +274,16 @@ describe('svc connector test', () => {
     expect(bytes.stdout).toContain('no text');
   });
 
-  test('says how an approval is given', async () => {
-    const body = refusal('approval_required', { approval_id: 'apr_01m7yjbz4dz98vffmftfxp52e5' });
-    const answer = control(() => ({ status: 403, body }));
+  const approval = { approval_id: 'apr_01m7yjbz4dz98vffmftfxp52e5' };
+  test.each([
+    ['approval_required', approval, 'svc approvals approve apr_01m7yjbz4dz98vffmftfxp52e5'],
+    ['binding_required', { connector_id: ID }, 'svc connector credential set acme/items'],
+    ['reauthorisation_required', { connector_id: ID }, 'svc connector authorize acme/items'],
+  ])('says what to do about %s', async (code, details, fix) => {
+    const answer = control(() => ({ status: 403, body: refusal(code, details) }));
     const result = await run(['test', 'items', 'update-item', ...args], { answer });
-    expect(result.code).toBe(1);
-    expect(result.stderr).toContain('svc approvals approve apr_01m7yjbz4dz98vffmftfxp52e5');
+    expect(result).toMatchObject({ code: 1, stdout: '' });
+    expect(result.stderr).toContain(fix);
   });
 });
 

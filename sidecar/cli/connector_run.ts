@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { buildOperationRequest } from '../../shared/connect/operation_request.ts';
 import type { ConnectorSpec, Operation } from '../../shared/model/connector.ts';
 import { toConnectorSpec } from '../../shared/wire/connector_spec.ts';
-import { MAX_SPEC_BYTES, readInput } from './connector_file.ts';
 import { runReply, type RunReply } from '../../shared/wire/connectors.ts';
-import { errorBody } from '../../shared/wire/errors.ts';
+import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
 import { didYouMean } from '../../shared/wire/near_match.ts';
 import { controlClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { parseArgs, typedArgs } from './connector_args.ts';
+import { MAX_SPEC_BYTES, readInput } from './connector_file.ts';
 import { readConnector, type OwnerOption } from './connector_lookup.ts';
 import { withProgress } from './connector_progress.ts';
 import { CliError, EXIT } from './exit_codes.ts';
@@ -41,7 +41,7 @@ export async function testOperation(call: Call<TestOptions>): Promise<number> {
     ...(options.host && { host: options.host }),
   };
   const sent = client.send('POST', '/v1/connector-operations/run', { body, timeoutMs: TIMEOUT_MS });
-  const reply = readReply(client, await withProgress(print, `waiting for ${spec.title} ...`, sent));
+  const reply = readReply(client, spec.fqn, await withProgress(print, `waiting for ${spec.title} ...`, sent));
   printReply(call, reply);
   return reply.upstream_status < 400 ? EXIT.ok : EXIT.failed;
 }
@@ -72,9 +72,8 @@ function checkRequest(spec: ConnectorSpec, operation: Operation, args: unknown, 
   throw new CliError(EXIT.usage, `${operation.name} was not run:`, lines);
 }
 
-/** An approval that is missing is named with what to do about it. */
-function readReply(client: HttpClient, raw: RawReply): RunReply {
-  const refusal = refusedBy('the control plane', raw);
+/** The reply of a run; a refusal is thrown with what to do about it. */
+function readReply(client: HttpClient, fqn: string, raw: RawReply): RunReply {
   if (raw.status === 200) {
     const reply = runReply.safeParse(tryJson(raw.text));
     if (reply.success) return reply.data;
@@ -82,12 +81,20 @@ function readReply(client: HttpClient, raw: RawReply): RunReply {
       'The two are probably of different versions: `svc status` shows both.',
     ]);
   }
-  const error = errorBody.safeParse(tryJson(raw.text)).data?.error;
+  const refusal = refusedBy('the control plane', raw);
+  const fix = fixOf(errorBody.safeParse(tryJson(raw.text)).data?.error, fqn);
+  throw fix === null ? refusal : new CliError(EXIT.failed, refusal.message, [...refusal.fixes, fix]);
+}
+
+/** What a person does about a refusal: null when the message says it all. */
+function fixOf(error: ErrorBody['error'] | undefined, fqn: string): string | null {
+  if (error?.code === 'reauthorisation_required') return `Authorise it again: svc connector authorize ${fqn}`;
+  if (error?.code === 'binding_required') {
+    return `Give it a credential: svc connector credential set ${fqn}, or svc connector authorize ${fqn}`;
+  }
   const approval = z.object({ approval_id: z.string() }).safeParse(error?.details).data?.approval_id;
-  if (error?.code !== 'approval_required' || approval === undefined) throw refusal;
-  throw new CliError(EXIT.failed, refusal.message, [
-    `Allow it with \`svc approvals approve ${printable(approval)}\`, then run the same again within 15 minutes.`,
-  ]);
+  if (error?.code !== 'approval_required' || approval === undefined) return null;
+  return `Allow it with \`svc approvals approve ${printable(approval)}\`, then run the same again within 15 minutes.`;
 }
 
 function tryJson(text: string): unknown {
