@@ -110,7 +110,10 @@ function watched(): Answer {
       if (looks > 2) return { status: 403, body: { error: { code: 'x', message: 'enough', request_id: 'r' } } };
       return { status: 200, body: { items: looks === 1 ? [record] : [], next_cursor: null } };
     }
-    return { status: 200, body: { ...record, state: 'approved', decided_by: 'usr_2' } };
+    return {
+      status: 200,
+      body: { ...record, state: 'approved', decided_by: 'usr_2', decided_at: '2026-01-01T12:00:00.000Z' },
+    };
   };
 }
 
@@ -119,7 +122,7 @@ describe('svc approvals watch', () => {
     const run = await runCli(home, ['approvals', 'watch'], { answer: watched() });
     expect(run.stdout.split('\n').slice(0, 2)).toEqual([
       `${record.requested_at}  ${ID}  waits  ${record.summary}`,
-      `${record.requested_at}  ${ID}  approved by usr_2  ${record.summary}`,
+      `2026-01-01T12:00:00.000Z  ${ID}  approved by usr_2  ${record.summary}`,
     ]);
     expect(run.calls[0]?.url.search).toBe('?type=connector.approval.&backlog=0');
   });

@@ -60,6 +60,7 @@ async function showChanges(call: Call, client: HttpClient, waiting: Map<string, 
 function show({ print }: Call, record: ApprovalRecord): void {
   const by = record.decided_by === null ? '' : ` by ${record.decided_by}`;
   const state = record.state === 'pending' ? 'waits' : `${record.state}${by}`;
-  print.line(record, printable(`${record.requested_at}  ${record.id}  ${state}  ${record.summary}`));
+  const time = record.decided_at ?? record.requested_at;
+  print.line(record, printable(`${time}  ${record.id}  ${state}  ${record.summary}`));
   if (record.state === 'pending' && print.person) print.note(`  svc approvals approve ${record.id}   (or deny)`);
 }

@@ -41,7 +41,7 @@ export async function testOperation(call: Call<TestOptions>): Promise<number> {
     ...(options.host && { host: options.host }),
   };
   const sent = client.send('POST', '/v1/connector-operations/run', { body, timeoutMs: TIMEOUT_MS });
-  const reply = readReply(client, spec.fqn, await withProgress(print, `waiting for ${spec.title} ...`, sent));
+  const reply = readReply(client, spec, await withProgress(print, `waiting for ${spec.title} ...`, sent));
   printReply(call, reply);
   return reply.upstream_status < 400 ? EXIT.ok : EXIT.failed;
 }
@@ -73,7 +73,7 @@ function checkRequest(spec: ConnectorSpec, operation: Operation, args: unknown, 
 }
 
 /** The reply of a run; a refusal is thrown with what to do about it. */
-function readReply(client: HttpClient, fqn: string, raw: RawReply): RunReply {
+function readReply(client: HttpClient, spec: ConnectorSpec, raw: RawReply): RunReply {
   if (raw.status === 200) {
     const reply = runReply.safeParse(tryJson(raw.text));
     if (reply.success) return reply.data;
@@ -82,15 +82,16 @@ function readReply(client: HttpClient, fqn: string, raw: RawReply): RunReply {
     ]);
   }
   const refusal = refusedBy('the control plane', raw);
-  const fix = fixOf(errorBody.safeParse(tryJson(raw.text)).data?.error, fqn);
+  const fix = fixOf(errorBody.safeParse(tryJson(raw.text)).data?.error, spec);
   throw fix === null ? refusal : new CliError(EXIT.failed, refusal.message, [...refusal.fixes, fix]);
 }
 
 /** What a person does about a refusal: null when the message says it all. */
-function fixOf(error: ErrorBody['error'] | undefined, fqn: string): string | null {
+function fixOf(error: ErrorBody['error'] | undefined, { fqn, credential }: ConnectorSpec): string | null {
   if (error?.code === 'reauthorisation_required') return `Authorise it again: svc connector authorize ${fqn}`;
   if (error?.code === 'binding_required') {
-    return `Give it a credential: svc connector credential set ${fqn}, or svc connector authorize ${fqn}`;
+    const how = credential.kind === 'api_key' ? 'credential set' : 'authorize';
+    return `Give it a credential: svc connector ${how} ${fqn}`;
   }
   const approval = z.object({ approval_id: z.string() }).safeParse(error?.details).data?.approval_id;
   if (error?.code !== 'approval_required' || approval === undefined) return null;
