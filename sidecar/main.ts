@@ -12,6 +12,7 @@ import type { SidecarConfig } from './config.ts';
 import { listen } from './connection/listen.ts';
 import { Approvals } from './control/approvals.ts';
 import type { Control } from './control/control.ts';
+import { createOperationRunner } from './connector/run_operation.ts';
 import { openControl } from './control/control.ts';
 import { createPlanLocks } from './control/plan_locks.ts';
 import { releaseUnsealed } from './control/unsealed.ts';
@@ -114,7 +115,12 @@ async function serve(config: SidecarConfig, parts: Parts): Promise<{ close(): vo
     ownPort: () => own.port,
     execArgv: process.execArgv,
   });
-  const apiOptions: LocalApiOptions = { ...apiParts(config, parts), listeners, proxyOrigin: () => own.origin };
+  const apiOptions: LocalApiOptions = {
+    ...apiParts(config, parts),
+    operations: createOperationRunner(tunnelPorts),
+    listeners,
+    proxyOrigin: () => own.origin,
+  };
   const localApi = apiServer(createLocalApi(apiOptions));
   const servers = config.listen.map((address) => ({ address, server: createListener(tunnelPorts, localApi) }));
   let { port } = config;
@@ -137,7 +143,7 @@ async function serve(config: SidecarConfig, parts: Parts): Promise<{ close(): vo
 function apiParts(
   config: SidecarConfig,
   { control, sessions, hostToken }: Parts,
-): Omit<LocalApiOptions, 'listeners' | 'proxyOrigin'> {
+): Omit<LocalApiOptions, 'operations' | 'listeners' | 'proxyOrigin'> {
   return {
     version: packageVersion(),
     hostToken,

@@ -35,6 +35,8 @@ export interface ReleasedCredential {
  */
 export interface CredentialSource {
   resolve(ref: CredentialRef): Result<ReleasedCredential, Refusal> | Promise<Result<ReleasedCredential, Refusal>>;
+  /** Whether there is a stored value, as far as the policy in force tells. */
+  isStored(ref: CredentialRef): boolean;
 }
 
 /** One request that somebody has to allow before it is sent. */
@@ -68,8 +70,8 @@ export interface AuditSink {
   readonly accepting: boolean;
   /** True when even the reserve for other requests' events is used up: every request is refused then, so that none goes unrecorded. */
   readonly exhausted: boolean;
-  /** Has written the event to the spool when it returns. */
-  record(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): void;
+  /** Has written the event to the spool when it returns, with its id. */
+  record(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): string;
   /** Writes it with all others of this turn of the event loop, in one write, and resolves then: no answer may go out before. */
   recordInTurn(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): Promise<void>;
   /** Resolves when every event recorded so far was accepted by the control plane, or `timeoutMs` has passed (then false). */

@@ -11,13 +11,13 @@ const operation = sampleOperation({
   ],
 });
 const FACTS: ExchangeFacts = {
+  source: 'generated_connector_shim',
   sessionId: 'ses_1',
   host: 'api.example.com',
   method: 'GET',
   path: '/items/7',
   binding: null,
   operation: {
-    source: 'generated_connector_shim',
     match: { connector: sampleConnector([operation]), operation },
     given: new Set(['query.q']),
     approvalId: 'apr_1',
@@ -60,6 +60,19 @@ describe('the event of a connector request', () => {
       reason,
       'refused',
     ]);
+  });
+
+  test('the value of a path input that is redacted is not in the path either', () => {
+    const secretive = sampleOperation({ audit: [{ name: 'item', source: 'path.id', redact: true }] });
+    const match = { connector: sampleConnector(), operation: secretive };
+    const event = exchangeEvent(
+      { ...FACTS, operation: { match, given: new Set<string>(), approvalId: null } },
+      REPLIED,
+    );
+    expect(event?.data).toMatchObject({
+      'svc.proxy.upstream.path': '/items/{id}',
+      'svc.connector.fields': { item: true },
+    });
   });
 
   test('one without an answer is recorded as rejected, one that the full audit log refuses only counted', () => {

@@ -1,4 +1,4 @@
-import { auditFields } from '../connect/audit_fields.ts';
+import { auditedPath, auditFields } from '../connect/audit_fields.ts';
 import type { ConnectorOperation } from '../connect/connector_index.ts';
 import type { AuditEvent, AuditEventData, AuditEventType, ProxySource } from '../model/audit_event.ts';
 import type { HostBinding } from '../model/host_binding.ts';
@@ -8,7 +8,6 @@ import { formatVaultReference } from '../model/vault_path.ts';
 
 /** What is known of a request that is an operation of a connector. */
 export interface OperationFacts {
-  readonly source: ProxySource;
   readonly match: ConnectorOperation;
   /** The query and body inputs that the request has, as `<place>.<input>`. */
   readonly given: ReadonlySet<string>;
@@ -17,6 +16,8 @@ export interface OperationFacts {
 
 /** What an exchange event says of its request. None of it can hold a secret. */
 export interface ExchangeFacts {
+  /** The entrance it came through; the transparent one when absent. */
+  readonly source?: ProxySource;
   readonly sessionId: string | null;
   /** The plan step whose scope the tunnel was opened with. */
   readonly stepId?: string | undefined;
@@ -28,8 +29,13 @@ export interface ExchangeFacts {
   readonly operation?: OperationFacts | null;
 }
 
-/** What a run of an operation is refused for, besides what every request is: `invalid_args` and the others of section 7. */
-export type RunRefusalReason = RefusalReason | 'invalid_args' | 'binding_required' | 'upstream_response_too_large';
+/** What a run of an operation is refused for, besides what every request is (design section 7). */
+export type RunRefusalReason =
+  | RefusalReason
+  | 'invalid_args'
+  | 'binding_required'
+  | 'connector_operation_not_found'
+  | 'upstream_response_too_large';
 
 /**
  * What ends an exchange without an answer of ours: the client does not finish its TLS handshake, or goes away before there
@@ -90,12 +96,10 @@ function isRequestRefusal(reason: RunRefusalReason): reason is RefusalReason {
 }
 
 /** Member by member: one is made for every request, and spreading a dozen small objects costs as much as sending it. */
-function dataOf(
-  { stepId, host, method, path, binding, operation }: ExchangeFacts,
-  result: ExchangeResult,
-): AuditEventData {
+function dataOf(facts: ExchangeFacts, result: ExchangeResult): AuditEventData {
+  const { source = 'transparent_connect_tls', stepId, host, method, path, binding, operation } = facts;
   const data: Writable<AuditEventData> = {
-    'svc.proxy.source': operation?.source ?? 'transparent_connect_tls',
+    'svc.proxy.source': source,
     'svc.proxy.mediation': mediationOf(result),
   };
   if (method !== null) data['svc.proxy.method'] = method.slice(0, 64);
@@ -108,7 +112,7 @@ function dataOf(
     data['svc.proxy.binding.scheme'] = binding.injection.scheme;
     data['svc.proxy.emit'] = binding.emit.mechanism;
   }
-  if (operation) addOperation(data, operation, path ?? '', result);
+  if (operation) addOperation(data, operation, path, result);
   if (stepId !== undefined) data['svc.step.id'] = stepId;
   return data;
 }
@@ -116,7 +120,7 @@ function dataOf(
 function addOperation(
   data: Writable<AuditEventData>,
   { match, given, approvalId }: OperationFacts,
-  path: string,
+  path: string | null,
   result: ExchangeResult,
 ): void {
   const { connector, operation } = match;
@@ -125,7 +129,10 @@ function addOperation(
   data['svc.connector.version'] = connector.spec.version;
   data['svc.connector.operation'] = operation.name;
   data['svc.connector.credential_ref'] = formatVaultReference(connector.credential.path);
-  if (operation.audit.length > 0) data['svc.connector.fields'] = auditFields(operation, { path, given, status });
+  if (path !== null && operation.audit.length > 0) {
+    data['svc.proxy.upstream.path'] = auditedPath(operation, path).slice(0, MOST_PATH_CHARACTERS);
+    data['svc.connector.fields'] = auditFields(operation, { path, given, status });
+  }
   if (approvalId !== null) data['svc.approval.id'] = approvalId;
 }
 

@@ -1,4 +1,4 @@
-import type { Operation } from '../model/connector.ts';
+import { pathParameters, type Operation } from '../model/connector.ts';
 import { pathArgs } from './path_args.ts';
 
 /** What an event says of one audit field: the value, or only whether there was one. */
@@ -39,6 +39,18 @@ function fieldValue(
   const value = args.get(source.slice('path.'.length));
   if (redact) return value !== undefined;
   return value === undefined ? null : storable(value);
+}
+
+/** A path with the template's `{name}` in place of each value that the spec wants redacted. */
+export function auditedPath({ path: template, audit }: Operation, path: string): string {
+  const redacted = audit.flatMap(({ source, redact }) => (redact ? [source] : []));
+  if (!pathParameters(template).some((name) => redacted.includes(`path.${name}`))) return path;
+  const names = template.split('/');
+  const segments = path.split('/').map((segment, index) => {
+    const name = names[index] ?? '';
+    return name.startsWith('{') && redacted.includes(`path.${name.slice(1, -1)}`) ? name : segment;
+  });
+  return segments.join('/');
 }
 
 /** As the audit log takes it: an event with a character that it cannot store would be kept out of it. */

@@ -135,6 +135,17 @@ describe('connectors come first', () => {
     expect(resolve(compilePolicy([], twice), request).kind).toBe('passthrough');
   });
 
+  test('a connector is found by its name; the personal one where there are two', () => {
+    const enterprise = sampleConnector(undefined, { id: 'con_2', owner: 'enterprise' });
+    for (const both of [
+      [sampleConnector(), enterprise],
+      [enterprise, sampleConnector()],
+    ]) {
+      expect(compilePolicy([], both).connectorNamed('acme/items')?.id).toBe('con_1');
+    }
+    expect(policy.connectorNamed('acme/other')).toBeUndefined();
+  });
+
   test('a host without connectors is never looked at for spellings', () => {
     expect(resolve(policy, { method: 'GET', host: 'other.test', path: '//items/%69' }).kind).toBe('passthrough');
   });

@@ -12,6 +12,8 @@ import { METHOD_OVERRIDE_HEADERS } from '../net/method_override.ts';
 /** The connectors and host bindings in force, compiled for lookup by host. */
 export interface Policy {
   readonly connectors: ConnectorIndex;
+  /** The connector of a name; the personal one where the enterprise has it too. */
+  connectorNamed(fqn: string): InstalledConnector | undefined;
   /**
    * Every binding of the pattern that wins for a canonical host (lower-case ASCII): an exact host beats a wildcard, a
    * longer suffix a shorter one. Empty when no pattern matches.
@@ -59,9 +61,14 @@ export function compilePolicy(
     if (binding.host.startsWith('*')) add(bySuffix, binding.host.slice(1), binding);
     else add(exact, binding.host, binding);
   }
+  const byName = new Map<string, InstalledConnector>();
+  for (const connector of connectors) {
+    if (connector.owner === 'personal' || !byName.has(connector.spec.fqn)) byName.set(connector.spec.fqn, connector);
+  }
   const maxLength = Array.from(bySuffix.keys()).reduce((max, suffix) => Math.max(max, suffix.length), 0);
   return {
     connectors: compileConnectors(connectors),
+    connectorNamed: (fqn) => byName.get(fqn),
     bindingsFor: (host) => exact.get(host) ?? longestSuffix(bySuffix, maxLength, host),
   };
 }

@@ -84,9 +84,11 @@ export class AuditSpool implements AuditSink {
     this.#spool.close();
   }
 
-  record(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): void {
-    this.#unwritten.push(this.#lineOf(event));
+  record(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): string {
+    const id = this.#ids.next(this.#options.clock.now());
+    this.#unwritten.push(this.#lineOf(event, id));
     this.#write();
+    return id;
   }
 
   recordInTurn(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): Promise<void> {
@@ -114,14 +116,14 @@ export class AuditSpool implements AuditSink {
     this.#sender.notify();
   }
 
-  #lineOf(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): string {
+  #lineOf(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>, id?: string): string {
     const now = this.#options.clock.now();
     if (now !== this.#timeMs) {
       this.#timeMs = now;
       this.#time = new Date(now).toISOString();
     }
     const full: AuditEvent = {
-      id: this.#ids.next(now),
+      id: id ?? this.#ids.next(now),
       type: event.type,
       time: this.#time,
       sidecar_id: this.#options.sidecarId,

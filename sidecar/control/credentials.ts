@@ -81,6 +81,10 @@ export class CredentialCache implements CredentialSource {
     return entry.resolved;
   }
 
+  isStored(ref: CredentialRef): boolean {
+    return this.#versions?.[ref.owner].has(ref.path) ?? false;
+  }
+
   /** Drops what the newest snapshot says has changed or vanished. */
   useVersions(credentials: readonly CredentialVersion[]): void {
     const versions = { personal: new Map<string, string>(), enterprise: new Map<string, string>() };

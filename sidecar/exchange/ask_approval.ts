@@ -2,9 +2,9 @@ import type { ConnectorOperation } from '../../shared/connect/connector_index.ts
 import { requestFingerprint } from '../../shared/connect/request_fingerprint.ts';
 import { requestSummary } from '../../shared/connect/request_summary.ts';
 import type { Result } from '../../shared/model/result.ts';
-import { ok } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
 import { splitTarget } from '../../shared/net/target.ts';
-import type { ApprovalSource, NotApproved } from '../ports.ts';
+import type { ApprovalSource, CredentialSource, NotApproved } from '../ports.ts';
 
 /** A request to an operation, as it is to be sent. */
 export interface AskedRequest {
@@ -18,15 +18,27 @@ export interface AskedRequest {
   readonly sessionId: string | null;
 }
 
-/** Asks for the approval of a request whose operation needs one; null, without asking, when it does not. */
+interface AskPorts {
+  readonly approvals: ApprovalSource;
+  readonly credentials: CredentialSource;
+}
+
+/**
+ * Asks for the approval of a request whose operation needs one; null, without asking, when it does not. Nothing is asked of
+ * a person before there is a credential to use the approval with.
+ */
 export async function askApproval(
   match: ConnectorOperation,
   request: AskedRequest,
-  approvals: ApprovalSource,
+  { approvals, credentials }: AskPorts,
   gone: AbortSignal,
 ): Promise<Result<string | null, NotApproved>> {
   const { connector, operation } = match;
   if (operation.approval === 'none') return ok(null);
+  if (!credentials.isStored(connector.credential)) {
+    const found = await credentials.resolve(connector.credential);
+    if (!found.ok) return err({ refusal: found.error, approvalId: null });
+  }
   const { sessionId, ...identity } = request;
   const { path } = splitTarget(request.target);
   const bodyBytes = request.body.reduce((total, chunk) => total + chunk.length, 0);

@@ -73,7 +73,7 @@ async function approve(
   { incoming, match, body }: Asked,
   { method, host, target }: OutgoingRequest,
   { client, sessionId }: ExchangeTunnel,
-  { approvals }: ExchangePorts,
+  ports: ExchangePorts,
 ): Promise<Result<string | null, NotApproved>> {
   const gone = new AbortController();
   const stopWatching = client.onClosed(() => gone.abort());
@@ -81,7 +81,7 @@ async function approve(
   try {
     const contentType = fieldValues(incoming.head.fields, 'content-type').join(', ');
     const asked = { method, host, target, contentType, body: body.buffered?.chunks ?? [], sessionId };
-    return await askApproval(match, asked, approvals, gone.signal);
+    return await askApproval(match, asked, ports, gone.signal);
   } finally {
     client.onFinished(null);
     stopWatching();
@@ -101,6 +101,5 @@ function operationFacts(
   { match, incoming, body, approvalId }: Known,
 ): Facts & { readonly operation: OperationFacts } {
   const given = givenInputs(match.operation, incoming.target.query, body?.buffered?.chunks ?? []);
-  const operation = { source: 'transparent_connect_tls', match, given, approvalId } as const;
-  return { host, method, path, binding: null, operation };
+  return { host, method, path, binding: null, operation: { match, given, approvalId } };
 }

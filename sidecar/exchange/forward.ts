@@ -43,7 +43,8 @@ export interface Reply {
 }
 
 export interface ForwardContext {
-  readonly client: Connection;
+  /** Null when no connection's end is to be passed on: the request is in memory then. */
+  readonly client: Connection | null;
   readonly lanes: UpstreamLanes;
   readonly maxHeadBytes: number;
   readonly maxHeaders: number;
@@ -101,7 +102,7 @@ async function attempt(
     const { head, raw, framing } = reply.value;
     return ok({ head, raw, framing, upstream, lane, requestBody });
   }
-  context.client.onFinished(null);
+  context.client?.onFinished(null);
   upstream.destroy();
   const end = await endedNow(requestBody);
   return typeof end === 'object' && end !== null ? err({ stale: false, refusal: end }) : reply;
@@ -118,11 +119,12 @@ function writeTogether(upstream: Connection, head: string | Buffer, chunks: read
  * Sends what of the body is not in memory. After it, a client that has finished sending is passed on as it is, because only
  * the upstream knows whether it still answers.
  */
-function sendBody(client: Connection, upstream: Connection, body: OutgoingBody): BodyEnd | Promise<BodyEnd> {
+function sendBody(client: Connection | null, upstream: Connection, body: OutgoingBody): BodyEnd | Promise<BodyEnd> {
   if (body.kind === 'bytes' || body.framing.kind === 'none') {
-    client.onFinished(() => upstream.end());
+    client?.onFinished(() => upstream.end());
     return 'sent';
   }
+  if (client === null) throw new Error('a body is streamed from a client');
   const sent = streamBody(client, upstream, body.framing, body.transform);
   void passOnEndAfter(sent, client, upstream);
   return sent;

@@ -88,7 +88,7 @@ function options(): LocalApiOptions {
         return accepting;
       },
       pending: { bytes: 120, events: 2, dropped: 0 },
-      record: (event) => recorded.push(event),
+      record: (event) => `evt_${recorded.push(event)}`,
       flush: () => {
         flushed += 1;
         return Promise.resolve(true);
@@ -101,6 +101,10 @@ function options(): LocalApiOptions {
       open: () => Promise.resolve(err(reachProblem('not_the_container', 'not it'))),
     },
     planLocks,
+    operations: {
+      run: () => Promise.reject(new Error('no run was expected')),
+      request: () => Promise.reject(new Error('no request was expected')),
+    },
     releaseUnsealed: (request) => {
       asked.push(request);
       return Promise.resolve(unsealedValue === null ? err(UNAVAILABLE) : ok(new Secret(unsealedValue)));

@@ -8,7 +8,10 @@ import { hostHealth, publicHealth, sessionHealth } from './health.ts';
 import { errorReply, localError, type LocalError } from './local_error.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { noteContainer, openListener } from './container_routes.ts';
+import { type RunRequest, runRequest } from '../../shared/wire/connectors.ts';
 import {
+  type BoundaryInput,
+  boundaryInput,
   containerInput,
   disabledInput,
   listenerInput,
@@ -17,6 +20,7 @@ import {
   stepScopeInput,
   unsealedInput,
 } from './inputs.ts';
+import { runFor } from './connector_routes.ts';
 import { recordDisabled, releaseUnsealed } from './launch_routes.ts';
 import { closeStepScope, openStepScope, signPlanLock } from './plan_routes.ts';
 import { createSession, endSession, listSessions, showSession } from './session_routes.ts';
@@ -68,6 +72,7 @@ function apiFor(
   });
   app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: () => errorReply(TOO_LARGE) }));
   app.get('/v1/health', (c) => c.json(healthFor(options, c.get('caller'))));
+  addConnectorRoutes(app, options);
   app.use('/v1/sandbox-proxy/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
   app.use('/metrics', async (c, next) => hostOnly(c.get('caller')) ?? next());
   addSessionRoutes(app, options);
@@ -79,6 +84,26 @@ function apiFor(
     return errorReply(localError('internal_error', 'The local API failed; the log says more.'));
   });
   return app;
+}
+
+/** What a session's token opens besides the proxy: it comes before the routes that are the host's alone. */
+function addConnectorRoutes(app: Hono<Env>, { operations }: LocalApiOptions): void {
+  app.post('/v1/connector-operations/run', async (c) => {
+    const caller = c.get('caller');
+    if (caller.kind === 'anonymous') return errorReply(TOKEN_REQUIRED);
+    const input = await inputOf(c.req.raw, runRequest);
+    const run = (request: RunRequest) =>
+      runFor(caller, 'generated_connector_shim', c.req.raw.signal, (runner) => operations.run(request, runner));
+    return replyOf(input.ok ? await run(input.value) : input);
+  });
+  app.post('/v1/sandbox-proxy/requests', async (c) => {
+    const caller = c.get('caller');
+    if (caller.kind === 'anonymous') return errorReply(TOKEN_REQUIRED);
+    const input = await inputOf(c.req.raw, boundaryInput);
+    const run = (request: BoundaryInput) =>
+      runFor(caller, 'daemon_request_boundary', c.req.raw.signal, (runner) => operations.request(request, runner));
+    return replyOf(input.ok ? await run(input.value) : input);
+  });
 }
 
 function addSessionRoutes(app: Hono<Env>, options: LocalApiOptions): void {
@@ -143,6 +168,7 @@ const TOKEN_MISSING = localError(
   'unauthenticated',
   'Give the token in host.token of the state directory as a bearer token.',
 );
+const TOKEN_REQUIRED = localError('unauthenticated', 'Give the session’s token (SVC_TOKEN) as a bearer token.');
 const HOST_TOKEN_REQUIRED = localError('host_token_required', "A session's token may not do this.");
 const TOO_LARGE = localError('body_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes.`);
 

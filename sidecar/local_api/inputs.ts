@@ -73,6 +73,15 @@ export const disabledInput = z.strictObject({
 });
 export type DisabledInput = z.output<typeof disabledInput>;
 
+/** `POST /v1/sandbox-proxy/requests`: what is looked up; the request has nothing else, and so nothing else is recorded. */
+export const boundaryInput = z.strictObject({
+  connector_fqn: z.string().min(1).max(128),
+  operation: z.string().min(1).max(128),
+  method: z.string().regex(/^[A-Z]{1,16}$/, 'is no method: write it in upper case, such as GET'),
+  upstream_url: z.string().max(16_384),
+});
+export type BoundaryInput = z.output<typeof boundaryInput>;
+
 /** `POST /v1/sandbox-proxy/unsealed`. */
 export const unsealedInput = z.strictObject({ session_id: id('ses'), ...unsealedFields });
 export type UnsealedInput = z.output<typeof unsealedInput>;

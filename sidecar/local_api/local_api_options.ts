@@ -3,6 +3,7 @@ import type { Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { AuditSpool } from '../control/audit_spool.ts';
 import type { UnsealedRequest } from '../control/control_channel.ts';
+import type { OperationRunner } from '../connector/run_operation.ts';
 import type { Link } from '../control/link.ts';
 import type { PlanLocks } from '../control/plan_locks.ts';
 import type { SnapshotSource } from '../control/snapshot.ts';
@@ -26,6 +27,7 @@ export interface LocalApiOptions {
   readonly sessions: Sessions;
   readonly listeners: Pick<SessionListeners, 'planFor' | 'open'>;
   readonly planLocks: PlanLocks;
+  readonly operations: OperationRunner;
   /** Asks the control plane for a credential that a program gets as it is. */
   readonly releaseUnsealed: (request: UnsealedRequest) => Promise<Result<Secret, Refusal>>;
   readonly clock: Clock;

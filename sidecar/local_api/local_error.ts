@@ -5,10 +5,15 @@ import { newId } from '../../shared/wire/ids.ts';
 const ERROR_STATUS = {
   invalid_json: 400,
   invalid_input: 400,
+  /** Args that do not fit the operation; details: `{fields}`. */
+  invalid_args: 400,
   unauthenticated: 401,
   host_token_required: 403,
+  /** The connector has no credential. */
+  binding_required: 403,
   not_found: 404,
   step_not_in_lock: 404,
+  connector_operation_not_found: 404,
   method_not_allowed: 405,
   conflict: 409,
   session_without_plan: 409,
@@ -23,6 +28,7 @@ const ERROR_STATUS = {
   plan_lock_invalid: 422,
   plan_lock_foreign: 422,
   internal_error: 500,
+  upstream_response_too_large: 502,
   namespace_forbidden: 503,
   listener_failed: 503,
   engine_unavailable: 503,

@@ -12,6 +12,7 @@ import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { Limits } from '../../shared/model/limits.ts';
 import { listen } from '../connection/listen.ts';
+import { createOperationRunner, type OperationRunner } from '../connector/run_operation.ts';
 import { BodyBudget } from '../exchange/body.ts';
 import { MaterialCache } from '../exchange/material.ts';
 import { NodeSha256 } from '../exchange/node_sha256.ts';
@@ -20,6 +21,7 @@ import { createAuthority, issueLeaf } from '../tls/certificates.ts';
 import type { Authority } from '../tls/certificates.ts';
 import { createSessionCa } from '../tls/session_ca.ts';
 import { createListener } from '../tunnel/listener.ts';
+import type { TunnelPorts } from '../tunnel/tunnel.ts';
 import { createDialer } from '../upstream/dial.ts';
 import { TunnelLanes } from '../upstream/lanes.ts';
 import {
@@ -47,6 +49,8 @@ export interface DataPlane {
   readonly approvals: FakeApprovalSource;
   readonly audit: FakeAuditSink;
   readonly metrics: FakeMetrics;
+  /** Runs operations with the same ports, an upstream having a second for its reply. */
+  readonly operations: OperationRunner;
   readonly errors: string[];
   /** Bytes of request bodies that are held right now. */
   readonly budget: BodyBudget;
@@ -90,29 +94,28 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
     denyPrivate: false,
     timeoutSeconds: 5,
   });
-  const listener = createListener(
-    {
-      sessions: {
-        authenticate: (id, given) => {
-          if (id !== session.id) return null;
-          return given === token ? session : (scopes.get(given) ?? null);
-        },
+  const ports: TunnelPorts = {
+    sessions: {
+      authenticate: (id, given) => {
+        if (id !== session.id) return null;
+        return given === token ? session : (scopes.get(given) ?? null);
       },
-      exchange: {
-        ...fakes,
-        clock: new FakeClock(),
-        limits: all,
-        budget,
-        materials: new MaterialCache(),
-        hash: NodeSha256,
-      },
-      audit: fakes.audit,
-      metrics: fakes.metrics,
-      log: { info: () => undefined, error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`) },
-      openLanes: (host) => new TunnelLanes(dialer, host),
     },
-    createHttpServer((_request, response) => response.end('local api')),
-  );
+    exchange: {
+      ...fakes,
+      clock: new FakeClock(),
+      limits: all,
+      budget,
+      materials: new MaterialCache(),
+      hash: NodeSha256,
+    },
+    audit: fakes.audit,
+    metrics: fakes.metrics,
+    log: { info: () => undefined, error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`) },
+    openLanes: (host) => new TunnelLanes(dialer, host),
+  };
+  const localApi = createHttpServer((_request, response) => response.end('local api'));
+  const listener = createListener(ports, localApi);
   const port = await track(listener, sockets);
   servers.push(listener);
 
@@ -123,6 +126,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
     scopes,
     caPem: ca.caPem,
     ...fakes,
+    operations: createOperationRunner({ ...ports, callMs: 1_000 }),
     errors,
     budget,
     openTunnels: () => tunnels.size,

@@ -81,6 +81,10 @@ export class FakeCredentialSource implements CredentialSource {
     return this.async ? Promise.resolve(result) : result;
   }
 
+  isStored(ref: CredentialRef): boolean {
+    return this.#values.has(`${ref.owner} ${ref.path}`);
+  }
+
   #answer(ref: CredentialRef): Result<ReleasedCredential, Refusal> {
     if (this.#refusal !== null) return err(this.#refusal);
     const value = this.#values.get(`${ref.owner} ${ref.path}`);
@@ -126,8 +130,9 @@ export class FakeAuditSink implements AuditSink {
   reachable = true;
   readonly events: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>[] = [];
 
-  record(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): void {
-    this.events.push(event);
+  record(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): string {
+    const count = this.events.push(event);
+    return `evt_${String(count).padStart(26, '0')}`;
   }
 
   recordInTurn(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): Promise<void> {

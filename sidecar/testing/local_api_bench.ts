@@ -6,6 +6,8 @@ import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import { compilePolicy } from '../../shared/resolve/resolve.ts';
+import type { OperationRunner, RunResult } from '../connector/run_operation.ts';
+import type { RunCaller } from '../connector/run_ports.ts';
 import type { UnsealedRequest } from '../control/control_channel.ts';
 import { Link } from '../control/link.ts';
 import { createPlanLocks } from '../control/plan_locks.ts';
@@ -49,6 +51,14 @@ export class LocalApiBench {
   /** What opening a listener gives; `pids` are those it was asked for. */
   opening: Result<SessionListener, ReachProblem> = this.listener;
   readonly pids: number[] = [];
+  /** What runs of operations were asked for, and by whom. */
+  readonly runs: { readonly request: object; readonly caller: RunCaller }[] = [];
+  running: (caller: RunCaller) => Promise<RunResult> = () =>
+    Promise.resolve(err({ reason: 'connector_operation_not_found', message: 'none is installed' }));
+  readonly operations: OperationRunner = {
+    run: (asked, caller) => this.#ran(asked, caller),
+    request: (asked, caller) => this.#ran(asked, caller),
+  };
   readonly #api: ReturnType<typeof createLocalApi>;
 
   private constructor(home: string, planLocks: LocalApiOptions['planLocks']) {
@@ -81,9 +91,9 @@ export class LocalApiBench {
   }
 
   /** The same from inside a session's container. */
-  async callFromContainer(session: Session, path: string, token: string): Promise<ApiReply> {
+  async callFromContainer(session: Session, path: string, token: string, body?: unknown): Promise<ApiReply> {
     const api = createContainerApi(this.options, { session, hostNames: [] });
-    return replyOf(await api.request(request('GET', path, undefined, token)));
+    return replyOf(await api.request(request(body === undefined ? 'GET' : 'POST', path, body, token)));
   }
 
   /** A session that the API made: its id, and its token or ''. */
@@ -94,6 +104,11 @@ export class LocalApiBench {
     if (reply.status !== 201) throw new Error(`no session: ${reply.text}`);
     const { session_id: id, token = '' } = reply.body;
     return { id: String(id), token: String(token), body: reply.body };
+  }
+
+  #ran(asked: object, caller: RunCaller): Promise<RunResult> {
+    this.runs.push({ request: asked, caller });
+    return this.running(caller);
   }
 
   #optionsWith(planLocks: LocalApiOptions['planLocks']): LocalApiOptions {
@@ -129,6 +144,7 @@ export class LocalApiBench {
         },
       },
       planLocks,
+      operations: this.operations,
       releaseUnsealed: (wanted) => {
         this.asked.push(wanted);
         return Promise.resolve(this.released);

@@ -1,0 +1,36 @@
+import { describe, expect, test } from 'vitest';
+import type { Operation } from '../model/connector.ts';
+import { compileConnectors } from './connector_index.ts';
+import { isAnotherOperation } from './operation_identity.ts';
+import { sampleConnector, sampleOperation } from './testing/sample_connector.ts';
+
+const item = sampleOperation();
+const latest = sampleOperation({ name: 'latest', path: '/items/latest', inputs: [], approval: 'required' });
+
+function isAnother(operations: readonly Operation[], path: string, others: readonly Operation[] = []): boolean {
+  const connector = sampleConnector(operations);
+  const other = sampleConnector(others, { id: 'con_2', fqn: 'other/items' });
+  const [operation = item] = operations;
+  const made = { method: 'GET', host: 'api.example.com', path };
+  return isAnotherOperation(compileConnectors([connector, other]), { connector, operation }, made);
+}
+
+describe('a request made of an operation’s args', () => {
+  test('is that operation', () => {
+    expect(isAnother([item, latest], '/items/7')).toBe(false);
+    expect(isAnother([item, latest], '/items/7%2F8')).toBe(false);
+  });
+
+  test.each(['/items/latest', '/items/latest%3Bx', '/items/%6Catest'])(
+    'is another one, or may be read as one, and so goes round no approval: %s',
+    (path) => {
+      expect(isAnother([item, latest], path)).toBe(true);
+    },
+  );
+
+  test('may be one that another connector declares too, unless that needs an approval', () => {
+    expect(isAnother([item], '/items/7', [item])).toBe(false);
+    expect(isAnother([item], '/items/7', [sampleOperation({ approval: 'required' })])).toBe(true);
+    expect(isAnother([sampleOperation({ approval: 'required' })], '/items/7', [item])).toBe(false);
+  });
+});

@@ -1,0 +1,104 @@
+import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
+import type { SanitisedReply } from '../../shared/connect/sanitised_reply.ts';
+import { inject } from '../../shared/inject/inject.ts';
+import type { OutgoingRequest } from '../../shared/inject/outgoing_request.ts';
+import { scrubText } from '../../shared/inject/scrub/scrub_text.ts';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import { fieldValues, formatRequestHead, headerField } from '../../shared/net/http1_head.ts';
+import type { Outgoing } from '../exchange/forward.ts';
+import { forward } from '../exchange/forward.ts';
+import type { CredentialMaterial } from '../exchange/material.ts';
+import type { UpstreamLanes } from '../ports.ts';
+import type { RunPorts, RunRefusal } from './run_ports.ts';
+import { wholeBody } from './whole_body.ts';
+
+/** How long an upstream has for its whole reply (design section 11). */
+const CALL_MS = 30_000;
+const MOST_TYPE_CHARACTERS = 200;
+
+/** A request that may have its credential. */
+export interface AdmittedRun {
+  readonly parts: OperationRequestParts;
+  readonly binding: HostBinding;
+  readonly material: CredentialMaterial;
+}
+
+/**
+ * Sends an operation's request with its credential, over a new connection to its host, and reads the whole reply. A redirect
+ * is a reply like any other. Refuses with the `upstream_` codes, and with `credential_unavailable` for a value that cannot
+ * be sent.
+ */
+export async function callUpstream(
+  admitted: AdmittedRun,
+  gone: AbortSignal,
+  ports: RunPorts,
+): Promise<Result<SanitisedReply, RunRefusal>> {
+  const outgoing = await outgoingOf(admitted, ports);
+  if (!outgoing.ok) return outgoing;
+  const lanes = ports.openLanes(admitted.parts.host);
+  const callMs = ports.callMs ?? CALL_MS;
+  const late = AbortSignal.timeout(callMs);
+  const stop = AbortSignal.any([gone, late]);
+  stop.addEventListener('abort', () => lanes.close());
+  try {
+    const reply = stop.aborted ? cutOff() : await exchanged(outgoing.value, admitted.material, lanes, ports);
+    return !reply.ok && late.aborted ? tooLate(admitted.parts.host, callMs) : reply;
+  } finally {
+    lanes.close();
+  }
+}
+
+async function exchanged(
+  outgoing: Outgoing,
+  { scrub }: CredentialMaterial,
+  lanes: UpstreamLanes,
+  { exchange }: RunPorts,
+): Promise<Result<SanitisedReply, RunRefusal>> {
+  const { maxHeadBytes, maxHeaders } = exchange.limits;
+  const reply = await forward(outgoing, { client: null, lanes, maxHeadBytes, maxHeaders, onInterim: null });
+  if (!reply.ok) return reply;
+  const { head } = reply.value;
+  const body = await wholeBody(reply.value, scrub, exchange.budget);
+  if (!body.ok) return body;
+  const contentType = scrubText(fieldValues(head.fields, 'content-type')[0] ?? '', scrub);
+  return ok({
+    upstreamStatus: head.status,
+    contentType: contentType.slice(0, MOST_TYPE_CHARACTERS),
+    body: body.value,
+  });
+}
+
+async function outgoingOf(
+  { parts, binding, material }: AdmittedRun,
+  { exchange: { clock, hash } }: RunPorts,
+): Promise<Result<Outgoing, RunRefusal>> {
+  const bytes = parts.body === null ? null : Buffer.from(parts.body, 'utf8');
+  const request = requestOf(parts, bytes);
+  const chunks = bytes === null ? [] : [bytes];
+  const body = { kind: 'bytes', chunks } as const;
+  const now = new Date(clock.now());
+  const written = await inject({ binding, request, credential: material.credential, body, now, hash });
+  if (!written.ok) return written;
+  const { method, target, fields } = written.value;
+  const head = formatRequestHead({ method, target, fields, version: '1.1' });
+  return ok({ head, method, body, upgrade: false, lane: binding.id });
+}
+
+/** The request as the control plane's own runs send it, which ask for no coding. */
+function requestOf({ method, host, path, query, body }: OperationRequestParts, bytes: Buffer | null): OutgoingRequest {
+  const fields = [headerField('Host', host), headerField('Accept', '*/*'), headerField('User-Agent', 'svc')];
+  if (body !== null) fields.push(headerField('Content-Type', 'application/json'));
+  if (bytes !== null) fields.push(headerField('Content-Length', String(bytes.length)));
+  return { method, target: query === null ? path : `${path}?${query}`, host, fields };
+}
+
+function cutOff(): Result<never, RunRefusal> {
+  return err({ reason: 'upstream_unreachable', message: 'the caller was gone before the request was sent' });
+}
+
+function tooLate(host: string, callMs: number): Result<never, RunRefusal> {
+  const message = `${host} has not sent its whole reply within ${callMs / 1000} s`;
+  return err({ reason: 'upstream_unreachable', message });
+}

@@ -1,0 +1,119 @@
+import type { ConnectorOperation } from '../../shared/connect/connector_index.ts';
+import { evadesConnector, matchOperation } from '../../shared/connect/connector_index.ts';
+import { isAnotherOperation } from '../../shared/connect/operation_identity.ts';
+import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
+import { buildOperationRequest } from '../../shared/connect/operation_request.ts';
+import type { Operation } from '../../shared/model/connector.ts';
+import { sendsBody } from '../../shared/model/connector.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import { parseTarget } from '../../shared/net/target.ts';
+import type { Policy } from '../../shared/resolve/resolve.ts';
+import type { RunRequest } from '../../shared/wire/connectors.ts';
+import { didYouMean } from '../../shared/wire/near_match.ts';
+import type { RunRefusal } from './run_ports.ts';
+
+/** An operation that exists, from where on what becomes of it is recorded, and the request that is to be sent for it. */
+export interface Recognised {
+  readonly match: ConnectorOperation;
+  readonly request: Result<OperationRequestParts, RunRefusal>;
+  /** The query and body inputs that it has, as `<place>.<input>`. */
+  readonly given: ReadonlySet<string>;
+}
+
+/** The operation that a run names, with the request that its args make. Refuses with `connector_operation_not_found`. */
+export function recogniseRun(policy: Policy, run: RunRequest): Result<Recognised, RunRefusal> {
+  const connector = policy.connectorNamed(run.connector_fqn);
+  if (connector === undefined) {
+    return notFound('no connector of that connector_fqn is installed: list them with "svc connector list"');
+  }
+  const { operations, fqn } = connector.spec;
+  const operation = operations.find(({ name }) => name === run.operation);
+  if (operation === undefined) {
+    const names = operations.map(({ name }) => name);
+    return notFound(`${fqn} has no operation of that name${didYouMean(run.operation, names)}`);
+  }
+  const match = { connector, operation };
+  return ok({ match, request: requestOfArgs(policy, match, run), given: givenArgs(operation, run.args) });
+}
+
+function requestOfArgs(
+  { connectors }: Policy,
+  match: ConnectorOperation,
+  { args, host }: RunRequest,
+): Result<OperationRequestParts, RunRefusal> {
+  const built = buildOperationRequest(match.connector, match.operation, args, host);
+  if (!built.ok) return invalidArgs(built.error);
+  if (!isAnotherOperation(connectors, match, built.value)) return built;
+  const message = 'make the request of another operation, or one that could be read as it';
+  return invalidArgs([{ field: 'args', message }]);
+}
+
+/** A request as the data plane's own clients describe it: no headers, no body and no query come with it. */
+export interface BoundaryRequest {
+  readonly connector_fqn: string;
+  readonly operation: string;
+  readonly method: string;
+  readonly upstream_url: string;
+}
+
+/**
+ * Resolves a candidate request against the installed specs by method, host and path (specification section 4, Sandbox proxy
+ * request boundary). Refuses with `connector_operation_not_found`, `ambiguous_target` and `invalid_request`.
+ */
+export function recogniseRequest(policy: Policy, asked: BoundaryRequest): Result<Recognised, RunRefusal> {
+  const { method, upstream_url: url } = asked;
+  const target = parseTarget(url, method);
+  if (!target.ok || target.value.authority === null) return invalidUrl('must be an https URL in full');
+  const { authority, path, query } = target.value;
+  if (authority.port !== null && authority.port !== 443) return invalidUrl('must be of port 443');
+  if (query !== null || url.includes('#')) {
+    return invalidUrl('has a query or a fragment, which this entrance does not take: use /v1/connector-operations/run');
+  }
+  const made = { method, host: authority.host, path };
+  if (evadesConnector(policy.connectors, made)) {
+    return err({ reason: 'ambiguous_target', message: 'upstream_url: its path can be read in more than one way' });
+  }
+  const found = matchOperation(policy.connectors, made);
+  const isAsked =
+    found.kind === 'operation' &&
+    found.match.connector.spec.fqn === asked.connector_fqn &&
+    found.match.operation.name === asked.operation;
+  if (!isAsked) return notFound('method and upstream_url are not those of this operation, or not of it alone');
+  return ok({ match: found.match, request: requestWithoutArgs(found.match.operation, made), given: new Set() });
+}
+
+function requestWithoutArgs(
+  operation: Operation,
+  { host, path }: { readonly host: string; readonly path: string },
+): Result<OperationRequestParts, RunRefusal> {
+  const missing = operation.inputs.filter((input) => input.required && input.in !== 'path');
+  if (missing.length > 0) {
+    const message = 'is missing, and this entrance takes no query and no body: use /v1/connector-operations/run';
+    return invalidArgs(missing.map(({ name }) => ({ field: `args.${name}`, message })));
+  }
+  const body = sendsBody(operation.method) ? '{}' : null;
+  return ok({ method: operation.method, host, path, query: null, body });
+}
+
+function givenArgs({ inputs }: Operation, args: Readonly<Record<string, unknown>>): ReadonlySet<string> {
+  return new Set(inputs.filter(({ name }) => Object.hasOwn(args, name)).map((input) => `${input.in}.${input.name}`));
+}
+
+const MOST_PROBLEMS = 20;
+
+function invalidArgs(
+  problems: readonly { readonly field: string; readonly message: string }[],
+): Result<never, RunRefusal> {
+  const fields = problems.slice(0, MOST_PROBLEMS);
+  const message = fields.map((problem) => `${problem.field} ${problem.message}`).join('; ');
+  return err({ reason: 'invalid_args', message, details: { fields } });
+}
+
+function invalidUrl(problem: string): Result<never, RunRefusal> {
+  return err({ reason: 'invalid_request', message: `upstream_url ${problem}` });
+}
+
+function notFound(message: string): Result<never, RunRefusal> {
+  return err({ reason: 'connector_operation_not_found', message });
+}

@@ -1,0 +1,140 @@
+import type { ExchangeFacts, ExchangeResult, RunRefusalReason } from '../../shared/audit/exchange_event.ts';
+import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
+import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
+import type { SanitisedReply } from '../../shared/connect/sanitised_reply.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import type { Policy } from '../../shared/resolve/resolve.ts';
+import type { RunReply, RunRequest } from '../../shared/wire/connectors.ts';
+import { askApproval } from '../exchange/ask_approval.ts';
+import { connectorBinding } from '../exchange/connector_binding.ts';
+import { resolveMaterial } from '../exchange/material.ts';
+import { auditUnavailable } from '../exchange/outcome.ts';
+import { callUpstream } from './call_upstream.ts';
+import type { BoundaryRequest, Recognised } from './recognised.ts';
+import { recogniseRequest, recogniseRun } from './recognised.ts';
+import type { RunCaller, RunPorts, RunRefusal } from './run_ports.ts';
+
+export type RunResult = Result<RunReply, RunRefusal>;
+
+/** Runs operations of the installed connectors for callers of the local API. */
+export interface OperationRunner {
+  /** `POST /v1/connector-operations/run`. */
+  run(request: RunRequest, caller: RunCaller): Promise<RunResult>;
+  /** `POST /v1/sandbox-proxy/requests`. */
+  request(request: BoundaryRequest, caller: RunCaller): Promise<RunResult>;
+}
+
+export function createOperationRunner(ports: RunPorts): OperationRunner {
+  return {
+    run: (request, caller) => runRecognised((policy) => recogniseRun(policy, request), caller, ports),
+    request: (request, caller) => runRecognised((policy) => recogniseRequest(policy, request), caller, ports),
+  };
+}
+
+/** What became of a run. */
+interface RunOutcome {
+  readonly approvalId: string | null;
+  readonly result: Result<SanitisedReply, RunRefusal>;
+}
+
+/**
+ * policy -> recognise -> approval -> credential -> call -> record. An operation that exists is recorded, whatever becomes of
+ * it, before the answer goes out.
+ */
+async function runRecognised(
+  recognise: (policy: Policy) => Result<Recognised, RunRefusal>,
+  caller: RunCaller,
+  ports: RunPorts,
+): Promise<RunResult> {
+  if (!ports.audit.accepting) return counted(err(auditUnavailable()), ports);
+  const policy = ports.exchange.policy.current();
+  const recognised = policy.ok ? recognise(policy.value) : policy;
+  if (!recognised.ok) {
+    const { reason } = recognised.error;
+    if (!UNRECOGNISED.has(reason)) record(factsOf(caller, null), { kind: 'refused', reason }, ports);
+    return counted(recognised, ports);
+  }
+  const outcome = await attempt(recognised.value, caller, ports);
+  return counted(recorded(recognised.value, outcome, caller, ports), ports);
+}
+
+/** What names no operation is no attempt at one. */
+const UNRECOGNISED: ReadonlySet<RunRefusalReason> = new Set(['connector_operation_not_found', 'invalid_request']);
+
+async function attempt({ match, request }: Recognised, caller: RunCaller, ports: RunPorts): Promise<RunOutcome> {
+  if (!request.ok) return { approvalId: null, result: request };
+  const parts = request.value;
+  const approval = await askApproval(match, askedOf(parts, caller), ports.exchange, caller.gone);
+  const approvalId = approval.ok ? approval.value : approval.error.approvalId;
+  if (!approval.ok) return { approvalId, result: err(named(match, approval.error.refusal, approvalId, ports)) };
+  const binding = connectorBinding(match.connector, parts.host);
+  const { credentials, materials } = ports.exchange;
+  const material = await resolveMaterial(binding, credentials, materials);
+  if (!material.ok) return { approvalId, result: err(named(match, material.error, null, ports)) };
+  const admitted = { parts, binding, material: material.value };
+  return { approvalId, result: await callUpstream(admitted, caller.gone, ports) };
+}
+
+function askedOf(parts: OperationRequestParts, { sessionId }: RunCaller): Parameters<typeof askApproval>[1] {
+  const { method, host, path, query, body } = parts;
+  return {
+    method,
+    host,
+    target: query === null ? path : `${path}?${query}`,
+    contentType: body === null ? '' : 'application/json',
+    body: body === null ? [] : [Buffer.from(body, 'utf8')],
+    sessionId,
+  };
+}
+
+/** The refusal as callers of the API know it: a connector without a credential is told apart from one that is down. */
+function named(
+  { connector }: Recognised['match'],
+  { reason, message }: RunRefusal,
+  approvalId: string | null,
+  { exchange }: RunPorts,
+): RunRefusal {
+  const isMissing = reason === 'credential_unavailable' && !exchange.credentials.isStored(connector.credential);
+  if (isMissing) return { reason: 'binding_required', message, details: { connector_id: connector.id } };
+  return approvalId === null ? { reason, message } : { reason, message, details: { approval_id: approvalId } };
+}
+
+function recorded(
+  { match, request, given }: Recognised,
+  { approvalId, result }: RunOutcome,
+  caller: RunCaller,
+  ports: RunPorts,
+): RunResult {
+  const facts = { ...factsOf(caller, request.ok ? request.value : null), operation: { match, given, approvalId } };
+  const ended: ExchangeResult = result.ok
+    ? { kind: 'replied', mediation: 'connector', status: result.value.upstreamStatus }
+    : { kind: 'refused', reason: result.error.reason };
+  const auditId = record({ ...facts, method: match.operation.method }, ended, ports);
+  if (!result.ok) return result;
+  return ok({
+    status: 'proxied',
+    audit_id: auditId ?? '',
+    connector_fqn: match.connector.spec.fqn,
+    operation: match.operation.name,
+    upstream_status: result.value.upstreamStatus,
+    content_type: result.value.contentType,
+    body_base64: Buffer.from(result.value.body).toString('base64'),
+  });
+}
+
+function factsOf({ source, sessionId }: RunCaller, parts: OperationRequestParts | null): ExchangeFacts {
+  const { host = null, method = null, path = null } = parts ?? {};
+  return { source, sessionId, host, method, path, binding: null };
+}
+
+function record(facts: ExchangeFacts, result: ExchangeResult, { audit }: RunPorts): string | null {
+  const event = exchangeEvent(facts, result);
+  return event === null ? null : audit.record(event);
+}
+
+function counted(result: RunResult, { metrics }: RunPorts): RunResult {
+  if (result.ok) metrics.increment('svc_proxy_requests_total', { mediation: 'connector' });
+  else metrics.increment('svc_proxy_refusals_total', { reason: result.error.reason });
+  return result;
+}

@@ -1,0 +1,91 @@
+import type { RunRefusal } from './run_ports.ts';
+import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
+import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
+import type { Result } from '../../shared/model/result.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import { ConnectionLost } from '../connection/connection.ts';
+import type { BodyBudget } from '../exchange/body.ts';
+import type { Reply } from '../exchange/forward.ts';
+import { contentDecoders, decoded } from '../tunnel/content_decoder.ts';
+import { BrokenReply, ReplyBody } from '../tunnel/reply_body.ts';
+
+/** The largest reply of a run (design section 11). */
+export const MAX_REPLY_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Reads a reply's body in full: decoded as far as its codings are known, and masked. Refuses with
+ * `upstream_response_too_large`, `upstream_invalid_reply`, or `upstream_unreachable` when the connection is lost.
+ */
+export async function wholeBody(
+  reply: Reply,
+  patterns: ScrubPatterns,
+  budget: BodyBudget,
+): Promise<Result<Buffer, RunRefusal>> {
+  const kept = new KeptBody(patterns, budget);
+  try {
+    for await (const piece of payload(reply)) {
+      const refused = kept.add(piece);
+      if (refused !== null) return err(refused);
+    }
+    return ok(kept.bytes());
+  } catch (error) {
+    if (error instanceof BrokenReply) return invalid(error.message);
+    if (!(error instanceof ConnectionLost)) throw error;
+    const message = 'the connection to the upstream was lost before the end of its reply';
+    return err({ reason: 'upstream_unreachable', message });
+  } finally {
+    kept.release();
+  }
+}
+
+function payload(reply: Reply): AsyncIterable<Uint8Array> {
+  const body = new ReplyBody(reply.upstream, reply.framing);
+  const decoders = reply.framing.kind === 'none' ? null : contentDecoders(reply.head);
+  return decoders === null ? pieces(body) : decoded(body, decoders);
+}
+
+async function* pieces(body: ReplyBody): AsyncGenerator<Uint8Array> {
+  for (let piece = await body.next(); piece !== 'done'; piece = await body.next()) yield* piece.data;
+}
+
+/** Masked bytes of one body, counted against the limit of one and of all. */
+class KeptBody {
+  readonly #scrubber: StreamScrubber;
+  readonly #budget: BodyBudget;
+  readonly #chunks: Uint8Array[] = [];
+  #bytes = 0;
+
+  constructor(patterns: ScrubPatterns, budget: BodyBudget) {
+    this.#scrubber = new StreamScrubber(patterns);
+    this.#budget = budget;
+  }
+
+  add(piece: Uint8Array): RunRefusal | null {
+    if (this.#bytes + piece.length > MAX_REPLY_BYTES) {
+      return tooLarge(`the reply is larger than ${MAX_REPLY_BYTES / 1024 / 1024} MiB: ask for less at a time`);
+    }
+    if (!this.#budget.reserve(piece.length)) {
+      return tooLarge('the bodies that are held right now fill SVC_MAX_BUFFERED_BODIES_BYTES; try again');
+    }
+    this.#bytes += piece.length;
+    this.#chunks.push(...this.#scrubber.push(piece));
+    return null;
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat([...this.#chunks, ...this.#scrubber.flush()]);
+  }
+
+  release(): void {
+    this.#budget.release(this.#bytes);
+    this.#bytes = 0;
+  }
+}
+
+function tooLarge(message: string): RunRefusal {
+  return { reason: 'upstream_response_too_large', message };
+}
+
+function invalid(problem: string): Result<never, RunRefusal> {
+  return err({ reason: 'upstream_invalid_reply', message: `the upstream's reply is not valid: ${problem}` });
+}

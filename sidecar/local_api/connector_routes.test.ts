@@ -1,0 +1,125 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { err, ok } from '../../shared/model/result.ts';
+import type { RunReply } from '../../shared/wire/connectors.ts';
+import { HOST_TOKEN, LocalApiBench, type ApiReply } from '../testing/local_api_bench.ts';
+
+const RUN = '/v1/connector-operations/run';
+const REQUESTS = '/v1/sandbox-proxy/requests';
+const INPUT = { connector_fqn: 'acme/items', operation: 'get-item', args: { id: '7' } };
+const CANDIDATE = {
+  connector_fqn: 'acme/items',
+  operation: 'get-item',
+  method: 'GET',
+  upstream_url: 'https://api.example.test/items/7',
+};
+const REPLY: RunReply = {
+  status: 'proxied',
+  audit_id: `evt_${'0'.repeat(26)}`,
+  connector_fqn: 'acme/items',
+  operation: 'get-item',
+  upstream_status: 200,
+  content_type: 'application/json',
+  body_base64: 'e30=',
+};
+
+let bench: LocalApiBench;
+
+beforeEach(async () => {
+  bench = await LocalApiBench.start();
+  bench.running = () => Promise.resolve(ok(REPLY));
+});
+
+afterEach(() => bench.stop());
+
+describe.each([
+  [RUN, INPUT, 'generated_connector_shim'],
+  [REQUESTS, CANDIDATE, 'daemon_request_boundary'],
+] as const)('POST %s', (path, input, source) => {
+  const call = (body: unknown, token: string | null): Promise<ApiReply> => bench.call('POST', path, body, token);
+
+  it('is answered to a session, as itself, and to the host', async () => {
+    const session = await bench.createSession();
+    expect(await call(input, session.token)).toMatchObject({ status: 200, body: REPLY });
+    expect(await call(input, HOST_TOKEN)).toMatchObject({ status: 200, body: REPLY });
+    expect(bench.runs).toMatchObject([
+      { request: input, caller: { source, sessionId: session.id } },
+      { request: input, caller: { source, sessionId: null } },
+    ]);
+  });
+
+  it('is answered inside a container to that session alone', async () => {
+    const [one, two] = [await bench.createSession(), await bench.createSession()];
+    const session = bench.sessions.get(one.id);
+    if (session === null) throw new Error('no session');
+    const codes = await Promise.all(
+      [one.token, two.token, HOST_TOKEN].map(
+        async (token) => (await bench.callFromContainer(session, path, token, input)).code,
+      ),
+    );
+    expect(codes).toEqual(['', 'unauthenticated', 'unauthenticated']);
+  });
+
+  it('is answered to nobody without a token, nor with one that is not known', async () => {
+    expect(await call(input, null)).toMatchObject({ status: 401, code: 'unauthenticated' });
+    expect(await call(input, 'svc_session_other')).toMatchObject({ status: 401, code: 'unauthenticated' });
+    expect(bench.runs).toEqual([]);
+  });
+
+  it.each(['headers', 'body', 'query', 'authorization', 'credential'])('takes no %s', async (field) => {
+    expect(await call({ ...input, [field]: 'x' }, HOST_TOKEN)).toMatchObject({ status: 400, code: 'invalid_input' });
+    expect(bench.runs).toEqual([]);
+  });
+
+  it('refuses a body over 1 MiB, and one that is no JSON', async () => {
+    expect((await call({ ...input, tool: 'x'.repeat(1024 * 1024) }, HOST_TOKEN)).code).toBe('body_too_large');
+    expect((await call('{', HOST_TOKEN)).code).toBe('invalid_json');
+  });
+
+  it.each([
+    ['invalid_args', 400],
+    ['ambiguous_target', 400],
+    ['approval_required', 403],
+    ['approval_denied', 403],
+    ['binding_required', 403],
+    ['connector_operation_not_found', 404],
+    ['upstream_unreachable', 502],
+    ['upstream_response_too_large', 502],
+    ['reauthorisation_required', 503],
+    ['connector_specs_invalid', 503],
+  ] as const)('answers %s with %i and what it names', async (reason, status) => {
+    const details = { approval_id: 'apr_1' };
+    bench.running = () => Promise.resolve(err({ reason, message: 'why and what to do', details }));
+    const reply = await call(input, HOST_TOKEN);
+    expect([reply.status, reply.code]).toEqual([status, reason]);
+    expect(reply.body['error']).toMatchObject({ message: 'why and what to do', details });
+  });
+
+  it('counts as a tunnel of its session, and ends with it', async () => {
+    const session = await bench.createSession();
+    const live = bench.sessions.get(session.id);
+    bench.running = ({ gone }) =>
+      new Promise((resolve) => {
+        const stopped = { reason: 'upstream_unreachable', message: 'the session is over' } as const;
+        gone.addEventListener('abort', () => resolve(err(stopped)));
+      });
+    const running = Array.from({ length: 5 }, () => call(input, session.token));
+    await expect.poll(() => live?.openTunnels).toBe(5);
+    expect(await call(input, session.token)).toMatchObject({ status: 429, code: 'too_many_tunnels' });
+    await bench.sessions.end(session.id);
+    expect((await Promise.all(running)).map(({ code }) => code)).toEqual(Array(5).fill('upstream_unreachable'));
+    expect(await call(input, session.token)).toMatchObject({ status: 401 });
+  });
+});
+
+describe('the request boundary', () => {
+  it.each(['get', 'GET /', ''])('takes no method such as %j', async (method) => {
+    expect((await bench.call('POST', REQUESTS, { ...CANDIDATE, method })).code).toBe('invalid_input');
+  });
+
+  it('is the only path below it that a session may call', async () => {
+    const { token } = await bench.createSession();
+    for (const path of [`${REQUESTS}/x`, '/v1/sandbox-proxy/sessions', '/v1/sandbox-proxy/step-scopes']) {
+      expect((await bench.call('POST', path, {}, token)).code).toBe('host_token_required');
+    }
+  });
+});
