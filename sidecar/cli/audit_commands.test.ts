@@ -49,6 +49,27 @@ describe('svc audit list', () => {
 
   test.each([
     [
+      'connector.proxy.proxied',
+      {
+        'svc.proxy.method': 'GET',
+        'svc.proxy.upstream.host': 'api.example.com',
+        'svc.proxy.upstream.path': '/items',
+        'svc.proxy.upstream.status': 200,
+        'svc.connector.fqn': 'acme/items',
+        'svc.connector.operation': 'list-items',
+      },
+      'GET\tapi.example.com/items\tlist-items: 200',
+    ],
+    [
+      'connector.approval.decided',
+      {
+        'svc.connector.fqn': 'acme/items',
+        'svc.connector.operation': 'delete-item',
+        'svc.approval.decision': 'deny',
+      },
+      '-\tacme/items delete-item\tdeny',
+    ],
+    [
       'sandbox.proxy.disabled',
       { 'svc.proxy.reason': 'preflight_failed', 'svc.sandbox.mode': 'docker', 'svc.sandbox.image': 'img:1' },
       '-\timg:1\tpreflight_failed',
@@ -205,6 +226,7 @@ test('svc explain prints the decision, the binding and the reasons', async () =>
         refusal: { code: 'effect_not_allowed', message: 'only reading' },
       },
     ],
+    operation: null,
     code: 'effect_not_allowed',
   };
   const run = await runCli(home, ['explain', 'post', 'https://api.example.com/x'], {

@@ -69,7 +69,11 @@ const COLUMNS: readonly Column<EventRow>[] = [
   { title: 'SESSION', cell: (row) => row.session_id ?? '-' },
 ];
 
-const REFUSALS: readonly EventRow['type'][] = ['sandbox.proxy.rejected', 'sandbox.proxy.trust_denied'];
+const REFUSALS: readonly EventRow['type'][] = [
+  'sandbox.proxy.rejected',
+  'sandbox.proxy.trust_denied',
+  'connector.proxy.rejected',
+];
 /** Something went around the proxy, and somebody wanted it so. */
 const AROUND_THE_PROXY: readonly EventRow['type'][] = ['sandbox.proxy.disabled', 'sandbox.proxy.credential_unsealed'];
 
@@ -83,15 +87,19 @@ function targetOf({ data }: EventRow): string {
   if (host !== undefined) return host + (data['svc.proxy.upstream.path'] ?? '');
   const hosts = data['svc.reach.hosts'];
   if (hosts !== undefined) return hosts.length === 0 ? 'no host' : hosts.join(',');
+  const operation = data['svc.connector.operation'];
+  if (operation !== undefined) return `${data['svc.connector.fqn'] ?? '?'} ${operation}`;
   const launched = data['svc.sandbox.image'] ?? data['svc.sandbox.mode'];
   return launched ?? data['svc.control.resource'] ?? data['svc.control.credential_ref'] ?? '-';
 }
 
-/** What came of it: a status, a reason, a step with what it may do; with the credential that was handed out. */
+/** What came of it: a status, a reason, a decision, a step with what it may do; with the operation or the credential. */
 function resultOf({ data }: EventRow): string {
   const ref = data['svc.proxy.credential_ref'] ?? (data['svc.proxy.reason'] && data['svc.control.credential_ref']);
-  const outcome = data['svc.proxy.reason'] ?? data['svc.proxy.upstream.status']?.toString();
-  const parts = [ref, stepText(data), outcome].filter((part) => part !== undefined);
+  const status = data['svc.proxy.upstream.status']?.toString();
+  const outcome = data['svc.proxy.reason'] ?? status ?? data['svc.approval.decision'];
+  const operation = data['svc.proxy.upstream.host'] === undefined ? undefined : data['svc.connector.operation'];
+  const parts = [ref, stepText(data), operation, outcome].filter((part) => part !== undefined);
   return parts.length === 0 ? '-' : parts.join(': ');
 }
 
