@@ -97,6 +97,12 @@ describe('an approval', () => {
     expect(await outcome()).toBe('control_plane_unavailable null');
   });
 
+  it('that cannot even be asked for, because too many wait, is required all the same', async () => {
+    const error = channelError('unavailable', 'decide some first', { status: 429, code: 'too_many_approvals' });
+    channel.approvals = [{ ok: false, error }];
+    expect(await outcome()).toBe('approval_required null');
+  });
+
   it('holds so many requests and no more: the others are told at once', async () => {
     answers('pending');
     channel.hold();

@@ -38,7 +38,7 @@ export class Approvals implements ApprovalSource {
   async approve(request: ApprovalRequest, gone: AbortSignal): Promise<Result<string, NotApproved>> {
     const call = callOf(request);
     const answer = await this.#options.channel.requestApproval(call);
-    if (!answer.ok) return notApproved(unavailableRefusal(answer.error), null);
+    if (!answer.ok) return notApproved(notAsked(answer.error), null);
     const decided = decision(answer.value);
     if (decided !== null) return decided;
     if (this.#held >= (this.#options.maxHeld ?? MAX_HELD)) return required(answer.value.approvalId);
@@ -89,6 +89,12 @@ function decision({ state, approvalId }: ApprovalAnswer): Result<string, NotAppr
   if (state === 'approved') return ok(approvalId);
   if (state !== 'denied') return null;
   return notApproved(refusal('approval_denied', `The request was denied (approval ${approvalId}).`), approvalId);
+}
+
+/** More approvals wait already than a person can look through: this one is not even asked for. */
+function notAsked(error: ChannelError): Refusal {
+  if (error.code !== 'too_many_approvals') return unavailableRefusal(error);
+  return refusal('approval_required', `The request needs an approval, and could not ask for one. ${error.message}`);
 }
 
 function required(approvalId: string): Result<never, NotApproved> {
