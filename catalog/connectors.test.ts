@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { describe, expect, test } from 'vitest';
-import { buildOperationRequest } from '../shared/connect/operation_request.ts';
+import { buildOperationRequest, type OperationRequestParts } from '../shared/connect/operation_request.ts';
 import { compileConnectors, evadesConnector, matchOperation } from '../shared/connect/connector_index.ts';
 import {
   connectorVaultPath,
@@ -84,19 +84,42 @@ describe('every operation of the catalog, all connectors being installed', () =>
     }
   });
 
-  test('sends each arg where its input says', () => {
+  test('gives its server every arg back, where its input says', () => {
     for (const [, , connector, operation] of operations) {
-      const request = buildOperationRequest(connector, operation, sampleArgs(operation));
+      const args = sampleArgs(operation);
+      const request = buildOperationRequest(connector, operation, args);
       if (!request.ok) throw new Error(JSON.stringify(request.error));
-      const { query, body } = request.value;
-      const names = (place: string): string[] =>
-        operation.inputs.filter((input) => input.in === place).map(({ name }) => name);
-      const fields: unknown = JSON.parse(body ?? '{}');
-      expect(Object.keys(Object(fields))).toEqual(names('body'));
-      expect([...new Set(new URLSearchParams(query ?? '').keys())]).toEqual(names('query'));
+      expect(asServed(operation, request.value)).toEqual({ path: {}, query: {}, body: {}, ...placed(operation, args) });
     }
   });
 });
+
+/** The args by the place that their inputs name; as texts where a request knows nothing else. */
+function placed(operation: Operation, args: Readonly<Record<string, unknown>>): Record<string, object> {
+  const places = Map.groupBy(operation.inputs, (input) => input.in);
+  return Object.fromEntries(
+    Array.from(places, ([place, inputs]) => [
+      place,
+      Object.fromEntries(
+        inputs.map(({ name }) => [name, place === 'body' ? args[name] : [args[name]].flat().map(String)]),
+      ),
+    ]),
+  );
+}
+
+/** What a server reads from a request: path segments where the template has names, the query, and the JSON body. */
+function asServed(operation: Operation, request: OperationRequestParts): Record<string, object> {
+  const segments = request.path.split('/').map(decodeURIComponent);
+  const names = operation.path.split('/').map((segment) => /^\{(.*)\}$/.exec(segment)?.[1]);
+  const path = names.flatMap((name, at) => (name === undefined ? [] : [[name, [segments[at]]]]));
+  const query = new URLSearchParams(request.query ?? '');
+  const body: unknown = JSON.parse(request.body ?? '{}');
+  return {
+    path: Object.fromEntries(path),
+    query: Object.fromEntries([...new Set(query.keys())].map((name) => [name, query.getAll(name)])),
+    body: Object(body),
+  };
+}
 
 test('no two connectors have one name or one title', () => {
   const specs = files.map((file) => installed(file).spec);
