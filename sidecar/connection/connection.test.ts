@@ -133,22 +133,27 @@ test('drains and flushes when the peer reads, and for a peer that is gone', asyn
   await connection.flushed();
 });
 
-/** Whether a stream with bytes that nobody reads is dropped in the end. */
-function isDropped(ended: boolean, reads: boolean): boolean {
+/** Whether a stream with bytes that nobody reads is dropped in the end, or so many milliseconds later. */
+function isDropped(ended: boolean, reads: boolean, isConnected = true, laterMs = 3_600_000): boolean {
   const stream = new ScriptedStream({ reading: false });
-  const connection = new Connection(stream);
+  const connection = new Connection(stream, null, () => isConnected);
   connection.write('never read');
   if (ended) stream.emit('end');
   connection.end();
   void connection.flushed();
   if (reads) stream.emit('finish');
-  vi.advanceTimersByTime(3_600_000);
+  vi.advanceTimersByTime(laterMs);
   return stream.destroyed;
 }
 
 test('drops a peer that has finished sending and takes nothing any more, and only that', () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   expect([isDropped(true, false), isDropped(false, false), isDropped(true, true)]).toEqual([true, false, false]);
+});
+
+test('drops one within a second when the system says that it is gone, and leaves one that only reads late', () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  expect([isDropped(true, false, false, 1000), isDropped(true, false, true, 50_000)]).toEqual([true, false]);
 });
 
 test('gives the stream away with what was read ahead', async () => {

@@ -7,9 +7,11 @@ const READ_AHEAD_BYTES = 256 * 1024;
 const CHUNK_COST_BYTES = 512;
 /**
  * How long a peer that has finished sending may take none of what it is sent. It is most likely gone: a TLS connection
- * that was reset while it was written to ends without an error, and what is written after that never leaves.
+ * that was reset ends without an error, and what is written after that never leaves. Before that time is up the system is
+ * asked whether there still is a connection.
  */
 const STALLED_AFTER_END_MS = 60_000;
+const LOOK_AFTER_STALL_MS = 500;
 
 /**
  * An end so soon after its peer began to be waited for may have come in one packet with what was read last, goodbye and
@@ -52,12 +54,18 @@ export class Connection<Stream extends Duplex = Duplex> {
   #gathering = false;
   #closed = false;
   readonly #receivedBytes: (() => number) | null;
+  readonly #isConnected: () => boolean;
   #waited: { readonly receivedBytes: number; readonly since: number } | null = null;
 
-  /** `receivedBytes`: all that came in below the stream, so that an end without a goodbye shows (see `expectGoodbye`). */
-  constructor(stream: Stream, receivedBytes: (() => number) | null = null) {
+  /**
+   * `receivedBytes`: all that came in below the stream, so that an end without a goodbye shows (see `expectGoodbye`).
+   * `isConnected`: false when the system knows that the peer is gone; it is asked when one has ended, and when that one
+   * stalls.
+   */
+  constructor(stream: Stream, receivedBytes: (() => number) | null = null, isConnected = (): boolean => true) {
     this.stream = stream;
     this.#receivedBytes = receivedBytes;
+    this.#isConnected = isConnected;
     stream.on('data', this.#onData);
     stream.on('end', this.#onEnd);
     stream.on('error', this.#onError);
@@ -249,7 +257,7 @@ export class Connection<Stream extends Duplex = Duplex> {
   };
 
   readonly #onEnd = (): void => {
-    if (this.#endsUnannounced()) {
+    if (this.#endsUnannounced() || !this.#isConnected()) {
       this.stream.destroy();
       return;
     }
@@ -292,7 +300,10 @@ export class Connection<Stream extends Duplex = Duplex> {
   /** Begins when both hold: the peer has finished sending, and bytes wait for it. */
   #watchForStall(): void {
     if (!this.#ended || this.closed || this.#stalled !== null || this.stream.writableLength === 0) return;
-    this.#stalled = setTimeout(() => this.stream.destroy(), STALLED_AFTER_END_MS);
+    this.#stalled = setTimeout(() => {
+      if (!this.#isConnected()) this.stream.destroy();
+      else this.#stalled = setTimeout(() => this.stream.destroy(), STALLED_AFTER_END_MS - LOOK_AFTER_STALL_MS);
+    }, LOOK_AFTER_STALL_MS);
   }
 
   #tellFinished(): void {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { connect as connectTcp } from 'node:net';
-import type { TLSSocket } from 'node:tls';
+import type { SecureVersion, TLSSocket } from 'node:tls';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
@@ -48,11 +48,13 @@ async function established(): Promise<Socket> {
   return raw;
 }
 
-/** TLS over an open tunnel, with the TCP connection below it. */
-async function secured(): Promise<{ raw: Socket; tls: TLSSocket }> {
+/**
+ * TLS over an open tunnel, with the TCP connection below it. With TLS 1.2 the server has nothing left to send when the
+ * handshake is done here: a reset meets an idle connection.
+ */
+async function secured(maxVersion: SecureVersion = 'TLSv1.2'): Promise<{ raw: Socket; tls: TLSSocket }> {
   const raw = await established();
-  // With TLS 1.2 the server has nothing left to send when the handshake is done here: a reset meets an idle connection.
-  const tls = connectTls({ socket: raw, servername: HOST, ca: plane.caPem, maxVersion: 'TLSv1.2' });
+  const tls = connectTls({ socket: raw, servername: HOST, ca: plane.caPem, maxVersion });
   tls.on('error', () => undefined);
   await new Promise((resolve) => tls.once('secureConnect', resolve));
   return { raw, tls };
@@ -186,6 +188,22 @@ test('records a request once whose client resets in the middle of the reply', as
   raw.resetAndDestroy();
   await allClosed();
   expect(reasons()).toEqual(['sandbox.proxy.passthrough']);
+});
+
+async function sendAndReset(): Promise<void> {
+  const { raw, tls } = await secured('TLSv1.3');
+  tls.write(GET);
+  await new Promise(setImmediate);
+  raw.resetAndDestroy();
+}
+
+test('lets go of clients that reset with their request, also where TLS takes that for an end', async () => {
+  await plane.upstream(HOST, (socket) => {
+    socket.resume();
+  });
+  for (let round = 0; round < 5; round += 1) await Promise.all(Array.from({ length: 24 }, sendAndReset));
+  await allClosed();
+  expect(plane.openTunnels()).toBe(0);
 });
 
 test('does not send a request again for a client that is gone', async () => {

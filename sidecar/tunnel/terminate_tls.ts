@@ -44,9 +44,20 @@ export function terminateTls(
       tls.off('end', fail);
       const { servername } = tls as TLSSocket & { servername?: string | false | null };
       resolve({
-        connection: new Connection(tls, () => socket.bytesRead),
+        connection: new Connection(tls, () => socket.bytesRead, connectedProbe([socket, tls])),
         sni: typeof servername === 'string' ? servername : null,
       });
     });
   });
+}
+
+/**
+ * Asks the system whether a connection still has a peer: one that was reset has none, also where TLS took that for a plain
+ * end. Node asks once for each of its views of a connection and keeps the answer, so each time another one is taken.
+ */
+function connectedProbe(views: Socket[]): () => boolean {
+  return () => {
+    const [view] = views.length > 1 ? views.splice(0, 1) : views;
+    return view?.remoteAddress !== undefined;
+  };
 }
