@@ -15,6 +15,7 @@ export interface Mutation {
 const INVARIANTS = 'sidecar/tunnel/invariants.test.ts';
 const TUNNEL = 'sidecar/tunnel/tunnel.test.ts';
 const RELAY = 'sidecar/tunnel/relay.test.ts';
+const HOSTILE_CLIENT = 'sidecar/tunnel/hostile_client.test.ts';
 const HOSTILE_UPSTREAM = 'sidecar/tunnel/hostile_upstream.test.ts';
 const FRAMING = 'shared/net/http1_framing.test.ts';
 const CONVERSATIONS = 'e2e/corpus/conversations.test.ts';
@@ -25,7 +26,6 @@ const REDIRECTS = 'e2e/corpus/redirects.test.ts';
 const EXCHANGE = 'sidecar/exchange/exchange.ts';
 const INCOMING = 'sidecar/exchange/incoming.ts';
 const SEND = 'sidecar/exchange/send_credentialed.ts';
-const OPERATION = 'sidecar/exchange/exchange_operation.ts';
 const CONNECTORS = 'sidecar/tunnel/connectors.test.ts';
 
 export const MUTATIONS: readonly Mutation[] = [
@@ -726,8 +726,24 @@ export const MUTATIONS: readonly Mutation[] = [
     row: 'Clients that vanish',
     holds: 'an end that nothing announces releases the upstream',
     file: 'sidecar/connection/connection.ts',
-    text: '    if (this.#endsUnannounced()) {',
-    replacement: '    if (this.#endsUnannounced() && this.#closed) {',
+    text: 'if (this.#endsUnannounced() ||',
+    replacement: 'if (',
     tests: ['sidecar/connection/connection.test.ts', 'e2e/large/vanished_client.test.ts'],
+  },
+  {
+    row: 'Clients that vanish',
+    holds: 'a reset that TLS takes for an end releases the upstream',
+    file: 'sidecar/connection/connection.ts',
+    text: ' || !this.#isConnected()) {',
+    replacement: ') {',
+    tests: [HOSTILE_CLIENT],
+  },
+  {
+    row: 'Clients that vanish',
+    holds: 'what stalls for a peer that is gone is let go within a second',
+    file: 'sidecar/connection/connection.ts',
+    text: 'if (!this.#isConnected()) this.stream.destroy();',
+    replacement: 'if (this.closed) this.stream.destroy();',
+    tests: ['sidecar/connection/connection.test.ts'],
   },
 ];

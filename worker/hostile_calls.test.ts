@@ -135,18 +135,19 @@ describe('calls that stay open', () => {
   test('as polls are 8 for a sidecar, and one that is given up makes room', async () => {
     const sidecar = await control.enrolled();
     standStill();
-    const first = new AbortController();
-    const poll = async (signal?: AbortSignal) => {
+    const poll = async (_: unknown, number: number) => {
       const target = '/v1/sidecar/snapshot?wait=20';
       const authorization = `Bearer ${await sidecar.token(await sidecar.claims('GET', target, ''))}`;
-      const headers = { authorization, 'if-none-match': '"0"' };
-      return control.send(target, { headers, ...(signal && { signal }) });
+      const gone = new AbortController();
+      const reply = control.send(target, { headers: { authorization, 'if-none-match': '"0"' }, signal: gone.signal });
+      return { number, gone, reply };
     };
-    const replies = Array.from({ length: 8 }, (_, n) => poll(n === 0 ? first.signal : undefined));
-    replies.push(poll());
-    expect(await refusal(Promise.race(replies))).toMatchObject({ code: 'too_many_open_calls' });
-    first.abort();
-    expect((await replies[0])?.status).toBe(304);
+    const polls = await Promise.all(Array.from({ length: 9 }, poll));
+    const refused = await Promise.race(polls.map(async ({ number, reply }) => ({ number, reply: await reply })));
+    expect(await refusal(refused.reply)).toMatchObject({ code: 'too_many_open_calls' });
+    const waiting = polls.find(({ number }) => number !== refused.number);
+    waiting?.gone.abort();
+    expect((await waiting?.reply)?.status).toBe(304);
   });
 
   test('as verifications are two for an enterprise, and one that ends makes room', async () => {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { err, ok, type Result } from '../model/result.ts';
+import { fieldProblems } from './errors.ts';
 import { HOST_BINDING_FIELDS } from './host_binding.ts';
 import { unknownFields } from './host_binding_rules.ts';
 import { fillPlaceholders, placeholderNames } from './placeholder.ts';
@@ -51,7 +52,7 @@ export interface TemplatePlaceholder {
 export function parseBindingTemplate(value: unknown): Result<BindingTemplate, TemplateError> {
   const parsed = bindingTemplate.safeParse(value);
   if (parsed.success) return ok(parsed.data);
-  const problems = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'template'}: ${issue.message}`);
+  const problems = fieldProblems(parsed.error).map(({ field, message }) => `${field || 'template'}: ${message}`);
   return err({ reason: 'invalid_template', message: problems.join('; ') });
 }
 

@@ -134,11 +134,13 @@ test('drains and flushes when the peer reads, and for a peer that is gone', asyn
 });
 
 /** Whether a stream with bytes that nobody reads is dropped in the end, or so many milliseconds later. */
-function isDropped(ended: boolean, reads: boolean, isConnected = true, laterMs = 3_600_000): boolean {
+function isDropped(ended: boolean, reads: boolean, staysConnected = true, laterMs = 3_600_000): boolean {
   const stream = new ScriptedStream({ reading: false });
+  let isConnected = true;
   const connection = new Connection(stream, null, () => isConnected);
   connection.write('never read');
   if (ended) stream.emit('end');
+  isConnected = staysConnected;
   connection.end();
   void connection.flushed();
   if (reads) stream.emit('finish');

@@ -53,6 +53,20 @@ describe('a spool', () => {
     expect([spool.bytes, spool.events, bytesOnDisk(), files.contents.size]).toEqual([0, 0, 0, 1]);
   });
 
+  it('closes each file once, and keeps what comes after that in a file of its own', () => {
+    const spool = open();
+    spool.append([line('a')]);
+    const closed: number[] = [];
+    files.close = (file: number): void => {
+      closed.push(file);
+    };
+    spool.close();
+    spool.close();
+    spool.append([line('late')]);
+    expect(closed).toHaveLength(1);
+    expect([...files.contents.values()].map((content) => content.toString())).toEqual([line('a'), line('late')]);
+  });
+
   it('gives a batch again until it is settled', () => {
     const spool = open();
     spool.append([line('a')]);

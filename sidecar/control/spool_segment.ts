@@ -16,7 +16,8 @@ export class Segment {
   /** It ends in a part of a line that could not be taken back: nothing may be appended any more. */
   broken = false;
   readonly #files: SpoolFiles;
-  readonly #file: number;
+  /** Null once it is closed: the number may be another file's by then. */
+  #file: number | null;
 
   constructor(files: SpoolFiles, directory: string, number: number) {
     this.path = join(directory, `${String(number).padStart(12, '0')}.jsonl`);
@@ -34,10 +35,10 @@ export class Segment {
     const tail = this.#countLines();
     if (tail.length === 0) return;
     if (!isWholeEvent(tail)) {
-      this.#files.truncate(this.#file, this.size);
+      this.#files.truncate(this.#open, this.size);
       return;
     }
-    this.#files.append(this.#file, '\n');
+    this.#files.append(this.#open, '\n');
     this.size += tail.length + 1;
     this.lines += 1;
   }
@@ -46,7 +47,7 @@ export class Segment {
   append(text: string, lines: number): number {
     let written = 0;
     try {
-      written = this.#files.append(this.#file, text);
+      written = this.#files.append(this.#open, text);
       const length = Buffer.byteLength(text);
       if (written < length) written += this.#appendRest(Buffer.from(text), written);
     } catch (error) {
@@ -62,7 +63,7 @@ export class Segment {
   read(position: number, bytes: number): string[] {
     let buffer = Buffer.allocUnsafe(Math.min(bytes, this.size - position));
     for (;;) {
-      const length = this.#files.read(this.#file, buffer, position);
+      const length = this.#files.read(this.#open, buffer, position);
       const end = buffer.subarray(0, length).lastIndexOf(NEWLINE);
       if (end >= 0) return buffer.toString('utf8', 0, end).split('\n');
       if (position + buffer.length >= this.size) return [];
@@ -72,24 +73,31 @@ export class Segment {
 
   /** Empties the file. */
   clear(): void {
-    this.#files.truncate(this.#file, 0);
+    this.#files.truncate(this.#open, 0);
     this.size = 0;
     this.lines = 0;
   }
 
+  /** Closes it; a second time nothing happens. */
   close(): void {
-    this.#files.close(this.#file);
+    if (this.#file !== null) this.#files.close(this.#file);
+    this.#file = null;
   }
 
   remove(): void {
-    this.#files.close(this.#file);
+    this.close();
     this.#files.remove(this.path);
+  }
+
+  get #open(): number {
+    if (this.#file === null) throw new Error('the spool is closed');
+    return this.#file;
   }
 
   #appendRest(bytes: Buffer, from: number): number {
     let written = from;
     while (written < bytes.length) {
-      const more = this.#files.append(this.#file, bytes.subarray(written));
+      const more = this.#files.append(this.#open, bytes.subarray(written));
       if (more === 0) throw Object.assign(new Error('the file takes no more bytes'), { code: 'ENOSPC' });
       written += more;
     }
@@ -98,7 +106,7 @@ export class Segment {
 
   #restoreSize(): void {
     try {
-      if (this.#files.size(this.#file) !== this.size) this.#files.truncate(this.#file, this.size);
+      if (this.#files.size(this.#open) !== this.size) this.#files.truncate(this.#open, this.size);
     } catch {
       this.broken = true;
     }
@@ -108,7 +116,7 @@ export class Segment {
     const buffer = Buffer.allocUnsafe(SCAN_BYTES);
     let tail = Buffer.alloc(0);
     for (let position = 0; ;) {
-      const length = this.#files.read(this.#file, buffer, position);
+      const length = this.#files.read(this.#open, buffer, position);
       if (length === 0) return tail;
       position += length;
       const chunk = buffer.subarray(0, length);

@@ -2,6 +2,7 @@ import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import type { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { fieldProblems } from '../../shared/wire/errors.ts';
 import { type Caller, callersOf } from './callers.ts';
 import { addGauges } from './gauges.ts';
 import { hostHealth, publicHealth, sessionHealth } from './health.ts';
@@ -202,7 +203,7 @@ async function inputOf<T extends z.ZodType>(request: Request, schema: T): Promis
   }
   const parsed = schema.safeParse(json);
   if (parsed.success) return ok(parsed.data);
-  const fields = parsed.error.issues.map(({ path, message }) => ({ field: path.join('.'), message }));
+  const fields = fieldProblems(parsed.error);
   const [first] = fields;
   return err(
     localError('invalid_input', `${first?.field || 'The body'}: ${first?.message ?? 'is not valid'}`, { fields }),

@@ -21,7 +21,7 @@ export class FailingFiles implements SpoolFiles {
     return this.#open.push(path) - 1;
   }
 
-  close(): void {}
+  close(_file: number): void {}
 
   size(file: number): number {
     return this.#content(file).length;

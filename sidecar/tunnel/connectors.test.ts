@@ -229,19 +229,17 @@ describe('invariant 4, nothing secret leaves', () => {
   });
 
   test('an event stream passes as it comes', async () => {
-    let send: (text: string) => void = () => undefined;
+    const writes: ((text: string) => void)[] = [];
     await plane.upstream(HOST, (socket) => {
       socket.once('data', () => {
-        send = (text) => {
-          socket.write(text);
-        };
+        writes.push((text) => socket.write(text));
         socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n');
       });
     });
     const client = await plane.open(HOST);
     client.write(get('/items/7'));
     expect(await readUntil(client, (got) => got.endsWith('data: 1\n\n'))).toContain('text/event-stream');
-    send(`data: ${TOKEN}\n\n`);
+    writes[0]?.(`data: ${TOKEN}\n\n`);
     expect(await readUntil(client, (got) => got.endsWith('\n\n'))).toBe(`data: ${'*'.repeat(TOKEN.length)}\n\n`);
   });
 });
