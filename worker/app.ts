@@ -4,6 +4,7 @@ import { getApproval, getApprovals, postDecision } from './routes/approvals.ts';
 import type { AppContext, AppEnv, Log } from './routes/app_env.ts';
 import { getAuditEvents, getAuditStream, getAuditVerification } from './routes/audit_events.ts';
 import { limitBody } from './routes/body_limit.ts';
+import { finishAuthorisationPage, openAuthorisation, postAuthorisation } from './routes/connector_authorisation.ts';
 import {
   deleteConnector,
   deleteConnectorCredential,
@@ -40,6 +41,7 @@ import {
   postUnsealed,
 } from './routes/sidecar_channel.ts';
 import { deleteSidecar, getSidecars, postSidecar } from './routes/sidecars.ts';
+import { CALLBACK_PATH } from './services/oauth_authorisation.ts';
 import type { ServiceContext } from './services/service_context.ts';
 
 /** The route table. Each operation says for itself who may call it; `{name+}` takes slashes too. */
@@ -68,6 +70,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['delete', '/v1/connectors/{id}', deleteConnector],
   ['put', '/v1/connectors/{id}/credential', putConnectorCredential],
   ['delete', '/v1/connectors/{id}/credential', deleteConnectorCredential],
+  ['post', '/v1/connectors/{id}/credential/authorize', postAuthorisation],
   ['post', '/v1/connector-operations/run', postConnectorRun],
 
   ['get', '/v1/approvals', getApprovals],
@@ -97,6 +100,8 @@ const PAGES: readonly RouteName[] = [
   ['get', '/docs'],
   ['get', '/style.css'],
   ['get', SPEC_SCHEMA_PATH],
+  ['get', '/auth/connectors/{id}/authorize'],
+  ['get', CALLBACK_PATH],
 ];
 
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -123,6 +128,8 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   app.get('/docs', getDocs(app));
   app.get('/style.css', getStyle);
   app.get(SPEC_SCHEMA_PATH, getConnectorSpecSchema);
+  app.get('/auth/connectors/:id/authorize', openAuthorisation);
+  app.get(CALLBACK_PATH, finishAuthorisationPage);
   app.notFound(notFound([...ROUTES.map(([method, path]): RouteName => [method, path]), ...PAGES]));
   app.onError((error, c) => failureReply(c, error, options.log));
   return app;

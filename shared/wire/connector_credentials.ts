@@ -12,7 +12,7 @@ const providerUrl = z.union([httpsUrlText, z.string().regex(LOOPBACK_URL).max(2_
 
 const scope = z.string().regex(/^[!#-[\]-~]{1,200}$/, 'is no scope: printable ASCII without spaces and quotes');
 
-export const apiKeyInput = z.strictObject({ kind: z.literal('api_key'), value: secretValue });
+const apiKeyInput = z.strictObject({ kind: z.literal('api_key'), value: secretValue });
 
 /**
  * An oauth2 client, and where it is authorised; a URL or scopes left out are those of the spec. Tokens that somebody has
@@ -23,6 +23,8 @@ const oauth2Input = z.strictObject({
   client_id: line(500).min(1),
   /** Absent: a public client, which proves itself by PKCE alone. */
   client_secret: secretValue.optional(),
+  /** How the secret is sent: most providers take it in the body, some in an Authorization header alone. */
+  client_authentication: z.enum(['post', 'basic']).default('post'),
   authorization_url: providerUrl.optional(),
   token_url: providerUrl.optional(),
   device_authorization_url: providerUrl.optional(),
@@ -32,7 +34,8 @@ const oauth2Input = z.strictObject({
   /** Of the access token; absent: it is refreshed before its first use when there is a refresh token. */
   expires_at: time.optional(),
 });
-export type OAuth2CredentialInput = z.output<typeof oauth2Input>;
+export type OAuth2CredentialInput = z.input<typeof oauth2Input>;
+export type ValidOAuth2Credential = z.output<typeof oauth2Input>;
 
 /** `PUT /v1/connectors/{id}/credential`: stores it, in place of the one before. No reply ever holds a value. */
 export const connectorCredentialInput = z
@@ -40,4 +43,37 @@ export const connectorCredentialInput = z
     error: 'must be {"kind": "api_key", "value": ...} or of kind "oauth2"',
   })
   .meta({ id: 'ConnectorCredentialInput' });
-export type ConnectorCredentialInput = z.output<typeof connectorCredentialInput>;
+export type ValidConnectorCredential = z.output<typeof connectorCredentialInput>;
+
+/**
+ * `POST /v1/connectors/{id}/credential/authorize`: begins an authorisation. Without `grant`: in the browser where the client
+ * has an authorisation URL, else by a device code.
+ */
+export const authorizeInput = z
+  .strictObject({ grant: z.enum(['browser', 'device']).optional() })
+  .meta({ id: 'ConnectorAuthorisationInput' });
+
+/**
+ * A link to open, or a code to type. Either is over at `expires_at`; the connector's credential then says `ready` or what it
+ * said before. A device's code is redeemed while somebody looks at the connector.
+ */
+export const authorizeReply = z
+  .discriminatedUnion('grant', [
+    z.object({
+      grant: z.literal('browser'),
+      authorization_url: z.string(),
+      /** To be registered with the provider. */
+      redirect_uri: z.string(),
+      expires_at: time,
+    }),
+    z.object({
+      grant: z.literal('device'),
+      user_code: z.string(),
+      verification_uri: z.string(),
+      verification_uri_complete: z.string().nullable(),
+      interval_seconds: z.number().int(),
+      expires_at: time,
+    }),
+  ])
+  .meta({ id: 'ConnectorAuthorisation' });
+export type AuthorizeReply = z.infer<typeof authorizeReply>;

@@ -1,5 +1,8 @@
-import { z } from 'zod';
-import type { OAuth2CredentialInput } from '../../shared/wire/connector_credentials.ts';
+import {
+  authorizeReply,
+  type AuthorizeReply,
+  type OAuth2CredentialInput,
+} from '../../shared/wire/connector_credentials.ts';
 import {
   connectorCredentialRecord,
   connectorRecord,
@@ -18,6 +21,7 @@ export interface AuthorizeOptions extends OwnerOption {
   readonly clientId?: string;
   readonly clientSecretStdin?: boolean;
   readonly publicClient?: boolean;
+  readonly clientAuthentication?: 'post' | 'basic';
   readonly authorizationUrl?: string;
   readonly tokenUrl?: string;
   readonly deviceAuthorizationUrl?: string;
@@ -27,19 +31,6 @@ export interface AuthorizeOptions extends OwnerOption {
 }
 
 const POLL_MS = 2_000;
-/** How long a link or a code is waited for; the provider ends most of them before. */
-const PATIENCE_MS = 10 * 60_000;
-
-/** `POST /v1/connectors/{id}/credential/authorize`. */
-const authorizeReply = z.union([
-  z.object({ authorization_url: z.string() }),
-  z.object({
-    user_code: z.string(),
-    verification_uri: z.string(),
-    verification_uri_complete: z.string().nullish(),
-  }),
-]);
-type AuthorizeReply = z.infer<typeof authorizeReply>;
 
 /** `svc connector authorize FQN`: stores the client when one is given, shows where to authorise it, and waits for that. */
 export async function authorize(call: Call<AuthorizeOptions>): Promise<undefined> {
@@ -60,9 +51,20 @@ export async function authorize(call: Call<AuthorizeOptions>): Promise<undefined
     return;
   }
   print.note(guide(connector, reply).trimEnd());
-  const credential = await authorised(call, client, connector, before);
+  const credential = await authorised(call, client, connector, { before, reply });
   print.data(credential, () => `authorised ${connector.fqn}${lifeText(credential)}\n`);
 }
+
+/** The options that say what the client is: they are stored with its id, all together. */
+const OF_A_CLIENT = [
+  'clientSecretStdin',
+  'publicClient',
+  'clientAuthentication',
+  'authorizationUrl',
+  'tokenUrl',
+  'deviceAuthorizationUrl',
+  'scope',
+] as const satisfies readonly (keyof AuthorizeOptions)[];
 
 /** The credential as it is before it is authorised; with `--client-id` that client is stored first. */
 async function storeClient(
@@ -75,9 +77,8 @@ async function storeClient(
     const body = await clientInput(call, options.clientId);
     return client.call('PUT', `/v1/connectors/${id}/credential`, connectorCredentialRecord, { body });
   }
-  const { authorizationUrl, tokenUrl, deviceAuthorizationUrl, scope, clientSecretStdin, publicClient } = options;
-  const needsClient = [authorizationUrl, tokenUrl, deviceAuthorizationUrl, scope, clientSecretStdin, publicClient];
-  if (credential.client_id !== null && needsClient.every((option) => option === undefined)) return credential;
+  const isWhole = OF_A_CLIENT.every((option) => options[option] === undefined);
+  if (credential.client_id !== null && isWhole) return credential;
   const why = credential.client_id === null ? 'it has no OAuth client yet' : 'a client is stored as a whole';
   throw new CliError(EXIT.usage, `--client-id is missing: ${why}`, [
     `Register one with the service, with the redirect URL ${client.origin}/auth/connectors/callback, then:`,
@@ -92,6 +93,7 @@ async function clientInput(call: Call<AuthorizeOptions>, clientId: string): Prom
     kind: 'oauth2',
     client_id: clientId,
     ...(secret !== null && { client_secret: secret }),
+    ...(options.clientAuthentication !== undefined && { client_authentication: options.clientAuthentication }),
     ...(options.authorizationUrl !== undefined && { authorization_url: options.authorizationUrl }),
     ...(options.tokenUrl !== undefined && { token_url: options.tokenUrl }),
     ...(options.deviceAuthorizationUrl !== undefined && { device_authorization_url: options.deviceAuthorizationUrl }),
@@ -118,27 +120,32 @@ async function clientSecret({ context, options }: Call<AuthorizeOptions>): Promi
 }
 
 function guide({ fqn }: ConnectorSummary, reply: AuthorizeReply): string {
-  if ('authorization_url' in reply) {
-    return `To authorise ${fqn}, open this link in your browser:\n\n  ${printable(reply.authorization_url)}\n\n`;
+  if (reply.grant === 'browser') {
+    const link = printable(reply.authorization_url);
+    const redirect = printable(reply.redirect_uri);
+    return `To authorise ${fqn}, open this link in your browser:\n\n  ${link}\n\nThe service has to know the redirect URL ${redirect}\n`;
   }
   const where = printable(reply.verification_uri_complete ?? reply.verification_uri);
   return `To authorise ${fqn}, open ${where} and type the code:\n\n  ${printable(reply.user_code)}\n\n`;
 }
 
-/** Waits until the credential is there, or newer than before. */
+/** Waits until the credential is there, or newer than before. Looking at the connector is what redeems a device's code. */
 async function authorised(
   { context }: Call,
   client: HttpClient,
   { id, fqn }: ConnectorSummary,
-  before: ConnectorCredentialRecord,
+  waiting: { readonly before: ConnectorCredentialRecord; readonly reply: AuthorizeReply },
 ): Promise<ConnectorCredentialRecord> {
-  for (let waitedMs = 0; waitedMs < PATIENCE_MS && !context.stop.aborted; waitedMs += POLL_MS) {
+  const { before, reply } = waiting;
+  const pollMs = reply.grant === 'device' ? Math.max(POLL_MS, reply.interval_seconds * 1_000) : POLL_MS;
+  const looks = Math.ceil((Date.parse(reply.expires_at) - context.now()) / pollMs) + 1;
+  for (let look = 0; look < looks && !context.stop.aborted; look += 1) {
     const { credential } = await client.call('GET', `/v1/connectors/${id}`, connectorRecord);
     const isNew = before.state !== 'ready' || credential.updated_at !== before.updated_at;
     if (credential.state === 'ready' && isNew) return credential;
-    await context.pause(POLL_MS, context.stop);
+    await context.pause(pollMs, context.stop);
   }
-  throw new CliError(EXIT.failed, `${fqn} was not authorised${context.stop.aborted ? '' : ' in 10 minutes'}`, [
+  throw new CliError(EXIT.failed, `${fqn} was not authorised${context.stop.aborted ? '' : ' in time'}`, [
     `Begin again: svc connector authorize ${fqn}`,
   ]);
 }

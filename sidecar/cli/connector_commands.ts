@@ -113,6 +113,12 @@ function addAuthorize(line: CommandLine, connector: Command): void {
     .option('--client-id <id>', 'the OAuth client (needed the first time)')
     .option('--client-secret-stdin', 'read its secret from stdin (else it is asked for; a public client has none)')
     .option('--public-client', 'the client has no secret')
+    .addOption(
+      new Option('--client-authentication <way>', 'how the secret is sent (default: post, in the body)').choices([
+        'post',
+        'basic',
+      ]),
+    )
     .option('--authorization-url <url>', "in place of the spec's")
     .option('--token-url <url>', "in place of the spec's")
     .option('--device-authorization-url <url>', "in place of the spec's")

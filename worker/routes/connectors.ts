@@ -1,5 +1,5 @@
 import { ok } from '../../shared/model/result.ts';
-import { apiKeyInput } from '../../shared/wire/connector_credentials.ts';
+import { connectorCredentialInput } from '../../shared/wire/connector_credentials.ts';
 import { connectorSpec, connectorSpecJsonSchema } from '../../shared/wire/connector_spec.ts';
 import {
   connectorCredentialRecord,
@@ -22,6 +22,7 @@ import {
   removeConnector,
   validateConnector,
 } from '../services/connectors.ts';
+import { advanceDevice } from '../services/oauth_device.ts';
 import type { AppContext } from './app_env.ts';
 import { forUser } from './operation.ts';
 import { changed, json } from './replies.ts';
@@ -59,9 +60,11 @@ export const getConnectors = forUser({
 
 export const getConnector = forUser({
   summary: 'Get a connector with its spec',
+  description: 'While its credential is being authorised by the code of a device, asking also redeems the code.',
   params: connectorParams,
   replies: { 200: connectorRecord },
   async handle({ context, who, params }) {
+    await advanceDevice(context, who, params.id);
     return json(await findConnector(context, who, params.id));
   },
 });
@@ -79,7 +82,7 @@ export const putConnectorCredential = forUser({
   summary: "Store a connector's credential",
   description: 'In place of the one before. No reply ever holds a value.',
   params: connectorParams,
-  body: apiKeyInput,
+  body: connectorCredentialInput,
   replies: { 200: connectorCredentialRecord },
   async handle({ context, who, params, body }) {
     const stored = await storeConnectorCredential(context, who, params.id, body);

@@ -67,7 +67,8 @@ function openApiDocument(app: OpenAPIHono<AppEnv>) {
 const DESCRIPTION =
   'JSON in snake_case; times are RFC 3339 in UTC; lists are paged by cursor. A refusal is {"error": {code, message, details?, request_id}}.';
 
-async function page(c: AppContext, html: Page, status: 200 | 401 | 410): Promise<Response> {
+/** A page of ours. */
+export async function page(c: AppContext, html: Page, status: 200 | 400 | 401 | 410): Promise<Response> {
   c.header('content-security-policy', PAGE_POLICY);
   return c.html(html, status);
 }

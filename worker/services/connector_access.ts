@@ -1,27 +1,32 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
-import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import type { ConnectorRow, ConnectorSummaryRow, WithCredential } from '../store/connectors.ts';
+import type { ApiError } from '../../shared/wire/errors.ts';
+import type { ConnectorSummaryRow, WithCredential } from '../store/connectors.ts';
 import { findSealedSecret } from '../store/secrets.ts';
+import { credentialProblem, nothingStored } from './connector_problems.ts';
+import { accessToken } from './oauth_refresh.ts';
 import { opened } from './secrets.ts';
 import type { ServiceContext } from './service_context.ts';
 
-/** Why a connector's credential cannot be used, as far as its row tells; null when it can. */
-export function credentialProblem({ connector, credential }: WithCredential<ConnectorSummaryRow>): ApiError | null {
-  return credential === null ? nothingStored(connector) : null;
+/** What a connector's requests carry as bearer token: the API key, or an access token of now; never a refresh token. */
+export interface ConnectorAccess {
+  readonly token: Secret;
+  /** Of an access token: when it ends. */
+  readonly expiresAt: string | null;
+  /** Of the vault entry that it was taken from. */
+  readonly secret: { readonly id: string; readonly version: number };
 }
 
-/** What a connector's requests carry as bearer token. Refuses with `binding_required`. */
-export async function connectorCredential(
+/** Refuses with `binding_required`, `reauthorisation_required`, `oauth_provider_failed`. */
+export async function connectorAccess(
   context: ServiceContext,
-  { connector, credential }: WithCredential<ConnectorRow>,
-): Promise<Result<Secret, ApiError>> {
-  if (credential === null) return err(nothingStored(connector));
-  const row = await findSealedSecret(context.database, credential);
-  return row === null ? err(nothingStored(connector)) : ok(await opened(context, row));
-}
-
-function nothingStored({ id, fqn }: Pick<ConnectorRow, 'id' | 'fqn'>): ApiError {
-  const message = `${fqn} has no credential: store one with PUT /v1/connectors/${id}/credential`;
-  return apiError('binding_required', message, { connector_id: id });
+  row: WithCredential<ConnectorSummaryRow>,
+): Promise<Result<ConnectorAccess, ApiError>> {
+  const { connector, credential } = row;
+  const problem = credentialProblem(row);
+  if (problem !== null || credential === null) return err(problem ?? nothingStored(connector));
+  if (credential.kind === 'oauth2') return accessToken(context, connector.id);
+  const secret = await findSealedSecret(context.database, credential);
+  if (secret === null) return err(nothingStored(connector));
+  return ok({ token: await opened(context, secret), expiresAt: null, secret });
 }

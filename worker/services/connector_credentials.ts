@@ -1,8 +1,8 @@
-import type { z } from 'zod';
 import { connectorVaultPath } from '../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
-import type { apiKeyInput } from '../../shared/wire/connector_credentials.ts';
+import { toConnectorSpec } from '../../shared/wire/connector_spec.ts';
+import type { ValidConnectorCredential, ValidOAuth2Credential } from '../../shared/wire/connector_credentials.ts';
 import type { ConnectorCredentialRecord } from '../../shared/wire/connectors.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { bumpPolicy } from '../store/accounts.ts';
@@ -12,53 +12,39 @@ import {
   putConnectorCredential,
   type WithCredential,
 } from '../store/connectors.ts';
-import { findSecret, insertSecret, replaceSecret } from '../store/secrets.ts';
-import type { Statement } from '../store/database.ts';
-import { type Caller, ownerName } from './caller.ts';
+import type { Caller } from './caller.ts';
 import { commit } from './commit.ts';
+import { storedSpec, toCredentialRecord } from './connector_records.ts';
 import { connectorEvent, credentialDeletion, writableConnector } from './connectors.ts';
-import { toCredentialRecord } from './connector_records.ts';
+import { writeBundle } from './oauth_bundle.ts';
+import { clientOf } from './oauth_client.ts';
 import { type Changed, controlChain, withPolicyVersion } from './policy_change.ts';
-import { sealedRow } from './secrets.ts';
-import { nowText, type ServiceContext } from './service_context.ts';
+import { laterThan, nowText, type ServiceContext } from './service_context.ts';
+import { vaultWrite } from './vault_write.ts';
 
 /** Stores the credential of a connector, in place of the one before. Refuses with `not_found`, `admin_required`, `invalid_input`. */
 export async function storeConnectorCredential(
   context: ServiceContext,
   caller: Caller,
   id: string,
-  input: z.output<typeof apiKeyInput>,
+  input: ValidConnectorCredential,
 ): Promise<Result<Changed<ConnectorCredentialRecord>, ApiError>> {
   const stored = await commit(context, controlChain(caller), async () => {
     const row = await writableConnector(context, caller, id);
     if (!row.ok) return row;
     const { connector } = row.value;
-    if (connector.credentialKind !== input.kind) return err(otherKind(connector));
-    const credential = credentialRow(context, connector);
+    const made = credentialOf(context, row.value, input);
+    if (!made.ok) return made;
+    const { credential, value } = made.value;
     const statements = [
-      ...(await vaultWrite(context, connector, new Secret(input.value))),
+      ...(await vaultWrite(context, connector, value)),
       ...putConnectorCredential(context.database, credential),
       bumpPolicy(context.database, connector),
     ];
-    const events = [connectorEvent('control.connector.credential_stored', caller, connector)];
+    const events = [connectorEvent('control.connector.credential_stored', caller.userId, connector)];
     return ok({ statements, events, value: toCredentialRecord({ connector, credential }) });
   });
   return withPolicyVersion(context, caller, stored);
-}
-
-/** What puts a value at a connector's place in the vault, which nothing else writes to. */
-export async function vaultWrite(
-  context: ServiceContext,
-  connector: Pick<ConnectorRow, 'ownerId' | 'enterpriseId' | 'fqn'>,
-  value: Secret,
-): Promise<Statement[]> {
-  const { ownerId, enterpriseId } = connector;
-  const place = { ownerId, path: connectorVaultPath(connector.fqn) };
-  const before = await findSecret(context.database, place);
-  const description = `credential of the connector ${connector.fqn}`;
-  const input = { ...place, value, description, owner: ownerName(ownerId) };
-  const row = await sealedRow(context, { enterpriseId }, input, before);
-  return before === null ? insertSecret(context.database, row) : replaceSecret(context.database, row);
 }
 
 /** Deletes the credential of a connector. Refuses with `not_found`, `admin_required`. */
@@ -70,27 +56,67 @@ export async function removeConnectorCredential(
   const removed = await commit(context, controlChain(caller), async () => {
     const row = await writableConnector(context, caller, id);
     if (!row.ok) return row;
-    if (row.value.credential === null) return err(nothingStored(row.value));
+    if (row.value.credential === null) return err(nothingToDelete(row.value));
     const { statements, events } = credentialDeletion(context, caller, row.value);
     return ok({ statements: [...statements, bumpPolicy(context.database, row.value.connector)], events, value: null });
   });
   return withPolicyVersion(context, caller, removed);
 }
 
-function credentialRow(context: ServiceContext, connector: ConnectorRow): ConnectorCredentialRow {
-  return {
+/** What is noted of a credential, and what is sealed of it. */
+interface MadeCredential {
+  readonly credential: ConnectorCredentialRow;
+  readonly value: Secret;
+}
+
+function credentialOf(
+  context: ServiceContext,
+  row: WithCredential<ConnectorRow>,
+  input: ValidConnectorCredential,
+): Result<MadeCredential, ApiError> {
+  const { connector } = row;
+  if (connector.credentialKind !== input.kind) return err(otherKind(connector));
+  const now = nowText(context);
+  const common = {
     connectorId: connector.id,
     ownerId: connector.ownerId,
     path: connectorVaultPath(connector.fqn),
-    kind: 'api_key',
-    state: 'ready',
-    client: null,
-    expiresAt: null,
-    renewable: false,
+    kind: input.kind,
     lease: null,
     leaseUntil: null,
-    updatedAt: nowText(context),
+    updatedAt: row.credential === null ? now : laterThan(now, row.credential.updatedAt),
   };
+  if (input.kind === 'oauth2') return oauthCredential(context, connector, input, common);
+  const credential = { ...common, state: 'ready' as const, client: null, expiresAt: null, renewable: false };
+  return ok({ credential, value: new Secret(input.value) });
+}
+
+type Common = Omit<ConnectorCredentialRow, 'state' | 'client' | 'expiresAt' | 'renewable'>;
+
+function oauthCredential(
+  context: ServiceContext,
+  connector: ConnectorRow,
+  input: ValidOAuth2Credential,
+  common: Common,
+): Result<MadeCredential, ApiError> {
+  const client = clientOf(input, toConnectorSpec(storedSpec(connector)), context.local !== null);
+  if (!client.ok) return client;
+  const [accessToken, refreshToken] = [secretOf(input.access_token), secretOf(input.refresh_token)];
+  const renewable = refreshToken !== null;
+  const credential = {
+    ...common,
+    state: accessToken === null && !renewable ? ('authorisation_required' as const) : ('ready' as const),
+    client: JSON.stringify(client.value),
+    // Without a time a token that can be renewed is renewed first; one that cannot is taken for good.
+    expiresAt: input.expires_at ?? (renewable ? common.updatedAt : null),
+    renewable,
+  };
+  const value = writeBundle({ clientSecret: secretOf(input.client_secret), accessToken, refreshToken });
+  return ok({ credential, value });
+}
+
+function secretOf(text: string | undefined): Secret | null {
+  return text === undefined ? null : new Secret(text);
 }
 
 function otherKind(connector: ConnectorRow): ApiError {
@@ -98,6 +124,6 @@ function otherKind(connector: ConnectorRow): ApiError {
   return apiError('invalid_input', `kind ${message}`, { fields: [{ field: 'kind', message }] });
 }
 
-function nothingStored({ connector }: WithCredential<ConnectorRow>): ApiError {
+function nothingToDelete({ connector }: WithCredential<ConnectorRow>): ApiError {
   return apiError('not_found', `${connector.fqn} has no credential`);
 }

@@ -9,9 +9,10 @@ import { didYouMean } from '../../shared/wire/near_match.ts';
 import { type ConnectorRow, findConnectorsNamed, type WithCredential } from '../store/connectors.ts';
 import { type Caller, visibleOwners } from './caller.ts';
 import { commit } from './commit.ts';
-import { connectorCredential, credentialProblem } from './connector_access.ts';
+import { connectorAccess } from './connector_access.ts';
 import { approvalOf, approvalProblem } from './connector_approval.ts';
 import { callUpstream } from './connector_call.ts';
+import { credentialProblem } from './connector_problems.ts';
 import { toInstalled } from './connector_records.ts';
 import { runEventData, type RunOutcome, type RunSubject } from './connector_run_event.ts';
 import { toBase64 } from './encoding.ts';
@@ -65,9 +66,9 @@ async function attempt(context: ServiceContext, caller: Caller, run: Run): Promi
   const approvalId = approval.value?.id ?? null;
   const held = approvalProblem(approval.value);
   if (held !== null) return { parts, approvalId, result: err(held) };
-  const credential = await connectorCredential(context, run.row);
-  if (!credential.ok) return { parts, approvalId, result: credential };
-  const called = await callUpstream(context.outbound, parts, credential.value);
+  const access = await connectorAccess(context, run.row);
+  if (!access.ok) return { parts, approvalId, result: access };
+  const called = await callUpstream(context.outbound, parts, access.value.token);
   return { parts, approvalId, result: called.ok ? called : err(apiError(called.error.reason, called.error.message)) };
 }
 

@@ -65,7 +65,7 @@ function firstInstall(context: ServiceContext, caller: Caller, connector: Connec
   const statements = [...insertConnector(context.database, connector), bumpPolicy(context.database, connector)];
   return {
     statements,
-    events: [connectorEvent('control.connector.installed', caller, connector)],
+    events: [connectorEvent('control.connector.installed', caller.userId, connector)],
     value: { reply, isNew: true },
   };
 }
@@ -92,7 +92,7 @@ function replacement(
     ...replaceConnector(context.database, connector, held.contentHash),
     bumpPolicy(context.database, connector),
   ];
-  const events = [...dropped.events, connectorEvent('control.connector.installed', caller, connector)];
+  const events = [...dropped.events, connectorEvent('control.connector.installed', caller.userId, connector)];
   const reply = { ...toRecord({ connector, credential }), warnings };
   return { statements, events, value: { reply, isNew: false } };
 }
@@ -147,7 +147,7 @@ export async function removeConnector(
       ...deleteConnector(context.database, connector),
       bumpPolicy(context.database, connector),
     ];
-    const events = [...credential.events, connectorEvent('control.connector.removed', caller, connector)];
+    const events = [...credential.events, connectorEvent('control.connector.removed', caller.userId, connector)];
     return ok({ statements, events, value: null });
   });
   return withPolicyVersion(context, caller, removed);
@@ -162,7 +162,7 @@ export function credentialDeletion(
   if (credential === null) return { statements: [], events: [] };
   return {
     statements: deleteConnectorCredential(context.database, credential),
-    events: [connectorEvent('control.connector.credential_deleted', caller, connector)],
+    events: [connectorEvent('control.connector.credential_deleted', caller.userId, connector)],
   };
 }
 
@@ -212,7 +212,7 @@ export async function listConnectorPage(
 /** What the log says of a change of a connector. */
 export function connectorEvent(
   type: AuditEventType,
-  caller: Pick<Caller, 'userId'>,
+  actor: string | null,
   connector: ConnectorSummaryRow,
   more: AuditEventData = {},
 ): AuditDraft {
@@ -224,7 +224,7 @@ export function connectorEvent(
     'svc.connector.credential_ref': formatVaultReference(connectorVaultPath(connector.fqn)),
     ...more,
   };
-  return { type, actor: caller.userId, data };
+  return { type, actor, data };
 }
 
 export function connectorNotFound(id: string): ApiError {

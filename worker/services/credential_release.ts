@@ -10,9 +10,11 @@ import {
   type UnsealedRequest,
 } from '../../shared/wire/channel.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import { type ConnectorSummaryRow, findConnectorAt, type WithCredential } from '../store/connectors.ts';
 import { findSealedSecret, referredSecret, type SecretRow } from '../store/secrets.ts';
 import { ownerId, ownerName } from './caller.ts';
 import { type AuditDraft, commit } from './commit.ts';
+import { connectorAccess } from './connector_access.ts';
 import { controlChain } from './policy_change.ts';
 import type { ServiceContext } from './service_context.ts';
 import type { SidecarCaller } from './sidecar_calls.ts';
@@ -23,11 +25,14 @@ import { credentialVersion } from './snapshot.ts';
 type Released = CredentialsPayload['credentials'][number];
 type CredentialRef = CredentialsRequest['credentials'][number];
 
-/** A reference with what is stored there: nothing, or a row and its value, sealed to the sidecar. */
+/** A reference with what is released of it: a value, sealed to the sidecar, nothing, or why there is none. */
 interface Found {
   readonly ref: CredentialRef;
-  readonly stored: { readonly row: SecretRow; readonly sealed: string } | null;
+  readonly stored: { readonly row: Place; readonly sealed: string; readonly expiresAt: string | null } | null;
+  readonly unavailable?: Unavailable;
 }
+type Place = Pick<SecretRow, 'id' | 'version' | 'ownerId' | 'path'>;
+type Unavailable = CredentialsPayload['unavailable'][number];
 
 /**
  * Releases credentials to a sidecar, sealed to its key, and answers with a signed reply. Only what a binding of the
@@ -39,8 +44,12 @@ export async function releaseCredentials(
   request: CredentialsRequest,
 ): Promise<Result<string, ApiError>> {
   const find = async (ref: CredentialRef): Promise<Found> => {
-    const row = await referredSecret(context.database, { ownerId: ownerId(caller, ref.owner), path: ref.path });
-    return { ref, stored: row && { row, sealed: await reseal(caller, await opened(context, row)) } };
+    const place = { ownerId: ownerId(caller, ref.owner), path: ref.path };
+    const connector = await findConnectorAt(context.database, place);
+    if (connector !== null) return foundOfConnector(context, caller, ref, connector);
+    const row = await referredSecret(context.database, place);
+    if (row === null) return { ref, stored: null };
+    return { ref, stored: { row, sealed: await reseal(caller, await opened(context, row)), expiresAt: null } };
   };
   const found = await Promise.all(distinct(request.credentials).map((ref) => find(ref)));
   return answer(context, caller, { requestId: request.request_id, found, about: {} });
@@ -61,8 +70,26 @@ export async function releaseUnsealed(
   if (row === null) return answer(context, caller, { requestId, found: [{ ref, stored: null }], about });
   const secret = await opened(context, row);
   if (holds(secret, host) || holds(secret, reason)) return err(credentialInText());
-  const stored = { row, sealed: await reseal(caller, secret) };
+  const stored = { row, sealed: await reseal(caller, secret), expiresAt: null };
   return answer(context, caller, { requestId, found: [{ ref, stored }], about });
+}
+
+/** The API key or the access token of a connector; a refresh token never leaves the control plane. */
+async function foundOfConnector(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  ref: CredentialRef,
+  connector: WithCredential<ConnectorSummaryRow>,
+): Promise<Found> {
+  const access = await connectorAccess(context, connector);
+  if (access.ok) {
+    const { token, expiresAt, secret } = access.value;
+    const row = { ...secret, ownerId: connector.connector.ownerId, path: ref.path };
+    return { ref, stored: { row, sealed: await reseal(caller, token), expiresAt } };
+  }
+  const isRevoked = access.error.code === 'reauthorisation_required';
+  const reason = isRevoked ? ('reauthorisation_required' as const) : ('credential_unavailable' as const);
+  return { ref, stored: null, unavailable: { ...ref, reason, message: access.error.message } };
 }
 
 interface Release {
@@ -85,9 +112,11 @@ async function answer(
     sidecar_id: caller.sidecarId,
     request_id: requestId,
     expires_at: new Date(context.clock.now() + CREDENTIALS_REPLY_SECONDS * 1000).toISOString(),
-    credentials: released.map(({ row, sealed }) => toReleased(row, sealed)),
-    missing: found.filter(({ stored }) => stored === null).map(({ ref }) => ref),
-    unavailable: [],
+    credentials: released.map(({ row, sealed, expiresAt }) => toReleased(row, sealed, expiresAt)),
+    missing: found
+      .filter(({ stored, unavailable }) => stored === null && unavailable === undefined)
+      .map(({ ref }) => ref),
+    unavailable: found.flatMap(({ unavailable }) => unavailable ?? []),
   };
   return ok(await context.controlPlane.sign(CREDENTIALS_TYP, payload));
 }
@@ -115,11 +144,12 @@ async function reseal(caller: SidecarCaller, secret: Secret): Promise<string> {
   return sealTo(key, JSON.stringify({ value: secret.reveal() }));
 }
 
-function toReleased(row: SecretRow, sealed: string): Released {
-  return { owner: ownerName(row.ownerId), path: row.path, version: credentialVersion(row), sealed };
+function toReleased(row: Place, sealed: string, expiresAt: string | null): Released {
+  const released = { owner: ownerName(row.ownerId), path: row.path, version: credentialVersion(row), sealed };
+  return expiresAt === null ? released : { ...released, expires_at: expiresAt };
 }
 
-function releaseEvent(caller: SidecarCaller, row: SecretRow, about: AuditEventData): AuditDraft {
+function releaseEvent(caller: SidecarCaller, row: Place, about: AuditEventData): AuditDraft {
   return {
     type: 'control.credential.released',
     actor: caller.sidecarId,

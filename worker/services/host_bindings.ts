@@ -20,7 +20,7 @@ import { type Caller, ownerName, visibleOwners, writableOwner } from './caller.t
 import { type AuditDraft, type Change, commit } from './commit.ts';
 import { decodeCursor, toPage } from './cursors.ts';
 import { type Changed, controlChain, withPolicyVersion } from './policy_change.ts';
-import { freshId, nowText, type ServiceContext } from './service_context.ts';
+import { freshId, laterThan, nowText, type ServiceContext } from './service_context.ts';
 
 type ChangedBinding = Promise<Result<Changed<HostBindingRecord>, ApiError>>;
 
@@ -61,7 +61,7 @@ export async function putHostBinding(
     const before = await writableBinding(context, caller, id);
     if (!before.ok) return before;
     if (ownerName(before.value.ownerId) !== input.owner) return err(ownerChange(before.value));
-    const row = toRow(input, { ...before.value, updatedAt: later(nowText(context), before.value.updatedAt) });
+    const row = toRow(input, { ...before.value, updatedAt: laterThan(nowText(context), before.value.updatedAt) });
     const twin = await findHostBindingAt(context.database, row);
     if (twin !== null) return err(duplicate(twin));
     const write = replaceHostBinding(context.database, row, credentialPaths(input), before.value.updatedAt);
@@ -176,11 +176,6 @@ function toRow(input: ValidHostBinding, place: Omit<HostBindingRow, 'host' | 'se
 function toRecord(row: HostBindingRow): HostBindingRecord {
   const input: ValidHostBinding = JSON.parse(row.record);
   return { ...input, id: row.id, created_at: row.createdAt, updated_at: row.updatedAt };
-}
-
-/** `now`, or a millisecond after `before` when the clock has not moved: each change of a row has a time of its own. */
-function later(now: string, before: string): string {
-  return now > before ? now : new Date(Date.parse(before) + 1).toISOString();
 }
 
 function duplicate(twin: HostBindingRow): ApiError {

@@ -54,6 +54,11 @@ export function nowText(context: { readonly clock: Clock }): string {
   return new Date(context.clock.now()).toISOString();
 }
 
+/** `now`, or a millisecond after `before` when the clock has not moved: each change of a row has a time of its own. */
+export function laterThan(now: string, before: string): string {
+  return now > before ? now : new Date(Date.parse(before) + 1).toISOString();
+}
+
 /** A fresh id that sorts by the time it was made. */
 export function freshId(context: { readonly clock: Clock }, prefix: IdPrefix): string {
   return newId(prefix, crypto.getRandomValues(new Uint8Array(16)), context.clock.now());

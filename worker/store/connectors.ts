@@ -24,6 +24,12 @@ export async function findConnector(
   return rows[0] ?? null;
 }
 
+/** A connector whoever owns it: for what begins with a right to it that was checked before. */
+export async function findConnectorById(database: Database, id: string): Promise<WithCredential<ConnectorRow> | null> {
+  const rows = await whole(database).where(eq(connectors.id, id));
+  return rows[0] ?? null;
+}
+
 /** The connectors of this name, one for each owner that has it installed. */
 export async function findConnectorsNamed(
   database: Database,
@@ -149,4 +155,45 @@ export async function findConnectorAt(
     .innerJoin(connectors, eq(connectors.id, connectorCredentials.connectorId))
     .where(and(eq(connectorCredentials.ownerId, place.ownerId), eq(connectorCredentials.path, place.path)));
   return rows[0] ?? null;
+}
+
+/** Takes the lease of a credential that nobody else holds and that is still as it was read. */
+export function takeLease(
+  database: Database,
+  row: ConnectorCredentialRow,
+  lease: { readonly id: string; readonly until: number; readonly now: number },
+): Statement[] {
+  const { connectorId, updatedAt } = row;
+  const free = sql`SELECT 1 FROM connector_credentials WHERE connector_id = ${connectorId} AND updated_at = ${updatedAt}
+    AND (lease IS NULL OR lease_until <= ${lease.now})`;
+  return [
+    ...guard(sql`EXISTS (${free})`),
+    database.read
+      .update(connectorCredentials)
+      .set({ lease: lease.id, leaseUntil: lease.until })
+      .where(eq(connectorCredentials.connectorId, connectorId)),
+  ];
+}
+
+/** Changes what is noted of a credential that nobody has replaced since it was read. */
+export function changeCredential(
+  database: Database,
+  row: ConnectorCredentialRow,
+  change: Partial<ConnectorCredentialRow>,
+): Statement[] {
+  const { connectorId, updatedAt } = row;
+  const unchanged = sql`SELECT 1 FROM connector_credentials WHERE connector_id = ${connectorId} AND updated_at = ${updatedAt}`;
+  return [
+    ...guard(sql`EXISTS (${unchanged})`),
+    database.read.update(connectorCredentials).set(change).where(eq(connectorCredentials.connectorId, connectorId)),
+  ];
+}
+
+/** Gives the lease of a credential to something else, such as a pause. */
+export function setLease(
+  database: Database,
+  row: ConnectorCredentialRow,
+  lease: { readonly id: string; readonly until: number },
+): Statement[] {
+  return changeCredential(database, row, { lease: lease.id, leaseUntil: lease.until });
 }

@@ -108,4 +108,16 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX approvals_open ON approvals (enterprise_id, state, expires_at)`,
     ],
   },
+  {
+    number: 5,
+    name: 'authorisations of oauth2 credentials',
+    statements: [
+      // `id` is the hash of a browser's state, or random for a device; `sealed` is the PKCE verifier or the device's code.
+      `CREATE TABLE oauth_flows (
+        id TEXT PRIMARY KEY, connector_id TEXT NOT NULL, user_id TEXT NOT NULL REFERENCES users (id),
+        grant_kind TEXT NOT NULL, redirect_uri TEXT, sealed TEXT NOT NULL, expires_at INTEGER NOT NULL,
+        interval_seconds INTEGER NOT NULL, next_poll_at INTEGER NOT NULL) STRICT`,
+      `CREATE INDEX oauth_flows_by_connector ON oauth_flows (connector_id, grant_kind)`,
+    ],
+  },
 ];

@@ -182,3 +182,15 @@ export const approvals = sqliteTable('approvals', {
   usedBy: text('used_by'),
   usedAt: text('used_at'),
 });
+
+export const oauthFlows = sqliteTable('oauth_flows', {
+  id: text('id').primaryKey(),
+  connectorId: text('connector_id').notNull(),
+  userId: text('user_id').notNull(),
+  grant: text('grant_kind', { enum: ['browser', 'device'] }).notNull(),
+  redirectUri: text('redirect_uri'),
+  sealed: text('sealed').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  intervalSeconds: integer('interval_seconds').notNull(),
+  nextPollAt: integer('next_poll_at').notNull(),
+});

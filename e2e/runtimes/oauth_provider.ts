@@ -1,0 +1,136 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { Provider } from 'oidc-provider';
+import { listen } from '../support/tls_upstream.ts';
+
+export const CLIENT_ID = 'svc-client';
+export const CLIENT_SECRET = 'client-secret-of-a-test';
+const SCOPE = 'openid offline_access';
+
+/** A real OAuth provider on loopback, with one user who agrees to everything. */
+export interface OAuthProvider {
+  readonly origin: string;
+  /** How often the token endpoint was asked. */
+  readonly tokenCalls: () => number;
+  /** Opens a link as the user's browser does; where the provider sends it back to. */
+  authorise(url: string): Promise<URL>;
+  /** Types a device's code as the user. */
+  authoriseDevice(userCode: string): Promise<void>;
+  /** Takes every authorisation back. */
+  revoke(): Promise<void>;
+  /** Holds or answers for the next calls of the token endpoint; null: the provider answers itself. */
+  onToken(handle: ((response: ServerResponse) => Promise<boolean>) | null): void;
+  stop(): Promise<void>;
+}
+
+export interface OAuthProviderOptions {
+  readonly redirectUris: readonly string[];
+  readonly authentication?: 'client_secret_post' | 'client_secret_basic' | 'none';
+  readonly accessTokenSeconds?: number;
+}
+
+export async function startOAuthProvider(options: OAuthProviderOptions): Promise<OAuthProvider> {
+  const server = createServer();
+  const origin = `http://127.0.0.1:${await listen(server)}`;
+  const grants: string[] = [];
+  const provider = new Provider(
+    origin,
+    configuration(options, (grantId) => grants.push(grantId)),
+  );
+  const answer = provider.callback();
+  let onToken: ((response: ServerResponse) => Promise<boolean>) | null = null;
+  let tokenCalls = 0;
+  server.on('request', (request, response) => {
+    if (request.url?.startsWith('/interaction/')) {
+      void provider.interactionFinished(request, response, { login: { accountId: 'alice' } });
+      return;
+    }
+    if (request.url === '/token') tokenCalls += 1;
+    void serveToken(request, response);
+  });
+  const serveToken = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const isAnswered = request.url === '/token' && (await onToken?.(response)) === true;
+    if (!isAnswered) answer(request, response);
+  };
+  return {
+    origin,
+    tokenCalls: () => tokenCalls,
+    authorise: (url) => browse(url, origin),
+    authoriseDevice: (userCode) => typeCode(provider, userCode, (grantId) => grants.push(grantId)),
+    async revoke() {
+      for (const id of grants) await (await provider.Grant.find(id))?.destroy();
+    },
+    onToken: (handle) => (onToken = handle),
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function configuration(options: OAuthProviderOptions, keep: (grantId: string) => void): object {
+  const { redirectUris, authentication = 'client_secret_post', accessTokenSeconds = 3600 } = options;
+  return {
+    clients: [
+      {
+        client_id: CLIENT_ID,
+        ...(authentication !== 'none' && { client_secret: CLIENT_SECRET }),
+        token_endpoint_auth_method: authentication,
+        redirect_uris: redirectUris,
+        grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+        response_types: ['code'],
+      },
+    ],
+    features: { devInteractions: { enabled: false }, deviceFlow: { enabled: true } },
+    interactions: { url: (_: unknown, interaction: { uid: string }) => `/interaction/${interaction.uid}` },
+    findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    issueRefreshToken: () => true,
+    rotateRefreshToken: true,
+    ttl: { AccessToken: accessTokenSeconds, Grant: 86_400, RefreshToken: 86_400, Session: 600, Interaction: 600 },
+    cookies: { keys: ['of-a-test'] },
+    async loadExistingGrant(context: {
+      oidc: { client: { clientId: string }; session: { accountId: string }; provider: Provider };
+    }) {
+      const { client, session, provider } = context.oidc;
+      const grant = new provider.Grant({ clientId: client.clientId, accountId: session.accountId });
+      grant.addOIDCScope(SCOPE);
+      keep(await grant.save());
+      return grant;
+    },
+  };
+}
+
+/** Follows redirects with a browser's cookies until one leaves the provider. */
+async function browse(url: string, origin: string): Promise<URL> {
+  const cookies = new Map<string, string>();
+  let at = new URL(url);
+  for (let hops = 0; hops < 10; hops += 1) {
+    const cookie = Array.from(cookies, ([name, value]) => `${name}=${value}`).join('; ');
+    const reply = await fetch(at, { headers: { cookie }, redirect: 'manual' });
+    for (const set of reply.headers.getSetCookie()) {
+      const [name = '', value = ''] = set.split(';')[0]?.split('=') ?? [];
+      cookies.set(name, value);
+    }
+    const location = reply.headers.get('location');
+    if (location === null) throw new Error(`the provider answered ${reply.status}: ${await reply.text()}`);
+    at = new URL(location, at);
+    if (at.origin !== origin) return at;
+  }
+  throw new Error('the provider redirects for ever');
+}
+
+async function typeCode(provider: Provider, userCode: string, keep: (grantId: string) => void): Promise<void> {
+  const code = await provider.DeviceCode.findByUserCode(userCode.replaceAll('-', ''));
+  if (code === undefined) throw new Error('the provider has no such code');
+  const grant = new provider.Grant({ clientId: CLIENT_ID, accountId: 'alice' });
+  grant.addOIDCScope(SCOPE);
+  const grantId = await grant.save();
+  keep(grantId);
+  Object.assign(code, {
+    accountId: 'alice',
+    grantId,
+    scope: SCOPE,
+    authTime: Math.floor(Date.now() / 1000),
+    claims: {},
+  });
+  await code.save(600);
+}

@@ -1,0 +1,416 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { itemsSpec } from '../e2e/runtimes/connector_samples.ts';
+import { addUser, type InProcess, ORIGIN, parsed, startInProcess } from '../e2e/runtimes/in_process.ts';
+import { CLIENT_ID, CLIENT_SECRET, type OAuthProvider, startOAuthProvider } from '../e2e/runtimes/oauth_provider.ts';
+import { ok } from '../shared/model/result.ts';
+import { signInLinkReply } from '../shared/wire/account.ts';
+import { auditEventsPage } from '../shared/wire/audit_events.ts';
+import { CREDENTIALS_TYP, credentialsPayload } from '../shared/wire/channel.ts';
+import { authorizeReply } from '../shared/wire/connector_credentials.ts';
+import { connectorCredentialRecord, connectorRecord, installReply } from '../shared/wire/connectors.ts';
+import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
+import { nodeOutbound } from './entries/node_outbound.ts';
+import { accessToken } from './services/oauth_refresh.ts';
+import { beginAuthorisation, finishAuthorisation } from './services/oauth_authorisation.ts';
+import type { Outbound, OutboundRequest } from './services/outbound.ts';
+import { findSealedSecret } from './store/secrets.ts';
+
+const CALLBACK = `${ORIGIN}/auth/connectors/callback`;
+const HOUR_MS = 3_600_000;
+let provider: OAuthProvider;
+let control: InProcess;
+let id = '';
+/** Bearer tokens that the upstream got. */
+let sent: string[] = [];
+
+/** The provider on loopback is called; every other host is an upstream that says yes. */
+const real = nodeOutbound({ isLocal: true, pinned: new Map() });
+const outbound: Outbound = {
+  async call(request: OutboundRequest) {
+    if (request.url.startsWith(provider.origin)) return real.call(request);
+    sent.push(String(request.headers['authorization']).slice('Bearer '.length));
+    return ok({ status: 200, contentType: 'text/plain', body: new Uint8Array() });
+  },
+};
+
+beforeEach(async () => {
+  sent = [];
+  provider = await startOAuthProvider({ redirectUris: [CALLBACK] });
+  control = await startInProcess({ outbound });
+  const spec = itemsSpec('1.0.0', { credential: { kind: 'oauth2', scopes: ['openid', 'offline_access'] } });
+  id = (await parsed(installReply, control.asUser('POST', '/v1/connectors', spec))).id;
+});
+afterEach(async () => {
+  await control.stop();
+  await provider.stop();
+});
+
+const put = (more: object = {}) =>
+  control.asUser('PUT', `/v1/connectors/${id}/credential`, {
+    kind: 'oauth2',
+    client_id: CLIENT_ID,
+    client_secret: CLIENT_SECRET,
+    authorization_url: `${provider.origin}/auth?prompt=login`,
+    token_url: `${provider.origin}/token`,
+    device_authorization_url: `${provider.origin}/device/auth`,
+    ...more,
+  });
+const begin = (body: object = {}) => control.asUser('POST', `/v1/connectors/${id}/credential/authorize`, body);
+const credential = async () =>
+  (await parsed(connectorRecord, control.asUser('GET', `/v1/connectors/${id}`))).credential;
+const run = () =>
+  control.asUser('POST', '/v1/connector-operations/run', {
+    connector_fqn: 'acme/items',
+    operation: 'get-item',
+    args: { id: '1' },
+  });
+const types = async () =>
+  (await parsed(auditEventsPage, control.asUser('GET', '/v1/audit-events'))).items.map(({ type }) => type);
+
+async function refusal(answered: Response | Promise<Response>) {
+  const { error } = errorBody.parse(await (await answered).json());
+  expect((await answered).status).toBe(ERROR_STATUS[error.code]);
+  return error;
+}
+
+async function link(): Promise<string> {
+  const begun = await parsed(authorizeReply, begin());
+  if (begun.grant !== 'browser') throw new Error('a link was expected');
+  return begun.authorization_url;
+}
+
+/** Authorises in the browser, as a person does. */
+async function authorise(): Promise<void> {
+  const back = await provider.authorise(await link());
+  const page = await control.send(back.pathname + back.search);
+  expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('acme/items is authorised')]);
+}
+
+describe('an authorisation in the browser', () => {
+  test('is asked for by a link with PKCE, and makes the credential ready', async () => {
+    expect(await parsed(connectorCredentialRecord, put())).toMatchObject({
+      state: 'authorisation_required',
+      client_id: CLIENT_ID,
+      scopes: ['openid', 'offline_access'],
+    });
+    expect(await refusal(run())).toMatchObject({ code: 'binding_required' });
+    const url = new URL(await link());
+    expect(Object.fromEntries(url.searchParams)).toMatchObject({
+      prompt: 'login',
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid offline_access',
+      code_challenge_method: 'S256',
+    });
+    await authorise();
+    expect(await credential()).toMatchObject({ state: 'ready', renewable: true });
+    expect((await run()).status).toBe(200);
+    expect(sent[0]).toMatch(/^[\w-]{30,}$/);
+    expect(provider.tokenCalls()).toBe(1);
+  });
+
+  test('works once for each link, and ten minutes long', async () => {
+    await put();
+    const back = await provider.authorise(await link());
+    const open = (target: string) => control.send(target);
+    expect((await open(back.pathname + back.search)).status).toBe(200);
+    expect((await open(back.pathname + back.search)).status).toBe(400);
+    const late = await provider.authorise(await link());
+    control.clock.ms += 10 * 60_000 + 1_000;
+    expect((await open(late.pathname + late.search)).status).toBe(400);
+    expect((await open('/auth/connectors/callback')).status).toBe(400);
+    expect((await open('/auth/connectors/callback?state=made-up&code=x')).status).toBe(400);
+    expect(provider.tokenCalls()).toBe(1);
+  });
+
+  test('stores nothing when the provider refuses, or another one answers', async () => {
+    await put();
+    for (const change of [{ error: 'access_denied', code: '' }, { iss: 'https://evil.example' }, { code: 'stolen' }]) {
+      const back = await provider.authorise(await link());
+      for (const [name, value] of Object.entries(change)) {
+        if (value === '') back.searchParams.delete(name);
+        else back.searchParams.set(name, value);
+      }
+      const page = await control.send(back.pathname + back.search);
+      expect([change, page.status]).toEqual([change, 400]);
+    }
+    expect(await credential()).toMatchObject({ state: 'authorisation_required' });
+  });
+
+  test('begins on a page for a signed-in browser', async () => {
+    await put();
+    const path = `/auth/connectors/${id}/authorize`;
+    expect((await control.send(path)).status).toBe(401);
+    const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+    const opened = await control.send(new URL(url).pathname);
+    const cookie = opened.headers.get('set-cookie')?.split(';')[0] ?? '';
+    const reply = await control.send(path, { headers: { cookie } });
+    expect([reply.status, reply.headers.get('location')]).toEqual([
+      303,
+      expect.stringContaining(`${provider.origin}/auth`),
+    ]);
+  });
+
+  test('of a hosted control plane takes tokens only for the person who began it', async () => {
+    await put();
+    const hosted = { ...control.context, local: null };
+    const begun = await beginAuthorisation(hosted, await owner(), id, { grant: 'browser', origin: ORIGIN });
+    const url = begun.ok && begun.value.grant === 'browser' ? begun.value.authorization_url : '';
+    const { searchParams } = await provider.authorise(url);
+    const callback = {
+      state: searchParams.get('state') ?? '',
+      code: searchParams.get('code'),
+      error: null,
+      issuer: searchParams.get('iss'),
+    };
+    const stranger = await addUser(control.context, null);
+    expect(await finishAuthorisation(hosted, callback, null)).toMatchObject({ ok: false });
+    expect(await finishAuthorisation(hosted, callback, stranger)).toMatchObject({ ok: false });
+    expect(await finishAuthorisation(hosted, callback, await owner())).toMatchObject({ ok: true });
+  });
+});
+
+async function owner() {
+  const me = await (await control.asUser('GET', '/v1/me')).json();
+  return { userId: String(Object(me).id), enterpriseId: String(Object(me).enterprise_id), role: 'admin' as const };
+}
+
+describe('the client of a credential', () => {
+  test.each(['client_secret_basic', 'none'] as const)('that proves itself by %s', async (authentication) => {
+    await provider.stop();
+    provider = await startOAuthProvider({ redirectUris: [CALLBACK], authentication });
+    await put(authentication === 'none' ? { client_secret: undefined } : { client_authentication: 'basic' });
+    await authorise();
+    expect((await run()).status).toBe(200);
+  });
+
+  test.each([
+    [{ token_url: undefined }, 'token_url', 'the spec names none either'],
+    [{ token_url: 'http://auth.example.test/token' }, 'token_url', 'https URL on port 443'],
+    [{ token_url: 'https://10.0.0.1/token' }, 'token_url', 'https URL on port 443'],
+    [{ token_url: 'https://auth.example.test:8443/token' }, 'token_url', 'https URL on port 443'],
+    [{ authorization_url: undefined, device_authorization_url: undefined }, 'authorization_url', 'no token was given'],
+  ])('is refused with %j', async (change, field, problem) => {
+    const error = await refusal(put(change));
+    expect(error).toMatchObject({ code: 'invalid_input', details: { fields: [{ field }] } });
+    expect(error.message).toContain(problem);
+  });
+
+  test('of a hosted control plane is on no address of its own machine', async () => {
+    const { storeConnectorCredential } = await import('./services/connector_credentials.ts');
+    const hosted = { ...control.context, local: null };
+    const input = {
+      kind: 'oauth2',
+      client_id: 'x',
+      client_authentication: 'post',
+      token_url: `${provider.origin}/token`,
+      refresh_token: 'r',
+    } as const;
+    expect(await storeConnectorCredential(hosted, await owner(), id, input)).toMatchObject({
+      error: { code: 'invalid_input' },
+    });
+  });
+});
+
+describe('a refresh', () => {
+  beforeEach(async () => {
+    await put();
+    await authorise();
+  });
+
+  test('happens a minute ahead of the end, and rotates the refresh token', async () => {
+    await run();
+    control.clock.ms += HOUR_MS - 61_000;
+    await run();
+    expect(provider.tokenCalls()).toBe(1);
+    control.clock.ms += 2_000;
+    await run();
+    control.clock.ms += HOUR_MS;
+    await run();
+    expect(provider.tokenCalls()).toBe(3);
+    expect(new Set(sent).size).toBe(3);
+    expect(sent[0]).toBe(sent[1]);
+    expect((await types()).filter((type) => type === 'control.connector.credential_refreshed')).toHaveLength(2);
+  });
+
+  test('is one for a hundred requests at the end of a token', async () => {
+    control.clock.ms += HOUR_MS;
+    // A hundred who wait must not move the clock a hundred times as fast.
+    control.clock.sleep = () => new Promise((resolve) => setTimeout(resolve, 5));
+    const replies = await Promise.all(Array.from({ length: 100 }, () => accessToken(control.context, id)));
+    expect(new Set(replies.map((reply) => reply.ok)).size).toBe(1);
+    expect(new Set(replies.map((reply) => (reply.ok ? JSON.stringify(reply.value.expiresAt) : ''))).size).toBe(1);
+    expect(provider.tokenCalls()).toBe(2);
+  });
+
+  test('that another worker is at leaves the token in use while it lasts', async () => {
+    await run();
+    control.clock.ms += HOUR_MS - 30_000;
+    const held = Promise.withResolvers<boolean>();
+    provider.onToken(() => held.promise);
+    const refreshing = run();
+    while (provider.tokenCalls() < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect((await run()).status).toBe(200);
+    held.resolve(false);
+    expect((await refreshing).status).toBe(200);
+    expect(sent[1]).toBe(sent[0]);
+    expect(sent[2]).not.toBe(sent[0]);
+  });
+
+  test('whose worker is gone is done by another one after its lease', async () => {
+    control.clock.ms += HOUR_MS;
+    const never = Promise.withResolvers<boolean>();
+    provider.onToken(() => never.promise);
+    const first = accessToken(control.context, id);
+    while (provider.tokenCalls() < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    provider.onToken(null);
+    const second = await accessToken(control.context, id);
+    expect(second).toMatchObject({ ok: true });
+    expect(provider.tokenCalls()).toBe(3);
+    // The one that was thought gone undoes nothing, and goes on with what the other one stored.
+    never.resolve(false);
+    expect(await first).toEqual(second);
+  });
+
+  test('that fails for the moment keeps the authorisation, and does not hammer the provider', async () => {
+    control.clock.ms += HOUR_MS;
+    provider.onToken(async (response) => {
+      response.writeHead(503).end('later');
+      return true;
+    });
+    const replies = await Promise.all(Array.from({ length: 10 }, () => run()));
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([502]));
+    expect(provider.tokenCalls()).toBe(2);
+    expect(sent).toEqual([]);
+    provider.onToken(null);
+    control.clock.ms += 5_000;
+    expect((await run()).status).toBe(200);
+  });
+
+  test('that the provider refuses asks a person, with the way to go, until it is authorised again', async () => {
+    await provider.revoke();
+    control.clock.ms += HOUR_MS;
+    const error = await refusal(run());
+    expect(error).toMatchObject({
+      code: 'reauthorisation_required',
+      details: { connector_id: id, authorise_path: `/auth/connectors/${id}/authorize` },
+    });
+    expect(error.message).toContain('svc connector authorize acme/items');
+    expect(await refusal(run())).toMatchObject({ code: 'reauthorisation_required' });
+    expect(provider.tokenCalls()).toBe(2);
+    expect(await credential()).toMatchObject({ state: 'reauthorisation_required' });
+    expect((await types()).filter((type) => type === 'control.connector.reauthorisation_required')).toHaveLength(1);
+    await authorise();
+    expect((await run()).status).toBe(200);
+  });
+
+  test('never undoes a credential that was stored meanwhile', async () => {
+    control.clock.ms += HOUR_MS;
+    const held = Promise.withResolvers<boolean>();
+    provider.onToken(() => held.promise);
+    const refreshing = run();
+    while (provider.tokenCalls() < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    await put({ access_token: 'token-of-another-account' });
+    held.resolve(false);
+    expect((await refreshing).status).toBe(200);
+    expect(sent).toEqual(['token-of-another-account']);
+  });
+});
+
+describe('tokens that somebody has already', () => {
+  test('are used until they end, and then asked for again', async () => {
+    const end = new Date(control.clock.now() + HOUR_MS).toISOString();
+    await put({ access_token: 'ready-made-token', expires_at: end });
+    expect((await run()).status).toBe(200);
+    expect(sent).toEqual(['ready-made-token']);
+    control.clock.ms += HOUR_MS;
+    expect(await refusal(run())).toMatchObject({ code: 'reauthorisation_required' });
+    expect(provider.tokenCalls()).toBe(0);
+  });
+
+  test('with a refresh token and no time are refreshed first', async () => {
+    await put({ access_token: 'who-knows-how-old', refresh_token: 'of-nobody' });
+    expect(await refusal(run())).toMatchObject({ code: 'reauthorisation_required' });
+    expect(sent).toEqual([]);
+  });
+});
+
+describe('a device', () => {
+  test('is authorised by a code that a person types elsewhere', async () => {
+    await put();
+    const begun = await parsed(authorizeReply, begin({ grant: 'device' }));
+    if (begun.grant !== 'device') throw new Error('a code was expected');
+    expect(begun.verification_uri).toContain(provider.origin);
+    expect(await credential()).toMatchObject({ state: 'authorisation_required' });
+    expect(provider.tokenCalls()).toBe(0);
+    control.clock.ms += begun.interval_seconds * 1000;
+    expect(await credential()).toMatchObject({ state: 'authorisation_required' });
+    expect(await credential()).toMatchObject({ state: 'authorisation_required' });
+    expect(provider.tokenCalls()).toBe(1);
+    await provider.authoriseDevice(begun.user_code);
+    control.clock.ms += (begun.interval_seconds + 5) * 1000;
+    expect(await credential()).toMatchObject({ state: 'ready', renewable: true });
+    expect((await run()).status).toBe(200);
+  });
+
+  test('cannot be asked for where the client has no URL for it', async () => {
+    await put({ device_authorization_url: undefined });
+    expect(await refusal(begin({ grant: 'device' }))).toMatchObject({ details: { fields: [{ field: 'grant' }] } });
+  });
+});
+
+test('a sidecar gets the access token alone, with its end, and the reason when there is none', async () => {
+  const sidecar = await control.enrolled();
+  const release = async () => {
+    const body = {
+      request_id: crypto.randomUUID(),
+      credentials: [{ owner: 'personal', path: 'connectors/acme/items' }],
+    };
+    const reply = await sidecar.call('POST', '/v1/sidecar/credentials', { body });
+    return sidecar.verified(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+  };
+  await put();
+  expect(await release()).toMatchObject({ missing: [], unavailable: [{ reason: 'credential_unavailable' }] });
+  await authorise();
+  const { credentials } = await release();
+  expect(credentials).toMatchObject([{ expires_at: (await credential()).expires_at }]);
+  await run();
+  expect(await sidecar.unsealed(credentials[0]?.sealed ?? '')).toEqual({ value: sent[0] });
+  await provider.revoke();
+  control.clock.ms += HOUR_MS;
+  expect(await release()).toMatchObject({
+    credentials: [],
+    missing: [],
+    unavailable: [{ owner: 'personal', path: 'connectors/acme/items', reason: 'reauthorisation_required' }],
+  });
+});
+
+test('no token and no client secret is in any reply, log line, event or file of the database', async () => {
+  await put();
+  await authorise();
+  await run();
+  control.clock.ms += HOUR_MS;
+  await run();
+  const row = await findSealedSecret(control.context.database, {
+    ownerId: (await owner()).userId,
+    path: 'connectors/acme/items',
+  });
+  const opened = await control.context.vault.open(
+    { owner: row!.ownerId, path: row!.path, version: row!.version },
+    row!.sealed,
+  );
+  const bundle: Record<string, string> = JSON.parse(opened!.reveal());
+  const planted = [...Object.values(bundle), ...sent];
+  expect(planted.every((value) => value.length > 15)).toBe(true);
+  const replies = await Promise.all(
+    [`/v1/connectors/${id}`, '/v1/connectors', '/v1/secrets', '/v1/audit-events'].map(async (path) =>
+      (await control.asUser('GET', path)).text(),
+    ),
+  );
+  const database = await control.databaseBytes();
+  for (const value of planted) {
+    expect(replies.filter((text) => text.includes(value))).toEqual([]);
+    expect(JSON.stringify(control.log)).not.toContain(value);
+    expect(database.includes(value)).toBe(false);
+  }
+});

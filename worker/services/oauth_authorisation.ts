@@ -1,0 +1,226 @@
+import { calculatePKCECodeChallenge, generateRandomCodeVerifier } from 'oauth4webapi';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import type { AuthorizeReply } from '../../shared/wire/connector_credentials.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import { findFlow, insertFlow, type OAuthFlowRow, takeFlow } from '../store/oauth_flows.ts';
+import type { Caller } from './caller.ts';
+import { providerFailed } from './connector_problems.ts';
+import { writableConnector } from './connectors.ts';
+import { randomToken, sha256Base64Url } from './encoding.ts';
+import type { OAuthClient } from './oauth_client.ts';
+import { authoriseDevice, codeGrant, type Grantee } from './oauth_grants.ts';
+import { type HeldCredential, readHeld, storeTokens } from './oauth_tokens.ts';
+import type { ServiceContext } from './service_context.ts';
+
+export const CALLBACK_PATH = '/auth/connectors/callback';
+
+/** How long a link may be open in a browser. */
+const FLOW_SECONDS = 10 * 60;
+/** A provider may say longer; nobody types a code for an hour. */
+const MOST_DEVICE_SECONDS = 30 * 60;
+const MOST_INTERVAL_SECONDS = 60;
+
+/**
+ * Begins an authorisation: a link for a browser, or a code for a device. `origin` is that of the caller's own call. Refuses
+ * with `not_found`, `admin_required`, `invalid_input`, `binding_required`, `oauth_provider_failed`.
+ */
+export async function beginAuthorisation(
+  context: ServiceContext,
+  caller: Caller,
+  connectorId: string,
+  how: { readonly grant?: 'browser' | 'device' | undefined; readonly origin: string },
+): Promise<Result<AuthorizeReply, ApiError>> {
+  const row = await writableConnector(context, caller, connectorId);
+  if (!row.ok) return row;
+  if (row.value.connector.credentialKind !== 'oauth2') return err(noOAuth());
+  const held = await readHeld(context, connectorId);
+  if (!held.ok) return held;
+  const { client } = held.value;
+  const grant = how.grant ?? (client.authorization_url === null ? 'device' : 'browser');
+  if (grant === 'device') return beginDevice(context, caller, held.value);
+  if (client.authorization_url === null) return err(noWay('browser', 'authorization_url'));
+  return ok(await beginBrowser(context, caller, held.value, client.authorization_url, how.origin));
+}
+
+async function beginBrowser(
+  context: ServiceContext,
+  caller: Caller,
+  { connector, client }: HeldCredential,
+  authorizationUrl: string,
+  origin: string,
+): Promise<AuthorizeReply> {
+  const [state, verifier] = [randomToken(), generateRandomCodeVerifier()];
+  const redirectUri = origin + CALLBACK_PATH;
+  const flow = await newFlow(context, caller, {
+    id: await sha256Base64Url(state),
+    connectorId: connector.id,
+    grant: 'browser',
+    redirectUri,
+    secret: new Secret(verifier),
+    seconds: FLOW_SECONDS,
+    intervalSeconds: 0,
+  });
+  const challenge = await calculatePKCECodeChallenge(verifier);
+  const url = linkOf(client, authorizationUrl, { redirectUri, state, challenge });
+  return { grant: 'browser', authorization_url: url, redirect_uri: redirectUri, expires_at: flow };
+}
+
+/** The link that a person opens (RFC 6749 section 4.1.1, RFC 7636 section 4.3); what the URL asks for itself stays. */
+function linkOf(
+  client: OAuthClient,
+  authorizationUrl: string,
+  { redirectUri, state, challenge }: { redirectUri: string; state: string; challenge: string },
+): string {
+  const url = new URL(authorizationUrl);
+  const parameters = {
+    response_type: 'code',
+    client_id: client.client_id,
+    redirect_uri: redirectUri,
+    ...(client.scopes.length > 0 && { scope: client.scopes.join(' ') }),
+    state,
+    code_challenge: challenge,
+    code_challenge_method: 'S256',
+  };
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  return url.href;
+}
+
+async function beginDevice(
+  context: ServiceContext,
+  caller: Caller,
+  held: HeldCredential,
+): Promise<Result<AuthorizeReply, ApiError>> {
+  if (held.client.device_authorization_url === null) return err(noWay('device', 'device_authorization_url'));
+  const device = await authoriseDevice(granteeOf(context, held));
+  if (!device.ok) return err(providerFailed(held.connector, device.error.message));
+  const { deviceCode, userCode, verificationUri, verificationUriComplete, expiresIn } = device.value;
+  const intervalSeconds = Math.min(Math.max(1, device.value.intervalSeconds), MOST_INTERVAL_SECONDS);
+  const expiresAt = await newFlow(context, caller, {
+    id: randomToken(),
+    connectorId: held.connector.id,
+    grant: 'device',
+    redirectUri: null,
+    secret: deviceCode,
+    seconds: Math.min(expiresIn, MOST_DEVICE_SECONDS),
+    intervalSeconds,
+  });
+  return ok({
+    grant: 'device',
+    user_code: userCode,
+    verification_uri: verificationUri,
+    verification_uri_complete: verificationUriComplete,
+    interval_seconds: intervalSeconds,
+    expires_at: expiresAt,
+  });
+}
+
+interface NewFlow {
+  readonly id: string;
+  readonly connectorId: string;
+  readonly grant: OAuthFlowRow['grant'];
+  readonly redirectUri: string | null;
+  readonly secret: Secret;
+  readonly seconds: number;
+  readonly intervalSeconds: number;
+}
+
+/** Notes what an authorisation began with; answers with when it is over. */
+async function newFlow(context: ServiceContext, caller: Caller, flow: NewFlow): Promise<string> {
+  const { secret, seconds, ...noted } = flow;
+  const now = nowSeconds(context);
+  const expiresAt = now + seconds;
+  const sealed = await context.vault.seal(sealPlace(flow), secret);
+  const row = { ...noted, userId: caller.userId, sealed, expiresAt, nextPollAt: now + flow.intervalSeconds };
+  const written = await context.database.write(insertFlow(context.database, row, now));
+  if (!written.ok) throw new Error('two authorisations have one id');
+  return new Date(expiresAt * 1000).toISOString();
+}
+
+/** What a provider's redirect brought. */
+export interface Callback {
+  readonly state: string;
+  readonly code: string | null;
+  /** The provider's word for why there is no code. */
+  readonly error: string | null;
+  /** The provider's own name, when it sends it (RFC 9207). */
+  readonly issuer: string | null;
+}
+
+/** How an authorisation ended, for the person in front of the browser. */
+export type Finished = Result<{ readonly fqn: string }, string>;
+
+/**
+ * Ends an authorisation with what the browser brought back. The state is used up by it, whatever comes of it. `browser`: who
+ * is signed in there; a hosted control plane takes tokens for nobody else, so that no link makes a person give theirs away.
+ */
+export async function finishAuthorisation(
+  context: ServiceContext,
+  callback: Callback,
+  browser: Pick<Caller, 'userId'> | null,
+): Promise<Finished> {
+  const flow = await findFlow(context.database, await sha256Base64Url(callback.state), nowSeconds(context));
+  if (flow === null || flow.grant !== 'browser') return err(OVER);
+  if (context.local === null && browser?.userId !== flow.userId) return err(OTHER_PERSON);
+  const taken = await context.database.write(takeFlow(context.database, flow.id));
+  if (!taken.ok) return err(OVER);
+  const held = await readHeld(context, flow.connectorId);
+  if (!held.ok) return err(held.error.message);
+  const { connector, client } = held.value;
+  if (callback.issuer !== null && !isIssuerOf(client, callback.issuer)) return err(OTHER_PROVIDER);
+  if (callback.code === null) return err(`the provider refused: ${wordOf(callback.error)}`);
+  const verifier = await openFlow(context, flow);
+  const redirectUri = flow.redirectUri ?? '';
+  const granted = await codeGrant(granteeOf(context, held.value), { code: callback.code, redirectUri, verifier });
+  if (!granted.ok) return err(granted.error.message);
+  const by = { type: 'control.connector.credential_stored' as const, actor: flow.userId, more: [] };
+  const isStored = await storeTokens(context, { ...held.value, bundle: withoutTokens(held.value) }, granted.value, by);
+  return isStored ? ok({ fqn: connector.fqn }) : err('the credential was replaced meanwhile: begin again');
+}
+
+/** A new authorisation leaves nothing of the one before: its refresh token was for another grant. */
+function withoutTokens({ bundle }: HeldCredential): HeldCredential['bundle'] {
+  return { ...bundle, accessToken: null, refreshToken: null };
+}
+
+/** A code that another provider sent must not be given to this one (RFC 9207 section 2.4). */
+function isIssuerOf({ authorization_url: authorizationUrl }: OAuthClient, issuer: string): boolean {
+  if (authorizationUrl === null || !URL.canParse(issuer)) return false;
+  return new URL(issuer).origin === new URL(authorizationUrl).origin;
+}
+
+export function granteeOf(context: ServiceContext, { client, bundle }: HeldCredential): Grantee {
+  return { outbound: context.outbound, client, clientSecret: bundle.clientSecret };
+}
+
+/** The verifier or the device's code that a flow was begun with. */
+export async function openFlow(context: ServiceContext, flow: OAuthFlowRow): Promise<Secret> {
+  const secret = await context.vault.open(sealPlace(flow), flow.sealed);
+  if (secret !== null) return secret;
+  throw Object.assign(new Error('the vault cannot open an authorisation'), { code: 'vault_entry_damaged' });
+}
+
+function sealPlace({ id, connectorId }: Pick<OAuthFlowRow, 'id' | 'connectorId'>) {
+  return { owner: connectorId, path: `oauth-flow/${id}`, version: 1 };
+}
+
+export function nowSeconds(context: ServiceContext): number {
+  return Math.floor(context.clock.now() / 1000);
+}
+
+function wordOf(error: string | null): string {
+  return (error ?? '').replaceAll(/[^\w.-]/g, '').slice(0, 64) || 'it sent no code';
+}
+
+const OVER = 'this authorisation was used already, or its ten minutes are over: begin again';
+const OTHER_PERSON = 'sign in as the user who began this authorisation, and open the link again';
+const OTHER_PROVIDER = 'another provider answered than the one that was asked: nothing was stored';
+
+function noOAuth(): ApiError {
+  return apiError('invalid_input', 'this connector takes an API key: there is nothing to authorise');
+}
+
+function noWay(grant: string, field: string): ApiError {
+  const message = `is "${grant}", but the client has no ${field}: store it with PUT .../credential`;
+  return apiError('invalid_input', `grant ${message}`, { fields: [{ field: 'grant', message }] });
+}

@@ -1,0 +1,60 @@
+import { and, desc, eq, gt, lt, sql } from 'drizzle-orm';
+import { type Database, guard, type Statement } from './database.ts';
+import { oauthFlows } from './tables.ts';
+
+export type OAuthFlowRow = typeof oauthFlows.$inferSelect;
+
+/** Begins an authorisation, in place of one of the same kind that its user had begun; forgets those whose time is up. */
+export function insertFlow(database: Database, row: OAuthFlowRow, nowSeconds: number): Statement[] {
+  const { connectorId, userId, grant } = row;
+  const same = [eq(oauthFlows.connectorId, connectorId), eq(oauthFlows.userId, userId), eq(oauthFlows.grant, grant)];
+  return [
+    database.read.delete(oauthFlows).where(lt(oauthFlows.expiresAt, nowSeconds)),
+    database.read.delete(oauthFlows).where(and(...same)),
+    database.read.insert(oauthFlows).values(row),
+  ];
+}
+
+export async function findFlow(database: Database, id: string, nowSeconds: number): Promise<OAuthFlowRow | null> {
+  const rows = await database.read
+    .select()
+    .from(oauthFlows)
+    .where(and(eq(oauthFlows.id, id), gt(oauthFlows.expiresAt, nowSeconds)));
+  return rows[0] ?? null;
+}
+
+/** The device that a user is authorising for a connector; null when there is none. */
+export async function findDeviceFlow(
+  database: Database,
+  place: { readonly connectorId: string; readonly userId: string },
+  nowSeconds: number,
+): Promise<OAuthFlowRow | null> {
+  const mine = [eq(oauthFlows.connectorId, place.connectorId), eq(oauthFlows.userId, place.userId)];
+  const rows = await database.read
+    .select()
+    .from(oauthFlows)
+    .where(and(...mine, eq(oauthFlows.grant, 'device'), gt(oauthFlows.expiresAt, nowSeconds)))
+    .orderBy(desc(oauthFlows.expiresAt))
+    .limit(1);
+  return rows[0] ?? null;
+}
+
+/** Uses an authorisation up: of two who come back with it, one gets on. */
+export function takeFlow(database: Database, id: string): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM oauth_flows WHERE id = ${id})`),
+    database.read.delete(oauthFlows).where(eq(oauthFlows.id, id)),
+  ];
+}
+
+/** Says when a device's code is redeemed next; of two who would do it now, one does. */
+export function postponePoll(
+  database: Database,
+  row: OAuthFlowRow,
+  next: Pick<OAuthFlowRow, 'intervalSeconds' | 'nextPollAt'>,
+): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM oauth_flows WHERE id = ${row.id} AND next_poll_at = ${row.nextPollAt})`),
+    database.read.update(oauthFlows).set(next).where(eq(oauthFlows.id, row.id)),
+  ];
+}
