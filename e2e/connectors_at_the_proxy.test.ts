@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { plantSecret } from './support/planted_secret.ts';
+import { connectThroughProxy } from './support/raw_client.ts';
+import type { ApiReply, Session } from './support/svc.ts';
+import { reply } from './support/tls_upstream.ts';
+import { startWorld, type World } from './support/world.ts';
+
+// Specification section 1, order 1: requests to operations of installed connectors, with a real control plane beside the sidecar.
+
+const HOST = 'connector.example.test';
+const input = { name: 'id', in: 'path', type: 'string', required: true };
+const SPEC = {
+  schema_version: 1,
+  connector: { fqn: 'acme/items', version: '1.0.0', title: 'Items' },
+  hosts: [HOST],
+  credential: { kind: 'api_key' },
+  operations: [
+    {
+      name: 'get-item',
+      method: 'GET',
+      path: '/items/{id}',
+      effect: 'read',
+      inputs: [input],
+      audit: [{ name: 'item', source: 'path.id' }],
+    },
+    {
+      name: 'delete-item',
+      method: 'DELETE',
+      path: '/items/{id}',
+      effect: 'delete',
+      approval: 'required',
+      inputs: [input],
+    },
+  ],
+};
+const installed = z.object({ id: z.string() });
+const ran = z.object({ status: z.literal('proxied'), upstream_status: z.number(), body_base64: z.string() });
+const events = z.object({
+  items: z.array(z.object({ type: z.string(), data: z.record(z.string(), z.unknown()) })),
+});
+const approvals = z.object({ items: z.array(z.object({ id: z.string(), state: z.string(), summary: z.string() })) });
+
+let world: World;
+let session: Session;
+let secret: string;
+
+beforeAll(async () => {
+  world = await startWorld([HOST]);
+  secret = plantSecret();
+  const connector = await world.svc.api('POST', '/v1/connectors', SPEC);
+  const { id } = installed.parse(connector.body);
+  const stored = await world.svc.api('PUT', `/v1/connectors/${id}/credential`, { kind: 'api_key', value: secret });
+  if (stored.status !== 200) throw new Error(`the credential was not stored: ${stored.status}`);
+});
+afterAll(() => world.stop());
+beforeEach(async () => {
+  world.upstream.reset();
+  world.upstream.onRequest((exchange) => {
+    exchange.write(reply(200, `{"got":"${secret}"}`, ['Set-Cookie: a=b']));
+  });
+  session = await world.svc.session();
+});
+
+/** Calls the local API with the session's token. */
+async function local(path: string, body: object): Promise<ApiReply> {
+  const response = await fetch(`${world.svc.runFile.proxy_url}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${session.token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+function runHere(operation: string): Promise<ApiReply> {
+  return local('/v1/connector-operations/run', { connector_fqn: 'acme/items', operation, args: { id: '7' } });
+}
+
+async function asked(request: string): Promise<{ readonly status: number; readonly raw: string }> {
+  const client = await connectThroughProxy(session, HOST);
+  const seen = await client.exchange(request);
+  client.close();
+  return { status: seen.status, raw: seen.raw.toString('latin1') };
+}
+
+async function connectorEvents(): Promise<z.infer<typeof events>['items']> {
+  const page = await world.svc.api('GET', `/v1/audit-events?type=connector.&session=${session.sessionId}`);
+  return events.parse(page.body).items;
+}
+
+describe('an operation of an installed connector', () => {
+  it('gives the same through the proxy, the local API and the request boundary, masked and without cookies', async () => {
+    const { status, raw } = await asked(`GET /items/7 HTTP/1.1\r\nHost: ${HOST}\r\nAuthorization: Bearer own\r\n\r\n`);
+    const masked = `{"got":"${'*'.repeat(secret.length)}"}`;
+    expect([status, raw.endsWith(masked), /set-cookie/i.test(raw)]).toEqual([200, true, false]);
+    const boundary = await local('/v1/sandbox-proxy/requests', {
+      connector_fqn: 'acme/items',
+      operation: 'get-item',
+      method: 'GET',
+      upstream_url: `https://${HOST}/items/7`,
+    });
+    for (const { body } of [await runHere('get-item'), boundary]) {
+      const { upstream_status: upstream, body_base64: text } = ran.parse(body);
+      expect([upstream, Buffer.from(text, 'base64').toString()]).toEqual([200, masked]);
+    }
+    for (const request of world.upstream.requests) {
+      expect(request.text).toMatch(/^GET \/items\/7 HTTP\/1\.1\r\n/);
+      expect(request.text).toContain(`\r\nAuthorization: Bearer ${secret}\r\n`);
+      expect(request.text).not.toContain('own');
+    }
+    expect(world.upstream.requests).toHaveLength(3);
+    await session.end();
+    const recorded = await connectorEvents();
+    expect(recorded.map(({ type, data }) => [type, data['svc.proxy.source'], data['svc.connector.fields']])).toEqual(
+      ['daemon_request_boundary', 'generated_connector_shim', 'transparent_connect_tls'].map((source) => [
+        'connector.proxy.proxied',
+        source,
+        { item: '7' },
+      ]),
+    );
+    expect(JSON.stringify(recorded)).not.toContain(secret);
+  });
+
+  it.each(['//items/7', '/%69tems/7', '/x/..%2fitems/7', '/items/7/'])(
+    'has no way round it: %s is refused',
+    async (path) => {
+      const seen = await asked(`GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
+      expect([seen.status, seen.raw.includes('ambiguous_target')]).toEqual([400, true]);
+      expect(world.upstream.requests).toEqual([]);
+    },
+  );
+
+  it('that needs an approval is held until somebody decides; it covers that request', async () => {
+    const held = asked(`DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
+    const pending = async (): Promise<z.infer<typeof approvals>['items']> =>
+      approvals.parse((await world.svc.api('GET', '/v1/approvals?state=pending')).body).items;
+    await expect.poll(async () => (await pending()).length, { timeout: 10_000 }).toBe(1);
+    const [approval] = await pending();
+    expect(approval?.summary).toContain('delete-item');
+    expect(world.upstream.requests).toEqual([]);
+    const decided = await world.svc.api('POST', `/v1/approvals/${approval?.id}/decide`, { decision: 'approve' });
+    expect(decided.status).toBe(200);
+    expect((await held).status).toBe(200);
+    expect(world.upstream.requests).toHaveLength(1);
+    const again = runHere('delete-item');
+    await expect.poll(async () => (await pending()).length, { timeout: 10_000 }).toBe(1);
+    const [other] = await pending();
+    await world.svc.api('POST', `/v1/approvals/${other?.id}/decide`, { decision: 'deny' });
+    expect(await again).toMatchObject({ status: 403, body: { error: { code: 'approval_denied' } } });
+    expect(world.upstream.requests).toHaveLength(1);
+  });
+});
