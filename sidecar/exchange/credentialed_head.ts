@@ -5,6 +5,7 @@ import type { Incoming } from './incoming.ts';
 
 /** Headers of one hop (RFC 9110 section 7.6.1) and of the proxy itself, which never go on with a credential. */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'proxy-authorization', 'te', 'upgrade']);
+const CLOSE = headerField('Connection', 'close');
 const PROXY_ONLY = new Set(['proxy-authorization', 'proxy-connection']);
 /** Content codings whose replies can be read, and so scrubbed. */
 const READABLE_CODINGS = new Set(['gzip', 'x-gzip', 'deflate', 'br', 'zstd', 'identity']);
@@ -14,8 +15,8 @@ const ONLY_READABLE = /^(?:gzip|deflate|br|zstd)(?:, ?(?:gzip|deflate|br|zstd))*
 
 /**
  * The head of a request that gets a credential, before injection: headers of one hop and everything that Connection
- * nominates are gone before the credential is added, so that it can't be nominated away (design section 5, invariant 3);
- * Accept-Encoding is limited to what can be scrubbed. A WebSocket handshake keeps its upgrade, without extensions.
+ * nominates are gone before the credential is added, so that it can't be nominated away (design section 5, invariant 3), but
+ * for a `Connection: close`; Accept-Encoding is limited to what can be scrubbed. A WebSocket handshake keeps its upgrade, without extensions.
  */
 export function credentialedRequest(incoming: Incoming, host: string): OutgoingRequest {
   const { head } = incoming;
@@ -44,6 +45,8 @@ function keepField(field: HeaderField, nominated: ReadonlySet<string>, upgrade: 
   if (upgrade && name === 'connection') return headerField('Connection', 'Upgrade');
   if (upgrade && name === 'upgrade') return headerField('Upgrade', 'websocket');
   if (upgrade && name === 'sec-websocket-extensions') return null;
+  // The tunnel ends after this reply, and the upstream's connection with it: a reply that says otherwise would be wrong.
+  if (name === 'connection' && nominated.has('close')) return CLOSE;
   if (HOP_BY_HOP.has(name)) return null;
   if (nominated.has(name) && !END_TO_END.has(name)) return null;
   if (name !== 'accept-encoding' || ONLY_READABLE.test(field.value)) return field;

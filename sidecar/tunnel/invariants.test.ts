@@ -139,6 +139,15 @@ test('invariant 3, injected wins: rewrites an absolute target and drops every ho
   ]);
 });
 
+test('invariant 3, injected wins: of Connection only close goes on, so that the reply says what happens', async () => {
+  bind();
+  const lines = [`Host: ${HOST}`, 'Connection: x-hop, Close, authorization', 'X-Hop: 1', 'Authorization: Bearer'];
+  await ask(`GET / HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
+  expect(seen).toEqual([
+    `GET / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: close\r\nAuthorization: Bearer ${SECRET}\r\n\r\n`,
+  ]);
+});
+
 test('invariant 3, injected wins: OPTIONS * keeps its target', async () => {
   bind();
   await ask(`OPTIONS * HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
