@@ -130,7 +130,7 @@ export async function addUser(context: ServiceContext, enterpriseId: string | nu
   };
   const role = enterpriseId === null ? ('admin' as const) : ('member' as const);
   const id = freshId(context, 'usr');
-  const user = { id, enterpriseId: enterprise.id, email: null, displayName: 'U', role, ...made };
+  const user = { id, enterpriseId: enterprise.id, email: null, displayName: 'U', role, suspendedAt: null, ...made };
   const statements = insertAccount(context.database, { user, enterprise });
   await context.database.write(enterpriseId === null ? statements : statements.slice(1));
   return { userId: id, enterpriseId: enterprise.id, role };

@@ -29,6 +29,7 @@ export interface Settings {
   readonly vaultKey?: Secret;
   readonly databaseUrl?: string;
   readonly databaseToken?: Secret;
+  readonly publicUrl?: string;
   readonly upstreamCaFiles: readonly string[];
   readonly sandboxProxy?: SandboxProxy;
   readonly sandboxImage?: string;
@@ -82,6 +83,13 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     flag: null,
     default: 'none',
     meaning: 'token for a libSQL server',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_PUBLIC_URL',
+    flag: null,
+    default: 'none: no tokens are issued',
+    meaning: 'origin of a hosted control plane, as users, tokens and mails name it; https, or http on loopback',
     readBy: ['control'],
   },
   {
@@ -145,6 +153,7 @@ export function parseSettings(
   const vaultKey = read('SVC_VAULT_KEY', parseVaultKey);
   const databaseUrl = read('SVC_DATABASE_URL', parseDatabaseUrl);
   const databaseToken = read('SVC_DATABASE_TOKEN', parseToken);
+  const publicUrl = read('SVC_PUBLIC_URL', parseControlUrl);
   const upstreamCaFiles = read('SVC_UPSTREAM_CA', parsePathList) ?? [];
   const sandboxProxy = read('SVC_SANDBOX_PROXY', parseSandboxProxy);
   const sandboxImage = read('SVC_SANDBOX_IMAGE', parseImageReference);
@@ -159,6 +168,7 @@ export function parseSettings(
     ...(vaultKey !== undefined && { vaultKey }),
     ...(databaseUrl !== undefined && { databaseUrl }),
     ...(databaseToken !== undefined && { databaseToken }),
+    ...(publicUrl !== undefined && { publicUrl }),
     upstreamCaFiles,
     ...(sandboxProxy !== undefined && { sandboxProxy }),
     ...(sandboxImage !== undefined && { sandboxImage }),

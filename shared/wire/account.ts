@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ROLES } from '../model/role.ts';
 import { id, time } from './primitives.ts';
 
 export const healthReply = z
@@ -12,7 +13,7 @@ export const meReply = z
     enterprise_id: id('ent'),
     email: z.string().nullable(),
     display_name: z.string(),
-    role: z.enum(['admin', 'member']),
+    role: z.enum(ROLES),
     /** The version of this user's newest snapshot. */
     policy_version: z.number().int(),
     created_at: time,

@@ -120,6 +120,7 @@ async function startServices(options: Options, client: Client): Promise<ServiceC
     masterKey: settings.vaultKey ?? (files === null ? null : required(await readMasterKey(files))),
     makeMasterKey: local && files !== null ? () => makeMasterKey(files) : null,
     localKey: local ? await localKey(files) : null,
+    publicUrl: settings.publicUrl,
   });
   if (!started.ok) throw refusal(started.error.reason, started.error.message);
   return started.value;

@@ -172,6 +172,7 @@ async function startServices(options: Options, client: Client): Promise<ServiceC
     masterKey,
     makeMasterKey: options.local ? () => makeMasterKey(files) : null,
     localKey,
+    publicUrl: options.settings.publicUrl,
   });
   if (!started.ok) throw new Refusal(started.error.reason, started.error.message);
   return started.value;

@@ -61,6 +61,7 @@ async function prepare(
     masterKey,
     makeMasterKey: null,
     localKey,
+    publicUrl: settings.publicUrl,
   });
   if (!started.ok) throw refusal(started.error.reason, started.error.message);
   const { database: _, ...lasting } = started.value;

@@ -21,7 +21,7 @@ import {
   listApprovals,
 } from '../store/approvals.ts';
 import type { ConnectorSummaryRow } from '../store/connectors.ts';
-import { type Caller, ownerName } from './caller.ts';
+import { type Caller, mayActAs, ownerName } from './caller.ts';
 import { type AuditDraft, type Change, commit } from './commit.ts';
 import { decodeCursor, toPage } from './cursors.ts';
 import { controlChain } from './policy_change.ts';
@@ -178,8 +178,8 @@ async function expireOverdue(context: ServiceContext, enterpriseId: string): Pro
   });
 }
 
-function viewerOf({ userId, enterpriseId, role }: Caller): ApprovalViewer {
-  return { userId, enterpriseId, isAdmin: role === 'admin' };
+function viewerOf(caller: Caller): ApprovalViewer {
+  return { userId: caller.userId, enterpriseId: caller.enterpriseId, isAdmin: mayActAs(caller, 'admin') };
 }
 
 function newRow(context: ServiceContext, asker: Asker, request: AskedRequest): ApprovalRow {

@@ -1,12 +1,18 @@
 import type { Owner } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { hasRole, type Role } from '../../shared/model/role.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 
 /** The user a call is made for. */
 export interface Caller {
   readonly userId: string;
   readonly enterpriseId: string;
-  readonly role: 'admin' | 'member';
+  readonly role: Role;
+}
+
+/** Whether a caller may do what this role may: the one place that knows how roles compare. */
+export function mayActAs(caller: Pick<Caller, 'role'>, needed: Role): boolean {
+  return hasRole(caller.role, needed);
 }
 
 /** Whose rows a caller sees: its own and its enterprise's. */
@@ -27,7 +33,7 @@ export function ownerName(id: string): Owner {
 
 /** The id to write rows under; the enterprise's rows are for admins. */
 export function writableOwner(caller: Caller, owner: Owner): Result<string, ApiError> {
-  if (owner === 'enterprise' && caller.role !== 'admin') {
+  if (owner === 'enterprise' && !mayActAs(caller, 'admin')) {
     return err(
       apiError(
         'admin_required',

@@ -17,6 +17,8 @@ export interface ServiceContext {
   readonly turns: Turns;
   /** Null when this is a hosted control plane. */
   readonly local: LocalMode | null;
+  /** The configured origin of this control plane: what tokens, mails and pages name, never a Host header. Null when none is set. */
+  readonly publicUrl: string | null;
 }
 
 export interface Clock {

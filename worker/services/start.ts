@@ -24,6 +24,8 @@ export interface StartInput {
   readonly makeMasterKey: (() => Promise<Secret>) | null;
   /** The key of the local user; null when hosted. */
   readonly localKey: Secret | null;
+  /** The origin that users and tokens know this control plane by; without it no token is issued. */
+  readonly publicUrl?: string | undefined;
 }
 
 /** Why the control plane does not start. */
@@ -50,7 +52,8 @@ export async function start(input: StartInput): Promise<Result<ServiceContext, S
   const { vault, controlPlane, installed } = opened.value;
   const local = input.localKey === null ? null : await localMode(input, input.localKey, installed);
   const openCalls = new OpenCalls(() => clock.now());
-  return ok({ database, vault, controlPlane, clock, turns, outbound, openCalls, local });
+  const publicUrl = input.publicUrl ?? null;
+  return ok({ database, vault, controlPlane, clock, turns, outbound, openCalls, local, publicUrl });
 }
 
 /** What the installation remembers, and what its keys open. */
@@ -132,7 +135,8 @@ async function installLocalUser(input: StartInput): Promise<void> {
     enterpriseId: enterprise.id,
     email: null,
     displayName: 'Local owner',
-    role: 'admin' as const,
+    role: 'owner' as const,
+    suspendedAt: null,
     policyVersion: 0,
     createdAt,
   };
