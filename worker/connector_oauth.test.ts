@@ -233,6 +233,32 @@ describe('a refresh', () => {
     expect((await types()).filter((type) => type === 'control.connector.credential_refreshed')).toHaveLength(2);
   });
 
+  test('of a token that lives shortly happens when half of its time is over', async () => {
+    await provider.stop();
+    provider = await startOAuthProvider({ redirectUris: [CALLBACK], accessTokenSeconds: () => 20 });
+    await put();
+    await authorise();
+    control.clock.ms += 9_000;
+    expect((await run()).status).toBe(200);
+    expect(provider.tokenCalls()).toBe(1);
+    control.clock.ms += 2_000;
+    expect((await run()).status).toBe(200);
+    expect(provider.tokenCalls()).toBe(2);
+    expect(new Set(sent).size).toBe(2);
+  });
+
+  test('that gives a token which is over already is done once, and the token is not sent', async () => {
+    control.clock.ms += HOUR_MS;
+    provider.onToken(async (response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end('{"access_token":"over-at-once","token_type":"bearer","expires_in":0}');
+      return true;
+    });
+    expect(await refusal(run())).toMatchObject({ code: 'oauth_provider_failed' });
+    expect(provider.tokenCalls()).toBe(2);
+    expect(sent).toEqual([]);
+  });
+
   test('is one for a hundred requests at the end of a token', async () => {
     control.clock.ms += HOUR_MS;
     // A hundred who wait must not move the clock a hundred times as fast.

@@ -19,13 +19,16 @@ export interface OAuthProvider {
   revoke(): Promise<void>;
   /** Holds or answers for the next calls of the token endpoint; null: the provider answers itself. */
   onToken(handle: ((response: ServerResponse) => Promise<boolean>) | null): void;
+  /** Waits, for the next calls of the token endpoint, when the provider has decided and before its answer is sent. */
+  onTokenAnswer(wait: (() => Promise<void>) | null): void;
   stop(): Promise<void>;
 }
 
 export interface OAuthProviderOptions {
   readonly redirectUris: readonly string[];
   readonly authentication?: 'client_secret_post' | 'client_secret_basic' | 'none';
-  readonly accessTokenSeconds?: number;
+  /** How long the next access token lives. */
+  readonly accessTokenSeconds?: () => number;
 }
 
 export async function startOAuthProvider(options: OAuthProviderOptions): Promise<OAuthProvider> {
@@ -38,6 +41,7 @@ export async function startOAuthProvider(options: OAuthProviderOptions): Promise
   );
   const answer = provider.callback();
   let onToken: ((response: ServerResponse) => Promise<boolean>) | null = null;
+  let onTokenAnswer: (() => Promise<void>) | null = null;
   let tokenCalls = 0;
   server.on('request', (request, response) => {
     if (request.url?.startsWith('/interaction/')) {
@@ -48,7 +52,9 @@ export async function startOAuthProvider(options: OAuthProviderOptions): Promise
     void serveToken(request, response);
   });
   const serveToken = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const isAnswered = request.url === '/token' && (await onToken?.(response)) === true;
+    const isToken = request.url === '/token';
+    const isAnswered = isToken && (await onToken?.(response)) === true;
+    if (isToken && onTokenAnswer !== null) delayEnd(response, onTokenAnswer);
     if (!isAnswered) answer(request, response);
   };
   return {
@@ -60,6 +66,7 @@ export async function startOAuthProvider(options: OAuthProviderOptions): Promise
       for (const id of grants) await (await provider.Grant.find(id))?.destroy();
     },
     onToken: (handle) => (onToken = handle),
+    onTokenAnswer: (wait) => (onTokenAnswer = wait),
     stop: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -67,8 +74,19 @@ export async function startOAuthProvider(options: OAuthProviderOptions): Promise
   };
 }
 
+/** Lets a reply end only after the wait: what it says is decided before. */
+function delayEnd(response: ServerResponse, wait: () => Promise<void>): void {
+  const end = response.end.bind(response);
+  Object.assign(response, {
+    end(body?: string | Buffer) {
+      void wait().then(() => end(body));
+      return response;
+    },
+  });
+}
+
 function configuration(options: OAuthProviderOptions, keep: (grantId: string) => void): object {
-  const { redirectUris, authentication = 'client_secret_post', accessTokenSeconds = 3600 } = options;
+  const { redirectUris, authentication = 'client_secret_post', accessTokenSeconds = () => 3600 } = options;
   return {
     clients: [
       {
@@ -85,7 +103,7 @@ function configuration(options: OAuthProviderOptions, keep: (grantId: string) =>
     findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
     issueRefreshToken: () => true,
     rotateRefreshToken: true,
-    ttl: { AccessToken: accessTokenSeconds, Grant: 86_400, RefreshToken: 86_400, Session: 600, Interaction: 600 },
+    ttl: { AccessToken: () => accessTokenSeconds(), Grant: 86_400, RefreshToken: 86_400, Session: 600, Interaction: 600 },
     cookies: { keys: ['of-a-test'] },
     async loadExistingGrant(context: {
       oidc: { client: { clientId: string }; session: { accountId: string }; provider: Provider };

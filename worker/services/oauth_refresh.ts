@@ -17,9 +17,9 @@ export interface AccessToken {
   readonly secret: { readonly id: string; readonly version: number };
 }
 
-/** How long before its end a token is refreshed. */
+/** How long before its end a token is refreshed; one that lives shortly, when half of its time is over. */
 const AHEAD_MS = 60_000;
-/** A token this near its end is not sent: it would be over when it arrives. */
+/** A token this near its end is not sent: it would be over when it arrives. Of one that lives shortly, its last quarter. */
 const MARGIN_MS = 10_000;
 /** Longer than any call takes; the lease of a worker that is gone is another's after that. */
 const LEASE_MS = 45_000;
@@ -65,12 +65,20 @@ async function tokenOf(context: ServiceContext, held: HeldCredential): Promise<T
 function usableToken(context: ServiceContext, { bundle, credential, secret }: HeldCredential): AccessToken | null {
   const { expiresAt } = credential;
   if (bundle.accessToken === null) return null;
-  if (expiresAt !== null && context.clock.now() >= Date.parse(expiresAt) - MARGIN_MS) return null;
+  const marginMs = Math.min(MARGIN_MS, lifetimeMs(credential) / 4);
+  if (expiresAt !== null && context.clock.now() >= Date.parse(expiresAt) - marginMs) return null;
   return { token: bundle.accessToken, expiresAt, secret };
 }
 
-function isDue(context: ServiceContext, { expiresAt, renewable }: ConnectorCredentialRow): boolean {
-  return renewable && expiresAt !== null && context.clock.now() >= Date.parse(expiresAt) - AHEAD_MS;
+function isDue(context: ServiceContext, credential: ConnectorCredentialRow): boolean {
+  const { expiresAt, renewable } = credential;
+  const aheadMs = Math.min(AHEAD_MS, lifetimeMs(credential) / 2);
+  return renewable && expiresAt !== null && context.clock.now() >= Date.parse(expiresAt) - aheadMs;
+}
+
+/** From when a token was stored to its end. */
+function lifetimeMs({ expiresAt, updatedAt }: ConnectorCredentialRow): number {
+  return expiresAt === null ? Number.POSITIVE_INFINITY : Math.max(0, Date.parse(expiresAt) - Date.parse(updatedAt));
 }
 
 /** True when the lease is ours now: nobody had it, and the credential is still the one that was read. */
@@ -96,13 +104,22 @@ async function refresh(
   const granted = await refreshGrant(grantee, bundle.refreshToken);
   if (granted.ok) {
     const by = { type: 'control.connector.credential_refreshed' as const, actor: null, more: [] };
-    await storeTokens(context, held, granted.value, by);
-    return 'wait';
+    const isStored = await storeTokens(context, held, granted.value, by);
+    return isStored ? storedToken(context, connector.id) : 'wait';
   }
   if (granted.error.reason === 'revoked') return reauthorise(context, held);
   const until = context.clock.now() + BACKOFF_MS;
   await context.database.write(setLease(context.database, credential, { id: BACKOFF, until }));
   return usable === null ? err(providerFailed(connector, granted.error.message)) : ok(usable);
+}
+
+/** The token that was just stored. Never asks for another: a provider whose tokens are over at once would be asked for ever. */
+async function storedToken(context: ServiceContext, connectorId: string): Promise<Token> {
+  const held = await readHeld(context, connectorId);
+  if (!held.ok) return held;
+  const usable = usableToken(context, held.value);
+  if (usable !== null) return ok(usable);
+  return err(providerFailed(held.value.connector, 'its provider gave a token that is over already'));
 }
 
 async function reauthorise(context: ServiceContext, held: HeldCredential): Promise<Token | 'wait'> {
