@@ -12,6 +12,12 @@ export const ID_PREFIXES = [
   'sdc',
   /** An approval of one connector request. */
   'apr',
+  /** A browser that is signed in. */
+  'bse',
+  /** A personal token. */
+  'tok',
+  /** The sign-in of a program: its access and refresh tokens. */
+  'fam',
   /** A control plane: the audience of its sidecars' calls. */
   'cpl',
   /** One request, in replies and logs. */

@@ -1,10 +1,17 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
-import { exchangeSignInLink, findBrowserSession, findSignInLink, insertSignInLink } from '../store/browser_sessions.ts';
+import {
+  type BrowserSessionRow,
+  exchangeSignInLink,
+  findBrowserSession,
+  findSignInLink,
+  insertSignInLink,
+  touchBrowserSession,
+} from '../store/browser_sessions.ts';
 import type { Caller } from './caller.ts';
 import { randomToken, sha256Base64Url } from './encoding.ts';
-import type { ServiceContext } from './service_context.ts';
+import { freshId, nowText, type ServiceContext } from './service_context.ts';
 
 const LINK_SECONDS = 10 * 60;
 /** A browser stays signed in for a working day. */
@@ -23,14 +30,51 @@ export async function createSignInCode(
   return { code, expiresAt: new Date(row.expiresAt * 1000).toISOString() };
 }
 
+/** What a session is listed by: how its user signed in, and what the browser calls itself. */
+export interface SessionMeta {
+  readonly provider: string;
+  readonly client: string;
+}
+
+/** A session that is not stored yet, and the token that it is known by. Only the token's hash is stored. */
+export async function newBrowserSession(
+  context: ServiceContext,
+  userId: string,
+  meta: SessionMeta,
+): Promise<{ readonly token: string; readonly session: BrowserSessionRow }> {
+  const token = randomToken();
+  const now = nowText(context);
+  const session = {
+    id: freshId(context, 'bse'),
+    tokenHash: await sha256Base64Url(token),
+    userId,
+    provider: meta.provider,
+    client: clientName(meta.client),
+    createdAt: now,
+    lastSeenAt: now,
+    expiresAt: seconds(context) + SESSION_SECONDS,
+  };
+  return { token, session };
+}
+
+const MAX_CLIENT = 200;
+
+/** A name that a stranger chose, fit to be shown. */
+function clientName(text: string): string {
+  return text.replaceAll(/[^\x20-\x7e]/g, '').slice(0, MAX_CLIENT);
+}
+
 /** Uses a code up and begins a browser session: its token. Refuses with `link_expired`. */
-export async function exchangeSignInCode(context: ServiceContext, code: string): Promise<Result<string, ApiError>> {
+export async function exchangeSignInCode(
+  context: ServiceContext,
+  code: string,
+  client = '',
+): Promise<Result<string, ApiError>> {
   const codeHash = await sha256Base64Url(code);
   const link = await findSignInLink(context.database, codeHash);
   const now = seconds(context);
   if (link === null || link.expiresAt <= now) return err(expired());
-  const token = randomToken();
-  const session = { tokenHash: await sha256Base64Url(token), userId: link.userId, expiresAt: now + SESSION_SECONDS };
+  const { token, session } = await newBrowserSession(context, link.userId, { provider: 'link', client });
   const begun = await context.database.write(exchangeSignInLink(context.database, codeHash, session, now));
   return begun.ok ? ok(token) : err(expired());
 }
@@ -42,10 +86,19 @@ function expired(): ApiError {
   );
 }
 
-/** The account of a browser's session token; null when there is none. */
+/** How exactly it is noted when a browser was last seen. */
+const SEEN_MS = 60_000;
+
+/** The account of a browser's session token; null when there is none, or its user is suspended. */
 export async function accountOfSession(context: ServiceContext, token: string): Promise<Account | null> {
   const session = await findBrowserSession(context.database, await sha256Base64Url(token), seconds(context));
-  return session === null ? null : findAccount(context.database, session.userId);
+  if (session === null) return null;
+  const account = await findAccount(context.database, session.userId);
+  if (account === null || account.user.suspendedAt !== null) return null;
+  if (context.clock.now() - Date.parse(session.lastSeenAt) >= SEEN_MS) {
+    await context.database.write([touchBrowserSession(context.database, session.id, nowText(context))]);
+  }
+  return account;
 }
 
 /** The account of a bearer token; null when it is none. */

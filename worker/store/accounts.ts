@@ -20,7 +20,13 @@ export async function findAccount(database: Database, userId: string): Promise<A
   return rows[0] ?? null;
 }
 
-export function insertAccount(database: Database, account: Account): Statement[] {
+/** What an account is made of; what is left out has its default. */
+export interface NewAccount {
+  readonly user: typeof users.$inferInsert;
+  readonly enterprise: typeof enterprises.$inferInsert;
+}
+
+export function insertAccount(database: Database, account: NewAccount): Statement[] {
   return [
     database.read.insert(enterprises).values(account.enterprise),
     database.read.insert(users).values(account.user),

@@ -44,3 +44,23 @@ export async function findBrowserSession(
     .where(and(eq(browserSessions.tokenHash, tokenHash), gt(browserSessions.expiresAt, nowSeconds)));
   return rows[0] ?? null;
 }
+
+/** Begins a session, and forgets those whose time is up. */
+export function insertBrowserSession(database: Database, session: BrowserSessionRow, nowSeconds: number): Statement[] {
+  return [
+    database.read.delete(browserSessions).where(lt(browserSessions.expiresAt, nowSeconds)),
+    database.read.insert(browserSessions).values(session),
+  ];
+}
+
+export function touchBrowserSession(database: Database, id: string, lastSeenAt: string): Statement {
+  return database.read.update(browserSessions).set({ lastSeenAt }).where(eq(browserSessions.id, id));
+}
+
+export function deleteBrowserSession(database: Database, tokenHash: string): Statement {
+  return database.read.delete(browserSessions).where(eq(browserSessions.tokenHash, tokenHash));
+}
+
+export function deleteSessionsOfUser(database: Database, userId: string): Statement {
+  return database.read.delete(browserSessions).where(eq(browserSessions.userId, userId));
+}

@@ -120,4 +120,79 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX oauth_flows_by_connector ON oauth_flows (connector_id, grant_kind)`,
     ],
   },
+  {
+    number: 6,
+    name: 'sign-in',
+    statements: [
+      // A CHECK cannot be changed: a column with the wider one takes the place of the old one.
+      `ALTER TABLE users ADD COLUMN wider_role TEXT NOT NULL DEFAULT 'member'
+        CHECK (wider_role IN ('owner', 'admin', 'member'))`,
+      `UPDATE users SET wider_role = role`,
+      `UPDATE users SET wider_role = 'owner' WHERE id IN (SELECT value FROM installation WHERE name = 'local_user_id')`,
+      `ALTER TABLE users DROP COLUMN role`,
+      `ALTER TABLE users RENAME COLUMN wider_role TO role`,
+      `ALTER TABLE users ADD COLUMN suspended_at TEXT`,
+      // Lower-case, and null until somebody has shown that it is theirs: one account for each.
+      `ALTER TABLE users ADD COLUMN verified_email TEXT`,
+      `CREATE UNIQUE INDEX users_by_verified_email ON users (verified_email)`,
+      // JSON lists. No domains: any. Providers null: every one that is set up.
+      `ALTER TABLE enterprises ADD COLUMN allowed_domains TEXT NOT NULL DEFAULT '[]'`,
+      `ALTER TABLE enterprises ADD COLUMN allowed_providers TEXT`,
+      `ALTER TABLE enterprises ADD COLUMN billing_email TEXT`,
+      `CREATE TABLE identities (
+        provider TEXT NOT NULL, issuer TEXT NOT NULL, subject TEXT NOT NULL,
+        user_id TEXT NOT NULL REFERENCES users (id), email TEXT NOT NULL, email_verified INTEGER NOT NULL,
+        created_at TEXT NOT NULL, last_sign_in_at TEXT NOT NULL, PRIMARY KEY (provider, issuer, subject)) STRICT`,
+      `CREATE INDEX identities_by_user ON identities (user_id)`,
+      // What began at a provider's sign-in page: the hashes of the two cookies, and what the answer has to fit.
+      `CREATE TABLE sign_in_flows (
+        state_hash TEXT PRIMARY KEY, extra_hash TEXT NOT NULL, provider TEXT NOT NULL, redirect_url TEXT NOT NULL,
+        return_to TEXT NOT NULL, expires_at INTEGER NOT NULL) STRICT`,
+      `CREATE INDEX sign_in_flows_by_expiry ON sign_in_flows (expires_at)`,
+      `CREATE TABLE passwords (email TEXT PRIMARY KEY, hash TEXT NOT NULL, updated_at TEXT NOT NULL) STRICT`,
+      `CREATE TABLE signups (
+        id_hash TEXT PRIMARY KEY, email TEXT NOT NULL, display_name TEXT NOT NULL, password_hash TEXT NOT NULL,
+        code_hash TEXT NOT NULL, attempts_left INTEGER NOT NULL, expires_at INTEGER NOT NULL) STRICT`,
+      `CREATE INDEX signups_by_expiry ON signups (expires_at)`,
+      `CREATE TABLE throttles (key TEXT PRIMARY KEY, count INTEGER NOT NULL, window_ends INTEGER NOT NULL) STRICT`,
+      `CREATE INDEX throttles_by_end ON throttles (window_ends)`,
+      // A session lasts for a working day: those of before had nothing to list them by, and their browsers sign in anew.
+      `DROP TABLE browser_sessions`,
+      `CREATE TABLE browser_sessions (
+        id TEXT PRIMARY KEY, token_hash TEXT NOT NULL UNIQUE, user_id TEXT NOT NULL REFERENCES users (id),
+        provider TEXT NOT NULL, client TEXT NOT NULL, created_at TEXT NOT NULL, last_seen_at TEXT NOT NULL,
+        expires_at INTEGER NOT NULL) STRICT`,
+      `CREATE INDEX browser_sessions_by_user ON browser_sessions (user_id)`,
+    ],
+  },
+  {
+    number: 7,
+    name: 'tokens',
+    statements: [
+      // `verifies_until`: null for the key that signs, of which there is one.
+      `CREATE TABLE signing_keys (
+        id TEXT PRIMARY KEY, public_key TEXT NOT NULL, sealed_private_key TEXT NOT NULL, created_at TEXT NOT NULL,
+        verifies_until INTEGER) STRICT`,
+      `CREATE UNIQUE INDEX signing_keys_one_signs ON signing_keys ((verifies_until IS NULL)) WHERE verifies_until IS NULL`,
+      // The sign-in of a program: each of its refresh tokens is used once, and all of them end together.
+      `CREATE TABLE token_families (
+        id TEXT PRIMARY KEY, user_id TEXT NOT NULL REFERENCES users (id), client TEXT NOT NULL, created_at TEXT NOT NULL,
+        last_used_at TEXT NOT NULL, expires_at INTEGER NOT NULL, revoked_at TEXT) STRICT`,
+      `CREATE INDEX token_families_by_user ON token_families (user_id, id)`,
+      `CREATE TABLE refresh_tokens (
+        token_hash TEXT PRIMARY KEY, family_id TEXT NOT NULL, expires_at INTEGER NOT NULL, used_at TEXT) STRICT`,
+      `CREATE INDEX refresh_tokens_by_family ON refresh_tokens (family_id)`,
+      `CREATE TABLE personal_tokens (
+        id TEXT PRIMARY KEY, user_id TEXT NOT NULL REFERENCES users (id), name TEXT NOT NULL, token_hash TEXT NOT NULL UNIQUE,
+        scopes TEXT NOT NULL, created_at TEXT NOT NULL, expires_at TEXT NOT NULL, last_used_at TEXT,
+        revoked_at TEXT) STRICT`,
+      `CREATE INDEX personal_tokens_by_user ON personal_tokens (user_id, id)`,
+      // `user_code_mac`: keyed, for a code that a person can type can be guessed from a plain hash.
+      `CREATE TABLE device_codes (
+        code_hash TEXT PRIMARY KEY, user_code_mac TEXT NOT NULL UNIQUE, client TEXT NOT NULL, address TEXT NOT NULL,
+        created_at TEXT NOT NULL, expires_at INTEGER NOT NULL, interval_seconds INTEGER NOT NULL,
+        next_poll_at INTEGER NOT NULL, state TEXT NOT NULL, user_id TEXT REFERENCES users (id)) STRICT`,
+      `CREATE INDEX device_codes_by_expiry ON device_codes (expires_at)`,
+    ],
+  },
 ];

@@ -1,5 +1,6 @@
 import { AUDIT_EVENT_TYPES } from '../../shared/model/audit_event.ts';
 import { CREDENTIAL_KINDS } from '../../shared/model/connector.ts';
+import { ROLES } from '../../shared/model/role.ts';
 import { APPROVAL_STATES } from '../../shared/wire/approvals.ts';
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core';
 
@@ -20,6 +21,9 @@ export const enterprises = sqliteTable('enterprises', {
   name: text('name').notNull(),
   policyVersion: integer('policy_version').notNull().default(0),
   createdAt: text('created_at').notNull(),
+  allowedDomains: text('allowed_domains').notNull().default('[]'),
+  allowedProviders: text('allowed_providers'),
+  billingEmail: text('billing_email'),
 });
 
 export const users = sqliteTable('users', {
@@ -27,9 +31,12 @@ export const users = sqliteTable('users', {
   enterpriseId: text('enterprise_id').notNull(),
   email: text('email'),
   displayName: text('display_name').notNull(),
-  role: text('role', { enum: ['admin', 'member'] }).notNull(),
+  role: text('role', { enum: [...ROLES] }).notNull(),
   policyVersion: integer('policy_version').notNull().default(0),
   createdAt: text('created_at').notNull(),
+  suspendedAt: text('suspended_at'),
+  /** Lower-case; null while nobody has shown that the address is theirs. */
+  verifiedEmail: text('verified_email'),
 });
 
 export const secrets = sqliteTable('secrets', {
@@ -114,9 +121,62 @@ export const signInLinks = sqliteTable('sign_in_links', {
 });
 
 export const browserSessions = sqliteTable('browser_sessions', {
-  tokenHash: text('token_hash').primaryKey(),
+  id: text('id').primaryKey(),
+  tokenHash: text('token_hash').notNull(),
   userId: text('user_id').notNull(),
+  /** How its user signed in. */
+  provider: text('provider').notNull(),
+  /** What the browser calls itself. */
+  client: text('client').notNull(),
+  createdAt: text('created_at').notNull(),
+  lastSeenAt: text('last_seen_at').notNull(),
   expiresAt: integer('expires_at').notNull(),
+});
+
+export const identities = sqliteTable(
+  'identities',
+  {
+    provider: text('provider').notNull(),
+    issuer: text('issuer').notNull(),
+    subject: text('subject').notNull(),
+    userId: text('user_id').notNull(),
+    email: text('email').notNull(),
+    emailVerified: integer('email_verified', { mode: 'boolean' }).notNull(),
+    createdAt: text('created_at').notNull(),
+    lastSignInAt: text('last_sign_in_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.provider, table.issuer, table.subject] })],
+);
+
+export const signInFlows = sqliteTable('sign_in_flows', {
+  stateHash: text('state_hash').primaryKey(),
+  extraHash: text('extra_hash').notNull(),
+  provider: text('provider').notNull(),
+  redirectUrl: text('redirect_url').notNull(),
+  returnTo: text('return_to').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+});
+
+export const passwords = sqliteTable('passwords', {
+  email: text('email').primaryKey(),
+  hash: text('hash').notNull(),
+  updatedAt: text('updated_at').notNull(),
+});
+
+export const signups = sqliteTable('signups', {
+  idHash: text('id_hash').primaryKey(),
+  email: text('email').notNull(),
+  displayName: text('display_name').notNull(),
+  passwordHash: text('password_hash').notNull(),
+  codeHash: text('code_hash').notNull(),
+  attemptsLeft: integer('attempts_left').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+});
+
+export const throttles = sqliteTable('throttles', {
+  key: text('key').primaryKey(),
+  count: integer('count').notNull(),
+  windowEnds: integer('window_ends').notNull(),
 });
 
 export const connectors = sqliteTable('connectors', {
@@ -193,4 +253,54 @@ export const oauthFlows = sqliteTable('oauth_flows', {
   expiresAt: integer('expires_at').notNull(),
   intervalSeconds: integer('interval_seconds').notNull(),
   nextPollAt: integer('next_poll_at').notNull(),
+});
+
+export const signingKeys = sqliteTable('signing_keys', {
+  id: text('id').primaryKey(),
+  publicKey: text('public_key').notNull(),
+  sealedPrivateKey: text('sealed_private_key').notNull(),
+  createdAt: text('created_at').notNull(),
+  verifiesUntil: integer('verifies_until'),
+});
+
+export const tokenFamilies = sqliteTable('token_families', {
+  id: text('id').primaryKey(),
+  userId: text('user_id').notNull(),
+  client: text('client').notNull(),
+  createdAt: text('created_at').notNull(),
+  lastUsedAt: text('last_used_at').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  revokedAt: text('revoked_at'),
+});
+
+export const refreshTokens = sqliteTable('refresh_tokens', {
+  tokenHash: text('token_hash').primaryKey(),
+  familyId: text('family_id').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  usedAt: text('used_at'),
+});
+
+export const personalTokens = sqliteTable('personal_tokens', {
+  id: text('id').primaryKey(),
+  userId: text('user_id').notNull(),
+  name: text('name').notNull(),
+  tokenHash: text('token_hash').notNull(),
+  scopes: text('scopes').notNull(),
+  createdAt: text('created_at').notNull(),
+  expiresAt: text('expires_at').notNull(),
+  lastUsedAt: text('last_used_at'),
+  revokedAt: text('revoked_at'),
+});
+
+export const deviceCodes = sqliteTable('device_codes', {
+  codeHash: text('code_hash').primaryKey(),
+  userCodeMac: text('user_code_mac').notNull(),
+  client: text('client').notNull(),
+  address: text('address').notNull(),
+  createdAt: text('created_at').notNull(),
+  expiresAt: integer('expires_at').notNull(),
+  intervalSeconds: integer('interval_seconds').notNull(),
+  nextPollAt: integer('next_poll_at').notNull(),
+  state: text('state', { enum: ['pending', 'approved', 'denied'] }).notNull(),
+  userId: text('user_id'),
 });
