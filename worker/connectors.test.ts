@@ -215,6 +215,23 @@ describe('a run', () => {
     expect(listed.items.map(({ id: each }) => each)).toContain(body.audit_id);
   });
 
+  test('whose args make the request of another operation is refused, and so is a way round an approval', async () => {
+    const [read] = ITEMS_SPEC.operations;
+    const latest = { ...read, name: 'latest', path: '/items/latest', approval: 'required', inputs: [], audit: [] };
+    await control.asUser(
+      'POST',
+      '/v1/connectors',
+      itemsSpec('2.0.0', { operations: [...ITEMS_SPEC.operations, latest] }),
+    );
+    await bind();
+    for (const item of ['latest', 'latest;x']) {
+      const error = await refusal(run('get-item', { id: item }));
+      expect([error.code, error.message]).toEqual(['invalid_args', expect.stringContaining('another operation')]);
+    }
+    expect(upstream.requests).toEqual([]);
+    expect((await run('get-item', { id: 'latest1' })).status).toBe(200);
+  });
+
   test('of POST sends a JSON body, which is in no event', async () => {
     await bind();
     upstream.onRequest(async (exchange) => {

@@ -1,4 +1,6 @@
-import { buildOperationRequest } from '../../shared/connect/operation_request.ts';
+import { compileConnectors } from '../../shared/connect/connector_index.ts';
+import { isAnotherOperation } from '../../shared/connect/operation_identity.ts';
+import { buildOperationRequest, type OperationRequestParts } from '../../shared/connect/operation_request.ts';
 import type { SanitisedReply } from '../../shared/connect/sanitised_reply.ts';
 import type { AuditEvent } from '../../shared/model/audit_event.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
@@ -7,6 +9,7 @@ import type { RunReply, RunRequest } from '../../shared/wire/connectors.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { didYouMean } from '../../shared/wire/near_match.ts';
 import { type ConnectorRow, findConnectorsNamed, type WithCredential } from '../store/connectors.ts';
+import { allConnectors } from './all_connectors.ts';
 import { type Caller, visibleOwners } from './caller.ts';
 import { commit } from './commit.ts';
 import { connectorAccess } from './connector_access.ts';
@@ -59,6 +62,7 @@ async function attempt(context: ServiceContext, caller: Caller, run: Run): Promi
   const built = buildOperationRequest(connector, operation, args, host);
   if (!built.ok) return { parts: null, approvalId: null, result: err(invalidArgs(built.error)) };
   const parts = built.value;
+  if (await isOther(context, caller, run, parts)) return { parts, approvalId: null, result: err(invalidArgs([OTHER])) };
   const missing = credentialProblem(run.row);
   if (missing !== null) return { parts, approvalId: null, result: err(missing) };
   const approval = await approvalOf(context, caller, { row: run.row.connector, connector, operation, parts });
@@ -70,6 +74,20 @@ async function attempt(context: ServiceContext, caller: Caller, run: Run): Promi
   if (!access.ok) return { parts, approvalId, result: access };
   const called = await callUpstream(context.outbound, parts, access.value.token);
   return { parts, approvalId, result: called.ok ? called : err(apiError(called.error.reason, called.error.message)) };
+}
+
+const OTHER = { field: 'args', message: 'make the request of another operation, or one that could be read as it' };
+
+/** By its name an operation with an approval of its own cannot be gone round: `/items/{id}` with `latest` for the id. */
+async function isOther(
+  context: ServiceContext,
+  caller: Caller,
+  { connector, operation }: Run,
+  parts: OperationRequestParts,
+): Promise<boolean> {
+  const rows = await allConnectors(context, visibleOwners(caller), parts.host);
+  const installed = rows.map((row) => (row.connector.id === connector.id ? connector : toInstalled(row)));
+  return isAnotherOperation(compileConnectors(installed), { connector, operation }, parts);
 }
 
 /** Writes the run into the log; its answer waits for that. */

@@ -45,6 +45,8 @@ export type ConnectorPlace = Pick<ConnectorRow, 'ownerId' | 'fqn'>;
 interface Paging {
   readonly ownerIds: readonly string[];
   readonly fqn?: string | undefined;
+  /** Only those whose spec names this host, among its hosts or elsewhere. */
+  readonly host?: string | undefined;
   readonly after: ConnectorPlace | null;
   readonly limit: number;
 }
@@ -73,7 +75,7 @@ function whole(database: Database) {
     .$dynamic();
 }
 
-function onPage({ ownerIds, fqn, after }: Paging) {
+function onPage({ ownerIds, fqn, host, after }: Paging) {
   const later =
     after &&
     or(
@@ -81,7 +83,8 @@ function onPage({ ownerIds, fqn, after }: Paging) {
       and(eq(connectors.ownerId, after.ownerId), gt(connectors.fqn, after.fqn)),
     );
   const named = fqn === undefined ? undefined : eq(connectors.fqn, fqn);
-  return and(inArray(connectors.ownerId, [...ownerIds]), named, later ?? undefined);
+  const naming = host === undefined ? undefined : sql`instr(${connectors.spec}, ${JSON.stringify(host)}) > 0`;
+  return and(inArray(connectors.ownerId, [...ownerIds]), named, naming, later ?? undefined);
 }
 
 /** The hash that this version of a connector was installed with; null when it never was. */
