@@ -103,7 +103,13 @@ function configuration(options: OAuthProviderOptions, keep: (grantId: string) =>
     findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
     issueRefreshToken: () => true,
     rotateRefreshToken: true,
-    ttl: { AccessToken: () => accessTokenSeconds(), Grant: 86_400, RefreshToken: 86_400, Session: 600, Interaction: 600 },
+    ttl: {
+      AccessToken: () => accessTokenSeconds(),
+      Grant: 86_400,
+      RefreshToken: 86_400,
+      Session: 600,
+      Interaction: 600,
+    },
     cookies: { keys: ['of-a-test'] },
     async loadExistingGrant(context: {
       oidc: { client: { clientId: string }; session: { accountId: string }; provider: Provider };
