@@ -11,12 +11,13 @@ export const MAY_REVEAL = {
   'shared/inject/scrub/secrets_of.ts': 'makes the patterns that mask it in a reply',
   'sidecar/local_api/launch_routes.ts': 'hands out a credential that a container gets unsealed, which is recorded',
   'worker/entries/deno.ts': 'hands the database token to the libSQL client',
-  'worker/entries/node.ts': 'hands the database token to the libSQL client',
+  'worker/entries/node_database.ts': 'hands the database token to the libSQL client',
   'worker/entries/workerd.ts': 'hands the database token to the libSQL client',
   'worker/services/connector_call.ts': "writes the credential onto a connector's request and masks it in the reply",
   'worker/services/control_key.ts': 'imports the signing key of the control plane, opened from the vault',
   'worker/services/credential_release.ts': 'seals the credential to one sidecar',
   'worker/services/start.ts': 'hashes the local sign-in key, to know it again',
+  'worker/tokens/access_keys.ts': 'imports the key of the access tokens, opened from the vault',
   'worker/services/vault.ts': 'imports the master key, and encrypts a secret at rest',
 };
 

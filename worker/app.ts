@@ -17,6 +17,7 @@ import {
   putConnectorCredential,
   SPEC_SCHEMA_PATH,
 } from './routes/connectors.ts';
+import { deleteSession, getSessions } from './routes/browser_sessions_api.ts';
 import { errorReply, failureReply, invalidInput } from './routes/error_reply.ts';
 import { useFieldMessages } from './routes/field_messages.ts';
 import {
@@ -27,10 +28,13 @@ import {
   postHostBinding,
   putHostBinding,
 } from './routes/host_bindings.ts';
+import { getKeySet } from './routes/jwks.ts';
+import { getMembers, putMember } from './routes/members.ts';
 import { answerLocalNamesOnly, logRequests, nameRequest, provide, sendSafeHeaders } from './routes/middleware.ts';
 import { notFound, type RouteName } from './routes/not_found.ts';
 import { describeAccess, type Method, mount, type Operation } from './routes/operation.ts';
 import { getDocs, getHome, getOpenApi, getStyle, openSignInLink } from './routes/pages.ts';
+import { getReady } from './routes/ready.ts';
 import { deleteSecret, getSecrets, postSecret, postSecretCheck } from './routes/secrets.ts';
 import {
   getSidecarApproval,
@@ -41,15 +45,26 @@ import {
   postUnsealed,
 } from './routes/sidecar_channel.ts';
 import { deleteSidecar, getSidecars, postSidecar } from './routes/sidecars.ts';
+import { deleteToken, getTokens, postToken } from './routes/tokens.ts';
 import { CALLBACK_PATH } from './services/oauth_authorisation.ts';
 import type { ServiceContext } from './services/service_context.ts';
 
 /** The route table. Each operation says for itself who may call it; `{name+}` takes slashes too. */
 const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/health', getHealth],
+  ['get', '/v1/ready', getReady],
   ['get', '/v1/me', getMe],
   ['get', '/v1/enterprise', getEnterprise],
   ['post', '/v1/sign-in-links', postSignInLink],
+
+  ['get', '/v1/members', getMembers],
+  ['put', '/v1/members/{id}', putMember],
+  ['post', '/v1/tokens', postToken],
+  ['get', '/v1/tokens', getTokens],
+  ['delete', '/v1/tokens/{id}', deleteToken],
+  ['get', '/v1/sessions', getSessions],
+  ['delete', '/v1/sessions/{id}', deleteSession],
+  ['get', '/.well-known/jwks.json', getKeySet],
 
   ['post', '/v1/secrets', postSecret],
   ['get', '/v1/secrets', getSecrets],

@@ -9,6 +9,7 @@ import { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../../worker/app.ts';
 import type { LogEntry } from '../../worker/routes/app_env.ts';
 import type { Caller } from '../../worker/services/caller.ts';
+import { ProgramLifetime } from '../../worker/services/lifetime.ts';
 import type { Outbound } from '../../worker/services/outbound.ts';
 import { type Clock, freshId, nowText, type ServiceContext } from '../../worker/services/service_context.ts';
 import { start, type StartInput } from '../../worker/services/start.ts';
@@ -75,11 +76,15 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
   const client = createClient({ url: `file:${join(directory, 'control.db')}`, timeout: 5_000 });
   const clock = new TestClock();
   const localKey = newLocalKey();
+  const lifetime = new ProgramLifetime((what, error) => {
+    throw new Error(`deferred: ${what}`, { cause: error });
+  });
   const started = await start({
     database: openDatabase(client),
     clock,
     turns: NO_TURNS,
     outbound: NO_OUTBOUND,
+    lifetime,
     masterKey: newMasterKey(),
     makeMasterKey: null,
     localKey: new Secret(localKey),
@@ -112,6 +117,7 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
       return Buffer.concat(await Promise.all(files.map((file) => readFile(join(directory, file)))));
     },
     async stop() {
+      await lifetime.drain();
       client.close();
       await rm(directory, { recursive: true, force: true });
     },

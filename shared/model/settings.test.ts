@@ -22,6 +22,7 @@ describe('parseSettings', () => {
       SVC_VAULT_KEY: key,
       SVC_DATABASE_URL: 'libsql://db.example.com',
       SVC_DATABASE_TOKEN: 'abc.def',
+      SVC_DATABASE_REPLICA_URL: 'https://replica.example.com',
       SVC_UPSTREAM_CA: '/a.pem:/b.pem',
       SVC_SANDBOX_PROXY: 'off',
       SVC_SANDBOX_IMAGE: 'registry.example.com:5000/team/agent@sha256:0a',
@@ -33,6 +34,7 @@ describe('parseSettings', () => {
       home: '/var/lib/svc',
       controlUrl: 'https://control.example.com',
       databaseUrl: 'libsql://db.example.com',
+      databaseReplicaUrl: 'https://replica.example.com',
       upstreamCaFiles: ['/a.pem', '/b.pem'],
       sandboxProxy: 'off',
       sandboxImage: 'registry.example.com:5000/team/agent@sha256:0a',
@@ -68,6 +70,18 @@ describe('parseSettings', () => {
     const [message] = messages({ SVC_MAX_HEAD_BYTES: value });
     expect(message).toContain(`SVC_MAX_HEAD_BYTES is ${JSON.stringify(value)}`);
     expect(message).toContain(fix);
+  });
+
+  test.each([
+    [{ SVC_DATABASE_REPLICA_URL: 'https://replica.example.com' }, 'needs SVC_DATABASE_URL'],
+    [
+      { SVC_DATABASE_REPLICA_URL: 'https://replica.example.com', SVC_DATABASE_URL: 'file:a.db' },
+      'a file has no replica',
+    ],
+    [{ SVC_DATABASE_REPLICA_URL: 'file:b.db', SVC_DATABASE_URL: 'libsql://db.example.com' }, 'is a file'],
+    [{ SVC_DATABASE_REPLICA_URL: 'http://r.example.com', SVC_DATABASE_URL: 'libsql://db.example.com' }, 'not a usable'],
+  ])('refuses the replica of %j', (env, problem) => {
+    expect(messages(env).join()).toContain(problem);
   });
 
   test.each(['On', 'true', 'auto ', '1'])('%j is no value of SVC_SANDBOX_PROXY', (text) => {

@@ -2,6 +2,7 @@ import { formatQuantity, LIMIT_SETTINGS, parseQuantity } from './limit_settings.
 import { DEFAULT_LIMITS, type Limits } from './limits.ts';
 import { err, ok, type Result } from './result.ts';
 import { Secret } from './secret.ts';
+import { readSignInSettings, SIGN_IN_SETTINGS, type SignInSettings } from './sign_in_settings.ts';
 
 /** The ports that `svc up` listens on when no flag says otherwise. */
 export const DEFAULT_CONTROL_PORT = 7420;
@@ -29,7 +30,9 @@ export interface Settings {
   readonly vaultKey?: Secret;
   readonly databaseUrl?: string;
   readonly databaseToken?: Secret;
+  readonly databaseReplicaUrl?: string;
   readonly publicUrl?: string;
+  readonly signIn: SignInSettings;
   readonly upstreamCaFiles: readonly string[];
   readonly sandboxProxy?: SandboxProxy;
   readonly sandboxImage?: string;
@@ -82,7 +85,14 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     name: 'SVC_DATABASE_TOKEN',
     flag: null,
     default: 'none',
-    meaning: 'token for a libSQL server',
+    meaning: 'token for a libSQL server, and for its replica',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_DATABASE_REPLICA_URL',
+    flag: null,
+    default: 'none',
+    meaning: 'replica of the libSQL server, for lists that may lag behind other people',
     readBy: ['control'],
   },
   {
@@ -116,7 +126,7 @@ const GENERAL_SETTINGS: readonly Setting[] = [
 ];
 
 /** Every setting, in the order of the README's table. */
-export const SETTINGS: readonly Setting[] = [...GENERAL_SETTINGS, ...limitRows()];
+export const SETTINGS: readonly Setting[] = [...GENERAL_SETTINGS, ...SIGN_IN_SETTINGS, ...limitRows()];
 
 function limitRows(): Setting[] {
   return limitKeys().map((key) => {
@@ -154,6 +164,8 @@ export function parseSettings(
   const databaseUrl = read('SVC_DATABASE_URL', parseDatabaseUrl);
   const databaseToken = read('SVC_DATABASE_TOKEN', parseToken);
   const publicUrl = read('SVC_PUBLIC_URL', parseControlUrl);
+  const databaseReplicaUrl = read('SVC_DATABASE_REPLICA_URL', parseReplicaUrl);
+  const signIn = readSignInSettings(read);
   const upstreamCaFiles = read('SVC_UPSTREAM_CA', parsePathList) ?? [];
   const sandboxProxy = read('SVC_SANDBOX_PROXY', parseSandboxProxy);
   const sandboxImage = read('SVC_SANDBOX_IMAGE', parseImageReference);
@@ -161,6 +173,7 @@ export function parseSettings(
   if (limits.maxBufferedBodiesBytes < limits.maxCredentialedBodyBytes) {
     problems.push(buffersTooSmall(limits));
   }
+  if (databaseReplicaUrl !== undefined && isFile(databaseUrl)) problems.push(REPLICA_OF_FILE);
   if (problems.length > 0) return err(problems);
   return ok({
     ...(home !== undefined && { home }),
@@ -168,7 +181,9 @@ export function parseSettings(
     ...(vaultKey !== undefined && { vaultKey }),
     ...(databaseUrl !== undefined && { databaseUrl }),
     ...(databaseToken !== undefined && { databaseToken }),
+    ...(databaseReplicaUrl !== undefined && { databaseReplicaUrl }),
     ...(publicUrl !== undefined && { publicUrl }),
+    signIn,
     upstreamCaFiles,
     ...(sandboxProxy !== undefined && { sandboxProxy }),
     ...(sandboxImage !== undefined && { sandboxImage }),
@@ -239,6 +254,20 @@ function parseDatabaseUrl(text: string): Result<string, string> {
     'is not a usable libSQL URL: use file:PATH, libsql://HOST or https://HOST, with no user or password in it',
   );
 }
+
+function parseReplicaUrl(text: string): Result<string, string> {
+  const url = parseDatabaseUrl(text);
+  return url.ok && isFile(text) ? err('is a file: give the URL of a libSQL server that follows SVC_DATABASE_URL') : url;
+}
+
+function isFile(databaseUrl: string | undefined): boolean {
+  return databaseUrl === undefined || databaseUrl.startsWith('file:');
+}
+
+const REPLICA_OF_FILE: SettingProblem = {
+  name: 'SVC_DATABASE_REPLICA_URL',
+  message: 'SVC_DATABASE_REPLICA_URL needs SVC_DATABASE_URL to be the server that it follows: a file has no replica',
+};
 
 /** The origin of a control plane. Plain http would show the caller's key to the network, so it is for loopback only. */
 export function parseControlUrl(text: string): Result<string, string> {

@@ -6,6 +6,9 @@ export const healthReply = z
   .object({ status: z.enum(['ok', 'unavailable']), version: z.string(), time, mode: z.enum(['local', 'hosted']) })
   .meta({ id: 'Health' });
 
+/** `GET /v1/ready`. */
+export const readyReply = z.object({ status: z.literal('ready'), schema: z.number().int() }).meta({ id: 'Ready' });
+
 /** `GET /v1/me`. */
 export const meReply = z
   .object({

@@ -8,7 +8,11 @@ export const ERROR_STATUS = {
   invalid_cursor: 400,
   /** Args that do not fit the operation; details: `{fields}`. */
   invalid_args: 400,
+  /** What a browser brought back is not what its sign-in began with. */
+  sign_in_expired: 400,
   unauthenticated: 401,
+  /** A user that is suspended, and whatever else keeps an account from signing in. */
+  account_unavailable: 401,
   /** A sidecar's call whose token does not verify, or is for another call. */
   invalid_sidecar_call: 401,
   /** The sidecar's clock and ours differ by more than a minute; details: `{server_time}`. */
@@ -16,8 +20,16 @@ export const ERROR_STATUS = {
   /** The one-time id of a sidecar's call was used before. */
   replayed_call: 401,
   sidecar_revoked: 401,
+  /** A refresh token that was used, revoked or never there. */
+  sign_in_over: 401,
   cross_site_request: 403,
   admin_required: 403,
+  /** A provider that gives no email address that can be used. */
+  email_required: 403,
+  provider_not_allowed: 403,
+  domain_not_allowed: 403,
+  /** A personal token that is not for this operation. details: `{scope}`; null when no personal token is. */
+  insufficient_scope: 403,
   /** details: `{approval_id}`. */
   approval_required: 403,
   /** details: `{approval_id}`. */
@@ -35,6 +47,8 @@ export const ERROR_STATUS = {
   connector_version_conflict: 409,
   /** details: `{state}`. */
   approval_not_pending: 409,
+  /** An enterprise keeps an owner who can sign in. */
+  last_owner: 409,
   conflict: 409,
   link_expired: 410,
   body_too_large: 413,
@@ -49,10 +63,16 @@ export const ERROR_STATUS = {
   upstream_tls_failed: 502,
   upstream_invalid_reply: 502,
   upstream_response_too_large: 502,
+  /** The provider of a sign-in refuses, or does not answer as it should. */
+  sign_in_failed: 502,
   /** The provider of an oauth2 credential does not answer as it should. */
   oauth_provider_failed: 502,
   database_unavailable: 503,
+  /** The program is stopping, or its database is not at its schema. */
+  not_ready: 503,
   credential_unavailable: 503,
+  /** Nobody told this control plane its own origin. */
+  public_url_missing: 503,
   /** details: `{connector_id, authorise: [method, path]}`. */
   reauthorisation_required: 503,
 } as const satisfies Record<string, number>;

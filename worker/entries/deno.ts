@@ -9,10 +9,11 @@ import { createApp } from '../app.ts';
 import type { LogEntry } from '../routes/app_env.ts';
 import { fetchOutbound } from '../services/fetch_outbound.ts';
 import { type HomeFiles, makeMasterKey, openLocalKey, parseLocalKey, readMasterKey } from '../services/local_home.ts';
+import { ProgramLifetime } from '../services/lifetime.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
 import { QueuedTurns } from '../services/turns.ts';
-import { closeFile, fetchInTime, openDatabase, prepareFile } from '../store/database.ts';
+import { closeFile, fetchInTime, fetchReplica, openDatabase, prepareFile } from '../store/database.ts';
 
 /** As much of Deno as this entry uses. */
 interface DenoRuntime {
@@ -36,7 +37,9 @@ interface DenoRuntime {
 declare const Deno: DenoRuntime;
 
 const EXIT_REFUSED = 1;
-const GRACE_MS = 1_500;
+/** How long requests under way and what was deferred may take when the program stops: a person waits for a local one. */
+const LOCAL_GRACE_MS = 1_500;
+const HOSTED_GRACE_MS = 10_000;
 
 interface Options {
   readonly local: boolean;
@@ -49,7 +52,8 @@ async function main(): Promise<void> {
   const options = readOptions();
   if (options.home !== null) await Deno.mkdir(options.home, { recursive: true, mode: 0o700 });
   const client = await openClient(options);
-  const context = await startServices(options, client);
+  const lifetime = new ProgramLifetime(logDeferredFailure);
+  const context = await startServices(options, client, lifetime);
   const app = createApp({ context: () => context, log });
   const server = Deno.serve(
     {
@@ -62,8 +66,12 @@ async function main(): Promise<void> {
   );
   const leave = () => void closeFile(client).finally(() => Deno.exit(0));
   const stop = () => {
-    setTimeout(leave, GRACE_MS);
-    void server.shutdown().then(leave);
+    lifetime.beginStop();
+    setTimeout(leave, options.local ? LOCAL_GRACE_MS : HOSTED_GRACE_MS);
+    void server
+      .shutdown()
+      .then(() => lifetime.drain())
+      .then(leave);
   };
   Deno.addSignalListener('SIGTERM', stop);
   Deno.addSignalListener('SIGINT', stop);
@@ -94,6 +102,13 @@ async function openClient({ home, settings }: Options): Promise<Client> {
   return createClient({ url, timeout: 5_000, fetch: fetchInTime, ...token });
 }
 
+/** The client of the replica; null where there is none. */
+function openReplica({ databaseReplicaUrl, databaseToken }: Settings): Client | null {
+  if (databaseReplicaUrl === undefined) return null;
+  const token = databaseToken && { authToken: databaseToken.reveal() };
+  return createClient({ url: databaseReplicaUrl, fetch: fetchReplica, ...token });
+}
+
 /** The database's file, which only its owner may read; SQLite gives the files that it puts beside it the same rights. */
 async function fileUrl(home: string | null): Promise<string> {
   if (home === null) throw refusal('invalid_setting', 'no database: set SVC_DATABASE_URL, or give --home');
@@ -103,7 +118,7 @@ async function fileUrl(home: string | null): Promise<string> {
   return pathToFileURL(file).href;
 }
 
-async function startServices(options: Options, client: Client): Promise<ServiceContext> {
+async function startServices(options: Options, client: Client, lifetime: ProgramLifetime): Promise<ServiceContext> {
   const { home, local, settings } = options;
   const files = home === null ? null : homeFiles(home);
   if (client.protocol === 'file' && !(await prepareFile(client))) {
@@ -113,7 +128,8 @@ async function startServices(options: Options, client: Client): Promise<ServiceC
     );
   }
   const started = await start({
-    database: openDatabase(client),
+    database: openDatabase(client, openReplica(settings)),
+    lifetime,
     clock: SYSTEM_CLOCK,
     turns: new QueuedTurns(SYSTEM_CLOCK),
     outbound: fetchOutbound(local),
@@ -165,6 +181,10 @@ function required<T>(result: { ok: true; value: T } | { ok: false; error: string
 
 function refusal(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
+}
+
+function logDeferredFailure(what: string): void {
+  log({ level: 'error', message: `deferred work failed: ${what}` });
 }
 
 /** One line of JSON on stderr. */

@@ -1,41 +1,26 @@
 // The control worker on Node: `node worker/entries/node.ts --local --home DIR --port N`.
-import { randomBytes } from 'node:crypto';
-import { chmodSync, closeSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { Server } from 'node:http';
-import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { serve } from '@hono/node-server';
-import { type Client, createClient } from '@libsql/client';
 import { DEFAULT_CONTROL_PORT, parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
-import type { LogEntry } from '../routes/app_env.ts';
-import { type HomeFiles, makeMasterKey, openLocalKey, readMasterKey } from '../services/local_home.ts';
+import { ProgramLifetime } from '../services/lifetime.ts';
+import { makeMasterKey, openLocalKey, readMasterKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
 import { QueuedTurns } from '../services/turns.ts';
-import { closeFile, fetchInTime, isDamage, openDatabase, prepareFile } from '../store/database.ts';
+import { openDatabase } from '../store/database.ts';
+import { type Clients, openClients } from './node_database.ts';
+import { homeDirectory, homeFiles, makeHome } from './node_home.ts';
 import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
+import { EXIT_PORT_TAKEN, EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
+import { stopOnSignal } from './node_stop.ts';
 
-const EXIT_REFUSED = 1;
-const EXIT_USAGE = 2;
-const EXIT_PORT_TAKEN = 3;
-/** How long requests under way may take when the program stops. */
-const GRACE_MS = 300;
-
-/** An expected reason not to start. */
-class Refusal extends Error {
-  readonly code: string;
-  readonly exitCode: number;
-
-  constructor(code: string, message: string, exitCode = EXIT_REFUSED) {
-    super(message);
-    this.code = code;
-    this.exitCode = exitCode;
-  }
-}
+/** How long requests under way may take when the program stops: a person waits for a local one. */
+const LOCAL_GRACE_MS = 300;
+const HOSTED_GRACE_MS = 10_000;
 
 interface Options {
   readonly local: boolean;
@@ -51,15 +36,17 @@ async function main(): Promise<void> {
   const options = readOptions();
   trustRoots(options.upstreamCaFiles);
   makeHome(options.home);
-  const client = openClient(options);
-  const context = await startServices(options, client);
+  const clients = await openClients(options.settings, options.home);
+  const lifetime = new ProgramLifetime(logDeferredFailure);
+  const context = await startServices(options, clients, lifetime);
   const app = createApp({ context: () => context, log });
   const server = serve({ fetch: app.fetch, hostname: options.listen, port: options.port }, (address) => {
     const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
     process.stdout.write(`${JSON.stringify({ listening: `http://${host}:${address.port}` })}\n`);
   });
   server.on('error', (error: NodeJS.ErrnoException) => refuse(listenRefusal(error, options)));
-  if (server instanceof Server) stopOnSignal(server, client);
+  const graceMs = options.local ? LOCAL_GRACE_MS : HOSTED_GRACE_MS;
+  if (server instanceof Server) stopOnSignal({ server, lifetime, clients, graceMs });
 }
 
 function readOptions(): Options {
@@ -67,7 +54,7 @@ function readOptions(): Options {
   const settings = parseSettings(process.env);
   if (!settings.ok)
     throw new Refusal('invalid_setting', settings.error.map(({ message }) => message).join('; '), EXIT_USAGE);
-  const home = resolve(values.home ?? settings.value.home ?? join(homedir(), '.svc'));
+  const home = homeDirectory(values.home, settings.value);
   const local = values.local ?? false;
   const listen = values.listen ?? '127.0.0.1';
   if (local && !/^(127\.\d+\.\d+\.\d+|::1|localhost)$/.test(listen)) {
@@ -130,42 +117,13 @@ function readPem(file: string): string {
   }
 }
 
-function makeHome(home: string): void {
-  try {
-    mkdirSync(home, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    const code = isErrno(error) ? error.code : 'unknown';
-    throw new Refusal('home_unusable', `--home ${home}: cannot be made (${code}); choose a directory you may write to`);
-  }
-}
-
-function openClient(options: Options): Client {
-  const { databaseUrl, databaseToken } = options.settings;
-  const file = join(options.home, 'control.db');
-  const url = databaseUrl ?? pathToFileURL(file).href;
-  const token = databaseToken && { authToken: databaseToken.reveal() };
-  try {
-    if (databaseUrl === undefined) makePrivate(file);
-    return createClient({ url, timeout: 5_000, fetch: fetchInTime, ...token });
-  } catch (error) {
-    if (isDamage(error)) throw damaged(url);
-    throw new Refusal('database_unavailable', `${url} cannot be opened: check SVC_DATABASE_URL and the file's rights`);
-  }
-}
-
-/** Makes the file where there is none. SQLite gives the files that it puts beside it the same rights. */
-function makePrivate(file: string): void {
-  closeSync(openSync(file, 'a', 0o600));
-  chmodSync(file, 0o600);
-}
-
-async function startServices(options: Options, client: Client): Promise<ServiceContext> {
+async function startServices(options: Options, clients: Clients, lifetime: ProgramLifetime): Promise<ServiceContext> {
   const files = homeFiles(options.home);
   const localKey = options.local ? required('local_key_damaged', await openLocalKey(files)) : null;
   const masterKey = options.settings.vaultKey ?? required('vault_key_damaged', await readMasterKey(files));
-  if (client.protocol === 'file' && !(await prepareFile(client))) throw damaged(options.home);
   const started = await start({
-    database: openDatabase(client),
+    database: openDatabase(clients.client, clients.replica),
+    lifetime,
     clock: SYSTEM_CLOCK,
     turns: new QueuedTurns(SYSTEM_CLOCK),
     outbound: nodeOutbound({ isLocal: options.local, pinned: options.pinned }),
@@ -178,49 +136,9 @@ async function startServices(options: Options, client: Client): Promise<ServiceC
   return started.value;
 }
 
-function damaged(place: string): Refusal {
-  const message = `the database in ${place} is damaged, or is not a libSQL database: restore it from a backup, or move it away to begin anew`;
-  return new Refusal('database_damaged', message);
-}
-
 function required<T>(code: string, result: { ok: true; value: T } | { ok: false; error: string }): T {
   if (result.ok) return result.value;
   throw new Refusal(code, result.error);
-}
-
-/** Files of mode 0600. A file comes into being whole, by a link that fails when the name is taken. */
-function homeFiles(home: string): HomeFiles {
-  return {
-    async read(name) {
-      try {
-        return readFileSync(join(home, name), 'utf8');
-      } catch (error) {
-        if (isErrno(error) && error.code === 'ENOENT') return null;
-        throw new Refusal('home_unreadable', `${join(home, name)} cannot be read: check its rights`);
-      }
-    },
-    async createOnce(name, text) {
-      const draft = join(home, `.${name}.${randomBytes(8).toString('hex')}`);
-      writeFileSync(draft, text, { mode: 0o600, flag: 'wx' });
-      try {
-        linkSync(draft, join(home, name));
-      } catch (error) {
-        if (!isErrno(error) || error.code !== 'EEXIST') throw error;
-      } finally {
-        rmSync(draft);
-      }
-    },
-  };
-}
-
-function stopOnSignal(server: Server, client: Client): void {
-  const stop = () => {
-    server.close(() => void closeFile(client).then(() => process.exit(0), refuse));
-    server.closeIdleConnections();
-    setTimeout(() => server.closeAllConnections(), GRACE_MS).unref();
-  };
-  process.once('SIGTERM', stop);
-  process.once('SIGINT', stop);
 }
 
 function listenRefusal(error: NodeJS.ErrnoException, options: Options): Refusal {
@@ -238,21 +156,8 @@ function listenRefusal(error: NodeJS.ErrnoException, options: Options): Refusal 
   );
 }
 
-function isErrno(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && 'code' in error;
-}
-
-function log(entry: LogEntry): void {
-  process.stderr.write(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`);
-}
-
-function refuse(error: unknown): void {
-  if (error instanceof Refusal) {
-    log({ level: 'error', message: error.message, code: error.code });
-    process.exit(error.exitCode);
-  }
-  log({ level: 'error', message: 'the control plane cannot start', code: isErrno(error) ? (error.code ?? '') : '' });
-  process.exit(EXIT_REFUSED);
+function logDeferredFailure(what: string): void {
+  log({ level: 'error', message: `deferred work failed: ${what}` });
 }
 
 main().catch(refuse);

@@ -5,13 +5,14 @@ import { createApp } from '../app.ts';
 import type { AppContext, LogEntry } from '../routes/app_env.ts';
 import { fetchOutbound } from '../services/fetch_outbound.ts';
 import { parseLocalKey } from '../services/local_home.ts';
+import { type Lifetime, requestLifetime } from '../services/lifetime.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
 import { NO_TURNS } from '../services/turns.ts';
-import { type Database, fetchInTime, openDatabase } from '../store/database.ts';
+import { type Database, fetchInTime, fetchReplica, openDatabase } from '../store/database.ts';
 
-/** What outlives a request: keys and counts, which do no I/O. A database client belongs to the request that made it. */
-type Prepared = Omit<ServiceContext, 'database'>;
+/** What outlives a request: keys and counts, which do no I/O. Database clients and deferred work belong to their request. */
+type Prepared = Omit<ServiceContext, 'database' | keyof Lifetime>;
 
 const app = createApp({ context: provideContext(), log });
 
@@ -20,8 +21,9 @@ function provideContext(): (c: AppContext) => Promise<ServiceContext> {
   return async (c) => {
     const settings = readSettings(c.env);
     const database = openRemoteDatabase(settings);
-    prepared ??= await prepare(c.env, settings, database);
-    return { ...prepared, database };
+    const lifetime = requestLifetime((work) => c.executionCtx.waitUntil(work), logDeferredFailure);
+    prepared ??= await prepare(c.env, settings, database, lifetime);
+    return { ...prepared, database, ...lifetime };
   };
 }
 
@@ -36,18 +38,21 @@ function textBindings(bindings: Readonly<Record<string, unknown>>): Record<strin
   return Object.fromEntries(texts);
 }
 
-function openRemoteDatabase({ databaseUrl, databaseToken }: Settings): Database {
+function openRemoteDatabase({ databaseUrl, databaseReplicaUrl, databaseToken }: Settings): Database {
   if (databaseUrl === undefined || databaseUrl.startsWith('file:')) {
     throw refusal('invalid_setting', 'SVC_DATABASE_URL must name a libSQL server: this runtime has no files');
   }
   const token = databaseToken && { authToken: databaseToken.reveal() };
-  return openDatabase(createClient({ url: databaseUrl, fetch: fetchInTime, ...token }));
+  const client = createClient({ url: databaseUrl, fetch: fetchInTime, ...token });
+  if (databaseReplicaUrl === undefined) return openDatabase(client);
+  return openDatabase(client, createClient({ url: databaseReplicaUrl, fetch: fetchReplica, ...token }));
 }
 
 async function prepare(
   bindings: Readonly<Record<string, unknown>>,
   settings: Settings,
   database: Database,
+  lifetime: Lifetime,
 ): Promise<Prepared> {
   const { SVC_LOCAL, SVC_LOCAL_KEY } = textBindings(bindings);
   const localKey = SVC_LOCAL === '1' ? parseLocalKey(SVC_LOCAL_KEY ?? '') : null;
@@ -55,6 +60,7 @@ async function prepare(
   const masterKey = settings.vaultKey ?? null;
   const started = await start({
     database,
+    lifetime,
     clock: SYSTEM_CLOCK,
     turns: NO_TURNS,
     outbound: fetchOutbound(localKey !== null),
@@ -64,7 +70,7 @@ async function prepare(
     publicUrl: settings.publicUrl,
   });
   if (!started.ok) throw refusal(started.error.reason, started.error.message);
-  const { database: _, ...lasting } = started.value;
+  const { database: _, defer: __, stopping: ___, ...lasting } = started.value;
   return lasting;
 }
 
@@ -74,9 +80,18 @@ function refusal(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }
 
+function logDeferredFailure(what: string): void {
+  log({ level: 'error', message: `deferred work failed: ${what}` });
+}
+
 function log(entry: LogEntry): void {
   globalThis.console.log(JSON.stringify({ time: new Date().toISOString(), ...entry }));
 }
 
-const worker = { fetch: (request: Request, bindings: Record<string, unknown>) => app.fetch(request, bindings) };
+type Execution = NonNullable<Parameters<typeof app.fetch>[2]>;
+
+const worker = {
+  fetch: (request: Request, bindings: Record<string, unknown>, execution: Execution) =>
+    app.fetch(request, bindings, execution),
+};
 export { worker as default };

@@ -43,7 +43,8 @@ export const getAuditStream = forUser({
   replies: { 200: 'text/event-stream' },
   async handle({ context, who, query, request }) {
     const stop = new AbortController();
-    const from = { lastPosition: lastPosition(request.headers.get('last-event-id')), signal: stop.signal };
+    const signal = AbortSignal.any([stop.signal, context.stopping]);
+    const from = { lastPosition: lastPosition(request.headers.get('last-event-id')), signal };
     const arrivals = await followAudit(context, who, query, from);
     if (!arrivals.ok) return arrivals;
     if (request.method === 'HEAD') return ok(new Response(null, EVENT_STREAM));

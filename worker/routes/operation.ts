@@ -8,8 +8,10 @@ import type { Caller } from '../services/caller.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import type { SidecarCaller } from '../services/sidecar_calls.ts';
 import type { AppContext, AppEnv } from './app_env.ts';
+import { scopeOf } from '../tokens/scopes.ts';
 import { authenticateSidecar, authenticateUser } from './authenticate.ts';
 import { bodyNotUtf8, errorReply } from './error_reply.ts';
+import { onFittingDatabase } from './replica_reads.ts';
 
 /** What a handler gets: the parts of the request, validated, and who calls. */
 export interface Call<Who, Query, Params, Body> {
@@ -91,7 +93,8 @@ export function describeAccess(app: OpenAPIHono<AppEnv>): void {
   const register = app.openAPIRegistry.registerComponent.bind(app.openAPIRegistry);
   register('securitySchemes', 'user', {
     ...bearer,
-    description: 'A key of a user; a signed-in browser sends its cookie instead.',
+    description:
+      'An access token, or a personal token with the scope that stands beside the operation; a signed-in browser sends its cookie instead.',
   });
   register('securitySchemes', 'sidecar', {
     ...bearer,
@@ -100,11 +103,10 @@ export function describeAccess(app: OpenAPIHono<AppEnv>): void {
   });
 }
 
-const ACCESS: Record<Operation['access'], MiddlewareHandler<AppEnv>[]> = {
-  anyone: [],
-  user: [authenticateUser],
-  sidecar: [authenticateSidecar],
-};
+function authentication(access: Operation['access'], method: Method, path: string): MiddlewareHandler<AppEnv>[] {
+  if (access === 'anyone') return [];
+  return [access === 'sidecar' ? authenticateSidecar : authenticateUser(scopeOf(method, path))];
+}
 
 /** Bytes that are no UTF-8 would be stored as something else than was sent. */
 const refuseOtherEncodings: MiddlewareHandler<AppEnv> = async (c, next) => {
@@ -125,11 +127,11 @@ export function mount(app: OpenAPIHono<AppEnv>, method: Method, path: string, op
   const route = routeConfig(method, path.replace('+}', '}'), operation);
   app.openAPIRegistry.registerPath(route);
   const ofBody = operation.described.body === undefined ? [] : [refuseOtherEncodings];
-  const middleware = [...ACCESS[operation.access], ...ofBody];
+  const middleware = [...authentication(operation.access, method, path), ...ofBody];
   const routed = { ...route, path: path.replace('+}', '}{[^]+}'), hide: true, middleware };
   app.openapi(createRoute(routed), async (c: ValidatedContext) => {
     const parts = { query: c.req.valid('query'), params: c.req.valid('param'), body: c.req.valid('json') };
-    const result = await operation.answer(c, parts);
+    const result = await onFittingDatabase(c, [method, path], () => operation.answer(c, parts));
     return result.ok ? toResponse(c, result.value) : errorReply(c, result.error);
   });
 }
@@ -149,7 +151,7 @@ function routeConfig(method: Method, path: string, operation: Operation): RouteC
     summary,
     ...(description !== undefined && { description }),
     tags: [path.split('/')[2] ?? 'service'],
-    security: operation.access === 'anyone' ? [] : [{ [operation.access]: [] }],
+    security: operation.access === 'anyone' ? [] : [{ [operation.access]: scopesIn(operation.access, method, path) }],
     request: {
       ...(query && { query }),
       ...(params && { params }),
@@ -157,6 +159,12 @@ function routeConfig(method: Method, path: string, operation: Operation): RouteC
     },
     responses: { ...Object.fromEntries(successes), default: ERROR_REPLY },
   };
+}
+
+/** What a personal token has to be for, as OpenAPI lists it; empty where no personal token will do. */
+function scopesIn(access: Operation['access'], method: Method, path: string): string[] {
+  const scope = access === 'user' ? scopeOf(method, path) : null;
+  return scope === null ? [] : [scope];
 }
 
 function replyConfig(reply: z.ZodType | string) {

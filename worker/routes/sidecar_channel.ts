@@ -10,6 +10,7 @@ import {
 import type { ApiError } from '../../shared/wire/errors.ts';
 import { releaseCredentials, releaseUnsealed } from '../services/credential_release.ts';
 import { acceptEvents } from '../services/event_intake.ts';
+import { endOfWait } from '../services/lifetime.ts';
 import { askSidecarApproval, awaitSidecarApproval } from '../services/sidecar_approvals.ts';
 import { pollSnapshot, type SnapshotReply } from '../services/snapshot.ts';
 import { forSidecar, type Reply } from './operation.ts';
@@ -24,7 +25,11 @@ export const getSnapshot = forSidecar({
     const leave = context.openCalls.enter('snapshot poll', who.sidecarId);
     if (!leave.ok) return leave;
     try {
-      const reply = await pollSnapshot(context, who, { held, waitSeconds: query.wait, signal: request.signal });
+      const reply = await pollSnapshot(context, who, {
+        held,
+        waitSeconds: query.wait,
+        signal: endOfWait(request, context),
+      });
       return reply.ok ? ok(snapshotResponse(reply.value)) : reply;
     } finally {
       leave.value();
@@ -82,7 +87,7 @@ export const getSidecarApproval = forSidecar({
     if (!leave.ok) return leave;
     const { wait: waitSeconds, request_id: requestId } = query;
     try {
-      const wait = { id: params.id, requestId, waitSeconds, signal: request.signal };
+      const wait = { id: params.id, requestId, waitSeconds, signal: endOfWait(request, context) };
       return signed(await awaitSidecarApproval(context, who, wait));
     } finally {
       leave.value();

@@ -1,20 +1,27 @@
 import type { Database } from '../store/database.ts';
 import { newId, type IdPrefix } from '../../shared/wire/ids.ts';
+import type { AccessKeys } from '../tokens/access_keys.ts';
 import type { ControlPlane } from './control_key.ts';
+import type { Lifetime } from './lifetime.ts';
 import type { OpenCalls } from './open_calls.ts';
 import type { Outbound } from './outbound.ts';
+import type { SignInMethods } from '../sign_in/configure.ts';
 import type { Turns } from './turns.ts';
 import type { Vault } from './vault.ts';
 
 /** What every service works with. It is made once a program, or once a request where a runtime wants that. */
-export interface ServiceContext {
+export interface ServiceContext extends Lifetime {
   readonly database: Database;
   readonly vault: Vault;
   readonly controlPlane: ControlPlane;
+  /** The keys of the access tokens. */
+  readonly accessKeys: AccessKeys;
   readonly clock: Clock;
   readonly openCalls: OpenCalls;
   readonly outbound: Outbound;
   readonly turns: Turns;
+  /** How people sign in. */
+  readonly signIn: SignInMethods;
   /** Null when this is a hosted control plane. */
   readonly local: LocalMode | null;
   /** The configured origin of this control plane: what tokens, mails and pages name, never a Host header. Null when none is set. */

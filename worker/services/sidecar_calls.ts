@@ -44,7 +44,7 @@ export async function authenticateCall(
   if (sidecar.revokedAt !== null) return err(await revoked(context, sidecar, claims.jti));
   const problem = (await misuse(context, call, claims)) ?? (await replay(context, call, claims));
   if (problem !== null) return err(problem);
-  await markSeen(context, sidecar);
+  markSeen(context, sidecar);
   return ok({
     sidecarId: sidecar.id,
     userId: sidecar.userId,
@@ -114,10 +114,12 @@ async function replay(context: ServiceContext, call: SidecarCall, claims: CallCl
 
 const SEEN_RESOLUTION_MS = 60_000;
 
-async function markSeen(context: ServiceContext, sidecar: SidecarRow): Promise<void> {
+/** For people to look at; no call waits for it. */
+function markSeen(context: ServiceContext, sidecar: SidecarRow): void {
   const now = context.clock.now();
   if (sidecar.lastSeenAt !== null && now - Date.parse(sidecar.lastSeenAt) < SEEN_RESOLUTION_MS) return;
-  await touchSidecar(context.database, sidecar.id, new Date(now).toISOString());
+  const seenAt = new Date(now).toISOString();
+  context.defer('when a sidecar was last seen', () => touchSidecar(context.database, sidecar.id, seenAt));
 }
 
 function invalid(message: string): ApiError {

@@ -7,6 +7,7 @@ import { newLocalKey, newMasterKey, NO_OUTBOUND, TestClock } from '../../e2e/run
 import { Secret } from '../../shared/model/secret.ts';
 import { findAccount } from '../store/accounts.ts';
 import { openDatabase } from '../store/database.ts';
+import { ProgramLifetime } from './lifetime.ts';
 import { storeSecret } from './secrets.ts';
 import { start, type StartInput } from './start.ts';
 import { NO_TURNS } from './turns.ts';
@@ -23,7 +24,8 @@ const localKey = new Secret(newLocalKey());
 function startWith(change: Partial<StartInput> = {}) {
   const client = createClient({ url: `file:${join(directory, 'control.db')}`, timeout: 5_000 });
   const keys = { masterKey: key, makeMasterKey: null, localKey };
-  const base = { clock: new TestClock(), turns: NO_TURNS, outbound: NO_OUTBOUND, ...keys };
+  const lifetime = new ProgramLifetime(() => undefined);
+  const base = { clock: new TestClock(), turns: NO_TURNS, outbound: NO_OUTBOUND, lifetime, ...keys };
   return start({ database: openDatabase(client), ...base, ...change }).finally(() => client.close());
 }
 

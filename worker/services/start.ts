@@ -1,12 +1,16 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
+import type { SignInSettings } from '../../shared/model/sign_in_settings.ts';
+import { configureSignIn } from '../sign_in/configure.ts';
 import { insertAccount } from '../store/accounts.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { readInstallation, setOnce } from '../store/installation.ts';
 import { migrate } from '../store/migrate.ts';
 import { hasSecrets } from '../store/secrets.ts';
+import { AccessKeys } from '../tokens/access_keys.ts';
 import { type ControlPlane, makeControlKey, openControlPlane } from './control_key.ts';
 import { sha256Base64Url } from './encoding.ts';
+import type { Lifetime } from './lifetime.ts';
 import { OpenCalls } from './open_calls.ts';
 import type { Outbound } from './outbound.ts';
 import { type Clock, freshId, type LocalMode, nowText, type ServiceContext } from './service_context.ts';
@@ -18,6 +22,9 @@ export interface StartInput {
   readonly clock: Clock;
   readonly turns: Turns;
   readonly outbound: Outbound;
+  /** How people sign in; without it, by a link in local mode alone. */
+  readonly signIn?: SignInSettings | undefined;
+  readonly lifetime: Lifetime;
   /** The master key, when there is one. */
   readonly masterKey: Secret | null;
   /** Makes and keeps a master key; asked only when there is none and the database was never used with one. */
@@ -31,6 +38,7 @@ export interface StartInput {
 /** Why the control plane does not start. */
 export interface StartRefusal {
   readonly reason:
+    | 'invalid_setting'
     | 'wrong_vault_key'
     | 'missing_vault_key'
     | 'database_newer'
@@ -44,16 +52,20 @@ export interface StartRefusal {
  * over data that another one sealed.
  */
 export async function start(input: StartInput): Promise<Result<ServiceContext, StartRefusal>> {
-  const { database, clock, turns, outbound } = input;
+  const { database, clock, turns, outbound, lifetime } = input;
   const migrated = await migrate(database.client, nowText(input));
   if (!migrated.ok) return migrated;
+  const signIn = configureSignIn(input.signIn, outbound, input.localKey !== null);
+  if (!signIn.ok) return err({ reason: 'invalid_setting', message: signIn.error });
   const opened = await openVault(input);
   if (!opened.ok) return opened;
   const { vault, controlPlane, installed } = opened.value;
   const local = input.localKey === null ? null : await localMode(input, input.localKey, installed);
   const openCalls = new OpenCalls(() => clock.now());
   const publicUrl = input.publicUrl ?? null;
-  return ok({ database, vault, controlPlane, clock, turns, outbound, openCalls, local, publicUrl });
+  const accessKeys = new AccessKeys(vault, clock);
+  const made = { database, vault, controlPlane, accessKeys, clock, turns, outbound, openCalls, local, publicUrl };
+  return ok({ ...made, defer: lifetime.defer, stopping: lifetime.stopping, signIn: signIn.value });
 }
 
 /** What the installation remembers, and what its keys open. */

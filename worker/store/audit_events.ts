@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql, sum } from 'drizzle-orm';
 import type { Database, Statement } from './database.ts';
 import { auditEvents, auditHeads } from './tables.ts';
 
@@ -31,6 +31,17 @@ const ROWS_PER_STATEMENT = 500;
 export async function findHead(database: Database, writer: string): Promise<AuditHeadRow | null> {
   const rows = await database.read.select().from(auditHeads).where(eq(auditHeads.writer, writer));
   return rows[0] ?? null;
+}
+
+/** How much was recorded for an enterprise: of two readings, the one of the newer state is not the smaller. */
+export type AuditMark = number;
+
+export async function auditMark(database: Database, enterpriseId: string): Promise<AuditMark> {
+  const rows = await database.read
+    .select({ events: sum(auditHeads.sequence).mapWith(Number) })
+    .from(auditHeads)
+    .where(eq(auditHeads.enterpriseId, enterpriseId));
+  return rows[0]?.events ?? 0;
 }
 
 /** Every chain of an enterprise, by its head. */

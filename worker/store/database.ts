@@ -14,7 +14,10 @@ export interface Statement {
 
 /** The database: typed reads, and writes that happen as a whole or not at all. */
 export interface Database {
+  /** Reads what was written last. */
   readonly read: LibSQLDatabase;
+  /** A copy on another server, which follows the database and may lag; null when there is none. Never written to. */
+  readonly replica: LibSQLDatabase | null;
   readonly client: Client;
   /**
    * Runs the statements in one write transaction without holding it across round trips. Refused with `conflict` when a
@@ -31,10 +34,19 @@ export function fetchInTime(request: Request, timeoutMs = SERVER_MS): Promise<Re
   return fetch(request, { signal: AbortSignal.timeout(timeoutMs) });
 }
 
-/** The database behind a client; every runtime brings its own client. */
-export function openDatabase(client: Client): Database {
+/** How long a replica may take: less, for the primary can answer too. */
+const REPLICA_MS = 2_000;
+
+/** `fetch` for the client of a replica. */
+export function fetchReplica(request: Request): Promise<Response> {
+  return fetchInTime(request, REPLICA_MS);
+}
+
+/** The database behind a client, and its replica where there is one; every runtime brings its own clients. */
+export function openDatabase(client: Client, replica: Client | null = null): Database {
   return {
     read: drizzle(client),
+    replica: replica === null ? null : drizzle(replica),
     client,
     async write(statements) {
       const batch = statements.map((each) => toLibsql(each));

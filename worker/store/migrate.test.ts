@@ -6,7 +6,7 @@ import { createClient } from '@libsql/client';
 import { getTableColumns, getTableName, is } from 'drizzle-orm';
 import { SQLiteTable } from 'drizzle-orm/sqlite-core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { migrate } from './migrate.ts';
+import { migrate, schemaStatus } from './migrate.ts';
 import { MIGRATIONS, type Migration } from './migrations.ts';
 import * as tables from './tables.ts';
 
@@ -31,7 +31,8 @@ afterEach(() => rm(directory, { recursive: true, force: true }));
 describe('migrations', () => {
   test('make the tables that the queries use', async () => {
     const client = open();
-    expect(await migrate(client, NOW)).toEqual({ ok: true, value: undefined });
+    expect(await migrate(client, NOW)).toEqual({ ok: true, value: MIGRATIONS.map(({ number }) => number) });
+    expect(await migrate(client, NOW)).toEqual({ ok: true, value: [] });
     const declared = Object.values(tables).filter((value) => is(value, SQLiteTable));
     expect(declared.length).toBeGreaterThan(10);
     for (const table of declared) {
@@ -59,8 +60,22 @@ describe('migrations', () => {
   test('two programs that start at once both succeed', async () => {
     const clients = Array.from({ length: 4 }, open);
     const results = await Promise.all(clients.map((client) => migrate(client, NOW)));
-    expect(results.map((result) => result.ok)).toEqual([true, true, true, true]);
+    const applied = results.flatMap((result) => (result.ok ? result.value : []));
+    expect(applied.toSorted((a, b) => a - b)).toEqual(MIGRATIONS.map(({ number }) => number));
     for (const client of clients) client.close();
+  });
+
+  test('tell how far a database is, and change nothing by that', async () => {
+    const client = open();
+    expect(await schemaStatus(client)).toMatchObject({ schema: 0, pending: MIGRATIONS.length, refusal: null });
+    await migrate(client, NOW);
+    const behind = await schemaStatus(client, [...MIGRATIONS, NEXT]);
+    expect(behind).toMatchObject({ schema: MIGRATIONS.length, pending: 1, refusal: null });
+    expect(behind.steps.slice(-2)).toMatchObject([{ applied_at: NOW }, { name: 'next', applied_at: null }]);
+    await migrate(client, NOW, [...MIGRATIONS, NEXT]);
+    const ahead = await schemaStatus(client);
+    expect(ahead).toMatchObject({ schema: NEXT.number, pending: 0, refusal: { reason: 'database_newer' } });
+    client.close();
   });
 
   test('a step that fails leaves nothing behind', async () => {

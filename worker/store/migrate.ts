@@ -10,6 +10,7 @@ export interface MigrationRefusal {
 
 interface Applied {
   readonly number: number;
+  readonly appliedAt: string;
   readonly checksum: string;
 }
 
@@ -17,14 +18,15 @@ const MAKE_LOG = `CREATE TABLE IF NOT EXISTS schema_migrations (
   number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT`;
 
 /**
- * Brings a database to this program's schema. Two programs may do it at once: a step's first statement claims its number,
- * so that the loser's step is rolled back as a whole and it looks again. Nothing is changed when it refuses.
+ * Brings a database to this program's schema: the numbers of the steps that this call applied. Two programs may do it at
+ * once: a step's first statement claims its number, so that the loser's step is rolled back as a whole and it looks again.
+ * Nothing is changed when it refuses.
  */
 export async function migrate(
   client: Client,
   now: string,
   migrations: readonly Migration[] = MIGRATIONS,
-): Promise<Result<void, MigrationRefusal>> {
+): Promise<Result<readonly number[], MigrationRefusal>> {
   try {
     return await applyPending(client, now, migrations);
   } catch (error) {
@@ -40,24 +42,51 @@ async function applyPending(
   client: Client,
   now: string,
   migrations: readonly Migration[],
-): Promise<Result<void, MigrationRefusal>> {
+): Promise<Result<readonly number[], MigrationRefusal>> {
   const checksums = await Promise.all(migrations.map((migration) => checksum(migration)));
+  const ours: number[] = [];
   for (;;) {
     const applied = await readApplied(client);
     const problem = compare(applied, checksums);
     if (problem !== null) return err(problem);
     const next = migrations[applied.length];
-    if (next === undefined) return ok(undefined);
-    await applyOne(client, next, checksums[applied.length] ?? '', now);
+    if (next === undefined) return ok(ours);
+    if (await applyOne(client, next, checksums[applied.length] ?? '', now)) ours.push(next.number);
   }
+}
+
+/** How far a database is from this program's schema. */
+export interface SchemaStatus {
+  /** The number of the newest step that the database has; 0 for an empty one. */
+  readonly schema: number;
+  /** How many of this program's steps it lacks. */
+  readonly pending: number;
+  readonly steps: readonly { readonly number: number; readonly name: string; readonly applied_at: string | null }[];
+  /** Why this program does not work with the database, or null. */
+  readonly refusal: MigrationRefusal | null;
+}
+
+/** Reads, and changes nothing. */
+export async function schemaStatus(
+  client: Client,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<SchemaStatus> {
+  const applied = await readApplied(client);
+  const checksums = await Promise.all(migrations.map((migration) => checksum(migration)));
+  const steps = migrations.map(({ number, name }, index) => {
+    return { number, name, applied_at: applied[index]?.appliedAt ?? null };
+  });
+  const pending = steps.filter((step) => step.applied_at === null).length;
+  return { schema: applied.at(-1)?.number ?? 0, pending, steps, refusal: compare(applied, checksums) };
 }
 
 async function readApplied(client: Client): Promise<Applied[]> {
   const known = await client.execute(`SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'`);
   if (known.rows.length === 0) return [];
-  const result = await client.execute('SELECT number, checksum FROM schema_migrations ORDER BY number');
-  return result.rows.map(({ number, checksum: sum }) => ({
+  const result = await client.execute('SELECT number, checksum, applied_at FROM schema_migrations ORDER BY number');
+  return result.rows.map(({ number, checksum: sum, applied_at: appliedAt }) => ({
     number: Number(number),
+    appliedAt: typeof appliedAt === 'string' ? appliedAt : '',
     checksum: typeof sum === 'string' ? sum : '',
   }));
 }
@@ -74,16 +103,19 @@ function compare(applied: readonly Applied[], checksums: readonly string[]): Mig
   return { reason: 'migration_changed', message };
 }
 
-async function applyOne(client: Client, migration: Migration, sum: string, now: string): Promise<void> {
+/** False when another program applied it first. */
+async function applyOne(client: Client, migration: Migration, sum: string, now: string): Promise<boolean> {
   const claim = {
     sql: 'INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (?, ?, ?, ?)',
     args: [migration.number, migration.name, sum, now],
   };
   try {
     await client.batch([MAKE_LOG, claim, ...migration.statements], 'write');
+    return true;
   } catch (error) {
     const claimedElsewhere = error instanceof LibsqlError && error.code.startsWith('SQLITE_CONSTRAINT');
     if (!claimedElsewhere) throw error;
+    return false;
   }
 }
 

@@ -1,0 +1,39 @@
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { type Client, createClient } from '@libsql/client';
+import type { Settings } from '../../shared/model/settings.ts';
+import { fetchInTime, fetchReplica, isDamage, prepareFile } from '../store/database.ts';
+import { makePrivate } from './node_home.ts';
+import { Refusal } from './node_refusal.ts';
+
+/** The clients of the database and of its replica, where there is one. */
+export interface Clients {
+  readonly client: Client;
+  readonly replica: Client | null;
+}
+
+/** The libSQL server that the settings name, else the file in `home`, made private and checked. */
+export async function openClients(settings: Settings, home: string): Promise<Clients> {
+  const { databaseUrl, databaseReplicaUrl, databaseToken } = settings;
+  const token = databaseToken && { authToken: databaseToken.reveal() };
+  const client = openClient(databaseUrl, join(home, 'control.db'), token ?? {});
+  if (client.protocol === 'file' && !(await prepareFile(client))) throw damaged(home);
+  if (databaseReplicaUrl === undefined) return { client, replica: null };
+  return { client, replica: createClient({ url: databaseReplicaUrl, fetch: fetchReplica, ...token }) };
+}
+
+function openClient(databaseUrl: string | undefined, file: string, token: { readonly authToken?: string }): Client {
+  const url = databaseUrl ?? pathToFileURL(file).href;
+  try {
+    if (databaseUrl === undefined) makePrivate(file);
+    return createClient({ url, timeout: 5_000, fetch: fetchInTime, ...token });
+  } catch (error) {
+    if (isDamage(error)) throw damaged(url);
+    throw new Refusal('database_unavailable', `${url} cannot be opened: check SVC_DATABASE_URL and the file's rights`);
+  }
+}
+
+function damaged(place: string): Refusal {
+  const message = `the database in ${place} is damaged, or is not a libSQL database: restore it from a backup, or move it away to begin anew`;
+  return new Refusal('database_damaged', message);
+}

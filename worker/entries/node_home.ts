@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import { chmodSync, closeSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { Settings } from '../../shared/model/settings.ts';
+import type { HomeFiles } from '../services/local_home.ts';
+import { isErrno, Refusal } from './node_refusal.ts';
+
+/** The directory of all local state: the flag's, else `SVC_HOME`, else `~/.svc`. */
+export function homeDirectory(flag: string | undefined, settings: Settings): string {
+  return resolve(flag ?? settings.home ?? join(homedir(), '.svc'));
+}
+
+export function makeHome(home: string): void {
+  try {
+    mkdirSync(home, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const code = isErrno(error) ? error.code : 'unknown';
+    throw new Refusal('home_unusable', `--home ${home}: cannot be made (${code}); choose a directory you may write to`);
+  }
+}
+
+/** Makes the file where there is none. SQLite gives the files that it puts beside it the same rights. */
+export function makePrivate(file: string): void {
+  closeSync(openSync(file, 'a', 0o600));
+  chmodSync(file, 0o600);
+}
+
+/** Files of mode 0600. A file comes into being whole, by a link that fails when the name is taken. */
+export function homeFiles(home: string): HomeFiles {
+  return {
+    async read(name) {
+      try {
+        return readFileSync(join(home, name), 'utf8');
+      } catch (error) {
+        if (isErrno(error) && error.code === 'ENOENT') return null;
+        throw new Refusal('home_unreadable', `${join(home, name)} cannot be read: check its rights`);
+      }
+    },
+    async createOnce(name, text) {
+      const draft = join(home, `.${name}.${randomBytes(8).toString('hex')}`);
+      writeFileSync(draft, text, { mode: 0o600, flag: 'wx' });
+      try {
+        linkSync(draft, join(home, name));
+      } catch (error) {
+        if (!isErrno(error) || error.code !== 'EEXIST') throw error;
+      } finally {
+        rmSync(draft);
+      }
+    },
+  };
+}

@@ -1,0 +1,36 @@
+import type { LogEntry } from '../routes/app_env.ts';
+
+export const EXIT_REFUSED = 1;
+export const EXIT_USAGE = 2;
+export const EXIT_PORT_TAKEN = 3;
+
+/** An expected reason why a program of the control plane does not start, or does not do what it is asked. */
+export class Refusal extends Error {
+  readonly code: string;
+  readonly exitCode: number;
+
+  constructor(code: string, message: string, exitCode = EXIT_REFUSED) {
+    super(message);
+    this.code = code;
+    this.exitCode = exitCode;
+  }
+}
+
+/** One line of JSON on stderr. */
+export function log(entry: LogEntry): void {
+  process.stderr.write(`${JSON.stringify({ time: new Date().toISOString(), ...entry })}\n`);
+}
+
+/** Says why, and ends the program. Of what nobody expected only the kind is told, for its text may quote values. */
+export function refuse(error: unknown, unexpected = 'the control plane cannot start'): void {
+  if (error instanceof Refusal) {
+    log({ level: 'error', message: error.message, code: error.code });
+    process.exit(error.exitCode);
+  }
+  log({ level: 'error', message: unexpected, code: isErrno(error) ? (error.code ?? '') : '' });
+  process.exit(EXIT_REFUSED);
+}
+
+export function isErrno(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'code' in error;
+}

@@ -1,0 +1,47 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ProgramLifetime } from '../services/lifetime.ts';
+import { closeFile } from '../store/database.ts';
+import type { Clients } from './node_database.ts';
+import { refuse } from './node_refusal.ts';
+
+/** What a program has to end, in this order. */
+export interface Stoppable {
+  readonly server: Server;
+  readonly lifetime: ProgramLifetime;
+  readonly clients: Clients;
+  /** How long requests under way may take. */
+  readonly graceMs: number;
+}
+
+/** How often connections that have become idle are closed. */
+const SWEEP_MS = 50;
+/** How long deferred work may take after the last reply. */
+const DRAIN_MS = 5_000;
+
+/** Stops in order at the first SIGTERM or SIGINT; the second one ends the program at once. */
+export function stopOnSignal(program: Stoppable): void {
+  const stop = () => {
+    process.off('SIGTERM', stop);
+    process.off('SIGINT', stop);
+    stopServing(program).then(() => process.exit(0), refuse);
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+}
+
+/** No new connection; waits end; requests under way are answered; deferred work is done; the database is left in order. */
+async function stopServing({ server, lifetime, clients, graceMs }: Stoppable): Promise<void> {
+  lifetime.beginStop();
+  const closed = once(server, 'close');
+  server.close();
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+  const late = setTimeout(() => server.closeAllConnections(), graceMs);
+  await closed;
+  clearInterval(sweep);
+  clearTimeout(late);
+  await Promise.race([lifetime.drain(), sleep(DRAIN_MS)]);
+  clients.replica?.close();
+  await closeFile(clients.client);
+}

@@ -1,0 +1,15 @@
+import { err, ok } from '../../shared/model/result.ts';
+import { readyReply } from '../../shared/wire/account.ts';
+import { apiError } from '../../shared/wire/errors.ts';
+import { describeReadiness } from '../services/readiness.ts';
+import { forAnyone } from './operation.ts';
+
+export const getReady = forAnyone({
+  summary: 'Whether this program takes calls: for a load balancer',
+  description: 'Refused with not_ready while the program stops, and while the database lacks steps of its schema.',
+  replies: { 200: readyReply },
+  async handle({ context }) {
+    const ready = await describeReadiness(context);
+    return ready.ok ? ok({ status: 200, json: ready.value }) : err(apiError('not_ready', ready.error));
+  },
+});
