@@ -27,6 +27,14 @@ export const AUDIT_EVENT_TYPES = [
   'control.connector.credential_deleted',
   'control.connector.credential_refreshed',
   'control.connector.reauthorisation_required',
+  'control.enterprise.created',
+  'control.user.created',
+  'control.user.signed_in',
+  'control.identity.linked',
+  'control.token.created',
+  'control.token.revoked',
+  'control.session.revoked',
+  'control.member.changed',
 ] as const;
 export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];
 
@@ -73,6 +81,8 @@ export interface AuditEventData {
   readonly 'svc.control.resource'?: string;
   readonly 'svc.control.credential_ref'?: string;
   readonly 'svc.control.owner'?: string;
+  /** How somebody signed in: a provider's name. */
+  readonly 'svc.control.provider'?: string;
 }
 
 /**

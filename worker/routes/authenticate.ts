@@ -1,23 +1,34 @@
 import { getCookie } from 'hono/cookie';
 import type { MiddlewareHandler } from 'hono';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import type { Scope } from '../../shared/wire/tokens.ts';
 import type { Caller } from '../services/caller.ts';
-import { accountOfBearer, accountOfSession } from '../services/sign_in.ts';
+import type { ServiceContext } from '../services/service_context.ts';
 import { authenticateCall } from '../services/sidecar_calls.ts';
+import { signedInByBearer, signedInByBrowser, type SignedIn } from '../tokens/signed_in.ts';
 import type { AppContext, AppEnv } from './app_env.ts';
 import { errorReply } from './error_reply.ts';
 
-export const SESSION_COOKIE = 'svc_session';
+/** The cookie of a browser's session. Hosted, its prefix keeps it from every other host, path and plain http. */
+export function sessionCookie(context: Pick<ServiceContext, 'local'>): '__Host-session' | 'svc_session' {
+  return context.local === null ? '__Host-session' : 'svc_session';
+}
 
-/** A user: by a bearer token, or by the cookie of a browser that signed in. */
-export const authenticateUser: MiddlewareHandler<AppEnv> = async (c, next) => {
-  const token = bearerToken(c);
-  const caller = token === null ? await callerOfBrowser(c) : await callerOfBearer(c, token);
-  if (caller === null) return errorReply(c, unauthenticated());
-  if (token === null && !isSafe(c.req.method) && !isSameOrigin(c)) return errorReply(c, crossSite());
-  c.set('caller', caller);
-  return next();
-};
+/**
+ * A user: by a bearer token, or by the cookie of a browser that signed in. `scope` is what a personal token has to be for;
+ * with null no personal token will do.
+ */
+export function authenticateUser(scope: Scope | null): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    const token = bearerToken(c);
+    const signedIn = token === null ? await signedInBrowser(c) : await signedInByBearer(c.get('context'), token);
+    if (signedIn === null) return errorReply(c, unauthenticated(c));
+    if (token === null && !isSafe(c.req.method) && !isSameOrigin(c)) return errorReply(c, crossSite());
+    if (!isFor(signedIn, scope)) return errorReply(c, insufficientScope(scope));
+    c.set('caller', signedIn.caller);
+    return next();
+  };
+}
 
 /** A sidecar: by a token that signs this very call. */
 export const authenticateSidecar: MiddlewareHandler<AppEnv> = async (c, next) => {
@@ -35,19 +46,17 @@ export const authenticateSidecar: MiddlewareHandler<AppEnv> = async (c, next) =>
 
 /** The caller signed in with this browser's cookie. */
 export async function callerOfBrowser(c: AppContext): Promise<Caller | null> {
-  const token = getCookie(c, SESSION_COOKIE);
-  if (token === undefined) return null;
-  return toCaller(await accountOfSession(c.get('context'), token));
+  return (await signedInBrowser(c))?.caller ?? null;
 }
 
-async function callerOfBearer(c: AppContext, token: string): Promise<Caller | null> {
-  return toCaller(await accountOfBearer(c.get('context'), token));
+async function signedInBrowser(c: AppContext): Promise<SignedIn | null> {
+  const context = c.get('context');
+  const token = getCookie(c, sessionCookie(context));
+  return token === undefined ? null : signedInByBrowser(context, token);
 }
 
-function toCaller(account: Awaited<ReturnType<typeof accountOfSession>>): Caller | null {
-  if (account === null) return null;
-  const { id, enterpriseId, role } = account.user;
-  return { userId: id, enterpriseId, role };
+function isFor({ scopes }: SignedIn, scope: Scope | null): boolean {
+  return scopes === null || (scope !== null && scopes.includes(scope));
 }
 
 function bearerToken(c: AppContext): string | null {
@@ -60,20 +69,34 @@ function isSafe(method: string): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
-/** A cookie goes along with whatever page asks; only a page of ours may change anything with it. */
-function isSameOrigin(c: AppContext): boolean {
-  const { origin } = new URL(c.req.url);
+/**
+ * A cookie goes along with whatever page asks; only a page of ours may change anything with it. A browser says by
+ * `Sec-Fetch-Site` whether the page is ours, and a form of a page without a referrer names the origin `null`. Behind a proxy
+ * that ends TLS the origin of the URL here is not the one in the browser: the configured one is.
+ */
+export function isSameOrigin(c: AppContext): boolean {
   const asked = c.req.header('origin');
   const site = c.req.header('sec-fetch-site');
-  if (asked !== undefined && asked !== origin) return false;
-  if (site !== undefined) return site === 'same-origin';
-  return asked === origin;
+  if (site !== undefined && site !== 'same-origin') return false;
+  if (asked === undefined || asked === 'null') return site === 'same-origin';
+  return asked === new URL(c.req.url).origin || asked === c.get('context').publicUrl;
 }
 
-function unauthenticated(): ApiError {
+/** One sentence for a token that is wrong, expired or revoked, and for a user that is suspended or was never there. */
+function unauthenticated(c: AppContext): ApiError {
+  const fix =
+    c.get('context').local === null
+      ? 'send "Authorization: Bearer" with an access token or a personal token, or sign the browser in'
+      : 'send "Authorization: Bearer" with the key in $SVC_HOME/local.key or a personal token, or sign the browser in with a sign-in link';
+  return apiError('unauthenticated', `no valid credentials: ${fix}`);
+}
+
+function insufficientScope(scope: Scope | null): ApiError {
   const message =
-    'no valid credentials: send "Authorization: Bearer" with the key in $SVC_HOME/local.key, or sign the browser in with a sign-in link';
-  return apiError('unauthenticated', message);
+    scope === null
+      ? 'no personal token is for this: sign in'
+      : `this personal token is not for ${scope}: make one that is, with POST /v1/tokens`;
+  return apiError('insufficient_scope', message, { scope });
 }
 
 function crossSite(): ApiError {

@@ -8,7 +8,7 @@ import { VERSION } from '../services/account.ts';
 import { describeOverview } from '../services/overview.ts';
 import { exchangeSignInCode, SESSION_SECONDS } from '../services/sign_in.ts';
 import type { AppContext, AppEnv } from './app_env.ts';
-import { callerOfBrowser, SESSION_COOKIE } from './authenticate.ts';
+import { callerOfBrowser, sessionCookie } from './authenticate.ts';
 
 type Page = Parameters<AppContext['html']>[0];
 
@@ -27,7 +27,7 @@ export async function openSignInLink(c: AppContext): Promise<Response> {
   const token = await exchangeSignInCode(c.get('context'), c.req.param('code') ?? '');
   if (!token.ok) return page(c, messagePage('Sign-in link', token.error.message), 410);
   const secure = new URL(c.req.url).protocol === 'https:';
-  setCookie(c, SESSION_COOKIE, token.value, {
+  setCookie(c, sessionCookie(c.get('context')), token.value, {
     httpOnly: true,
     secure,
     sameSite: 'Lax',

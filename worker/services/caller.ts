@@ -8,6 +8,8 @@ export interface Caller {
   readonly userId: string;
   readonly enterpriseId: string;
   readonly role: Role;
+  /** The sign-in that the call came with: the hash of a browser's session token, or the id of a program's sign-in. */
+  readonly signIn?: string;
 }
 
 /** Whether a caller may do what this role may: the one place that knows how roles compare. */

@@ -1,0 +1,59 @@
+import type { TokenPair } from '../../shared/wire/device.ts';
+import type { Caller } from '../../worker/services/caller.ts';
+import { newBrowserSession } from '../../worker/services/sign_in.ts';
+import { findAccount } from '../../worker/store/accounts.ts';
+import { insertBrowserSession } from '../../worker/store/browser_sessions.ts';
+import { newProgramSignIn } from '../../worker/tokens/program_sign_ins.ts';
+import { addUser, type InProcess, startInProcess } from './in_process.ts';
+
+export const PUBLIC_URL = 'https://control.example.test';
+
+/** The control plane as it is hosted: no local key, and an address that it was told. */
+export function startHosted(): Promise<InProcess> {
+  return startInProcess({ localKey: null, publicUrl: PUBLIC_URL });
+}
+
+/** A program that is signed in as a user, as `svc login` leaves it. */
+export async function signInProgram(control: InProcess, caller: Caller, client = 'laptop'): Promise<TokenPair> {
+  const { context } = control;
+  const account = await findAccount(context.database, caller.userId);
+  const made = await newProgramSignIn(context, account!, client);
+  if (!made.ok) throw new Error(made.error.message);
+  await context.database.write(made.value.statements);
+  return made.value.tokens;
+}
+
+/** The cookie of a browser that is signed in as a user. */
+export async function signInBrowser(control: InProcess, caller: Caller): Promise<string> {
+  const { context } = control;
+  const meta = { provider: 'general', client: 'Browser' };
+  const { token, session } = await newBrowserSession(context, caller.userId, meta);
+  await context.database.write(insertBrowserSession(context.database, session, 0));
+  return `${context.local === null ? '__Host-session' : 'svc_session'}=${token}`;
+}
+
+/** A user of a hosted control plane, and calls with its access token. */
+export interface HostedUser {
+  readonly caller: Caller;
+  readonly tokens: TokenPair;
+  readonly call: (method: string, path: string, body?: unknown) => Promise<Response>;
+}
+
+/** Adds a user, the first of a new enterprise or a member of one, and signs its program in. */
+export async function hostedUser(control: InProcess, enterpriseId: string | null = null): Promise<HostedUser> {
+  const caller = await addUser(control.context, enterpriseId);
+  const tokens = await signInProgram(control, caller);
+  return { caller, tokens, call: (...request) => callAs(control, tokens.access_token, ...request) };
+}
+
+/** A call with a bearer token and a JSON body. */
+export function callAs(
+  control: InProcess,
+  token: string,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<Response> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  return control.send(path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
+}

@@ -1,0 +1,26 @@
+import { z } from 'zod';
+import { idPattern } from './ids.ts';
+import { page, time } from './primitives.ts';
+
+const signInId = z
+  .string()
+  .refine((text) => idPattern('bse').test(text) || idPattern('fam').test(text), 'is not the id of a sign-in');
+
+/** A browser or a program that is signed in as the caller. */
+export const signInRecord = z
+  .object({
+    id: signInId,
+    kind: z.enum(['browser', 'program']),
+    /** What the browser or the program calls itself. */
+    client: z.string(),
+    created_at: time,
+    last_seen_at: time,
+    expires_at: time,
+    /** True for the one that asks. */
+    current: z.boolean(),
+  })
+  .meta({ id: 'SignIn' });
+export type SignInRecord = z.infer<typeof signInRecord>;
+
+export const signInsPage = page(signInRecord).meta({ id: 'SignInsPage' });
+export const signInParams = z.strictObject({ id: signInId });

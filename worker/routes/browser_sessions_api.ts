@@ -1,0 +1,23 @@
+import { ok } from '../../shared/model/result.ts';
+import { signInParams, signInsPage } from '../../shared/wire/sign_ins.ts';
+import { endSignIn, listSignIns } from '../tokens/sign_ins.ts';
+import { forUser } from './operation.ts';
+
+export const getSessions = forUser({
+  summary: 'List the browsers and programs that are signed in as you',
+  replies: { 200: signInsPage },
+  async handle({ context, who }) {
+    return ok({ status: 200, json: await listSignIns(context, who) });
+  },
+});
+
+export const deleteSession = forUser({
+  summary: 'Sign a browser or a program of yours out',
+  description: 'Its next call is refused.',
+  params: signInParams,
+  replies: { 204: 'Signed out' },
+  async handle({ context, who, params }) {
+    const ended = await endSignIn(context, who, params.id);
+    return ended.ok ? ok({ status: 204 }) : ended;
+  },
+});

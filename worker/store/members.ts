@@ -1,0 +1,68 @@
+import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm';
+import type { Role } from '../../shared/model/role.ts';
+import { type Database, guard, type Statement } from './database.ts';
+import { browserSessions, sidecars, tokenFamilies, users } from './tables.ts';
+
+export type MemberRow = typeof users.$inferSelect;
+
+/** A user of this enterprise. */
+export async function findMember(database: Database, enterpriseId: string, id: string): Promise<MemberRow | null> {
+  const rows = await database.read
+    .select()
+    .from(users)
+    .where(and(eq(users.id, id), eq(users.enterpriseId, enterpriseId)));
+  return rows[0] ?? null;
+}
+
+export async function listMembers(
+  database: Database,
+  page: { readonly enterpriseId: string; readonly after: string | null; readonly limit: number },
+): Promise<MemberRow[]> {
+  const after = page.after === null ? undefined : gt(users.id, page.after);
+  return database.read
+    .select()
+    .from(users)
+    .where(and(eq(users.enterpriseId, page.enterpriseId), after))
+    .orderBy(asc(users.id))
+    .limit(page.limit);
+}
+
+/** Whether an enterprise has an owner who can sign in, besides this user. */
+export async function hasOtherOwner(database: Database, enterpriseId: string, userId: string): Promise<boolean> {
+  const rows = await database.read
+    .select({ id: users.id })
+    .from(users)
+    .where(and(eq(users.enterpriseId, enterpriseId), eq(users.role, 'owner'), isNull(users.suspendedAt)));
+  return rows.some(({ id }) => id !== userId);
+}
+
+/** Changes what a member may do; a conflict when that would leave its enterprise without an owner who can sign in. */
+export function changeMember(
+  database: Database,
+  member: MemberRow,
+  change: { readonly role: Role; readonly suspendedAt: string | null },
+): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM users WHERE id = ${member.id} AND role = ${member.role})`),
+    database.read.update(users).set(change).where(eq(users.id, member.id)),
+    ...guard(
+      sql`EXISTS (SELECT 1 FROM users
+        WHERE enterprise_id = ${member.enterpriseId} AND role = 'owner' AND suspended_at IS NULL)`,
+    ),
+  ];
+}
+
+/** Ends every sign-in of a user, and its sidecars. */
+export function signOutEverywhere(database: Database, userId: string, now: string): Statement[] {
+  return [
+    database.read.delete(browserSessions).where(eq(browserSessions.userId, userId)),
+    database.read
+      .update(tokenFamilies)
+      .set({ revokedAt: now })
+      .where(and(eq(tokenFamilies.userId, userId), isNull(tokenFamilies.revokedAt))),
+    database.read
+      .update(sidecars)
+      .set({ revokedAt: now })
+      .where(and(eq(sidecars.userId, userId), isNull(sidecars.revokedAt))),
+  ];
+}

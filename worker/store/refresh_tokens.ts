@@ -1,0 +1,80 @@
+import { and, eq, gt, isNull, lt, sql } from 'drizzle-orm';
+import { type Database, guard, type Statement } from './database.ts';
+import { refreshTokens, tokenFamilies } from './tables.ts';
+
+export type TokenFamilyRow = typeof tokenFamilies.$inferSelect;
+export type RefreshTokenRow = typeof refreshTokens.$inferSelect;
+
+/** Begins the sign-in of a program with its first refresh token; forgets those whose time is up. */
+export function insertFamily(
+  database: Database,
+  family: TokenFamilyRow,
+  first: RefreshTokenRow,
+  nowSeconds: number,
+): Statement[] {
+  return [
+    database.read.delete(refreshTokens).where(lt(refreshTokens.expiresAt, nowSeconds)),
+    database.read.delete(tokenFamilies).where(lt(tokenFamilies.expiresAt, nowSeconds)),
+    database.read.insert(tokenFamilies).values(family),
+    database.read.insert(refreshTokens).values(first),
+  ];
+}
+
+/** A family that is not revoked and whose time is not up. */
+export async function findLiveFamily(
+  database: Database,
+  id: string,
+  nowSeconds: number,
+): Promise<TokenFamilyRow | null> {
+  const live = and(isNull(tokenFamilies.revokedAt), gt(tokenFamilies.expiresAt, nowSeconds));
+  const rows = await database.read
+    .select()
+    .from(tokenFamilies)
+    .where(and(eq(tokenFamilies.id, id), live));
+  return rows[0] ?? null;
+}
+
+/** A refresh token with its family, used and revoked ones too. */
+export async function findRefreshToken(
+  database: Database,
+  tokenHash: string,
+): Promise<{ readonly token: RefreshTokenRow; readonly family: TokenFamilyRow } | null> {
+  const rows = await database.read
+    .select({ token: refreshTokens, family: tokenFamilies })
+    .from(refreshTokens)
+    .innerJoin(tokenFamilies, eq(tokenFamilies.id, refreshTokens.familyId))
+    .where(eq(refreshTokens.tokenHash, tokenHash));
+  return rows[0] ?? null;
+}
+
+/** Uses a token up and stores the one after it; a conflict when it was used in between or its family was revoked. */
+export function rotateRefreshToken(
+  database: Database,
+  tokenHash: string,
+  next: RefreshTokenRow,
+  now: string,
+): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM refresh_tokens t JOIN token_families f ON f.id = t.family_id
+      WHERE t.token_hash = ${tokenHash} AND t.used_at IS NULL AND f.revoked_at IS NULL)`),
+    database.read.update(refreshTokens).set({ usedAt: now }).where(eq(refreshTokens.tokenHash, tokenHash)),
+    database.read.insert(refreshTokens).values(next),
+    database.read.update(tokenFamilies).set({ lastUsedAt: now }).where(eq(tokenFamilies.id, next.familyId)),
+  ];
+}
+
+/** Ends a family: none of its refresh and access tokens is good from now on. */
+export function revokeFamily(database: Database, id: string, revokedAt: string): Statement {
+  return database.read
+    .update(tokenFamilies)
+    .set({ revokedAt })
+    .where(and(eq(tokenFamilies.id, id), isNull(tokenFamilies.revokedAt)));
+}
+
+/** Ends all families of a user. */
+export function revokeFamiliesOf(database: Database, userId: string, revokedAt: string): Statement {
+  return database.read
+    .update(tokenFamilies)
+    .set({ revokedAt })
+    .where(and(eq(tokenFamilies.userId, userId), isNull(tokenFamilies.revokedAt)));
+}

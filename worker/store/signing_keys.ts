@@ -1,0 +1,36 @@
+import { asc, gt, isNull, lte, or, sql } from 'drizzle-orm';
+import { type Database, guard, type Statement } from './database.ts';
+import { signingKeys } from './tables.ts';
+
+export type SigningKeyRow = typeof signingKeys.$inferSelect;
+
+/** The key that signs, and those before it whose tokens may still be good; the oldest first. */
+export async function listSigningKeys(database: Database, nowSeconds: number): Promise<SigningKeyRow[]> {
+  return database.read
+    .select()
+    .from(signingKeys)
+    .where(or(isNull(signingKeys.verifiesUntil), gt(signingKeys.verifiesUntil, nowSeconds)))
+    .orderBy(asc(signingKeys.createdAt), asc(signingKeys.id));
+}
+
+/** Stores the first key; a conflict when another program was first. */
+export function insertFirstKey(database: Database, row: SigningKeyRow): Statement[] {
+  return [
+    ...guard(sql`NOT EXISTS (SELECT 1 FROM signing_keys WHERE verifies_until IS NULL)`),
+    database.read.insert(signingKeys).values(row),
+  ];
+}
+
+/** Puts a new key in the place of the one that signs, which verifies until then; forgets keys whose time is up. */
+export function replaceSigningKey(
+  database: Database,
+  row: SigningKeyRow,
+  times: { readonly verifiesUntil: number; readonly nowSeconds: number },
+): Statement[] {
+  const { verifiesUntil, nowSeconds } = times;
+  return [
+    database.read.update(signingKeys).set({ verifiesUntil }).where(isNull(signingKeys.verifiesUntil)),
+    database.read.delete(signingKeys).where(lte(signingKeys.verifiesUntil, nowSeconds)),
+    database.read.insert(signingKeys).values(row),
+  ];
+}

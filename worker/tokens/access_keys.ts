@@ -1,0 +1,127 @@
+import { type CryptoKey, exportJWK, generateKeyPair, importJWK } from 'jose';
+import { Secret } from '../../shared/model/secret.ts';
+import { signingKey, type SigningKey } from '../../shared/wire/sidecars.ts';
+import { toBase64Url } from '../services/encoding.ts';
+import { importSigningKey } from '../services/sidecar_keys.ts';
+import type { Vault } from '../services/vault.ts';
+import type { Database } from '../store/database.ts';
+import { insertFirstKey, listSigningKeys, replaceSigningKey, type SigningKeyRow } from '../store/signing_keys.ts';
+
+/** How long an access token is good. */
+export const ACCESS_TOKEN_SECONDS = 10 * 60;
+/** A key that was replaced verifies this long: its last token, and another worker that signs with it until it looks again. */
+export const RETIRED_KEY_SECONDS = ACCESS_TOKEN_SECONDS + 2 * 60;
+
+/** After this time the keys are read again, so that a change reaches every worker. */
+const HELD_MS = 60_000;
+/** A token with a key that is not known makes them read again no more often than this. */
+const LOOK_AGAIN_MS = 5_000;
+
+/** The key that signs access tokens. */
+interface Signer {
+  readonly kid: string;
+  readonly privateKey: CryptoKey;
+}
+
+interface Held {
+  readonly readAtMs: number;
+  readonly signer: Signer;
+  readonly verifiers: ReadonlyMap<string, { readonly key: CryptoKey; readonly jwk: SigningKey }>;
+}
+
+type TimeSource = { now(): number };
+
+/** The keys of access tokens, read from the database and kept for a minute. */
+export class AccessKeys {
+  readonly #vault: Vault;
+  readonly #clock: TimeSource;
+  #held: Held | null = null;
+
+  constructor(vault: Vault, clock: TimeSource) {
+    this.#vault = vault;
+    this.#clock = clock;
+  }
+
+  /** The key to sign with; made when there is none yet. */
+  async signer(database: Database): Promise<Signer> {
+    return (await this.#keys(database, HELD_MS)).signer;
+  }
+
+  /** The key that verifies what `kid` signed; null when there is none that is still good. */
+  async verifier(database: Database, kid: string): Promise<CryptoKey | null> {
+    const known = (await this.#keys(database, HELD_MS)).verifiers.get(kid);
+    return (known ?? (await this.#keys(database, LOOK_AGAIN_MS)).verifiers.get(kid))?.key ?? null;
+  }
+
+  /** What verifies the tokens, for whoever asks (RFC 7517). */
+  async published(database: Database): Promise<readonly SigningKey[]> {
+    const { verifiers } = await this.#keys(database, HELD_MS);
+    return Array.from(verifiers.values(), ({ jwk }) => jwk);
+  }
+
+  /** Signs with a new key from now on. With `atOnce` what the others signed is refused from now on, and not when it expires. */
+  async rotate(database: Database, options: { readonly atOnce: boolean }): Promise<string> {
+    const row = await makeKey(this.#vault, this.#clock);
+    const nowSeconds = Math.floor(this.#clock.now() / 1000);
+    const verifiesUntil = options.atOnce ? nowSeconds : nowSeconds + RETIRED_KEY_SECONDS;
+    const written = await database.write(replaceSigningKey(database, row, { verifiesUntil, nowSeconds }));
+    if (!written.ok) throw new Error('two rotations at one time: one of them happened');
+    this.#held = null;
+    return row.id;
+  }
+
+  async #keys(database: Database, atMostMs: number): Promise<Held> {
+    const now = this.#clock.now();
+    if (this.#held !== null && now - this.#held.readAtMs < atMostMs) return this.#held;
+    const rows = await this.#rows(database);
+    const signing = rows.findLast((row) => row.verifiesUntil === null);
+    if (signing === undefined) throw new Error('there is no key to sign access tokens with');
+    const verifiers = await Promise.all(
+      rows.map(async ({ id, publicKey }) => {
+        const jwk = signingKey.parse(JSON.parse(publicKey));
+        return [id, { jwk, key: await importSigningKey(jwk) }] as const;
+      }),
+    );
+    const signer = { kid: signing.id, privateKey: await openKey(this.#vault, signing) };
+    this.#held = { readAtMs: now, signer, verifiers: new Map(verifiers) };
+    return this.#held;
+  }
+
+  async #rows(database: Database): Promise<SigningKeyRow[]> {
+    const nowSeconds = Math.floor(this.#clock.now() / 1000);
+    const rows = await listSigningKeys(database, nowSeconds);
+    if (rows.some((row) => row.verifiesUntil === null)) return rows;
+    // A conflict means that another worker made the first key at the same time: that one is read.
+    await database.write(insertFirstKey(database, await makeKey(this.#vault, this.#clock)));
+    return listSigningKeys(database, nowSeconds);
+  }
+}
+
+const KEY_ID_BYTES = 12;
+
+async function makeKey(vault: Vault, clock: TimeSource): Promise<SigningKeyRow> {
+  const pair = await generateKeyPair('Ed25519', { extractable: true });
+  const { kty, crv, x } = await exportJWK(pair.publicKey);
+  const id = toBase64Url(crypto.getRandomValues(new Uint8Array(KEY_ID_BYTES)));
+  const jwk = signingKey.parse({ kty, crv, x, kid: id, alg: 'EdDSA', use: 'sig' });
+  const privateKey = new Secret(JSON.stringify(await exportJWK(pair.privateKey)));
+  return {
+    id,
+    publicKey: JSON.stringify(jwk),
+    sealedPrivateKey: await vault.seal(placeOf(id), privateKey),
+    createdAt: new Date(clock.now()).toISOString(),
+    verifiesUntil: null,
+  };
+}
+
+async function openKey(vault: Vault, row: SigningKeyRow): Promise<CryptoKey> {
+  const privateKey = await vault.open(placeOf(row.id), row.sealedPrivateKey);
+  if (privateKey === null) throw new Error('the key of the access tokens is damaged in the database');
+  const key = await importJWK({ ...JSON.parse(privateKey.reveal()), alg: 'EdDSA' }, 'EdDSA');
+  if (key instanceof Uint8Array) throw new TypeError('not a private key');
+  return key;
+}
+
+function placeOf(id: string) {
+  return { owner: 'installation', path: `access-token-key/${id}`, version: 1 };
+}

@@ -1,0 +1,77 @@
+import { decodeProtectedHeader, errors, jwtVerify, SignJWT } from 'jose';
+import { z } from 'zod';
+import { id } from '../../shared/wire/primitives.ts';
+import { randomToken } from '../services/encoding.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import type { Account } from '../store/accounts.ts';
+import { ACCESS_TOKEN_SECONDS } from './access_keys.ts';
+
+/** RFC 9068. */
+const ACCESS_TOKEN_TYP = 'at+jwt';
+const ALGORITHM = 'EdDSA';
+
+/** What an access token says that is acted on. What its user may do is looked up with each call, and never read from it. */
+const accessClaims = z.object({ sub: id('usr'), family: z.string() });
+export type AccessClaims = z.infer<typeof accessClaims>;
+
+/** An access token for a user's sign-in: a JWT by the key that signs now, from this control plane and for it. */
+export async function issueAccessToken(
+  context: ServiceContext,
+  issuer: string,
+  { account, familyId }: { readonly account: Account; readonly familyId: string },
+): Promise<string> {
+  const { kid, privateKey } = await context.accessKeys.signer(context.database);
+  const { user } = account;
+  const issuedAt = Math.floor(context.clock.now() / 1000);
+  const about = {
+    client_id: 'svc',
+    family: familyId,
+    enterprise_id: user.enterpriseId,
+    role: user.role,
+    ...(user.email !== null && { email: user.email }),
+  };
+  return new SignJWT(about)
+    .setProtectedHeader({ alg: ALGORITHM, typ: ACCESS_TOKEN_TYP, kid })
+    .setIssuer(issuer)
+    .setAudience(issuer)
+    .setSubject(user.id)
+    .setIssuedAt(issuedAt)
+    .setExpirationTime(issuedAt + ACCESS_TOKEN_SECONDS)
+    .setJti(randomToken())
+    .sign(privateKey);
+}
+
+/** The claims of an access token; null unless a key of ours signed it, for us, and its time is not up. */
+export async function verifyAccessToken(context: ServiceContext, token: string): Promise<AccessClaims | null> {
+  const issuer = context.publicUrl;
+  const kid = keyIdOf(token);
+  if (issuer === null || kid === null) return null;
+  const key = await context.accessKeys.verifier(context.database, kid);
+  if (key === null) return null;
+  try {
+    const { payload } = await jwtVerify(token, key, {
+      issuer,
+      audience: issuer,
+      typ: ACCESS_TOKEN_TYP,
+      algorithms: [ALGORITHM],
+      requiredClaims: ['exp', 'iat', 'jti'],
+      maxTokenAge: ACCESS_TOKEN_SECONDS,
+      currentDate: new Date(context.clock.now()),
+    });
+    const claims = accessClaims.safeParse(payload);
+    return claims.success ? claims.data : null;
+  } catch (error) {
+    if (error instanceof errors.JOSEError) return null;
+    throw error;
+  }
+}
+
+function keyIdOf(token: string): string | null {
+  try {
+    const { kid } = decodeProtectedHeader(token);
+    return typeof kid === 'string' ? kid : null;
+  } catch {
+    // Whatever it is, it is no JWT.
+    return null;
+  }
+}

@@ -1,0 +1,129 @@
+import { z } from 'zod';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import { idPattern } from '../../shared/wire/ids.ts';
+import type { Page } from '../../shared/wire/primitives.ts';
+import {
+  type CreatedToken,
+  PERSONAL_TOKEN_PREFIX,
+  type Scope,
+  SCOPES,
+  type TokenInput,
+  type TokenRecord,
+} from '../../shared/wire/tokens.ts';
+import type { Caller } from '../services/caller.ts';
+import { type AuditDraft, commit } from '../services/commit.ts';
+import { decodeCursor, toPage } from '../services/cursors.ts';
+import { randomToken, sha256Base64Url } from '../services/encoding.ts';
+import { controlChain } from '../services/policy_change.ts';
+import { freshId, nowText, type ServiceContext } from '../services/service_context.ts';
+import {
+  findPersonalToken,
+  findPersonalTokenByHash,
+  insertPersonalToken,
+  listPersonalTokens,
+  type PersonalTokenRow,
+  revokePersonalToken,
+  touchPersonalToken,
+} from '../store/personal_tokens.ts';
+
+const DAY_MS = 24 * 3600 * 1000;
+
+/** Makes a personal token; its text is in this reply and nowhere else, for only its hash is stored. */
+export async function createPersonalToken(
+  context: ServiceContext,
+  caller: Caller,
+  input: TokenInput,
+): Promise<Result<CreatedToken, ApiError>> {
+  const token = PERSONAL_TOKEN_PREFIX + randomToken();
+  const row: PersonalTokenRow = {
+    id: freshId(context, 'tok'),
+    userId: caller.userId,
+    name: input.name,
+    tokenHash: await sha256Base64Url(token),
+    scopes: JSON.stringify(input.scopes),
+    createdAt: nowText(context),
+    expiresAt: new Date(context.clock.now() + input.expires_in_days * DAY_MS).toISOString(),
+    lastUsedAt: null,
+    revokedAt: null,
+  };
+  return commit(context, controlChain(caller), async () =>
+    ok({
+      statements: [insertPersonalToken(context.database, row)],
+      events: [tokenEvent('control.token.created', caller, row)],
+      value: { ...toRecord(row), token },
+    }),
+  );
+}
+
+const tokenPlace = z.string().regex(idPattern('tok'));
+
+/** The caller's tokens, the oldest first, revoked and expired ones too. Refuses with `invalid_cursor`. */
+export async function listPersonalTokenPage(
+  context: ServiceContext,
+  caller: Caller,
+  query: { readonly limit: number; readonly cursor?: string | undefined },
+): Promise<Result<Page<TokenRecord>, ApiError>> {
+  const after = decodeCursor(tokenPlace, query.cursor);
+  if (!after.ok) return after;
+  const page = { userId: caller.userId, after: after.value, limit: query.limit + 1 };
+  const rows = await listPersonalTokens(context.database, page);
+  return ok(toPage(rows, query.limit, toRecord, (row) => row.id));
+}
+
+/** Revokes a token for good: its next call is refused. Refuses with `not_found`. */
+export async function removePersonalToken(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<null, ApiError>> {
+  return commit(context, controlChain(caller), async () => {
+    const row = await findPersonalToken(context.database, id);
+    if (row === null || row.userId !== caller.userId || row.revokedAt !== null) {
+      return err(apiError('not_found', `there is no live token ${id}: list them with GET /v1/tokens`));
+    }
+    return ok({
+      statements: revokePersonalToken(context.database, id, nowText(context)),
+      events: [tokenEvent('control.token.revoked', caller, row)],
+      value: null,
+    });
+  });
+}
+
+const USED_RESOLUTION_MS = 60_000;
+
+/** Whose token this is, and what it is for; null when it is none, was revoked or its time is up. */
+export async function openPersonalToken(
+  context: ServiceContext,
+  token: string,
+): Promise<{ readonly userId: string; readonly scopes: readonly Scope[] } | null> {
+  const row = await findPersonalTokenByHash(context.database, await sha256Base64Url(token));
+  const now = nowText(context);
+  if (row === null || row.revokedAt !== null || row.expiresAt <= now) return null;
+  if (row.lastUsedAt === null || Date.parse(now) - Date.parse(row.lastUsedAt) >= USED_RESOLUTION_MS) {
+    context.defer('when a personal token was last used', () => touchPersonalToken(context.database, row.id, now));
+  }
+  return { userId: row.userId, scopes: scopesIn(row) };
+}
+
+/** A scope that a later version knew and this one does not is no scope. */
+function scopesIn(row: PersonalTokenRow): Scope[] {
+  const named = new Set(z.array(z.string()).parse(JSON.parse(row.scopes)));
+  return SCOPES.filter((scope) => named.has(scope));
+}
+
+function toRecord(row: PersonalTokenRow): TokenRecord {
+  return {
+    id: row.id,
+    name: row.name,
+    scopes: scopesIn(row),
+    created_at: row.createdAt,
+    expires_at: row.expiresAt,
+    last_used_at: row.lastUsedAt,
+    revoked_at: row.revokedAt,
+  };
+}
+
+function tokenEvent(type: AuditDraft['type'], caller: Caller, row: PersonalTokenRow): AuditDraft {
+  return { type, actor: caller.userId, data: { 'svc.control.resource': row.id } };
+}

@@ -1,0 +1,148 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { REFRESH_TOKEN_PREFIX, type TokenPair } from '../../shared/wire/device.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import { commit } from '../services/commit.ts';
+import { randomToken, sha256Base64Url } from '../services/encoding.ts';
+import { controlChain } from '../services/policy_change.ts';
+import { freshId, nowText, type ServiceContext } from '../services/service_context.ts';
+import { type Account, findAccount } from '../store/accounts.ts';
+import type { Statement } from '../store/database.ts';
+import {
+  findRefreshToken,
+  insertFamily,
+  type RefreshTokenRow,
+  revokeFamily,
+  rotateRefreshToken,
+  type TokenFamilyRow,
+} from '../store/refresh_tokens.ts';
+import { ACCESS_TOKEN_SECONDS } from './access_keys.ts';
+import { issueAccessToken } from './access_tokens.ts';
+
+const DAY_SECONDS = 24 * 3600;
+/** A program signs in anew after this time, however often it calls. */
+const FAMILY_SECONDS = 90 * DAY_SECONDS;
+/** A program that does not call for this long signs in anew. */
+const REFRESH_TOKEN_SECONDS = 30 * DAY_SECONDS;
+
+/** A program's sign-in before it is written: its first tokens are good once the statements are. */
+export interface NewProgramSignIn {
+  readonly family: TokenFamilyRow;
+  readonly statements: readonly Statement[];
+  readonly tokens: TokenPair;
+}
+
+/** Begins the sign-in of a program for a user. Refuses with `public_url_missing`. */
+export async function newProgramSignIn(
+  context: ServiceContext,
+  account: Account,
+  client: string,
+): Promise<Result<NewProgramSignIn, ApiError>> {
+  const now = nowText(context);
+  const nowSeconds = secondsOf(context);
+  const family: TokenFamilyRow = {
+    id: freshId(context, 'fam'),
+    userId: account.user.id,
+    client,
+    createdAt: now,
+    lastUsedAt: now,
+    expiresAt: nowSeconds + FAMILY_SECONDS,
+    revokedAt: null,
+  };
+  const refresh = await newRefreshToken(context, family);
+  const tokens = await pairOf(context, account, family, refresh.token);
+  if (!tokens.ok) return tokens;
+  const statements = insertFamily(context.database, family, refresh.row, nowSeconds);
+  return ok({ family, statements, tokens: tokens.value });
+}
+
+/**
+ * Uses a refresh token up and gives the next ones. A token that comes a second time was stolen, from its program or by it:
+ * the whole sign-in ends, for nobody can say which of the two is the thief (RFC 9700 section 4.14). Refuses with
+ * `sign_in_over`, whatever the reason, and `public_url_missing`.
+ */
+export async function refreshTokens(context: ServiceContext, token: string): Promise<Result<TokenPair, ApiError>> {
+  const tokenHash = await sha256Base64Url(token);
+  const found = await findRefreshToken(context.database, tokenHash);
+  if (found === null || !isLive(context, found.family)) return err(signInOver());
+  const { family } = found;
+  const account = await findAccount(context.database, family.userId);
+  if (account === null) throw new Error('a sign-in is of a user who is not in the database');
+  if (found.token.usedAt !== null) return endStolen(context, account, family);
+  if (found.token.expiresAt <= secondsOf(context) || account.user.suspendedAt !== null) return err(signInOver());
+  const next = await newRefreshToken(context, family);
+  const tokens = await pairOf(context, account, family, next.token);
+  if (!tokens.ok) return tokens;
+  const rotation = rotateRefreshToken(context.database, tokenHash, next.row, nowText(context));
+  return (await context.database.write(rotation)).ok ? tokens : endStolen(context, account, family);
+}
+
+/** Ends the sign-in that a refresh token is of, used or not: signing out twice is harmless, and so is a token of nobody. */
+export async function signProgramOut(context: ServiceContext, token: string): Promise<void> {
+  const found = await findRefreshToken(context.database, await sha256Base64Url(token));
+  if (found === null || !isLive(context, found.family)) return;
+  const account = await findAccount(context.database, found.family.userId);
+  if (account !== null) await endFamily(context, account, found.family);
+}
+
+async function endStolen(
+  context: ServiceContext,
+  account: Account,
+  family: TokenFamilyRow,
+): Promise<Result<never, ApiError>> {
+  await endFamily(context, account, family);
+  return err(signInOver());
+}
+
+async function endFamily(context: ServiceContext, { user }: Account, family: TokenFamilyRow): Promise<void> {
+  const data = { 'svc.control.resource': family.id };
+  const event = { type: 'control.session.revoked' as const, actor: user.id, data };
+  await commit(context, controlChain(user), async () =>
+    ok({ statements: [revokeFamily(context.database, family.id, nowText(context))], events: [event], value: null }),
+  );
+}
+
+async function newRefreshToken(
+  context: ServiceContext,
+  family: TokenFamilyRow,
+): Promise<{ readonly token: string; readonly row: RefreshTokenRow }> {
+  const token = REFRESH_TOKEN_PREFIX + randomToken();
+  const expiresAt = Math.min(secondsOf(context) + REFRESH_TOKEN_SECONDS, family.expiresAt);
+  return { token, row: { tokenHash: await sha256Base64Url(token), familyId: family.id, expiresAt, usedAt: null } };
+}
+
+async function pairOf(
+  context: ServiceContext,
+  account: Account,
+  family: TokenFamilyRow,
+  refreshToken: string,
+): Promise<Result<TokenPair, ApiError>> {
+  if (context.publicUrl === null) return err(publicUrlMissing());
+  const accessToken = await issueAccessToken(context, context.publicUrl, { account, familyId: family.id });
+  return ok({
+    access_token: accessToken,
+    token_type: 'Bearer',
+    expires_in: ACCESS_TOKEN_SECONDS,
+    refresh_token: refreshToken,
+  });
+}
+
+function isLive(context: ServiceContext, family: TokenFamilyRow): boolean {
+  return family.revokedAt === null && family.expiresAt > secondsOf(context);
+}
+
+function secondsOf(context: ServiceContext): number {
+  return Math.floor(context.clock.now() / 1000);
+}
+
+/** The same for a token that was never one, for one that was used or revoked, and for a user who is suspended. */
+function signInOver(): ApiError {
+  return apiError('sign_in_over', 'this sign-in is over: sign in again with "svc login"');
+}
+
+/** Tokens name their control plane, and a Host header may name any. */
+export function publicUrlMissing(): ApiError {
+  return apiError(
+    'public_url_missing',
+    'this control plane does not know its own address: whoever runs it has to set SVC_PUBLIC_URL to its origin',
+  );
+}

@@ -1,0 +1,19 @@
+import { type Scope, SCOPES } from '../../shared/wire/tokens.ts';
+
+/** Where the scope does not follow from the path and the method. */
+const SCOPE_OF: Readonly<Record<string, Scope>> = {
+  'get /v1/me': 'account:read',
+  'get /v1/enterprise': 'account:read',
+  'post /v1/secrets/check': 'secrets:read',
+  'post /v1/host-bindings/explain': 'host-bindings:read',
+  'post /v1/connectors/validate': 'connectors:read',
+  'post /v1/connector-operations/run': 'connectors:run',
+  'post /v1/approvals/{id}/decide': 'approvals:decide',
+};
+
+/** The scope that a personal token needs for a route; null when it is for people who signed in alone. */
+export function scopeOf(method: string, path: string): Scope | null {
+  const resource = path.split('/')[2] ?? '';
+  const name = `${resource}:${method === 'get' ? 'read' : 'write'}`;
+  return SCOPE_OF[`${method} ${path}`] ?? SCOPES.find((scope) => scope === name) ?? null;
+}
