@@ -16,6 +16,9 @@ export const MAY_REVEAL = {
   'worker/services/connector_call.ts': "writes the credential onto a connector's request and masks it in the reply",
   'worker/services/control_key.ts': 'imports the signing key of the control plane, opened from the vault',
   'worker/services/credential_release.ts': 'seals the credential to one sidecar',
+  'worker/services/oauth_bundle.ts': "puts an oauth2 credential's secrets into the one text that the vault seals",
+  'worker/services/oauth_grants.ts':
+    'sends client secret, code verifier and refresh token to the token endpoint that they were given for',
   'worker/services/start.ts': 'hashes the local sign-in key, to know it again',
   'worker/tokens/access_keys.ts': 'imports the key of the access tokens, opened from the vault',
   'worker/services/vault.ts': 'imports the master key, and encrypts a secret at rest',
