@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BIN = join(ROOT, 'node_modules/.bin');
 const START_MS = 60_000;
 const STOP_MS = 5_000;
@@ -21,7 +21,7 @@ export interface ControlPlaneUnderTest {
   readonly stop: () => Promise<void>;
 }
 
-interface Running {
+export interface Running {
   readonly child: ChildProcess;
   readonly output: () => string;
   readonly stop: () => Promise<void>;
@@ -33,7 +33,7 @@ function environment(settings: Record<string, string>): NodeJS.ProcessEnv {
   return { PATH: `${BIN}:${PATH}`, HOME, LANG, ...settings };
 }
 
-function run(command: string, args: readonly string[], settings: Record<string, string>): Running {
+export function run(command: string, args: readonly string[], settings: Record<string, string>): Running {
   const child = spawn(command, args, {
     cwd: ROOT,
     env: environment(settings),
@@ -56,7 +56,7 @@ async function stop(child: ChildProcess): Promise<void> {
 }
 
 /** Waits until a running program says or does something; throws with its output when it exits or takes too long. */
-async function until<T>(program: Running, look: () => Promise<T | null>): Promise<T> {
+export async function until<T>(program: Running, look: () => Promise<T | null>): Promise<T> {
   const deadline = Date.now() + START_MS;
   while (Date.now() < deadline && program.child.exitCode === null) {
     const seen = await look();
@@ -66,14 +66,15 @@ async function until<T>(program: Running, look: () => Promise<T | null>): Promis
   throw new Error(`the program did not start:\n${program.output()}`);
 }
 
-const listening = (program: Running) => async () => /"listening":"(http:[^"]+)"/.exec(program.output())?.[1] ?? null;
+export const listening = (program: Running) => async () =>
+  /"listening":"(http:[^"]+)"/.exec(program.output())?.[1] ?? null;
 
-const answering = (url: string) => async () => {
+export const answering = (url: string) => async () => {
   const reply = await fetch(url).catch(() => null);
   return reply?.ok === true ? url : null;
 };
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer();
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -114,12 +115,20 @@ export async function startOnNode(): Promise<ControlPlaneUnderTest> {
   return { ...program, stop: stopAll };
 }
 
-/** Node on the embedded database of a home that stays. */
-export async function startNodeAt(home: string): Promise<ControlPlaneUnderTest & { exitCode(): number | null }> {
-  const program = run('node', ['worker/entries/node.ts', '--local', '--home', home, '--port', '0'], {});
+/** A Node control plane whose process a test may look at. */
+export interface NodeUnderTest extends ControlPlaneUnderTest {
+  exitCode(): number | null;
+  signal(name: NodeJS.Signals): void;
+}
+
+/** Node on a home that stays: on its embedded database, unless the settings name another. */
+export async function startNodeAt(home: string, settings: Record<string, string> = {}): Promise<NodeUnderTest> {
+  const program = run('node', ['worker/entries/node.ts', '--local', '--home', home, '--port', '0'], settings);
   const url = await until(program, listening(program));
   const localKey = await readLocalKey(home);
-  return { url, localKey, output: program.output, stop: program.stop, exitCode: () => program.child.exitCode };
+  const { child, output, stop: stopProgram } = program;
+  const signal = (name: NodeJS.Signals) => void child.kill(name);
+  return { url, localKey, output, stop: stopProgram, exitCode: () => child.exitCode, signal };
 }
 
 async function readLocalKey(home: string): Promise<string> {
@@ -137,17 +146,37 @@ export async function refusalOfNode(
   return { exitCode: program.child.exitCode, log: JSON.parse(program.output().trim().split('\n').at(-1) ?? '') };
 }
 
-function hostedSettings(databaseUrl: string) {
+/** Where a database is served: a libSQL server, and its replica where there is one. */
+export interface DatabaseUrls {
+  readonly url: string;
+  readonly replicaUrl?: string;
+}
+
+/** The settings that name a database and its vault's key. */
+export function databaseSettings({ url, replicaUrl }: DatabaseUrls): Record<string, string> {
   return {
-    SVC_LOCAL_KEY: `svc_local_${randomBytes(32).toString('base64url')}`,
     SVC_VAULT_KEY: randomBytes(32).toString('base64url'),
-    SVC_DATABASE_URL: databaseUrl,
+    SVC_DATABASE_URL: url,
+    ...(replicaUrl !== undefined && { SVC_DATABASE_REPLICA_URL: replicaUrl }),
   };
 }
 
+const newLocalKey = () => `svc_local_${randomBytes(32).toString('base64url')}`;
+
+/** Node on a libSQL server. */
+export async function startOnNodeServer(database: DatabaseUrls): Promise<ControlPlaneUnderTest> {
+  const home = await mkdtemp(join(tmpdir(), 'svc-home-'));
+  const program = await startNodeAt(home, databaseSettings(database));
+  const stopAll = async () => {
+    await program.stop();
+    await rm(home, { recursive: true, force: true });
+  };
+  return { ...program, stop: stopAll };
+}
+
 /** Deno on a libSQL server. */
-export async function startOnDeno(databaseUrl: string): Promise<ControlPlaneUnderTest> {
-  const settings = hostedSettings(databaseUrl);
+export async function startOnDeno(database: DatabaseUrls): Promise<ControlPlaneUnderTest> {
+  const settings = { ...databaseSettings(database), SVC_LOCAL_KEY: newLocalKey() };
   const program = runDeno([], [], settings);
   const url = await until(program, listening(program));
   return { url, localKey: settings.SVC_LOCAL_KEY, output: program.output, stop: program.stop };
@@ -168,10 +197,10 @@ function runDeno(moreRights: readonly string[], flags: readonly string[], settin
 }
 
 /** workerd, as `wrangler dev` starts it, on a libSQL server. */
-export async function startOnWorkerd(databaseUrl: string): Promise<ControlPlaneUnderTest> {
+export async function startOnWorkerd(database: DatabaseUrls): Promise<ControlPlaneUnderTest> {
   const state = await mkdtemp(join(tmpdir(), 'svc-wrangler-'));
   const port = await freePort();
-  const settings = { ...hostedSettings(databaseUrl), SVC_LOCAL: '1' };
+  const settings = { ...databaseSettings(database), SVC_LOCAL_KEY: newLocalKey(), SVC_LOCAL: '1' };
   const vars = Object.entries(settings).flatMap(([name, value]) => ['--var', `${name}:${value}`]);
   const places = [
     '--ip',

