@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callAs, hostedUser, type HostedUser, signInBrowser, startHosted } from '../../e2e/runtimes/hosted_users.ts';
+import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { createdToken, type Scope, SCOPES, tokensPage } from '../../shared/wire/tokens.ts';
+import { scopeOf } from './scopes.ts';
+
+let control: InProcess;
+let user: HostedUser;
+beforeAll(async () => {
+  control = await startHosted();
+  user = await hostedUser(control);
+});
+afterAll(() => control.stop());
+
+const make = (scopes: readonly Scope[], more: object = {}) =>
+  parsed(createdToken, user.call('POST', '/v1/tokens', { name: 'ci', scopes, ...more }));
+const codeOf = async (reply: Promise<Response>) => Object((await (await reply).json()) as unknown).error?.code;
+
+describe('a personal token', () => {
+  test('does what its scopes say and nothing else', async () => {
+    const { token } = await make(['secrets:write']);
+    const secret = { path: 'user/demo', value: 'v' };
+    expect((await callAs(control, token, 'POST', '/v1/secrets', secret)).status).toBe(201);
+    expect(await codeOf(callAs(control, token, 'GET', '/v1/secrets'))).toBe('insufficient_scope');
+    expect(await codeOf(callAs(control, token, 'GET', '/v1/host-bindings'))).toBe('insufficient_scope');
+    expect(await codeOf(callAs(control, token, 'GET', '/v1/me'))).toBe('insufficient_scope');
+  });
+
+  test('with every scope manages no tokens, sign-ins, members or links', async () => {
+    const { token } = await make(SCOPES);
+    expect((await callAs(control, token, 'GET', '/v1/me')).status).toBe(200);
+    for (const [method, path] of [
+      ['GET', '/v1/tokens'],
+      ['POST', '/v1/tokens'],
+      ['DELETE', '/v1/tokens/tok_00000000000000000000000000'],
+      ['GET', '/v1/sessions'],
+      ['DELETE', '/v1/sessions/bse_00000000000000000000000000'],
+      ['GET', '/v1/members'],
+      ['PUT', '/v1/members/usr_00000000000000000000000000'],
+      ['POST', '/v1/sign-in-links'],
+    ] as const) {
+      const body = method === 'GET' || method === 'DELETE' ? undefined : {};
+      expect([path, await codeOf(callAs(control, token, method, path, body))]).toEqual([path, 'insufficient_scope']);
+    }
+  });
+
+  test('is over on its day', async () => {
+    const { token, expires_at: end } = await make(['account:read'], { expires_in_days: 1 });
+    expect(Date.parse(end) - control.clock.now()).toBe(24 * 3600 * 1000);
+    const own = await hostedUser(control);
+    expect(own.tokens.access_token).toBeTruthy();
+    expect((await callAs(control, token, 'GET', '/v1/me')).status).toBe(200);
+    control.clock.ms = Date.parse(end);
+    expect(await codeOf(callAs(control, token, 'GET', '/v1/me'))).toBe('unauthenticated');
+    user = await hostedUser(control);
+  });
+
+  test('is refused once it is revoked, and is revoked by nobody else', async () => {
+    const { token, id } = await make(['account:read']);
+    const stranger = await hostedUser(control);
+    expect(await codeOf(stranger.call('DELETE', `/v1/tokens/${id}`))).toBe('not_found');
+    expect((await callAs(control, token, 'GET', '/v1/me')).status).toBe(200);
+    expect((await user.call('DELETE', `/v1/tokens/${id}`)).status).toBe(204);
+    expect(await codeOf(callAs(control, token, 'GET', '/v1/me'))).toBe('unauthenticated');
+    expect(await codeOf(user.call('DELETE', `/v1/tokens/${id}`))).toBe('not_found');
+  });
+
+  test('is listed for its user alone, without its text, and is in no file of the database', async () => {
+    const { token, id } = await make(['secrets:read', 'account:read', 'secrets:read'], { name: 'listed' });
+    const text = await (await user.call('GET', '/v1/tokens')).text();
+    expect(text).not.toContain(token);
+    const listed = tokensPage.parse(JSON.parse(text)).items.find((each) => each.id === id);
+    expect(listed).toMatchObject({ name: 'listed', scopes: ['account:read', 'secrets:read'], revoked_at: null });
+    const colleague = await hostedUser(control, user.caller.enterpriseId);
+    expect((await parsed(tokensPage, colleague.call('GET', '/v1/tokens'))).items).toEqual([]);
+    expect((await control.databaseBytes()).includes(token)).toBe(false);
+  });
+
+  test.each([
+    ['no scope', { scopes: [] }, 'scopes'],
+    ['an unknown scope', { scopes: ['everything'] }, 'scopes.0'],
+    ['no name', { name: ' ' }, 'name'],
+    ['no end', { expires_in_days: 367 }, 'expires_in_days'],
+    ['an end in the past', { expires_in_days: 0 }, 'expires_in_days'],
+  ])('is not made with %s', async (_, change, field) => {
+    const reply = await user.call('POST', '/v1/tokens', { name: 'ci', scopes: ['account:read'], ...change });
+    expect(await reply.json()).toMatchObject({ error: { code: 'invalid_input', details: { fields: [{ field }] } } });
+  });
+
+  test('that is none is refused in the words for one that is over', async () => {
+    const { token, id } = await make(['account:read']);
+    await user.call('DELETE', `/v1/tokens/${id}`);
+    const messages = await Promise.all(
+      [token, `svc_pat_${'x'.repeat(43)}`, 'svc_pat_', 'nonsense', user.tokens.refresh_token].map(async (each) => {
+        const reply = await callAs(control, each, 'GET', '/v1/me');
+        return Object((await reply.json()) as unknown).error.message as string;
+      }),
+    );
+    expect(new Set(messages).size).toBe(1);
+  });
+});
+
+test('a scope stands beside each operation that personal tokens may call', () => {
+  expect(scopeOf('get', '/v1/secrets')).toBe('secrets:read');
+  expect(scopeOf('delete', '/v1/secrets/{path+}')).toBe('secrets:write');
+  expect(scopeOf('post', '/v1/connector-operations/run')).toBe('connectors:run');
+  expect(scopeOf('put', '/v1/enterprise')).toBe(null);
+  expect(scopeOf('post', '/v1/anything-new')).toBe(null);
+});
+
+test('a browser makes a token from our pages alone', async () => {
+  const cookie = await signInBrowser(control, user.caller);
+  const post = (headers: Record<string, string>) =>
+    control.send('/v1/tokens', {
+      method: 'POST',
+      headers: { cookie, 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ name: 'ci', scopes: ['account:read'] }),
+    });
+  expect((await post({ origin: 'https://evil.test', 'sec-fetch-site': 'cross-site' })).status).toBe(403);
+  expect((await post({ origin: 'null' })).status).toBe(403);
+  expect((await post({ origin: 'null', 'sec-fetch-site': 'same-origin' })).status).toBe(201);
+  expect((await post({ origin: 'https://control.example.test' })).status).toBe(201);
+});
+
+test('the local user makes tokens too, and they work beside the local key', async () => {
+  const local = await startInProcess();
+  const reply = local.asUser('POST', '/v1/tokens', { name: 'script', scopes: ['account:read'] });
+  const { token } = await parsed(createdToken, reply);
+  expect((await callAs(local, token, 'GET', '/v1/me')).status).toBe(200);
+  expect((await callAs(local, token, 'GET', '/v1/secrets')).status).toBe(403);
+  await local.stop();
+});

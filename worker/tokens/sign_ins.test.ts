@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  hostedUser,
+  type HostedUser,
+  signInBrowser,
+  signInProgram,
+  startHosted,
+} from '../../e2e/runtimes/hosted_users.ts';
+import { type InProcess, parsed } from '../../e2e/runtimes/in_process.ts';
+import { signInsPage } from '../../shared/wire/sign_ins.ts';
+
+let control: InProcess;
+let user: HostedUser;
+beforeAll(async () => {
+  control = await startHosted();
+  user = await hostedUser(control);
+});
+afterAll(() => control.stop());
+
+const list = async (of = user) => (await parsed(signInsPage, of.call('GET', '/v1/sessions'))).items;
+
+test('browsers and programs of one user are listed, with the one that asks marked, and end when they are told to', async () => {
+  const cookie = await signInBrowser(control, user.caller);
+  await signInProgram(control, user.caller, 'build server');
+  const items = await list();
+  const shown = items.map(({ kind, client, current }) => `${kind} ${client}${current ? ' asks' : ''}`);
+  expect(new Set(shown)).toEqual(new Set(['browser Browser', 'program build server', 'program laptop asks']));
+  const asBrowser = () => control.send('/v1/sessions', { headers: { cookie } });
+  const seen = (await parsed(signInsPage, asBrowser())).items;
+  expect(seen.filter(({ current }) => current).map(({ kind }) => kind)).toEqual(['browser']);
+  for (const { id } of items.filter(({ current }) => !current)) {
+    expect((await user.call('DELETE', `/v1/sessions/${id}`)).status).toBe(204);
+  }
+  expect((await asBrowser()).status).toBe(401);
+  expect(await list()).toHaveLength(1);
+});
+
+test('nobody ends the sign-in of somebody else', async () => {
+  const colleague = await hostedUser(control, user.caller.enterpriseId);
+  const [mine] = await list();
+  const reply = await colleague.call('DELETE', `/v1/sessions/${mine!.id}`);
+  expect(await reply.json()).toMatchObject({ error: { code: 'not_found' } });
+  expect(await list(colleague)).toHaveLength(1);
+  expect(await list()).toHaveLength(1);
+});
+
+test('a program that signs itself out is out at once', async () => {
+  const own = await hostedUser(control);
+  const [mine] = await list(own);
+  expect((await own.call('DELETE', `/v1/sessions/${mine!.id}`)).status).toBe(204);
+  expect((await own.call('GET', '/v1/me')).status).toBe(401);
+});
