@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ERROR_STATUS, errorBody } from '../../shared/wire/errors.ts';
+import { installReply } from '../../shared/wire/connectors.ts';
 import { hostBindingRecord } from '../../shared/wire/host_binding.ts';
 import { type DescribedOperation, type Parameter, readDocument } from './api_document.ts';
+import { ITEMS_SPEC } from './connector_samples.ts';
 import { type ControlPlaneUnderTest, startOnNode } from './programs.ts';
 import { TestSidecar } from './sidecar_client.ts';
 
@@ -39,8 +41,20 @@ const binding = fc
       }),
     ),
   );
+const words = fc.constantFrom('latest', 'a b/c', '..', 'ünï', '%2e', 'x'.repeat(300));
+/** Specs that are like the one that is installed, under other names. */
+const spec = fc
+  .record({ fqn: fc.constantFrom('fuzz/a', 'fuzz/b'), version: fc.constantFrom('1', '2'), title: fc.constant('Fuzz') })
+  .map((connector) => ({ ...ITEMS_SPEC, connector }));
+const run = fc.oneof(
+  fc.record({ operation: fc.constant('get-item'), args: fc.record({ id: words, q: words }, { requiredKeys: ['id'] }) }),
+  fc.record({ operation: fc.constant('create-item'), args: fc.record({ title: words }) }),
+  fc.record({ operation: fc.constantFrom('delete-item', 'get-itme'), args: fc.dictionary(words, fc.jsonValue()) }),
+);
 const HINTS = {
   HostBindingInput: binding,
+  ConnectorSpec: spec,
+  ConnectorRun: run.map((fields) => ({ connector_fqn: ITEMS_SPEC.connector.fqn, ...fields })),
   host: fc.constantFrom('a.example.test', 'b.example.test', 'B.example.test'),
   path: paths,
   reason: fc.stringMatching(/^[a-z ]{1,40}[a-z]$/),
@@ -54,9 +68,18 @@ beforeAll(async () => {
   control = await startOnNode();
   sidecar = await TestSidecar.make((path, init) => fetch(control.url + path, init));
   await sidecar.enrol(control.localKey);
-  operations = readDocument(await (await fetch(`${control.url}/openapi.json`)).text(), HINTS);
+  const hints = { ...HINTS, connector_id: fc.constant(await installed()) };
+  operations = readDocument(await (await fetch(`${control.url}/openapi.json`)).text(), hints);
 });
 afterAll(() => control.stop());
+
+/** A connector that agents may ask approvals for. */
+async function installed(): Promise<string> {
+  const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
+  const body = JSON.stringify(ITEMS_SPEC);
+  const made = await fetch(`${control.url}/v1/connectors`, { method: 'POST', headers, body });
+  return installReply.parse(await made.json()).id;
+}
 
 /** A call as it goes over the wire. */
 interface WireCall {
@@ -193,12 +216,14 @@ async function checked(call: WireCall, authorization: Authorization): Promise<nu
   return reply.status;
 }
 
+/** An id that was made up belongs to nothing, and a run here has no credential: those of e2e/connectors/run_fuzz.test.ts have. */
+const neverSucceeds = (name: string) => name.includes('{id}') || name === 'POST /v1/connector-operations/run';
+
 test('a call that fits the description gets what the description says, or a refusal', async () => {
   const seen = await forEachOperation(validCalls, (call) => checked(call, asItsCaller));
   expect(Object.keys(seen).length).toBeGreaterThan(20);
   const reached = Object.entries(seen).filter(([, statuses]) => statuses.some((status) => status < 400));
-  // An id that was made up belongs to nothing.
-  const expected = Object.keys(seen).filter((name) => !name.includes('{id}'));
+  const expected = Object.keys(seen).filter((name) => !neverSucceeds(name));
   expect(reached.map(([name]) => name)).toEqual(expect.arrayContaining(expected));
 });
 
