@@ -49,8 +49,14 @@ async function startSqld(flags: readonly string[]): Promise<{ readonly url: stri
   return { url, program };
 }
 
+interface Counted {
+  readonly url: string;
+  readonly calls: () => number;
+  readonly stop: () => void;
+}
+
 /** Stands before a server and counts the calls to it; a server that is gone is a connection that breaks. */
-async function countCalls(target: string): Promise<{ readonly url: string; calls(): number; stop(): void }> {
+async function countCalls(target: string): Promise<Counted> {
   let calls = 0;
   const server = createServer((incoming, outgoing) => {
     calls += 1;

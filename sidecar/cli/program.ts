@@ -8,6 +8,7 @@ import { commandLine, type CommandLine } from './command_line.ts';
 import { addCompletionCommand } from './completion.ts';
 import { addConnectorCommands } from './connector_commands.ts';
 import type { CliContext } from './context.ts';
+import { addDbCommands } from './db_commands.ts';
 import { addDoctorCommand } from './doctor_command.ts';
 import { EXIT_CODE_ROWS } from './exit_codes.ts';
 import { addExplainCommand } from './explain_command.ts';
@@ -50,6 +51,7 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
   addAuditCommands(line);
   addReportCommand(line);
   addApiCommand(line);
+  addDbCommands(line);
   addCompletionCommand(program, (script) => {
     context.stdout.write(script);
   });

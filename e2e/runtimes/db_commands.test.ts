@@ -1,0 +1,105 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { copyFile, mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { MIGRATIONS } from '../../worker/store/migrations.ts';
+import { startLibsqlServer, startNodeAt, ROOT } from './programs.ts';
+
+const migrated = z.object({ applied: z.array(z.number()), schema: z.number() });
+const ALL = MIGRATIONS.map(({ number }) => number);
+
+let home = '';
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'svc-db-'));
+});
+afterEach(() => rm(home, { recursive: true, force: true }));
+
+interface Run {
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function svc(args: readonly string[], settings: Record<string, string> = {}): Promise<Run> {
+  const { PATH } = process.env;
+  return new Promise((done) => {
+    const options = { env: { PATH, HOME: home, SVC_HOME: home, ...settings } };
+    const child = execFile(join(ROOT, 'bin/svc'), args, options, (_, stdout, stderr) =>
+      done({ exitCode: child.exitCode, stdout, stderr }),
+    );
+  });
+}
+
+/** Three processes that migrate one empty database at the same time; what each of them applied. */
+async function migrateAtOnce(settings: Record<string, string>): Promise<number[][]> {
+  const runs = await Promise.all([1, 2, 3].map(() => svc(['db', 'migrate', '--json'], settings)));
+  expect(runs.map(({ exitCode, stderr }) => [exitCode, stderr])).toEqual(Array(3).fill([0, '']));
+  return runs.map(({ stdout }) => migrated.parse(JSON.parse(stdout)).applied);
+}
+
+describe('svc db', () => {
+  test('migrates once when processes do it at once, on a file', async () => {
+    const applied = await migrateAtOnce({});
+    expect(applied.flat().toSorted((a, b) => a - b)).toEqual(ALL);
+    expect(await svc(['db', 'status'])).toMatchObject({ exitCode: 0 });
+  });
+
+  test('migrates once when processes do it at once, on a server', async () => {
+    const server = await startLibsqlServer();
+    try {
+      const settings = { SVC_DATABASE_URL: server.url };
+      const before = await svc(['db', 'status', '--json'], settings);
+      expect([before.exitCode, JSON.parse(before.stdout)]).toMatchObject([1, { schema: 0, pending: ALL.length }]);
+      const applied = await migrateAtOnce(settings);
+      expect(applied.flat().toSorted((a, b) => a - b)).toEqual(ALL);
+      expect(await svc(['db', 'migrate'], settings)).toMatchObject({
+        stdout: `applied 0 steps; the database has schema ${ALL.length}\n`,
+      });
+    } finally {
+      await server.stop();
+    }
+  });
+
+  test('says that there is no database, and makes none by looking', async () => {
+    for (const args of [['status'], ['backup', join(home, 'copy.db')]]) {
+      const run = await svc(['db', ...args]);
+      expect([run.exitCode, run.stderr]).toEqual([1, expect.stringContaining('there is no database')]);
+    }
+    await expect(stat(join(home, 'control.db'))).rejects.toThrow('ENOENT');
+  });
+
+  test('says that a server does not answer, without its token', async () => {
+    const settings = { SVC_DATABASE_URL: 'http://127.0.0.1:1', SVC_DATABASE_TOKEN: 'planted-token' };
+    const run = await svc(['db', 'status'], settings);
+    expect([run.exitCode, run.stderr]).toEqual([1, expect.stringContaining('check SVC_DATABASE_URL')]);
+    expect(run.stderr + run.stdout).not.toContain('planted-token');
+  });
+
+  test('copies a database in use, which is whole and private, and works in its place', async () => {
+    const secret = randomBytes(16).toString('hex');
+    const copy = join(home, 'copy.db');
+    const control = await startNodeAt(home);
+    const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ path: 'user/demo', value: secret });
+    expect((await fetch(`${control.url}/v1/secrets`, { method: 'POST', headers, body })).status).toBe(201);
+    expect(await svc(['db', 'backup', copy])).toMatchObject({ exitCode: 0 });
+    expect((await stat(copy)).mode & 0o777).toBe(0o600);
+    const again = await svc(['db', 'backup', copy]);
+    expect([again.exitCode, again.stderr]).toEqual([1, expect.stringContaining('EEXIST')]);
+    await fetch(`${control.url}/v1/secrets/user/demo`, { method: 'DELETE', headers });
+    await control.stop();
+
+    await Promise.all(['', '-wal', '-shm'].map((end) => rm(join(home, `control.db${end}`), { force: true })));
+    await copyFile(copy, join(home, 'control.db'));
+    const restored = await startNodeAt(home);
+    const check = JSON.stringify({ values: [secret] });
+    const found = await fetch(`${restored.url}/v1/secrets/check`, { method: 'POST', headers, body: check });
+    expect(await found.json()).toMatchObject({ matches: [{ path: 'user/demo' }] });
+    const verified = await fetch(`${restored.url}/v1/audit-events/verify`, { headers });
+    expect(await verified.json()).toMatchObject({ ok: true });
+    await restored.stop();
+  });
+});

@@ -1,0 +1,85 @@
+// What `svc db` runs: `node worker/entries/db.ts status|migrate|backup [FILE] --home DIR`. Its answer is one line of JSON.
+import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Client } from '@libsql/client';
+import { parseSettings, type Settings } from '../../shared/model/settings.ts';
+import { closeFile } from '../store/database.ts';
+import { migrate, schemaStatus } from '../store/migrate.ts';
+import { openClients } from './node_database.ts';
+import { homeDirectory, makeHome } from './node_home.ts';
+import { EXIT_USAGE, isErrno, Refusal, refuse } from './node_refusal.ts';
+
+type Action = (client: Client, file: string | undefined) => Promise<object>;
+
+const ACTIONS: ReadonlyMap<string, Action> = new Map<string, Action>([
+  ['status', (client) => schemaStatus(client)],
+  ['migrate', applySteps],
+  ['backup', backUp],
+]);
+
+async function main(): Promise<void> {
+  const { positionals, values } = parseArgs({ allowPositionals: true, options: { home: { type: 'string' } } });
+  const [name = '', file] = positionals;
+  const action = ACTIONS.get(name);
+  if (action === undefined) throw new Refusal('invalid_flag', 'use status, migrate or backup FILE', EXIT_USAGE);
+  const settings = readSettings();
+  const home = homeDirectory(values.home, settings);
+  if (settings.databaseUrl === undefined) requireFile(home, name);
+  const { client, replica } = await openClients(settings, home);
+  replica?.close();
+  const answer = await action(client, file);
+  await closeFile(client);
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}
+
+function readSettings(): Settings {
+  const settings = parseSettings(process.env);
+  if (settings.ok) return settings.value;
+  throw new Refusal('invalid_setting', settings.error.map(({ message }) => message).join('; '), EXIT_USAGE);
+}
+
+/** Only migrating makes a database where there is none. */
+function requireFile(home: string, action: string): void {
+  if (action === 'migrate') return makeHome(home);
+  if (existsSync(join(home, 'control.db'))) return;
+  const message = `there is no database in ${home}: "svc db migrate" makes one, or set SVC_DATABASE_URL`;
+  throw new Refusal('database_missing', message);
+}
+
+async function applySteps(client: Client): Promise<object> {
+  const applied = await migrate(client, new Date().toISOString());
+  if (!applied.ok) throw new Refusal(applied.error.reason, applied.error.message);
+  const { schema } = await schemaStatus(client);
+  return { applied: applied.value, schema };
+}
+
+/** A copy of the database as it is at one moment, while others write to it. */
+async function backUp(client: Client, file: string | undefined): Promise<object> {
+  if (file === undefined) throw new Refusal('invalid_flag', 'backup: name the FILE to write', EXIT_USAGE);
+  if (client.protocol !== 'file') throw new Refusal('not_a_file', SERVER_BACKUP);
+  const path = resolve(file);
+  makeEmpty(path);
+  try {
+    await client.execute({ sql: 'VACUUM INTO ?', args: [path] });
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  }
+  return { file: path };
+}
+
+const SERVER_BACKUP =
+  'SVC_DATABASE_URL is a server: back it up with its own means (docs/deploy.md, "Backup and restore")';
+
+/** The copy is as private as the database; an existing file is never overwritten. */
+function makeEmpty(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch (error) {
+    const code = isErrno(error) ? error.code : 'unknown';
+    throw new Refusal('file_unusable', `${path} cannot be made (${code}): name a file that is not there yet`);
+  }
+}
+
+main().catch((error: unknown) => refuse(error, 'the database command failed: check SVC_DATABASE_URL and its token'));
