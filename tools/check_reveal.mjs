@@ -20,6 +20,10 @@ export const MAY_REVEAL = {
   'worker/services/oauth_grants.ts':
     'sends client secret, code verifier and refresh token to the token endpoint that they were given for',
   'worker/services/start.ts': 'hashes the local sign-in key, to know it again',
+  'worker/sign_in/oidc.ts': "authenticates our client at a provider's token endpoint",
+  'worker/sign_in/provider_client.ts': 'reads the URLs and client ids among the variables of a provider',
+  'worker/sign_in/providers/codehost.ts': "authenticates our client at the code host's token endpoint",
+  'worker/sign_in/providers/general.ts': 'reads the issuer among its variables',
   'worker/tokens/access_keys.ts': 'imports the key of the access tokens, opened from the vault',
   'worker/services/vault.ts': 'imports the master key, and encrypts a secret at rest',
 };

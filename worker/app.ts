@@ -2,6 +2,9 @@ import { OpenAPIHono } from '@hono/zod-openapi';
 import { getEnterprise, getHealth, getMe, postSignInLink } from './routes/account.ts';
 import { getApproval, getApprovals, postDecision } from './routes/approvals.ts';
 import type { AppContext, AppEnv, Log } from './routes/app_env.ts';
+import { finishProvider, openProvider } from './routes/auth_flow.ts';
+import { getProviders } from './routes/auth_methods.ts';
+import { getSignIn, postLogout } from './routes/auth_pages.ts';
 import { getAuditEvents, getAuditStream, getAuditVerification } from './routes/audit_events.ts';
 import { limitBody } from './routes/body_limit.ts';
 import { finishAuthorisationPage, openAuthorisation, postAuthorisation } from './routes/connector_authorisation.ts';
@@ -56,6 +59,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/me', getMe],
   ['get', '/v1/enterprise', getEnterprise],
   ['post', '/v1/sign-in-links', postSignInLink],
+  ['get', '/auth/providers', getProviders],
 
   ['get', '/v1/members', getMembers],
   ['put', '/v1/members/{id}', putMember],
@@ -117,6 +121,10 @@ const PAGES: readonly RouteName[] = [
   ['get', SPEC_SCHEMA_PATH],
   ['get', '/auth/connectors/{id}/authorize'],
   ['get', CALLBACK_PATH],
+  ['get', '/sign-in'],
+  ['post', '/auth/logout'],
+  ['get', '/auth/{provider}/login'],
+  ['get', '/auth/{provider}/callback'],
 ];
 
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -145,6 +153,10 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   app.get(SPEC_SCHEMA_PATH, getConnectorSpecSchema);
   app.get('/auth/connectors/:id/authorize', openAuthorisation);
   app.get(CALLBACK_PATH, finishAuthorisationPage);
+  app.get('/sign-in', getSignIn);
+  app.post('/auth/logout', postLogout);
+  app.get('/auth/:provider/login', openProvider);
+  app.get('/auth/:provider/callback', finishProvider);
   app.notFound(notFound([...ROUTES.map(([method, path]): RouteName => [method, path]), ...PAGES]));
   app.onError((error, c) => failureReply(c, error, options.log));
   return app;

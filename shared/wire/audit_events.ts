@@ -43,6 +43,7 @@ export const auditEventData = z.strictObject({
   'svc.control.resource': short.optional(),
   'svc.control.credential_ref': short.optional(),
   'svc.control.owner': short.optional(),
+  'svc.control.provider': short.optional(),
 });
 
 /** An audit event on the wire: {@link AuditEvent}. */

@@ -137,6 +137,7 @@ async function startServices(options: Options, client: Client, lifetime: Program
     makeMasterKey: local && files !== null ? () => makeMasterKey(files) : null,
     localKey: local ? await localKey(files) : null,
     publicUrl: settings.publicUrl,
+    signIn: settings.signIn,
   });
   if (!started.ok) throw refusal(started.error.reason, started.error.message);
   return started.value;

@@ -131,6 +131,7 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
     makeMasterKey: options.local ? () => makeMasterKey(files) : null,
     localKey,
     publicUrl: options.settings.publicUrl,
+    signIn: options.settings.signIn,
   });
   if (!started.ok) throw new Refusal(started.error.reason, started.error.message);
   return started.value;

@@ -68,6 +68,7 @@ async function prepare(
     makeMasterKey: null,
     localKey,
     publicUrl: settings.publicUrl,
+    signIn: settings.signIn,
   });
   if (!started.ok) throw refusal(started.error.reason, started.error.message);
   const { database: _, defer: __, stopping: ___, ...lasting } = started.value;

@@ -3,20 +3,6 @@ import type { StoredAuditEvent } from '../../shared/wire/audit_events.ts';
 import type { Overview } from '../services/overview.ts';
 import { type Html, layout } from './layout.ts';
 
-/** The page for a browser that is not signed in. */
-export function signInPage(): Html {
-  return layout(
-    'Sign in',
-    html`<h1>svc control plane</h1>
-      <p>
-        This browser is not signed in. <code>svc up</code> prints a sign-in link when it starts, and this makes another
-        one:
-      </p>
-      <pre>svc api POST /v1/sign-in-links</pre>
-      <p>The <a href="/docs">API reference</a> needs no sign-in.</p>`,
-  );
-}
-
 export function homePage(overview: Overview): Html {
   const { user, enterprise, recent } = overview;
   return layout(
@@ -25,6 +11,7 @@ export function homePage(overview: Overview): Html {
       <p>
         Signed in as <strong>${user.display_name}</strong> <span class="quiet">${user.role} of ${enterprise.name}</span>
       </p>
+      <form method="post" action="/auth/logout"><button>Sign out</button></form>
       <ul class="counts">
         <li><strong>${overview.secrets}</strong> secrets</li>
         <li><strong>${overview.bindings}</strong> host bindings</li>

@@ -13,6 +13,9 @@ h3 { font-size: 1rem; margin: 0 0 0.3rem; overflow-wrap: anywhere; }
 p { margin: 0.4rem 0; }
 a { color: var(--link); text-underline-offset: 0.15em; }
 code, pre { font: 0.9em/1.45 ui-monospace, monospace; }
+a.button, button { display: inline-block; font: inherit; padding: 0.4rem 0.9rem; border: 1px solid var(--line); border-radius: 6px;
+  background: var(--soft); color: inherit; text-decoration: none; cursor: pointer; }
+form.fields-of-a-form label { display: block; margin: 0.6rem 0; } input { font: inherit; padding: 0.35rem 0.5rem; width: min(24rem, 100%); }
 pre { background: var(--soft); padding: 0.8rem; overflow-x: auto; border-radius: 6px; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: 0.35rem 1rem 0.35rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }

@@ -1,12 +1,11 @@
 import { authorizeInput, authorizeReply } from '../../shared/wire/connector_credentials.ts';
 import { connectorParams } from '../../shared/wire/connectors.ts';
 import { messagePage } from '../pages/layout.ts';
-import { signInPage } from '../pages/home.ts';
 import { beginAuthorisation, finishAuthorisation } from '../services/oauth_authorisation.ts';
 import type { AppContext } from './app_env.ts';
 import { callerOfBrowser } from './authenticate.ts';
 import { forUser } from './operation.ts';
-import { page } from './pages.ts';
+import { page, showSignIn } from './pages.ts';
 import { json } from './replies.ts';
 
 export const postAuthorisation = forUser({
@@ -25,7 +24,7 @@ export const postAuthorisation = forUser({
 /** Sends a signed-in browser on to the provider. */
 export async function openAuthorisation(c: AppContext): Promise<Response> {
   const caller = await callerOfBrowser(c);
-  if (caller === null) return page(c, signInPage(), 401);
+  if (caller === null) return showSignIn(c, 401);
   const how = { grant: 'browser' as const, origin: new URL(c.req.url).origin };
   const begun = await beginAuthorisation(c.get('context'), caller, c.req.param('id') ?? '', how);
   if (!begun.ok) return page(c, messagePage('Authorisation', begun.error.message), 400);

@@ -1,0 +1,27 @@
+import { err } from '../../shared/model/result.ts';
+import { nodeOutbound } from '../../worker/entries/node_outbound.ts';
+import { type Outbound, targetProblem } from '../../worker/services/outbound.ts';
+
+/** What a proxy that ends TLS tells the server behind it. */
+export function forwarded(host: string): Record<string, string> {
+  return { 'x-forwarded-proto': 'https', 'x-forwarded-host': host };
+}
+
+/**
+ * The outgoing calls of a hosted control plane: names under https alone, of which those given are servers on loopback, as
+ * behind a proxy that ends TLS.
+ */
+export function namedOutbound(servers: Readonly<Record<string, string>>): Outbound {
+  const loopback = nodeOutbound({ isLocal: true, pinned: new Map() });
+  return {
+    async call(request) {
+      const url = new URL(request.url);
+      const problem = targetProblem(url, false);
+      if (problem !== null) return err(problem);
+      const server = servers[url.host];
+      if (server === undefined) return err({ reason: 'upstream_unreachable', message: `${url.host} is not there` });
+      const headers = { ...request.headers, ...forwarded(url.host) };
+      return loopback.call({ ...request, url: server + url.pathname + url.search, headers });
+    },
+  };
+}

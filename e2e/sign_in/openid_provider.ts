@@ -1,0 +1,125 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { Provider } from 'oidc-provider';
+import { listen } from '../support/tls_upstream.ts';
+import { forwarded } from './named_outbound.ts';
+
+export const OPENID_CLIENT_ID = 'svc-sign-in';
+export const OPENID_CLIENT_SECRET = 'openid-client-secret-of-a-test';
+
+/** The person at the provider. */
+export interface Person {
+  readonly sub: string;
+  readonly email?: string;
+  readonly email_verified?: unknown;
+  readonly name?: string;
+}
+
+/** A real OpenID provider, behind what ends TLS for it, where whoever is `person` is signed in and agrees to everything. */
+export interface OpenIdProvider {
+  /** Its issuer. */
+  readonly origin: string;
+  /** Where it listens on loopback. */
+  readonly loopback: string;
+  person: Person;
+  /** Changes what an endpoint answers; null: as it is. */
+  alter: ((path: string, body: string) => string) | null;
+  /** Opens a link as the person's browser; where the provider sends it back to. */
+  authorise(url: string): Promise<URL>;
+  stop(): Promise<void>;
+}
+
+export async function startOpenIdProvider(host: string, redirectUris: readonly string[]): Promise<OpenIdProvider> {
+  const server = createServer();
+  const origin = `https://${host}`;
+  const loopback = `http://127.0.0.1:${await listen(server)}`;
+  const openId: OpenIdProvider = {
+    origin,
+    loopback,
+    person: { sub: 'alice' },
+    alter: null,
+    authorise: (url) => browse(url, { origin, loopback }),
+    stop: () => close(server),
+  };
+  const provider = new Provider(
+    origin,
+    configuration(redirectUris, () => openId.person),
+  );
+  Object.assign(provider, { proxy: true });
+  const answer = provider.callback();
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (request.url?.startsWith('/interaction/')) {
+      void provider.interactionFinished(request, response, { login: { accountId: openId.person.sub } });
+      return;
+    }
+    if (openId.alter !== null) alterBody(response, request.url ?? '', openId.alter);
+    answer(request, response);
+  });
+  return openId;
+}
+
+/** Changes the body that a response ends with. */
+function alterBody(response: ServerResponse, url: string, alter: (path: string, body: string) => string): void {
+  const end = response.end.bind(response);
+  const altered = (body?: unknown) => {
+    const text = Buffer.isBuffer(body) || typeof body === 'string' ? alter(url, body.toString()) : undefined;
+    if (text === undefined) return end();
+    response.removeHeader('content-length');
+    return end(text);
+  };
+  Object.assign(response, { end: altered });
+}
+
+function configuration(redirectUris: readonly string[], person: () => Person): object {
+  return {
+    clients: [
+      {
+        client_id: OPENID_CLIENT_ID,
+        client_secret: OPENID_CLIENT_SECRET,
+        token_endpoint_auth_method: 'client_secret_basic',
+        redirect_uris: redirectUris,
+        grant_types: ['authorization_code'],
+        response_types: ['code'],
+      },
+    ],
+    claims: { email: ['email', 'email_verified'], profile: ['name'] },
+    features: { devInteractions: { enabled: false } },
+    interactions: { url: (_: unknown, interaction: { uid: string }) => `/interaction/${interaction.uid}` },
+    findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => ({ ...person(), sub: id }) }),
+    cookies: { keys: ['of-a-test'] },
+    ttl: { AccessToken: 600, Grant: 600, IdToken: 600, Interaction: 600, Session: 600 },
+    async loadExistingGrant(context: {
+      oidc: { client: { clientId: string }; session: { accountId: string }; provider: Provider };
+    }) {
+      const { client, session, provider } = context.oidc;
+      const grant = new provider.Grant({ clientId: client.clientId, accountId: session.accountId });
+      grant.addOIDCScope('openid email profile');
+      await grant.save();
+      return grant;
+    },
+  };
+}
+
+/** Follows redirects with a browser's cookies until one leaves the provider. */
+async function browse(url: string, { origin, loopback }: Pick<OpenIdProvider, 'origin' | 'loopback'>): Promise<URL> {
+  const cookies = new Map<string, string>();
+  let at = new URL(url);
+  for (let hops = 0; hops < 10; hops += 1) {
+    const cookie = Array.from(cookies, ([name, value]) => `${name}=${value}`).join('; ');
+    const headers = { cookie, ...forwarded(at.host) };
+    const reply = await fetch(loopback + at.pathname + at.search, { headers, redirect: 'manual' });
+    for (const set of reply.headers.getSetCookie()) {
+      const [name = '', value = ''] = set.split(';')[0]?.split('=') ?? [];
+      cookies.set(name, value);
+    }
+    const location = reply.headers.get('location');
+    if (location === null) throw new Error(`the provider answered ${reply.status}: ${await reply.text()}`);
+    at = new URL(location, at);
+    if (at.origin !== origin) return at;
+  }
+  throw new Error('the provider redirects for ever');
+}
+
+async function close(server: Server): Promise<void> {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+}

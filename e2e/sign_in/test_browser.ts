@@ -1,0 +1,51 @@
+/** A browser as far as sign-in needs one: it keeps cookies, and follows no redirect by itself. */
+export class TestBrowser {
+  readonly cookies = new Map<string, string>();
+  /** The cookies that were set last, with their attributes. */
+  setCookies: readonly string[] = [];
+  readonly #send: (path: string, init?: RequestInit) => Promise<Response>;
+  readonly #headers: Readonly<Record<string, string>>;
+
+  constructor(
+    send: (path: string, init?: RequestInit) => Promise<Response>,
+    headers: Readonly<Record<string, string>> = {},
+  ) {
+    this.#send = send;
+    this.#headers = headers;
+  }
+
+  async get(path: string, headers: Record<string, string> = {}): Promise<Response> {
+    return this.#call(path, { method: 'GET', headers });
+  }
+
+  /** A form of a page of ours. */
+  async submit(path: string, fields: Record<string, string>, headers: Record<string, string> = {}): Promise<Response> {
+    const ofForm = { 'sec-fetch-site': 'same-origin', origin: 'null', accept: 'text/html', ...headers };
+    return this.#call(path, { method: 'POST', headers: ofForm, body: new URLSearchParams(fields) });
+  }
+
+  async #call(
+    path: string,
+    init: Omit<RequestInit, 'headers'> & { readonly headers: Readonly<Record<string, string>> },
+  ): Promise<Response> {
+    const cookie = Array.from(this.cookies, ([name, value]) => `${name}=${value}`).join('; ');
+    const headers = {
+      ...this.#headers,
+      'user-agent': 'TestBrowser/1',
+      ...(cookie !== '' && { cookie }),
+      ...init.headers,
+    };
+    const reply = await this.#send(path, { ...init, headers, redirect: 'manual' });
+    this.setCookies = reply.headers.getSetCookie();
+    for (const set of this.setCookies) this.#keep(set);
+    return reply;
+  }
+
+  #keep(set: string): void {
+    const [pair = ''] = set.split(';');
+    const name = pair.slice(0, pair.indexOf('='));
+    const value = pair.slice(pair.indexOf('=') + 1);
+    if (/max-age=0/i.test(set)) this.cookies.delete(name);
+    else this.cookies.set(name, value);
+  }
+}

@@ -1,0 +1,64 @@
+import { err, ok, type Result } from './result.ts';
+import { Secret } from './secret.ts';
+import type { Setting } from './settings.ts';
+
+/** How people sign in, as the environment says it. */
+export interface SignInSettings {
+  /** The hosts, with their ports where they have one, that this control plane is called by. */
+  readonly allowedHosts: readonly string[];
+  /** The providers' own variables, by name; each provider reads its own. */
+  readonly providerVariables: Readonly<Record<string, Secret>>;
+}
+
+const ALLOWED_HOSTS = 'SVC_ALLOWED_HOSTS';
+
+/** The providers' variables, in the order of the README's table. */
+const PROVIDER_SETTINGS: readonly Setting[] = [
+  provider('GENERAL_OAUTH_ISSUER', 'none', 'issuer of the OpenID provider `general`'),
+  provider('GENERAL_OAUTH_CLIENT_ID', 'none: not offered', 'client of ours at the provider `general`'),
+  provider('GENERAL_OAUTH_CLIENT_SECRET', 'none', 'secret of that client'),
+  provider('CODEHOST_OAUTH_CLIENT_ID', 'none: not offered', 'client of ours at the code host'),
+  provider('CODEHOST_OAUTH_CLIENT_SECRET', 'none', 'secret of that client'),
+  provider('CODEHOST_OAUTH_URL', 'https://github.com', 'where people sign in to the code host'),
+  provider('CODEHOST_OAUTH_API_URL', 'https://api.github.com', 'where the API of the code host is'),
+];
+
+/** The settings of sign-in, in the order of the README's table. */
+export const SIGN_IN_SETTINGS: readonly Setting[] = [
+  {
+    name: ALLOWED_HOSTS,
+    flag: null,
+    default: 'none; loopback names in local mode',
+    meaning: 'hosts that browsers call a hosted control plane by, separated by `,`; required for sign-in',
+    readBy: ['control'],
+  },
+  ...PROVIDER_SETTINGS,
+];
+
+function provider(name: string, otherwise: string, meaning: string): Setting {
+  return { name, flag: null, default: otherwise, meaning, readBy: ['control'] };
+}
+
+type Read = <T>(name: string, parse: (text: string) => Result<T, string>) => T | undefined;
+
+/** Reads them with what reports a bad value by its name. */
+export function readSignInSettings(read: Read): SignInSettings {
+  const variables = PROVIDER_SETTINGS.map(({ name }) => [name, read(name, parseVariable)] as const);
+  const given = variables.filter((entry): entry is [string, Secret] => entry[1] !== undefined);
+  return { allowedHosts: read(ALLOWED_HOSTS, parseHosts) ?? [], providerVariables: Object.fromEntries(given) };
+}
+
+function parseVariable(text: string): Result<Secret, string> {
+  return /^[\x21-\x7e]+$/.test(text)
+    ? ok(new Secret(text))
+    : err('holds a space or a character outside ASCII: give the value alone, without quotes or a line break');
+}
+
+const HOST = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?::\d{1,5})?$/;
+
+function parseHosts(text: string): Result<readonly string[], string> {
+  const hosts = text.split(',').map((host) => host.trim().toLowerCase());
+  const wrong = hosts.find((host) => !HOST.test(host));
+  if (wrong === undefined) return ok(hosts);
+  return err(`has ${JSON.stringify(wrong)} in it: use plain hosts such as control.example.com, separated by commas`);
+}

@@ -1,0 +1,37 @@
+import { html } from 'hono/html';
+import type { ProvidersReply } from '../../shared/wire/auth.ts';
+import { type Html, layout } from './layout.ts';
+
+/** What the page shows. */
+export interface SignInView {
+  readonly methods: ProvidersReply;
+  readonly isLocal: boolean;
+  /** A page of ours. */
+  readonly returnTo: string;
+}
+
+/** The page for a browser that is not signed in. */
+export function signInPage({ methods, isLocal, returnTo }: SignInView): Html {
+  const query = returnTo === '/' ? '' : `?return_to=${encodeURIComponent(returnTo)}`;
+  return layout(
+    'Sign in',
+    html`<h1>Sign in</h1>
+      ${methods.providers.map(
+        ({ title, login_url: url }) => html`<p><a class="button" href="${url}${query}">Continue with ${title}</a></p>`,
+      )}
+      ${isLocal ? localHint() : ''} ${methods.providers.length === 0 && !isLocal ? nothingSetUp() : ''}
+      <p class="quiet">The <a href="/docs">API reference</a> needs no sign-in.</p>`,
+  );
+}
+
+function localHint(): Html {
+  return html`<p>
+      This browser is not signed in. <code>svc up</code> prints a sign-in link when it starts, and this makes another
+      one:
+    </p>
+    <pre>svc api POST /v1/sign-in-links</pre>`;
+}
+
+function nothingSetUp(): Html {
+  return html`<p>No way to sign in is set up here: docs/sign-in.md says how to set one up.</p>`;
+}

@@ -1,0 +1,57 @@
+import { z } from 'zod';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import type { Account } from '../store/accounts.ts';
+import { parseEmail } from './email.ts';
+import type { Identity } from './provider.ts';
+
+const names = z.array(z.string());
+
+/** The rules of an enterprise about who may sign in to it, and how. */
+export interface AdmissionRules {
+  /** Empty: any. */
+  readonly allowedDomains: readonly string[];
+  /** Null: every one that is set up. */
+  readonly allowedProviders: readonly string[] | null;
+}
+
+/** The rules as they are stored. Throws when they are damaged: nobody gets in by a rule that cannot be read. */
+export function admissionRules(
+  enterprise: Pick<Account['enterprise'], 'allowedDomains' | 'allowedProviders'>,
+): AdmissionRules {
+  const { allowedDomains, allowedProviders } = enterprise;
+  return {
+    allowedDomains: names.parse(JSON.parse(allowedDomains)),
+    allowedProviders: allowedProviders === null ? null : names.parse(JSON.parse(allowedProviders)),
+  };
+}
+
+/** Why an identity may not sign in to an account; null when it may. */
+export function admissionProblem(
+  { user, enterprise }: Account,
+  identity: Pick<Identity, 'email' | 'emailVerified'>,
+  { provider }: { readonly provider: string },
+): ApiError | null {
+  if (user.suspendedAt !== null) return accountUnavailable();
+  const { allowedDomains, allowedProviders } = admissionRules(enterprise);
+  if (allowedProviders !== null && !allowedProviders.includes(provider)) return providerNotAllowed(allowedProviders);
+  // An address that nobody verified matches no domain.
+  const domain = identity.emailVerified ? parseEmail(identity.email)?.domain : undefined;
+  const isAllowed = allowedDomains.length === 0 || (domain !== undefined && allowedDomains.includes(domain));
+  return isAllowed ? null : domainNotAllowed();
+}
+
+/** One answer for everything that keeps an account from signing in; it does not say what. */
+export function accountUnavailable(): ApiError {
+  return apiError('account_unavailable', 'this account cannot sign in: ask an admin of your enterprise');
+}
+
+function providerNotAllowed(allowed: readonly string[]): ApiError {
+  const message = `your enterprise does not allow this way to sign in: use ${allowed.join(' or ')}`;
+  return apiError('provider_not_allowed', message);
+}
+
+function domainNotAllowed(): ApiError {
+  const message =
+    'your enterprise allows only verified addresses of its own domains: verify yours with the provider, or sign in with another account';
+  return apiError('domain_not_allowed', message);
+}

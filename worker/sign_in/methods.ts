@@ -1,0 +1,12 @@
+import type { ProvidersReply } from '../../shared/wire/auth.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+
+/** The ways to sign in that are set up, as pages show them. */
+export function listMethods(context: Pick<ServiceContext, 'signIn'>): ProvidersReply {
+  const providers = Array.from(context.signIn.providers.values(), ({ name, title }) => ({
+    name,
+    title,
+    login_url: `/auth/${name}/login`,
+  }));
+  return { providers };
+}

@@ -1,0 +1,153 @@
+import {
+  allowInsecureRequests,
+  type AuthorizationServer,
+  authorizationCodeGrantRequest,
+  calculatePKCECodeChallenge,
+  type ClientAuth,
+  ClientSecretBasic,
+  ClientSecretPost,
+  customFetch,
+  discoveryRequest,
+  generateRandomCodeVerifier,
+  generateRandomNonce,
+  getValidatedIdTokenClaims,
+  type IDToken,
+  processAuthorizationCodeResponse,
+  processDiscoveryResponse,
+  processUserInfoResponse,
+  userInfoRequest,
+  validateApplicationLevelSignature,
+  validateAuthResponse,
+} from 'oauth4webapi';
+import { z } from 'zod';
+import type { Outbound } from '../services/outbound.ts';
+import { targetProblem } from '../services/outbound.ts';
+import { parseEmail } from './email.ts';
+import type { AuthorizationRequest, AuthProvider, CallbackRequest, Identity } from './provider.ts';
+import { attempt, type ClientVariables, providerFetch, ProviderRefusal } from './provider_client.ts';
+
+/** An OpenID provider, and our client there. */
+export interface OidcSettings extends ClientVariables {
+  readonly name: string;
+  readonly title: string;
+  readonly issuer: string;
+  readonly outbound: Outbound;
+  readonly isLocal: boolean;
+}
+
+const SCOPE = 'openid email profile';
+
+/** Signs in by OpenID Connect: discovery, PKCE, nonce, a signed ID token (OpenID Connect Core section 3.1). */
+export function oidcProvider(settings: OidcSettings): AuthProvider {
+  const { name, title } = settings;
+  return {
+    name,
+    title,
+    authorizationURL: (request) => attempt(title, () => authorizationURL(settings, request)),
+    exchange: (callback) => attempt(title, () => exchange(settings, callback)),
+  };
+}
+
+/** What is remembered in the browser across the redirect. */
+const extra = z.strictObject({ verifier: z.string(), nonce: z.string() });
+
+async function authorizationURL(settings: OidcSettings, { state, redirectURL }: AuthorizationRequest) {
+  const server = await discover(settings);
+  const kept = { verifier: generateRandomCodeVerifier(), nonce: generateRandomNonce() };
+  const url = new URL(authorizationEndpoint(settings, server));
+  const parameters = {
+    response_type: 'code',
+    client_id: settings.clientId,
+    redirect_uri: redirectURL,
+    scope: SCOPE,
+    state,
+    nonce: kept.nonce,
+    code_challenge: await calculatePKCECodeChallenge(kept.verifier),
+    code_challenge_method: 'S256',
+  };
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  return { url: url.href, extraState: btoa(JSON.stringify(kept)) };
+}
+
+async function exchange(settings: OidcSettings, callback: CallbackRequest): Promise<Identity> {
+  const kept = readExtra(callback.extraState);
+  const server = await discover(settings);
+  const client = { client_id: settings.clientId };
+  const options = callOptions(settings);
+  const answer = new URLSearchParams({ code: callback.code, state: callback.state });
+  if (callback.issuer !== null) answer.set('iss', callback.issuer);
+  const checked = validateAuthResponse(server, client, answer, callback.state);
+  const auth = authentication(settings, server);
+  const { redirectURL } = callback;
+  const reply = await authorizationCodeGrantRequest(server, client, auth, checked, redirectURL, kept.verifier, options);
+  const how = { expectedNonce: kept.nonce, requireIdToken: true };
+  const tokens = await processAuthorizationCodeResponse(server, client, reply, how);
+  await validateApplicationLevelSignature(server, reply, options);
+  const claims = getValidatedIdTokenClaims(tokens);
+  if (claims === undefined) throw new ProviderRefusal('provider_failed', `${settings.title} sent no ID token`);
+  return identityOf(settings, server, await completeClaims(settings, server, claims, tokens.access_token));
+}
+
+function readExtra(extraState: string) {
+  try {
+    return extra.parse(JSON.parse(atob(extraState)));
+  } catch {
+    // Whatever is wrong with it, it is not what was given out.
+    throw new ProviderRefusal('provider_failed', 'this browser did not bring back what the sign-in began with');
+  }
+}
+
+async function discover(settings: OidcSettings): Promise<AuthorizationServer> {
+  const issuer = new URL(settings.issuer);
+  return processDiscoveryResponse(issuer, await discoveryRequest(issuer, callOptions(settings)));
+}
+
+/** The outbound port says which URLs may be called, plain ones too. */
+function callOptions({ outbound }: OidcSettings) {
+  return { [customFetch]: providerFetch(outbound), [allowInsecureRequests]: true };
+}
+
+/** A browser is sent only to what the control plane itself would call. */
+function authorizationEndpoint({ title, isLocal }: OidcSettings, server: AuthorizationServer): string {
+  const endpoint = server.authorization_endpoint ?? '';
+  const isUsable = URL.canParse(endpoint) && targetProblem(new URL(endpoint), isLocal) === null;
+  if (isUsable) return endpoint;
+  throw new ProviderRefusal('provider_failed', `${title} names no usable authorization endpoint`);
+}
+
+function authentication({ clientSecret }: OidcSettings, server: AuthorizationServer): ClientAuth {
+  const supported = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+  const secret = clientSecret.reveal();
+  return supported.includes('client_secret_basic') ? ClientSecretBasic(secret) : ClientSecretPost(secret);
+}
+
+type Claims = Pick<IDToken, 'sub'> & Readonly<Record<string, unknown>>;
+
+/** An ID token may leave the email to the UserInfo endpoint (OpenID Connect Core section 5.4). */
+async function completeClaims(
+  settings: OidcSettings,
+  server: AuthorizationServer,
+  claims: IDToken,
+  accessToken: string,
+): Promise<Claims> {
+  if (claims['email'] !== undefined || server.userinfo_endpoint === undefined) return { ...claims };
+  const client = { client_id: settings.clientId };
+  const reply = await userInfoRequest(server, client, accessToken, callOptions(settings));
+  return { ...claims, ...(await processUserInfoResponse(server, client, claims.sub, reply)) };
+}
+
+function identityOf({ title }: OidcSettings, server: AuthorizationServer, claims: Claims): Identity {
+  const email = typeof claims['email'] === 'string' ? parseEmail(claims['email']) : null;
+  if (email === null) {
+    throw new ProviderRefusal('email_required', `${title} gave no email address: allow it to share yours`);
+  }
+  const name = claims['name'] ?? claims['preferred_username'];
+  return {
+    issuer: server.issuer,
+    subject: claims.sub,
+    email: email.address,
+    // Nothing but true: some providers send texts, and a text "false" is true to a careless eye.
+    emailVerified: claims['email_verified'] === true,
+    displayName: typeof name === 'string' ? name : '',
+  };
+}

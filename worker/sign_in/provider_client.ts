@@ -1,0 +1,101 @@
+import { ResponseBodyError, AuthorizationResponseError } from 'oauth4webapi';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { Secret } from '../../shared/model/secret.ts';
+import { NoReply } from '../services/oauth_fetch.ts';
+import type { Outbound } from '../services/outbound.ts';
+import { targetProblem } from '../services/outbound.ts';
+import type { ProviderError, ProviderInput } from './provider.ts';
+
+/** The client of ours at a provider. */
+export interface ClientVariables {
+  readonly clientId: string;
+  readonly clientSecret: Secret;
+}
+
+/** The client's id and secret by the prefix of their variables; null when neither is set, a sentence when one is missing. */
+export function clientVariables(
+  { variables }: Pick<ProviderInput, 'variables'>,
+  prefix: string,
+): Result<ClientVariables | null, string> {
+  const [id, secret] = [`${prefix}_CLIENT_ID`, `${prefix}_CLIENT_SECRET`];
+  const [clientId, clientSecret] = [variables[id], variables[secret]];
+  if (clientId === undefined && clientSecret === undefined) return ok(null);
+  if (clientId === undefined) return err(`${id} is not set, and ${secret} is: set both`);
+  if (clientSecret === undefined) return err(`${secret} is not set, and ${id} is: set both`);
+  return ok({ clientId: clientId.reveal(), clientSecret });
+}
+
+/** The base URL in a variable, without a slash at its end. Refuses one that would not be called. */
+export function urlVariable(
+  { variables, isLocal }: Pick<ProviderInput, 'variables' | 'isLocal'>,
+  name: string,
+  otherwise: string | null,
+): Result<string, string> {
+  const text = variables[name]?.reveal() ?? otherwise;
+  if (text === null) return err(`${name} is not set: give the provider's https URL`);
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || url.search !== '' || url.hash !== '') {
+    return err(`${name} is not a plain URL: use one such as https://id.example.com`);
+  }
+  const problem = targetProblem(url, isLocal);
+  return problem === null ? ok(text.replace(/\/+$/, '')) : err(`${name} cannot be used: ${problem.message}`);
+}
+
+interface FetchOptions {
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: unknown;
+}
+
+/** `fetch` for the OpenID Connect library, through the outbound port. Throws {@link NoReply}. */
+export function providerFetch(outbound: Outbound): (url: string, options: FetchOptions) => Promise<Response> {
+  return async (url, { method = 'GET', headers = {}, body }) => {
+    const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+    const text = body instanceof URLSearchParams ? body.toString() : null;
+    const called = await outbound.call({
+      method,
+      url,
+      headers: { ...lower, 'user-agent': 'svc' },
+      body: text === null ? null : new TextEncoder().encode(text),
+    });
+    if (!called.ok) throw new NoReply(called.error);
+    const { status, contentType, body: bytes } = called.value;
+    const hasBody = status !== 204 && status !== 304;
+    return new Response(hasBody ? bytes : null, { status, headers: { 'content-type': contentType } });
+  };
+}
+
+/** What a provider's answer is missing. */
+export class ProviderRefusal extends Error {
+  readonly reason: ProviderError['reason'];
+
+  constructor(reason: ProviderError['reason'], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/** Does what talks to a provider; whatever it or the library has against an answer is a refusal, without the provider's texts. */
+export async function attempt<T>(title: string, work: () => Promise<T>): Promise<Result<T, ProviderError>> {
+  try {
+    return ok(await work());
+  } catch (error) {
+    return err(providerError(title, error));
+  }
+}
+
+function providerError(title: string, error: unknown): ProviderError {
+  if (error instanceof ProviderRefusal) return { reason: error.reason, message: error.message };
+  if (error instanceof NoReply) return { reason: 'provider_failed', message: error.outbound.message };
+  if (error instanceof ResponseBodyError || error instanceof AuthorizationResponseError) {
+    return { reason: 'provider_refused', message: `${title} refused: ${word(error.error)}` };
+  }
+  // The library throws its own errors, and a TypeError where an answer lacks what it needs.
+  if (!(error instanceof Error)) throw error;
+  return { reason: 'provider_failed', message: `${title} answered with what does not prove who you are` };
+}
+
+/** A code of a provider, fit to be shown. */
+export function word(text: string): string {
+  return text.replaceAll(/[^\w.-]/g, '').slice(0, 64) || 'no reason given';
+}

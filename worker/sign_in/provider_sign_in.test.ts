@@ -1,0 +1,456 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import {
+  CODE_HOST_CLIENT_ID,
+  CODE_HOST_CLIENT_SECRET,
+  type CodeHost,
+  startCodeHost,
+} from '../../e2e/sign_in/code_host.ts';
+import {
+  OPENID_CLIENT_ID,
+  OPENID_CLIENT_SECRET,
+  type OpenIdProvider,
+  startOpenIdProvider,
+} from '../../e2e/sign_in/openid_provider.ts';
+import { namedOutbound } from '../../e2e/sign_in/named_outbound.ts';
+import { TestBrowser } from '../../e2e/sign_in/test_browser.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import { enterpriseReply, meReply } from '../../shared/wire/account.ts';
+import { providersReply } from '../../shared/wire/auth.ts';
+import { findAccountByVerifiedEmail } from '../store/identities.ts';
+
+const HOST = 'control.acme.test';
+const FRONT = { 'x-forwarded-host': HOST, 'x-forwarded-proto': 'https' };
+const CALLBACK = `https://${HOST}/auth/general/callback`;
+let openId: OpenIdProvider;
+let codeHost: CodeHost;
+let control: InProcess;
+let browser: TestBrowser;
+
+const newBrowser = (headers: Record<string, string> = FRONT) => new TestBrowser(control.send, headers);
+
+beforeAll(async () => {
+  openId = await startOpenIdProvider('id.acme.test', [CALLBACK]);
+  codeHost = await startCodeHost();
+});
+afterAll(async () => {
+  await openId.stop();
+  await codeHost.stop();
+});
+beforeEach(async () => {
+  openId.alter = null;
+  openId.person = { sub: 'alice', email: 'alice@acme.test', email_verified: true, name: 'Alice' };
+  codeHost.user = { id: 583_231, login: 'alice', name: 'Alice', email: 'alice@acme.test' };
+  codeHost.emails = [{ email: 'alice@acme.test', primary: true, verified: true }];
+  const variables = {
+    GENERAL_OAUTH_ISSUER: openId.origin,
+    GENERAL_OAUTH_CLIENT_ID: OPENID_CLIENT_ID,
+    GENERAL_OAUTH_CLIENT_SECRET: OPENID_CLIENT_SECRET,
+    CODEHOST_OAUTH_CLIENT_ID: CODE_HOST_CLIENT_ID,
+    CODEHOST_OAUTH_CLIENT_SECRET: CODE_HOST_CLIENT_SECRET,
+    CODEHOST_OAUTH_URL: 'https://code.acme.test',
+    CODEHOST_OAUTH_API_URL: 'https://code.acme.test/api',
+  };
+  const secrets = Object.entries(variables).map(([name, value]) => [name, new Secret(value)]);
+  control = await startInProcess({
+    localKey: null,
+    outbound: namedOutbound({ 'id.acme.test': openId.loopback, 'code.acme.test': codeHost.loopback }),
+    signIn: { allowedHosts: [HOST], providerVariables: Object.fromEntries(secrets) },
+  });
+  browser = newBrowser();
+});
+afterEach(() => control.stop());
+
+/** Where a browser is sent to when it begins with a provider. */
+async function begin(provider: string, by = browser): Promise<string> {
+  const reply = await by.get(`/auth/${provider}/login`);
+  expect([reply.status, await reply.text()]).toEqual([303, '']);
+  return reply.headers.get('location') ?? '';
+}
+
+/** What the browser comes back with. */
+async function agree(provider: string, by = browser): Promise<URL> {
+  const link = await begin(provider, by);
+  return provider === 'general' ? openId.authorise(link) : codeHost.authorise(link);
+}
+
+/** Signs in as a person does, and who that is; the page that refuses otherwise. */
+async function signIn(provider: string, by = browser) {
+  const back = await agree(provider, by);
+  return by.get(back.pathname + back.search);
+}
+
+async function me(by = browser) {
+  return parsed(meReply, by.get('/v1/me'));
+}
+
+async function signedIn(provider: string, by = newBrowser()) {
+  const reply = await signIn(provider, by);
+  expect([reply.status, reply.headers.get('location')]).toEqual([303, '/']);
+  return me(by);
+}
+
+async function expectRefused(reply: Response, status: number, words: string) {
+  expect([reply.status, await reply.text()]).toEqual([status, expect.stringContaining(words)]);
+  expect(browser.cookies.has('__Host-session')).toBe(false);
+}
+
+describe('the ways to sign in', () => {
+  test('are listed for a page', async () => {
+    expect(await parsed(providersReply, control.send('/auth/providers'))).toEqual({
+      providers: [
+        { name: 'general', title: 'Single sign-on', login_url: '/auth/general/login' },
+        { name: 'codehost', title: 'Code hosting', login_url: '/auth/codehost/login' },
+      ],
+    });
+    const page = await browser.get('/');
+    expect([page.status, await page.text()]).toEqual([401, expect.stringContaining('href="/auth/codehost/login"')]);
+  });
+
+  test('are none where nothing is set up', async () => {
+    const plain = await startInProcess({ localKey: null });
+    expect(await parsed(providersReply, plain.send('/auth/providers'))).toEqual({ providers: [] });
+    expect((await plain.send('/auth/general/login')).status).toBe(404);
+    await plain.stop();
+  });
+});
+
+describe('a sign-in with the general provider', () => {
+  test('asks with state, nonce and PKCE, and keeps what it needs in http-only cookies', async () => {
+    const url = new URL(await begin('general'));
+    expect(Object.fromEntries(url.searchParams)).toMatchObject({
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid email profile',
+      code_challenge_method: 'S256',
+      nonce: expect.stringMatching(/^.{40,}$/),
+    });
+    expect(browser.setCookies.map((set) => set.replace(/=[^;]*/, ''))).toEqual([
+      '__Host-oauth_state; Max-Age=600; Path=/; HttpOnly; Secure; SameSite=Lax',
+      'oauth_extra; Max-Age=600; Path=/; HttpOnly; Secure; SameSite=Lax',
+    ]);
+  });
+
+  test('makes the first user the owner of an enterprise that is named after the email', async () => {
+    const reply = await signIn('general');
+    expect([reply.status, reply.headers.get('location')]).toEqual([303, '/']);
+    expect(browser.setCookies.at(-1)).toMatch(
+      /^__Host-session=[\w-]{43}; Max-Age=43200; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
+    );
+    expect(await me()).toMatchObject({ email: 'alice@acme.test', display_name: 'Alice', role: 'owner' });
+    expect(await parsed(enterpriseReply, browser.get('/v1/enterprise'))).toMatchObject({ slug: 'alice-acme' });
+    expect([...browser.cookies.keys()]).toEqual(['__Host-session']);
+  });
+
+  test('is the same user the next time, whatever the email is then', async () => {
+    const first = await signedIn('general');
+    openId.person = { sub: 'alice', email: 'new@acme.test', email_verified: false };
+    expect((await signedIn('general')).id).toBe(first.id);
+  });
+
+  test('goes on to a page of ours, and to no other', async () => {
+    const reply = await browser.get('/auth/general/login?return_to=/docs%3Fa=1');
+    const back = await openId.authorise(reply.headers.get('location') ?? '');
+    expect((await browser.get(back.pathname + back.search)).headers.get('location')).toBe('/docs?a=1');
+    for (const elsewhere of ['//evil.test', 'https://evil.test', '/\\evil.test', '/%09/evil.test/../..//evil.test']) {
+      const other = await browser.get(`/auth/general/login?return_to=${encodeURIComponent(elsewhere)}`);
+      const returned = await openId.authorise(other.headers.get('location') ?? '');
+      const location = (await browser.get(returned.pathname + returned.search)).headers.get('location') ?? '';
+      expect(new URL(location, CALLBACK).host).toBe(HOST);
+    }
+  });
+
+  test('is recorded, and its token is stored as a hash', async () => {
+    await signIn('general');
+    const events = await browser.get('/v1/audit-events');
+    const text = await events.text();
+    for (const type of ['control.enterprise.created', 'control.user.created', 'control.user.signed_in']) {
+      expect(text).toContain(type);
+    }
+    const token = browser.cookies.get('__Host-session') ?? '';
+    expect(token).not.toBe('');
+    expect((await control.databaseBytes()).includes(token)).toBe(false);
+  });
+
+  test('ends when the browser signs out', async () => {
+    await signIn('general');
+    const token = browser.cookies.get('__Host-session') ?? '';
+    const cross = await browser.submit('/auth/logout', {}, { 'sec-fetch-site': 'cross-site' });
+    expect([cross.status, (await browser.get('/v1/me')).status]).toEqual([403, 200]);
+    expect((await browser.submit('/auth/logout', {})).headers.get('location')).toBe('/sign-in');
+    expect(browser.cookies.has('__Host-session')).toBe(false);
+    expect((await control.send('/v1/me', { headers: { cookie: `__Host-session=${token}` } })).status).toBe(401);
+  });
+});
+
+describe('a sign-in is refused', () => {
+  const EXPIRED = 'this sign-in was not begun in this browser';
+
+  test('with a state that is not the one in the browser', async () => {
+    const back = await agree('general');
+    back.searchParams.set('state', 'x'.repeat(43));
+    await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
+  });
+
+  test('in a browser that did not begin it', async () => {
+    const back = await agree('general', newBrowser());
+    await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
+  });
+
+  test('when the callback comes a second time, with its cookies', async () => {
+    const back = await agree('general');
+    const kept = new Map(browser.cookies);
+    expect((await browser.get(back.pathname + back.search)).status).toBe(303);
+    browser.cookies.clear();
+    for (const [name, value] of kept) browser.cookies.set(name, value);
+    await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
+  });
+
+  test('for one of two callbacks that come at once', async () => {
+    const back = await agree('general');
+    const cookie = Array.from(browser.cookies, ([name, value]) => `${name}=${value}`).join('; ');
+    const replies = await Promise.all(
+      [1, 2].map(() => control.send(back.pathname + back.search, { headers: { ...FRONT, cookie } })),
+    );
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([303, 400]));
+  });
+
+  test('with a code that was redeemed before', async () => {
+    const spent = await agree('general');
+    expect((await browser.get(spent.pathname + spent.search)).status).toBe(303);
+    browser.cookies.clear();
+    const fresh = await agree('general');
+    fresh.searchParams.set('code', spent.searchParams.get('code') ?? '');
+    await expectRefused(await browser.get(fresh.pathname + fresh.search), 502, 'refused: invalid_grant');
+  });
+
+  test('with the answer of one provider at the callback of another', async () => {
+    const back = await agree('codehost');
+    await expectRefused(await browser.get(`/auth/general/callback${back.search}`), 400, EXPIRED);
+  });
+
+  test('with the name of another issuer in the answer', async () => {
+    const back = await agree('general');
+    expect(back.searchParams.get('iss')).toBe(openId.origin);
+    back.searchParams.set('iss', 'https://evil.test');
+    await expectRefused(await browser.get(back.pathname + back.search), 502, 'does not prove who you are');
+  });
+
+  test('without the issuer, when the provider says that it sends it', async () => {
+    const back = await agree('general');
+    back.searchParams.delete('iss');
+    await expectRefused(await browser.get(back.pathname + back.search), 502, 'does not prove who you are');
+  });
+
+  test.each([
+    ['issuer', { iss: 'https://evil.test' }],
+    ['audience', { aud: 'another-client' }],
+    ['signature', { name: 'Somebody else' }],
+  ])('with an ID token of a wrong %s', async (_, claims) => {
+    const back = await agree('general');
+    openId.alter = (path, body) => (path === '/token' ? withClaims(body, claims) : body);
+    await expectRefused(await browser.get(back.pathname + back.search), 502, 'does not prove who you are');
+  });
+
+  test('with the ID token of another sign-in, whose nonce is another', async () => {
+    let first = '';
+    openId.alter = (path, body) => (path === '/token' ? (first ||= body) : body);
+    const other = await signIn('general', newBrowser());
+    expect([other.status, first]).toEqual([303, expect.stringContaining('id_token')]);
+    await expectRefused(await signIn('general'), 502, 'does not prove who you are');
+  });
+
+  test('with what another sign-in of the same browser kept', async () => {
+    const back = await agree('general');
+    const state = browser.cookies.get('__Host-oauth_state') ?? '';
+    await begin('general');
+    browser.cookies.set('__Host-oauth_state', state);
+    await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
+  });
+
+  test('without the cookie of what the provider keeps', async () => {
+    const back = await agree('general');
+    browser.cookies.delete('oauth_extra');
+    await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
+  });
+
+  test('after ten minutes', async () => {
+    const back = await agree('general');
+    control.clock.ms += 600_000;
+    await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
+  });
+
+  test('when the provider says so, in words of ours', async () => {
+    const back = await agree('general');
+    const state = back.searchParams.get('state') ?? '';
+    const reply = await browser.get(`/auth/general/callback?state=${state}&error=access_denied<b>`);
+    await expectRefused(reply, 502, 'did not sign you in (access_deniedb)');
+  });
+
+  test('when the provider gives no email', async () => {
+    openId.person = { sub: 'alice', name: 'Alice' };
+    await expectRefused(await signIn('general'), 403, 'gave no email address');
+  });
+});
+
+describe('the callback URL', () => {
+  test.each([
+    ['a forged Host', { host: 'evil.test', 'x-forwarded-proto': 'https' }],
+    ['a forged X-Forwarded-Host', { host: HOST, 'x-forwarded-host': 'evil.test', 'x-forwarded-proto': 'https' }],
+    ['another port', { 'x-forwarded-host': `${HOST}:8443`, 'x-forwarded-proto': 'https' }],
+    ['plain http', { 'x-forwarded-host': HOST, 'x-forwarded-proto': 'http' }],
+  ])('is never made of %s', async (_, headers) => {
+    const reply = await newBrowser(headers).get('/auth/general/login');
+    expect([reply.status, reply.headers.get('location')]).toEqual([421, null]);
+  });
+
+  test('is of the host that was called, without a proxy too', async () => {
+    const reply = await newBrowser({ host: HOST, 'x-forwarded-proto': 'https' }).get('/auth/codehost/login');
+    const url = new URL(reply.headers.get('location') ?? '');
+    expect(url.searchParams.get('redirect_uri')).toBe(`https://${HOST}/auth/codehost/callback`);
+  });
+
+  test('is asked for again at the callback: it is the one that the sign-in began with', async () => {
+    const back = await agree('general');
+    const reply = await browser.get(back.pathname + back.search, { 'x-forwarded-host': 'evil.test' });
+    await expectRefused(reply, 421, 'SVC_ALLOWED_HOSTS');
+  });
+});
+
+describe('the code-hosting provider', () => {
+  test('asks for its two scopes; the subject is the id as text', async () => {
+    await signedIn('codehost');
+    expect(codeHost.scopes()).toBe('user:email read:user');
+    const rows = await control.context.database.client.execute('SELECT issuer, subject FROM identities');
+    expect(rows.rows).toEqual([expect.objectContaining({ issuer: 'https://code.acme.test', subject: '583231' })]);
+  });
+
+  test('gives the login as a name where there is none', async () => {
+    codeHost.user = { ...codeHost.user, name: '' };
+    expect(await signedIn('codehost')).toMatchObject({ display_name: 'alice' });
+  });
+
+  test('takes the primary, verified entry where the profile has no email', async () => {
+    codeHost.user = { ...codeHost.user, email: null };
+    codeHost.emails = [
+      { email: 'other@acme.test', primary: false, verified: true },
+      { email: 'Main@Acme.test', primary: true, verified: true },
+    ];
+    expect(await signedIn('codehost')).toMatchObject({ email: 'main@acme.test' });
+    expect(await findAccountByVerifiedEmail(control.context.database, 'main@acme.test')).not.toBeNull();
+  });
+
+  test.each([
+    ['no list', null],
+    ['an empty list', []],
+    ['a primary entry that is not verified', [{ email: 'a@acme.test', primary: true, verified: false }]],
+    ['a verified entry that is not primary', [{ email: 'a@acme.test', primary: false, verified: true }]],
+  ])('is an error without an email in the profile and with %s', async (_, emails) => {
+    codeHost.user = { ...codeHost.user, email: null };
+    codeHost.emails = emails;
+    await expectRefused(await signIn('codehost'), 403, 'no primary, verified email');
+  });
+
+  test.each([
+    ['is not in the list', []],
+    ['is in the list and not verified', [{ email: 'alice@acme.test', primary: true, verified: false }]],
+    ['cannot be looked up', null],
+  ])('signs in with an email of the profile that %s, as unverified', async (_, emails) => {
+    codeHost.emails = emails;
+    expect(await signedIn('codehost')).toMatchObject({ email: 'alice@acme.test' });
+    expect(await findAccountByVerifiedEmail(control.context.database, 'alice@acme.test')).toBeNull();
+  });
+
+  test('refuses the name of another issuer in the answer', async () => {
+    const back = await agree('codehost');
+    back.searchParams.set('iss', 'https://evil.test');
+    await expectRefused(await browser.get(back.pathname + back.search), 502, 'does not prove who you are');
+  });
+});
+
+describe('an account', () => {
+  test('is one for two providers that both verified the address', async () => {
+    const first = await signedIn('general');
+    expect((await signedIn('codehost')).id).toBe(first.id);
+    const events = await (await loggedIn('codehost')).get('/v1/audit-events?type=control.identity.linked');
+    expect(await events.text()).toContain('"svc.control.provider":"codehost"');
+  });
+
+  test('is one also when both sign in for the first time at once', async () => {
+    const [one, two] = [newBrowser(), newBrowser()];
+    const backs = [await agree('general', one), await agree('codehost', two)];
+    await Promise.all(
+      [one, two].map((by, index) => by.get((backs[index]?.pathname ?? '') + (backs[index]?.search ?? ''))),
+    );
+    expect((await me(one)).id).toBe((await me(two)).id);
+  });
+
+  test('is not joined by an address that the new provider did not verify', async () => {
+    const first = await signedIn('general');
+    codeHost.emails = [];
+    expect((await signedIn('codehost')).id).not.toBe(first.id);
+  });
+
+  test('is not joined where its own side did not verify the address', async () => {
+    codeHost.emails = [];
+    const squatter = await signedIn('codehost');
+    const owner = await signedIn('general');
+    expect(owner.id).not.toBe(squatter.id);
+    expect(owner.enterprise_id).not.toBe(squatter.enterprise_id);
+  });
+
+  test.each([['true'], [1], [undefined]])('is not joined by an email_verified of %j', async (verified) => {
+    const first = await signedIn('codehost');
+    openId.person = { sub: 'mallory', email: 'alice@acme.test', email_verified: verified };
+    expect((await signedIn('general')).id).not.toBe(first.id);
+  });
+
+  test('has a slug of its own where two are alike', async () => {
+    codeHost.emails = [];
+    await signedIn('codehost');
+    const by = await loggedIn('general');
+    expect(await parsed(enterpriseReply, by.get('/v1/enterprise'))).toMatchObject({ slug: 'alice-acme-2' });
+  });
+
+  test('that is suspended does not sign in, and neither does another provider with its address', async () => {
+    const by = await loggedIn('general');
+    await control.context.database.client.execute("UPDATE users SET suspended_at = '2026-01-01T00:00:00.000Z'");
+    expect((await by.get('/v1/me')).status).toBe(401);
+    await expectRefused(await signIn('general'), 401, 'this account cannot sign in');
+    await expectRefused(await signIn('codehost'), 401, 'this account cannot sign in');
+  });
+
+  test('is kept to the domains of its enterprise, and an unverified address is of no domain', async () => {
+    await signedIn('codehost');
+    await control.context.database.client.execute(`UPDATE enterprises SET allowed_domains = '["acme.test"]'`);
+    await signedIn('codehost');
+    codeHost.emails = [];
+    await expectRefused(await signIn('codehost'), 403, 'only verified addresses of its own domains');
+    codeHost.user = { ...codeHost.user, email: 'alice@other.test' };
+    codeHost.emails = [{ email: 'alice@other.test', primary: true, verified: true }];
+    await expectRefused(await signIn('codehost'), 403, 'only verified addresses of its own domains');
+  });
+
+  test('is kept to the providers of its enterprise', async () => {
+    await signedIn('codehost');
+    await control.context.database.client.execute(`UPDATE enterprises SET allowed_providers = '["general"]'`);
+    await expectRefused(await signIn('codehost'), 403, 'use general');
+    await signedIn('general');
+  });
+});
+
+async function loggedIn(provider: string): Promise<TestBrowser> {
+  const by = newBrowser();
+  await signedIn(provider, by);
+  return by;
+}
+
+/** The token reply with other claims in its ID token, under the signature of before. */
+function withClaims(body: string, claims: object): string {
+  const reply: unknown = JSON.parse(body);
+  if (typeof reply !== 'object' || reply === null || !('id_token' in reply)) return body;
+  const [head, payload = '', signature] = String(reply.id_token).split('.');
+  const before: object = JSON.parse(Buffer.from(payload, 'base64url').toString());
+  const altered = Buffer.from(JSON.stringify({ ...before, ...claims })).toString('base64url');
+  return JSON.stringify({ ...reply, id_token: [head, altered, signature].join('.') });
+}

@@ -1,0 +1,142 @@
+import {
+  allowInsecureRequests,
+  type AuthorizationServer,
+  authorizationCodeGrantRequest,
+  calculatePKCECodeChallenge,
+  ClientSecretPost,
+  customFetch,
+  generateRandomCodeVerifier,
+  processGenericTokenEndpointResponse,
+  validateAuthResponse,
+} from 'oauth4webapi';
+import { z } from 'zod';
+import { ok } from '../../../shared/model/result.ts';
+import { oauthFetch } from '../../services/oauth_fetch.ts';
+import type { Outbound } from '../../services/outbound.ts';
+import { parseEmail } from '../email.ts';
+import type { AuthorizationRequest, CallbackRequest, Identity, ProviderEntry } from '../provider.ts';
+import {
+  attempt,
+  type ClientVariables,
+  clientVariables,
+  providerFetch,
+  ProviderRefusal,
+  urlVariable,
+} from '../provider_client.ts';
+
+interface Settings extends ClientVariables {
+  /** Where people sign in; the identities' issuer. */
+  readonly baseUrl: string;
+  readonly apiUrl: string;
+  readonly outbound: Outbound;
+}
+
+const TITLE = 'Code hosting';
+const SCOPE = 'user:email read:user';
+
+/** The code-hosting provider: OAuth 2.0 without OpenID Connect (specification section 5). */
+export const CODEHOST: ProviderEntry = {
+  name: 'codehost',
+  configure(input) {
+    const client = clientVariables(input, 'CODEHOST_OAUTH');
+    if (!client.ok || client.value === null) return client.ok ? ok(null) : client;
+    const baseUrl = urlVariable(input, 'CODEHOST_OAUTH_URL', 'https://github.com');
+    if (!baseUrl.ok) return baseUrl;
+    const apiUrl = urlVariable(input, 'CODEHOST_OAUTH_API_URL', 'https://api.github.com');
+    if (!apiUrl.ok) return apiUrl;
+    const { outbound } = input;
+    const settings = { ...client.value, baseUrl: baseUrl.value, apiUrl: apiUrl.value, outbound };
+    return ok({
+      name: 'codehost',
+      title: TITLE,
+      authorizationURL: (request) => attempt(TITLE, () => authorizationURL(settings, request)),
+      exchange: (callback) => attempt(TITLE, () => exchange(settings, callback)),
+    });
+  },
+};
+
+/** PKCE is sent also to a server that does not know it: RFC 7636 section 5 has it ignore what it does not know. */
+async function authorizationURL(settings: Settings, { state, redirectURL }: AuthorizationRequest) {
+  const verifier = generateRandomCodeVerifier();
+  const url = new URL(`${settings.baseUrl}/login/oauth/authorize`);
+  const parameters = {
+    response_type: 'code',
+    client_id: settings.clientId,
+    redirect_uri: redirectURL,
+    scope: SCOPE,
+    state,
+    code_challenge: await calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+  };
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  return { url: url.href, extraState: verifier };
+}
+
+async function exchange(settings: Settings, callback: CallbackRequest): Promise<Identity> {
+  const accessToken = await redeem(settings, callback);
+  const user = await read(settings, accessToken, '/user', profile);
+  if (user === null) throw new ProviderRefusal('provider_failed', `${TITLE} does not say who you are`);
+  const addresses = (await read(settings, accessToken, '/user/emails', emails)) ?? [];
+  const { email, isVerified } = resolveEmail(user.email || null, addresses);
+  return {
+    issuer: settings.baseUrl,
+    subject: String(user.id),
+    email,
+    emailVerified: isVerified,
+    displayName: user.name || user.login,
+  };
+}
+
+async function redeem(settings: Settings, callback: CallbackRequest): Promise<string> {
+  const server: AuthorizationServer = {
+    issuer: settings.baseUrl,
+    token_endpoint: `${settings.baseUrl}/login/oauth/access_token`,
+  };
+  const client = { client_id: settings.clientId };
+  const answer = new URLSearchParams({ code: callback.code, state: callback.state });
+  if (callback.issuer !== null) answer.set('iss', callback.issuer);
+  const checked = validateAuthResponse(server, client, answer, callback.state);
+  const reply = await authorizationCodeGrantRequest(
+    server,
+    client,
+    ClientSecretPost(settings.clientSecret.reveal()),
+    checked,
+    callback.redirectURL,
+    callback.extraState,
+    { [customFetch]: oauthFetch(settings.outbound), [allowInsecureRequests]: true },
+  );
+  return (await processGenericTokenEndpointResponse(server, client, reply)).access_token;
+}
+
+const profile = z.object({
+  id: z.number().int().safe(),
+  login: z.string().min(1),
+  name: z.string().nullish(),
+  email: z.string().nullish(),
+});
+const emails = z.array(z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }));
+type EmailEntry = z.output<typeof emails>[number];
+
+/** What the API says at a path; null when it does not say it. */
+async function read<T>(settings: Settings, accessToken: string, path: string, schema: z.ZodType<T>): Promise<T | null> {
+  const headers = { authorization: `Bearer ${accessToken}`, accept: 'application/json' };
+  const reply = await providerFetch(settings.outbound)(settings.apiUrl + path, { headers });
+  if (!reply.ok) return null;
+  const parsed = schema.safeParse(await reply.json());
+  return parsed.success ? parsed.data : null;
+}
+
+/**
+ * The profile's email; when it has none, the primary and verified entry of the list (specification section 5). A profile's
+ * email is verified when the list says so: people write what they like into a profile.
+ */
+function resolveEmail(ofProfile: string | null, list: readonly EmailEntry[]): { email: string; isVerified: boolean } {
+  const found = ofProfile ?? list.find((entry) => entry.primary && entry.verified)?.email;
+  const email = found === undefined ? null : parseEmail(found);
+  if (email === null) {
+    const message = `${TITLE} gave no primary, verified email address: verify one there and sign in again`;
+    throw new ProviderRefusal('email_required', message);
+  }
+  const isVerified = list.some((entry) => entry.verified && parseEmail(entry.email)?.address === email.address);
+  return { email: email.address, isVerified };
+}

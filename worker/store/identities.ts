@@ -1,0 +1,73 @@
+import { and, eq, sql } from 'drizzle-orm';
+import { type Database, guard, type Statement } from './database.ts';
+import { enterprises, identities, users } from './tables.ts';
+import type { Account } from './accounts.ts';
+
+export type IdentityRow = typeof identities.$inferSelect;
+
+/** What names an identity for good. */
+export type IdentityKey = Pick<IdentityRow, 'provider' | 'issuer' | 'subject'>;
+
+/** The account of an identity; null when it never signed in. */
+export async function findAccountOfIdentity(database: Database, key: IdentityKey): Promise<Account | null> {
+  const rows = await database.read
+    .select({ user: users, enterprise: enterprises })
+    .from(identities)
+    .innerJoin(users, eq(users.id, identities.userId))
+    .innerJoin(enterprises, eq(enterprises.id, users.enterpriseId))
+    .where(isIdentity(key));
+  return rows[0] ?? null;
+}
+
+/** The account whose own address this is. `address` is lower-case. */
+export async function findAccountByVerifiedEmail(database: Database, address: string): Promise<Account | null> {
+  const rows = await database.read
+    .select({ user: users, enterprise: enterprises })
+    .from(users)
+    .innerJoin(enterprises, eq(enterprises.id, users.enterpriseId))
+    .where(eq(users.verifiedEmail, address));
+  return rows[0] ?? null;
+}
+
+export async function isSlugTaken(database: Database, slug: string): Promise<boolean> {
+  const rows = await database.read.select({ id: enterprises.id }).from(enterprises).where(eq(enterprises.slug, slug));
+  return rows.length > 0;
+}
+
+export function insertIdentity(database: Database, row: IdentityRow): Statement {
+  return database.read.insert(identities).values(row);
+}
+
+/** Notes that an identity signed in, with the address it has now. */
+export function touchIdentity(
+  database: Database,
+  key: IdentityKey,
+  now: Pick<IdentityRow, 'email' | 'emailVerified' | 'lastSignInAt'>,
+): Statement {
+  // `write` takes no booleans.
+  const verified = sql<boolean>`${now.emailVerified ? 1 : 0}`;
+  return database.read
+    .update(identities)
+    .set({ ...now, emailVerified: verified })
+    .where(isIdentity(key));
+}
+
+/** Makes an address the user's own, where it has none yet and nobody else has this one. */
+export function claimVerifiedEmail(database: Database, userId: string, address: string): Statement {
+  const isFree = sql`NOT EXISTS (SELECT 1 FROM users AS other WHERE other.verified_email = ${address})`;
+  return database.read
+    .update(users)
+    .set({ verifiedEmail: address })
+    .where(and(eq(users.id, userId), sql`${users.verifiedEmail} IS NULL`, isFree));
+}
+
+/** Holds when the user is still there, not suspended, and owns this address: what joining an account rests on. */
+export function joinable(userId: string, address: string): Statement[] {
+  return guard(
+    sql`EXISTS (SELECT 1 FROM users WHERE id = ${userId} AND verified_email = ${address} AND suspended_at IS NULL)`,
+  );
+}
+
+function isIdentity({ provider, issuer, subject }: IdentityKey) {
+  return and(eq(identities.provider, provider), eq(identities.issuer, issuer), eq(identities.subject, subject));
+}
