@@ -1,4 +1,5 @@
 import type { TokenPair } from '../../shared/wire/device.ts';
+import { errorBody } from '../../shared/wire/errors.ts';
 import type { Caller } from '../../worker/services/caller.ts';
 import { newBrowserSession } from '../../worker/services/sign_in.ts';
 import { findAccount } from '../../worker/store/accounts.ts';
@@ -56,4 +57,10 @@ export function callAs(
 ): Promise<Response> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   return control.send(path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
+}
+
+/** The code of a refusal, or the status of what is none. */
+export async function outcome(answer: Response | Promise<Response>): Promise<string | number> {
+  const reply = await answer;
+  return reply.ok ? reply.status : errorBody.parse(await reply.json()).error.code;
 }

@@ -1,6 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { callAs, hostedUser, type HostedUser, signInBrowser, startHosted } from '../../e2e/runtimes/hosted_users.ts';
+import {
+  callAs,
+  hostedUser,
+  type HostedUser,
+  outcome,
+  signInBrowser,
+  startHosted,
+} from '../../e2e/runtimes/hosted_users.ts';
 import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { errorBody } from '../../shared/wire/errors.ts';
 import { createdToken, type Scope, SCOPES, tokensPage } from '../../shared/wire/tokens.ts';
 import { scopeOf } from './scopes.ts';
 
@@ -14,16 +22,15 @@ afterAll(() => control.stop());
 
 const make = (scopes: readonly Scope[], more: object = {}) =>
   parsed(createdToken, user.call('POST', '/v1/tokens', { name: 'ci', scopes, ...more }));
-const codeOf = async (reply: Promise<Response>) => Object((await (await reply).json()) as unknown).error?.code;
 
 describe('a personal token', () => {
   test('does what its scopes say and nothing else', async () => {
     const { token } = await make(['secrets:write']);
     const secret = { path: 'user/demo', value: 'v' };
     expect((await callAs(control, token, 'POST', '/v1/secrets', secret)).status).toBe(201);
-    expect(await codeOf(callAs(control, token, 'GET', '/v1/secrets'))).toBe('insufficient_scope');
-    expect(await codeOf(callAs(control, token, 'GET', '/v1/host-bindings'))).toBe('insufficient_scope');
-    expect(await codeOf(callAs(control, token, 'GET', '/v1/me'))).toBe('insufficient_scope');
+    expect(await outcome(callAs(control, token, 'GET', '/v1/secrets'))).toBe('insufficient_scope');
+    expect(await outcome(callAs(control, token, 'GET', '/v1/host-bindings'))).toBe('insufficient_scope');
+    expect(await outcome(callAs(control, token, 'GET', '/v1/me'))).toBe('insufficient_scope');
   });
 
   test('with every scope manages no tokens, sign-ins, members or links', async () => {
@@ -40,7 +47,7 @@ describe('a personal token', () => {
       ['POST', '/v1/sign-in-links'],
     ] as const) {
       const body = method === 'GET' || method === 'DELETE' ? undefined : {};
-      expect([path, await codeOf(callAs(control, token, method, path, body))]).toEqual([path, 'insufficient_scope']);
+      expect([path, await outcome(callAs(control, token, method, path, body))]).toEqual([path, 'insufficient_scope']);
     }
   });
 
@@ -51,18 +58,18 @@ describe('a personal token', () => {
     expect(own.tokens.access_token).toBeTruthy();
     expect((await callAs(control, token, 'GET', '/v1/me')).status).toBe(200);
     control.clock.ms = Date.parse(end);
-    expect(await codeOf(callAs(control, token, 'GET', '/v1/me'))).toBe('unauthenticated');
+    expect(await outcome(callAs(control, token, 'GET', '/v1/me'))).toBe('unauthenticated');
     user = await hostedUser(control);
   });
 
   test('is refused once it is revoked, and is revoked by nobody else', async () => {
     const { token, id } = await make(['account:read']);
     const stranger = await hostedUser(control);
-    expect(await codeOf(stranger.call('DELETE', `/v1/tokens/${id}`))).toBe('not_found');
+    expect(await outcome(stranger.call('DELETE', `/v1/tokens/${id}`))).toBe('not_found');
     expect((await callAs(control, token, 'GET', '/v1/me')).status).toBe(200);
     expect((await user.call('DELETE', `/v1/tokens/${id}`)).status).toBe(204);
-    expect(await codeOf(callAs(control, token, 'GET', '/v1/me'))).toBe('unauthenticated');
-    expect(await codeOf(user.call('DELETE', `/v1/tokens/${id}`))).toBe('not_found');
+    expect(await outcome(callAs(control, token, 'GET', '/v1/me'))).toBe('unauthenticated');
+    expect(await outcome(user.call('DELETE', `/v1/tokens/${id}`))).toBe('not_found');
   });
 
   test('is listed for its user alone, without its text, and is in no file of the database', async () => {
@@ -93,7 +100,7 @@ describe('a personal token', () => {
     const messages = await Promise.all(
       [token, `svc_pat_${'x'.repeat(43)}`, 'svc_pat_', 'nonsense', user.tokens.refresh_token].map(async (each) => {
         const reply = await callAs(control, each, 'GET', '/v1/me');
-        return Object((await reply.json()) as unknown).error.message as string;
+        return errorBody.parse(await reply.json()).error.message;
       }),
     );
     expect(new Set(messages).size).toBe(1);

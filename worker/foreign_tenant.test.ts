@@ -1,0 +1,210 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { ITEMS_SPEC } from '../e2e/runtimes/connector_samples.ts';
+import { hostedUser, type HostedUser, outcome, signInBrowser, startHosted } from '../e2e/runtimes/hosted_users.ts';
+import { type InProcess, parsed } from '../e2e/runtimes/in_process.ts';
+import { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
+import { errorBody } from '../shared/wire/errors.ts';
+import { signInsPage } from '../shared/wire/sign_ins.ts';
+import { createdToken } from '../shared/wire/tokens.ts';
+
+/** A word that stands in each thing that the first tenant has. */
+const PLANTED = 'planted-of-tenant-one';
+const NOTHING = '00000000000000000000000000';
+
+const openApi = z.object({
+  paths: z.record(z.string(), z.record(z.string(), z.object({ security: z.array(z.record(z.string(), z.unknown())) }))),
+});
+const withId = z.object({ id: z.string() });
+
+let control: InProcess;
+let tenant: HostedUser;
+let stranger: HostedUser;
+let strangerSidecar: TestSidecar;
+let tenantSidecar: TestSidecar;
+let routes: { method: string; path: string; access: string }[] = [];
+/** The id that stands in each path, and a body that would do. */
+let places: Record<string, { readonly id: string; readonly body?: unknown }> = {};
+
+const BINDING = { host: 'api.example.test', scheme: 'bearer', credential_ref: `vault://${PLANTED}/key` };
+
+async function sidecarOf(user: HostedUser): Promise<TestSidecar> {
+  const sidecar = await TestSidecar.make(control.send, 'X25519', () => control.clock.now());
+  await sidecar.enrol(user.tokens.access_token);
+  return sidecar;
+}
+
+/** A thing of the first tenant: personal ones, and where there are such the enterprise's, are in the lists too. */
+async function made(path: string, body: object): Promise<string> {
+  return (await parsed(withId, tenant.call('POST', path, body))).id;
+}
+
+async function askedApproval(connectorId: string): Promise<string> {
+  await tenant.call('PUT', `/v1/connectors/${connectorId}/credential`, { kind: 'api_key', value: 'key-of-a-test' });
+  const run = { connector_fqn: ITEMS_SPEC.connector.fqn, operation: 'delete-item', args: { id: PLANTED } };
+  const reply = await tenant.call('POST', '/v1/connector-operations/run', run);
+  return String(errorBody.parse(await reply.json()).error.details?.['approval_id']);
+}
+
+beforeAll(async () => {
+  control = await startHosted();
+  tenant = await hostedUser(control);
+  stranger = await hostedUser(control);
+  tenantSidecar = await sidecarOf(tenant);
+  strangerSidecar = await sidecarOf(stranger);
+  const secret = { path: `${PLANTED}/free`, value: 'value-of-a-test' };
+  const secretId = await made('/v1/secrets', secret);
+  await tenant.call('POST', '/v1/secrets', { ...secret, path: `${PLANTED}/key`, owner: 'enterprise' });
+  const bindingId = await made('/v1/host-bindings', { ...BINDING, description: PLANTED });
+  await tenant.call('POST', '/v1/host-bindings', { ...BINDING, owner: 'enterprise' });
+  const connectorId = await made('/v1/connectors', {
+    ...ITEMS_SPEC,
+    connector: { ...ITEMS_SPEC.connector, title: PLANTED },
+  });
+  const approvalId = await askedApproval(connectorId);
+  const named = { name: PLANTED, scopes: ['account:read'] };
+  const { id: tokenId } = await parsed(createdToken, tenant.call('POST', '/v1/tokens', named));
+  await signInBrowser(control, tenant.caller);
+  const sessions = (await parsed(signInsPage, tenant.call('GET', '/v1/sessions'))).items;
+  const sessionId = sessions.find(({ kind }) => kind === 'browser')?.id ?? '';
+  const { client } = control.context.database;
+  await client.execute({
+    sql: `UPDATE users SET role = 'owner', display_name = ? WHERE id = ?`,
+    args: [PLANTED, tenant.caller.userId],
+  });
+  const credential = { kind: 'api_key', value: 'key-of-a-test' };
+  places = {
+    '/v1/secrets/{path}': { id: secretId },
+    '/v1/host-bindings/{id}': { id: bindingId, body: BINDING },
+    '/v1/connectors/{id}': { id: connectorId },
+    '/v1/connectors/{id}/credential': { id: connectorId, body: credential },
+    '/v1/connectors/{id}/credential/authorize': { id: connectorId, body: { grant: 'browser' } },
+    '/v1/approvals/{id}': { id: approvalId },
+    '/v1/approvals/{id}/decide': { id: approvalId, body: { decision: 'approve' } },
+    '/v1/sidecars/{id}': { id: tenantSidecar.enrolled.sidecar_id },
+    '/v1/tokens/{id}': { id: tokenId },
+    '/v1/sessions/{id}': { id: sessionId },
+    '/v1/members/{id}': { id: tenant.caller.userId, body: { role: 'owner', suspended: false } },
+    '/v1/sidecar/approvals/{id}': { id: `${approvalId}?wait=0&request_id=request-of-the-test` },
+  };
+  const document = await parsed(openApi, control.send('/openapi.json'));
+  routes = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { security }]) => ({
+      method: method.toUpperCase(),
+      path,
+      access: Object.keys(security[0] ?? {})[0] ?? 'anyone',
+    })),
+  );
+});
+afterAll(() => control.stop());
+
+const withPlace = () => routes.filter(({ path, access }) => path.includes('{') && access !== 'anyone');
+
+/** A call of one tenant's user or sidecar to the place of the first tenant's thing. */
+function visit(route: (typeof routes)[number], user: HostedUser, sidecar: TestSidecar): Promise<Response> {
+  const place = places[route.path];
+  const path = route.path.replace(/\{\w+\}/, place?.id ?? '');
+  const method = route.method === 'POST' ? 'POST' : 'GET';
+  if (route.access === 'sidecar') return sidecar.call(method, path, { body: place?.body });
+  const takesBody = route.method === 'POST' || route.method === 'PUT';
+  return user.call(route.method, path, takesBody ? place?.body : undefined);
+}
+
+/** A refusal as it would be for any id. */
+async function refusal(answer: Promise<Response>) {
+  const reply = await answer;
+  const { code, message } = errorBody.parse(await reply.json()).error;
+  return { status: reply.status, code, message: message.replaceAll(/[a-z]{3}_[0-9a-z]{26}/g, 'ID') };
+}
+
+describe('with the token of another tenant', () => {
+  test('each route that names a thing is walked here: add a place for a new one', () => {
+    expect(withPlace().length).toBeGreaterThan(14);
+    expect(withPlace().filter(({ path }) => places[path] === undefined)).toEqual([]);
+    expect(Object.entries(places).filter(([, { id }]) => id === '' || id.startsWith('undefined'))).toEqual([]);
+  });
+
+  test('each of them answers that there is nothing, and says so as for an id that nobody has', async () => {
+    for (const route of withPlace()) {
+      const foreign = await refusal(visit(route, stranger, strangerSidecar));
+      expect([route.method, route.path, foreign.status, foreign.code]).toEqual([
+        route.method,
+        route.path,
+        404,
+        'not_found',
+      ]);
+      const place = places[route.path];
+      places[route.path] = { ...place, id: (place?.id ?? '').replace(/_[0-9a-z]{26}/, `_${NOTHING}`) };
+      const absent = await refusal(visit(route, stranger, strangerSidecar));
+      places[route.path] = place ?? { id: '' };
+      expect([route.path, absent]).toEqual([route.path, foreign]);
+    }
+  });
+
+  test('no list and nothing else to read shows anything of the first tenant', async () => {
+    const ids = Object.values(places).map(({ id }) => id.split('?')[0] ?? '');
+    const readable = routes.filter(
+      ({ method, path }) => method === 'GET' && !path.includes('{') && !path.endsWith('/stream'),
+    );
+    expect(readable.length).toBeGreaterThan(10);
+    for (const { path, access } of readable) {
+      const reply = await (access === 'sidecar' ? strangerSidecar.call('GET', path) : stranger.call('GET', path));
+      const text = await reply.text();
+      const decoded =
+        text +
+        text
+          .split('.')
+          .map((part) => Buffer.from(part, 'base64url').toString())
+          .join('');
+      expect([path, [PLANTED, tenant.caller.enterpriseId, ...ids].filter((word) => decoded.includes(word))]).toEqual([
+        path,
+        [],
+      ]);
+    }
+  });
+
+  test('what a body names is looked for among the caller’s own', async () => {
+    const run = { connector_fqn: ITEMS_SPEC.connector.fqn, operation: 'get-item', args: { id: '1' } };
+    expect(await outcome(stranger.call('POST', '/v1/connector-operations/run', run))).toBe(
+      'connector_operation_not_found',
+    );
+    const checked = await stranger.call('POST', '/v1/secrets/check', { values: ['value-of-a-test'] });
+    expect(await checked.text()).not.toContain(PLANTED);
+    const explained = await stranger.call('POST', '/v1/host-bindings/explain', {
+      method: 'GET',
+      url: 'https://api.example.test/items/1',
+    });
+    expect(await explained.json()).toMatchObject({ decision: 'passthrough' });
+  });
+
+  test('a binding of the same name leads to the caller’s own secret, and a personal one never to an enterprise’s', async () => {
+    for (const user of [stranger, tenant]) {
+      const body = { ...BINDING, host: 'other.example.test', owner: 'personal' };
+      expect(await outcome(user.call('POST', '/v1/host-bindings', body))).toBe(201);
+    }
+    for (const sidecar of [strangerSidecar, tenantSidecar]) {
+      const credentials = [{ owner: 'personal', path: `${PLANTED}/key` }];
+      const body = { request_id: 'request-of-the-test', credentials };
+      const jws = await (await sidecar.call('POST', '/v1/sidecar/credentials', { body })).text();
+      const payload: unknown = JSON.parse(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString());
+      expect(payload).toMatchObject({ credentials: [], missing: credentials });
+    }
+    const enterprise = [{ owner: 'enterprise', path: `${PLANTED}/key` }];
+    const foreign = { request_id: 'request-of-the-test', credentials: enterprise };
+    const jws = await (await strangerSidecar.call('POST', '/v1/sidecar/credentials', { body: foreign })).text();
+    expect(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString()).toContain('"credentials":[]');
+  });
+});
+
+test('the first tenant finds each of its things at the same place', async () => {
+  const order = ['GET', 'PUT', 'POST', 'DELETE'];
+  const deepFirst = withPlace().toSorted(
+    (a, b) => order.indexOf(a.method) - order.indexOf(b.method) || b.path.length - a.path.length,
+  );
+  for (const route of deepFirst) {
+    // Its own sidecar asked for no approval: that one is of a run of the user's.
+    if (route.access === 'sidecar') continue;
+    const reply = await visit(route, tenant, tenantSidecar);
+    expect([route.method, route.path, reply.status]).not.toEqual([route.method, route.path, 404]);
+  }
+});
