@@ -4,6 +4,8 @@ import { bodyTooLarge, errorReply } from './error_reply.ts';
 
 /** A larger body than this is not read to its end, whatever becomes of the reply. */
 const MAX_UNWANTED_BYTES = 64 * 1024 * 1024;
+/** A client that sends nothing for so long waits for its answer, as one does that asks with `Expect: 100-continue`. */
+const UNSENT_MS = 250;
 
 /**
  * Refuses larger bodies, and reads each body to its end before the call is answered, also one that nobody wanted. A server
@@ -16,7 +18,7 @@ export function limitBody(maxBytes: number): MiddlewareHandler<AppEnv> {
     const declared = declaredBytes(c);
     if (declared !== null && declared <= maxBytes) {
       await next();
-      if (!c.req.raw.bodyUsed) await discard(body.getReader());
+      if (!c.req.raw.bodyUsed) await discard(c, body.getReader());
       return;
     }
     const reader = body.getReader();
@@ -25,7 +27,7 @@ export function limitBody(maxBytes: number): MiddlewareHandler<AppEnv> {
       c.req.raw = new Request(c.req.raw, { method: c.req.method, body: bytes });
       return next();
     }
-    await discard(reader);
+    await discard(c, reader);
     return errorReply(c, bodyTooLarge());
   };
 }
@@ -61,13 +63,24 @@ function joined(chunks: readonly Uint8Array[], size: number): Uint8Array<ArrayBu
   return bytes;
 }
 
-/** Ends at the end of the body, at the limit, or when the client goes away: the reply is for nobody then. */
-async function discard(reader: Reader): Promise<void> {
+/** Ends at the end of the body, at the limit, or when the client sends no more: it waits, or is gone. */
+async function discard(c: AppContext, reader: Reader): Promise<void> {
   let size = 0;
   while (size <= MAX_UNWANTED_BYTES) {
-    const next = await reader.read().catch(() => null);
-    if (next === null || next.done) return;
+    const next = await readInTime(c, reader);
+    if (next === null || next.done) break;
     size += next.value.length;
   }
   await reader.cancel();
+}
+
+async function readInTime(c: AppContext, reader: Reader) {
+  const waiting = new AbortController();
+  const late = c
+    .get('context')
+    .clock.sleep(UNSENT_MS, waiting.signal)
+    .then(() => null);
+  const next = await Promise.race([reader.read().catch(() => null), late]);
+  waiting.abort();
+  return next;
 }
