@@ -1,6 +1,8 @@
-import type { CryptoKey } from 'jose';
 import { Secret } from '../../shared/model/secret.ts';
 import { fromBase64Url, toBase64Url } from './encoding.ts';
+
+/** A key of the runtime's own Web Crypto; each runtime has a type of its own for it. */
+type CryptoKey = Parameters<typeof crypto.subtle.encrypt>[1];
 
 /** What a sealed value is bound to: it opens at no other place. */
 export interface SealPlace {
