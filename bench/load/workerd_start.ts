@@ -83,7 +83,7 @@ const config :Workerd.Config = (
   sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")]);
 const worker :Workerd.Worker = (
   modules = [(name = "${module}", esModule = embed "${module}")],
-  compatibilityDate = "2026-06-01", compatibilityFlags = ["enable_request_signal"],
+  compatibilityDate = "2026-06-01", compatibilityFlags = ["enable_request_signal", "nodejs_compat"],
   bindings = [${texts.join(', ')}]);
 `;
 }
