@@ -111,8 +111,9 @@ describe('an operation of an installed connector', () => {
     expect(world.upstream.requests).toHaveLength(3);
     await session.end();
     const recorded = await connectorEvents();
+    // The newest is first.
     expect(recorded.map(({ type, data }) => [type, data['svc.proxy.source'], data['svc.connector.fields']])).toEqual(
-      ['daemon_request_boundary', 'generated_connector_shim', 'transparent_connect_tls'].map((source) => [
+      ['generated_connector_shim', 'daemon_request_boundary', 'transparent_connect_tls'].map((source) => [
         'connector.proxy.proxied',
         source,
         { item: '7' },
