@@ -16,7 +16,7 @@ export class BlockCoverage {
     const ran = new Set<string>();
     this.#session.post('Profiler.takePreciseCoverage', (_error, taken) => {
       for (const script of taken.result) {
-        if (!script.url.includes('/shared/')) continue;
+        if (!/\/(?:shared|sidecar\/connector)\//.test(script.url)) continue;
         for (const { ranges } of script.functions) {
           for (const { startOffset, endOffset, count } of ranges) {
             if (count > 0) ran.add(`${script.scriptId}:${startOffset}:${endOffset}`);

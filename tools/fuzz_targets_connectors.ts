@@ -1,5 +1,10 @@
 import { compileConnectors, evadesConnector, matchOperation } from '../shared/connect/connector_index.ts';
+import { buildOperationRequest } from '../shared/connect/operation_request.ts';
 import { sampleConnector, sampleOperation } from '../shared/connect/testing/sample_connector.ts';
+import { type ConnectorSpec, operationHosts, pathParameters } from '../shared/model/connector.ts';
+import { isIpLiteral } from '../shared/net/ip_literal.ts';
+import { connectorSpec, toConnectorSpec } from '../shared/wire/connector_spec.ts';
+import { operationsOfOpenApi } from '../sidecar/connector/from_openapi.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
 
 const HOST = 'api.example.com';
@@ -74,4 +79,144 @@ const evasions: FuzzTarget = {
   },
 };
 
-export const CONNECTOR_TARGETS: readonly FuzzTarget[] = [evasions];
+const SPEC = {
+  schema_version: 1,
+  connector: { fqn: 'a/b', version: '1', title: 'T' },
+  hosts: ['api.example.com'],
+  credential: { kind: 'oauth2', token_url: 'https://auth.example.com/token', scopes: ['read'] },
+  operations: [
+    {
+      name: 'get',
+      method: 'GET',
+      path: '/items/{id}/all',
+      effect: 'read',
+      hosts: ['eu.example.com'],
+      inputs: [
+        { name: 'id', in: 'path', required: true },
+        { name: 'q', in: 'query', type: 'array' },
+      ],
+      audit: [{ name: 'item', source: 'path.id' }],
+    },
+    {
+      name: 'put',
+      method: 'PUT',
+      path: '/items',
+      effect: 'write',
+      inputs: [{ name: 'n', in: 'body', type: 'object' }],
+    },
+  ],
+};
+
+/** What every spec that is taken in must be, whatever its text: read again by plain rules. */
+function specProblem({ hosts, operations, credential }: ConnectorSpec): string | null {
+  const all = [...hosts, ...operations.flatMap((operation) => operation.hosts ?? [])];
+  const bad = all.find((host) => !/^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/.test(host) || isIpLiteral(host));
+  if (bad !== undefined) return `takes ${JSON.stringify(bad)} for a host`;
+  const urls = [credential.tokenUrl, credential.authorizationUrl, credential.deviceAuthorizationUrl];
+  const url = urls.find((each) => each !== undefined && new URL(each).origin !== `https://${new URL(each).hostname}`);
+  if (url !== undefined) return `takes ${JSON.stringify(url)} for a URL of a provider`;
+  const names = operations.map(({ name }) => name);
+  if (new Set(names).size < names.length) return 'takes two operations of one name';
+  for (const { method, path, effect, inputs, audit } of operations) {
+    if (effect === 'read' && !['GET', 'HEAD'].includes(method)) return `takes ${method} for a read`;
+    const given = inputs.filter((input) => input.in === 'path').map(({ name }) => name);
+    if (pathParameters(path).toSorted().join() !== given.toSorted().join()) return `leaves a hole in ${path}`;
+    const open = audit.find(({ source, redact }) => !redact && source !== 'status' && !source.startsWith('path.'));
+    if (open !== undefined) return `records ${open.source} in clear`;
+  }
+  return null;
+}
+
+const ARGS: Readonly<Record<string, unknown>> = {
+  string: 'a b/c',
+  integer: 7,
+  number: 0.5,
+  boolean: true,
+  array: ['x'],
+  object: {},
+};
+
+/** Each operation of a spec can be run, is sent to a host of its own, and is found again by what was sent. */
+function runProblem(spec: ConnectorSpec): string | null {
+  const connector = { ...sampleConnector([]), spec };
+  const index = compileConnectors([connector]);
+  for (const operation of spec.operations) {
+    const args = Object.fromEntries(operation.inputs.map(({ name, type }) => [name, ARGS[type]]));
+    const built = buildOperationRequest(connector, operation, args);
+    if (!built.ok) return `${operation.name} refuses args of its own types: ${JSON.stringify(built.error)}`;
+    const { host, path } = built.value;
+    if (!operationHosts(spec, operation).includes(host)) return `${operation.name} is sent to ${host}`;
+    if (path.split('/').length !== operation.path.split('/').length) return `${operation.name} is sent as ${path}`;
+    if (matchOperation(index, built.value).kind === 'none') return `${operation.name} is not found as ${path}`;
+  }
+  return null;
+}
+
+const specs: FuzzTarget = {
+  name: 'connector specs',
+  seeds: [
+    JSON.stringify(SPEC),
+    JSON.stringify({ ...SPEC, credential: { kind: 'api_key' } }),
+    JSON.stringify({ ...SPEC, operations: SPEC.operations.slice(1) }),
+  ],
+  words: ['{id}', '{', '}', '/', '//', '..', '%2e', '%2F', '*', '*.', '127.1', '0x7f', '[::1]', ':443', '"', ',', 'null', '1e9', '[]', '{}', '"required":true', '"in":"path"', '"in":"body"', 'GET', 'HEAD', 'POST', 'DELETE', 'read', 'write', 'https://', 'http://', '@', '#', '__proto__', '\\u202e', 'path.id', 'query.q', 'status', '"redact":false'], // prettier-ignore
+  check(text) {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return null;
+    }
+    const read = connectorSpec.safeParse(value);
+    if (!read.success)
+      return read.error.issues.every(({ message }) => message !== '') ? null : 'is refused without a word';
+    if (JSON.stringify(connectorSpec.parse(read.data)) !== JSON.stringify(read.data))
+      return 'changes when it is read again';
+    const spec = toConnectorSpec(read.data);
+    return specProblem(spec) ?? runProblem(spec);
+  },
+};
+
+const OPENAPI = {
+  openapi: '3.1.0',
+  servers: [{ url: 'https://api.example.com/v2' }],
+  paths: {
+    '/items/{id}': {
+      parameters: [{ name: 'id', in: 'path', schema: { type: 'integer' } }],
+      get: {
+        operationId: 'items/get',
+        summary: 'Get',
+        parameters: [{ name: 'q', in: 'query', schema: { type: 'array' } }],
+      },
+      patch: {
+        requestBody: {
+          content: {
+            'application/json': {
+              schema: { allOf: [{ properties: { t: { type: ['string', 'null'] } }, required: ['t'] }] },
+            },
+          },
+        },
+      },
+    },
+    '/files/{a}.{b}': { get: {} },
+  },
+};
+
+const openApis: FuzzTarget = {
+  name: 'operations of OpenAPI documents',
+  seeds: [JSON.stringify(OPENAPI), JSON.stringify({ ...OPENAPI, servers: [] })],
+  words: ['{id}', '{', '}', '/', '"', 'null', '[]', '{}', 'allOf', 'oneOf', 'properties', 'required', 'type', 'header', 'cookie', 'query', 'path', 'body', '$ref', '#/', 'application/json', '*/*', 'https://', ':8443', '..', '\\u202e', '\\ud800', '__proto__', 'get', 'head', 'delete', 'trace', '-', 'ü'], // prettier-ignore
+  check(text) {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return null;
+    }
+    let asked = 0;
+    const { operations, skipped } = operationsOfOpenApi(value, () => (asked += 1) > 0);
+    return operations.length + skipped.length === asked ? null : 'leaves an operation out without a word';
+  },
+};
+
+export const CONNECTOR_TARGETS: readonly FuzzTarget[] = [evasions, specs, openApis];

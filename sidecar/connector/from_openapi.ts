@@ -186,7 +186,7 @@ function bodyInputs({ method, operation }: DeclaredOperation): InputDraft[] | st
   if (!sendsBody(method)) return `${method} has a body, and sends its args as the query`;
   const json = types.find((type) => /^application\/(?:[^;]*\+)?json\b/i.test(type));
   if (json === undefined) return requestBody['required'] === true ? `its body is ${types.join(' or ')}, not JSON` : [];
-  const schema = mergedSchema(fieldsOf(fieldsOf(content[json])['schema']), 0);
+  const schema = mergedSchema(fieldsOf(fieldsOf(content[json])['schema']), 0, { left: MAX_PARTS });
   const properties = Object.entries(fieldsOf(schema['properties']));
   if (properties.length === 0)
     return schema['type'] === 'object' || schema['type'] === undefined ? [] : 'its body is not a JSON object';
@@ -201,16 +201,20 @@ function bodyInputs({ method, operation }: DeclaredOperation): InputDraft[] | st
 }
 
 const MAX_DEPTH = 8;
+/** Parts of one body that are looked at: a document that goes round in several ways has no end of them. */
+const MAX_PARTS = 1_000;
 
 /** `allOf` is all of its parts; of `oneOf` and `anyOf` every property is taken, and none is required. */
-function mergedSchema(schema: Fields, depth: number): Fields {
-  if (depth > MAX_DEPTH) return schema;
-  const all = listOf(schema['allOf']).map((part) => mergedSchema(part, depth + 1));
-  const some = [...listOf(schema['oneOf']), ...listOf(schema['anyOf'])].map((part) => mergedSchema(part, depth + 1));
+function mergedSchema(schema: Fields, depth: number, parts: { left: number }): Fields {
+  parts.left -= 1;
+  if (depth > MAX_DEPTH || parts.left < 0) return schema;
+  const merged = (part: Fields): Fields => mergedSchema(part, depth + 1, parts);
+  const all = listOf(schema['allOf']).map(merged);
+  const some = [...listOf(schema['oneOf']), ...listOf(schema['anyOf'])].map(merged);
   if (all.length === 0 && some.length === 0) return schema;
-  const parts: readonly Fields[] = [schema, ...all, ...some.map((part) => ({ ...part, required: [] }))];
-  const properties = Object.assign({}, ...parts.map((part) => fieldsOf(part['properties'])));
-  const required = parts.flatMap((part) => (Array.isArray(part['required']) ? part['required'] : []));
+  const whole: readonly Fields[] = [schema, ...all, ...some.map((part) => ({ ...part, required: [] }))];
+  const properties = Object.assign({}, ...whole.map((part) => fieldsOf(part['properties'])));
+  const required = whole.flatMap((part) => (Array.isArray(part['required']) ? part['required'] : []));
   return { type: 'object', properties, required };
 }
 
