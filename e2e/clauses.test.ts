@@ -29,8 +29,10 @@ describe('the table of clauses', () => {
 
   it('names every suite', () => {
     const own = ['clauses.test.ts', 'upstreams.test.ts'];
-    const containers = readdirSync(join(HERE, 'containers')).map((name) => `containers/${name}`);
-    const all = [...readdirSync(HERE), ...containers];
+    const within = ['containers', 'connectors'].flatMap((folder) =>
+      readdirSync(join(HERE, folder)).map((name) => `${folder}/${name}`),
+    );
+    const all = [...readdirSync(HERE), ...within];
     const suites = all.filter((name) => name.endsWith('.test.ts') && !own.includes(name));
     expect(suites.filter((name) => !rows().some(({ file }) => file === name))).toEqual([]);
   });
