@@ -20,6 +20,8 @@ export const MAY_REVEAL = {
   'worker/services/oauth_grants.ts':
     'sends client secret, code verifier and refresh token to the token endpoint that they were given for',
   'worker/services/start.ts': 'hashes the local sign-in key, to know it again',
+  'worker/services/passwords.ts': 'hashes a password',
+  'worker/sign_in/mail.ts': 'authenticates to the service that sends mail',
   'worker/sign_in/oidc.ts': "authenticates our client at a provider's token endpoint",
   'worker/sign_in/provider_client.ts': 'reads the URLs and client ids among the variables of a provider',
   'worker/sign_in/providers/codehost.ts': "authenticates our client at the code host's token endpoint",

@@ -4,7 +4,8 @@ import { getApproval, getApprovals, postDecision } from './routes/approvals.ts';
 import type { AppContext, AppEnv, Log } from './routes/app_env.ts';
 import { finishProvider, openProvider } from './routes/auth_flow.ts';
 import { getProviders } from './routes/auth_methods.ts';
-import { getSignIn, postLogout } from './routes/auth_pages.ts';
+import { getSignIn, getSignUp, postLogout, submitCode, submitSignIn, submitSignUp } from './routes/auth_pages.ts';
+import { postLogin, postSignup, postVerify } from './routes/auth_password.ts';
 import { getAuditEvents, getAuditStream, getAuditVerification } from './routes/audit_events.ts';
 import { limitBody } from './routes/body_limit.ts';
 import { finishAuthorisationPage, openAuthorisation, postAuthorisation } from './routes/connector_authorisation.ts';
@@ -22,6 +23,15 @@ import {
 } from './routes/connectors.ts';
 import { deleteSession, getSessions } from './routes/browser_sessions_api.ts';
 import { errorReply, failureReply, invalidInput } from './routes/error_reply.ts';
+import {
+  getDevicePage,
+  postDeviceCode,
+  postDeviceDecision,
+  postDevicePage,
+  postDeviceToken,
+  postRefresh,
+  postRevoke,
+} from './routes/device.ts';
 import { useFieldMessages } from './routes/field_messages.ts';
 import {
   deleteHostBinding,
@@ -33,7 +43,14 @@ import {
 } from './routes/host_bindings.ts';
 import { getKeySet } from './routes/jwks.ts';
 import { getMembers, putMember } from './routes/members.ts';
-import { answerLocalNamesOnly, logRequests, nameRequest, provide, sendSafeHeaders } from './routes/middleware.ts';
+import {
+  answerLocalNamesOnly,
+  knowClient,
+  logRequests,
+  nameRequest,
+  provide,
+  sendSafeHeaders,
+} from './routes/middleware.ts';
 import { notFound, type RouteName } from './routes/not_found.ts';
 import { describeAccess, type Method, mount, type Operation } from './routes/operation.ts';
 import { getDocs, getHome, getOpenApi, getStyle, openSignInLink } from './routes/pages.ts';
@@ -60,6 +77,9 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/enterprise', getEnterprise],
   ['post', '/v1/sign-in-links', postSignInLink],
   ['get', '/auth/providers', getProviders],
+  ['post', '/auth/signup', postSignup],
+  ['post', '/auth/verify', postVerify],
+  ['post', '/auth/login', postLogin],
 
   ['get', '/v1/members', getMembers],
   ['put', '/v1/members/{id}', putMember],
@@ -69,6 +89,10 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/sessions', getSessions],
   ['delete', '/v1/sessions/{id}', deleteSession],
   ['get', '/.well-known/jwks.json', getKeySet],
+  ['post', '/auth/device/code', postDeviceCode],
+  ['post', '/auth/device/token', postDeviceToken],
+  ['post', '/auth/refresh', postRefresh],
+  ['post', '/auth/revoke', postRevoke],
 
   ['post', '/v1/secrets', postSecret],
   ['get', '/v1/secrets', getSecrets],
@@ -122,7 +146,14 @@ const PAGES: readonly RouteName[] = [
   ['get', '/auth/connectors/{id}/authorize'],
   ['get', CALLBACK_PATH],
   ['get', '/sign-in'],
+  ['post', '/sign-in'],
+  ['get', '/sign-up'],
+  ['post', '/sign-up'],
+  ['post', '/sign-up/code'],
   ['post', '/auth/logout'],
+  ['get', '/device'],
+  ['post', '/device'],
+  ['post', '/device/decide'],
   ['get', '/auth/{provider}/login'],
   ['get', '/auth/{provider}/callback'],
 ];
@@ -133,6 +164,8 @@ export interface AppOptions {
   /** The services of this program, or of this request where a runtime wants that. */
   readonly context: (c: AppContext) => ServiceContext | Promise<ServiceContext>;
   readonly log: Log;
+  /** The address that a call came from, as the runtime knows it; a header that anybody can send is no such thing. */
+  readonly clientAddress?: (c: AppContext) => string | null;
 }
 
 /** The control API and its few pages: a request in, a response out, on every runtime. */
@@ -142,7 +175,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
     defaultHook: (result, c) => (result.success ? undefined : errorReply(c, invalidInput(result.target, result.error))),
   });
   app.use(nameRequest, logRequests(options.log), sendSafeHeaders, provide(options.context), answerLocalNamesOnly);
-  app.use(limitBody(MAX_BODY_BYTES));
+  app.use(knowClient(options.clientAddress ?? (() => null)), limitBody(MAX_BODY_BYTES));
   describeAccess(app);
   for (const [method, path, operation] of ROUTES) mount(app, method, path, operation);
   app.get('/', getHome);
@@ -154,7 +187,14 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   app.get('/auth/connectors/:id/authorize', openAuthorisation);
   app.get(CALLBACK_PATH, finishAuthorisationPage);
   app.get('/sign-in', getSignIn);
+  app.post('/sign-in', submitSignIn);
+  app.get('/sign-up', getSignUp);
+  app.post('/sign-up', submitSignUp);
+  app.post('/sign-up/code', submitCode);
   app.post('/auth/logout', postLogout);
+  app.get('/device', getDevicePage);
+  app.post('/device', postDevicePage);
+  app.post('/device/decide', postDeviceDecision);
   app.get('/auth/:provider/login', openProvider);
   app.get('/auth/:provider/callback', finishProvider);
   app.notFound(notFound([...ROUTES.map(([method, path]): RouteName => [method, path]), ...PAGES]));

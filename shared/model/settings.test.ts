@@ -12,7 +12,14 @@ const key = 'q83vASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4k';
 
 describe('parseSettings', () => {
   test('an empty environment gives the default limits and nothing else', () => {
-    expect(parseSettings({})).toEqual({ ok: true, value: { upstreamCaFiles: [], limits: DEFAULT_LIMITS } });
+    expect(parseSettings({})).toEqual({
+      ok: true,
+      value: {
+        signIn: { allowedHosts: [], providerVariables: {}, mail: null },
+        upstreamCaFiles: [],
+        limits: DEFAULT_LIMITS,
+      },
+    });
   });
 
   test('reads every setting', () => {

@@ -8,6 +8,16 @@ export interface SignInSettings {
   readonly allowedHosts: readonly string[];
   /** The providers' own variables, by name; each provider reads its own. */
   readonly providerVariables: Readonly<Record<string, Secret>>;
+  /** Null: no mail is sent, and in a hosted control plane nobody signs in with a password. */
+  readonly mail: MailSettings | null;
+}
+
+/** A service that sends mail. */
+export interface MailSettings {
+  readonly url: string;
+  readonly token: Secret | null;
+  /** The sender's address. */
+  readonly from: string | null;
 }
 
 const ALLOWED_HOSTS = 'SVC_ALLOWED_HOSTS';
@@ -33,6 +43,13 @@ export const SIGN_IN_SETTINGS: readonly Setting[] = [
     readBy: ['control'],
   },
   ...PROVIDER_SETTINGS,
+  provider(
+    'SVC_MAIL_URL',
+    'none: no passwords when hosted',
+    'https URL that takes `{from, to, subject, text}` as JSON and sends it',
+  ),
+  provider('SVC_MAIL_TOKEN', 'none', 'bearer token for it'),
+  provider('SVC_MAIL_FROM', 'none', "sender's address of the mails"),
 ];
 
 function provider(name: string, otherwise: string, meaning: string): Setting {
@@ -45,7 +62,27 @@ type Read = <T>(name: string, parse: (text: string) => Result<T, string>) => T |
 export function readSignInSettings(read: Read): SignInSettings {
   const variables = PROVIDER_SETTINGS.map(({ name }) => [name, read(name, parseVariable)] as const);
   const given = variables.filter((entry): entry is [string, Secret] => entry[1] !== undefined);
-  return { allowedHosts: read(ALLOWED_HOSTS, parseHosts) ?? [], providerVariables: Object.fromEntries(given) };
+  const providerVariables = Object.fromEntries(given);
+  return { allowedHosts: read(ALLOWED_HOSTS, parseHosts) ?? [], providerVariables, mail: readMail(read) };
+}
+
+function readMail(read: Read): MailSettings | null {
+  const url = read('SVC_MAIL_URL', parseMailUrl);
+  const token = read('SVC_MAIL_TOKEN', parseVariable) ?? null;
+  const from = read('SVC_MAIL_FROM', parseSender) ?? null;
+  return url === undefined ? null : { url, token, from };
+}
+
+function parseMailUrl(text: string): Result<string, string> {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isPlain = url?.protocol === 'https:' && url.username === '' && url.password === '' && url.port === '';
+  return isPlain
+    ? ok(text)
+    : err('is no https URL without a port, a user or a password: use the one of your mail service');
+}
+
+function parseSender(text: string): Result<string, string> {
+  return /^[^\s@<>]+@[^\s@<>]+$/.test(text) ? ok(text) : err('is no plain address: use one such as svc@example.com');
 }
 
 function parseVariable(text: string): Result<Secret, string> {

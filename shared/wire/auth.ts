@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { EMAIL_PATTERN } from '../model/email.ts';
+import { id, line, time } from './primitives.ts';
 
 /** `GET /auth/providers`: the ways to sign in, for a page that shows a button for each. */
 export const providersReply = z
@@ -12,6 +14,44 @@ export const providersReply = z
         login_url: z.string(),
       }),
     ),
+    /** Whether people sign in with an email and a password. */
+    password: z.boolean(),
   })
   .meta({ id: 'SignInProviders' });
 export type ProvidersReply = z.infer<typeof providersReply>;
+
+const MIN_PASSWORD = 12;
+const MAX_PASSWORD = 256;
+
+const email = z.string().max(254).regex(EMAIL_PATTERN, 'is no email address: write one such as alice@example.com');
+const anyPassword = z.string().min(1).max(MAX_PASSWORD);
+
+/** `POST /auth/signup`: an account with a password, or another password for one that there is. */
+export const signupInput = z
+  .strictObject({
+    email,
+    password: z.string().min(MIN_PASSWORD).max(MAX_PASSWORD),
+    display_name: line(200).optional(),
+  })
+  .meta({ id: 'SignupInput' });
+export type SignupInput = z.infer<typeof signupInput>;
+
+/** The same for every address. A code is on its way to it. */
+export const signupReply = z.object({ signup_id: z.string(), expires_at: time }).meta({ id: 'SignupReply' });
+export type SignupReply = z.infer<typeof signupReply>;
+
+/** `POST /auth/verify`: the code of the mail. */
+export const verifyInput = z
+  .strictObject({
+    signup_id: z.string().regex(/^[\w-]{43}$/, 'is not the signup_id of POST /auth/signup'),
+    code: z.string().regex(/^\d{8}$/, 'must be the eight digits of the mail'),
+  })
+  .meta({ id: 'VerifyInput' });
+export type VerifyInput = z.infer<typeof verifyInput>;
+
+/** `POST /auth/login`. */
+export const loginInput = z.strictObject({ email, password: anyPassword }).meta({ id: 'LoginInput' });
+export type LoginInput = z.infer<typeof loginInput>;
+
+/** A browser is signed in: the reply sets its session's cookie. */
+export const signedInReply = z.object({ user_id: id('usr') }).meta({ id: 'SignedIn' });

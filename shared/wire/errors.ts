@@ -10,9 +10,17 @@ export const ERROR_STATUS = {
   invalid_args: 400,
   /** What a browser brought back is not what its sign-in began with. */
   sign_in_expired: 400,
+  /** The code of a signup. */
+  verification_failed: 400,
+  /** The answers to a program that waits to be signed in (RFC 8628 section 3.5). */
+  authorization_pending: 400,
+  slow_down: 400,
+  access_denied: 400,
+  expired_token: 400,
   unauthenticated: 401,
   /** A user that is suspended, and whatever else keeps an account from signing in. */
   account_unavailable: 401,
+  wrong_email_or_password: 401,
   /** A sidecar's call whose token does not verify, or is for another call. */
   invalid_sidecar_call: 401,
   /** The sidecar's clock and ours differ by more than a minute; details: `{server_time}`. */
@@ -56,6 +64,8 @@ export const ERROR_STATUS = {
   misdirected_host: 421,
   /** As many streams, waiting polls or verifications of this caller are open as may be. */
   too_many_open_calls: 429,
+  /** details: `{retry_after_seconds}`. */
+  too_many_attempts: 429,
   /** As many approvals of this user wait for a decision as may. */
   too_many_approvals: 429,
   internal_error: 500,
@@ -65,6 +75,8 @@ export const ERROR_STATUS = {
   upstream_response_too_large: 502,
   /** The provider of a sign-in refuses, or does not answer as it should. */
   sign_in_failed: 502,
+  /** A code could not be sent. */
+  mail_failed: 502,
   /** The provider of an oauth2 credential does not answer as it should. */
   oauth_provider_failed: 502,
   database_unavailable: 503,

@@ -6,6 +6,7 @@ import { type Client, createClient } from '@libsql/client';
 import { DEFAULT_CONTROL_PORT, parseSettings, type Settings } from '../../shared/model/settings.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../app.ts';
+import { clientAddress } from './client_address.ts';
 import type { LogEntry } from '../routes/app_env.ts';
 import { fetchOutbound } from '../services/fetch_outbound.ts';
 import { type HomeFiles, makeMasterKey, openLocalKey, parseLocalKey, readMasterKey } from '../services/local_home.ts';
@@ -30,7 +31,7 @@ interface DenoRuntime {
   addSignalListener(signal: 'SIGTERM' | 'SIGINT', listener: () => void): void;
   serve(
     options: { port: number; hostname: string; onListen: (address: { hostname: string; port: number }) => void },
-    handler: (request: Request) => Response | Promise<Response>,
+    handler: (request: Request, info: { remoteAddr: { hostname: string } }) => Response | Promise<Response>,
   ): { shutdown(): Promise<void> };
   exit(code: number): never;
 }
@@ -54,7 +55,11 @@ async function main(): Promise<void> {
   const client = await openClient(options);
   const lifetime = new ProgramLifetime(logDeferredFailure);
   const context = await startServices(options, client, lifetime);
-  const app = createApp({ context: () => context, log });
+  const app = createApp({
+    context: () => context,
+    log,
+    clientAddress: (c) => clientAddress(peerIn(c.env), c.req.header('x-forwarded-for')),
+  });
   const server = Deno.serve(
     {
       port: options.port,
@@ -62,7 +67,7 @@ async function main(): Promise<void> {
       onListen: ({ hostname, port }) =>
         globalThis.console.log(JSON.stringify({ listening: `http://${hostname}:${port}` })),
     },
-    (request) => app.fetch(request),
+    (request, { remoteAddr }) => app.fetch(request, { peer: remoteAddr.hostname }),
   );
   const leave = () => void closeFile(client).finally(() => Deno.exit(0));
   const stop = () => {
@@ -75,6 +80,11 @@ async function main(): Promise<void> {
   };
   Deno.addSignalListener('SIGTERM', stop);
   Deno.addSignalListener('SIGINT', stop);
+}
+
+/** The address at the other end of the connection. */
+function peerIn(bindings: Readonly<Record<string, unknown>>): string | null {
+  return typeof bindings['peer'] === 'string' ? bindings['peer'] : null;
 }
 
 function readOptions(): Options {
@@ -138,6 +148,7 @@ async function startServices(options: Options, client: Client, lifetime: Program
     localKey: local ? await localKey(files) : null,
     publicUrl: settings.publicUrl,
     signIn: settings.signIn,
+    printMail: log,
   });
   if (!started.ok) throw refusal(started.error.reason, started.error.message);
   return started.value;

@@ -4,6 +4,7 @@ import { Server } from 'node:http';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { parseArgs } from 'node:util';
 import { serve } from '@hono/node-server';
+import { getConnInfo } from '@hono/node-server/conninfo';
 import { DEFAULT_CONTROL_PORT, parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
 import { ProgramLifetime } from '../services/lifetime.ts';
@@ -14,6 +15,7 @@ import { QueuedTurns } from '../services/turns.ts';
 import { openDatabase } from '../store/database.ts';
 import { type Clients, openClients } from './node_database.ts';
 import { homeDirectory, homeFiles, makeHome } from './node_home.ts';
+import { clientAddress } from './client_address.ts';
 import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
 import { EXIT_PORT_TAKEN, EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
 import { stopOnSignal } from './node_stop.ts';
@@ -39,7 +41,11 @@ async function main(): Promise<void> {
   const clients = await openClients(options.settings, options.home);
   const lifetime = new ProgramLifetime(logDeferredFailure);
   const context = await startServices(options, clients, lifetime);
-  const app = createApp({ context: () => context, log });
+  const app = createApp({
+    context: () => context,
+    log,
+    clientAddress: (c) => clientAddress(getConnInfo(c).remote.address ?? null, c.req.header('x-forwarded-for')),
+  });
   const server = serve({ fetch: app.fetch, hostname: options.listen, port: options.port }, (address) => {
     const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
     process.stdout.write(`${JSON.stringify({ listening: `http://${host}:${address.port}` })}\n`);
@@ -132,6 +138,7 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
     localKey,
     publicUrl: options.settings.publicUrl,
     signIn: options.settings.signIn,
+    printMail: log,
   });
   if (!started.ok) throw new Refusal(started.error.reason, started.error.message);
   return started.value;

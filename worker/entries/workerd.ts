@@ -14,7 +14,12 @@ import { type Database, fetchInTime, fetchReplica, openDatabase } from '../store
 /** What outlives a request: keys and counts, which do no I/O. Database clients and deferred work belong to their request. */
 type Prepared = Omit<ServiceContext, 'database' | keyof Lifetime>;
 
-const app = createApp({ context: provideContext(), log });
+const app = createApp({
+  context: provideContext(),
+  log,
+  // Cloudflare writes this header itself, over whatever the client sent.
+  clientAddress: (c) => c.req.header('cf-connecting-ip') ?? null,
+});
 
 function provideContext(): (c: AppContext) => Promise<ServiceContext> {
   let prepared: Prepared | null = null;
@@ -69,6 +74,7 @@ async function prepare(
     localKey,
     publicUrl: settings.publicUrl,
     signIn: settings.signIn,
+    printMail: log,
   });
   if (!started.ok) throw refusal(started.error.reason, started.error.message);
   const { database: _, defer: __, stopping: ___, ...lasting } = started.value;

@@ -19,9 +19,21 @@ export function signInPage({ methods, isLocal, returnTo }: SignInView): Html {
       ${methods.providers.map(
         ({ title, login_url: url }) => html`<p><a class="button" href="${url}${query}">Continue with ${title}</a></p>`,
       )}
-      ${isLocal ? localHint() : ''} ${methods.providers.length === 0 && !isLocal ? nothingSetUp() : ''}
+      ${methods.password ? passwordForm(query) : ''} ${isLocal ? localHint() : ''}
+      ${methods.providers.length === 0 && !methods.password && !isLocal ? nothingSetUp() : ''}
       <p class="quiet">The <a href="/docs">API reference</a> needs no sign-in.</p>`,
   );
+}
+
+function passwordForm(query: string): Html {
+  return html`<form class="fields-of-a-form" method="post" action="/sign-in${query}">
+      <label>Email <br /><input type="email" name="email" autocomplete="username" required /></label>
+      <label
+        >Password <br /><input type="password" name="password" autocomplete="current-password" maxlength="256" required
+      /></label>
+      <button>Sign in</button>
+    </form>
+    <p><a href="/sign-up">Sign up, or set a new password</a></p>`;
 }
 
 function localHint(): Html {

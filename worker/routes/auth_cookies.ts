@@ -1,4 +1,6 @@
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
+import { serialize } from 'hono/utils/cookie';
+import type { ServiceContext } from '../services/service_context.ts';
 import { SESSION_SECONDS } from '../services/sign_in.ts';
 import { FLOW_SECONDS } from '../sign_in/flows.ts';
 import type { AppContext } from './app_env.ts';
@@ -41,6 +43,12 @@ function deleteFlowCookie(c: AppContext, name: string): void {
 
 export function setSessionCookie(c: AppContext, token: string): void {
   setCookie(c, sessionCookie(c.get('context')), token, options(c, SESSION_SECONDS));
+}
+
+/** The same as a header, for an operation of the API. */
+export function sessionCookieHeader(context: Pick<ServiceContext, 'local'>, token: string): string {
+  const how = { httpOnly: true, secure: context.local === null, sameSite: 'Lax', path: '/' } as const;
+  return serialize(sessionCookie(context), token, { ...how, maxAge: SESSION_SECONDS });
 }
 
 /** The session's token, which is taken from the browser. */

@@ -1,6 +1,7 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { SignInSettings } from '../../shared/model/sign_in_settings.ts';
+import type { PrintMail } from '../sign_in/mail.ts';
 import { configureSignIn } from '../sign_in/configure.ts';
 import { insertAccount } from '../store/accounts.ts';
 import type { Database, Statement } from '../store/database.ts';
@@ -24,6 +25,8 @@ export interface StartInput {
   readonly outbound: Outbound;
   /** How people sign in; without it, by a link in local mode alone. */
   readonly signIn?: SignInSettings | undefined;
+  /** Shows a mail to the person who started the program; in local mode, where no other mail is sent. */
+  readonly printMail?: PrintMail | undefined;
   readonly lifetime: Lifetime;
   /** The master key, when there is one. */
   readonly masterKey: Secret | null;
@@ -55,7 +58,11 @@ export async function start(input: StartInput): Promise<Result<ServiceContext, S
   const { database, clock, turns, outbound, lifetime } = input;
   const migrated = await migrate(database.client, nowText(input));
   if (!migrated.ok) return migrated;
-  const signIn = configureSignIn(input.signIn, outbound, input.localKey !== null);
+  const signIn = configureSignIn(input.signIn, {
+    outbound,
+    isLocal: input.localKey !== null,
+    printMail: input.printMail ?? null,
+  });
   if (!signIn.ok) return err({ reason: 'invalid_setting', message: signIn.error });
   const opened = await openVault(input);
   if (!opened.ok) return opened;

@@ -14,7 +14,7 @@ import {
   joinable,
   touchIdentity,
 } from '../store/identities.ts';
-import { parseEmail, slugOf } from './email.ts';
+import { parseEmail, slugOf } from '../../shared/model/email.ts';
 import { admissionProblem } from './admission.ts';
 import type { Identity } from './provider.ts';
 

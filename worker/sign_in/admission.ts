@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { Account } from '../store/accounts.ts';
-import { parseEmail } from './email.ts';
+import { parseEmail } from '../../shared/model/email.ts';
 import type { Identity } from './provider.ts';
 
 const names = z.array(z.string());

@@ -1,6 +1,7 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { SignInSettings } from '../../shared/model/sign_in_settings.ts';
+import type { MailSettings, SignInSettings } from '../../shared/model/sign_in_settings.ts';
 import type { Outbound } from '../services/outbound.ts';
+import { type Mail, postedMail, printedMail, type PrintMail } from './mail.ts';
 import type { AuthProvider } from './provider.ts';
 import { configureProviders } from './provider_table.ts';
 
@@ -10,21 +11,42 @@ export interface SignInMethods {
   readonly providers: ReadonlyMap<string, AuthProvider>;
   /** The hosts that a callback URL may name; lower-case, with their port where they have one. */
   readonly allowedHosts: readonly string[];
+  /** Null: nobody signs in with a password, for no code could be sent. */
+  readonly mail: Mail | null;
 }
 
-const NONE: SignInSettings = { allowedHosts: [], providerVariables: {} };
+/** What they are set up with, beside the settings. */
+export interface SignInParts {
+  readonly outbound: Outbound;
+  readonly isLocal: boolean;
+  readonly printMail: PrintMail | null;
+}
 
-/** Refuses with a sentence: a provider that is half set up, or a hosted control plane that does not say its own names. */
+const NONE: SignInSettings = { allowedHosts: [], providerVariables: {}, mail: null };
+
+/** Refuses with a sentence: what is half set up, or a hosted control plane that does not say its own names. */
 export function configureSignIn(
   settings: SignInSettings | undefined,
-  outbound: Outbound,
-  isLocal: boolean,
+  parts: SignInParts,
 ): Result<SignInMethods, string> {
-  const { allowedHosts, providerVariables } = settings ?? NONE;
+  const { allowedHosts, providerVariables, mail: mailSettings } = settings ?? NONE;
+  const { outbound, isLocal } = parts;
   const providers = configureProviders({ variables: providerVariables, outbound, isLocal });
   if (!providers.ok) return providers;
-  if (!isLocal && providers.value.size > 0 && allowedHosts.length === 0) return err(NO_HOSTS);
-  return ok({ providers: providers.value, allowedHosts });
+  const mail = configureMail(mailSettings, parts);
+  if (!mail.ok) return mail;
+  const isOffered = providers.value.size > 0 || mail.value !== null;
+  if (!isLocal && isOffered && allowedHosts.length === 0) return err(NO_HOSTS);
+  return ok({ providers: providers.value, allowedHosts, mail: mail.value });
+}
+
+/** A hosted control plane prints no mail: its log is read by others than those who get the codes. */
+function configureMail(settings: MailSettings | null, parts: SignInParts): Result<Mail | null, string> {
+  if (settings === null) return ok(parts.isLocal && parts.printMail !== null ? printedMail(parts.printMail) : null);
+  const { url, token, from } = settings;
+  if (token === null) return err('SVC_MAIL_TOKEN is not set, and SVC_MAIL_URL is: set both');
+  if (from === null) return err('SVC_MAIL_FROM is not set, and SVC_MAIL_URL is: set both');
+  return ok(postedMail({ url, token, from }, parts.outbound));
 }
 
 const NO_HOSTS =

@@ -8,5 +8,5 @@ export function listMethods(context: Pick<ServiceContext, 'signIn'>): ProvidersR
     title,
     login_url: `/auth/${name}/login`,
   }));
-  return { providers };
+  return { providers, password: context.signIn.mail !== null };
 }

@@ -22,7 +22,7 @@ import {
 import { z } from 'zod';
 import type { Outbound } from '../services/outbound.ts';
 import { targetProblem } from '../services/outbound.ts';
-import { parseEmail } from './email.ts';
+import { parseEmail } from '../../shared/model/email.ts';
 import type { AuthorizationRequest, AuthProvider, CallbackRequest, Identity } from './provider.ts';
 import { attempt, type ClientVariables, providerFetch, ProviderRefusal } from './provider_client.ts';
 

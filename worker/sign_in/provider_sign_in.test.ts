@@ -55,7 +55,7 @@ beforeEach(async () => {
   control = await startInProcess({
     localKey: null,
     outbound: namedOutbound({ 'id.acme.test': openId.loopback, 'code.acme.test': codeHost.loopback }),
-    signIn: { allowedHosts: [HOST], providerVariables: Object.fromEntries(secrets) },
+    signIn: { allowedHosts: [HOST], providerVariables: Object.fromEntries(secrets), mail: null },
   });
   browser = newBrowser();
 });
@@ -102,6 +102,7 @@ describe('the ways to sign in', () => {
         { name: 'general', title: 'Single sign-on', login_url: '/auth/general/login' },
         { name: 'codehost', title: 'Code hosting', login_url: '/auth/codehost/login' },
       ],
+      password: false,
     });
     const page = await browser.get('/');
     expect([page.status, await page.text()]).toEqual([401, expect.stringContaining('href="/auth/codehost/login"')]);
@@ -109,7 +110,7 @@ describe('the ways to sign in', () => {
 
   test('are none where nothing is set up', async () => {
     const plain = await startInProcess({ localKey: null });
-    expect(await parsed(providersReply, plain.send('/auth/providers'))).toEqual({ providers: [] });
+    expect(await parsed(providersReply, plain.send('/auth/providers'))).toEqual({ providers: [], password: false });
     expect((await plain.send('/auth/general/login')).status).toBe(404);
     await plain.stop();
   });

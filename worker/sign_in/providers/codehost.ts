@@ -13,7 +13,7 @@ import { z } from 'zod';
 import { ok } from '../../../shared/model/result.ts';
 import { oauthFetch } from '../../services/oauth_fetch.ts';
 import type { Outbound } from '../../services/outbound.ts';
-import { parseEmail } from '../email.ts';
+import { parseEmail } from '../../../shared/model/email.ts';
 import type { AuthorizationRequest, CallbackRequest, Identity, ProviderEntry } from '../provider.ts';
 import {
   attempt,

@@ -9,6 +9,9 @@ const MAX_ADDRESS = 254;
 const ADDRESS =
   /^[a-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+)$/;
 
+/** An address as it may be written. */
+export const EMAIL_PATTERN = new RegExp(ADDRESS.source, 'i');
+
 /** The address in a text; null when it is none, or one that is not written in ASCII. */
 export function parseEmail(text: string): Email | null {
   const address = text.toLowerCase();

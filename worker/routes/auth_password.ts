@@ -1,0 +1,57 @@
+import { ok, type Result } from '../../shared/model/result.ts';
+import { loginInput, signedInReply, signupInput, signupReply, verifyInput } from '../../shared/wire/auth.ts';
+import type { ApiError } from '../../shared/wire/errors.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import type { SignedIn } from '../sign_in/accounts.ts';
+import { beginBrowserSession } from '../sign_in/browser_session.ts';
+import { PASSWORD } from '../sign_in/password_identity.ts';
+import { signInWithPassword } from '../sign_in/password_sign_in.ts';
+import { beginSignup, verifySignup } from '../sign_in/signup.ts';
+import { sessionCookieHeader } from './auth_cookies.ts';
+import { forAnyone, type Reply } from './operation.ts';
+
+export const postSignup = forAnyone({
+  summary: 'Ask for a code that sets a password',
+  description:
+    'For a new account, or for another password of one that there is. The code is sent to the address; the answer is the same whether it has an account or not.',
+  body: signupInput,
+  replies: { 202: signupReply },
+  async handle({ context, body }) {
+    const begun = await beginSignup(context, body);
+    return begun.ok ? ok({ status: 202, json: begun.value }) : begun;
+  },
+});
+
+export const postVerify = forAnyone({
+  summary: 'Set the password with the code, and sign in',
+  description: 'Five tries, ten minutes. The reply sets the cookie of a browser session.',
+  body: verifyInput,
+  replies: { 200: signedInReply },
+  async handle({ context, body, request }) {
+    return signedIn(context, request, await verifySignup(context, body));
+  },
+});
+
+export const postLogin = forAnyone({
+  summary: 'Sign in with an email and a password',
+  description: 'The reply sets the cookie of a browser session.',
+  body: loginInput,
+  replies: { 200: signedInReply },
+  async handle({ context, body, request }) {
+    return signedIn(context, request, await signInWithPassword(context, body));
+  },
+});
+
+/** Begins the browser's session. */
+async function signedIn(
+  context: ServiceContext,
+  request: Request,
+  result: Result<SignedIn, ApiError>,
+): Promise<Result<Reply, ApiError>> {
+  if (!result.ok) return result;
+  const { userId } = result.value;
+  const meta = { provider: PASSWORD, client: request.headers.get('user-agent') ?? '' };
+  const token = await beginBrowserSession(context, userId, meta);
+  const headers = { 'set-cookie': sessionCookieHeader(context, token) };
+  return ok({ status: 200, json: { user_id: userId }, headers });
+}

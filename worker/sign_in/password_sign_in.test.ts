@@ -1,0 +1,225 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { TestBrowser } from '../../e2e/sign_in/test_browser.ts';
+import { meReply } from '../../shared/wire/account.ts';
+import { providersReply, signupReply } from '../../shared/wire/auth.ts';
+import { ERROR_STATUS, errorBody } from '../../shared/wire/errors.ts';
+
+const EMAIL = 'alice@acme.test';
+const PASSWORD = 'correct horse battery';
+let control: InProcess;
+let mails: Readonly<Record<string, string>>[];
+
+beforeEach(async () => {
+  mails = [];
+  control = await startInProcess({ printMail: (mail) => mails.push(mail) });
+});
+afterEach(() => control.stop());
+
+const post = (path: string, body: object) =>
+  control.send(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+const signUp = (more: object = {}) => post('/auth/signup', { email: EMAIL, password: PASSWORD, ...more });
+const logIn = (more: object = {}) => post('/auth/login', { email: EMAIL, password: PASSWORD, ...more });
+const lastCode = () => /\b(\d{8})\b/.exec(mails.at(-1)?.['text'] ?? '')?.[1] ?? '';
+const wrongCode = () => lastCode().replace(/^./, (digit) => String((Number(digit) + 1) % 10));
+
+async function begun(more: object = {}) {
+  return parsed(signupReply, signUp(more));
+}
+
+async function account(more: object = {}): Promise<Response> {
+  const { signup_id: id } = await begun(more);
+  return post('/auth/verify', { signup_id: id, code: lastCode() });
+}
+
+const cookieOf = (reply: Response) => (reply.headers.getSetCookie()[0] ?? '').split(';')[0] ?? '';
+const me = async (reply: Response) => parsed(meReply, control.send('/v1/me', { headers: { cookie: cookieOf(reply) } }));
+
+async function refusal(reply: Promise<Response>) {
+  const answered = await reply;
+  const { error } = errorBody.parse(await answered.json());
+  expect([answered.status, answered.headers.getSetCookie()]).toEqual([ERROR_STATUS[error.code], []]);
+  return error;
+}
+
+describe('a signup', () => {
+  test('sends a code to the address, which makes an account and signs in', async () => {
+    const reply = await account({ display_name: 'Alice' });
+    expect(reply.status).toBe(200);
+    expect(mails).toMatchObject([{ to: EMAIL, subject: 'Your code for svc' }]);
+    expect(await me(reply)).toMatchObject({ email: EMAIL, display_name: 'Alice', role: 'owner' });
+    expect((await logIn({ email: 'Alice@ACME.test' })).status).toBe(200);
+  });
+
+  test('makes nothing without the code', async () => {
+    await begun();
+    expect(await refusal(logIn())).toMatchObject({ code: 'wrong_email_or_password' });
+  });
+
+  test('takes five wrong codes, and then not the right one either', async () => {
+    const { signup_id: id } = await begun();
+    for (let tries = 0; tries < 5; tries += 1) {
+      expect(await refusal(post('/auth/verify', { signup_id: id, code: wrongCode() }))).toMatchObject({
+        code: 'verification_failed',
+      });
+    }
+    expect((await post('/auth/verify', { signup_id: id, code: lastCode() })).status).toBe(400);
+  });
+
+  test('takes its code once, and for ten minutes', async () => {
+    const { signup_id: id } = await begun();
+    const verify = () => post('/auth/verify', { signup_id: id, code: lastCode() });
+    const both = await Promise.all([verify(), verify()]);
+    expect(new Set(both.map(({ status }) => status))).toEqual(new Set([200, 400]));
+    const { signup_id: late } = await begun();
+    control.clock.ms += 600_000;
+    expect((await post('/auth/verify', { signup_id: late, code: lastCode() })).status).toBe(400);
+  });
+
+  test('of a stranger for the same address is not finished by the code of its owner', async () => {
+    const stranger = await begun({ password: 'chosen by a stranger' });
+    await begun();
+    expect((await post('/auth/verify', { signup_id: stranger.signup_id, code: lastCode() })).status).toBe(400);
+  });
+
+  test('answers the same for an address with an account and one without', async () => {
+    await account();
+    const [with_, without] = [await begun(), await begun({ email: 'nobody@acme.test' })];
+    expect(Object.keys(with_)).toEqual(Object.keys(without));
+    const texts = mails.slice(-2).map(({ text = '' }) => text.replace(/\d{8}/, ''));
+    expect(texts[0]).toBe(texts[1]);
+  });
+
+  test('with an account sets another password, and signs out who knew the one before', async () => {
+    const first = await account();
+    const id = (await me(first)).id;
+    const second = await account({ password: 'another long password' });
+    expect((await me(second)).id).toBe(id);
+    expect((await control.send('/v1/me', { headers: { cookie: cookieOf(first) } })).status).toBe(401);
+    expect(await refusal(logIn())).toMatchObject({ code: 'wrong_email_or_password' });
+    expect((await logIn({ password: 'another long password' })).status).toBe(200);
+  });
+
+  test('sends five mails an hour to one address', async () => {
+    for (let number = 0; number < 5; number += 1) expect((await signUp()).status).toBe(202);
+    expect(await refusal(signUp())).toMatchObject({
+      code: 'too_many_attempts',
+      details: { retry_after_seconds: 3600 },
+    });
+    expect(mails.length).toBe(5);
+    expect((await signUp({ email: 'bob@acme.test' })).status).toBe(202);
+    control.clock.ms += 3_601_000;
+    expect((await signUp()).status).toBe(202);
+  });
+
+  test.each([
+    ['email', { email: 'alice' }],
+    ['email', { email: 'al\u0131ce@acme.test' }],
+    ['password', { password: 'short' }],
+    ['display_name', { display_name: 'a\nb' }],
+  ])('names the field %s when it is wrong', async (field, more) => {
+    const { code, details } = await refusal(signUp(more));
+    expect([code, details]).toMatchObject(['invalid_input', { fields: [{ field }] }]);
+  });
+
+  test('does not set the password of an account that cannot sign in', async () => {
+    await account();
+    await control.context.database.client.execute("UPDATE users SET suspended_at = '2026' WHERE email IS NOT NULL");
+    expect((await account({ password: 'another long password' })).status).toBe(401);
+    await control.context.database.client.execute('UPDATE users SET suspended_at = NULL');
+    expect((await logIn()).status).toBe(200);
+  });
+
+  test('leaves no password and no code in the database', async () => {
+    await account();
+    const bytes = await control.databaseBytes();
+    expect([bytes.includes(PASSWORD), bytes.includes(lastCode()), bytes.includes('scrypt$32768$8$3$')]).toEqual([
+      false,
+      false,
+      true,
+    ]);
+  });
+});
+
+describe('a password', () => {
+  test('that is wrong and an address without an account are one answer', async () => {
+    await account();
+    const wrong = await refusal(logIn({ password: 'not the right one' }));
+    const nobody = await refusal(logIn({ email: 'nobody@acme.test' }));
+    expect({ ...wrong, request_id: '' }).toEqual({ ...nobody, request_id: '' });
+  });
+
+  test('may be tried ten times in a quarter of an hour, whether the address has an account or not', async () => {
+    await account();
+    for (const email of [EMAIL, 'nobody@acme.test']) {
+      const tries = Array.from({ length: 10 }, () => refusal(logIn({ email, password: 'not the right one' })));
+      expect(new Set((await Promise.all(tries)).map(({ code }) => code))).toEqual(new Set(['wrong_email_or_password']));
+      expect(await refusal(logIn({ email }))).toMatchObject({ code: 'too_many_attempts' });
+    }
+    control.clock.ms += 901_000;
+    expect((await logIn()).status).toBe(200);
+  });
+
+  test('that is right begins the count anew', async () => {
+    await account();
+    for (let round = 0; round < 2; round += 1) {
+      const tries = Array.from({ length: 9 }, () => logIn({ password: 'not the right one' }));
+      expect(new Set((await Promise.all(tries)).map(({ status }) => status))).toEqual(new Set([401]));
+      expect((await logIn()).status).toBe(200);
+    }
+  });
+
+  test('does not help a user who is suspended', async () => {
+    await account();
+    await control.context.database.client.execute("UPDATE users SET suspended_at = '2026' WHERE email IS NOT NULL");
+    expect(await refusal(logIn())).toMatchObject({ code: 'account_unavailable' });
+  });
+
+  test('is not asked for where no mail can be sent', async () => {
+    const plain = await startInProcess();
+    const body = JSON.stringify({ email: EMAIL, password: PASSWORD });
+    for (const path of ['/auth/signup', '/auth/login']) {
+      const headers = { 'content-type': 'application/json' };
+      expect((await plain.send(path, { method: 'POST', headers, body })).status).toBe(404);
+    }
+    expect((await plain.send('/sign-up')).status).toBe(404);
+    expect(await parsed(providersReply, plain.send('/auth/providers'))).toMatchObject({ password: false });
+    await plain.stop();
+  });
+});
+
+describe('the pages', () => {
+  test('sign up and in', async () => {
+    const browser = new TestBrowser(control.send);
+    expect(await (await browser.get('/sign-in')).text()).toContain('action="/sign-in"');
+    expect(await (await browser.get('/sign-up')).text()).toContain('action="/sign-up"');
+    const form = { email: EMAIL, password: PASSWORD, display_name: '' };
+    const asked = await (await browser.submit('/sign-up', form)).text();
+    const id = /name="signup_id" value="([\w-]+)"/.exec(asked)?.[1] ?? '';
+    expect((await browser.submit('/sign-up/code', { signup_id: id, code: lastCode() })).headers.get('location')).toBe(
+      '/',
+    );
+    expect((await browser.get('/v1/me')).status).toBe(200);
+    browser.cookies.clear();
+    const back = await browser.submit('/sign-in?return_to=/docs', { email: EMAIL, password: PASSWORD });
+    expect([back.status, back.headers.get('location')]).toEqual([303, '/docs']);
+    expect((await browser.get('/v1/me')).status).toBe(200);
+  });
+
+  test('take no form of another site, which would sign people in as somebody else', async () => {
+    await account();
+    const browser = new TestBrowser(control.send);
+    const headers = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };
+    expect((await browser.submit('/sign-in', { email: EMAIL, password: PASSWORD }, headers)).status).toBe(403);
+    expect(browser.cookies.size).toBe(0);
+  });
+
+  test('a browser session begins with a token of its own each time', async () => {
+    const cookies = [await account(), await logIn(), await logIn()].map((reply) => cookieOf(reply));
+    expect(new Set(cookies).size).toBe(3);
+  });
+});

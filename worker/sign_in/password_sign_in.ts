@@ -1,0 +1,37 @@
+import { err, type Result } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import type { LoginInput } from '../../shared/wire/auth.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import { isPassword } from '../services/passwords.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import { findPassword } from '../store/passwords.ts';
+import { type SignedIn, signInIdentity } from './accounts.ts';
+import { passwordIdentity, PASSWORD_METHOD, passwordsOff } from './password_identity.ts';
+import { clearAttempts, takeAttempt } from './throttle.ts';
+
+/** Tries of one address; whether it has an account makes no difference. */
+const PER_ADDRESS = { kind: 'password', most: 10, windowSeconds: 15 * 60 };
+
+/**
+ * Signs in with a password. A wrong one and an address without one are one answer after the same work. Refuses with
+ * `not_found`, `too_many_attempts`, `wrong_email_or_password`, and what `signInIdentity` refuses with.
+ */
+export async function signInWithPassword(
+  context: ServiceContext,
+  input: LoginInput,
+): Promise<Result<SignedIn, ApiError>> {
+  if (context.signIn.mail === null) return err(passwordsOff());
+  const email = input.email.toLowerCase();
+  const allowed = await takeAttempt(context, PER_ADDRESS, email);
+  if (!allowed.ok) return allowed;
+  const stored = await findPassword(context.database, email);
+  if (!(await isPassword(new Secret(input.password), stored?.hash ?? null))) return err(wrong());
+  await clearAttempts(context, PER_ADDRESS, email);
+  return signInIdentity(context, passwordIdentity(email, ''), PASSWORD_METHOD);
+}
+
+function wrong(): ApiError {
+  const message =
+    'the email or the password is wrong: try again, or sign up with the address again to set another password';
+  return apiError('wrong_email_or_password', message);
+}

@@ -1,0 +1,123 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import type { SignupInput, SignupReply, VerifyInput } from '../../shared/wire/auth.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import { randomToken, sha256Base64Url } from '../services/encoding.ts';
+import { hashPassword } from '../services/passwords.ts';
+import { nowText, type ServiceContext } from '../services/service_context.ts';
+import {
+  endAllSignIns,
+  findPassword,
+  findSignup,
+  insertSignup,
+  setPassword,
+  type SignupRow,
+  takeSignup,
+  useSignupTry,
+} from '../store/passwords.ts';
+import { type SignedIn, signInIdentity } from './accounts.ts';
+import type { Mail } from './mail.ts';
+import { passwordIdentity, PASSWORD_METHOD, passwordsOff } from './password_identity.ts';
+import { takeAttempt } from './throttle.ts';
+
+const SIGNUP_SECONDS = 10 * 60;
+const TRIES = 5;
+const CODE_DIGITS = 8;
+/** So that nobody's mailbox is filled by a stranger, and no code is guessed by asking for many. */
+const PER_ADDRESS = { kind: 'signup', most: 5, windowSeconds: 3600 };
+const IN_ALL = { kind: 'mail', most: 1_000, windowSeconds: 3600 };
+
+/**
+ * Begins an account with a password, or gives one that there is another password: a code in a mail shows that the address is
+ * theirs who asked. The same work and the same answer for every address, so that it says of none whether it has an account.
+ * Refuses with `not_found`, `too_many_attempts`, `mail_failed`.
+ */
+export async function beginSignup(context: ServiceContext, input: SignupInput): Promise<Result<SignupReply, ApiError>> {
+  const { mail } = context.signIn;
+  if (mail === null) return err(passwordsOff());
+  const email = input.email.toLowerCase();
+  const allowed = await takeAttempt(context, PER_ADDRESS, email);
+  if (!allowed.ok) return allowed;
+  const budget = await takeAttempt(context, IN_ALL, '');
+  if (!budget.ok) return budget;
+  const [id, code] = [randomToken(), randomCode()];
+  const now = Math.floor(context.clock.now() / 1000);
+  const row: SignupRow = {
+    idHash: await sha256Base64Url(id),
+    email,
+    displayName: input.display_name ?? '',
+    passwordHash: await hashPassword(new Secret(input.password)),
+    codeHash: await codeHash(context, id, code),
+    attemptsLeft: TRIES,
+    expiresAt: now + SIGNUP_SECONDS,
+  };
+  const written = await context.database.write(insertSignup(context.database, row, now));
+  if (!written.ok) throw new Error('two signups have one id');
+  const sent = await sendCode(mail, email, code);
+  return sent.ok ? ok({ signup_id: id, expires_at: new Date(row.expiresAt * 1000).toISOString() }) : sent;
+}
+
+async function sendCode(mail: Mail, to: string, code: string): Promise<Result<void, ApiError>> {
+  const text = [
+    `Your code is ${code}. It is good for ten minutes.`,
+    'It sets a password for this address, in place of one that you may have.',
+    'If you did not ask for it, do nothing: without the code nothing happens.',
+  ].join('\n');
+  const sent = await mail.send({ to, subject: 'Your code for svc', text });
+  return sent.ok
+    ? ok(undefined)
+    : err(apiError('mail_failed', `the code could not be sent (${sent.error}): try again`));
+}
+
+/**
+ * Ends a signup with the code of the mail: sets the password and signs in. Whoever knew the password before is signed out.
+ * Refuses with `not_found`, `verification_failed`, and what `signInIdentity` refuses with.
+ */
+export async function verifySignup(context: ServiceContext, input: VerifyInput): Promise<Result<SignedIn, ApiError>> {
+  if (context.signIn.mail === null) return err(passwordsOff());
+  const row = await signupOfCode(context, input);
+  if (row === null) return err(verificationFailed());
+  const taken = await context.database.write(takeSignup(context.database, row.idHash));
+  if (!taken.ok) return err(verificationFailed());
+  const signedIn = await signInIdentity(context, passwordIdentity(row.email, row.displayName), PASSWORD_METHOD);
+  if (!signedIn.ok) return signedIn;
+  const now = nowText(context);
+  const before = await findPassword(context.database, row.email);
+  const written = await context.database.write([
+    setPassword(context.database, { email: row.email, hash: row.passwordHash, updatedAt: now }),
+    // A browser that is signed in with the password of before is not its owner's for sure.
+    ...(before === null ? [] : endAllSignIns(context.database, signedIn.value.userId, now)),
+  ]);
+  if (!written.ok) throw new Error('a password could not be set');
+  return signedIn;
+}
+
+/** The signup that the code is of. A try is used up before the code is looked at, so that no two guesses share one. */
+async function signupOfCode(context: ServiceContext, input: VerifyInput): Promise<SignupRow | null> {
+  const idHash = await sha256Base64Url(input.signup_id);
+  const nowSeconds = Math.floor(context.clock.now() / 1000);
+  const used = await context.database.write([useSignupTry(context.database, idHash, nowSeconds)]);
+  if (!used.ok || used.value[0] !== 1) return null;
+  const row = await findSignup(context.database, idHash);
+  return row !== null && row.codeHash === (await codeHash(context, input.signup_id, input.code)) ? row : null;
+}
+
+/** Keyed: eight digits could be guessed from any other hash. */
+function codeHash({ vault }: ServiceContext, id: string, code: string): Promise<string> {
+  return vault.mac(JSON.stringify(['svc signup code', id, code]));
+}
+
+function randomCode(): string {
+  const limit = 10 ** CODE_DIGITS;
+  const fair = Math.floor(2 ** 32 / limit) * limit;
+  for (;;) {
+    const number = crypto.getRandomValues(new Uint32Array(1))[0] ?? fair;
+    if (number < fair) return String(number % limit).padStart(CODE_DIGITS, '0');
+  }
+}
+
+function verificationFailed(): ApiError {
+  const message =
+    'the code is wrong, was used already, or its ten minutes or five tries are over: sign up again for another';
+  return apiError('verification_failed', message);
+}

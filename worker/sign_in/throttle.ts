@@ -1,0 +1,47 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import { clearThrottle, countAttempt, forgetOldThrottles } from '../store/throttles.ts';
+
+/** How often something may be tried. */
+export interface Throttle {
+  readonly kind: string;
+  readonly most: number;
+  readonly windowSeconds: number;
+}
+
+type Counting = Pick<ServiceContext, 'database' | 'vault' | 'clock'>;
+
+/**
+ * Counts one try for a subject, such as an address. The count is in the database: it holds for all programs that serve one.
+ * Refuses with `too_many_attempts`.
+ */
+export async function takeAttempt(
+  context: Counting,
+  throttle: Throttle,
+  subject: string,
+): Promise<Result<void, ApiError>> {
+  const nowSeconds = Math.floor(context.clock.now() / 1000);
+  const key = await keyOf(context, throttle, subject);
+  const window = { most: throttle.most, windowEnds: nowSeconds + throttle.windowSeconds, nowSeconds };
+  const counted = await context.database.write([
+    forgetOldThrottles(context.database, nowSeconds),
+    countAttempt(context.database, key, window),
+  ]);
+  return counted.ok && counted.value.at(-1) === 1 ? ok(undefined) : err(tooMany(throttle));
+}
+
+/** Begins anew for a subject that has shown who it is. */
+export async function clearAttempts(context: Counting, throttle: Throttle, subject: string): Promise<void> {
+  await context.database.write([clearThrottle(context.database, await keyOf(context, throttle, subject))]);
+}
+
+/** Keyed, so that the table says of no address that it was tried. */
+function keyOf({ vault }: Counting, { kind }: Throttle, subject: string): Promise<string> {
+  return vault.mac(JSON.stringify(['svc throttle', kind, subject]));
+}
+
+function tooMany({ windowSeconds }: Throttle): ApiError {
+  const message = `this was tried too often: try again in ${Math.ceil(windowSeconds / 60)} minutes`;
+  return apiError('too_many_attempts', message, { retry_after_seconds: windowSeconds });
+}
