@@ -10,6 +10,7 @@ import { authorizeReply } from '../shared/wire/connector_credentials.ts';
 import { connectorCredentialRecord, connectorRecord, installReply } from '../shared/wire/connectors.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
+import { ProgramLifetime } from './services/lifetime.ts';
 import { accessToken } from './services/oauth_refresh.ts';
 import { beginAuthorisation, finishAuthorisation } from './services/oauth_authorisation.ts';
 import type { Outbound, OutboundRequest } from './services/outbound.ts';
@@ -328,6 +329,23 @@ describe('a refresh', () => {
     expect((await types()).filter((type) => type === 'control.connector.reauthorisation_required')).toHaveLength(1);
     await authorise();
     expect((await run()).status).toBe(200);
+  });
+
+  test('is waited for by a program that stops, also when its caller has gone', async () => {
+    control.clock.ms += HOUR_MS;
+    const answered = Promise.withResolvers<void>();
+    provider.onTokenAnswer(() => answered.promise);
+    const lifetime = new ProgramLifetime(() => undefined);
+    void accessToken({ ...control.context, defer: lifetime.defer }, id);
+    while (provider.tokenCalls() < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    let isDone = false;
+    const draining = lifetime.drain().then(() => (isDone = true));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(isDone).toBe(false);
+    answered.resolve();
+    await draining;
+    expect((await run()).status).toBe(200);
+    expect(provider.tokenCalls()).toBe(2);
   });
 
   test('never undoes a credential that was stored meanwhile', async () => {

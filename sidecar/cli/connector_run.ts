@@ -46,13 +46,15 @@ export async function testOperation(call: Call<TestOptions>): Promise<number> {
   return reply.upstream_status < 400 ? EXIT.ok : EXIT.failed;
 }
 
+/** More names than these are looked up rather than read. */
+const MOST_NAMED = 12;
+
 function operationNamed({ fqn, operations }: ConnectorSpec, name: string): Operation {
   const found = operations.find((operation) => operation.name === name);
   if (found !== undefined) return found;
   const names = operations.map((operation) => operation.name);
-  throw new CliError(EXIT.usage, `${fqn} has no operation ${JSON.stringify(name)}${didYouMean(name, names)}`, [
-    `It has ${names.join(', ')}.`,
-  ]);
+  const list = names.length <= MOST_NAMED ? `It has ${names.join(', ')}.` : `\`svc connector show ${fqn}\` lists them.`;
+  throw new CliError(EXIT.usage, `${fqn} has no operation ${JSON.stringify(name)}${didYouMean(name, names)}`, [list]);
 }
 
 async function argsOf(call: Call<TestOptions>, operation: Operation): Promise<Readonly<Record<string, unknown>>> {

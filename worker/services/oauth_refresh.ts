@@ -4,7 +4,7 @@ import type { ApiError } from '../../shared/wire/errors.ts';
 import { type ConnectorCredentialRow, setLease, takeLease } from '../store/connectors.ts';
 import { providerFailed, reauthorisationRequired } from './connector_problems.ts';
 import { randomToken } from './encoding.ts';
-import { refreshGrant } from './oauth_grants.ts';
+import { type GrantError, refreshGrant } from './oauth_grants.ts';
 import { type HeldCredential, heldProblem, markRevoked, readHeld, storeTokens } from './oauth_tokens.ts';
 import type { ServiceContext } from './service_context.ts';
 
@@ -98,19 +98,30 @@ async function refresh(
   held: HeldCredential,
   usable: AccessToken | null,
 ): Promise<Token | 'wait'> {
-  const { client, bundle, connector, credential } = held;
+  const { bundle, connector, credential } = held;
   if (bundle.refreshToken === null) return reauthorise(context, held);
-  const grantee = { outbound: context.outbound, client, clientSecret: bundle.clientSecret };
-  const granted = await refreshGrant(grantee, bundle.refreshToken);
-  if (granted.ok) {
-    const by = { type: 'control.connector.credential_refreshed' as const, actor: null, more: [] };
-    const isStored = await storeTokens(context, held, granted.value, by);
-    return isStored ? storedToken(context, connector.id) : 'wait';
-  }
-  if (granted.error.reason === 'revoked') return reauthorise(context, held);
+  const renewal = renew(context, held, bundle.refreshToken);
+  // Until it is stored, what the provider gives is nowhere else: a caller that goes and a program that stops wait for it.
+  context.defer('the tokens of a refresh', () => renewal);
+  const renewed = await renewal;
+  if (renewed.ok) return renewed.value ? storedToken(context, connector.id) : 'wait';
+  if (renewed.error.reason === 'revoked') return reauthorise(context, held);
   const until = context.clock.now() + BACKOFF_MS;
   await context.database.write(setLease(context.database, credential, { id: BACKOFF, until }));
-  return usable === null ? err(providerFailed(connector, granted.error.message)) : ok(usable);
+  return usable === null ? err(providerFailed(connector, renewed.error.message)) : ok(usable);
+}
+
+/** Asks for new tokens and stores them; false when the credential was replaced meanwhile. */
+async function renew(
+  context: ServiceContext,
+  held: HeldCredential,
+  refreshToken: Secret,
+): Promise<Result<boolean, GrantError>> {
+  const grantee = { outbound: context.outbound, client: held.client, clientSecret: held.bundle.clientSecret };
+  const granted = await refreshGrant(grantee, refreshToken);
+  if (!granted.ok) return granted;
+  const by = { type: 'control.connector.credential_refreshed' as const, actor: null, more: [] };
+  return ok(await storeTokens(context, held, granted.value, by));
 }
 
 /** The token that was just stored. Never asks for another: a provider whose tokens are over at once would be asked for ever. */
