@@ -28,12 +28,15 @@ export const AUDIT_EVENT_TYPES = [
   'control.connector.credential_refreshed',
   'control.connector.reauthorisation_required',
   'control.enterprise.created',
+  'control.enterprise.updated',
   'control.user.created',
   'control.user.signed_in',
   'control.identity.linked',
   'control.token.created',
   'control.token.revoked',
+  'control.session.began',
   'control.session.revoked',
+  'control.device.decided',
   'control.member.changed',
 ] as const;
 export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];

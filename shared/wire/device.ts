@@ -1,7 +1,32 @@
 import { z } from 'zod';
+import { line } from './primitives.ts';
 
 /** What a refresh token looks like. */
 export const REFRESH_TOKEN_PREFIX = 'svc_rt_';
+
+/** `POST /auth/device/code`: a program asks to be signed in by somebody who is, in a browser (RFC 8628). */
+export const deviceInput = z
+  .strictObject({
+    client_name: line(100).trim().min(1, 'is empty: name the program and its machine, such as svc on laptop'),
+  })
+  .meta({ id: 'DeviceRequest' });
+
+/** 200. The person opens `verification_uri` and types `user_code`; the program polls with `device_code`. */
+export const deviceReply = z
+  .object({
+    device_code: z.string(),
+    user_code: z.string(),
+    verification_uri: z.string(),
+    /** Seconds. */
+    expires_in: z.number().int(),
+    /** Seconds between two polls; with each `slow_down` five more. */
+    interval: z.number().int(),
+  })
+  .meta({ id: 'DeviceCode' });
+export type DeviceReply = z.infer<typeof deviceReply>;
+
+/** `POST /auth/device/token`. Refused with `authorization_pending` and `slow_down` until somebody decided. */
+export const devicePoll = z.strictObject({ device_code: z.string().max(200) }).meta({ id: 'DevicePoll' });
 
 /** The tokens of a program that is signed in. */
 export const tokenPair = z
@@ -16,5 +41,5 @@ export const tokenPair = z
   .meta({ id: 'TokenPair' });
 export type TokenPair = z.infer<typeof tokenPair>;
 
-/** `POST /auth/refresh`. */
+/** `POST /auth/refresh`, and `POST /auth/revoke`, which ends the sign-in. */
 export const refreshInput = z.strictObject({ refresh_token: z.string().max(200) }).meta({ id: 'Refresh' });

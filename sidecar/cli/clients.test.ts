@@ -55,7 +55,7 @@ describe('reaching the control plane', () => {
       answer: me,
     });
     expect(run).toMatchObject({ code: 1, calls: [] });
-    expect(run.stderr).toContain('no sign-in');
+    expect(run.stderr).toContain('not signed in');
   });
 
   test('plain http to another machine is refused by name', async () => {

@@ -6,6 +6,8 @@ import { homeOf, readTokenFile } from './home.ts';
 import { httpClient, type HttpClient } from './http_client.ts';
 import { isAlive } from '../session/process_identity.ts';
 import { readRunFile, type RunFile } from './run_file.ts';
+import { readSignIn } from './sign_in_file.ts';
+import { accessToken, CONTROL_NAME, REACH_FIX } from './sign_in_tokens.ts';
 
 const START = 'Start it with `npm start` or `svc up` (the same --home), and look into its logs: $SVC_HOME/logs.';
 
@@ -15,7 +17,10 @@ export function runningOn(home: string): RunFile | null {
   return found !== null && isAlive(found.sidecar_pid) ? found : null;
 }
 
-/** The control plane's origin: `--control`, else `SVC_CONTROL_URL`, else what runs on the state directory. */
+/**
+ * The control plane's origin: `--control`, else `SVC_CONTROL_URL`, else the one that `svc up` runs on the state directory,
+ * else the one that `svc login` signed in to.
+ */
 export function controlUrlOf(context: CliContext, options: GlobalOptions): string {
   const chosen = options.control ?? settingsOf(context).controlUrl;
   if (chosen !== undefined) {
@@ -25,7 +30,10 @@ export function controlUrlOf(context: CliContext, options: GlobalOptions): strin
   }
   const home = homeOf(context, options);
   const found = readRunFile(home);
-  if (found === null || (found.control_pid !== null && !isAlive(found.control_pid))) throw notRunning(home);
+  if (found !== null && found.control_pid !== null && isAlive(found.control_pid)) return found.control_url;
+  const signIn = readSignIn(home);
+  if (signIn !== null) return signIn.control_url;
+  if (found === null || found.control_pid !== null) throw notRunning(home);
   return found.control_url;
 }
 
@@ -33,17 +41,20 @@ function notRunning(home: string): CliError {
   return new CliError(EXIT.unreachable, `svc is not running on ${home}`, [START]);
 }
 
-/** The control API as the local owner. Its key is for a control plane on this machine only. */
+/**
+ * The control API, as the user who signed in to it, else as the local owner. A sign-in's tokens are for its own origin, and
+ * the local key is for a control plane on this machine.
+ */
 export function controlClient(context: CliContext, options: GlobalOptions): HttpClient {
   const origin = controlUrlOf(context, options);
-  if (origin.startsWith('https:')) {
-    throw new CliError(
-      EXIT.failed,
-      `no sign-in for ${origin}: this version signs in to a control plane on this machine only`,
-      ['Start one with `svc up`, or leave SVC_CONTROL_URL and --control out.'],
-    );
-  }
   const home = homeOf(context, options);
+  if (readSignIn(home)?.control_url === origin) {
+    const token = (): Promise<string> => accessToken(context, home, origin);
+    return httpClient({ origin, token, name: CONTROL_NAME, fetch: context.fetch, startFix: REACH_FIX });
+  }
+  if (origin.startsWith('https:')) {
+    throw new CliError(EXIT.failed, `not signed in to ${origin}`, [`svc login --control ${origin}`]);
+  }
   const token = readTokenFile(join(home, 'local.key'));
   if (token === null) throw notRunning(home);
   return httpClient({ origin, token, name: 'the control plane', fetch: context.fetch, startFix: START });

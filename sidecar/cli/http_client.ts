@@ -33,7 +33,8 @@ export interface HttpClient {
 
 interface Server {
   readonly origin: string;
-  readonly token: string;
+  /** The bearer token, or where it comes from before each call; null for a call as nobody. */
+  readonly token: string | (() => Promise<string>) | null;
   /** `the control plane` or `the sidecar`. */
   readonly name: string;
   readonly fetch: typeof fetch;
@@ -81,7 +82,8 @@ async function request(
   for (const [name, value] of Object.entries(options.query ?? {})) {
     if (value !== undefined) url.searchParams.set(name, String(value));
   }
-  const headers = { ...init.headers, authorization: `Bearer ${server.token}` };
+  const token = typeof server.token === 'function' ? await server.token() : server.token;
+  const headers = { ...init.headers, ...(token !== null && { authorization: `Bearer ${token}` }) };
   const json = options.body === undefined ? undefined : JSON.stringify(options.body);
   try {
     return await server.fetch(url, {

@@ -13,6 +13,8 @@ import { addDoctorCommand } from './doctor_command.ts';
 import { EXIT_CODE_ROWS } from './exit_codes.ts';
 import { addExplainCommand } from './explain_command.ts';
 import { addImageCommands } from './image_commands.ts';
+import { addLoginCommand } from './login_command.ts';
+import { addLogoutCommand } from './logout_command.ts';
 import { addLaunchCommand } from './launch_command.ts';
 import { addReportCommand } from './report_command.ts';
 import { addPlanCommands } from './plan_commands.ts';
@@ -20,6 +22,7 @@ import { addRunCommand } from './run_command.ts';
 import { addSecretCommands } from './secret_commands.ts';
 import { addSessionsCommands } from './sessions_commands.ts';
 import { addStatusCommand } from './status_command.ts';
+import { addTokenCommands } from './token_commands.ts';
 import { addUpCommands } from './up_command.ts';
 
 /** The whole command tree. */
@@ -30,12 +33,18 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
     )
     .version(context.version, '--version', 'print the version')
     .option('--home <dir>', 'state directory (default: $SVC_HOME, else ~/.svc)')
-    .option('--control <url>', 'control plane (default: $SVC_CONTROL_URL, else the one that `svc up` started)')
+    .option(
+      '--control <url>',
+      'control plane (default: $SVC_CONTROL_URL, else what `svc up` started or `svc login` signed in to)',
+    )
     .option('--json', 'print data as JSON')
     .helpOption('-h, --help', 'print this help')
     .addHelpText('after', exitCodesText());
   const line = commandLine(context, program);
   addUpCommands(line);
+  addLoginCommand(line);
+  addLogoutCommand(line);
+  addTokenCommands(line);
   addStatusCommand(line);
   addDoctorCommand(line);
   addSecretCommands(line);

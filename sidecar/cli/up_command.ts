@@ -10,6 +10,7 @@ import { CliError, EXIT } from './exit_codes.ts';
 import { homeOf } from './home.ts';
 import { httpClient } from './http_client.ts';
 import { ensureLocalKey } from './local_key.ts';
+import { readSignIn } from './sign_in_file.ts';
 import { Supervisor } from './supervisor.ts';
 import { upGuide, type UpFacts } from './up_guide.ts';
 import { controlProgram, parsePort, requireFreePort, sidecarProgram } from './up_programs.ts';
@@ -31,7 +32,7 @@ export function addUpCommands(line: CommandLine): void {
   handle<UpOptions>(line, sidecarOptions(up), upEverything);
   const sidecar = line.program
     .command('sidecar')
-    .description('start only the sidecar, for the control plane that --control names');
+    .description('start only the sidecar, for the control plane that `svc login` signed in to');
   handle<SidecarOptions>(line, sidecarOptions(sidecar), upSidecar);
 }
 
@@ -49,6 +50,7 @@ function sidecarOptions(command: Command): Command {
 
 async function upEverything(call: Call<UpOptions>): Promise<number> {
   const { context, options } = call;
+  refuseSignedIn(homeOf(context, options));
   const controlPort = parsePort(options.controlPort, '--control-port');
   const start = prepared(call);
   return supervise(call, async (supervisor) => {
@@ -65,6 +67,15 @@ async function upEverything(call: Call<UpOptions>): Promise<number> {
     const signIn = await signInLink(context, control.url, key);
     announce(call, { ...factsOf(call, start.home), controlUrl: control.url, proxyUrl: sidecar.url, signIn });
   });
+}
+
+/** A state directory is of one control plane: this one's sidecar is enrolled elsewhere. */
+function refuseSignedIn(home: string): void {
+  const signIn = readSignIn(home);
+  if (signIn === null) return;
+  throw new CliError(EXIT.failed, `${home} is signed in to ${signIn.control_url}`, [
+    'Start its sidecar with "svc sidecar", or use another state directory with --home DIR.',
+  ]);
 }
 
 async function upSidecar(call: Call<SidecarOptions>): Promise<number> {

@@ -62,7 +62,7 @@ export async function openControl(options: ControlOptions): Promise<Result<Contr
     maxReplyBytes: MAX_REPLY_BYTES,
     extraCa: options.extraCa ?? [],
   });
-  const identity = await openIdentity(options, http);
+  const identity = await openIdentity(options, http, baseUrl.value);
   if (!identity.ok) {
     http.close();
     return identity;
@@ -130,11 +130,17 @@ function assemble(options: ControlOptions, http: HttpClient, identity: Identity,
   return { identity, link, channel, policy, credentials, audit, start, stop };
 }
 
-async function openIdentity(options: ControlOptions, http: HttpClient): Promise<Result<Identity, ControlStartError>> {
+/** The local key enrols with a control plane on this machine alone: it would sign its reader in here. */
+async function openIdentity(
+  options: ControlOptions,
+  http: HttpClient,
+  baseUrl: URL,
+): Promise<Result<Identity, ControlStartError>> {
   const path = identityPath(join(options.home, 'sidecar'));
   const known = await loadIdentity(path);
   if (!known.ok) return known;
   if (known.value !== null) return ok(known.value);
+  if (baseUrl.protocol === 'https:') return err(notSignedIn(path, baseUrl));
   const keyPath = join(options.home, 'local.key');
   const localKey = readPrivateFile(keyPath);
   if (!localKey.ok) return localKey;
@@ -147,6 +153,11 @@ async function openIdentity(options: ControlOptions, http: HttpClient): Promise<
     return err(unusable('The identity', path, error));
   }
   return ok(await identityOf(record.value));
+}
+
+function notSignedIn(path: string, { origin }: URL): ControlStartError {
+  const message = `This sidecar is not enrolled: there is no ${path}. Sign in, which enrols it: svc login --control ${origin}`;
+  return { reason: 'not_enrolled', message };
 }
 
 function notEnrolled(path: string, keyPath: string): ControlStartError {

@@ -13,6 +13,8 @@ export interface AppEnv {
     caller: Caller;
     /** The sidecar a call came from; set by the authentication of a sidecar's operation. */
     sidecar: SidecarCaller;
+    /** The address that the call came from; null where the runtime does not say. */
+    clientAddress: string | null;
   };
 }
 export type AppContext = Context<AppEnv>;

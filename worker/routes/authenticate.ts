@@ -99,6 +99,6 @@ function insufficientScope(scope: Scope | null): ApiError {
   return apiError('insufficient_scope', message, { scope });
 }
 
-function crossSite(): ApiError {
+export function crossSite(): ApiError {
   return apiError('cross_site_request', 'a signed-in browser may change things only from a page of this control plane');
 }

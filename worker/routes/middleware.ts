@@ -52,6 +52,14 @@ export function provide(
   };
 }
 
+/** Puts the address that a call came from beside it, as this runtime knows it. */
+export function knowClient(addressOf: (c: AppContext) => string | null): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    c.set('clientAddress', addressOf(c));
+    await next();
+  };
+}
+
 /**
  * Local mode answers only when it is called by a loopback name. A page of another site whose name was made to point at
  * this machine (DNS rebinding) calls by its own name, and gets nothing.

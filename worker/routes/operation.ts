@@ -21,6 +21,8 @@ export interface Call<Who, Query, Params, Body> {
   readonly params: Params;
   readonly body: Body;
   readonly request: Request;
+  /** The address that the call came from; null where the runtime does not say. */
+  readonly clientAddress: string | null;
 }
 
 /** A JSON reply, one without a body, or a response of another kind. */
@@ -81,7 +83,13 @@ function define<Who, Q, P, B>(
 ): Operation {
   const { handle, ...described } = operation;
   const answer = (c: AppContext, parts: Parts) =>
-    handle({ context: c.get('context'), who: who(c), request: c.req.raw, ...parts });
+    handle({
+      context: c.get('context'),
+      who: who(c),
+      request: c.req.raw,
+      clientAddress: c.get('clientAddress'),
+      ...parts,
+    });
   return { described, access, answer };
 }
 

@@ -1,0 +1,73 @@
+import { and, eq, gt, lt, sql } from 'drizzle-orm';
+import { type Database, guard, type Statement } from './database.ts';
+import { deviceCodes } from './tables.ts';
+
+export type DeviceCodeRow = typeof deviceCodes.$inferSelect;
+
+/** Stores a program's request; forgets those whose time is up. A conflict when its code is in use. */
+export function insertDeviceCode(database: Database, row: DeviceCodeRow, nowSeconds: number): Statement[] {
+  return [
+    database.read.delete(deviceCodes).where(lt(deviceCodes.expiresAt, nowSeconds)),
+    database.read.insert(deviceCodes).values(row),
+  ];
+}
+
+export async function findDeviceCode(
+  database: Database,
+  codeHash: string,
+  nowSeconds: number,
+): Promise<DeviceCodeRow | null> {
+  const isLive = gt(deviceCodes.expiresAt, nowSeconds);
+  const rows = await database.read
+    .select()
+    .from(deviceCodes)
+    .where(and(eq(deviceCodes.codeHash, codeHash), isLive));
+  return rows[0] ?? null;
+}
+
+/** The request that a typed code is of, while nobody has decided on it. */
+export async function findPendingDevice(
+  database: Database,
+  userCodeMac: string,
+  nowSeconds: number,
+): Promise<DeviceCodeRow | null> {
+  const isOpen = and(eq(deviceCodes.state, 'pending'), gt(deviceCodes.expiresAt, nowSeconds));
+  const rows = await database.read
+    .select()
+    .from(deviceCodes)
+    .where(and(eq(deviceCodes.userCodeMac, userCodeMac), isOpen));
+  return rows[0] ?? null;
+}
+
+/** Notes a poll: when the next one may come. A conflict when another poll came in between. */
+export function postponeDevicePoll(
+  database: Database,
+  row: DeviceCodeRow,
+  next: { readonly intervalSeconds: number; readonly nextPollAt: number },
+): Statement[] {
+  const { codeHash, nextPollAt } = row;
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM device_codes WHERE code_hash = ${codeHash} AND next_poll_at = ${nextPollAt})`),
+    database.read.update(deviceCodes).set(next).where(eq(deviceCodes.codeHash, codeHash)),
+  ];
+}
+
+/** Decides on a request on which nobody has decided; else a conflict. */
+export function decideDevice(
+  database: Database,
+  codeHash: string,
+  decision: { readonly state: 'approved' | 'denied'; readonly userId: string },
+): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM device_codes WHERE code_hash = ${codeHash} AND state = 'pending')`),
+    database.read.update(deviceCodes).set(decision).where(eq(deviceCodes.codeHash, codeHash)),
+  ];
+}
+
+/** Uses a decided request up; a conflict when it was used. */
+export function takeDeviceCode(database: Database, codeHash: string): Statement[] {
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM device_codes WHERE code_hash = ${codeHash})`),
+    database.read.delete(deviceCodes).where(eq(deviceCodes.codeHash, codeHash)),
+  ];
+}

@@ -1,0 +1,68 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import type { Caller } from '../services/caller.ts';
+import { commit } from '../services/commit.ts';
+import { controlChain } from '../services/policy_change.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import { takeAttempt, type Throttle } from '../sign_in/throttle.ts';
+import { decideDevice, type DeviceCodeRow, findPendingDevice } from '../store/device_codes.ts';
+import { userCodeMac } from './device_codes.ts';
+
+/** Codes that one user types, right and wrong ones: too few to find a code that is not the user's own. */
+const TYPED_CODES: Throttle = { kind: 'device codes', most: 20, windowSeconds: 10 * 60 };
+
+/** A program that asks to be signed in, as the person who decides sees it. */
+export interface WaitingProgram {
+  /** What it calls itself: nobody has checked it. */
+  readonly client: string;
+  /** The address that it called from. */
+  readonly address: string;
+  readonly requestedAt: string;
+}
+
+/** The program that shows this code. Refuses with `not_found`, `too_many_attempts`. */
+export async function findWaitingProgram(
+  context: ServiceContext,
+  caller: Caller,
+  typed: string,
+): Promise<Result<WaitingProgram, ApiError>> {
+  const row = await rowOf(context, caller, typed);
+  if (!row.ok) return row;
+  const { client, address, createdAt } = row.value;
+  return ok({ client, address, requestedAt: createdAt });
+}
+
+/** Signs the program that shows this code in as the caller, or turns it away. Refuses with `not_found`, `too_many_attempts`. */
+export async function decideOnProgram(
+  context: ServiceContext,
+  caller: Caller,
+  answer: { readonly typed: string; readonly decision: 'approve' | 'deny' },
+): Promise<Result<WaitingProgram, ApiError>> {
+  const allowed = await takeAttempt(context, TYPED_CODES, caller.userId);
+  if (!allowed.ok) return allowed;
+  const state = answer.decision === 'approve' ? ('approved' as const) : ('denied' as const);
+  const data = { 'svc.control.resource': 'device', 'svc.approval.decision': answer.decision };
+  return commit(context, controlChain(caller), async () => {
+    const row = await pendingRow(context, answer.typed);
+    if (!row.ok) return row;
+    const { client, address, createdAt } = row.value;
+    return ok({
+      statements: decideDevice(context.database, row.value.codeHash, { state, userId: caller.userId }),
+      events: [{ type: 'control.device.decided' as const, actor: caller.userId, data }],
+      value: { client, address, requestedAt: createdAt },
+    });
+  });
+}
+
+async function rowOf(context: ServiceContext, caller: Caller, typed: string): Promise<Result<DeviceCodeRow, ApiError>> {
+  const allowed = await takeAttempt(context, TYPED_CODES, caller.userId);
+  return allowed.ok ? pendingRow(context, typed) : allowed;
+}
+
+/** One refusal for a code that was never there, was decided on, or is over. */
+async function pendingRow(context: ServiceContext, typed: string): Promise<Result<DeviceCodeRow, ApiError>> {
+  const nowSeconds = Math.floor(context.clock.now() / 1000);
+  const row = await findPendingDevice(context.database, await userCodeMac(context, typed), nowSeconds);
+  if (row !== null) return ok(row);
+  return err(apiError('not_found', 'no program waits with this code: look at it again, or begin its sign-in anew'));
+}

@@ -1,0 +1,201 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import {
+  callAs,
+  hostedUser,
+  type HostedUser,
+  outcome,
+  signInBrowser,
+  startHosted,
+} from '../../e2e/runtimes/hosted_users.ts';
+import { type InProcess, parsed } from '../../e2e/runtimes/in_process.ts';
+import { type DeviceReply, deviceReply, tokenPair } from '../../shared/wire/device.ts';
+import { meReply } from '../../shared/wire/account.ts';
+import { createApp } from '../app.ts';
+
+const ADDRESS = '203.0.113.9';
+
+let control: InProcess;
+let user: HostedUser;
+let cookie: string;
+let send: (path: string, init?: RequestInit) => Promise<Response>;
+beforeEach(async () => {
+  control = await startHosted();
+  const { context } = control;
+  const app = createApp({ context: () => context, log: () => undefined, clientAddress: () => ADDRESS });
+  send = async (path, init) => app.fetch(new Request(`http://127.0.0.1:7420${path}`, init));
+  user = await hostedUser(control);
+  cookie = await signInBrowser(control, user.caller);
+});
+afterEach(() => control.stop());
+
+const post = (path: string, body: unknown) =>
+  send(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+const ask = (name = 'svc on laptop') => parsed(deviceReply, post('/auth/device/code', { client_name: name }));
+const poll = (device: DeviceReply) => post('/auth/device/token', { device_code: device.device_code });
+
+/** A form of a page of ours, as a browser sends it. */
+const submit = (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
+  send(path, {
+    method: 'POST',
+    headers: { cookie, origin: 'null', 'sec-fetch-site': 'same-origin', ...headers },
+    body: new URLSearchParams(fields),
+  });
+const decide = (code: string, decision: string) => submit('/device/decide', { user_code: code, decision });
+const wait = (seconds: number) => {
+  control.clock.ms += seconds * 1000;
+};
+
+describe('a program that asks to be signed in', () => {
+  test('gets a code of eight letters to show, and the configured address of the page', async () => {
+    const device = await ask();
+    expect(device.user_code).toMatch(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/);
+    expect(device).toMatchObject({
+      verification_uri: 'https://control.example.test/device',
+      expires_in: 600,
+      interval: 5,
+    });
+    const database = await control.databaseBytes();
+    expect(database.includes(device.device_code)).toBe(false);
+    expect(database.includes(device.user_code.replace('-', ''))).toBe(false);
+  });
+
+  test('is signed in as whoever approves it, once', async () => {
+    const device = await ask();
+    expect(await outcome(poll(device))).toBe('authorization_pending');
+    expect((await decide(device.user_code, 'approve')).status).toBe(200);
+    wait(5);
+    const tokens = await parsed(tokenPair, poll(device));
+    const me = await parsed(meReply, callAs(control, tokens.access_token, 'GET', '/v1/me'));
+    expect(me.id).toBe(user.caller.userId);
+    wait(60);
+    expect(await outcome(poll(device))).toBe('expired_token');
+  });
+
+  test('that polls twice at one time gets tokens once', async () => {
+    const device = await ask();
+    await decide(device.user_code, 'approve');
+    const replies = await Promise.all([1, 2, 3].map(() => outcome(poll(device))));
+    expect(replies.filter((reply) => reply === 200).length).toBe(1);
+  });
+
+  test('is told when it was turned away', async () => {
+    const device = await ask();
+    expect((await decide(device.user_code, 'deny')).status).toBe(200);
+    expect(await outcome(poll(device))).toBe('access_denied');
+    wait(60);
+    expect(await outcome(poll(device))).toBe('expired_token');
+  });
+
+  test('that polls too early waits longer and longer', async () => {
+    const device = await ask();
+    expect(await outcome(poll(device))).toBe('authorization_pending');
+    wait(4);
+    expect(await outcome(poll(device))).toBe('slow_down');
+    wait(9);
+    expect(await outcome(poll(device))).toBe('slow_down');
+    wait(15);
+    expect(await outcome(poll(device))).toBe('authorization_pending');
+  });
+
+  test('has ten minutes', async () => {
+    const device = await ask();
+    wait(599);
+    expect(await outcome(poll(device))).toBe('authorization_pending');
+    wait(2);
+    expect(await outcome(poll(device))).toBe('expired_token');
+    expect((await decide(device.user_code, 'approve')).status).toBe(404);
+  });
+
+  test('is not signed in as somebody who was suspended in between', async () => {
+    const device = await ask();
+    await decide(device.user_code, 'approve');
+    const { client } = control.context.database;
+    await client.execute({ sql: `UPDATE users SET suspended_at = 'x' WHERE id = ?`, args: [user.caller.userId] });
+    expect(await outcome(poll(device))).toBe('access_denied');
+  });
+
+  test('asks no more than thirty times from one address in ten minutes', async () => {
+    for (let n = 0; n < 30; n += 1) await ask();
+    expect(await outcome(post('/auth/device/code', { client_name: 'x' }))).toBe('too_many_attempts');
+    wait(601);
+    await ask();
+  });
+
+  test('is refused where the control plane does not know its address', async () => {
+    Object.assign(control.context, { publicUrl: null });
+    expect(await outcome(post('/auth/device/code', { client_name: 'x' }))).toBe('public_url_missing');
+  });
+
+  test('with a code that nobody was given is told what an old one is told', async () => {
+    expect(await outcome(post('/auth/device/token', { device_code: 'x' }))).toBe('expired_token');
+  });
+});
+
+describe('the page', () => {
+  test('shows who asks and from where, as text, before anything is decided', async () => {
+    const device = await ask('<b>evil</b> & co');
+    const shown = await (await submit('/device', { user_code: device.user_code.toLowerCase() })).text();
+    expect(shown).toContain('&lt;b&gt;evil&lt;/b&gt; &amp; co');
+    expect(shown).not.toContain('<b>evil');
+    expect(shown).toContain(ADDRESS);
+    expect(await outcome(poll(device))).toBe('authorization_pending');
+  });
+
+  test('takes the code as it is typed, with or without its dash', async () => {
+    const device = await ask();
+    const typed = device.user_code.replace('-', ' ').toLowerCase();
+    expect((await submit('/device', { user_code: typed })).status).toBe(200);
+    expect((await submit('/device', { user_code: 'XXXX-XXXX' })).status).toBe(404);
+  });
+
+  test('is for a browser that is signed in', async () => {
+    const device = await ask();
+    for (const request of [
+      send('/device'),
+      submit('/device', { user_code: device.user_code }, { cookie: '' }),
+      submit('/device/decide', { user_code: device.user_code, decision: 'approve' }, { cookie: '' }),
+    ]) {
+      expect((await request).status).toBe(401);
+    }
+    expect((await send('/device', { headers: { cookie } })).status).toBe(200);
+    expect(await outcome(poll(device))).toBe('authorization_pending');
+  });
+
+  test.each([
+    ['another site', { origin: 'https://evil.test', 'sec-fetch-site': 'cross-site' }],
+    ['a neighbour', { origin: 'https://a.example.test', 'sec-fetch-site': 'same-site' }],
+    ['an old browser that does not say', { origin: 'null', 'sec-fetch-site': '' }],
+  ])('takes no form of %s', async (_, headers) => {
+    const device = await ask();
+    const fields = { user_code: device.user_code, decision: 'approve' };
+    expect((await submit('/device/decide', fields, headers)).status).toBe(403);
+    expect(await outcome(poll(device))).toBe('authorization_pending');
+  });
+
+  test('lets nobody try many codes', async () => {
+    const device = await ask();
+    for (let n = 0; n < 20; n += 1) expect((await decide('BBBB-BBBB', 'approve')).status).toBe(404);
+    expect((await decide(device.user_code, 'approve')).status).toBe(429);
+    expect((await submit('/device', { user_code: device.user_code })).status).toBe(429);
+  });
+
+  test('decides once', async () => {
+    const device = await ask();
+    await decide(device.user_code, 'deny');
+    expect((await decide(device.user_code, 'approve')).status).toBe(404);
+  });
+
+  test('does not take the code from its link, which anybody could send', async () => {
+    const device = await ask();
+    const reply = await send(`/device?user_code=${device.user_code}`, { headers: { cookie } });
+    expect(await reply.text()).not.toContain(device.user_code);
+  });
+});
+
+test('a program refreshes its tokens and signs out', async () => {
+  const body = { refresh_token: user.tokens.refresh_token };
+  const next = await parsed(tokenPair, post('/auth/refresh', body));
+  expect((await post('/auth/revoke', { refresh_token: next.refresh_token })).status).toBe(204);
+  expect(await outcome(post('/auth/refresh', { refresh_token: next.refresh_token }))).toBe('sign_in_over');
+  expect((await post('/auth/revoke', { refresh_token: 'nobody' })).status).toBe(204);
+});

@@ -1,0 +1,152 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { DeviceReply, TokenPair } from '../../shared/wire/device.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import { commit } from '../services/commit.ts';
+import { randomToken, sha256Base64Url } from '../services/encoding.ts';
+import { controlChain } from '../services/policy_change.ts';
+import { nowText, type ServiceContext } from '../services/service_context.ts';
+import { takeAttempt, type Throttle } from '../sign_in/throttle.ts';
+import { findAccount } from '../store/accounts.ts';
+import {
+  type DeviceCodeRow,
+  findDeviceCode,
+  insertDeviceCode,
+  postponeDevicePoll,
+  takeDeviceCode,
+} from '../store/device_codes.ts';
+import { newProgramSignIn, publicUrlMissing } from './program_sign_ins.ts';
+
+const CODE_SECONDS = 10 * 60;
+const INTERVAL_SECONDS = 5;
+/** RFC 8628 section 3.5. */
+const SLOW_DOWN_SECONDS = 5;
+
+/** Letters that are told apart when they are read out, and that make no words (RFC 8628 section 6.1). */
+const LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
+const LETTER_COUNT = 8;
+
+/** Requests from one address. */
+const REQUESTS: Throttle = { kind: 'device requests', most: 30, windowSeconds: 10 * 60 };
+
+/** Begins the sign-in of a program. Refuses with `public_url_missing`, `too_many_attempts`. */
+export async function requestDeviceCode(
+  context: ServiceContext,
+  request: { readonly clientName: string; readonly address: string | null },
+): Promise<Result<DeviceReply, ApiError>> {
+  if (context.publicUrl === null) return err(publicUrlMissing());
+  const address = request.address ?? 'unknown';
+  const allowed = await takeAttempt(context, REQUESTS, address);
+  if (!allowed.ok) return allowed;
+  const deviceCode = randomToken();
+  const userCode = newUserCode();
+  const nowSeconds = secondsOf(context);
+  const row: DeviceCodeRow = {
+    codeHash: await sha256Base64Url(deviceCode),
+    userCodeMac: await userCodeMac(context, userCode),
+    client: request.clientName,
+    address,
+    createdAt: nowText(context),
+    expiresAt: nowSeconds + CODE_SECONDS,
+    intervalSeconds: INTERVAL_SECONDS,
+    nextPollAt: nowSeconds,
+    state: 'pending',
+    userId: null,
+  };
+  const written = await context.database.write(insertDeviceCode(context.database, row, nowSeconds));
+  if (!written.ok) throw new Error('two programs that wait have one code');
+  return ok({
+    device_code: deviceCode,
+    user_code: `${userCode.slice(0, 4)}-${userCode.slice(4)}`,
+    verification_uri: `${context.publicUrl}/device`,
+    expires_in: CODE_SECONDS,
+    interval: INTERVAL_SECONDS,
+  });
+}
+
+/**
+ * What became of a program's request: its tokens, once, when somebody approved it. Refuses with `authorization_pending`,
+ * `slow_down`, `access_denied`, and `expired_token`, also for a code that was never there.
+ */
+export async function redeemDeviceCode(
+  context: ServiceContext,
+  deviceCode: string,
+): Promise<Result<TokenPair, ApiError>> {
+  const codeHash = await sha256Base64Url(deviceCode);
+  const row = await findDeviceCode(context.database, codeHash, secondsOf(context));
+  if (row === null) return err(expired());
+  const early = await notePoll(context, row);
+  if (early !== null) return err(early);
+  if (row.state === 'pending') return err(pending());
+  return row.state === 'approved' && row.userId !== null ? redeem(context, row, row.userId) : deny(context, row);
+}
+
+/** Counts a poll. One that comes too early puts the next one off. */
+async function notePoll(context: ServiceContext, row: DeviceCodeRow): Promise<ApiError | null> {
+  const now = secondsOf(context);
+  const isEarly = now < row.nextPollAt;
+  const intervalSeconds = row.intervalSeconds + (isEarly ? SLOW_DOWN_SECONDS : 0);
+  const next = { intervalSeconds, nextPollAt: now + intervalSeconds };
+  const isOnlyOne = (await context.database.write(postponeDevicePoll(context.database, row, next))).ok;
+  return isEarly || !isOnlyOne ? slowDown() : null;
+}
+
+async function redeem(
+  context: ServiceContext,
+  row: DeviceCodeRow,
+  userId: string,
+): Promise<Result<TokenPair, ApiError>> {
+  const account = await findAccount(context.database, userId);
+  if (account === null || account.user.suspendedAt !== null) return deny(context, row);
+  const made = await newProgramSignIn(context, account, row.client);
+  if (!made.ok) return made;
+  const { family, statements, tokens } = made.value;
+  const event = {
+    type: 'control.session.began' as const,
+    actor: userId,
+    data: { 'svc.control.resource': family.id },
+  };
+  return commit(context, controlChain(account.user), async () => {
+    const isThere = (await findDeviceCode(context.database, row.codeHash, secondsOf(context))) !== null;
+    if (!isThere) return err(expired());
+    const taken = [...takeDeviceCode(context.database, row.codeHash), ...statements];
+    return ok({ statements: taken, events: [event], value: tokens });
+  });
+}
+
+async function deny(context: ServiceContext, row: DeviceCodeRow): Promise<Result<never, ApiError>> {
+  await context.database.write(takeDeviceCode(context.database, row.codeHash));
+  return err(apiError('access_denied', 'the sign-in was not approved'));
+}
+
+/** Every letter is as likely as another: a byte that would favour some is drawn again. */
+function newUserCode(): string {
+  const most = 256 - (256 % LETTERS.length);
+  let code = '';
+  while (code.length < LETTER_COUNT) {
+    const [byte = 0] = crypto.getRandomValues(new Uint8Array(1));
+    if (byte < most) code += LETTERS.charAt(byte % LETTERS.length);
+  }
+  return code;
+}
+
+/** What a typed code is known by: keyed, for all codes could be hashed and compared. Case, spaces and dashes do not matter. */
+export function userCodeMac(context: Pick<ServiceContext, 'vault'>, typed: string): Promise<string> {
+  const letters = typed.toUpperCase().replaceAll(/[^A-Z]/g, '');
+  return context.vault.mac(JSON.stringify(['svc device code', letters]));
+}
+
+function secondsOf(context: ServiceContext): number {
+  return Math.floor(context.clock.now() / 1000);
+}
+
+function pending(): ApiError {
+  return apiError('authorization_pending', 'nobody has decided yet: ask again after the interval');
+}
+
+function slowDown(): ApiError {
+  return apiError('slow_down', 'polled too early: wait five seconds longer from now on');
+}
+
+function expired(): ApiError {
+  return apiError('expired_token', 'this code was used, or its ten minutes are over: begin the sign-in anew');
+}
