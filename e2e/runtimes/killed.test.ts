@@ -1,0 +1,227 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createClient } from '@libsql/client/web';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { auditEventsPage, auditVerification } from '../../shared/wire/audit_events.ts';
+import { newId } from '../../shared/wire/ids.ts';
+import { secretsPage } from '../../shared/wire/secrets.ts';
+import { type LibsqlCluster, startLibsqlCluster } from './libsql_cluster.ts';
+import { databaseSettings, type NodeUnderTest, startNodeAt } from './programs.ts';
+import { TestSidecar } from './sidecar_client.ts';
+
+const SIGN_INS = 300;
+const SIDECARS = 40;
+const SECRETS = 20;
+
+const linkReply = z.object({ url: z.string() });
+
+let home = '';
+let cluster: LibsqlCluster;
+let workers: NodeUnderTest[] = [];
+
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'svc-killed-'));
+  cluster = await startLibsqlCluster();
+  const settings = databaseSettings(cluster);
+  workers = [await startNodeAt(home, settings), await startNodeAt(home, settings)];
+});
+afterAll(async () => {
+  await Promise.all(workers.map((worker) => worker.stop()));
+  await cluster.stop();
+  await rm(home, { recursive: true, force: true });
+});
+
+/** A reply, or null when its worker was killed: the call may have been done then, or not. */
+async function sendTo(worker: number, path: string, init?: RequestInit): Promise<Response | null> {
+  const target = workers[worker % workers.length];
+  try {
+    const reply = await fetch(target?.url + path, init);
+    await reply.clone().arrayBuffer();
+    return reply;
+  } catch {
+    return null;
+  }
+}
+
+function asUser(worker: number, method: string, path: string, body?: unknown): Promise<Response | null> {
+  const headers = { authorization: `Bearer ${workers[0]?.localKey}`, 'content-type': 'application/json' };
+  return sendTo(worker, path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
+}
+
+/** A call that is tried until a worker answers it. */
+async function answered(call: (worker: number) => Promise<Response | null>): Promise<Response> {
+  for (let worker = 0; worker < 20; worker += 1) {
+    const reply = await call(worker);
+    if (reply !== null) return reply;
+  }
+  throw new Error('no worker answers');
+}
+
+/** Does work 0, 1, 2 ... below `count`, so many at a time. */
+async function inLanes(lanes: number, count: number, work: (index: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  const lane = async () => {
+    while (next < count) await work(next++);
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+}
+
+/** What the load has seen. */
+class Seen {
+  /** For each sign-in code, how many of the browsers that used it at once were signed in, and how many got no answer. */
+  readonly signIns: { signedIn: number; unanswered: number }[] = [];
+  /** Secrets that were acknowledged. */
+  readonly stored: string[] = [];
+  /** Events that were acknowledged, by their ids. */
+  readonly accepted = new Set<string>();
+  /** How often one signed call was let through. */
+  readonly sameCalls: number[] = [];
+  readonly failures: string[] = [];
+  polls = 0;
+
+  note(what: string, reply: Response | null): void {
+    if (reply !== null && reply.status >= 500) this.failures.push(`${what}: ${reply.status}`);
+  }
+}
+
+/** One code, used at both workers at once. */
+async function signIn(seen: Seen): Promise<void> {
+  const made = await answered((worker) => asUser(worker, 'POST', '/v1/sign-in-links'));
+  seen.note('link', made);
+  if (!made.ok) return;
+  const { pathname } = new URL(linkReply.parse(await made.json()).url);
+  const replies = await Promise.all([0, 1].map((worker) => sendTo(worker, pathname, { redirect: 'manual' })));
+  for (const reply of replies) seen.note('sign-in', reply);
+  const signedIn = replies.filter((reply) => reply?.status === 303).length;
+  seen.signIns.push({ signedIn, unanswered: replies.filter((reply) => reply === null).length });
+}
+
+async function storeSecret(seen: Seen, index: number): Promise<void> {
+  const path = `load/${index}`;
+  const reply = await answered((worker) =>
+    asUser(worker + index, 'POST', '/v1/secrets', { path, value: `v-${index}` }),
+  );
+  seen.note('secret', reply);
+  if (reply.ok) seen.stored.push(path);
+  const list = await answered((worker) => asUser(worker + index + 1, 'GET', '/v1/secrets?limit=200'));
+  seen.note('list', list);
+  if (!reply.ok || !list.ok) return;
+  const paths = secretsPage.parse(await list.json()).items.map((item) => item.path);
+  if (!paths.includes(path)) seen.failures.push(`${path} was stored and is not listed by the other worker`);
+}
+
+const newEvent = () => ({
+  id: newId('evt', randomBytes(16)),
+  type: 'sandbox.proxy.passthrough',
+  time: new Date().toISOString(),
+  sidecar_id: null,
+  session_id: 'ses_load',
+  actor: 'session',
+  data: {},
+});
+
+/** Polls at the one worker and the other until the load is over. A 503 is asked again: the policy changed during each of the readings. */
+async function poll(seen: Seen, sidecar: TestSidecar, first: number, over: AbortSignal): Promise<void> {
+  let etag = '';
+  for (let worker = first; !over.aborted; worker += 1) {
+    const send = await signedCall(sidecar, 'GET', '/v1/sidecar/snapshot?wait=10', { 'if-none-match': etag });
+    const reply = await send(worker);
+    if (reply?.status !== 503) seen.note('poll', reply);
+    seen.polls += reply?.ok === true || reply?.status === 304 ? 1 : 0;
+    etag = reply?.headers.get('etag') ?? etag;
+  }
+}
+
+/** Sends an event by one signed call to both workers at once, and again as a sidecar does that has no answer. */
+async function sendEvent(seen: Seen, sidecar: TestSidecar): Promise<void> {
+  const event = newEvent();
+  const signed = () => signedCall(sidecar, 'POST', '/v1/sidecar/events', {}, { events: [event] });
+  const once = await signed();
+  const replies = await Promise.all([0, 1].map((worker) => once(worker)));
+  for (const reply of replies) seen.note('event', reply);
+  seen.sameCalls.push(replies.filter((reply) => reply?.status === 200).length);
+  const again = await answered(async (worker) => (await signed())(worker));
+  seen.note('event', again);
+  if (again.status === 200) seen.accepted.add(event.id);
+}
+
+/** A signed call, to be sent to one worker or to several. */
+async function signedCall(
+  sidecar: TestSidecar,
+  method: 'GET' | 'POST',
+  path: string,
+  headers: Record<string, string>,
+  content?: unknown,
+): Promise<(worker: number) => Promise<Response | null>> {
+  const body = content === undefined ? '' : JSON.stringify(content);
+  const token = await sidecar.token(await sidecar.claims(method, path, body));
+  const all = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers };
+  return (worker) => sendTo(worker, path, { method, headers: all, ...(body !== '' && { body }) });
+}
+
+async function enrolAll(): Promise<TestSidecar[]> {
+  const sidecars: TestSidecar[] = [];
+  await inLanes(8, SIDECARS, async () => {
+    const sidecar = await TestSidecar.make((path, init) => answered((worker) => sendTo(worker, path, init)));
+    expect((await sidecar.enrol(workers[0]?.localKey ?? '')).status).toBe(201);
+    sidecars.push(sidecar);
+  });
+  return sidecars;
+}
+
+/** All events of the load in the log, one entry for each row. */
+async function loggedEvents(): Promise<string[]> {
+  const ids: string[] = [];
+  let cursor: string | null = '';
+  while (cursor !== null) {
+    const at = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+    const reply = await asUser(1, 'GET', `/v1/audit-events?session=ses_load&limit=100${at}`);
+    const page = auditEventsPage.parse(await reply?.json());
+    ids.push(...page.items.map(({ id }) => id));
+    cursor = page.next_cursor;
+  }
+  return ids;
+}
+
+test('a worker and the replica are killed under load: nothing is lost, and nothing is used twice', async () => {
+  const seen = new Seen();
+  const sidecars = await enrolAll();
+  const over = new AbortController();
+  const polling = Promise.all(sidecars.map((sidecar, index) => poll(seen, sidecar, index, over.signal)));
+  const signingIn = inLanes(8, SIGN_INS, async (index) => {
+    if (index === SIGN_INS / 4) await cluster.killReplica();
+    if (index === SIGN_INS / 2) workers[0]?.signal('SIGKILL');
+    await signIn(seen);
+  });
+  const storing = inLanes(2, SECRETS, (index) => storeSecret(seen, index));
+  const sending = inLanes(2, SIDECARS, async (index) => {
+    const sidecar = sidecars[index];
+    if (sidecar !== undefined) await sendEvent(seen, sidecar);
+  });
+  await Promise.all([signingIn, storing, sending]);
+  over.abort();
+  await polling;
+
+  expect(seen.failures).toEqual([]);
+  expect(seen.signIns.filter(({ signedIn }) => signedIn > 1)).toEqual([]);
+  expect(seen.signIns.filter(({ signedIn, unanswered }) => signedIn + unanswered === 0)).toEqual([]);
+  expect(seen.signIns.filter(({ unanswered }) => unanswered > 0).length).toBeGreaterThan(SIGN_INS / 4);
+  expect(seen.sameCalls.filter((times) => times > 1)).toEqual([]);
+  expect([seen.stored.length, seen.accepted.size]).toEqual([SECRETS, SIDECARS]);
+  expect(seen.polls).toBeGreaterThan(SIDECARS);
+
+  const listed = secretsPage.parse(await (await asUser(1, 'GET', '/v1/secrets?limit=200'))?.json());
+  expect(listed.items.map(({ path }) => path)).toEqual(expect.arrayContaining(seen.stored));
+  expect((await loggedEvents()).toSorted()).toEqual([...seen.accepted].toSorted());
+  const verified = auditVerification.parse(await (await asUser(1, 'GET', '/v1/audit-events/verify'))?.json());
+  expect(verified).toMatchObject({ ok: true });
+  const client = createClient({ url: cluster.url });
+  const sessions = await client.execute('SELECT count(*) AS n FROM browser_sessions');
+  client.close();
+  const signedIn = seen.signIns.filter((each) => each.signedIn === 1).length;
+  const begun = Number(sessions.rows[0]?.['n']);
+  expect([begun >= signedIn, begun <= SIGN_INS]).toEqual([true, true]);
+});
