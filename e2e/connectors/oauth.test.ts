@@ -156,6 +156,27 @@ describe('an access token that is over', () => {
   });
 });
 
+describe('a control plane that is told to stop', () => {
+  it('in the middle of a refresh finishes it first, though its caller has gone', async () => {
+    await tokenIsOver();
+    const decided = Promise.withResolvers<void>();
+    provider.onTokenAnswer(async () => {
+      decided.resolve();
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+    });
+    lifetimeSeconds = LONG_SECONDS;
+    const calls = await tokenCallsDuring(async () => {
+      const cut = runInWorker().catch(() => 'cut');
+      await decided.promise;
+      kill(world.svc.runFile.control_pid, 'SIGTERM');
+      await world.svc.comesBack();
+      expect(await cut).toBe('cut');
+      expect([await runInWorker(), await throughProxy(), await state()]).toEqual([200, 200, 'ready']);
+    });
+    expect(calls).toBe(1);
+  });
+});
+
 describe('a control plane that is killed', () => {
   it('after a refresh and before the reply has lost nothing: the rotated refresh token is the one that is used', async () => {
     await tokenIsOver();
