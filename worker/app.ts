@@ -1,8 +1,8 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
-import { getEnterprise, getHealth, getMe, postSignInLink } from './routes/account.ts';
+import { getHealth, getMe, postSignInLink } from './routes/account.ts';
 import { getApproval, getApprovals, postDecision } from './routes/approvals.ts';
 import type { AppContext, AppEnv, Log } from './routes/app_env.ts';
-import { finishProvider, openProvider } from './routes/auth_flow.ts';
+import { finishProvider, openProvider, openSso } from './routes/auth_flow.ts';
 import { getProviders } from './routes/auth_methods.ts';
 import { getSignIn, getSignUp, postLogout, submitCode, submitSignIn, submitSignUp } from './routes/auth_pages.ts';
 import { postLogin, postSignup, postVerify } from './routes/auth_password.ts';
@@ -22,6 +22,7 @@ import {
   SPEC_SCHEMA_PATH,
 } from './routes/connectors.ts';
 import { deleteSession, getSessions } from './routes/browser_sessions_api.ts';
+import { getEnterprise, putEnterprise } from './routes/enterprise.ts';
 import { errorReply, failureReply, invalidInput } from './routes/error_reply.ts';
 import {
   getDevicePage,
@@ -75,6 +76,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/ready', getReady],
   ['get', '/v1/me', getMe],
   ['get', '/v1/enterprise', getEnterprise],
+  ['put', '/v1/enterprise', putEnterprise],
   ['post', '/v1/sign-in-links', postSignInLink],
   ['get', '/auth/providers', getProviders],
   ['post', '/auth/signup', postSignup],
@@ -154,6 +156,7 @@ const PAGES: readonly RouteName[] = [
   ['get', '/device'],
   ['post', '/device'],
   ['post', '/device/decide'],
+  ['get', '/auth/sso'],
   ['get', '/auth/{provider}/login'],
   ['get', '/auth/{provider}/callback'],
 ];
@@ -195,6 +198,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   app.get('/device', getDevicePage);
   app.post('/device', postDevicePage);
   app.post('/device/decide', postDeviceDecision);
+  app.get('/auth/sso', openSso);
   app.get('/auth/:provider/login', openProvider);
   app.get('/auth/:provider/callback', finishProvider);
   app.notFound(notFound([...ROUTES.map(([method, path]): RouteName => [method, path]), ...PAGES]));

@@ -12,6 +12,8 @@ export const ERROR_STATUS = {
   sign_in_expired: 400,
   /** The code of a signup. */
   verification_failed: 400,
+  /** Nothing on a domain says that it is this enterprise's. details: `{domain, url, content}`. */
+  domain_not_proven: 400,
   /** The answers to a program that waits to be signed in (RFC 8628 section 3.5). */
   authorization_pending: 400,
   slow_down: 400,
@@ -36,6 +38,10 @@ export const ERROR_STATUS = {
   email_required: 403,
   provider_not_allowed: 403,
   domain_not_allowed: 403,
+  /** Only the enterprise's own provider signs in. details: `{login_url}`. */
+  sso_required: 403,
+  /** The address has an account in another enterprise. */
+  account_elsewhere: 403,
   /** A personal token that is not for this operation. details: `{scope}`; null when no personal token is. */
   insufficient_scope: 403,
   /** details: `{approval_id}`. */
@@ -57,6 +63,10 @@ export const ERROR_STATUS = {
   approval_not_pending: 409,
   /** An enterprise keeps an owner who can sign in. */
   last_owner: 409,
+  /** A change of sign-in that would keep the one who makes it out. */
+  would_lock_out: 409,
+  /** The domain is another enterprise's. */
+  domain_taken: 409,
   conflict: 409,
   link_expired: 410,
   body_too_large: 413,

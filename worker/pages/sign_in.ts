@@ -19,7 +19,7 @@ export function signInPage({ methods, isLocal, returnTo }: SignInView): Html {
       ${methods.providers.map(
         ({ title, login_url: url }) => html`<p><a class="button" href="${url}${query}">Continue with ${title}</a></p>`,
       )}
-      ${methods.password ? passwordForm(query) : ''} ${isLocal ? localHint() : ''}
+      ${methods.password ? passwordForm(query) : ''} ${isLocal ? localHint() : ssoForm(returnTo)}
       ${methods.providers.length === 0 && !methods.password && !isLocal ? nothingSetUp() : ''}
       <p class="quiet">The <a href="/docs">API reference</a> needs no sign-in.</p>`,
   );
@@ -34,6 +34,24 @@ function passwordForm(query: string): Html {
       <button>Sign in</button>
     </form>
     <p><a href="/sign-up">Sign up, or set a new password</a></p>`;
+}
+
+function ssoForm(returnTo: string): Html {
+  return html`<h2>With your enterprise</h2>
+    <form class="fields-of-a-form" method="get" action="/auth/sso">
+      <input type="hidden" name="return_to" value="${returnTo}" />
+      <label>Email <br /><input type="email" name="email" autocomplete="email" required /></label>
+      <button>Find its sign-in</button>
+    </form>`;
+}
+
+/** The way to the provider of an enterprise. It is a link: a form may not lead to another site. */
+export function ssoPage({ name, url }: { readonly name: string; readonly url: string }): Html {
+  return layout(
+    'Sign in',
+    html`<h1>Sign in to ${name}</h1>
+      <p><a class="button" href="${url}">Continue with ${name}</a></p>`,
+  );
 }
 
 function localHint(): Html {

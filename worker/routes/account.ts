@@ -1,7 +1,7 @@
 import { err, ok } from '../../shared/model/result.ts';
-import { enterpriseReply, healthReply, meReply, signInLinkReply } from '../../shared/wire/account.ts';
+import { healthReply, meReply, signInLinkReply } from '../../shared/wire/account.ts';
 import { apiError } from '../../shared/wire/errors.ts';
-import { describeEnterprise, describeHealth, describeUser } from '../services/account.ts';
+import { describeHealth, describeUser } from '../services/account.ts';
 import { createSignInCode } from '../services/sign_in.ts';
 import { forAnyone, forUser } from './operation.ts';
 
@@ -18,14 +18,6 @@ export const getMe = forUser({
   replies: { 200: meReply },
   async handle({ context, who }) {
     return ok({ status: 200, json: await describeUser(context, who) });
-  },
-});
-
-export const getEnterprise = forUser({
-  summary: 'Your enterprise',
-  replies: { 200: enterpriseReply },
-  async handle({ context, who }) {
-    return ok({ status: 200, json: await describeEnterprise(context, who) });
   },
 });
 

@@ -2,6 +2,9 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError, ERROR_STATUS } from '../../shared/wire/errors.ts';
 import { messagePage } from '../pages/layout.ts';
 import { beginBrowserSession } from '../sign_in/browser_session.ts';
+import { ssoPage } from '../pages/sign_in.ts';
+import { findSso } from '../sign_in/find_sso.ts';
+import { findProvider } from '../sign_in/find_provider.ts';
 import { beginSignIn, finishSignIn } from '../sign_in/flows.ts';
 import type { AuthProvider } from '../sign_in/provider.ts';
 import type { AppContext } from './app_env.ts';
@@ -12,7 +15,7 @@ import { localPath } from './return_to.ts';
 
 /** `GET /auth/{provider}/login`: sends the browser to the provider. */
 export async function openProvider(c: AppContext): Promise<Response> {
-  const where = whereOf(c);
+  const where = await whereOf(c);
   if (!where.ok) return refusalPage(c, where.error);
   const { provider, redirectURL } = where.value;
   const returnTo = localPath(c.req.query('return_to'));
@@ -24,7 +27,7 @@ export async function openProvider(c: AppContext): Promise<Response> {
 
 /** `GET /auth/{provider}/callback`: where the provider sends the browser back to. */
 export async function finishProvider(c: AppContext): Promise<Response> {
-  const where = whereOf(c);
+  const where = await whereOf(c);
   if (!where.ok) return refusalPage(c, where.error);
   const { provider, redirectURL } = where.value;
   const { state = '', code = null, error = null, iss: issuer = null } = c.req.query();
@@ -36,10 +39,20 @@ export async function finishProvider(c: AppContext): Promise<Response> {
   return c.redirect(finished.value.returnTo, 303);
 }
 
+/** `GET /auth/sso?email=…`: the way to the provider of the enterprise that has the domain of an address. */
+export async function openSso(c: AppContext): Promise<Response> {
+  const found = await findSso(c.get('context'), c.req.query('email') ?? '');
+  if (!found.ok) return refusalPage(c, found.error);
+  const query = new URLSearchParams({ return_to: localPath(c.req.query('return_to')) });
+  return page(c, ssoPage({ name: found.value.name, url: `${found.value.loginUrl}?${query.toString()}` }), 200);
+}
+
 /** The provider that the path names, and the callback URL of it under the name that the browser called. */
-function whereOf(c: AppContext): Result<{ readonly provider: AuthProvider; readonly redirectURL: string }, ApiError> {
-  const provider = c.get('context').signIn.providers.get(c.req.param('provider') ?? '');
-  if (provider === undefined) {
+async function whereOf(
+  c: AppContext,
+): Promise<Result<{ readonly provider: AuthProvider; readonly redirectURL: string }, ApiError>> {
+  const provider = await findProvider(c.get('context'), c.req.param('provider') ?? '');
+  if (provider === null) {
     return err(apiError('not_found', 'there is no such provider here: GET /auth/providers lists those there are'));
   }
   const origin = publicOrigin(c);

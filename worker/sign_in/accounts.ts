@@ -1,8 +1,10 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import { isId } from '../../shared/wire/ids.ts';
 import { type AuditDraft, type Change, commit } from '../services/commit.ts';
 import { freshId, nowText, type ServiceContext } from '../services/service_context.ts';
-import { type Account, insertAccount } from '../store/accounts.ts';
+import { type Account, type EnterpriseRow, insertAccount, insertUser } from '../store/accounts.ts';
+import { domainStillOf, findEnterprise, findEnterpriseOfDomain } from '../store/enterprise_settings.ts';
 import type { Statement } from '../store/database.ts';
 import {
   claimVerifiedEmail,
@@ -15,7 +17,7 @@ import {
   touchIdentity,
 } from '../store/identities.ts';
 import { parseEmail, slugOf } from '../../shared/model/email.ts';
-import { admissionProblem } from './admission.ts';
+import { admissionProblem, domainNotAllowed, enterpriseProblem } from './admission.ts';
 import type { Identity } from './provider.ts';
 
 /** How somebody signs in. */
@@ -28,16 +30,21 @@ export interface SignedIn {
   readonly userId: string;
 }
 
-/** Where an identity belongs: to an account it signed in to before, to one with its verified address, or to a new one. */
+/**
+ * Where an identity belongs: to an account it signed in to before, to one with its verified address, to the enterprise that
+ * has the domain of it as a new member, or to an enterprise of its own.
+ */
 type Place =
   | { readonly kind: 'known' | 'joins'; readonly account: Account }
+  | { readonly kind: 'member'; readonly enterprise: EnterpriseRow }
   | { readonly kind: 'new'; readonly enterpriseId: string };
 
 const MAX_ATTEMPTS = 5;
 
 /**
  * Signs an identity in. Accounts join by email only where both sides verified it; the first sign-in of somebody new makes an
- * enterprise. Refuses with `account_unavailable`, `provider_not_allowed`, `domain_not_allowed`.
+ * enterprise. Refuses with `account_unavailable`, `provider_not_allowed`,
+ * `domain_not_allowed`, `sso_required`, `account_elsewhere`.
  */
 export async function signInIdentity(
   context: ServiceContext,
@@ -46,7 +53,7 @@ export async function signInIdentity(
 ): Promise<Result<SignedIn, ApiError>> {
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
     const place = await locate(context, identity, how);
-    const enterpriseId = place.kind === 'new' ? place.enterpriseId : place.account.enterprise.id;
+    const enterpriseId = enterpriseOf(place);
     const chain = { enterpriseId, writer: enterpriseId };
     const written = await commit(context, chain, () => decide(context, identity, how, place));
     if (written.ok || written.error !== MOVED) return written;
@@ -62,7 +69,24 @@ async function locate(context: ServiceContext, identity: Identity, how: SignInMe
   if (known !== null) return { kind: 'known', account: known };
   const owner = identity.emailVerified ? await findAccountByVerifiedEmail(context.database, identity.email) : null;
   if (owner !== null) return { kind: 'joins', account: owner };
-  return { kind: 'new', enterpriseId: freshId(context, 'ent') };
+  const enterprise = await enterpriseFor(context, identity, how);
+  return enterprise === null ? { kind: 'new', enterpriseId: freshId(context, 'ent') } : { kind: 'member', enterprise };
+}
+
+/** The enterprise that somebody new becomes a member of: its own provider's, or the one that has the verified domain. */
+async function enterpriseFor(
+  context: ServiceContext,
+  identity: Identity,
+  { provider }: SignInMethod,
+): Promise<EnterpriseRow | null> {
+  if (isId('ent', provider)) return findEnterprise(context.database, provider);
+  const domain = identity.emailVerified ? parseEmail(identity.email)?.domain : undefined;
+  return domain === undefined ? null : findEnterpriseOfDomain(context.database, domain);
+}
+
+function enterpriseOf(place: Place): string {
+  if (place.kind === 'new') return place.enterpriseId;
+  return place.kind === 'member' ? place.enterprise.id : place.account.enterprise.id;
 }
 
 async function decide(
@@ -73,14 +97,13 @@ async function decide(
 ): Promise<Result<Change<SignedIn>, ApiError>> {
   const place = await locate(context, identity, how);
   if (place.kind === 'new' && before.kind === 'new') return createAccount(context, identity, how, before.enterpriseId);
-  if (place.kind === 'new' || before.kind === 'new' || place.account.user.id !== before.account.user.id)
-    return err(MOVED);
+  if (place.kind === 'new' || enterpriseOf(place) !== enterpriseOf(before)) return err(MOVED);
+  if (place.kind === 'member') return addMember(context, identity, how, place.enterprise);
   const problem = admissionProblem(place.account, identity, how);
   if (problem !== null) return err(problem);
+  const { account } = place;
   return ok(
-    place.kind === 'known'
-      ? signInKnown(context, identity, how, place.account)
-      : join(context, identity, how, place.account),
+    place.kind === 'known' ? signInKnown(context, identity, how, account) : join(context, identity, how, account),
   );
 }
 
@@ -109,26 +132,35 @@ function join(context: ServiceContext, identity: Identity, how: SignInMethod, { 
   return signedIn(user.id, how, statements, [draft('control.identity.linked', user.id, how)]);
 }
 
+/** A new member of an enterprise: whoever has a verified address of a domain that is the enterprise's. */
+function addMember(
+  context: ServiceContext,
+  identity: Identity,
+  how: SignInMethod,
+  enterprise: EnterpriseRow,
+): Result<Change<SignedIn>, ApiError> {
+  const domain = identity.emailVerified ? parseEmail(identity.email)?.domain : undefined;
+  const problem = domain === undefined ? domainNotAllowed() : enterpriseProblem(enterprise, identity, how);
+  if (problem !== null || domain === undefined) return err(problem ?? domainNotAllowed());
+  const user = newUser(context, identity, { enterpriseId: enterprise.id, role: 'member' });
+  const statements = [
+    ...domainStillOf(domain, enterprise.id),
+    insertUser(context.database, user),
+    insertIdentity(context.database, newIdentity(context, identity, how, user.id)),
+  ];
+  return ok(signedIn(user.id, how, statements, [draft('control.user.created', user.id, how)]));
+}
+
 async function createAccount(
   context: ServiceContext,
   identity: Identity,
   how: SignInMethod,
   enterpriseId: string,
 ): Promise<Result<Change<SignedIn>, ApiError>> {
-  const createdAt = nowText(context);
-  const userId = freshId(context, 'usr');
-  const displayName = displayNameOf(identity);
+  const user = newUser(context, identity, { enterpriseId, role: 'owner' });
+  const { id: userId, createdAt, displayName: name } = user;
   const slug = await freeSlug(context, identity.email);
-  const enterprise = { id: enterpriseId, slug, name: displayName, billingEmail: identity.email, createdAt };
-  const user = {
-    id: userId,
-    enterpriseId,
-    email: identity.email,
-    displayName,
-    role: 'owner' as const,
-    verifiedEmail: identity.emailVerified ? identity.email : null,
-    createdAt,
-  };
+  const enterprise = { id: enterpriseId, slug, name, billingEmail: identity.email, createdAt };
   const statements = [
     ...insertAccount(context.database, { user, enterprise }),
     insertIdentity(context.database, newIdentity(context, identity, how, userId)),
@@ -138,6 +170,21 @@ async function createAccount(
     data: { 'svc.control.resource': enterpriseId },
   };
   return ok(signedIn(userId, how, statements, [created, draft('control.user.created', userId, how)]));
+}
+
+function newUser(
+  context: ServiceContext,
+  identity: Identity,
+  place: { readonly enterpriseId: string; readonly role: 'owner' | 'member' },
+) {
+  return {
+    ...place,
+    id: freshId(context, 'usr'),
+    email: identity.email,
+    displayName: displayNameOf(identity),
+    verifiedEmail: identity.emailVerified ? identity.email : null,
+    createdAt: nowText(context),
+  };
 }
 
 const MAX_SLUG_TRIES = 20;

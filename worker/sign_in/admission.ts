@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { Account } from '../store/accounts.ts';
+import { isId } from '../../shared/wire/ids.ts';
 import { parseEmail } from '../../shared/model/email.ts';
 import type { Identity } from './provider.ts';
 
@@ -29,11 +30,24 @@ export function admissionRules(
 export function admissionProblem(
   { user, enterprise }: Account,
   identity: Pick<Identity, 'email' | 'emailVerified'>,
+  how: { readonly provider: string },
+): ApiError | null {
+  return user.suspendedAt === null ? enterpriseProblem(enterprise, identity, how) : accountUnavailable();
+}
+
+/** Why an identity may not sign in to an enterprise; null when it may. */
+export function enterpriseProblem(
+  enterprise: Account['enterprise'],
+  identity: Pick<Identity, 'email' | 'emailVerified'>,
   { provider }: { readonly provider: string },
 ): ApiError | null {
-  if (user.suspendedAt !== null) return accountUnavailable();
   const { allowedDomains, allowedProviders } = admissionRules(enterprise);
-  if (allowedProviders !== null && !allowedProviders.includes(provider)) return providerNotAllowed(allowedProviders);
+  if (isId('ent', provider)) {
+    if (provider !== enterprise.id) return accountElsewhere();
+  } else {
+    if (enterprise.ssoRequired) return ssoRequired(enterprise.id);
+    if (allowedProviders !== null && !allowedProviders.includes(provider)) return providerNotAllowed(allowedProviders);
+  }
   // An address that nobody verified matches no domain.
   const domain = identity.emailVerified ? parseEmail(identity.email)?.domain : undefined;
   const isAllowed = allowedDomains.length === 0 || (domain !== undefined && allowedDomains.includes(domain));
@@ -46,12 +60,29 @@ export function accountUnavailable(): ApiError {
 }
 
 function providerNotAllowed(allowed: readonly string[]): ApiError {
-  const message = `your enterprise does not allow this way to sign in: use ${allowed.join(' or ')}`;
+  const others = allowed.length === 0 ? 'its own provider' : allowed.join(' or ');
+  const message = `your enterprise does not allow this way to sign in: use ${others}`;
   return apiError('provider_not_allowed', message);
 }
 
-function domainNotAllowed(): ApiError {
+export function domainNotAllowed(): ApiError {
   const message =
     'your enterprise allows only verified addresses of its own domains: verify yours with the provider, or sign in with another account';
   return apiError('domain_not_allowed', message);
+}
+
+function ssoRequired(enterpriseId: string): ApiError {
+  const loginUrl = ssoPath(enterpriseId);
+  const message = `your enterprise signs in by its own provider alone: begin at ${loginUrl}`;
+  return apiError('sso_required', message, { login_url: loginUrl });
+}
+
+/** Where a browser begins with the provider of an enterprise. */
+export function ssoPath(enterpriseId: string): string {
+  return `/auth/${enterpriseId}/login`;
+}
+
+function accountElsewhere(): ApiError {
+  const message = 'this address has an account in another enterprise: sign in to that one, or ask its admin';
+  return apiError('account_elsewhere', message);
 }

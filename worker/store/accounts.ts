@@ -27,10 +27,11 @@ export interface NewAccount {
 }
 
 export function insertAccount(database: Database, account: NewAccount): Statement[] {
-  return [
-    database.read.insert(enterprises).values(account.enterprise),
-    database.read.insert(users).values(account.user),
-  ];
+  return [database.read.insert(enterprises).values(account.enterprise), insertUser(database, account.user)];
+}
+
+export function insertUser(database: Database, user: NewAccount['user']): Statement {
+  return database.read.insert(users).values(user);
 }
 
 /**

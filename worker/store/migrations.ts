@@ -195,4 +195,18 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX device_codes_by_expiry ON device_codes (expires_at)`,
     ],
   },
+  {
+    number: 8,
+    name: 'sign-in of enterprises',
+    statements: [
+      `ALTER TABLE enterprises ADD COLUMN sso_required INTEGER NOT NULL DEFAULT 0 CHECK (sso_required IN (0, 1))`,
+      `CREATE TABLE enterprise_oidc (
+        enterprise_id TEXT PRIMARY KEY REFERENCES enterprises (id), issuer TEXT NOT NULL, client_id TEXT NOT NULL,
+        sealed_secret TEXT NOT NULL, updated_at TEXT NOT NULL) STRICT`,
+      // A domain is one enterprise's, once it has shown that it is.
+      `CREATE TABLE enterprise_domains (
+        domain TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id), proven_at TEXT NOT NULL) STRICT`,
+      `CREATE INDEX enterprise_domains_by_enterprise ON enterprise_domains (enterprise_id)`,
+    ],
+  },
 ];

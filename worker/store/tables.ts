@@ -24,6 +24,7 @@ export const enterprises = sqliteTable('enterprises', {
   allowedDomains: text('allowed_domains').notNull().default('[]'),
   allowedProviders: text('allowed_providers'),
   billingEmail: text('billing_email'),
+  ssoRequired: integer('sso_required', { mode: 'boolean' }).notNull().default(false),
 });
 
 export const users = sqliteTable('users', {
@@ -303,4 +304,18 @@ export const deviceCodes = sqliteTable('device_codes', {
   nextPollAt: integer('next_poll_at').notNull(),
   state: text('state', { enum: ['pending', 'approved', 'denied'] }).notNull(),
   userId: text('user_id'),
+});
+
+export const enterpriseOidc = sqliteTable('enterprise_oidc', {
+  enterpriseId: text('enterprise_id').primaryKey(),
+  issuer: text('issuer').notNull(),
+  clientId: text('client_id').notNull(),
+  sealedSecret: text('sealed_secret').notNull(),
+  updatedAt: text('updated_at').notNull(),
+});
+
+export const enterpriseDomains = sqliteTable('enterprise_domains', {
+  domain: text('domain').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  provenAt: text('proven_at').notNull(),
 });

@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import { EMAIL_PATTERN } from '../model/email.ts';
+import { enterpriseReply } from './account.ts';
+import { line } from './primitives.ts';
+
+const MAX_DOMAINS = 100;
+const domain = z
+  .string()
+  .max(253)
+  .regex(
+    /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/,
+    'is no domain: write it in lower case, such as acme.com',
+  );
+const providerName = z
+  .string()
+  .regex(/^[a-z][a-z0-9_-]{0,31}$/, "is no provider's name: GET /auth/providers lists them");
+
+/** How an enterprise's people sign in. */
+const settings = {
+  name: line(200).min(1),
+  billing_email: z.string().max(254).regex(EMAIL_PATTERN, 'is no email address').nullable(),
+  /** Only verified addresses of these domains sign in; empty: any. */
+  allowed_domains: z.array(domain).max(MAX_DOMAINS),
+  /** Only these ways sign in, beside the enterprise's own provider; null: every one that is set up. */
+  allowed_providers: z.array(providerName).max(20).nullable(),
+  /** Only the enterprise's own provider signs in. */
+  sso_required: z.boolean(),
+};
+
+const oidc = {
+  issuer: z.url({ protocol: /^https?$/ }).max(500),
+  client_id: z.string().regex(/^[\x21-\x7e]{1,500}$/, 'must be 1 to 500 characters of ASCII without spaces'),
+  /**
+   * Domains of the enterprise: their people are sent to its provider, and whoever has a verified address there joins it. Each
+   * has to show that it is the enterprise's.
+   */
+  domains: z.array(domain).max(MAX_DOMAINS),
+};
+
+/** `PUT /v1/enterprise`: replaces the settings. */
+export const enterpriseInput = z
+  .strictObject({
+    ...settings,
+    oidc: z
+      .strictObject({
+        ...oidc,
+        /** Left out: it stays as it is, for the same issuer and client. */
+        client_secret: z
+          .string()
+          .regex(/^[\x21-\x7e]{1,1000}$/, 'must be ASCII without spaces')
+          .optional(),
+      })
+      .nullable(),
+  })
+  .meta({ id: 'EnterpriseInput' });
+export type EnterpriseInput = z.infer<typeof enterpriseInput>;
+
+/** `GET /v1/enterprise`. The client's secret is in no reply. */
+export const enterpriseSettings = z
+  .object({
+    ...enterpriseReply.shape,
+    ...settings,
+    oidc: z.object({ ...oidc, redirect_path: z.string() }).nullable(),
+  })
+  .meta({ id: 'EnterpriseSettings' });
+export type EnterpriseSettings = z.infer<typeof enterpriseSettings>;

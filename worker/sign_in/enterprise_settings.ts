@@ -1,0 +1,197 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import type { EnterpriseInput, EnterpriseSettings } from '../../shared/wire/enterprise.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import { type Caller, mayActAs } from '../services/caller.ts';
+import { type Change, commit } from '../services/commit.ts';
+import { targetProblem } from '../services/outbound.ts';
+import { controlChain } from '../services/policy_change.ts';
+import { nowText, type ServiceContext } from '../services/service_context.ts';
+import { type Account, findAccount } from '../store/accounts.ts';
+import type { Statement } from '../store/database.ts';
+import {
+  deleteEnterpriseOidc,
+  endSessionsOfOtherProviders,
+  type EnterpriseChange,
+  type EnterpriseOidcRow,
+  findEnterpriseOfDomain,
+  findEnterpriseOidc,
+  listDomains,
+  listIdentities,
+  putEnterpriseOidc,
+  setDomains,
+  updateEnterprise,
+} from '../store/enterprise_settings.ts';
+import type { IdentityRow } from '../store/identities.ts';
+import { admissionProblem, admissionRules } from './admission.ts';
+import { proveDomain } from './domain_proof.ts';
+import { oidcSealPlace } from './providers/enterprise_oidc.ts';
+
+/** The enterprise of the caller, with how its people sign in. */
+export async function describeSettings(context: ServiceContext, caller: Caller): Promise<EnterpriseSettings> {
+  const { enterprise } = await accountOf(context, caller);
+  const oidc = await findEnterpriseOidc(context.database, enterprise.id);
+  const domains = await listDomains(context.database, enterprise.id);
+  const rules = admissionRules(enterprise);
+  return {
+    id: enterprise.id,
+    slug: enterprise.slug,
+    name: enterprise.name,
+    created_at: enterprise.createdAt,
+    billing_email: enterprise.billingEmail,
+    allowed_domains: [...rules.allowedDomains],
+    allowed_providers: rules.allowedProviders === null ? null : [...rules.allowedProviders],
+    sso_required: enterprise.ssoRequired,
+    oidc: oidc && {
+      issuer: oidc.issuer,
+      client_id: oidc.clientId,
+      domains,
+      redirect_path: `/auth/${enterprise.id}/callback`,
+    },
+  };
+}
+
+/**
+ * Replaces the settings of the caller's enterprise. Each domain that is new has to prove itself first. Refuses with
+ * `admin_required`, `invalid_input`, `domain_not_proven`, `domain_taken`, `would_lock_out`.
+ */
+export async function replaceSettings(
+  context: ServiceContext,
+  caller: Caller,
+  input: EnterpriseInput,
+): Promise<Result<EnterpriseSettings, ApiError>> {
+  if (!mayActAs(caller, 'admin')) return err(adminsOnly());
+  const problem = inputProblem(context, input);
+  if (problem !== null) return err(problem);
+  const proven = await proveNewDomains(context, caller, input.oidc?.domains ?? []);
+  if (!proven.ok) return proven;
+  const written = await commit(context, controlChain(caller), () => decide(context, caller, input, proven.value));
+  return written.ok ? ok(await describeSettings(context, caller)) : written;
+}
+
+function inputProblem({ local }: ServiceContext, { oidc, sso_required: isRequired }: EnterpriseInput): ApiError | null {
+  if (oidc === null) {
+    return isRequired ? fieldError('sso_required', 'needs a provider of the enterprise: give oidc too') : null;
+  }
+  const target = targetProblem(new URL(oidc.issuer), local !== null);
+  return target === null ? null : fieldError('oidc.issuer', `cannot be used: ${target.message}`);
+}
+
+/** The domains among these that the enterprise does not have yet, each of which has shown that it is the enterprise's. */
+async function proveNewDomains(
+  context: ServiceContext,
+  { enterpriseId }: Caller,
+  domains: readonly string[],
+): Promise<Result<readonly string[], ApiError>> {
+  const held = await listDomains(context.database, enterpriseId);
+  const fresh = [...new Set(domains)].filter((domain) => !held.includes(domain));
+  for (const domain of fresh) {
+    const holder = await findEnterpriseOfDomain(context.database, domain);
+    if (holder !== null) return err(domainTaken(domain));
+    const proof = await proveDomain(context, domain, enterpriseId);
+    if (!proof.ok) return proof;
+  }
+  return ok(fresh);
+}
+
+async function decide(
+  context: ServiceContext,
+  caller: Caller,
+  input: EnterpriseInput,
+  proven: readonly string[],
+): Promise<Result<Change<null>, ApiError>> {
+  const account = await accountOf(context, caller);
+  const change: EnterpriseChange = {
+    name: input.name,
+    billingEmail: input.billing_email,
+    allowedDomains: JSON.stringify(input.allowed_domains),
+    allowedProviders: input.allowed_providers === null ? null : JSON.stringify(input.allowed_providers),
+    ssoRequired: input.sso_required,
+  };
+  const oidc = await oidcStatements(context, caller, input);
+  if (!oidc.ok) return oidc;
+  const after = { ...account, enterprise: { ...account.enterprise, ...change } };
+  if (await locksOut(context, after, input.oidc?.issuer ?? null)) return err(lockOut());
+  const { enterpriseId } = caller;
+  for (const domain of proven) {
+    if ((await findEnterpriseOfDomain(context.database, domain)) !== null) return err(domainTaken(domain));
+  }
+  const domains = { all: input.oidc?.domains ?? [], proven, provenAt: nowText(context) };
+  const ended = input.sso_required ? [endSessionsOfOtherProviders(context.database, enterpriseId, enterpriseId)] : [];
+  const statements = [
+    updateEnterprise(context.database, enterpriseId, change),
+    ...oidc.value,
+    ...setDomains(context.database, enterpriseId, domains),
+    ...ended,
+  ];
+  const data = { 'svc.control.resource': enterpriseId };
+  const event = { type: 'control.enterprise.updated' as const, actor: caller.userId, data };
+  return ok({ statements, events: [event], value: null });
+}
+
+/** A secret that is left out stays, for the issuer and client it was given for: it goes to nobody else. */
+async function oidcStatements(
+  context: ServiceContext,
+  { enterpriseId }: Caller,
+  { oidc }: EnterpriseInput,
+): Promise<Result<Statement[], ApiError>> {
+  if (oidc === null) return ok([deleteEnterpriseOidc(context.database, enterpriseId)]);
+  const before = await findEnterpriseOidc(context.database, enterpriseId);
+  const sealedSecret = await secretOf(context, enterpriseId, oidc, before);
+  if (sealedSecret === null) {
+    return err(fieldError('oidc.client_secret', 'is missing: a new issuer or client needs its secret'));
+  }
+  const { issuer, client_id: clientId } = oidc;
+  const row = { enterpriseId, issuer, clientId, sealedSecret, updatedAt: nowText(context) };
+  return ok(putEnterpriseOidc(context.database, row));
+}
+
+async function secretOf(
+  context: ServiceContext,
+  enterpriseId: string,
+  oidc: NonNullable<EnterpriseInput['oidc']>,
+  before: EnterpriseOidcRow | null,
+): Promise<string | null> {
+  if (oidc.client_secret !== undefined) {
+    return context.vault.seal(oidcSealPlace(enterpriseId), new Secret(oidc.client_secret));
+  }
+  const isSame = before?.issuer === oidc.issuer && before.clientId === oidc.client_id;
+  return isSame ? before.sealedSecret : null;
+}
+
+/** Whether the one who changes the settings could sign in in none of the ways that it did; the local user needs none. */
+async function locksOut(context: ServiceContext, account: Account, issuer: string | null): Promise<boolean> {
+  if (context.local?.userId === account.user.id) return false;
+  const identities = await listIdentities(context.database, account.user.id);
+  const isUsable = (identity: IdentityRow) =>
+    identity.provider !== account.enterprise.id || (issuer !== null && isSameUrl(identity.issuer, issuer));
+  return !identities.some((identity) => isUsable(identity) && admissionProblem(account, identity, identity) === null);
+}
+
+function isSameUrl(one: string, other: string): boolean {
+  return new URL(one).href === new URL(other).href;
+}
+
+async function accountOf(context: ServiceContext, { userId }: Caller): Promise<Account> {
+  const account = await findAccount(context.database, userId);
+  if (account === null) throw new Error('a signed-in user is not in the database');
+  return account;
+}
+
+function adminsOnly(): ApiError {
+  return apiError('admin_required', 'changing the enterprise needs the role admin: ask an admin');
+}
+
+function domainTaken(domain: string): ApiError {
+  return apiError('domain_taken', `${domain} is another enterprise's: take it out`);
+}
+
+function lockOut(): ApiError {
+  const message =
+    'you could not sign in again with these settings: sign in once in a way that they allow, and then change them';
+  return apiError('would_lock_out', message);
+}
+
+function fieldError(field: string, message: string): ApiError {
+  return apiError('invalid_input', `${field} ${message}`, { fields: [{ field, message }] });
+}

@@ -1,0 +1,315 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import {
+  CODE_HOST_CLIENT_ID,
+  CODE_HOST_CLIENT_SECRET,
+  type CodeHost,
+  startCodeHost,
+} from '../../e2e/sign_in/code_host.ts';
+import { namedOutbound } from '../../e2e/sign_in/named_outbound.ts';
+import {
+  OPENID_CLIENT_ID,
+  OPENID_CLIENT_SECRET,
+  type OpenIdProvider,
+  startOpenIdProvider,
+} from '../../e2e/sign_in/openid_provider.ts';
+import { TestBrowser } from '../../e2e/sign_in/test_browser.ts';
+import { ok } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import { type EnterpriseSettings, enterpriseSettings } from '../../shared/wire/enterprise.ts';
+import { meReply } from '../../shared/wire/account.ts';
+import { errorBody, ERROR_STATUS } from '../../shared/wire/errors.ts';
+import type { Outbound } from '../services/outbound.ts';
+
+const HOST = 'control.acme.test';
+const FRONT = { 'x-forwarded-host': HOST, 'x-forwarded-proto': 'https' };
+let openId: OpenIdProvider;
+let codeHost: CodeHost;
+let control: InProcess;
+let admin: TestBrowser;
+let enterprise: EnterpriseSettings;
+/** What each domain has in its file. */
+let proofs: Record<string, string>;
+
+beforeAll(async () => {
+  codeHost = await startCodeHost();
+});
+afterAll(() => codeHost.stop());
+
+function outboundTo(servers: Record<string, string>): Outbound {
+  const named = namedOutbound(servers);
+  return {
+    call(request) {
+      const url = new URL(request.url);
+      const proof = url.pathname === '/.well-known/svc-enterprise.txt' ? proofs[url.host] : undefined;
+      if (proof === undefined) return named.call(request);
+      return Promise.resolve(ok({ status: 200, contentType: 'text/plain', body: new TextEncoder().encode(proof) }));
+    },
+  };
+}
+
+beforeEach(async () => {
+  proofs = {};
+  person('alice@acme.test');
+  const variables = {
+    CODEHOST_OAUTH_CLIENT_ID: CODE_HOST_CLIENT_ID,
+    CODEHOST_OAUTH_CLIENT_SECRET: CODE_HOST_CLIENT_SECRET,
+    CODEHOST_OAUTH_URL: 'https://code.acme.test',
+    CODEHOST_OAUTH_API_URL: 'https://code.acme.test/api',
+  };
+  const secrets = Object.entries(variables).map(([name, value]) => [name, new Secret(value)]);
+  const servers = { 'code.acme.test': codeHost.loopback };
+  control = await startInProcess({
+    localKey: null,
+    outbound: {
+      call: (request) => outboundTo({ ...servers, ...(openId && { 'id.acme.test': openId.loopback }) }).call(request),
+    },
+    signIn: { allowedHosts: [HOST], providerVariables: Object.fromEntries(secrets), mail: null },
+  });
+  admin = newBrowser();
+  expect((await signIn(admin, 'codehost')).status).toBe(303);
+  enterprise = await settings();
+  openId = await startOpenIdProvider('id.acme.test', [`https://${HOST}/auth/${enterprise.id}/callback`]);
+  openId.person = { sub: 'alice', email: 'alice@acme.test', email_verified: true, name: 'Alice' };
+});
+afterEach(async () => {
+  await control.stop();
+  await openId.stop();
+});
+
+const newBrowser = () => new TestBrowser(control.send, FRONT);
+
+/** Who is at the code host. */
+function person(email: string, id = 1): void {
+  codeHost.user = { id, login: 'someone', name: 'Someone', email };
+  codeHost.emails = [{ email, primary: true, verified: true }];
+}
+
+async function signIn(browser: TestBrowser, provider: string): Promise<Response> {
+  const begun = await browser.get(`/auth/${provider}/login`);
+  const link = begun.headers.get('location');
+  if (link === null) return begun;
+  const back = provider === 'codehost' ? codeHost.authorise(link) : await openId.authorise(link);
+  return browser.get(back.pathname + back.search);
+}
+
+async function expectRefused(reply: Response, status: number, words: string) {
+  expect([reply.status, await reply.text()]).toEqual([status, expect.stringContaining(words)]);
+}
+
+const settings = async (browser = admin) => parsed(enterpriseSettings, browser.get('/v1/enterprise'));
+const me = async (browser: TestBrowser) => parsed(meReply, browser.get('/v1/me'));
+
+function put(more: object = {}, browser = admin): Promise<Response> {
+  const { name, billing_email } = enterprise;
+  const plain = { name, billing_email, allowed_domains: [], allowed_providers: null, sso_required: false, oidc: null };
+  return control.send('/v1/enterprise', {
+    method: 'PUT',
+    headers: {
+      ...FRONT,
+      'content-type': 'application/json',
+      'sec-fetch-site': 'same-origin',
+      cookie: `__Host-session=${browser.cookies.get('__Host-session')}`,
+    },
+    body: JSON.stringify({ ...plain, ...more }),
+  });
+}
+
+async function refusal(reply: Promise<Response>) {
+  const answered = await reply;
+  const { error } = errorBody.parse(await answered.json());
+  expect(answered.status).toBe(ERROR_STATUS[error.code]);
+  return error;
+}
+
+const oidc = (more: object = {}) => ({
+  issuer: 'https://id.acme.test',
+  client_id: OPENID_CLIENT_ID,
+  client_secret: OPENID_CLIENT_SECRET,
+  domains: ['acme.test'],
+  ...more,
+});
+
+/** Gives the enterprise its provider, and its domain. */
+async function withProvider(more: object = {}): Promise<void> {
+  proofs['acme.test'] = `# ours\n${enterprise.id}\n`;
+  expect((await put({ oidc: oidc(), ...more })).status).toBe(200);
+}
+
+describe('the settings of an enterprise', () => {
+  test('are replaced as a whole, and the secret is in no reply and not readable in the database', async () => {
+    await withProvider({ name: 'Acme', billing_email: 'bills@acme.test', allowed_domains: ['acme.test'] });
+    const now = await settings();
+    expect(now).toMatchObject({
+      name: 'Acme',
+      billing_email: 'bills@acme.test',
+      allowed_domains: ['acme.test'],
+      allowed_providers: null,
+      oidc: {
+        issuer: 'https://id.acme.test',
+        domains: ['acme.test'],
+        redirect_path: `/auth/${enterprise.id}/callback`,
+      },
+    });
+    expect(JSON.stringify(now)).not.toContain(OPENID_CLIENT_SECRET);
+    expect((await control.databaseBytes()).includes(OPENID_CLIENT_SECRET)).toBe(false);
+    expect((await put()).status).toBe(200);
+    expect(await settings()).toMatchObject({ oidc: null, allowed_domains: [] });
+  });
+
+  test('are for admins to change', async () => {
+    await withProvider();
+    const member = newBrowser();
+    openId.person = { sub: 'bob', email: 'bob@acme.test', email_verified: true };
+    await signIn(member, enterprise.id);
+    expect(await refusal(put({}, member))).toMatchObject({ code: 'admin_required' });
+  });
+
+  test('keep a secret that is left out, for the same issuer and client alone', async () => {
+    await withProvider();
+    const { client_secret: _, ...rest } = oidc();
+    expect((await put({ oidc: rest })).status).toBe(200);
+    expect((await signIn(newBrowser(), enterprise.id)).status).toBe(303);
+    for (const other of [{ issuer: 'https://evil.test' }, { client_id: 'another' }]) {
+      expect(await refusal(put({ oidc: { ...rest, ...other } }))).toMatchObject({
+        code: 'invalid_input',
+        details: { fields: [{ field: 'oidc.client_secret' }] },
+      });
+    }
+  });
+
+  test.each([
+    ['a domain without a proof', undefined],
+    ['a domain whose proof names another enterprise', 'ent_00000000000000000000000000'],
+  ])('take no %s', async (_, proof) => {
+    if (proof !== undefined) proofs['acme.test'] = proof;
+    expect(await refusal(put({ oidc: oidc() }))).toMatchObject({
+      code: 'domain_not_proven',
+      details: { domain: 'acme.test', content: enterprise.id },
+    });
+    expect(await settings()).toMatchObject({ oidc: null });
+  });
+
+  test('take no domain that another enterprise has shown to be its own', async () => {
+    await withProvider();
+    const other = newBrowser();
+    person('eve@evil.test', 2);
+    await signIn(other, 'codehost');
+    proofs['acme.test'] += (await settings(other)).id;
+    expect(await refusal(put({ oidc: oidc() }, other))).toMatchObject({ code: 'domain_taken' });
+  });
+
+  test.each([
+    ['domains of others', { allowed_domains: ['other.test'] }],
+    ['providers that its admin never used', { allowed_providers: ['general'] }],
+    ['its own provider alone, which its admin never used', { sso_required: true, oidc: oidc() }],
+  ])('do not lock their admin out: %s', async (_, more) => {
+    proofs['acme.test'] = enterprise.id;
+    expect(await refusal(put(more))).toMatchObject({ code: 'would_lock_out' });
+  });
+
+  test('name the field that is wrong', async () => {
+    for (const [field, more] of [
+      ['sso_required', { sso_required: true }],
+      ['oidc.issuer', { oidc: oidc({ issuer: 'http://127.0.0.1:1' }) }],
+      ['oidc.issuer', { oidc: oidc({ issuer: 'https://10.0.0.1' }) }],
+      ['allowed_domains.0', { allowed_domains: ['Acme.test'] }],
+    ] as const) {
+      expect(await refusal(put(more))).toMatchObject({ code: 'invalid_input', details: { fields: [{ field }] } });
+    }
+  });
+});
+
+describe("the enterprise's own provider", () => {
+  test('is found by the domain of an address', async () => {
+    await withProvider();
+    const browser = newBrowser();
+    const page = await browser.get('/auth/sso?email=Bob@acme.test&return_to=/docs');
+    expect(await page.text()).toContain(`href="/auth/${enterprise.id}/login?return_to=%2Fdocs"`);
+    expect((await browser.get('/auth/sso?email=bob@other.test')).status).toBe(404);
+  });
+
+  test('makes members of its people, and joins those who are there', async () => {
+    await withProvider();
+    const alice = newBrowser();
+    expect((await signIn(alice, enterprise.id)).status).toBe(303);
+    expect((await me(alice)).id).toBe((await me(admin)).id);
+    openId.person = { sub: 'bob', email: 'bob@acme.test', email_verified: true, name: 'Bob' };
+    const bob = newBrowser();
+    await signIn(bob, enterprise.id);
+    expect(await me(bob)).toMatchObject({ role: 'member', enterprise_id: enterprise.id, display_name: 'Bob' });
+  });
+
+  test.each([
+    ['an address of another domain', { email: 'alice@other.test', email_verified: true }],
+    ['an address that is not verified', { email: 'bob@acme.test', email_verified: false }],
+  ])('is not believed about %s', async (_, claims) => {
+    await withProvider();
+    person('alice@other.test', 3);
+    await signIn(newBrowser(), 'codehost');
+    openId.person = { sub: 'mallory', ...claims };
+    await expectRefused(await signIn(newBrowser(), enterprise.id), 403, 'only verified addresses of its own domains');
+  });
+
+  test('does not take over an account of its domain in another enterprise', async () => {
+    person('early@acme.test', 4);
+    const early = newBrowser();
+    await signIn(early, 'codehost');
+    await withProvider();
+    openId.person = { sub: 'early', email: 'early@acme.test', email_verified: true };
+    await expectRefused(await signIn(newBrowser(), enterprise.id), 403, 'an account in another enterprise');
+  });
+
+  test('is gone with the settings', async () => {
+    await withProvider();
+    await put();
+    expect((await newBrowser().get(`/auth/${enterprise.id}/login`)).status).toBe(404);
+  });
+});
+
+describe('a verified address of a domain of the enterprise', () => {
+  test('makes a member of whoever signs in with another provider for the first time', async () => {
+    await withProvider();
+    person('carol@acme.test', 5);
+    const carol = newBrowser();
+    await signIn(carol, 'codehost');
+    expect(await me(carol)).toMatchObject({ role: 'member', enterprise_id: enterprise.id });
+  });
+
+  test('that is not verified does not', async () => {
+    await withProvider();
+    person('carol@acme.test', 5);
+    codeHost.emails = [];
+    const carol = newBrowser();
+    await signIn(carol, 'codehost');
+    expect((await me(carol)).enterprise_id).not.toBe(enterprise.id);
+  });
+});
+
+describe('sso_required', () => {
+  beforeEach(async () => {
+    await withProvider();
+    await signIn(admin, enterprise.id);
+  });
+
+  test('keeps every other way out, for those who are there and for new ones', async () => {
+    await withProvider({ sso_required: true });
+    await expectRefused(await signIn(newBrowser(), 'codehost'), 403, `begin at /auth/${enterprise.id}/login`);
+    person('new@acme.test', 6);
+    await expectRefused(await signIn(newBrowser(), 'codehost'), 403, `begin at /auth/${enterprise.id}/login`);
+    expect((await signIn(newBrowser(), enterprise.id)).status).toBe(303);
+  });
+
+  test('signs out the browsers that signed in another way', async () => {
+    const other = newBrowser();
+    await signIn(other, 'codehost');
+    expect((await other.get('/v1/me')).status).toBe(200);
+    await withProvider({ sso_required: true });
+    expect([(await other.get('/v1/me')).status, (await admin.get('/v1/me')).status]).toEqual([401, 200]);
+  });
+
+  test('is not left with a provider that its admin never used', async () => {
+    const moved = oidc({ issuer: 'https://other-id.acme.test' });
+    expect(await refusal(put({ sso_required: true, oidc: moved }))).toMatchObject({ code: 'would_lock_out' });
+  });
+});

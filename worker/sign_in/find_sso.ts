@@ -1,0 +1,20 @@
+import { parseEmail } from '../../shared/model/email.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import { findEnterpriseOfDomain, findEnterpriseOidc } from '../store/enterprise_settings.ts';
+import { ssoPath } from './admission.ts';
+
+/** The enterprise that signs in the people of an address's domain, and where. Refuses with `not_found`. */
+export async function findSso(
+  context: ServiceContext,
+  address: string,
+): Promise<Result<{ readonly name: string; readonly loginUrl: string }, ApiError>> {
+  const email = parseEmail(address);
+  const enterprise = email === null ? null : await findEnterpriseOfDomain(context.database, email.domain);
+  const oidc = enterprise === null ? null : await findEnterpriseOidc(context.database, enterprise.id);
+  if (enterprise === null || oidc === null) {
+    return err(apiError('not_found', 'no enterprise here signs in the people of this domain: sign in another way'));
+  }
+  return ok({ name: enterprise.name, loginUrl: ssoPath(enterprise.id) });
+}

@@ -1,0 +1,90 @@
+import { and, eq, ne, notInArray, sql } from 'drizzle-orm';
+import { type Database, guard, type Statement } from './database.ts';
+import { browserSessions, enterpriseDomains, enterpriseOidc, enterprises, identities, users } from './tables.ts';
+import type { EnterpriseRow } from './accounts.ts';
+import type { IdentityRow } from './identities.ts';
+
+export type EnterpriseOidcRow = typeof enterpriseOidc.$inferSelect;
+
+export async function findEnterprise(database: Database, id: string): Promise<EnterpriseRow | null> {
+  const rows = await database.read.select().from(enterprises).where(eq(enterprises.id, id));
+  return rows[0] ?? null;
+}
+
+export async function findEnterpriseOidc(database: Database, enterpriseId: string): Promise<EnterpriseOidcRow | null> {
+  const rows = await database.read.select().from(enterpriseOidc).where(eq(enterpriseOidc.enterpriseId, enterpriseId));
+  return rows[0] ?? null;
+}
+
+/** The domains of an enterprise, by name. */
+export async function listDomains(database: Database, enterpriseId: string): Promise<string[]> {
+  const rows = await database.read
+    .select({ domain: enterpriseDomains.domain })
+    .from(enterpriseDomains)
+    .where(eq(enterpriseDomains.enterpriseId, enterpriseId))
+    .orderBy(enterpriseDomains.domain);
+  return rows.map(({ domain }) => domain);
+}
+
+/** The enterprise that has shown that a domain is its own; null when none has. */
+export async function findEnterpriseOfDomain(database: Database, domain: string): Promise<EnterpriseRow | null> {
+  const rows = await database.read
+    .select({ enterprise: enterprises })
+    .from(enterpriseDomains)
+    .innerJoin(enterprises, eq(enterprises.id, enterpriseDomains.enterpriseId))
+    .where(eq(enterpriseDomains.domain, domain));
+  return rows[0]?.enterprise ?? null;
+}
+
+export async function listIdentities(database: Database, userId: string): Promise<IdentityRow[]> {
+  return database.read.select().from(identities).where(eq(identities.userId, userId));
+}
+
+export type EnterpriseChange = Pick<
+  EnterpriseRow,
+  'name' | 'billingEmail' | 'allowedDomains' | 'allowedProviders' | 'ssoRequired'
+>;
+
+export function updateEnterprise(database: Database, id: string, change: EnterpriseChange): Statement {
+  // `write` takes no booleans.
+  const ssoRequired = sql<boolean>`${change.ssoRequired ? 1 : 0}`;
+  return database.read
+    .update(enterprises)
+    .set({ ...change, ssoRequired })
+    .where(eq(enterprises.id, id));
+}
+
+export function deleteEnterpriseOidc(database: Database, enterpriseId: string): Statement {
+  return database.read.delete(enterpriseOidc).where(eq(enterpriseOidc.enterpriseId, enterpriseId));
+}
+
+export function putEnterpriseOidc(database: Database, row: EnterpriseOidcRow): Statement[] {
+  return [deleteEnterpriseOidc(database, row.enterpriseId), database.read.insert(enterpriseOidc).values(row)];
+}
+
+/** Gives an enterprise these domains and no others; a conflict when one is another's by then. */
+export function setDomains(
+  database: Database,
+  enterpriseId: string,
+  domains: { readonly all: readonly string[]; readonly proven: readonly string[]; readonly provenAt: string },
+): Statement[] {
+  const { all, proven, provenAt } = domains;
+  const left = all.length === 0 ? undefined : notInArray(enterpriseDomains.domain, [...all]);
+  return [
+    database.read.delete(enterpriseDomains).where(and(eq(enterpriseDomains.enterpriseId, enterpriseId), left)),
+    ...proven.map((domain) => database.read.insert(enterpriseDomains).values({ domain, enterpriseId, provenAt })),
+  ];
+}
+
+/** Ends the browser sessions of an enterprise that began in another way than by this provider. */
+export function endSessionsOfOtherProviders(database: Database, enterpriseId: string, provider: string): Statement {
+  const member = sql`${browserSessions.userId} IN (SELECT ${users.id} FROM ${users} WHERE ${users.enterpriseId} = ${enterpriseId})`;
+  return database.read.delete(browserSessions).where(and(member, ne(browserSessions.provider, provider)));
+}
+
+/** Holds while a domain is still this enterprise's: what joining it rests on. */
+export function domainStillOf(domain: string, enterpriseId: string): Statement[] {
+  return guard(
+    sql`EXISTS (SELECT 1 FROM enterprise_domains WHERE domain = ${domain} AND enterprise_id = ${enterpriseId})`,
+  );
+}
