@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { copyFile, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { MIGRATIONS } from '../../worker/store/migrations.ts';
-import { startLibsqlServer, startNodeAt, ROOT } from './programs.ts';
+import { runSvc, startLibsqlServer, startNodeAt } from './programs.ts';
 
 const migrated = z.object({ applied: z.array(z.number()), schema: z.number() });
 const ALL = MIGRATIONS.map(({ number }) => number);
@@ -17,21 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(home, { recursive: true, force: true }));
 
-interface Run {
-  readonly exitCode: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function svc(args: readonly string[], settings: Record<string, string> = {}): Promise<Run> {
-  const { PATH } = process.env;
-  return new Promise((done) => {
-    const options = { env: { PATH, HOME: home, SVC_HOME: home, ...settings } };
-    const child = execFile(join(ROOT, 'bin/svc'), args, options, (_, stdout, stderr) =>
-      done({ exitCode: child.exitCode, stdout, stderr }),
-    );
-  });
-}
+const svc = (args: readonly string[], settings: Record<string, string> = {}) => runSvc(home, args, settings);
 
 /** Three processes that migrate one empty database at the same time; what each of them applied. */
 async function migrateAtOnce(settings: Record<string, string>): Promise<number[][]> {
@@ -40,7 +25,7 @@ async function migrateAtOnce(settings: Record<string, string>): Promise<number[]
   return runs.map(({ stdout }) => migrated.parse(JSON.parse(stdout)).applied);
 }
 
-describe('svc db', () => {
+describe('svc db, and svc export', () => {
   test('migrates once when processes do it at once, on a file', async () => {
     const applied = await migrateAtOnce({});
     expect(applied.flat().toSorted((a, b) => a - b)).toEqual(ALL);
@@ -101,5 +86,20 @@ describe('svc db', () => {
     const verified = await fetch(`${restored.url}/v1/audit-events/verify`, { headers });
     expect(await verified.json()).toMatchObject({ ok: true });
     await restored.stop();
+  });
+
+  test('says what a tenant owns, line by line, without a value of a secret', async () => {
+    const secret = randomBytes(16).toString('hex');
+    const control = await startNodeAt(home);
+    const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ path: 'user/demo', value: secret });
+    expect((await fetch(`${control.url}/v1/secrets`, { method: 'POST', headers, body })).status).toBe(201);
+    const run = await svc(['export'], { SVC_CONTROL_URL: control.url });
+    await control.stop();
+    expect([run.exitCode, run.stderr]).toEqual([0, '']);
+    const lines = run.stdout.trimEnd().split('\n');
+    const kinds = lines.map((line) => z.object({ kind: z.string() }).parse(JSON.parse(line)).kind);
+    expect(kinds).toEqual(['user', 'enterprise', 'member', 'secret', 'audit_event']);
+    expect(run.stdout).not.toContain(secret);
   });
 });

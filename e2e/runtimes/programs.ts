@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -53,6 +53,23 @@ async function stop(child: ChildProcess): Promise<void> {
   const timer = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), STOP_MS);
   await gone;
   clearTimeout(timer);
+}
+
+/** How a command of `svc` ended. */
+export interface SvcRun {
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs `svc` on a home, to its end. */
+export function runSvc(home: string, args: readonly string[], settings: Record<string, string>): Promise<SvcRun> {
+  const options = { env: environment({ HOME: home, SVC_HOME: home, ...settings }) };
+  return new Promise((done) => {
+    const child = execFile(join(ROOT, 'bin/svc'), args, options, (_, stdout, stderr) =>
+      done({ exitCode: child.exitCode, stdout, stderr }),
+    );
+  });
 }
 
 /** Waits until a running program says or does something; throws with its output when it exits or takes too long. */

@@ -12,9 +12,11 @@ import { addDbCommands } from './db_commands.ts';
 import { addDoctorCommand } from './doctor_command.ts';
 import { EXIT_CODE_ROWS } from './exit_codes.ts';
 import { addExplainCommand } from './explain_command.ts';
+import { addExportCommand } from './export_command.ts';
 import { addImageCommands } from './image_commands.ts';
 import { addLoginCommand } from './login_command.ts';
 import { addLogoutCommand } from './logout_command.ts';
+import { addKeysCommands } from './keys_commands.ts';
 import { addLaunchCommand } from './launch_command.ts';
 import { addReportCommand } from './report_command.ts';
 import { addPlanCommands } from './plan_commands.ts';
@@ -45,6 +47,7 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
   addLoginCommand(line);
   addLogoutCommand(line);
   addTokenCommands(line);
+  addKeysCommands(line);
   addStatusCommand(line);
   addDoctorCommand(line);
   addSecretCommands(line);
@@ -60,6 +63,7 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
   addAuditCommands(line);
   addReportCommand(line);
   addApiCommand(line);
+  addExportCommand(line);
   addDbCommands(line);
   addCompletionCommand(program, (script) => {
     context.stdout.write(script);
