@@ -21,15 +21,16 @@ export function insertFirstKey(database: Database, row: SigningKeyRow): Statemen
   ];
 }
 
-/** Puts a new key in the place of the one that signs, which verifies until then; forgets keys whose time is up. */
+/** Puts a new key in the place of the one that signs. None of the others verifies for longer than told; those whose time is up are forgotten. */
 export function replaceSigningKey(
   database: Database,
   row: SigningKeyRow,
   times: { readonly verifiesUntil: number; readonly nowSeconds: number },
 ): Statement[] {
   const { verifiesUntil, nowSeconds } = times;
+  const isLonger = or(isNull(signingKeys.verifiesUntil), gt(signingKeys.verifiesUntil, verifiesUntil));
   return [
-    database.read.update(signingKeys).set({ verifiesUntil }).where(isNull(signingKeys.verifiesUntil)),
+    database.read.update(signingKeys).set({ verifiesUntil }).where(isLonger),
     database.read.delete(signingKeys).where(lte(signingKeys.verifiesUntil, nowSeconds)),
     database.read.insert(signingKeys).values(row),
   ];

@@ -14,8 +14,6 @@ export const RETIRED_KEY_SECONDS = ACCESS_TOKEN_SECONDS + 2 * 60;
 
 /** After this time the keys are read again, so that a change reaches every worker. */
 const HELD_MS = 60_000;
-/** A token with a key that is not known makes them read again no more often than this. */
-const LOOK_AGAIN_MS = 5_000;
 
 /** The key that signs access tokens. */
 interface Signer {
@@ -47,10 +45,10 @@ export class AccessKeys {
     return (await this.#keys(database, HELD_MS)).signer;
   }
 
-  /** The key that verifies what `kid` signed; null when there is none that is still good. */
+  /** The key that verifies what `kid` signed; null when there is none that is still good. One that is not known may be new: it is looked up. */
   async verifier(database: Database, kid: string): Promise<CryptoKey | null> {
     const known = (await this.#keys(database, HELD_MS)).verifiers.get(kid);
-    return (known ?? (await this.#keys(database, LOOK_AGAIN_MS)).verifiers.get(kid))?.key ?? null;
+    return (known ?? (await this.#keys(database, 0)).verifiers.get(kid))?.key ?? null;
   }
 
   /** What verifies the tokens, for whoever asks (RFC 7517). */

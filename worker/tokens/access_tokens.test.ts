@@ -12,7 +12,7 @@ import { callAs, hostedUser, type HostedUser, PUBLIC_URL, startHosted } from '..
 import { type InProcess, parsed } from '../../e2e/runtimes/in_process.ts';
 import { keySet } from '../../shared/wire/tokens.ts';
 import { revokeFamily } from '../store/refresh_tokens.ts';
-import { ACCESS_TOKEN_SECONDS, RETIRED_KEY_SECONDS } from './access_keys.ts';
+import { ACCESS_TOKEN_SECONDS, AccessKeys, RETIRED_KEY_SECONDS } from './access_keys.ts';
 
 let control: InProcess;
 let user: HostedUser;
@@ -144,13 +144,34 @@ describe('keys', () => {
     expect((await jwks()).keys.map(({ kid }) => kid)).toEqual([after]);
   });
 
-  test('that are dropped at once verify nothing from then on', async () => {
+  test('that are dropped at once verify nothing from then on, and neither do those before them', async () => {
     const { accessKeys, database } = control.context;
-    await accessKeys.rotate(database, { atOnce: true });
+    await accessKeys.rotate(database, { atOnce: false });
+    const only = await accessKeys.rotate(database, { atOnce: true });
+    expect((await jwks()).keys.map(({ kid }) => kid)).toEqual([only]);
     expect((await me(user.tokens.access_token)).status).toBe(401);
     const anew = await hostedUser(control);
     expect((await me(anew.tokens.access_token)).status).toBe(200);
   });
+});
+
+test('another worker takes a new key’s tokens at once, and refuses a dropped key’s within a minute', async () => {
+  const { vault, clock, database, accessKeys } = control.context;
+  const other = new AccessKeys(vault, clock);
+  const old = (await other.signer(database)).kid;
+  const fresh = await accessKeys.rotate(database, { atOnce: true });
+  expect(await other.verifier(database, old)).not.toBeNull();
+  expect(await other.verifier(database, fresh)).not.toBeNull();
+  expect(await other.verifier(database, old)).toBeNull();
+  expect(await other.verifier(database, 'unknown')).toBeNull();
+});
+
+test('two workers that make the first key at one time make one', async () => {
+  const own = await startHosted();
+  const { vault, clock, database } = own.context;
+  const signers = await Promise.all([1, 2, 3].map(() => new AccessKeys(vault, clock).signer(database)));
+  expect(new Set(signers.map(({ kid }) => kid)).size).toBe(1);
+  await own.stop();
 });
 
 test('a control plane that does not know its address issues and takes no access token', async () => {

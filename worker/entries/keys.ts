@@ -1,0 +1,65 @@
+// What `svc keys` runs: `node worker/entries/keys.ts rotate [--at-once] --home DIR`. Its answer is one line of JSON.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { parseSettings, type Settings } from '../../shared/model/settings.ts';
+import { fetchOutbound } from '../services/fetch_outbound.ts';
+import { ProgramLifetime } from '../services/lifetime.ts';
+import { readMasterKey } from '../services/local_home.ts';
+import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
+import { start } from '../services/start.ts';
+import { NO_TURNS } from '../services/turns.ts';
+import { closeFile, openDatabase } from '../store/database.ts';
+import { type Clients, openClients } from './node_database.ts';
+import { homeDirectory, homeFiles } from './node_home.ts';
+import { EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
+
+async function main(): Promise<void> {
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: { home: { type: 'string' }, 'at-once': { type: 'boolean' } },
+  });
+  if (positionals[0] !== 'rotate') throw new Refusal('invalid_flag', 'use rotate', EXIT_USAGE);
+  const settings = readSettings();
+  const home = homeDirectory(values.home, settings);
+  if (settings.databaseUrl === undefined) requireFile(home);
+  const clients = await openClients(settings, home);
+  clients.replica?.close();
+  const context = await openServices(settings, home, clients);
+  const keyId = await context.accessKeys.rotate(context.database, { atOnce: values['at-once'] ?? false });
+  const published = await context.accessKeys.published(context.database);
+  await closeFile(clients.client);
+  const answer = { key_id: keyId, published: published.map(({ kid }) => kid) };
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}
+
+function readSettings(): Settings {
+  const settings = parseSettings(process.env);
+  if (settings.ok) return settings.value;
+  throw new Refusal('invalid_setting', settings.error.map(({ message }) => message).join('; '), EXIT_USAGE);
+}
+
+function requireFile(home: string): void {
+  if (existsSync(join(home, 'control.db'))) return;
+  throw new Refusal('database_missing', `there is no database in ${home}: set SVC_DATABASE_URL, or give --home`);
+}
+
+/** The services of a worker, which is where a vault key that is wrong or missing is refused. */
+async function openServices(settings: Settings, home: string, { client }: Clients): Promise<ServiceContext> {
+  const kept = await readMasterKey(homeFiles(home));
+  if (!kept.ok) throw new Refusal('vault_key_damaged', kept.error);
+  const started = await start({
+    database: openDatabase(client),
+    clock: SYSTEM_CLOCK,
+    turns: NO_TURNS,
+    outbound: fetchOutbound(false),
+    lifetime: new ProgramLifetime((what) => log({ level: 'error', message: `deferred work failed: ${what}` })),
+    masterKey: settings.vaultKey ?? kept.value,
+    makeMasterKey: null,
+    localKey: null,
+  });
+  if (started.ok) return started.value;
+  throw new Refusal(started.error.reason, started.error.message);
+}
+
+main().catch((error: unknown) => refuse(error, 'the keys could not be rotated: check SVC_DATABASE_URL and its token'));
