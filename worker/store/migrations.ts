@@ -209,4 +209,9 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX enterprise_domains_by_enterprise ON enterprise_domains (enterprise_id)`,
     ],
   },
+  {
+    number: 9,
+    name: 'how much was recorded for an enterprise',
+    statements: [`CREATE INDEX audit_heads_by_enterprise ON audit_heads (enterprise_id, sequence)`],
+  },
 ];
