@@ -1,3 +1,4 @@
+import { parseEmail } from '../../shared/model/email.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { randomToken, sha256Base64Url } from '../services/encoding.ts';
@@ -74,7 +75,10 @@ export async function finishSignIn(
   }
   const identity = await provider.exchange({ code, state, redirectURL, extraState, issuer });
   if (!identity.ok) return err(refusalOf(identity.error));
-  const signedIn = await signInIdentity(context, identity.value, { provider: provider.name });
+  const email = parseEmail(identity.value.email);
+  if (email === null) return err(noEmail(provider));
+  const known = { ...identity.value, email: email.address };
+  const signedIn = await signInIdentity(context, known, { provider: provider.name });
   return signedIn.ok ? ok({ userId: signedIn.value.userId, returnTo: flow.returnTo }) : signedIn;
 }
 
@@ -97,6 +101,10 @@ function expired(): ApiError {
   const message =
     'this sign-in was not begun in this browser, was used already, or its ten minutes are over: sign in again';
   return apiError('sign_in_expired', message);
+}
+
+function noEmail({ title }: AuthProvider): ApiError {
+  return apiError('email_required', `${title} gave no email address that can be used; nobody was signed in`);
 }
 
 function refusalOf({ reason, message }: ProviderError): ApiError {

@@ -10,7 +10,7 @@ import { passwordIdentity, PASSWORD_METHOD, passwordsOff } from './password_iden
 import { clearAttempts, takeAttempt } from './throttle.ts';
 
 /** Tries of one address; whether it has an account makes no difference. */
-const PER_ADDRESS = { kind: 'password', most: 10, windowSeconds: 15 * 60 };
+export const PASSWORD_TRIES = { kind: 'password', most: 10, windowSeconds: 15 * 60 };
 
 /**
  * Signs in with a password. A wrong one and an address without one are one answer after the same work. Refuses with
@@ -22,11 +22,11 @@ export async function signInWithPassword(
 ): Promise<Result<SignedIn, ApiError>> {
   if (context.signIn.mail === null) return err(passwordsOff());
   const email = input.email.toLowerCase();
-  const allowed = await takeAttempt(context, PER_ADDRESS, email);
+  const allowed = await takeAttempt(context, PASSWORD_TRIES, email);
   if (!allowed.ok) return allowed;
   const stored = await findPassword(context.database, email);
   if (!(await isPassword(new Secret(input.password), stored?.hash ?? null))) return err(wrong());
-  await clearAttempts(context, PER_ADDRESS, email);
+  await clearAttempts(context, PASSWORD_TRIES, email);
   return signInIdentity(context, passwordIdentity(email, ''), PASSWORD_METHOD);
 }
 

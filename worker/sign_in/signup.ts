@@ -24,7 +24,7 @@ const SIGNUP_SECONDS = 10 * 60;
 const TRIES = 5;
 const CODE_DIGITS = 8;
 /** So that nobody's mailbox is filled by a stranger, and no code is guessed by asking for many. */
-const PER_ADDRESS = { kind: 'signup', most: 5, windowSeconds: 3600 };
+export const SIGNUP_TRIES = { kind: 'signup', most: 5, windowSeconds: 3600 };
 const IN_ALL = { kind: 'mail', most: 1_000, windowSeconds: 3600 };
 
 /**
@@ -36,7 +36,7 @@ export async function beginSignup(context: ServiceContext, input: SignupInput): 
   const { mail } = context.signIn;
   if (mail === null) return err(passwordsOff());
   const email = input.email.toLowerCase();
-  const allowed = await takeAttempt(context, PER_ADDRESS, email);
+  const allowed = await takeAttempt(context, SIGNUP_TRIES, email);
   if (!allowed.ok) return allowed;
   const budget = await takeAttempt(context, IN_ALL, '');
   if (!budget.ok) return budget;

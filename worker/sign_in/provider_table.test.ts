@@ -1,0 +1,146 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { FORUM } from '../../e2e/sign_in/example_provider.ts';
+import { ok } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import type { Outbound, OutboundRequest } from '../services/outbound.ts';
+import { configureSignIn } from './configure.ts';
+import { configureProviders } from './provider_table.ts';
+
+const silent: Outbound = { call: async () => Promise.reject(new Error('nothing is called to set a provider up')) };
+const variables = (given: Record<string, string>) =>
+  Object.fromEntries(Object.entries(given).map(([name, value]) => [name, new Secret(value)]));
+const configure = (given: Record<string, string>, isLocal = false) =>
+  configureProviders({ variables: variables(given), outbound: silent, isLocal });
+const CLIENT = { GENERAL_OAUTH_CLIENT_ID: 'client', GENERAL_OAUTH_CLIENT_SECRET: 'planted-secret' };
+
+describe('the providers that are set up', () => {
+  test('are those whose variables are there', () => {
+    expect(configure({})).toMatchObject({ ok: true, value: new Map() });
+    const both = configure({
+      ...CLIENT,
+      GENERAL_OAUTH_ISSUER: 'https://id.example.com',
+      CODEHOST_OAUTH_CLIENT_ID: 'c',
+      CODEHOST_OAUTH_CLIENT_SECRET: 's',
+    });
+    expect(both.ok && [...both.value.keys()]).toEqual(['general', 'codehost']);
+  });
+
+  test.each([
+    ['GENERAL_OAUTH_CLIENT_SECRET', { GENERAL_OAUTH_CLIENT_ID: 'client' }],
+    ['GENERAL_OAUTH_CLIENT_ID', { GENERAL_OAUTH_CLIENT_SECRET: 'planted-secret' }],
+    ['GENERAL_OAUTH_ISSUER', CLIENT],
+    ['GENERAL_OAUTH_ISSUER', { ...CLIENT, GENERAL_OAUTH_ISSUER: 'http://id.example.com' }],
+    ['GENERAL_OAUTH_ISSUER', { ...CLIENT, GENERAL_OAUTH_ISSUER: 'http://127.0.0.1:8080' }],
+    ['GENERAL_OAUTH_ISSUER', { ...CLIENT, GENERAL_OAUTH_ISSUER: 'https://u:p@id.example.com' }],
+    [
+      'CODEHOST_OAUTH_URL',
+      { CODEHOST_OAUTH_CLIENT_ID: 'c', CODEHOST_OAUTH_CLIENT_SECRET: 's', CODEHOST_OAUTH_URL: 'x' },
+    ],
+  ])('are refused by the name of the variable %s, which is never quoted', (name, given) => {
+    const refused = configure(given);
+    expect(refused).toMatchObject({ ok: false, error: expect.stringContaining(name) });
+    expect(JSON.stringify(refused)).not.toContain('planted-secret');
+  });
+
+  test('may be on loopback in local mode', () => {
+    expect(configure({ ...CLIENT, GENERAL_OAUTH_ISSUER: 'http://127.0.0.1:8080' }, true).ok).toBe(true);
+  });
+});
+
+describe('a hosted control plane', () => {
+  const settings = {
+    allowedHosts: [],
+    providerVariables: variables({ CODEHOST_OAUTH_CLIENT_ID: 'c', CODEHOST_OAUTH_CLIENT_SECRET: 's' }),
+    mail: null,
+  };
+  const parts = { outbound: silent, isLocal: false, printMail: () => undefined };
+
+  test('does not start with sign-in and without its own names', () => {
+    expect(configureSignIn(settings, parts)).toMatchObject({
+      ok: false,
+      error: expect.stringContaining('SVC_ALLOWED_HOSTS'),
+    });
+    expect(configureSignIn({ ...settings, allowedHosts: ['control.example.com'] }, parts).ok).toBe(true);
+  });
+
+  test('prints no mail', () => {
+    const set = configureSignIn({ ...settings, allowedHosts: ['control.example.com'] }, parts);
+    expect(set).toMatchObject({ ok: true, value: { mail: null } });
+  });
+
+  test.each([
+    ['SVC_MAIL_TOKEN', { token: null, from: 'svc@example.com' }],
+    ['SVC_MAIL_FROM', { token: new Secret('t'), from: null }],
+  ])('needs %s for its mail', (name, more) => {
+    const mail = { url: 'https://mail.example.com/send', ...more };
+    expect(configureSignIn({ ...settings, mail }, parts)).toMatchObject({
+      ok: false,
+      error: expect.stringContaining(name),
+    });
+  });
+
+  test('posts its mail to the service, and says when that does not take it', async () => {
+    const posted: OutboundRequest[] = [];
+    let status = 202;
+    const outbound: Outbound = {
+      async call(request) {
+        posted.push(request);
+        return ok({ status, contentType: 'application/json', body: new Uint8Array() });
+      },
+    };
+    const mail = { url: 'https://mail.example.com/send', token: new Secret('mail-token'), from: 'svc@example.com' };
+    const set = configureSignIn({ ...settings, allowedHosts: ['control.example.com'], mail }, { ...parts, outbound });
+    const message = { to: 'alice@acme.test', subject: 'Subject', text: 'Text' };
+    expect(set.ok && (await set.value.mail?.send(message))).toEqual(ok(undefined));
+    expect(posted[0]).toMatchObject({ url: mail.url, headers: { authorization: 'Bearer mail-token' } });
+    expect(JSON.parse(new TextDecoder().decode(posted[0]?.body ?? undefined))).toEqual({
+      ...message,
+      to: ['alice@acme.test'],
+      from: 'svc@example.com',
+    });
+    status = 500;
+    expect(set.ok && (await set.value.mail?.send(message))).toMatchObject({ ok: false });
+  });
+});
+
+describe('a provider that is added', () => {
+  const forum: Outbound = {
+    async call({ url, headers }) {
+      const isMe = url.endsWith('/me') && headers['authorization'] === 'Bearer token';
+      const reply = isMe
+        ? { uid: 'u1', mail: 'Alice@acme.test', mail_confirmed: true, nick: 'alice' }
+        : { access_token: 'token', token_type: 'bearer' };
+      return ok({
+        status: 200,
+        contentType: 'application/json',
+        body: new TextEncoder().encode(JSON.stringify(reply)),
+      });
+    },
+  };
+
+  test('is one file and one entry of the table', async () => {
+    const given = variables({ FORUM_OAUTH_CLIENT_ID: 'c', FORUM_OAUTH_CLIENT_SECRET: 's' });
+    const set = configureProviders({ variables: given, outbound: forum, isLocal: false }, [FORUM]);
+    const provider = set.ok ? set.value.get('forum') : undefined;
+    const redirectURL = 'https://control.example.com/auth/forum/callback';
+    const begun = await provider?.authorizationURL({ state: 'state', redirectURL });
+    expect(begun).toMatchObject({ ok: true, value: { url: expect.stringContaining('state=state'), extraState: '' } });
+    const callback = { code: 'code', state: 'state', redirectURL, extraState: '', issuer: null };
+    expect(await provider?.exchange(callback)).toEqual(
+      ok({
+        issuer: 'https://forum.example.com',
+        subject: 'u1',
+        email: 'Alice@acme.test',
+        emailVerified: true,
+        displayName: 'alice',
+      }),
+    );
+  });
+
+  test('stands in the guide as it is', () => {
+    const guide = readFileSync(new URL('../../docs/sign-in.md', import.meta.url), 'utf8');
+    const example = readFileSync(new URL('../../e2e/sign_in/example_provider.ts', import.meta.url), 'utf8');
+    expect(guide).toContain(example.slice(example.indexOf('const SITE')));
+  });
+});
