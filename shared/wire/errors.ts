@@ -52,6 +52,8 @@ export const ERROR_STATUS = {
   binding_required: 403,
   not_found: 404,
   connector_operation_not_found: 404,
+  /** Nobody told this control plane its own origin, so no program signs in to it. */
+  public_url_missing: 404,
   method_not_allowed: 405,
   /** details: `{bindings: [{id, host, owner}], connectors: [{id, fqn, owner}]}`. */
   secret_in_use: 409,
@@ -93,8 +95,6 @@ export const ERROR_STATUS = {
   /** The program is stopping, or its database is not at its schema. */
   not_ready: 503,
   credential_unavailable: 503,
-  /** Nobody told this control plane its own origin. */
-  public_url_missing: 503,
   /** details: `{connector_id, authorise: [method, path]}`. */
   reauthorisation_required: 503,
 } as const satisfies Record<string, number>;

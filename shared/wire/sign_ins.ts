@@ -1,10 +1,8 @@
 import { z } from 'zod';
-import { idPattern } from './ids.ts';
 import { page, time } from './primitives.ts';
 
-const signInId = z
-  .string()
-  .refine((text) => idPattern('bse').test(text) || idPattern('fam').test(text), 'is not the id of a sign-in');
+/** Of a browser's session, or of the sign-in of a program. */
+const signInId = z.string().regex(/^(?:bse|fam)_[0-7][0-9a-hjkmnp-tv-z]{25}$/, 'is not the id of a sign-in');
 
 /** A browser or a program that is signed in as the caller. */
 export const signInRecord = z
