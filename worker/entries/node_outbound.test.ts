@@ -74,6 +74,18 @@ describe('an outgoing call', () => {
     expect(await get(`https://${HOST}/`)).toMatchObject({ error: { reason: 'upstream_invalid_reply' } });
   });
 
+  test('refuses a reply that switches to another protocol, and closes that connection', async () => {
+    const closed = Promise.withResolvers<void>();
+    upstream.onRequest((exchange) => {
+      exchange.socket.on('close', () => closed.resolve());
+      exchange.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+    });
+    expect(await get(`https://${HOST}/`)).toMatchObject({
+      error: { reason: 'upstream_invalid_reply', message: expect.stringContaining('switches to another protocol') },
+    });
+    await closed.promise;
+  });
+
   test('gives up on an upstream that drips its body for ever', async () => {
     upstream.onRequest((exchange) => {
       exchange.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n');

@@ -68,6 +68,12 @@ function responseOf(outgoing: ClientRequest, body: Uint8Array | null): Promise<I
     // Stays: an error of a request that nobody listens to ends the process.
     outgoing.on('error', reject);
     outgoing.on('response', resolve);
+    outgoing.on('upgrade', (_reply, socket) => {
+      socket.destroy();
+      reject(new SwitchedProtocol());
+    });
+    // A promise is settled once: this is for a call that ended in none of these ways.
+    outgoing.on('close', () => reject(Object.assign(new Error('no reply'), { code: 'ECONNRESET' })));
     outgoing.end(body ?? undefined);
   });
 }
@@ -93,6 +99,9 @@ function dialling({ isLocal, pinned, roots }: NodeOutboundOptions, host: string)
     ...(roots === undefined ? {} : { ca: [...roots] }),
   };
 }
+
+/** The upstream answered with 101 (RFC 9110 section 15.2.2); nobody here asks for another protocol. */
+class SwitchedProtocol extends Error {}
 
 class PrivateAddress extends Error {
   readonly code = 'EPRIVATE';
@@ -133,6 +142,7 @@ function failure(host: string, error: NodeJS.ErrnoException, deadline: AbortSign
   const code = error.code ?? 'unknown';
   if (deadline.aborted) return late(host);
   if (error instanceof PrivateAddress) return unreachable(host, 'it resolves to a private address');
+  if (error instanceof SwitchedProtocol) return invalidReply(host, 'switches to another protocol');
   if (code.startsWith('HPE_')) return invalidReply(host, `is not valid HTTP (${code})`);
   if (!TLS_ERROR.test(code)) return unreachable(host, code);
   const message = `the TLS connection to ${host} failed (${code}); its certificate must be valid for that name and signed by a trusted root`;
