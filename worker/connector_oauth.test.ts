@@ -176,6 +176,16 @@ async function owner() {
   return { userId: String(Object(me).id), enterpriseId: String(Object(me).enterprise_id), role: 'admin' as const };
 }
 
+test('the redirect URL is under the public name of a control plane that has one', async () => {
+  await control.stop();
+  control = await startInProcess({ outbound, publicUrl: 'https://control.example.com' });
+  const spec = itemsSpec('1.0.0', { credential: { kind: 'oauth2' } });
+  id = (await parsed(installReply, control.asUser('POST', '/v1/connectors', spec))).id;
+  await put();
+  const url = new URL(await link());
+  expect(url.searchParams.get('redirect_uri')).toBe('https://control.example.com/auth/connectors/callback');
+});
+
 describe('the client of a credential', () => {
   test.each(['client_secret_basic', 'none'] as const)('that proves itself by %s', async (authentication) => {
     await provider.stop();

@@ -7,8 +7,8 @@ import { DEFAULT_CONTROL_PORT, parseSettings, type Settings } from '../../shared
 import type { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../app.ts';
 import { clientAddress } from './client_address.ts';
+import { nodeOutbound } from './node_outbound.ts';
 import type { LogEntry } from '../routes/app_env.ts';
-import { fetchOutbound } from '../services/fetch_outbound.ts';
 import { type HomeFiles, makeMasterKey, openLocalKey, parseLocalKey, readMasterKey } from '../services/local_home.ts';
 import { ProgramLifetime } from '../services/lifetime.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
@@ -142,7 +142,7 @@ async function startServices(options: Options, client: Client, lifetime: Program
     lifetime,
     clock: SYSTEM_CLOCK,
     turns: new QueuedTurns(SYSTEM_CLOCK),
-    outbound: fetchOutbound(local),
+    outbound: nodeOutbound({ isLocal: local, pinned: new Map() }),
     masterKey: settings.vaultKey ?? (files === null ? null : required(await readMasterKey(files))),
     makeMasterKey: local && files !== null ? () => makeMasterKey(files) : null,
     localKey: local ? await localKey(files) : null,

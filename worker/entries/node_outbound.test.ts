@@ -126,6 +126,15 @@ describe('an outgoing call', () => {
   });
 });
 
+test.each(['localhost', 'localhost.', 'vault', 'vault.'])(
+  'a hosted control plane does not call %s, which is no public name, on any runtime',
+  async (host) => {
+    const request = { method: 'GET', url: `https://${host}/`, headers: {}, body: null };
+    const called = await fetchOutbound(false).call(request);
+    expect(called).toMatchObject({ ok: false, error: { message: expect.stringContaining('public names alone') } });
+  },
+);
+
 describe('plain http on loopback', () => {
   test('is for local mode, on every adapter', async () => {
     const server = createServer((_request, response) => response.end('hello'));

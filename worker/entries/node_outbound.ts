@@ -37,7 +37,7 @@ export interface NodeOutboundOptions {
 
 type Called = Result<OutboundReply, OutboundError>;
 
-/** Outgoing calls on Node: verified TLS, a fresh connection for each, and when hosted no address of a private range. */
+/** Outgoing calls on Node and Deno: verified TLS, a fresh connection for each, and when hosted no address of a private range. */
 export function nodeOutbound(options: NodeOutboundOptions): Outbound {
   return {
     async call(request) {

@@ -2,8 +2,8 @@ import { err, ok } from '../../shared/model/result.ts';
 import { CALL_MS, type Outbound, type OutboundRequest, readBody, targetProblem, unreachable } from './outbound.ts';
 
 /**
- * Outgoing calls by the runtime's own `fetch`, for a runtime that resolves names itself (Deno, workerd). Addresses are
- * refused; what a name resolves to is for the platform to guard, whose network a worker cannot see.
+ * Outgoing calls by the runtime's own `fetch`, for workerd, which resolves names itself. Addresses and names without a dot are
+ * refused; what another name resolves to is for the platform to guard, whose network a worker cannot see.
  */
 export function fetchOutbound(isLocal: boolean): Outbound {
   return {

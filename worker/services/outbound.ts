@@ -48,7 +48,9 @@ export function targetProblem(url: URL, isLocal: boolean): OutboundError | null 
   }
   if (url.protocol !== 'https:') return refused(url, 'only https is called');
   if (url.port !== '') return refused(url, 'only port 443 is called');
-  return isIpLiteral(url.hostname) ? refused(url, 'a host is called by its name, never by an address') : null;
+  if (isIpLiteral(url.hostname)) return refused(url, 'a host is called by its name, never by an address');
+  const isPublicName = /[^.][.][^.]/.test(url.hostname);
+  return isLocal || isPublicName ? null : refused(url, 'a hosted control plane calls public names alone');
 }
 
 function refused(url: URL, why: string): OutboundError {
