@@ -8,7 +8,9 @@ import { answering, freePort, ROOT, run, type Running, until } from './programs.
 /** A libSQL server and a replica that follows it. */
 export interface LibsqlCluster {
   readonly url: string;
+  /** The replica, by a server before it that counts the calls. */
   readonly replicaUrl: string;
+  readonly directReplicaUrl: string;
   /** How many calls the replica was sent. */
   readonly replicaCalls: () => number;
   /** Kills the replica as a power cut would. */
@@ -26,6 +28,7 @@ export async function startLibsqlCluster(): Promise<LibsqlCluster> {
   return {
     url: primary.url,
     replicaUrl: counted.url,
+    directReplicaUrl: replica.url,
     replicaCalls: counted.calls,
     async killReplica() {
       const gone = once(replica.program.child, 'exit');
