@@ -105,6 +105,16 @@ describe('invariant 8: no way round a connector', () => {
     },
   );
 
+  test('a slash at the end is no way round either, whether the operation or the request has it', () => {
+    const wipe = [operation('/items/{id}', 'POST'), operation('/items/wipe/', 'POST')];
+    for (const path of ['/items/wipe', '/items/%77ipe', '/items%2Fwipe', '/items/wipe//', '//items/wipe']) {
+      expect([path, evades(wipe, path, 'POST')]).toEqual([path, true]);
+    }
+    expect(evades([operation('/all/', 'DELETE')], '/all', 'DELETE')).toBe(true);
+    const plain = ['/items/7', '/items', '/items/wiped', '/'];
+    expect(plain.filter((path) => evades(wipe, path, 'POST'))).toEqual([]);
+  });
+
   test('a path that is another operation in its canonical form evades that one', () => {
     expect(evades([operation('/items/{id}'), operation('/items/all')], '/items/%61ll')).toBe(true);
   });

@@ -26,6 +26,8 @@ export type OperationMatch =
 export interface ConnectorIndex {
   readonly isEmpty: boolean;
   readonly hosts: ReadonlyMap<string, ReadonlyMap<string, Node>>;
+  /** Hosts with an operation whose path ends with a slash: there every path has a second reading, with one more. */
+  readonly slashEndedHosts: ReadonlySet<string>;
 }
 
 /** One segment of the paths of a host and method. */
@@ -35,7 +37,7 @@ interface Node {
   readonly ends: ConnectorOperation[];
 }
 
-/** No other path has a second reading. */
+/** Elsewhere no other path has a second reading. */
 const MAY_BE_RESPELLED = /[%;\\#]|\/\/|\/\.|\/$/;
 const MERGEABLE = /\/\/|\/\.{1,2}(?:\/|$)/;
 const ENCODED_SLASH = /%2F|%5C/;
@@ -47,15 +49,17 @@ const NO_MATCH: OperationMatch = { kind: 'none' };
  */
 export function compileConnectors(installed: readonly InstalledConnector[]): ConnectorIndex {
   const hosts = new Map<string, Map<string, Node>>();
+  const slashEndedHosts = new Set<string>();
   for (const connector of inForce(installed)) {
     for (const operation of connector.spec.operations) {
       for (const host of new Set(operationHosts(connector.spec, operation))) {
         const methods = entry(hosts, host, () => new Map<string, Node>());
         insert(entry(methods, operation.method, emptyNode), { connector, operation });
+        if (operation.path.endsWith('/')) slashEndedHosts.add(host);
       }
     }
   }
-  return { isEmpty: hosts.size === 0, hosts };
+  return { isEmpty: hosts.size === 0, hosts, slashEndedHosts };
 }
 
 /**
@@ -80,29 +84,34 @@ export function matchOperation(index: ConnectorIndex, request: OperationRequest)
  * when nobody can say how servers read it: such a request would slip past the connector's approval and audit into a binding.
  */
 export function evadesConnector(index: ConnectorIndex, request: OperationRequest): boolean {
-  if (!MAY_BE_RESPELLED.test(request.path) || !index.hosts.has(request.host)) return false;
+  if (!mayBeRespelled(index, request)) return false;
   if (isUndecidablePath(request.path)) return true;
-  const spellings = otherSpellings(request.path);
+  const spellings = otherSpellings(index, request);
   if (spellings.length === 0) return false;
   const raw = matchOperation(index, request);
   return spellings.some((path) => differs(raw, matchOperation(index, { ...request, path })));
 }
 
-/** What servers make of a path: its canonical form, the same with encoded slashes decoded, each without a last slash. */
-function otherSpellings(path: string): readonly string[] {
-  const canonical = canonicalPath(path);
-  const isSplit = ENCODED_SLASH.test(canonical);
-  const spellings = [canonical, withoutLastSlash(canonical)];
-  if (isSplit) {
-    const split = canonical.replaceAll(/%2F|%5C/g, '/');
-    const decoded = MERGEABLE.test(split) ? canonicalPath(split) : split;
-    spellings.push(decoded, withoutLastSlash(decoded));
-  }
-  return spellings.filter((spelling, at) => spelling !== path && spellings.indexOf(spelling) === at);
+function mayBeRespelled({ hosts, slashEndedHosts }: ConnectorIndex, { host, path }: OperationRequest): boolean {
+  return slashEndedHosts.has(host) || (MAY_BE_RESPELLED.test(path) && hosts.has(host));
 }
 
-function withoutLastSlash(path: string): string {
-  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+/**
+ * What servers make of a path: its canonical form and the same with encoded slashes decoded, each without a last slash, and
+ * with one where that may be an operation.
+ */
+function otherSpellings({ slashEndedHosts }: ConnectorIndex, { host, path }: OperationRequest): readonly string[] {
+  const canonical = canonicalPath(path);
+  const forms = [canonical];
+  if (ENCODED_SLASH.test(canonical)) {
+    const split = canonical.replaceAll(/%2F|%5C/g, '/');
+    forms.push(MERGEABLE.test(split) ? canonicalPath(split) : split);
+  }
+  const spellings = forms.flatMap((form) => {
+    const bare = form.length > 1 && form.endsWith('/') ? form.slice(0, -1) : form;
+    return slashEndedHosts.has(host) ? [form, bare, `${bare}/`] : [form, bare];
+  });
+  return spellings.filter((spelling, at) => spelling !== path && spellings.indexOf(spelling) === at);
 }
 
 function differs(raw: OperationMatch, other: OperationMatch): boolean {
