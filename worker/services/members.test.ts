@@ -11,7 +11,9 @@ import { type InProcess, parsed } from '../../e2e/runtimes/in_process.ts';
 import { TestSidecar } from '../../e2e/runtimes/sidecar_client.ts';
 import type { Role } from '../../shared/model/role.ts';
 import { membersPage } from '../../shared/wire/members.ts';
+import { enrolInput } from '../../shared/wire/sidecars.ts';
 import { createdToken } from '../../shared/wire/tokens.ts';
+import { enrolSidecar } from './sidecars.ts';
 
 let control: InProcess;
 let owner: HostedUser;
@@ -97,6 +99,14 @@ test('a suspended user is out with everything it has, and signs in anew when it 
   expect(await put(owner, member, 'member', false)).toBe(200);
   // What was kept by a thief of the suspended user's machine stays shut; a personal token was the user's own.
   expect(await statuses()).toEqual([401, 200, 401, 401]);
+});
+
+test('no sidecar is enrolled after its user was suspended, also by a call that was let in before', async () => {
+  const { context } = control;
+  const sidecar = await TestSidecar.make(control.send, 'X25519', () => control.clock.now());
+  const keys = enrolInput.parse({ name: 'late', ...(await sidecar.publicKeys()) });
+  await put(owner, member, 'member', true);
+  expect(await enrolSidecar(context, member.caller, keys)).toMatchObject({ error: { code: 'unauthenticated' } });
 });
 
 test('a member of another enterprise is not there', async () => {

@@ -5,6 +5,7 @@ import { idPattern } from '../../shared/wire/ids.ts';
 import type { Page } from '../../shared/wire/primitives.ts';
 import type { EnrolInput, EnrolReply, SidecarRecord } from '../../shared/wire/sidecars.ts';
 import { findSidecar, insertSidecar, listSidecars, revokeSidecar, type SidecarRow } from '../store/sidecars.ts';
+import { findAccount } from '../store/accounts.ts';
 import type { Caller } from './caller.ts';
 import { type AuditDraft, commit } from './commit.ts';
 import { decodeCursor, toPage } from './cursors.ts';
@@ -32,13 +33,18 @@ export async function enrolSidecar(
     revokedAt: null,
   };
   const { id, publicKey } = context.controlPlane;
-  return commit(context, controlChain(caller), async () =>
-    ok({
+  return commit(context, controlChain(caller), async () => {
+    // Suspending a user revokes its sidecars, in the same chain: none comes into being after that.
+    const account = await findAccount(context.database, caller.userId);
+    if (account === null || account.user.suspendedAt !== null) {
+      return err(apiError('unauthenticated', 'no valid credentials: sign in again'));
+    }
+    return ok({
       statements: insertSidecar(context.database, row),
       events: [sidecarEvent('control.sidecar.enrolled', caller, row)],
       value: { sidecar_id: row.id, control_plane_id: id, control_plane_key: publicKey },
-    }),
-  );
+    });
+  });
 }
 
 async function keyProblem(input: EnrolInput): Promise<ApiError | null> {

@@ -6,7 +6,7 @@ import { randomToken, sha256Base64Url } from '../services/encoding.ts';
 import { controlChain } from '../services/policy_change.ts';
 import { nowText, type ServiceContext } from '../services/service_context.ts';
 import { takeAttempt, type Throttle } from '../sign_in/throttle.ts';
-import { findAccount } from '../store/accounts.ts';
+import { type Account, findAccount } from '../store/accounts.ts';
 import {
   type DeviceCodeRow,
   findDeviceCode,
@@ -95,8 +95,8 @@ async function redeem(
   row: DeviceCodeRow,
   userId: string,
 ): Promise<Result<TokenPair, ApiError>> {
-  const account = await findAccount(context.database, userId);
-  if (account === null || account.user.suspendedAt !== null) return deny(context, row);
+  const account = await liveAccount(context, userId);
+  if (account === null) return deny(context, row);
   const made = await newProgramSignIn(context, account, row.client);
   if (!made.ok) return made;
   const { family, statements, tokens } = made.value;
@@ -107,10 +107,16 @@ async function redeem(
   };
   return commit(context, controlChain(account.user), async () => {
     const isThere = (await findDeviceCode(context.database, row.codeHash, secondsOf(context))) !== null;
-    if (!isThere) return err(expired());
+    if (!isThere || (await liveAccount(context, userId)) === null) return err(expired());
     const taken = [...takeDeviceCode(context.database, row.codeHash), ...statements];
     return ok({ statements: taken, events: [event], value: tokens });
   });
+}
+
+/** Looked at again within the write: suspending a user ends its sign-ins, and none begins after that. */
+async function liveAccount(context: ServiceContext, userId: string): Promise<Account | null> {
+  const account = await findAccount(context.database, userId);
+  return account === null || account.user.suspendedAt !== null ? null : account;
 }
 
 async function deny(context: ServiceContext, row: DeviceCodeRow): Promise<Result<never, ApiError>> {

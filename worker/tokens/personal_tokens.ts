@@ -17,6 +17,7 @@ import { decodeCursor, toPage } from '../services/cursors.ts';
 import { randomToken, sha256Base64Url } from '../services/encoding.ts';
 import { controlChain } from '../services/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../services/service_context.ts';
+import { takeAttempt, type Throttle } from '../sign_in/throttle.ts';
 import {
   findPersonalToken,
   findPersonalTokenByHash,
@@ -28,13 +29,17 @@ import {
 } from '../store/personal_tokens.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
+/** New tokens of one user. */
+const NEW_TOKENS: Throttle = { kind: 'new tokens', most: 50, windowSeconds: 60 * 60 };
 
-/** Makes a personal token; its text is in this reply and nowhere else, for only its hash is stored. */
+/** Makes a personal token; its text is in this reply and nowhere else, for only its hash is stored. Refuses with `too_many_attempts`. */
 export async function createPersonalToken(
   context: ServiceContext,
   caller: Caller,
   input: TokenInput,
 ): Promise<Result<CreatedToken, ApiError>> {
+  const allowed = await takeAttempt(context, NEW_TOKENS, caller.userId);
+  if (!allowed.ok) return allowed;
   const token = PERSONAL_TOKEN_PREFIX + randomToken();
   const row: PersonalTokenRow = {
     id: freshId(context, 'tok'),

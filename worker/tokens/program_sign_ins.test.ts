@@ -82,6 +82,14 @@ describe('a refresh token', () => {
   });
 });
 
+test('a program that refreshes without end is told to wait, and stays signed in', async () => {
+  let token = user.tokens.refresh_token;
+  for (let n = 0; n < 60; n += 1) token = (await refresh(token))!.refresh_token;
+  expect(await refreshTokens(control.context, token)).toMatchObject({ error: { code: 'too_many_attempts' } });
+  control.clock.ms += 601_000;
+  expect(await refresh(token)).not.toBeNull();
+});
+
 test('a program that signs out is out at once, also with a token it had used', async () => {
   const next = await refresh(user.tokens.refresh_token);
   await signProgramOut(control.context, user.tokens.refresh_token);

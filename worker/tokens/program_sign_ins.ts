@@ -5,6 +5,7 @@ import { commit } from '../services/commit.ts';
 import { randomToken, sha256Base64Url } from '../services/encoding.ts';
 import { controlChain } from '../services/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../services/service_context.ts';
+import { takeAttempt, type Throttle } from '../sign_in/throttle.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
 import type { Statement } from '../store/database.ts';
 import {
@@ -17,6 +18,9 @@ import {
 } from '../store/refresh_tokens.ts';
 import { ACCESS_TOKEN_SECONDS } from './access_keys.ts';
 import { issueAccessToken } from './access_tokens.ts';
+
+/** A program needs one each ten minutes; each leaves a row that is kept for a month, to know it again. */
+const REFRESHES: Throttle = { kind: 'refreshes', most: 60, windowSeconds: 10 * 60 };
 
 const DAY_SECONDS = 24 * 3600;
 /** A program signs in anew after this time, however often it calls. */
@@ -58,7 +62,7 @@ export async function newProgramSignIn(
 /**
  * Uses a refresh token up and gives the next ones. A token that comes a second time was stolen, from its program or by it:
  * the whole sign-in ends, for nobody can say which of the two is the thief (RFC 9700 section 4.14). Refuses with
- * `sign_in_over`, whatever the reason, and `public_url_missing`.
+ * `sign_in_over`, whatever the reason, `too_many_attempts`, and `public_url_missing`.
  */
 export async function refreshTokens(context: ServiceContext, token: string): Promise<Result<TokenPair, ApiError>> {
   const tokenHash = await sha256Base64Url(token);
@@ -69,6 +73,8 @@ export async function refreshTokens(context: ServiceContext, token: string): Pro
   if (account === null) throw new Error('a sign-in is of a user who is not in the database');
   if (found.token.usedAt !== null) return endStolen(context, account, family);
   if (found.token.expiresAt <= secondsOf(context) || account.user.suspendedAt !== null) return err(signInOver());
+  const allowed = await takeAttempt(context, REFRESHES, family.id);
+  if (!allowed.ok) return allowed;
   const next = await newRefreshToken(context, family);
   const tokens = await pairOf(context, account, family, next.token);
   if (!tokens.ok) return tokens;
