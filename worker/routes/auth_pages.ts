@@ -25,7 +25,11 @@ export function getSignIn(c: AppContext): Promise<Response> {
 export async function submitSignIn(c: AppContext): Promise<Response> {
   const form = await readForm(c, loginInput);
   if (!form.ok) return refusalPage(c, form.error);
-  return goOn(c, await signInWithPassword(c.get('context'), form.value), c.req.query('return_to'));
+  return goOn(
+    c,
+    await signInWithPassword(c.get('context'), form.value, c.get('clientAddress')),
+    c.req.query('return_to'),
+  );
 }
 
 /** `GET /sign-up`: the form for an account with a password, or for another password. */
@@ -37,7 +41,7 @@ export function getSignUp(c: AppContext): Promise<Response> {
 export async function submitSignUp(c: AppContext): Promise<Response> {
   const form = await readForm(c, signupInput);
   if (!form.ok) return refusalPage(c, form.error);
-  const begun = await beginSignup(c.get('context'), form.value);
+  const begun = await beginSignup(c.get('context'), form.value, c.get('clientAddress'));
   return begun.ok ? page(c, codePage(begun.value), 200) : refusalPage(c, begun.error);
 }
 

@@ -16,8 +16,8 @@ export const postSignup = forAnyone({
     'For a new account, or for another password of one that there is. The code is sent to the address; the answer is the same whether it has an account or not.',
   body: signupInput,
   replies: { 202: signupReply },
-  async handle({ context, body }) {
-    const begun = await beginSignup(context, body);
+  async handle({ context, body, clientAddress }) {
+    const begun = await beginSignup(context, body, clientAddress);
     return begun.ok ? ok({ status: 202, json: begun.value }) : begun;
   },
 });
@@ -37,8 +37,8 @@ export const postLogin = forAnyone({
   description: 'The reply sets the cookie of a browser session.',
   body: loginInput,
   replies: { 200: signedInReply },
-  async handle({ context, body, request }) {
-    return signedIn(context, request, await signInWithPassword(context, body));
+  async handle({ context, body, request, clientAddress }) {
+    return signedIn(context, request, await signInWithPassword(context, body, clientAddress));
   },
 });
 

@@ -9,8 +9,8 @@ import { hashPassword } from '../services/passwords.ts';
 import { setPassword } from '../store/passwords.ts';
 import { signInIdentity } from './accounts.ts';
 import { passwordIdentity, PASSWORD_METHOD } from './password_identity.ts';
-import { PASSWORD_TRIES } from './password_sign_in.ts';
-import { SIGNUP_TRIES } from './signup.ts';
+import { CLIENT_TRIES, PASSWORD_TRIES, signInWithPassword } from './password_sign_in.ts';
+import { beginSignup, CLIENT_SIGNUPS, SIGNUP_TRIES } from './signup.ts';
 import { takeAttempt, type Throttle } from './throttle.ts';
 
 const EMAIL = 'alice@acme.test';
@@ -222,6 +222,27 @@ describe('a password', () => {
     expect((await plain.send('/sign-up')).status).toBe(404);
     expect(await parsed(providersReply, plain.send('/auth/providers'))).toMatchObject({ password: false });
     await plain.stop();
+  });
+});
+
+describe('one client', () => {
+  const ADDRESS = '203.0.113.7';
+  const input = { email: EMAIL, password: PASSWORD };
+
+  test('goes through a limited number of addresses, and another one is not held up by that', async () => {
+    await spend(CLIENT_TRIES, ADDRESS, CLIENT_TRIES.most);
+    const tried = await signInWithPassword(control.context, { ...input, email: 'other@acme.test' }, ADDRESS);
+    expect(tried).toMatchObject({ ok: false, error: { code: 'too_many_attempts' } });
+    expect(await signInWithPassword(control.context, input, '203.0.113.8')).toMatchObject({
+      error: { code: 'wrong_email_or_password' },
+    });
+  });
+
+  test('asks for a limited number of codes', async () => {
+    await spend(CLIENT_SIGNUPS, ADDRESS, CLIENT_SIGNUPS.most);
+    const asked = await beginSignup(control.context, { ...input, email: 'other@acme.test' }, ADDRESS);
+    expect(asked).toMatchObject({ ok: false, error: { code: 'too_many_attempts' } });
+    expect(mails).toEqual([]);
   });
 });
 

@@ -7,10 +7,13 @@ import type { ServiceContext } from '../services/service_context.ts';
 import { findPassword } from '../store/passwords.ts';
 import { type SignedIn, signInIdentity } from './accounts.ts';
 import { passwordIdentity, PASSWORD_METHOD, passwordsOff } from './password_identity.ts';
-import { clearAttempts, takeAttempt } from './throttle.ts';
+import { clearAttempts, takeAttempt, takeClientAttempt } from './throttle.ts';
 
 /** Tries of one address; whether it has an account makes no difference. */
 export const PASSWORD_TRIES = { kind: 'password', most: 10, windowSeconds: 15 * 60 };
+
+/** Tries of one client with any address: what one machine may cost, and how many addresses it may go through. */
+export const CLIENT_TRIES = { kind: 'password by client', most: 100, windowSeconds: 15 * 60 };
 
 /**
  * Signs in with a password. A wrong one and an address without one are one answer after the same work. Refuses with
@@ -19,8 +22,11 @@ export const PASSWORD_TRIES = { kind: 'password', most: 10, windowSeconds: 15 * 
 export async function signInWithPassword(
   context: ServiceContext,
   input: LoginInput,
+  clientAddress: string | null,
 ): Promise<Result<SignedIn, ApiError>> {
   if (context.signIn.mail === null) return err(passwordsOff());
+  const client = await takeClientAttempt(context, CLIENT_TRIES, clientAddress);
+  if (!client.ok) return client;
   const email = input.email.toLowerCase();
   const allowed = await takeAttempt(context, PASSWORD_TRIES, email);
   if (!allowed.ok) return allowed;

@@ -18,13 +18,14 @@ import {
 import { type SignedIn, signInIdentity } from './accounts.ts';
 import type { Mail } from './mail.ts';
 import { passwordIdentity, PASSWORD_METHOD, passwordsOff } from './password_identity.ts';
-import { takeAttempt } from './throttle.ts';
+import { takeAttempt, takeClientAttempt } from './throttle.ts';
 
 const SIGNUP_SECONDS = 10 * 60;
 const TRIES = 5;
 const CODE_DIGITS = 8;
 /** So that nobody's mailbox is filled by a stranger, and no code is guessed by asking for many. */
 export const SIGNUP_TRIES = { kind: 'signup', most: 5, windowSeconds: 3600 };
+export const CLIENT_SIGNUPS = { kind: 'signup by client', most: 20, windowSeconds: 3600 };
 const IN_ALL = { kind: 'mail', most: 1_000, windowSeconds: 3600 };
 
 /**
@@ -32,14 +33,16 @@ const IN_ALL = { kind: 'mail', most: 1_000, windowSeconds: 3600 };
  * theirs who asked. The same work and the same answer for every address, so that it says of none whether it has an account.
  * Refuses with `not_found`, `too_many_attempts`, `mail_failed`.
  */
-export async function beginSignup(context: ServiceContext, input: SignupInput): Promise<Result<SignupReply, ApiError>> {
+export async function beginSignup(
+  context: ServiceContext,
+  input: SignupInput,
+  clientAddress: string | null,
+): Promise<Result<SignupReply, ApiError>> {
   const { mail } = context.signIn;
   if (mail === null) return err(passwordsOff());
   const email = input.email.toLowerCase();
-  const allowed = await takeAttempt(context, SIGNUP_TRIES, email);
+  const allowed = await takeSignupAttempts(context, email, clientAddress);
   if (!allowed.ok) return allowed;
-  const budget = await takeAttempt(context, IN_ALL, '');
-  if (!budget.ok) return budget;
   const [id, code] = [randomToken(), randomCode()];
   const now = Math.floor(context.clock.now() / 1000);
   const row: SignupRow = {
@@ -55,6 +58,17 @@ export async function beginSignup(context: ServiceContext, input: SignupInput): 
   if (!written.ok) throw new Error('two signups have one id');
   const sent = await sendCode(mail, email, code);
   return sent.ok ? ok({ signup_id: id, expires_at: new Date(row.expiresAt * 1000).toISOString() }) : sent;
+}
+
+async function takeSignupAttempts(
+  context: ServiceContext,
+  email: string,
+  clientAddress: string | null,
+): Promise<Result<void, ApiError>> {
+  const ofClient = await takeClientAttempt(context, CLIENT_SIGNUPS, clientAddress);
+  if (!ofClient.ok) return ofClient;
+  const ofAddress = await takeAttempt(context, SIGNUP_TRIES, email);
+  return ofAddress.ok ? takeAttempt(context, IN_ALL, '') : ofAddress;
 }
 
 async function sendCode(mail: Mail, to: string, code: string): Promise<Result<void, ApiError>> {

@@ -31,6 +31,15 @@ export async function takeAttempt(
   return counted.ok && counted.value.at(-1) === 1 ? ok(undefined) : err(tooMany(throttle));
 }
 
+/** The same for a client by its network address; where a runtime does not tell it, nothing is counted. */
+export async function takeClientAttempt(
+  context: Counting,
+  throttle: Throttle,
+  clientAddress: string | null,
+): Promise<Result<void, ApiError>> {
+  return clientAddress === null ? ok(undefined) : takeAttempt(context, throttle, clientAddress);
+}
+
 /** Begins anew for a subject that has shown who it is. */
 export async function clearAttempts(context: Counting, throttle: Throttle, subject: string): Promise<void> {
   await context.database.write([clearThrottle(context.database, await keyOf(context, throttle, subject))]);
