@@ -92,6 +92,12 @@ export function evadesConnector(index: ConnectorIndex, request: OperationRequest
   return spellings.some((path) => differs(raw, matchOperation(index, { ...request, path })));
 }
 
+/** What a request is as it stands, and in each other spelling that a server could make of its path. */
+export function readings(index: ConnectorIndex, request: OperationRequest): readonly OperationMatch[] {
+  const spellings = mayBeRespelled(index, request) ? otherSpellings(index, request) : [];
+  return [request.path, ...spellings].map((path) => matchOperation(index, { ...request, path }));
+}
+
 function mayBeRespelled({ hosts, slashEndedHosts }: ConnectorIndex, { host, path }: OperationRequest): boolean {
   return slashEndedHosts.has(host) || (MAY_BE_RESPELLED.test(path) && hosts.has(host));
 }

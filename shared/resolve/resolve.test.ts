@@ -180,6 +180,49 @@ describe('connectors come first', () => {
     expect(resolve(guarded, { method: 'HEAD', host, path: '/items/7' }).kind).toBe('ambiguous_target');
   });
 
+  describe('invariant 8, no way round a connector: nor by another spelling of method and path at once', () => {
+    const repo = sampleOperation({ method: 'DELETE', path: '/repos/{o}/{r}', effect: 'delete', approval: 'required' });
+    const wipe = sampleOperation({ name: 'wipe', path: '/wipe', approval: 'required' });
+    const guarded = compilePolicy([binding(host)], [sampleConnector([repo, wipe, user])]);
+
+    test.each(['//repos/o/r', '/repos/o/r/', '/%72epos/o/r', '/x/../repos/o/r', '/repos%2Fo/r', '/repos/o/r'])(
+      'DELETE of %s in lower case or in a header',
+      (path) => {
+        const overridden = {
+          method: 'POST',
+          host,
+          path,
+          fields: [{ name: 'x-http-method-override', value: 'DELETE' }],
+        };
+        expect(resolve(guarded, { method: 'delete', host, path }).kind).toBe('ambiguous_target');
+        expect(resolve(guarded, overridden).kind).toBe('ambiguous_target');
+        expect(resolve(guarded, { method: 'POST', host, path }).kind).toBe('binding');
+      },
+    );
+
+    test.each(['/wipe/', '/%77ipe', '//wipe', '/wipe'])('HEAD of %s, which does what GET does', (path) => {
+      const fields = [{ name: 'x-http-method-override', value: 'HEAD' }];
+      expect(resolve(guarded, { method: 'HEAD', host, path }).kind).toBe('ambiguous_target');
+      expect(resolve(guarded, { method: 'head', host, path }).kind).toBe('ambiguous_target');
+      expect(resolve(guarded, { method: 'POST', host, path, fields }).kind).toBe('ambiguous_target');
+    });
+
+    test('HEAD of what only reads goes to the binding, however it is spelled', () => {
+      expect(resolve(guarded, { method: 'HEAD', host, path: '/%75ser/' }).kind).toBe('binding');
+    });
+
+    test('what several operations match may still be another one with another method', () => {
+      const posts = ['con_2', 'con_3'].map((id) =>
+        sampleConnector([sampleOperation({ method: 'POST', path: '/repos/{o}/{r}' })], { id, fqn: `other/${id}` }),
+      );
+      const shared = compilePolicy([binding(host)], [sampleConnector([repo]), ...posts]);
+      const request = { method: 'POST', host, path: '/repos/o/r' };
+      const fields = [{ name: 'x-http-method', value: 'DELETE' }];
+      expect(resolve(shared, request).kind).toBe('binding');
+      expect(resolve(shared, { ...request, fields }).kind).toBe('ambiguous_target');
+    });
+  });
+
   test('no spelling that a server may read as an operation ever reaches a binding (property)', () => {
     const piece = fc.constantFrom('items', '7', '', '.', '..', ';x', '%2f', '%2F', '%5c', '\\', '%69tems', '%2e', 'a');
     const path = fc.array(piece, { minLength: 1, maxLength: 6 }).map((pieces) => `/${pieces.join('/')}`);

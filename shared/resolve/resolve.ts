@@ -2,10 +2,11 @@ import {
   compileConnectors,
   evadesConnector,
   matchOperation,
+  readings,
   type ConnectorIndex,
   type ConnectorOperation,
 } from '../connect/connector_index.ts';
-import type { InstalledConnector } from '../model/connector.ts';
+import type { InstalledConnector, Operation } from '../model/connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
 import { METHOD_OVERRIDE_HEADERS } from '../net/method_override.ts';
 
@@ -86,25 +87,27 @@ function resolveOperation(connectors: ConnectorIndex, request: ResolvableRequest
   if (evadesConnector(connectors, request)) return AMBIGUOUS_TARGET;
   const found = matchOperation(connectors, request);
   if (found.kind === 'operation') return { kind: 'connector', match: found.match };
-  if (found.kind === 'ambiguous') return null;
-  const isOperation = (method: string): boolean =>
-    method !== request.method && matchOperation(connectors, { ...request, method }).kind === 'operation';
-  if (otherMethods(request).some((method) => isOperation(method))) return AMBIGUOUS_TARGET;
-  return request.method === 'HEAD' && isGuardedGet(connectors, request) ? AMBIGUOUS_TARGET : null;
+  const methods = possibleMethods(request);
+  const isAnother = methods.some(
+    (method) => method !== request.method && operationsAs(connectors, request, method).length > 0,
+  );
+  // Servers answer HEAD by doing what GET does (RFC 9110 section 9.3.2), which matters where that is more than reading.
+  const gets = methods.includes('HEAD') ? operationsAs(connectors, request, 'GET') : [];
+  const isGuardedGet = gets.some(({ approval, effect }) => approval === 'required' || effect !== 'read');
+  return isAnother || isGuardedGet ? AMBIGUOUS_TARGET : null;
+}
+
+/** The operations that a request would be with another method, however a server reads its path. */
+function operationsAs(connectors: ConnectorIndex, request: ResolvableRequest, method: string): readonly Operation[] {
+  return readings(connectors, { ...request, method }).flatMap((found) =>
+    found.kind === 'operation' ? [found.match.operation] : [],
+  );
 }
 
 /** What servers may take for the method of a request: its name in upper case, and what a header overrides it with. */
-function otherMethods({ method, fields = NO_FIELDS }: ResolvableRequest): readonly string[] {
+function possibleMethods({ method, fields = NO_FIELDS }: ResolvableRequest): readonly string[] {
   const overrides = fields.filter(({ name }) => METHOD_OVERRIDE_HEADERS.has(name));
   return [method, ...overrides.map(({ value }) => value.trim())].map((name) => name.toUpperCase());
-}
-
-/** Servers answer HEAD by doing what GET does (RFC 9110 section 9.3.2), which matters where that is more than reading. */
-function isGuardedGet(connectors: ConnectorIndex, request: ResolvableRequest): boolean {
-  const found = matchOperation(connectors, { ...request, method: 'GET' });
-  if (found.kind !== 'operation') return false;
-  const { approval, effect } = found.match.operation;
-  return approval === 'required' || effect !== 'read';
 }
 
 /**
