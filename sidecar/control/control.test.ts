@@ -161,6 +161,11 @@ describe('a sidecar and its control plane', () => {
 });
 
 describe('a sidecar that cannot start', () => {
+  it('shows the local key to no control plane elsewhere: a sign-in enrols with those', async () => {
+    const controlUrl = plane.url.replace('http:', 'https:');
+    expect(await errorOf({ controlUrl })).toContain(`svc login --control ${controlUrl}`);
+  });
+
   it('says so when it is not enrolled and there is no local key', async () => {
     rmSync(join(home, 'local.key'));
     expect(await errorOf()).toMatch(/not enrolled.*identity[.]json.*local[.]key/);
