@@ -1,11 +1,12 @@
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { err } from '../../shared/model/result.ts';
 import { SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
 import { CUT, errorReply, FakeControlPlane, SILENT } from '../testing/fake_control_plane.ts';
 import { createControlChannel } from './channel.ts';
 import type { ControlChannel } from './control_channel.ts';
 import { createHttpClient, type HttpClient } from './http_call.ts';
-import { generateSidecarKeys, identityOf } from './identity.ts';
+import { generateSidecarKeys, type Identity, identityOf } from './identity.ts';
 import { Link } from './link.ts';
 
 const BINDING = {
@@ -22,6 +23,7 @@ const DEMO = { owner: 'personal', path: 'user/demo' } as const;
 let plane: FakeControlPlane;
 let channel: ControlChannel;
 let link: Link;
+let enrolled: Identity;
 let http: HttpClient;
 
 beforeEach(async () => {
@@ -40,8 +42,8 @@ async function enrolWith(controlPlane: FakeControlPlane): Promise<void> {
   const record = await controlPlane.adopt({ signing_key: keys.signing, receiving_key: keys.receiving });
   link = new Link();
   http = createHttpClient({ baseUrl: new URL(controlPlane.url), maxReplyBytes: 1_000_000 });
-  const identity = await identityOf(record);
-  channel = createControlChannel({ identity, http, clock: { now: Date.now }, link, timeoutMs: 5_000 });
+  enrolled = await identityOf(record);
+  channel = createControlChannel({ identity: enrolled, http, clock: { now: Date.now }, link, timeoutMs: 5_000 });
 }
 
 function poll(heldVersion: number | null = null): ReturnType<ControlChannel['snapshot']> {
@@ -222,6 +224,23 @@ describe('connectors over the channel', () => {
     expect(await channel.credentials([REF])).toMatchObject({
       value: { unavailable: [{ ref: REF, refusal: { reason: 'reauthorisation_required', message } }] },
     });
+  });
+
+  it('a provider that is slow gets more time than the control plane, and is no fault of the link', async () => {
+    const waited: number[] = [];
+    const silent: HttpClient = {
+      async call({ timeoutMs }) {
+        waited.push(timeoutMs);
+        return err({ reason: 'timeout', message: 'no reply' });
+      },
+      close: () => undefined,
+    };
+    const slow = createControlChannel({ identity: enrolled, http: silent, clock: { now: Date.now }, link });
+    expect(await slow.credentials([REF])).toMatchObject({ error: { reason: 'timeout' } });
+    expect(link.state).toBe('connecting');
+    expect(await slow.credentials([DEMO])).toMatchObject({ error: { reason: 'timeout' } });
+    expect(link.state).toBe('down');
+    expect(waited).toEqual([90_000, 10_000]);
   });
 
   const ASKED = {

@@ -5,6 +5,7 @@ import { SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
 import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
 import type { Clock } from '../ports.ts';
 import { callToken } from './call_token.ts';
+import { isOfConnector } from './connector_reference.ts';
 import { channelError, type ChannelError } from './channel_error.ts';
 import type {
   ApprovalAnswer,
@@ -45,13 +46,15 @@ interface Answer {
 }
 
 const DEFAULT_TIMEOUT_MS = 10_000;
+/** The control plane may have to ask a provider for an access token, and gives that up before this. */
+const ACCESS_TOKEN_TIMEOUT_MS = 90_000;
 
 /** The channel of an enrolled sidecar. Every outcome is reported to `link`. */
 export function createControlChannel(options: ControlChannelOptions): ControlChannel {
   const { identity, link } = options;
   return {
     snapshot: (request) => reported(link, () => snapshotCall(options, request)),
-    credentials: (refs) => reported(link, () => credentialsCall(options, refs)),
+    credentials: (refs) => reported(link, () => credentialsCall(options, refs), isFaultOfLink(refs)),
     unsealed: (request) => reported(link, () => unsealedCall(options, request)),
     requestApproval: (call) => reported(link, () => approvalCall(options, call)),
     awaitApproval: (wait) => reported(link, () => approvalWait(options, wait)),
@@ -61,11 +64,20 @@ export function createControlChannel(options: ControlChannelOptions): ControlCha
   };
 }
 
-async function reported<T>(link: Link, call: () => Promise<Result<T, ChannelError>>): Promise<Result<T, ChannelError>> {
+async function reported<T>(
+  link: Link,
+  call: () => Promise<Result<T, ChannelError>>,
+  isFault: (error: ChannelError) => boolean = ({ reason }) => reason !== 'aborted',
+): Promise<Result<T, ChannelError>> {
   const result = await call();
   if (result.ok) link.succeeded();
-  else if (result.error.reason !== 'aborted') link.failed(result.error);
+  else if (isFault(result.error)) link.failed(result.error);
   return result;
+}
+
+/** A provider that is slow says nothing of the way to the control plane. */
+function isFaultOfLink(refs: readonly CredentialRef[]): (error: ChannelError) => boolean {
+  return ({ reason }) => reason !== 'timeout' || !refs.some(isOfConnector);
 }
 
 async function snapshotCall(
@@ -103,7 +115,9 @@ async function credentialsCall(
 ): Promise<Result<CredentialsReply, ChannelError>> {
   const requestId = randomBytes(16).toString('base64url');
   const credentials = refs.map(({ owner, path }) => ({ owner, path }));
-  const answer = await post(options, '/v1/sidecar/credentials', JSON.stringify({ request_id: requestId, credentials }));
+  const body = JSON.stringify({ request_id: requestId, credentials });
+  const timeoutMs = refs.some(isOfConnector) ? ACCESS_TOKEN_TIMEOUT_MS : undefined;
+  const answer = await post(options, '/v1/sidecar/credentials', body, timeoutMs);
   if (!answer.ok) return answer;
   return openCredentials(options.identity, answer.value.reply.body, requestId, options.clock.now());
 }
@@ -155,13 +169,18 @@ async function eventsCall(
   return verifyEventsOutcome(options.identity, answer.value.reply.body, answer.value.nonce);
 }
 
-function post(options: ControlChannelOptions, target: string, body: string): Promise<Result<Answer, ChannelError>> {
+function post(
+  options: ControlChannelOptions,
+  target: string,
+  body: string,
+  timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+): Promise<Result<Answer, ChannelError>> {
   return send(options, {
     method: 'POST',
     target,
     headers: { 'content-type': 'application/json' },
     body,
-    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    timeoutMs,
   });
 }
 

@@ -127,6 +127,14 @@ describe('a miss', () => {
     expect(channel.asked).toEqual([[DEMO, OTHER]]);
   });
 
+  it('of a connector goes in a call of its own, so that a slow provider keeps nothing else back', async () => {
+    const connectors = ['acme/items', 'acme/other'].map(
+      (fqn) => ({ owner: 'personal', path: `connectors/${fqn}` }) as const,
+    );
+    await Promise.all([...connectors, DEMO, OTHER].map(valueOf));
+    expect(channel.asked).toEqual([[connectors[0]], [connectors[1]], [DEMO, OTHER]]);
+  });
+
   it('goes in as many calls as the contract wants when there are more than 100', async () => {
     const refs = Array.from({ length: 101 }, (_, index) => ({ owner: 'personal', path: `p/${index}` }) as const);
     await Promise.all(refs.map(valueOf));

@@ -5,6 +5,7 @@ import { auditEventsPage } from '../../shared/wire/audit_events.ts';
 import { CREDENTIALS_TYP, credentialsPayload, SNAPSHOT_TYP, snapshotPayload } from '../../shared/wire/channel.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
 import { hostBindingRecord } from '../../shared/wire/host_binding.ts';
+import { ProgramLifetime } from './lifetime.ts';
 
 let control: InProcess;
 let sidecar: TestSidecar;
@@ -80,6 +81,33 @@ describe('a credential', () => {
     versions.push((await snapshot()).credentials[0]?.version);
     expect(versions[1]).toBe(versions[2]);
     expect(new Set(versions).size).toBe(3);
+  });
+
+  test('that is damaged keeps no other one of the call back, and is in the log', async () => {
+    await control.stop();
+    const failed: string[] = [];
+    control = await startInProcess({ lifetime: new ProgramLifetime((what) => failed.push(what)) });
+    sidecar = await control.enrolled();
+    for (const path of ['user/demo', 'user/other']) {
+      await store(path, `the value of ${path}`);
+      await bind(`${path.slice(5)}.test`, path);
+    }
+    await control.context.database.client.execute("UPDATE secrets SET sealed = 'x.y.z' WHERE path = 'user/demo'");
+    const other: Ref = { owner: 'personal', path: 'user/other' };
+    expect(await release(DEMO, other)).toMatchObject({
+      credentials: [other],
+      missing: [],
+      unavailable: [{ ...DEMO, reason: 'credential_unavailable' }],
+    });
+    expect(failed).toEqual(['the release of the personal vault://user/demo (vault_entry_damaged)']);
+  });
+
+  test('is not said to be at fault for a database that fails', async () => {
+    await store('user/demo', 'the value');
+    await bind('a.test', 'user/demo');
+    await control.context.database.client.execute('ALTER TABLE connectors RENAME TO elsewhere');
+    const body = { request_id: crypto.randomUUID(), credentials: [DEMO] };
+    expect((await sidecar.call('POST', '/v1/sidecar/credentials', { body })).status).toBe(503);
   });
 
   test('is sealed to a P-256 key too', async () => {

@@ -15,6 +15,7 @@ import { findSealedSecret, referredSecret, type SecretRow } from '../store/secre
 import { ownerId, ownerName } from './caller.ts';
 import { type AuditDraft, commit } from './commit.ts';
 import { connectorAccess } from './connector_access.ts';
+import { isWorthRetrying } from './failures.ts';
 import { controlChain } from './policy_change.ts';
 import type { ServiceContext } from './service_context.ts';
 import type { SidecarCaller } from './sidecar_calls.ts';
@@ -43,16 +44,32 @@ export async function releaseCredentials(
   caller: SidecarCaller,
   request: CredentialsRequest,
 ): Promise<Result<string, ApiError>> {
-  const find = async (ref: CredentialRef): Promise<Found> => {
-    const place = { ownerId: ownerId(caller, ref.owner), path: ref.path };
-    const connector = await findConnectorAt(context.database, place);
-    if (connector !== null) return foundOfConnector(context, caller, ref, connector);
-    const row = await referredSecret(context.database, place);
-    if (row === null) return { ref, stored: null };
-    return { ref, stored: { row, sealed: await reseal(caller, await opened(context, row)), expiresAt: null } };
-  };
-  const found = await Promise.all(distinct(request.credentials).map((ref) => find(ref)));
+  const refs = distinct(request.credentials);
+  const found = await Promise.all(refs.map((ref) => alone(context, ref, find(context, caller, ref))));
   return answer(context, caller, { requestId: request.request_id, found, about: {} });
+}
+
+async function find(context: ServiceContext, caller: SidecarCaller, ref: CredentialRef): Promise<Found> {
+  const place = { ownerId: ownerId(caller, ref.owner), path: ref.path };
+  const connector = await findConnectorAt(context.database, place);
+  if (connector !== null) return foundOfConnector(context, caller, ref, connector);
+  const row = await referredSecret(context.database, place);
+  if (row === null) return { ref, stored: null };
+  return { ref, stored: { row, sealed: await reseal(caller, await opened(context, row)), expiresAt: null } };
+}
+
+/** What is wrong with one credential keeps no other one back. A database that fails is not about one of them: it fails the call. */
+async function alone(context: ServiceContext, ref: CredentialRef, finding: Promise<Found>): Promise<Found> {
+  try {
+    return await finding;
+  } catch (error) {
+    if (isWorthRetrying(error)) throw error;
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    const what = `the release of the ${ref.owner} ${formatVaultReference(ref.path)} (${code})`;
+    context.defer(what, () => Promise.reject(error));
+    const message = `the control plane failed with ${formatVaultReference(ref.path)}: its log says how`;
+    return { ref, stored: null, unavailable: { ...ref, reason: 'credential_unavailable', message } };
+  }
 }
 
 /**
