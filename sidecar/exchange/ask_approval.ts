@@ -35,7 +35,9 @@ export async function askApproval(
 ): Promise<Result<string | null, NotApproved>> {
   const { connector, operation } = match;
   if (operation.approval === 'none') return ok(null);
-  if (!credentials.isStored(connector.credential)) {
+  // An API key is there when it is stored; an oauth2 credential may still have to be authorised, or again.
+  const isSure = connector.spec.credential.kind === 'api_key' && credentials.isStored(connector.credential);
+  if (!isSure) {
     const found = await credentials.resolve(connector.credential);
     if (!found.ok) return err({ refusal: found.error, approvalId: null });
   }

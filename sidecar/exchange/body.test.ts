@@ -1,16 +1,20 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 
 import type { BodyTransform } from '../../shared/inject/outgoing_request.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { Connection } from '../connection/connection.ts';
 import { ScriptedStream, turns } from '../testing/scripted_stream.ts';
-import { BodyBudget, bufferBody } from './body.ts';
+import { BODY_STALL_MS, BodyBudget, bufferBody } from './body.ts';
 import { ByteCollector } from './byte_collector.ts';
 import { streamBody } from './stream_body.ts';
 
 const CHUNKED = { kind: 'chunked' } as const;
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 function sides() {
   const client = new ScriptedStream();
@@ -22,7 +26,7 @@ test('buffers a body and leaves what follows it', async () => {
   const { client, from } = sides();
   client.send('3\r\nabc\r\n2\r\nde\r\n0\r\n\r\nGET /next');
   const budget = new BodyBudget(100);
-  const body = await bufferBody(from, CHUNKED, { maxBytes: 10, budget });
+  const body = await bufferBody(from, CHUNKED, { maxBytes: 10, budget, sessionId: null });
   if (!body.ok) throw new Error(body.error.message);
   expect(Buffer.concat(body.value.chunks).toString()).toBe('abcde');
   expect(from.take()?.toString()).toBe('GET /next');
@@ -42,11 +46,40 @@ test.each([
   const { client, from } = sides();
   const budget = new BodyBudget(6);
   client.send(text);
-  const body = bufferBody(from, CHUNKED, { maxBytes: 10, budget });
+  const body = bufferBody(from, CHUNKED, { maxBytes: 10, budget, sessionId: null });
   await turns(2);
   if (end === 'finish') client.send(null);
   if (end === 'lose') client.destroy();
   expect(await body).toMatchObject({ ok: false, error: { reason } });
+  expect(budget.heldBytes).toBe(0);
+});
+
+test('lets one session hold half of what all may, and gives it back', async () => {
+  const budget = new BodyBudget(6);
+  const buffered = (sessionId: string, text: string) => {
+    const { client, from } = sides();
+    client.send(text);
+    return bufferBody(from, { kind: 'length', length: text.length }, { maxBytes: 10, budget, sessionId });
+  };
+  const first = await buffered('ses_a', 'abc');
+  expect(await buffered('ses_a', 'd')).toMatchObject({ ok: false, error: { reason: 'body_too_large' } });
+  expect(await buffered('ses_b', 'efg')).toMatchObject({ ok: true });
+  if (first.ok) first.value.release();
+  expect(await buffered('ses_a', 'hij')).toMatchObject({ ok: true });
+});
+
+test('waits a minute for the next byte of a body and no longer, and gives back what it held', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const { client, from } = sides();
+  const budget = new BodyBudget(6);
+  const body = bufferBody(from, { kind: 'length', length: 4 }, { maxBytes: 10, budget, sessionId: 'ses_a' });
+  for (const text of ['a', 'b']) {
+    client.send(text);
+    await vi.advanceTimersByTimeAsync(BODY_STALL_MS - 1);
+  }
+  expect(budget.heldBytes).toBe(2);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(await body).toMatchObject({ ok: false, error: { reason: 'invalid_request' } });
   expect(budget.heldBytes).toBe(0);
 });
 

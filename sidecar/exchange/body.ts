@@ -8,9 +8,13 @@ import type { Connection } from '../connection/connection.ts';
 import { ConnectionLost } from '../connection/connection.ts';
 import { ByteCollector } from './byte_collector.ts';
 
+/** What one session may hold of all: the others go on whatever it does. */
+const SHARE_OF_A_SESSION = 0.5;
+
 /** Bytes of request bodies held at one time, over all exchanges. */
 export class BodyBudget {
   readonly #mostBytes: number;
+  readonly #heldBy = new Map<string, number>();
   #heldBytes = 0;
 
   constructor(mostBytes: number) {
@@ -21,15 +25,24 @@ export class BodyBudget {
     return this.#heldBytes;
   }
 
-  /** False when it would hold more than it may. */
-  reserve(bytes: number): boolean {
+  /** False when it, or the session, would hold more than it may. */
+  reserve(bytes: number, sessionId: string | null = null): boolean {
     if (this.#heldBytes + bytes > this.#mostBytes) return false;
+    if (sessionId !== null) {
+      const held = (this.#heldBy.get(sessionId) ?? 0) + bytes;
+      if (held > this.#mostBytes * SHARE_OF_A_SESSION) return false;
+      this.#heldBy.set(sessionId, held);
+    }
     this.#heldBytes += bytes;
     return true;
   }
 
-  release(bytes: number): void {
+  release(bytes: number, sessionId: string | null = null): void {
     this.#heldBytes -= bytes;
+    if (sessionId === null) return;
+    const held = (this.#heldBy.get(sessionId) ?? 0) - bytes;
+    if (held > 0) this.#heldBy.set(sessionId, held);
+    else this.#heldBy.delete(sessionId);
   }
 }
 
@@ -43,16 +56,21 @@ export interface BufferedBody {
 export interface BodyLimits {
   readonly maxBytes: number;
   readonly budget: BodyBudget;
+  /** Whose body it is. */
+  readonly sessionId: string | null;
 }
 
+/** How long the next byte of a body may take: what is held of it is held from others. */
+export const BODY_STALL_MS = 60_000;
+
 /** Whether a body says of itself that it is over the limit, so that nobody has to send it. */
-export function refuseDeclared(framing: BodyFraming, { maxBytes }: BodyLimits): Refusal | null {
+export function refuseDeclared(framing: BodyFraming, { maxBytes }: Pick<BodyLimits, 'maxBytes'>): Refusal | null {
   return framing.kind === 'length' && framing.length > maxBytes ? tooLarge(maxBytes) : null;
 }
 
 /**
  * Reads a whole request body, because the request is re-issued after injection (specification section 8). Refuses with
- * `body_too_large`, or `invalid_request` when its framing is broken or the client ends first.
+ * `body_too_large`, or `invalid_request` when its framing is broken, the client ends first, or sends nothing for a minute.
  */
 export async function bufferBody(
   client: Connection,
@@ -74,6 +92,7 @@ export async function bufferBody(
 async function collect(client: Connection, reader: BodyReader, reservation: Reservation): Promise<Refusal | null> {
   while (!reader.done) {
     const piece = client.take() ?? (await nextOrEnd(client));
+    if (piece === 'late') return brokenBody(`nothing of it came for ${BODY_STALL_MS / 1000} s`);
     if (piece === null) return brokenBody('the client ended before the body did');
     const fed = reader.feed(piece);
     if (!fed.ok) return brokenBody(fed.error.message);
@@ -86,12 +105,18 @@ async function collect(client: Connection, reader: BodyReader, reservation: Rese
   return null;
 }
 
-async function nextOrEnd(client: Connection): Promise<Buffer | null> {
+async function nextOrEnd(client: Connection): Promise<Buffer | null | 'late'> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<'late'>((resolve) => {
+    timer = setTimeout(() => resolve('late'), BODY_STALL_MS);
+  });
   try {
-    return await client.next();
+    return await Promise.race([client.next(), late]);
   } catch (error) {
     if (error instanceof ConnectionLost) return null;
     throw error;
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -107,16 +132,16 @@ class Reservation {
   }
 
   add(data: Uint8Array): Refusal | null {
-    const { maxBytes, budget } = this.#limits;
+    const { maxBytes, budget, sessionId } = this.#limits;
     if (this.bytes + data.length > maxBytes) return tooLarge(maxBytes);
-    if (!budget.reserve(data.length)) return budgetSpent();
+    if (!budget.reserve(data.length, sessionId)) return budgetSpent();
     this.bytes += data.length;
     this.collector.add(data);
     return null;
   }
 
   release(): void {
-    if (!this.#released) this.#limits.budget.release(this.bytes);
+    if (!this.#released) this.#limits.budget.release(this.bytes, this.#limits.sessionId);
     this.#released = true;
   }
 }

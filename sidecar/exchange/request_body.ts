@@ -16,13 +16,14 @@ export const NOT_BUFFERED = ok<RequestBody>({ buffered: null });
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n', 'latin1');
 
-/** Reads the body of a request in full. Refuses with `body_too_large`, or `invalid_request` when its framing is broken. */
+/** Reads the body of a request in full. Refuses with `body_too_large`, or `invalid_request` when it is broken or stalls. */
 export async function readBody(
   incoming: Incoming,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Result<RequestBody, Refusal>> {
-  const limits = { maxBytes: ports.limits.maxCredentialedBodyBytes, budget: ports.budget };
+  const { maxCredentialedBodyBytes: maxBytes } = ports.limits;
+  const limits = { maxBytes, budget: ports.budget, sessionId: tunnel.sessionId };
   const declared = refuseDeclared(incoming.framing, limits);
   if (declared !== null) return err(declared);
   if (expectsContinue(incoming)) await tunnel.sendInterim(CONTINUE);

@@ -265,7 +265,10 @@ describe('invariant 8, no way round a connector', () => {
     });
   });
 
-  test('nor does a method in another spelling, or one in a header', async () => {
+  test('nor does a method in another spelling, or one in a header or the query', async () => {
+    const inQuery = `POST /items/7/8?_method=get HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 0\r\n\r\n`;
+    expect(await ask(inQuery.replace('/8', ''))).toMatch(/ambiguous_target/);
+    expect(await ask(inQuery.replace('/7/8', ''))).toMatch(/effect_not_allowed/);
     expect(await ask(`get /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`)).toMatch(/ambiguous_target/);
     expect(await ask(get('/items', 'X-HTTP-Method-Override: post\r\n'))).toMatch(/ambiguous_target/);
     expect([plane.credentials.asked, seen]).toEqual([[], []]);
@@ -278,6 +281,14 @@ describe('invariant 8, no way round a connector', () => {
 });
 
 describe('approvals', () => {
+  test('nobody is asked before an oauth2 credential can be used', async () => {
+    const { spec } = sampleConnector([CREATE], { hosts: [HOST] });
+    use([], { spec: { ...spec, credential: { kind: 'oauth2', scopes: [] } } });
+    plane.credentials.refuse('reauthorisation_required');
+    expect(await ask(post('{}'))).toMatch(/^HTTP\/1\.1 503 [^]*reauthorisation_required/);
+    expect([plane.approvals.asked, seen]).toEqual([[], []]);
+  });
+
   test('a request is held with its body, told in one line, and sent once it is approved', async () => {
     plane.approvals.holding = true;
     const client = await plane.open(HOST);
