@@ -42,7 +42,7 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     unit: 'bytes',
     min: KIB,
     max: 16 * GIB,
-    meaning: 'all request bodies buffered at one time',
+    meaning: 'all request bodies buffered at one time; one session at most half of it',
   },
   connectTimeoutSeconds: {
     name: 'SVC_CONNECT_TIMEOUT_SECONDS',
