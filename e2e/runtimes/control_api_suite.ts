@@ -14,6 +14,7 @@ import {
   snapshotProof,
 } from '../../shared/wire/channel.ts';
 import { newId } from '../../shared/wire/ids.ts';
+import { createdToken, keySet } from '../../shared/wire/tokens.ts';
 import type { ControlPlaneUnderTest } from './programs.ts';
 import { TestSidecar } from './sidecar_client.ts';
 
@@ -61,6 +62,18 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
     test('answers nobody who is not signed in', async () => {
       const reply = await send('/v1/secrets', { headers: { authorization: 'Bearer svc_local_wrong' } });
       expect([reply.status, await reply.json()]).toMatchObject([401, { error: { code: 'unauthenticated' } }]);
+    });
+
+    test('publishes its keys, and makes a personal token that does what it is for', async () => {
+      const { keys } = keySet.parse(await (await send('/.well-known/jwks.json')).json());
+      expect(keys).toHaveLength(1);
+      const made = await asUser('POST', '/v1/tokens', { name: 'ci', scopes: ['account:read'] });
+      const { id, token } = createdToken.parse(await made.json());
+      const asToken = async (path: string) =>
+        (await send(path, { headers: { authorization: `Bearer ${token}` } })).status;
+      expect([await asToken('/v1/me'), await asToken('/v1/secrets')]).toEqual([200, 403]);
+      expect((await asUser('DELETE', `/v1/tokens/${id}`)).status).toBe(204);
+      expect(await asToken('/v1/me')).toBe(401);
     });
 
     test('stores a secret and binds it', async () => {
