@@ -122,7 +122,7 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '2 Contract: 403 `effect_not_allowed`',
     holds: 'effect `read` refuses headers that switch the method',
     file: 'shared/enforce/contract.ts',
-    text: 'if (METHOD_OVERRIDE_HEADERS.has(name)) {',
+    text: 'if (isMethodOverrideHeader(name)) {',
     replacement: "if (name === '') {",
     tests: ['shared/enforce/contract.test.ts', 'tools/fuzz_all.test.ts', INVARIANTS],
   },

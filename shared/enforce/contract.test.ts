@@ -53,6 +53,7 @@ describe('effect', () => {
     'X-HTTP-Method-Override',
     'x-http-method',
     'x-method-override',
+    'x_http_method_override',
   ])('invariant 8: refuses the header %s when the effect is read', (name) => {
     const refused = enforceContract(read, { ...REQUEST, fields: [{ name: 'accept' }, { name }] });
     expect(refused).toMatchObject({ ok: false, error: { reason: 'effect_not_allowed' } });

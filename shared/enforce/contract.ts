@@ -1,7 +1,7 @@
 import type { HostBinding } from '../model/host_binding.ts';
 import { refusal, type Refusal } from '../model/refusal.ts';
 import { err, ok, type Result } from '../model/result.ts';
-import { METHOD_OVERRIDE_HEADERS } from '../net/method_override.ts';
+import { isMethodOverrideHeader } from '../net/method_override.ts';
 
 /** What of a request the contract is checked against. */
 export interface ContractRequest {
@@ -38,7 +38,7 @@ function enforceRead(binding: HostBinding, request: ContractRequest): Result<voi
   }
   for (const field of request.fields) {
     const name = field.name.toLowerCase();
-    if (METHOD_OVERRIDE_HEADERS.has(name)) {
+    if (isMethodOverrideHeader(name)) {
       return effectRefused(binding, `the header ${name} can turn the request into another method`);
     }
     if (name === 'upgrade') return effectRefused(binding, 'an upgraded connection is not limited to reading');

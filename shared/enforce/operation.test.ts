@@ -6,7 +6,7 @@ const READS = sampleOperation();
 const WRITES = sampleOperation({ method: 'POST', effect: 'write' });
 
 describe('the contract of an operation', () => {
-  test.each(['X-HTTP-Method-Override', 'x-http-method', 'X-Method-Override'])(
+  test.each(['X-HTTP-Method-Override', 'x-http-method', 'X-Method-Override', 'X_HTTP_Method_Override'])(
     'its method is its identity: %s is refused, whatever its effect',
     (name) => {
       for (const operation of [READS, WRITES]) {
@@ -14,6 +14,13 @@ describe('the contract of an operation', () => {
       }
     },
   );
+
+  test('its method is its identity: a POST whose query names another one is refused', () => {
+    const refusal = { error: { reason: 'effect_not_allowed' } };
+    expect(enforceOperation(WRITES, [], 'a=1&_method=DELETE')).toMatchObject(refusal);
+    expect(enforceOperation(WRITES, [], 'method=DELETE').ok).toBe(true);
+    expect(enforceOperation(READS, [], '_method=DELETE').ok).toBe(true);
+  });
 
   test('an operation that reads is not upgraded, one that writes may be', () => {
     expect(enforceOperation(READS, [{ name: 'Upgrade' }])).toMatchObject({ error: { reason: 'effect_not_allowed' } });

@@ -180,6 +180,15 @@ describe('connectors come first', () => {
     expect(resolve(guarded, { method: 'HEAD', host, path: '/items/7' }).kind).toBe('ambiguous_target');
   });
 
+  test('invariant 8, no way round a connector: nor by such a header in another spelling, nor by the query of a POST', () => {
+    expect(kindOf('POST', '/items/7', [{ name: 'x_http_method_override', value: 'DELETE' }])).toBe('ambiguous_target');
+    const request = { method: 'POST', host, path: '/items/7/' };
+    expect(resolve(policy, { ...request, query: 'a=1&_method=delete' }).kind).toBe('ambiguous_target');
+    expect(resolve(policy, { ...request, query: '_method=PATCH' }).kind).toBe('binding');
+    expect(resolve(policy, { ...request, path: '/other', query: '_method=DELETE' }).kind).toBe('binding');
+    expect(resolve(policy, { ...request, method: 'PUT', query: '_method=DELETE' }).kind).toBe('binding');
+  });
+
   describe('invariant 8, no way round a connector: nor by another spelling of method and path at once', () => {
     const repo = sampleOperation({ method: 'DELETE', path: '/repos/{o}/{r}', effect: 'delete', approval: 'required' });
     const wipe = sampleOperation({ name: 'wipe', path: '/wipe', approval: 'required' });

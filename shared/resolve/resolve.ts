@@ -8,7 +8,7 @@ import {
 } from '../connect/connector_index.ts';
 import type { InstalledConnector, Operation } from '../model/connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
-import { METHOD_OVERRIDE_HEADERS } from '../net/method_override.ts';
+import { isMethodOverrideHeader, methodOverridesOfQuery } from '../net/method_override.ts';
 
 /** The connectors and host bindings in force, compiled for lookup by host. */
 export interface Policy {
@@ -29,6 +29,8 @@ export interface ResolvableRequest {
   readonly host: string;
   /** As it was sent, without the query. */
   readonly path: string;
+  /** Without the `?`; null or absent when there is none. It is looked at for a method only. */
+  readonly query?: string | null;
   /** Only those that override the method are looked at, and only where the host has connectors. Names are in lower case. */
   readonly fields?: readonly { readonly name: string; readonly value: string }[];
 }
@@ -104,10 +106,11 @@ function operationsAs(connectors: ConnectorIndex, request: ResolvableRequest, me
   );
 }
 
-/** What servers may take for the method of a request: its name in upper case, and what a header overrides it with. */
-function possibleMethods({ method, fields = NO_FIELDS }: ResolvableRequest): readonly string[] {
-  const overrides = fields.filter(({ name }) => METHOD_OVERRIDE_HEADERS.has(name));
-  return [method, ...overrides.map(({ value }) => value.trim())].map((name) => name.toUpperCase());
+/** What servers may take for the method of a request: its name in upper case, and what a header or the query overrides it with. */
+function possibleMethods({ method, query = null, fields = NO_FIELDS }: ResolvableRequest): readonly string[] {
+  const overrides = fields.filter(({ name }) => isMethodOverrideHeader(name)).map(({ value }) => value);
+  const named = [...overrides, ...methodOverridesOfQuery(method, query)];
+  return [method, ...named.map((name) => name.trim())].map((name) => name.toUpperCase());
 }
 
 /**

@@ -39,7 +39,8 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
   const policy = ports.policy.current();
   if (!policy.ok) return refused(facts, policy.error, incoming);
   const { method, fields } = incoming.head;
-  const resolution = resolve(policy.value, { method, host: tunnel.host, path: incoming.target.path, fields });
+  const { path, query } = incoming.target;
+  const resolution = resolve(policy.value, { method, host: tunnel.host, path, query, fields });
   if (resolution.kind === 'ambiguous_target') return refused(facts, ambiguousTarget(tunnel.host), incoming);
   if (resolution.kind === 'passthrough') return passthrough(incoming, facts, tunnel, ports);
   if (resolution.kind === 'connector') return exchangeOperation(incoming, resolution.match, facts, tunnel, ports);
@@ -130,6 +131,6 @@ function unread({ host }: ExchangeTunnel): Facts {
 function ambiguousTarget(host: string): Refusal {
   return refusal(
     'ambiguous_target',
-    `a server could take this request for an operation of a connector for ${host}, which it is not as it stands; write its path without "//", dot segments, ";", a slash at the end and needless escapes, and its method in upper case and not in a header`,
+    `a server could take this request for an operation of a connector for ${host}, which it is not as it stands; write its path without "//", dot segments, ";", a slash at the end and needless escapes, and its method in upper case and not in a header or the query`,
   );
 }

@@ -32,7 +32,7 @@ export async function exchangeOperation(
   const attempted = operationFacts(unmatched, { match, incoming, body: null, approvalId: null });
   const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
   if (!authority.ok) return refused(attempted, authority.error, incoming);
-  const contract = enforceOperation(match.operation, incoming.head.fields);
+  const contract = enforceOperation(match.operation, incoming.head.fields, incoming.target.query);
   if (!contract.ok) return refused(attempted, contract.error, incoming);
   if (!ports.audit.accepting) return refused(attempted, auditUnavailable(), incoming);
 

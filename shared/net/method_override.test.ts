@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest';
+import { isMethodOverrideHeader, methodOverridesOfQuery } from './method_override.ts';
+
+describe('headers that override the method', () => {
+  test.each([
+    'x-http-method-override',
+    'X-HTTP-Method-Override',
+    'x-http-method',
+    'x-method-override',
+    'x_http_method_override',
+    'X_HTTP-Method',
+    'x.method.override',
+  ])('%s', (name) => {
+    expect(isMethodOverrideHeader(name)).toBe(true);
+  });
+
+  test.each(['x-http-methods', 'x-method', 'http-method-override', 'x-http-method-override-2', 'accept', 'method'])(
+    'not %s',
+    (name) => {
+      expect(isMethodOverrideHeader(name)).toBe(false);
+    },
+  );
+});
+
+describe('methods that a query names', () => {
+  test.each([
+    '_method=DELETE',
+    'a=1&_method=DELETE',
+    'a=1;_method=DELETE',
+    '%5fmethod=%44ELETE',
+    '+_method=DELETE',
+    '.method=DELETE',
+    '_method%5B%5D=DELETE',
+    '_METHOD=DELETE',
+    '_method%00x=DELETE',
+  ])('%s', (query) => {
+    expect(methodOverridesOfQuery('POST', query)).toEqual(['DELETE']);
+  });
+
+  test('every one of them, for servers take the first or the last', () => {
+    expect(methodOverridesOfQuery('post', '_method=PUT&_method=delete')).toEqual(['PUT', 'delete']);
+  });
+
+  test.each([
+    ['POST', null],
+    ['POST', ''],
+    ['POST', 'method=DELETE&x_method=DELETE&_methods=DELETE&q=_method'],
+    ['GET', '_method=DELETE'],
+  ])('none: %s %s', (method, query) => {
+    expect(methodOverridesOfQuery(method, query)).toEqual([]);
+  });
+});
