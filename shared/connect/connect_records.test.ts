@@ -69,15 +69,35 @@ describe('the fingerprint of a request', () => {
 });
 
 describe('what a person is asked to approve', () => {
+  const asked = { host: 'api.example.com', path: '/items/a%20b', query: null, bodyBytes: 12 };
+
   test('names the operation, the host and what the path names', () => {
-    const request = { host: 'api.example.com', path: '/items/a%20b', bodyBytes: 12 };
-    expect(requestSummary(sampleConnector(), sampleOperation(), request)).toBe(
-      'Items: Get an item (GET api.example.com: id "a b", with a body of 12 bytes)',
+    expect(requestSummary(sampleConnector(), sampleOperation(), asked)).toBe(
+      'Items: Get an item (GET api.example.com, with a body of 12 bytes: id "a b")',
     );
   });
 
+  test('says that there is a query, and none of its values', () => {
+    expect(requestSummary(sampleConnector(), sampleOperation(), { ...asked, query: 'force=true', bodyBytes: 0 })).toBe(
+      'Items: Get an item (GET api.example.com, with a query: id "a b")',
+    );
+  });
+
+  test('marks a value that is cut, and the line, which keeps that there are a query and a body', () => {
+    const path = `/items/${'a'.repeat(80)}`;
+    expect(requestSummary(sampleConnector(), sampleOperation(), { ...asked, path })).toMatch(/id "a{80}"\)$/);
+    expect(requestSummary(sampleConnector(), sampleOperation(), { ...asked, path: `${path}b` })).toMatch(
+      /id "a{80}"…\)$/,
+    );
+    const names = Array.from({ length: 9 }, (_, index) => `{input${index}}`);
+    const long = { ...asked, path: `/${names.map(() => '%F0%9F%98%80'.repeat(40)).join('/')}`, query: 'a' };
+    const line = requestSummary(sampleConnector(), sampleOperation({ path: `/${names.join('/')}` }), long);
+    expect(line).toMatch(/^Items: Get an item \(GET api\.example\.com, with a query, with a body of 12 bytes: .*…$/u);
+    expect([line.length, line.isWellFormed()]).toEqual([500, true]);
+  });
+
   test('holds nothing that steers a terminal or turns the line round', () => {
-    const request = { host: 'api.example.com', path: '/items/%1b%5B2J%0a%E2%80%AEx', bodyBytes: 0 };
+    const request = { ...asked, path: '/items/%1b%5B2J%0a%E2%80%AEx' };
     expect(requestSummary(sampleConnector(), sampleOperation({ summary: 'a\u001b[1mb' }), request)).not.toMatch(
       /[\p{Cc}\p{Cf}]/u,
     );

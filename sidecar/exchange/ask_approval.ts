@@ -42,9 +42,9 @@ export async function askApproval(
     if (!found.ok) return err({ refusal: found.error, approvalId: null });
   }
   const { sessionId, ...identity } = request;
-  const { path } = splitTarget(request.target);
+  const { path, query } = splitTarget(request.target);
   const bodyBytes = request.body.reduce((total, chunk) => total + chunk.length, 0);
   const fingerprint = await requestFingerprint({ fqn: connector.spec.fqn, operation: operation.name, ...identity });
-  const summary = requestSummary(connector, operation, { host: request.host, path, bodyBytes });
+  const summary = requestSummary(connector, operation, { host: request.host, path, query, bodyBytes });
   return approvals.approve({ match, fingerprint, summary, sessionId }, gone);
 }
