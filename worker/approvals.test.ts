@@ -186,6 +186,8 @@ const verified = async (reply: Promise<Response>) => {
   return sidecar.verified(await answered.text(), APPROVAL_TYP, approvalPayload);
 };
 const ask = (body: object) => verified(sidecar.call('POST', '/v1/sidecar/approvals', { body }));
+const refusedAsk = (body: object) => refusal(sidecar.call('POST', '/v1/sidecar/approvals', { body }));
+const numbered = (n: number, more: object = {}) => request({ fingerprint: String(n).padStart(64, '0'), ...more });
 const wait = (id: string, requestId: string, seconds = 25) =>
   verified(sidecar.call('GET', `/v1/sidecar/approvals/${id}?wait=${seconds}&request_id=${requestId}`));
 
@@ -224,6 +226,20 @@ describe('a sidecar’s request', () => {
     control.clock.ms += 15 * 60_000;
     expect(await wait(id, late.request_id)).toMatchObject({ state: 'expired' });
     expect(await ask(late)).toMatchObject({ state: 'pending' });
+  });
+
+  test('of one session never takes the place of all others', async () => {
+    for (const session_id of ['ses_1', null]) {
+      for (let n = 0; n < 20; n += 1) await ask(numbered(n + (session_id === null ? 100 : 0), { session_id }));
+      expect(await refusedAsk(numbered(99, { session_id }))).toMatchObject({
+        code: 'too_many_approvals',
+        message: expect.stringContaining('20 requests of this session'),
+      });
+    }
+    expect(await ask(numbered(99, { session_id: 'ses_2' }))).toMatchObject({ state: 'pending' });
+    expect(await asked('7')).toMatch(/^apr_/);
+    // What waits already goes on waiting.
+    expect(await ask(numbered(0))).toMatchObject({ state: 'pending' });
   });
 
   test('of a connector that its user does not have is not found', async () => {

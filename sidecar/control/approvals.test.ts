@@ -117,4 +117,21 @@ describe('an approval', () => {
     channel.release();
     expect(await outcome(new Approvals({ channel, maxHeld: 1, pause: () => Promise.resolve() }))).toBe('apr_1');
   });
+
+  it('holds so many requests of one session, and then still those of another one', async () => {
+    answers('pending');
+    channel.hold();
+    const gone = new AbortController();
+    const held = Array.from({ length: 16 }, () => outcome(approvals, gone.signal));
+    await new Promise(setImmediate);
+    expect(await outcome()).toBe('approval_required apr_0');
+    const other = approvals.approve({ ...REQUEST, sessionId: 'ses_2' }, gone.signal);
+    await new Promise(setImmediate);
+    expect(channel.approvalCalls.filter((call) => 'signal' in call)).toHaveLength(17);
+    gone.abort();
+    await Promise.all([...held, other]);
+    answers('pending', 'approved');
+    channel.release();
+    expect(await outcome()).toBe('apr_1');
+  });
 });

@@ -19,6 +19,8 @@ export interface ApprovalsOptions {
 type Answer = Result<ApprovalAnswer, ChannelError>;
 
 const MAX_HELD = 64;
+/** One session must not take the place of all others. */
+const MAX_HELD_OF_SESSION = 16;
 const PAUSE_MS = 1_000;
 /** An approval that another identical request has used, or that has expired, is asked for anew, but not for ever. */
 const MAX_QUESTIONS = 4;
@@ -29,7 +31,8 @@ const MAX_QUESTIONS = 4;
  */
 export class Approvals implements ApprovalSource {
   readonly #options: ApprovalsOptions;
-  #held = 0;
+  /** The sessions of the requests that are held, one for each request. */
+  readonly #held: (string | null)[] = [];
 
   constructor(options: ApprovalsOptions) {
     this.#options = options;
@@ -41,13 +44,18 @@ export class Approvals implements ApprovalSource {
     if (!answer.ok) return notApproved(notAsked(answer.error), null);
     const decided = decision(answer.value);
     if (decided !== null) return decided;
-    if (this.#held >= (this.#options.maxHeld ?? MAX_HELD)) return required(answer.value.approvalId);
-    this.#held += 1;
+    if (!this.#mayHold(call.sessionId)) return required(answer.value.approvalId);
+    this.#held.push(call.sessionId);
     try {
       return await this.#hold(call, answer.value, gone);
     } finally {
-      this.#held -= 1;
+      this.#held.splice(this.#held.indexOf(call.sessionId), 1);
     }
+  }
+
+  #mayHold(sessionId: string | null): boolean {
+    const ofSession = this.#held.filter((held) => held === sessionId).length;
+    return this.#held.length < (this.#options.maxHeld ?? MAX_HELD) && ofSession < MAX_HELD_OF_SESSION;
   }
 
   /** A control plane that is away for a moment is asked again: the approval is there when it is back. */

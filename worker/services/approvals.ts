@@ -47,6 +47,8 @@ export interface Asker {
 
 /** An agent that asks for ever must not fill the list that a person has to read. */
 const MOST_PENDING = 200;
+/** One agent must not take the place of all others. */
+const MOST_PENDING_OF_SESSION = 20;
 /** More approvals of one identical request than these are of no interest. */
 const MOST_LOOKED_AT = 20;
 
@@ -66,11 +68,24 @@ export async function askApproval(
     const rows = await findApprovalsOf(context.database, same, MOST_LOOKED_AT);
     const covering = coveringApproval(rows, request.requestId, nowText(context));
     if (covering !== null) return ok(use(context, covering, request.requestId));
-    if ((await countPending(context.database, asker.userId)) >= MOST_PENDING) return err(tooMany());
+    const full = await fullList(context, asker, request);
+    if (full !== null) return err(full);
     const row = newRow(context, asker, request);
     const events = [approvalEvent('connector.approval.requested', row, asker.sidecarId ?? asker.userId)];
     return ok({ statements: insertApproval(context.database, row), events, value: row });
   });
+}
+
+/** Why no other request may wait; null when one may. What a user runs here is of no session. */
+async function fullList(
+  { database }: ServiceContext,
+  { userId, sidecarId }: Asker,
+  { sessionId }: AskedRequest,
+): Promise<ApiError | null> {
+  if ((await countPending(database, userId)) >= MOST_PENDING) return tooMany(`${MOST_PENDING} requests`);
+  if (sidecarId === null) return null;
+  const ofSession = await countPending(database, userId, { sidecarId, sessionId });
+  return ofSession >= MOST_PENDING_OF_SESSION ? tooMany(`${MOST_PENDING_OF_SESSION} requests of this session`) : null;
 }
 
 /** The approval that answers a request; null when a new one has to be asked for. */
@@ -263,7 +278,6 @@ function notPending({ id, state }: ApprovalRow): ApiError {
   return apiError('approval_not_pending', message, { state });
 }
 
-function tooMany(): ApiError {
-  const message = `${MOST_PENDING} requests wait for an approval already: decide some of them first`;
-  return apiError('too_many_approvals', message);
+function tooMany(what: string): ApiError {
+  return apiError('too_many_approvals', `${what} wait for an approval already: decide some of them first`);
 }

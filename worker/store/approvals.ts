@@ -84,11 +84,18 @@ export async function findOverdueApprovals(
     .limit(limit);
 }
 
-export async function countPending(database: Database, userId: string): Promise<number> {
+/** How many requests of a user wait; with a session, of that one alone. Those that came without one count as one session. */
+export async function countPending(
+  database: Database,
+  userId: string,
+  session?: Pick<ApprovalRow, 'sidecarId' | 'sessionId'>,
+): Promise<number> {
+  const ofSession =
+    session && sql`${approvals.sidecarId} IS ${session.sidecarId} AND ${approvals.sessionId} IS ${session.sessionId}`;
   const rows = await database.read
     .select({ n: count() })
     .from(approvals)
-    .where(and(eq(approvals.userId, userId), eq(approvals.state, 'pending')));
+    .where(and(eq(approvals.userId, userId), eq(approvals.state, 'pending'), ofSession));
   return rows[0]?.n ?? 0;
 }
 
