@@ -17,6 +17,7 @@ import { TestBrowser } from '../../e2e/sign_in/test_browser.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { enterpriseReply, meReply } from '../../shared/wire/account.ts';
 import { providersReply } from '../../shared/wire/auth.ts';
+import { finishSignIn } from './flows.ts';
 import { findAccountByVerifiedEmail } from '../store/identities.ts';
 
 const HOST = 'control.acme.test';
@@ -196,6 +197,25 @@ describe('a sign-in is refused', () => {
   test('in a browser that did not begin it', async () => {
     const back = await agree('general', newBrowser());
     await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
+  });
+
+  test('in a browser in which somebody planted the cookie that another host may plant', async () => {
+    const attacker = newBrowser();
+    const back = await agree('general', attacker);
+    browser.cookies.set('oauth_extra', attacker.cookies.get('oauth_extra') ?? '');
+    await expectRefused(await browser.get(back.pathname + back.search), 400, EXPIRED);
+  });
+
+  test('as that of another provider, also under the callback URL of the first', async () => {
+    const back = await agree('general');
+    const other = control.context.signIn.providers.get('codehost');
+    if (other === undefined) throw new Error('the code host is set up');
+    const state = back.searchParams.get('state') ?? '';
+    const extraState = decodeURIComponent(browser.cookies.get('oauth_extra') ?? '');
+    const kept = { state, cookieState: state, extraState, redirectURL: CALLBACK };
+    const answer = { ...kept, code: back.searchParams.get('code'), error: null, issuer: null };
+    expect(await finishSignIn(control.context, other, answer)).toMatchObject({ error: { code: 'sign_in_expired' } });
+    expect((await browser.get(back.pathname + back.search)).status).toBe(303);
   });
 
   test('when the callback comes a second time, with its cookies', async () => {
