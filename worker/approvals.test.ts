@@ -10,10 +10,11 @@ import { APPROVAL_TYP } from '../shared/wire/channel.ts';
 import { connectorSpec } from '../shared/wire/connector_spec.ts';
 import { installReply } from '../shared/wire/connectors.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
-import { askApproval, decideApproval, getApproval, listApprovalPage } from './services/approvals.ts';
+import { askApproval, decideApproval, getApproval, listApprovalPage, takeApproval } from './services/approvals.ts';
 import type { Caller } from './services/caller.ts';
 import { installConnector } from './services/connectors.ts';
 import type { Outbound, OutboundRequest } from './services/outbound.ts';
+import type { Turns } from './services/turns.ts';
 import { findConnector } from './store/connectors.ts';
 
 let control: InProcess;
@@ -226,6 +227,23 @@ describe('a sidecar’s request', () => {
     control.clock.ms += 15 * 60_000;
     expect(await wait(id, late.request_id)).toMatchObject({ state: 'expired' });
     expect(await ask(late)).toMatchObject({ state: 'pending' });
+  });
+
+  test('takes no turn at the audit chain while nobody has decided', async () => {
+    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const one = request();
+    const { approval_id: id } = await ask(one);
+    const taken: string[] = [];
+    const turns: Turns = { take: (of, work) => (taken.push(of), work()) };
+    const asker = { userId: me.id, enterpriseId: me.enterprise_id, sidecarId: sidecar.enrolled.sidecar_id };
+    const take = () => takeApproval({ ...control.context, turns }, asker, { id, requestId: one.request_id });
+    expect(await take()).toMatchObject({ value: { state: 'pending' } });
+    expect(taken).toEqual([]);
+    await decide(id, 'approve');
+    expect(await take()).toMatchObject({ value: { state: 'approved' } });
+    expect(taken).toEqual([me.enterprise_id]);
+    expect(await take()).toMatchObject({ value: { state: 'approved' } });
+    expect(taken).toHaveLength(1);
   });
 
   test('of one session never takes the place of all others', async () => {

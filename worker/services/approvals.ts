@@ -100,27 +100,34 @@ function coveringApproval(rows: readonly ApprovalRow[], requestId: string, now: 
 
 /** Uses an approval up for one request; any other is answered as it is. The answer's state is that of the request. */
 function use(context: ServiceContext, row: ApprovalRow, requestId: string): Change<ApprovalRow> {
-  if (row.state === 'used') return { statements: [], events: [], value: { ...row, state: 'approved' } };
-  if (row.state !== 'approved') return { statements: [], events: [], value: row };
+  if (row.state !== 'approved') return { statements: [], events: [], value: answerTo(requestId, row) };
   const change = { state: 'used' as const, usedBy: requestId, usedAt: nowText(context) };
   return { statements: changeApproval(context.database, row, change), events: [], value: row };
 }
 
-/** An approval as it answers one request: an approved one is used up for it. Refuses with `not_found`. */
+/** For the request that used it up, an approval stays approved. */
+function answerTo(requestId: string, row: ApprovalRow): ApprovalRow {
+  return row.state === 'used' && row.usedBy === requestId ? { ...row, state: 'approved' } : row;
+}
+
+/**
+ * An approval as it answers one request: an approved one is used up for it. One that waits is only read: requests that are
+ * held ask for theirs each second. Refuses with `not_found`.
+ */
 export async function takeApproval(
   context: ServiceContext,
   asker: Asker,
-  approval: { readonly id: string; readonly requestId: string },
+  { id, requestId }: { readonly id: string; readonly requestId: string },
 ): Promise<Result<ApprovalRow, ApiError>> {
-  const viewer = { ...asker, isAdmin: false };
+  const find = () => findApproval(context.database, { ...asker, isAdmin: false }, id);
+  const seen = await find();
+  if (seen?.state !== 'approved') return seen === null ? err(notFound(id)) : ok(answerTo(requestId, seen));
   return commit(context, controlChain(asker), async () => {
-    const row = await findApproval(context.database, viewer, approval.id);
-    if (row === null) return err(notFound(approval.id));
-    if (row.state === 'used' && row.usedBy !== approval.requestId)
-      return ok({ statements: [], events: [], value: row });
+    const row = await find();
+    if (row === null) return err(notFound(id));
     const isLate = row.state === 'approved' && (row.validUntil ?? '') <= nowText(context);
     if (isLate) return ok({ statements: [], events: [], value: { ...row, state: 'expired' } });
-    return ok(use(context, row, approval.requestId));
+    return ok(use(context, row, requestId));
   });
 }
 
