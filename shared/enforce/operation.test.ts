@@ -27,6 +27,18 @@ describe('the contract of an operation', () => {
     expect(enforceOperation(WRITES, [{ name: 'Upgrade' }]).ok).toBe(true);
   });
 
+  test('one that needs an approval is not upgraded: what is approved is one request', () => {
+    const guarded = { ...WRITES, approval: 'required' } as const;
+    expect(enforceOperation(guarded, [{ name: 'Upgrade' }])).toMatchObject({ error: { reason: 'effect_not_allowed' } });
+  });
+
+  test('one that needs an approval has one Content-Type: servers take the first or the last', () => {
+    const guarded = { ...WRITES, approval: 'required' } as const;
+    const fields = [{ name: 'Content-Type' }, { name: 'content-type' }];
+    expect(enforceOperation(guarded, fields)).toMatchObject({ error: { reason: 'invalid_request' } });
+    expect([enforceOperation(guarded, fields.slice(1)).ok, enforceOperation(WRITES, fields).ok]).toEqual([true, true]);
+  });
+
   test('other headers are let through', () => {
     expect(enforceOperation(READS, [{ name: 'Accept' }, { name: 'Authorization' }]).ok).toBe(true);
   });

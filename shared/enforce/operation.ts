@@ -4,9 +4,10 @@ import { err, ok, type Result } from '../model/result.ts';
 import { isMethodOverrideHeader, methodOverridesOfQuery } from '../net/method_override.ts';
 
 /**
- * Checks a request against the operation it is, before any credential is looked up: its method is what identifies it, so
- * neither a header nor the query may name another one, and an operation that only reads is not upgraded to a connection that may do more. Refuses
- * with `effect_not_allowed`.
+ * Checks a request against the operation it is, before any credential is looked up. Its method is what identifies it, so
+ * neither a header nor the query may name another one; one that only reads or needs an approval is not upgraded to a
+ * connection that may do more. Refuses with `effect_not_allowed`; with `invalid_request` where a request that needs an
+ * approval says twice what its body is, for what would be approved is not what every server reads.
  */
 export function enforceOperation(
   operation: Operation,
@@ -16,16 +17,26 @@ export function enforceOperation(
   if (methodOverridesOfQuery(operation.method, query).length > 0) {
     return refused(operation, 'the query parameter _method can turn the request into another operation');
   }
-  for (const field of fields) {
-    const name = field.name.toLowerCase();
-    if (isMethodOverrideHeader(name)) {
-      return refused(operation, `the header ${name} can turn the request into another operation`);
-    }
-    if (name === 'upgrade' && operation.effect === 'read') {
-      return refused(operation, 'its effect is "read", and an upgraded connection is not limited to reading');
-    }
+  const names = fields.map(({ name }) => name.toLowerCase());
+  const override = names.find((name) => isMethodOverrideHeader(name));
+  if (override !== undefined) {
+    return refused(operation, `the header ${override} can turn the request into another operation`);
+  }
+  const upgradeFault = names.includes('upgrade') ? upgradeProblem(operation) : null;
+  if (upgradeFault !== null) return refused(operation, upgradeFault);
+  if (operation.approval === 'required' && names.indexOf('content-type') !== names.lastIndexOf('content-type')) {
+    return err(
+      refusal('invalid_request', 'a request that needs an approval has one Content-Type header: send only one'),
+    );
   }
   return ok(undefined);
+}
+
+function upgradeProblem({ effect, approval }: Operation): string | null {
+  if (effect === 'read') return 'its effect is "read", and an upgraded connection is not limited to reading';
+  if (approval === 'required')
+    return 'an approval covers one request, and an upgraded connection is not limited to one';
+  return null;
 }
 
 function refused({ name }: Operation, why: string): Result<never, Refusal> {

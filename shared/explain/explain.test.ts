@@ -224,7 +224,7 @@ describe('explain of connectors', () => {
       operation: { fqn: 'acme/items', operation: 'delete-item', approval: 'required', effect: 'delete' },
     });
     expect(told).toMatch(
-      /delete-item \("Delete an item"\).*needs an approval.*vault:\/\/connectors\/acme\/items is added/,
+      /delete-item \("Delete an item"\).*Upgrade and method-override headers would be refused.*needs an approval.*vault:\/\/connectors\/acme\/items is added/,
     );
     expect(JSON.stringify(found)).not.toContain('s3cr3t');
   });

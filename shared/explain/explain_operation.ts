@@ -52,7 +52,8 @@ export function explainOperation(
 }
 
 function proxiedSentences({ effect, approval, credential_ref: reference }: ExplainedOperation): string[] {
-  const upgrade = effect === 'read' ? 'Upgrade and method-override headers' : 'Method-override headers';
+  const upgrade =
+    effect === 'read' || approval === 'required' ? 'Upgrade and method-override headers' : 'Method-override headers';
   return [
     `${upgrade} would be refused.`,
     ...(approval === 'required'
