@@ -53,8 +53,11 @@ function keepField(field: HeaderField, nominated: ReadonlySet<string>, upgrade: 
   return headerField('Accept-Encoding', readableCodings(field.value));
 }
 
-/** What frames or routes the message is decided here, whatever Connection nominates. */
-const END_TO_END = new Set(['host', 'content-length', 'transfer-encoding']);
+/**
+ * What frames or routes the message is decided here, whatever Connection nominates, and what its body is stays what was
+ * approved.
+ */
+const END_TO_END = new Set(['host', 'content-length', 'transfer-encoding', 'content-type', 'content-encoding']);
 
 function readableCodings(value: string): string {
   const kept: string[] = [];

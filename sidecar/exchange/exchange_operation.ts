@@ -70,8 +70,8 @@ async function approvedAndSent(
 
 /** Held while somebody decides, and no longer than the client waits: one that finishes its side waits no more. */
 async function approve(
-  { incoming, match, body }: Asked,
-  { method, host, target }: OutgoingRequest,
+  { match, body }: Asked,
+  { method, host, target, fields }: OutgoingRequest,
   { client, sessionId }: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Result<string | null, NotApproved>> {
@@ -79,7 +79,7 @@ async function approve(
   const stopWatching = client.onClosed(() => gone.abort());
   client.onFinished(() => gone.abort());
   try {
-    const contentType = fieldValues(incoming.head.fields, 'content-type').join(', ');
+    const contentType = fieldValues(fields, 'content-type').join(', ');
     const asked = { method, host, target, contentType, body: body.buffered?.chunks ?? [], sessionId };
     return await askApproval(match, asked, ports, gone.signal);
   } finally {

@@ -339,6 +339,14 @@ describe('approvals', () => {
     expect(new Set([first, ...others]).size).toBe(4);
   });
 
+  test('what kind of body was approved is what is sent, whatever Connection nominates', async () => {
+    await ask(post('{}', 'Content-Encoding: identity\r\nConnection: content-type, content-encoding\r\n'));
+    expect(seen[0]).toMatch(/\r\nContent-Type: application\/json\r\n/);
+    expect(seen[0]).toMatch(/\r\nContent-Encoding: identity\r\n/);
+    expect(await ask(post('{}', 'Content-Type: text/plain\r\n'))).toMatch(/^HTTP\/1\.1 400 .*invalid_request/s);
+    expect([seen.length, plane.approvals.asked.length]).toEqual([1, 1]);
+  });
+
   test('a client that goes away while it waits leaves nothing to be sent', async () => {
     plane.approvals.holding = true;
     const client = await plane.open(HOST);
