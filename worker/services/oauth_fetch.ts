@@ -33,19 +33,33 @@ export function oauthFetch(outbound: Outbound): (url: string, options: FetchOpti
 }
 
 /**
- * The reply as RFC 6749 would have it. Providers differ: some answer errors with 200, name no or their own token type, or
- * send an ID token, which nobody here asks who somebody is by.
+ * The reply as RFC 6749 would have it. Providers differ: some answer errors with 200, name no or their own token type, say
+ * with null or nothing that they do not say, or send an ID token, which nobody here asks who somebody is by.
  */
 function tokenReply(status: number, contentType: string, body: Uint8Array<ArrayBuffer>): Response {
   const reply = jsonObject(body);
   if (reply === null)
     return new Response(status === 204 ? null : body, { status, headers: { 'content-type': contentType } });
-  const { id_token: _, ...fields } = reply;
+  const { id_token: _, ...fields } = saidMembers(reply);
   const type = typeof fields['token_type'] === 'string' ? fields['token_type'].toLowerCase() : '';
   const isOther = type !== 'dpop' && type !== 'mac';
   const tokens = fields['access_token'] === undefined || !isOther ? fields : { ...fields, token_type: 'bearer' };
   const isError = status === 200 && typeof fields['error'] === 'string';
   return Response.json(tokens, { status: isError ? 400 : status });
+}
+
+const MOST_SECONDS = 10 * 365 * 24 * 3600;
+
+function saidMembers(reply: Record<string, unknown>): Record<string, unknown> {
+  const said = Object.entries(reply).filter(([, value]) => value !== null && value !== '');
+  return Object.fromEntries(said.map(([name, value]) => [name, name === 'expires_in' ? inRange(value) : value]));
+}
+
+/** A number of seconds that a time can be made of; what is no number is left for the library to refuse. */
+function inRange(value: unknown): unknown {
+  const isNumeric = typeof value === 'string' && /^-?\d+([.]\d+)?$/.test(value);
+  const seconds = isNumeric ? Number(value) : value;
+  return typeof seconds === 'number' ? Math.min(Math.max(0, seconds), MOST_SECONDS) : seconds;
 }
 
 function jsonObject(body: Uint8Array): Record<string, unknown> | null {
