@@ -25,6 +25,7 @@ test.each<[string, () => Promise<Response>]>([
   ['a write', () => control.asUser('POST', '/v1/secrets', { path: 'a', value: 'v' })],
   ['a binding', () => control.asUser('POST', '/v1/host-bindings', BINDING)],
   ['the health', () => control.send('/v1/health')],
+  ['the readiness', () => control.send('/v1/ready')],
   ['the first page', () => control.send('/', { headers: { cookie: 'svc_session=x' } })],
   ['a sign-in link', () => control.send('/auth/link/x')],
   ['the stream', () => control.asUser('GET', '/v1/audit-events/stream')],

@@ -1,4 +1,4 @@
-import { type Client, LibsqlError } from '@libsql/client/web';
+import { type Client, LibsqlError, type ResultSet } from '@libsql/client/web';
 import { DrizzleQueryError, type SQL, sql } from 'drizzle-orm';
 import { SQLiteAsyncDialect } from 'drizzle-orm/sqlite-core';
 import type { LibSQLDatabase } from 'drizzle-orm/libsql';
@@ -6,6 +6,7 @@ import { drizzle } from 'drizzle-orm/libsql/web';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 
 const WRITE_FAILED = 'database_write_failed';
+const READ_FAILED = 'database_read_failed';
 
 /** A statement of a write, as drizzle builds it. */
 export interface Statement {
@@ -88,10 +89,20 @@ export function guard(condition: SQL): Statement[] {
   ];
 }
 
+/** Reads by SQL text, before the schema is known. A server that cannot be reached is a failure of the database too. */
+export async function readText(client: Client, text: string): Promise<ResultSet> {
+  try {
+    return await client.execute(text);
+  } catch (error) {
+    if (error instanceof LibsqlError) throw error;
+    throw Object.assign(new Error('a reading failed', { cause: error }), { code: READ_FAILED });
+  }
+}
+
 /** True for what is thrown when the database does not answer or does not do what it is asked. */
 export function isDatabaseFailure(error: unknown): boolean {
   if (error instanceof DrizzleQueryError || error instanceof LibsqlError) return true;
-  return error instanceof Error && 'code' in error && error.code === WRITE_FAILED;
+  return error instanceof Error && 'code' in error && (error.code === WRITE_FAILED || error.code === READ_FAILED);
 }
 
 /**

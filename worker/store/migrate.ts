@@ -1,6 +1,6 @@
 import { type Client, LibsqlError } from '@libsql/client/web';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { isDamage } from './database.ts';
+import { isDamage, readText } from './database.ts';
 import { MIGRATIONS, type Migration } from './migrations.ts';
 
 export interface MigrationRefusal {
@@ -81,9 +81,9 @@ export async function schemaStatus(
 }
 
 async function readApplied(client: Client): Promise<Applied[]> {
-  const known = await client.execute(`SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'`);
+  const known = await readText(client, `SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'`);
   if (known.rows.length === 0) return [];
-  const result = await client.execute('SELECT number, checksum, applied_at FROM schema_migrations ORDER BY number');
+  const result = await readText(client, 'SELECT number, checksum, applied_at FROM schema_migrations ORDER BY number');
   return result.rows.map(({ number, checksum: sum, applied_at: appliedAt }) => ({
     number: Number(number),
     appliedAt: typeof appliedAt === 'string' ? appliedAt : '',
