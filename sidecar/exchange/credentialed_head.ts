@@ -16,13 +16,15 @@ const ONLY_READABLE = /^(?:gzip|deflate|br|zstd)(?:, ?(?:gzip|deflate|br|zstd))*
 /**
  * The head of a request that gets a credential, before injection: headers of one hop and everything that Connection
  * nominates are gone before the credential is added, so that it can't be nominated away (design section 5, invariant 3), but
- * for a `Connection: close`; Accept-Encoding is limited to what can be scrubbed. A WebSocket handshake keeps its upgrade, without extensions.
+ * for a `Connection: close`; Accept-Encoding is limited to what can be scrubbed; an HTTP/1.0 request without a Host gets the
+ * tunnel's. A WebSocket handshake keeps its upgrade, without extensions.
  */
 export function credentialedRequest(incoming: Incoming, host: string): OutgoingRequest {
   const { head } = incoming;
   const nominated = connectionTokens(head.fields);
   const upgrade = isWebSocketUpgrade(head);
-  const fields: HeaderField[] = [];
+  // Without one a server chooses the site by its own default, which need not be the host that the credential is for.
+  const fields: HeaderField[] = incoming.authority === null ? [headerField('Host', host)] : [];
   for (const field of head.fields) {
     const kept = keepField(field, nominated, upgrade);
     if (kept !== null) fields.push(kept);

@@ -65,6 +65,14 @@ test.each([
   expect(seen[0]).toContain(`Authorization: Bearer ${SECRET}`);
 });
 
+test('invariant 1, authority: an HTTP/1.0 request without a Host says the host that its credential is for', async () => {
+  bind();
+  await ask(`GET / HTTP/1.0\r\nX-A: 1\r\n\r\n`);
+  expect(seen).toEqual([`GET / HTTP/1.0\r\nHost: ${HOST}\r\nX-A: 1\r\nAuthorization: Bearer ${SECRET}\r\n\r\n`]);
+  await ask(`GET / HTTP/1.0\r\nX-A: 1\r\nHost: ${HOST}:443\r\n\r\n`);
+  expect(seen[1]?.match(/Host: .*/g)).toEqual([`Host: ${HOST}:443`]);
+});
+
 test.each(['API.EXAMPLE.TEST', `${HOST}.`])('invariant 1, authority: CONNECT %s is the same host', async (host) => {
   bind();
   expect(await ask(`GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`, { host, servername: HOST })).toBe(DONE);
