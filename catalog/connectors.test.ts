@@ -149,6 +149,14 @@ test.each([
   expect(found?.approval).toBe('required');
 });
 
+test('slack: what needs an approval by POST needs it by GET too, for Slack takes either', () => {
+  const guarded = installed('slack.yaml').spec.operations.filter(({ approval }) => approval === 'required');
+  const pathsOf = (method: string): string[] =>
+    guarded.filter((each) => each.method === method).map(({ path }) => path);
+  expect(pathsOf('POST')).toHaveLength(3);
+  expect(pathsOf('GET')).toEqual(pathsOf('POST'));
+});
+
 test.each([
   ['oauth2', ['google-calendar', 'jira', 'linear']],
   ['api_key', ['asana', 'cloudflare', 'github', 'gitlab', 'openai', 'sentry', 'slack', 'stripe', 'vercel']],
