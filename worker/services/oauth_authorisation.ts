@@ -3,12 +3,13 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { AuthorizeReply } from '../../shared/wire/connector_credentials.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import { findFlow, insertFlow, type OAuthFlowRow, takeFlow } from '../store/oauth_flows.ts';
+import { findFlow, takeFlow } from '../store/oauth_flows.ts';
 import type { Caller } from './caller.ts';
 import { providerFailed } from './connector_problems.ts';
 import { writableConnector } from './connectors.ts';
 import { randomToken, sha256Base64Url } from './encoding.ts';
 import type { OAuthClient } from './oauth_client.ts';
+import { beginFlow, nowSeconds, resumeFlow } from './oauth_flow.ts';
 import { authoriseDevice, codeGrant, type Grantee } from './oauth_grants.ts';
 import { type HeldCredential, readHeld, storeTokens } from './oauth_tokens.ts';
 import type { ServiceContext } from './service_context.ts';
@@ -46,15 +47,14 @@ export async function beginAuthorisation(
 async function beginBrowser(
   context: ServiceContext,
   caller: Caller,
-  { connector, client }: HeldCredential,
+  held: HeldCredential,
   authorizationUrl: string,
   origin: string,
 ): Promise<AuthorizeReply> {
   const [state, verifier] = [randomToken(), generateRandomCodeVerifier()];
   const redirectUri = origin + CALLBACK_PATH;
-  const flow = await newFlow(context, caller, {
+  const expiresAt = await beginFlow(context, caller, held, {
     id: await sha256Base64Url(state),
-    connectorId: connector.id,
     grant: 'browser',
     redirectUri,
     secret: new Secret(verifier),
@@ -62,8 +62,8 @@ async function beginBrowser(
     intervalSeconds: 0,
   });
   const challenge = await calculatePKCECodeChallenge(verifier);
-  const url = linkOf(client, authorizationUrl, { redirectUri, state, challenge });
-  return { grant: 'browser', authorization_url: url, redirect_uri: redirectUri, expires_at: flow };
+  const url = linkOf(held.client, authorizationUrl, { redirectUri, state, challenge });
+  return { grant: 'browser', authorization_url: url, redirect_uri: redirectUri, expires_at: expiresAt };
 }
 
 /** The link that a person opens (RFC 6749 section 4.1.1, RFC 7636 section 4.3); what the URL asks for itself stays. */
@@ -96,9 +96,8 @@ async function beginDevice(
   if (!device.ok) return err(providerFailed(held.connector, device.error.message));
   const { deviceCode, userCode, verificationUri, verificationUriComplete, expiresIn } = device.value;
   const intervalSeconds = Math.min(Math.max(1, device.value.intervalSeconds), MOST_INTERVAL_SECONDS);
-  const expiresAt = await newFlow(context, caller, {
+  const expiresAt = await beginFlow(context, caller, held, {
     id: randomToken(),
-    connectorId: held.connector.id,
     grant: 'device',
     redirectUri: null,
     secret: deviceCode,
@@ -113,28 +112,6 @@ async function beginDevice(
     interval_seconds: intervalSeconds,
     expires_at: expiresAt,
   });
-}
-
-interface NewFlow {
-  readonly id: string;
-  readonly connectorId: string;
-  readonly grant: OAuthFlowRow['grant'];
-  readonly redirectUri: string | null;
-  readonly secret: Secret;
-  readonly seconds: number;
-  readonly intervalSeconds: number;
-}
-
-/** Notes what an authorisation began with; answers with when it is over. */
-async function newFlow(context: ServiceContext, caller: Caller, flow: NewFlow): Promise<string> {
-  const { secret, seconds, ...noted } = flow;
-  const now = nowSeconds(context);
-  const expiresAt = now + seconds;
-  const sealed = await context.vault.seal(sealPlace(flow), secret);
-  const row = { ...noted, userId: caller.userId, sealed, expiresAt, nextPollAt: now + flow.intervalSeconds };
-  const written = await context.database.write(insertFlow(context.database, row, now));
-  if (!written.ok) throw new Error('two authorisations have one id');
-  return new Date(expiresAt * 1000).toISOString();
 }
 
 /** What a provider's redirect brought. */
@@ -164,18 +141,17 @@ export async function finishAuthorisation(
   if (context.local === null && browser?.userId !== flow.userId) return err(OTHER_PERSON);
   const taken = await context.database.write(takeFlow(context.database, flow.id));
   if (!taken.ok) return err(OVER);
-  const held = await readHeld(context, flow.connectorId);
-  if (!held.ok) return err(held.error.message);
-  const { connector, client } = held.value;
-  if (callback.issuer !== null && !isIssuerOf(client, callback.issuer)) return err(OTHER_PROVIDER);
+  const resumed = await resumeFlow(context, flow);
+  if (!resumed.ok) return resumed;
+  const { held, secret: verifier } = resumed.value;
+  if (callback.issuer !== null && !isIssuerOf(held.client, callback.issuer)) return err(OTHER_PROVIDER);
   if (callback.code === null) return err(`the provider refused: ${wordOf(callback.error)}`);
-  const verifier = await openFlow(context, flow);
   const redirectUri = flow.redirectUri ?? '';
-  const granted = await codeGrant(granteeOf(context, held.value), { code: callback.code, redirectUri, verifier });
+  const granted = await codeGrant(granteeOf(context, held), { code: callback.code, redirectUri, verifier });
   if (!granted.ok) return err(granted.error.message);
   const by = { type: 'control.connector.credential_stored' as const, actor: flow.userId, more: [] };
-  const isStored = await storeTokens(context, { ...held.value, bundle: withoutTokens(held.value) }, granted.value, by);
-  return isStored ? ok({ fqn: connector.fqn }) : err('the credential was replaced meanwhile: begin again');
+  const isStored = await storeTokens(context, { ...held, bundle: withoutTokens(held) }, granted.value, by);
+  return isStored ? ok({ fqn: held.connector.fqn }) : err('the credential was replaced meanwhile: begin again');
 }
 
 /** A new authorisation leaves nothing of the one before: its refresh token was for another grant. */
@@ -191,21 +167,6 @@ function isIssuerOf({ authorization_url: authorizationUrl }: OAuthClient, issuer
 
 export function granteeOf(context: ServiceContext, { client, bundle }: HeldCredential): Grantee {
   return { outbound: context.outbound, client, clientSecret: bundle.clientSecret };
-}
-
-/** The verifier or the device's code that a flow was begun with. */
-export async function openFlow(context: ServiceContext, flow: OAuthFlowRow): Promise<Secret> {
-  const secret = await context.vault.open(sealPlace(flow), flow.sealed);
-  if (secret !== null) return secret;
-  throw Object.assign(new Error('the vault cannot open an authorisation'), { code: 'vault_entry_damaged' });
-}
-
-function sealPlace({ id, connectorId }: Pick<OAuthFlowRow, 'id' | 'connectorId'>) {
-  return { owner: connectorId, path: `oauth-flow/${id}`, version: 1 };
-}
-
-export function nowSeconds(context: ServiceContext): number {
-  return Math.floor(context.clock.now() / 1000);
 }
 
 function wordOf(error: string | null): string {

@@ -1,8 +1,9 @@
 import type { Caller } from './caller.ts';
 import { findDeviceFlow, type OAuthFlowRow, postponePoll, takeFlow } from '../store/oauth_flows.ts';
-import { granteeOf, nowSeconds, openFlow } from './oauth_authorisation.ts';
+import { granteeOf } from './oauth_authorisation.ts';
+import { nowSeconds, resumeFlow } from './oauth_flow.ts';
 import { deviceGrant } from './oauth_grants.ts';
-import { readHeld, storeTokens } from './oauth_tokens.ts';
+import { storeTokens } from './oauth_tokens.ts';
 import type { ServiceContext } from './service_context.ts';
 
 /** RFC 8628 section 3.5. */
@@ -22,14 +23,18 @@ export async function advanceDevice(context: ServiceContext, caller: Caller, con
 }
 
 async function redeem(context: ServiceContext, flow: OAuthFlowRow): Promise<void> {
-  const held = await readHeld(context, flow.connectorId);
-  if (!held.ok) return;
-  const granted = await deviceGrant(granteeOf(context, held.value), await openFlow(context, flow));
+  const resumed = await resumeFlow(context, flow);
+  if (!resumed.ok) {
+    await context.database.write(takeFlow(context.database, flow.id));
+    return;
+  }
+  const { held, secret } = resumed.value;
+  const granted = await deviceGrant(granteeOf(context, held), secret);
   if (granted.ok) {
     const more = takeFlow(context.database, flow.id);
     const by = { type: 'control.connector.credential_stored' as const, actor: flow.userId, more };
-    const bundle = { ...held.value.bundle, accessToken: null, refreshToken: null };
-    await storeTokens(context, { ...held.value, bundle }, granted.value, by);
+    const bundle = { ...held.bundle, accessToken: null, refreshToken: null };
+    await storeTokens(context, { ...held, bundle }, granted.value, by);
     return;
   }
   if (granted.error.reason === 'revoked') await context.database.write(takeFlow(context.database, flow.id));
