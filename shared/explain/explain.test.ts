@@ -229,6 +229,22 @@ describe('explain of connectors', () => {
     expect(JSON.stringify(found)).not.toContain('s3cr3t');
   });
 
+  test('a method that the query of a POST names is no way round an operation, nor to another one', () => {
+    const create = sampleOperation({
+      name: 'create-item',
+      method: 'POST',
+      path: '/items',
+      effect: 'write',
+      inputs: [],
+    });
+    const both = [sampleConnector([guarded, create], { id: connector.id })];
+    const evading = explained('POST', '/items/7?_method=delete', everything, both);
+    expect([evading.decision, evading.code]).toEqual(['refused', 'ambiguous_target']);
+    const turned = explained('POST', '/items?_method=delete', everything, both);
+    expect([turned.code, turned.operation?.operation]).toEqual(['effect_not_allowed', 'create-item']);
+    expect(turned.told).toMatch(/Refused: .*_method/);
+  });
+
   test('an operation without its credential is refused, with what to type', () => {
     const { told, ...found } = explained('GET', '/items/7', none);
     expect(found).toMatchObject({ decision: 'refused', code: 'credential_unavailable' });

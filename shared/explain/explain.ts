@@ -90,7 +90,8 @@ export function explainRequest(known: Known, request: ExplainRequest): Result<Ex
   const authority = parseAuthority(url.value.host);
   if (!authority.ok) return urlError(`names a host that ${authority.error.message}`);
   const subject = { method: request.method, host: authority.value.host, path: url.value.pathname };
-  const decision = explainProtocol(url.value) ?? explainHost(known, subject);
+  const query = url.value.search === '' ? null : url.value.search.slice(1);
+  const decision = explainProtocol(url.value) ?? explainHost(known, subject, query);
   return ok({ ...subject, ...decision });
 }
 
@@ -129,10 +130,10 @@ function explainProtocol(url: URL): Decision | null {
   return refused('connect_port_not_allowed', [`The proxy connects to port 443 only, and the URL names ${url.port}.`]);
 }
 
-function explainHost(known: Known, subject: Subject): Decision {
+function explainHost(known: Known, subject: Subject, query: string | null): Decision {
   const policy = compilePolicy(known.bindings, known.connectors);
-  const resolution = resolve(policy, subject);
-  if (resolution.kind === 'connector') return decideOperation(known, resolution.match);
+  const resolution = resolve(policy, { ...subject, query });
+  if (resolution.kind === 'connector') return decideOperation(known, resolution.match, query);
   if (resolution.kind === 'ambiguous_target')
     return refused('ambiguous_target', [evasionSentence(policy.connectors, subject)]);
   const decision =
@@ -142,9 +143,10 @@ function explainHost(known: Known, subject: Subject): Decision {
   return { ...decision, reasons: [...connectorSentences(policy.connectors, subject), ...decision.reasons] };
 }
 
-function decideOperation(known: Known, match: ConnectorOperation): Decision {
-  const { shown, reasons } = explainOperation(match, known.isStored(match.connector.credential));
-  if (!shown.credential_stored) return { ...refused('credential_unavailable', reasons), operation: shown };
+function decideOperation(known: Known, match: ConnectorOperation, query: string | null): Decision {
+  const isStored = known.isStored(match.connector.credential);
+  const { shown, code, reasons } = explainOperation(match, query, isStored);
+  if (code !== null) return { ...refused(code, reasons), operation: shown };
   return { decision: 'connector', code: null, bindings: [], operation: shown, reasons };
 }
 

@@ -4,8 +4,10 @@ import {
   type ConnectorIndex,
   type ConnectorOperation,
 } from '../connect/connector_index.ts';
+import { enforceOperation } from '../enforce/operation.ts';
 import type { ApprovalRule } from '../model/connector.ts';
 import type { Effect, Owner } from '../model/host_binding.ts';
+import type { RefusalReason } from '../model/refusal.ts';
 import { formatVaultReference } from '../model/vault_path.ts';
 
 /** An operation as an explanation shows it; `credential_ref` names the vault entry, never its value. */
@@ -28,11 +30,19 @@ interface Subject {
   readonly path: string;
 }
 
-/** What becomes of a request that is an operation. */
+/** What becomes of a request that is an operation; `code` is of its refusal, null when it is not refused. */
+interface OperationExplanation {
+  readonly shown: ExplainedOperation;
+  readonly code: RefusalReason | null;
+  readonly reasons: readonly string[];
+}
+
+/** Explains a request that is an operation: the contract comes before the credential. */
 export function explainOperation(
   { connector, operation }: ConnectorOperation,
+  query: string | null,
   isStored: boolean,
-): { readonly shown: ExplainedOperation; readonly reasons: readonly string[] } {
+): OperationExplanation {
   const { spec } = connector;
   const reference = formatVaultReference(connector.credential.path);
   const shown: ExplainedOperation = {
@@ -48,7 +58,13 @@ export function explainOperation(
   };
   const title = operation.summary === '' ? '' : ` ("${operation.summary}")`;
   const matched = `The request is the operation ${operation.name}${title} of the ${connector.owner} connector ${spec.fqn} ${spec.version}, which comes before every host binding.`;
-  return { shown, reasons: [matched, ...(isStored ? proxiedSentences(shown) : [missingSentence(shown)])] };
+  const contract = enforceOperation(operation, [], query);
+  if (!contract.ok) {
+    const { reason, message } = contract.error;
+    return { shown, code: reason, reasons: [matched, `Refused: ${message}.`] };
+  }
+  if (!isStored) return { shown, code: 'credential_unavailable', reasons: [matched, missingSentence(shown)] };
+  return { shown, code: null, reasons: [matched, ...proxiedSentences(shown)] };
 }
 
 function proxiedSentences({ effect, approval, credential_ref: reference }: ExplainedOperation): string[] {
@@ -83,5 +99,5 @@ export function evasionSentence(connectors: ConnectorIndex, { method, host, path
   if (evadesConnector(connectors, { method, host, path })) {
     return `Servers may read this path in another way than it is written, as an operation of a connector for ${host}: write it without "//", dot segments, ";" and needless escapes.`;
   }
-  return `Servers may take ${method} for the method of an operation of a connector for ${host}.`;
+  return `Servers may take ${method}, or a method that the query names, for that of an operation of a connector for ${host}.`;
 }
