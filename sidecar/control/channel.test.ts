@@ -252,6 +252,13 @@ describe('connectors over the channel', () => {
     sessionId: null,
   };
 
+  it('a session that asks for too many approvals is no fault of the link', async () => {
+    await poll();
+    plane.tamperReply = () => errorReply(429, 'too_many_approvals');
+    expect(await channel.requestApproval(ASKED)).toMatchObject({ error: { code: 'too_many_approvals' } });
+    expect(link.state).toBe('up');
+  });
+
   it('an approval is asked for, waited for, and given to one request alone', async () => {
     const first = await channel.requestApproval(ASKED);
     expect(first).toMatchObject({ ok: true, value: { state: 'pending' } });

@@ -67,7 +67,7 @@ export function createControlChannel(options: ControlChannelOptions): ControlCha
 async function reported<T>(
   link: Link,
   call: () => Promise<Result<T, ChannelError>>,
-  isFault: (error: ChannelError) => boolean = ({ reason }) => reason !== 'aborted',
+  isFault = isFaultOfLink([]),
 ): Promise<Result<T, ChannelError>> {
   const result = await call();
   if (result.ok) link.succeeded();
@@ -75,9 +75,12 @@ async function reported<T>(
   return result;
 }
 
-/** A provider that is slow says nothing of the way to the control plane. */
+/** A provider that is slow, and an agent that asks for too much, say nothing of the way to the control plane. */
 function isFaultOfLink(refs: readonly CredentialRef[]): (error: ChannelError) => boolean {
-  return ({ reason }) => reason !== 'timeout' || !refs.some(isOfConnector);
+  return ({ reason, code }) => {
+    if (reason === 'timeout') return !refs.some(isOfConnector);
+    return reason !== 'aborted' && code !== 'too_many_approvals';
+  };
 }
 
 async function snapshotCall(
