@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type InProcess, newMasterKey, startInProcess, TestClock } from '../../e2e/runtimes/in_process.ts';
 import { openDatabase } from '../store/database.ts';
-import { SYSTEM_CLOCK } from './service_context.ts';
+import { type Clock, SYSTEM_CLOCK } from './service_context.ts';
 
 const page = z.object({ items: z.array(z.object({ path: z.string(), description: z.string().nullable() })) });
 
@@ -34,7 +34,8 @@ beforeEach(async () => {
   primary = openAt('primary.db');
   replica = openAt('replica.db');
   // Its sleep takes time: a replica is given up after a while.
-  const clock = { now: () => new TestClock().now(), sleep: SYSTEM_CLOCK.sleep };
+  const { ms } = new TestClock();
+  const clock: Clock = { now: () => ms, sleep: (wait, signal) => SYSTEM_CLOCK.sleep(wait, signal) };
   control = await startInProcess({ database: openDatabase(primary, replica), masterKey: newMasterKey(), clock });
 });
 afterEach(async () => {
@@ -65,12 +66,13 @@ describe('a list', () => {
     await store('a', 'read at the primary');
     await replicate();
     const event = {
-      ...{
-        id: `evt_${'0'.repeat(26)}`,
-        type: 'sandbox.proxy.passthrough',
-        time: new Date(control.clock.ms).toISOString(),
-      },
-      ...{ sidecar_id: null, session_id: null, actor: 'session', data: {} },
+      id: `evt_${'0'.repeat(26)}`,
+      type: 'sandbox.proxy.passthrough',
+      time: new Date(control.clock.ms).toISOString(),
+      sidecar_id: null,
+      session_id: null,
+      actor: 'session',
+      data: {},
     };
     expect((await sidecar.call('POST', '/v1/sidecar/events', { body: { events: [event] } })).status).toBe(200);
     expect(await secretsOf()).toMatchObject([{ description: 'read at the primary' }]);
