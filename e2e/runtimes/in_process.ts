@@ -29,6 +29,9 @@ export class TestClock implements Clock {
   }
 }
 
+/** Hashes that take no time. */
+export const CHEAP_PASSWORDS = { N: 16, r: 8, p: 1 };
+
 export const ORIGIN = 'http://127.0.0.1:7420';
 
 /** The outgoing calls of a control plane that makes none. */
@@ -91,7 +94,8 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
     ...options,
   });
   if (!started.ok) throw new Error(started.error.message);
-  const context = started.value;
+  const { signIn } = started.value;
+  const context = { ...started.value, signIn: { ...signIn, passwordCost: CHEAP_PASSWORDS } };
   const log: LogEntry[] = [];
   const app = createApp({ context: () => context, log: (entry) => log.push(entry) });
   const send = async (path: string, init?: RequestInit) => app.fetch(new Request(ORIGIN + path, init));

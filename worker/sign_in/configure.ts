@@ -1,5 +1,6 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { MailSettings, SignInSettings } from '../../shared/model/sign_in_settings.ts';
+import { PASSWORD_COST, type PasswordCost } from '../services/passwords.ts';
 import type { Outbound } from '../services/outbound.ts';
 import { type Mail, postedMail, printedMail, type PrintMail } from './mail.ts';
 import type { AuthProvider } from './provider.ts';
@@ -13,6 +14,7 @@ export interface SignInMethods {
   readonly allowedHosts: readonly string[];
   /** Null: nobody signs in with a password, for no code could be sent. */
   readonly mail: Mail | null;
+  readonly passwordCost: PasswordCost;
 }
 
 /** What they are set up with, beside the settings. */
@@ -37,7 +39,7 @@ export function configureSignIn(
   if (!mail.ok) return mail;
   const isOffered = providers.value.size > 0 || mail.value !== null;
   if (!isLocal && isOffered && allowedHosts.length === 0) return err(NO_HOSTS);
-  return ok({ providers: providers.value, allowedHosts, mail: mail.value });
+  return ok({ providers: providers.value, allowedHosts, mail: mail.value, passwordCost: PASSWORD_COST });
 }
 
 /** A hosted control plane prints no mail: its log is read by others than those who get the codes. */

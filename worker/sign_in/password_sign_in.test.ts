@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { CHEAP_PASSWORDS, type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import { TestBrowser } from '../../e2e/sign_in/test_browser.ts';
 import { meReply } from '../../shared/wire/account.ts';
 import { providersReply, signupReply } from '../../shared/wire/auth.ts';
@@ -20,7 +20,7 @@ let hash: string;
 let mails: Readonly<Record<string, string>>[];
 
 beforeAll(async () => {
-  hash = await hashPassword(new Secret(PASSWORD));
+  hash = await hashPassword(new Secret(PASSWORD), CHEAP_PASSWORDS);
 });
 beforeEach(async () => {
   mails = [];
@@ -164,7 +164,7 @@ describe('a signup', () => {
   test('leaves no password and no code in the database', async () => {
     await account();
     const bytes = await control.databaseBytes();
-    expect([bytes.includes(PASSWORD), bytes.includes(lastCode()), bytes.includes('scrypt$32768$8$3$')]).toEqual([
+    expect([bytes.includes(PASSWORD), bytes.includes(lastCode()), bytes.includes('scrypt$16$8$1$')]).toEqual([
       false,
       false,
       true,

@@ -31,7 +31,8 @@ export async function signInWithPassword(
   const allowed = await takeAttempt(context, PASSWORD_TRIES, email);
   if (!allowed.ok) return allowed;
   const stored = await findPassword(context.database, email);
-  if (!(await isPassword(new Secret(input.password), stored?.hash ?? null))) return err(wrong());
+  if (!(await isPassword(new Secret(input.password), stored?.hash ?? null, context.signIn.passwordCost)))
+    return err(wrong());
   await clearAttempts(context, PASSWORD_TRIES, email);
   return signInIdentity(context, passwordIdentity(email, ''), PASSWORD_METHOD);
 }

@@ -49,7 +49,7 @@ export async function beginSignup(
     idHash: await sha256Base64Url(id),
     email,
     displayName: input.display_name ?? '',
-    passwordHash: await hashPassword(new Secret(input.password)),
+    passwordHash: await hashPassword(new Secret(input.password), context.signIn.passwordCost),
     codeHash: await codeHash(context, id, code),
     attemptsLeft: TRIES,
     expiresAt: now + SIGNUP_SECONDS,
