@@ -17,6 +17,8 @@ export const MAY_REVEAL = {
   'worker/services/control_key.ts': 'imports the signing key of the control plane, opened from the vault',
   'worker/services/credential_release.ts': 'seals the credential to one sidecar',
   'worker/services/oauth_bundle.ts': "puts an oauth2 credential's secrets into the one text that the vault seals",
+  'worker/services/oauth_flow.ts':
+    'puts the verifier or device code of an authorisation into the text that the vault seals',
   'worker/services/oauth_grants.ts':
     'sends client secret, code verifier and refresh token to the token endpoint that they were given for',
   'worker/services/start.ts': 'hashes the local sign-in key, to know it again',
