@@ -18,7 +18,7 @@ export function startHosted(): Promise<InProcess> {
 export async function signInProgram(control: InProcess, caller: Caller, client = 'laptop'): Promise<TokenPair> {
   const { context } = control;
   const account = await findAccount(context.database, caller.userId);
-  const made = await newProgramSignIn(context, account!, client);
+  const made = await newProgramSignIn(context, account!, { client, provider: 'general' });
   if (!made.ok) throw new Error(made.error.message);
   await context.database.write(made.value.statements);
   return made.value.tokens;

@@ -99,7 +99,8 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     name: 'SVC_PUBLIC_URL',
     flag: null,
     default: 'none: no tokens are issued',
-    meaning: 'origin of a hosted control plane, as users, tokens and mails name it; https, or http on loopback',
+    meaning:
+      'origin of a hosted control plane, as users, tokens and mails name it; https, or http on loopback; required for sign-in',
     readBy: ['control'],
   },
   {

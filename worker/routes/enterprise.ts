@@ -15,7 +15,7 @@ export const getEnterprise = forUser({
 export const putEnterprise = forUser({
   summary: 'Change your enterprise, and how its people sign in',
   description:
-    'For admins. Each new domain of oidc.domains has to have the enterprise’s id as a line of its /.well-known/svc-enterprise.txt. With sso_required, browsers that signed in otherwise are signed out.',
+    'For admins. Each new domain of oidc.domains has to have the enterprise’s id as a line of its /.well-known/svc-enterprise.txt. Browsers and programs that could not sign in with the new settings are signed out.',
   body: enterpriseInput,
   replies: { 200: enterpriseSettings },
   async handle({ context, who, body }) {

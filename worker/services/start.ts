@@ -34,7 +34,7 @@ export interface StartInput {
   readonly makeMasterKey: (() => Promise<Secret>) | null;
   /** The key of the local user; null when hosted. */
   readonly localKey: Secret | null;
-  /** The origin that users and tokens know this control plane by; without it no token is issued. */
+  /** The origin that users and tokens know this control plane by; hosted with sign-in it is required, and without it no token is issued. */
   readonly publicUrl?: string | undefined;
 }
 
@@ -62,6 +62,7 @@ export async function start(input: StartInput): Promise<Result<ServiceContext, S
     outbound,
     isLocal: input.localKey !== null,
     printMail: input.printMail ?? null,
+    publicUrl: input.publicUrl ?? null,
   });
   if (!signIn.ok) return err({ reason: 'invalid_setting', message: signIn.error });
   const opened = await openVault(input);

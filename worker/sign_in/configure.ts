@@ -22,11 +22,13 @@ export interface SignInParts {
   readonly outbound: Outbound;
   readonly isLocal: boolean;
   readonly printMail: PrintMail | null;
+  /** The origin that programs and connectors lead people to; null when nobody has set it. */
+  readonly publicUrl: string | null;
 }
 
 const NONE: SignInSettings = { allowedHosts: [], providerVariables: {}, mail: null };
 
-/** Refuses with a sentence: what is half set up, or a hosted control plane that does not say its own names. */
+/** Refuses with a sentence: what is half set up, or a hosted control plane that was not told its own names. */
 export function configureSignIn(
   settings: SignInSettings | undefined,
   parts: SignInParts,
@@ -39,6 +41,7 @@ export function configureSignIn(
   if (!mail.ok) return mail;
   const isOffered = providers.value.size > 0 || mail.value !== null;
   if (!isLocal && isOffered && allowedHosts.length === 0) return err(NO_HOSTS);
+  if (!isLocal && isOffered && parts.publicUrl === null) return err(NO_PUBLIC_URL);
   return ok({ providers: providers.value, allowedHosts, mail: mail.value, passwordCost: PASSWORD_COST });
 }
 
@@ -53,3 +56,5 @@ function configureMail(settings: MailSettings | null, parts: SignInParts): Resul
 
 const NO_HOSTS =
   'SVC_ALLOWED_HOSTS is not set: give the hosts that browsers call this control plane by, for a sign-in that leads anywhere else is taken over';
+const NO_PUBLIC_URL =
+  'SVC_PUBLIC_URL is not set: give the origin of this control plane, such as https://control.example.com, for "svc login" and connectors lead people to it, and a Host header may name any';

@@ -8,10 +8,10 @@ import { targetProblem } from '../services/outbound.ts';
 import { controlChain } from '../services/policy_change.ts';
 import { nowText, type ServiceContext } from '../services/service_context.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
+import { type AdmittedSignIns, endOtherSignIns } from '../store/admitted_sign_ins.ts';
 import type { Statement } from '../store/database.ts';
 import {
   deleteEnterpriseOidc,
-  endSessionsOfOtherProviders,
   type EnterpriseChange,
   type EnterpriseOidcRow,
   findEnterpriseOfDomain,
@@ -117,16 +117,31 @@ async function decide(
     if ((await findEnterpriseOfDomain(context.database, domain)) !== null) return err(domainTaken(domain));
   }
   const domains = { all: input.oidc?.domains ?? [], proven, provenAt: nowText(context) };
-  const ended = input.sso_required ? [endSessionsOfOtherProviders(context.database, enterpriseId, enterpriseId)] : [];
+  const admitted = await admittedSignIns(context, caller, input);
   const statements = [
     updateEnterprise(context.database, enterpriseId, change),
     ...oidc.value,
     ...setDomains(context.database, enterpriseId, domains),
-    ...ended,
+    ...endOtherSignIns(context.database, admitted, nowText(context)),
   ];
   const data = { 'svc.control.resource': enterpriseId };
   const event = { type: 'control.enterprise.updated' as const, actor: caller.userId, data };
   return ok({ statements, events: [event], value: null });
+}
+
+/** Who may stay signed in: whoever could sign in with these settings, in the same way. */
+async function admittedSignIns(
+  context: ServiceContext,
+  { enterpriseId }: Caller,
+  { oidc, sso_required: isRequired, allowed_providers: allowed, allowed_domains: domains }: EnterpriseInput,
+): Promise<AdmittedSignIns> {
+  const before = await findEnterpriseOidc(context.database, enterpriseId);
+  const isSame = oidc !== null && before !== null && isSameUrl(before.issuer, oidc.issuer);
+  const own = isSame ? [enterpriseId] : [];
+  const named = allowed === null ? null : [...allowed, ...own];
+  const exemptUserId = context.local?.userId ?? null;
+  const except = isSame ? null : enterpriseId;
+  return { enterpriseId, exemptUserId, providers: isRequired ? own : named, except, domains };
 }
 
 /** A secret that is left out stays, for the issuer and client it was given for: it goes to nobody else. */

@@ -16,6 +16,7 @@ import {
 import { TestBrowser } from '../../e2e/sign_in/test_browser.ts';
 import { ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
+import { deviceReply, type TokenPair, tokenPair } from '../../shared/wire/device.ts';
 import { type EnterpriseSettings, enterpriseSettings } from '../../shared/wire/enterprise.ts';
 import { meReply } from '../../shared/wire/account.ts';
 import { errorBody, ERROR_STATUS } from '../../shared/wire/errors.ts';
@@ -61,6 +62,7 @@ beforeEach(async () => {
   const servers = { 'code.acme.test': codeHost.loopback };
   control = await startInProcess({
     localKey: null,
+    publicUrl: `https://${HOST}`,
     outbound: {
       call: (request) => outboundTo({ ...servers, ...(openId && { 'id.acme.test': openId.loopback }) }).call(request),
     },
@@ -114,6 +116,39 @@ function put(more: object = {}, browser = admin): Promise<Response> {
     body: JSON.stringify({ ...plain, ...more }),
   });
 }
+
+const post = (path: string, body: object) =>
+  control.send(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+
+/** A program that a browser's user approved and that has not asked for its tokens yet: the code it asks with. */
+async function approvedCode(browser: TestBrowser): Promise<string> {
+  const device = await parsed(deviceReply, post('/auth/device/code', { client_name: 'svc on laptop' }));
+  const answer = { user_code: device.user_code, decision: 'approve' };
+  expect((await browser.submit('/device/decide', answer)).status).toBe(200);
+  return device.device_code;
+}
+
+/** A program that is signed in by a browser, as `svc login` leaves it. */
+async function programOf(browser: TestBrowser): Promise<TokenPair> {
+  return parsed(tokenPair, post('/auth/device/token', { device_code: await approvedCode(browser) }));
+}
+
+/** Whether a browser and a program are signed in, and whether the program can stay so. */
+async function signedIn(browser: TestBrowser, program: TokenPair): Promise<readonly number[]> {
+  const headers = { authorization: `Bearer ${program.access_token}` };
+  const calls = [
+    await browser.get('/v1/me'),
+    await control.send('/v1/me', { headers }),
+    await post('/auth/refresh', { refresh_token: program.refresh_token }),
+  ];
+  return calls.map(({ status }) => status);
+}
+const STAY = [200, 200, 200];
+const OUT = [401, 401, 401];
 
 async function refusal(reply: Promise<Response>) {
   const answered = await reply;
@@ -308,8 +343,77 @@ describe('sso_required', () => {
     expect([(await other.get('/v1/me')).status, (await admin.get('/v1/me')).status]).toEqual([401, 200]);
   });
 
+  test('signs out the programs that were approved in another way, also those that only wait for their tokens', async () => {
+    const other = newBrowser();
+    await signIn(other, 'codehost');
+    const [ended, waiting] = [await programOf(other), await approvedCode(other)];
+    const [kept, due] = [await programOf(admin), await approvedCode(admin)];
+    await withProvider({ sso_required: true });
+    expect([await signedIn(other, ended), await signedIn(admin, kept)]).toEqual([OUT, STAY]);
+    expect(await refusal(post('/auth/device/token', { device_code: waiting }))).toMatchObject({
+      code: 'expired_token',
+    });
+    expect((await post('/auth/device/token', { device_code: due })).status).toBe(200);
+  });
+
   test('is not left with a provider that its admin never used', async () => {
     const moved = oidc({ issuer: 'https://other-id.acme.test' });
     expect(await refusal(put({ sso_required: true, oidc: moved }))).toMatchObject({ code: 'would_lock_out' });
+  });
+});
+
+describe('settings with which somebody could not sign in', () => {
+  let other: TestBrowser;
+  beforeEach(async () => {
+    proofs['beta.test'] = enterprise.id;
+    await withProvider({ oidc: oidc({ domains: ['acme.test', 'beta.test'] }) });
+    other = newBrowser();
+  });
+
+  test.each([
+    ['a name', () => ({ name: 'Acme' })],
+    ['ways that all of them used', () => ({ allowed_providers: ['codehost'], allowed_domains: ['acme.test'] })],
+  ])('are not %s: nobody is signed out', async (_, more) => {
+    await signIn(other, 'codehost');
+    const program = await programOf(other);
+    await withProvider(more());
+    expect(await signedIn(other, program)).toEqual(STAY);
+  });
+
+  test('end the sign-ins by a provider that is not allowed any more', async () => {
+    await signIn(other, 'codehost');
+    await signIn(admin, enterprise.id);
+    const [ended, kept] = [await programOf(other), await programOf(admin)];
+    await withProvider({ allowed_providers: [] });
+    expect([await signedIn(other, ended), await signedIn(admin, kept)]).toEqual([OUT, STAY]);
+  });
+
+  test('end the sign-ins with an address of a domain that is not allowed any more', async () => {
+    const kept = await programOf(admin);
+    person('carol@beta.test', 7);
+    await signIn(other, 'codehost');
+    const ended = await programOf(other);
+    await withProvider({ allowed_domains: ['acme.test'] });
+    expect([await signedIn(other, ended), await signedIn(admin, kept)]).toEqual([OUT, STAY]);
+  });
+
+  test.each([
+    ['is gone', () => ({ oidc: null })],
+    ['is another one', () => ({ oidc: oidc({ issuer: 'https://other-id.acme.test' }) })],
+  ])("end the sign-ins by the enterprise's own provider when it %s", async (_, more) => {
+    openId.person = { sub: 'bob', email: 'bob@acme.test', email_verified: true };
+    await signIn(other, enterprise.id);
+    const [ended, kept] = [await programOf(other), await programOf(admin)];
+    await withProvider(more());
+    expect([await signedIn(other, ended), await signedIn(admin, kept)]).toEqual([OUT, STAY]);
+  });
+
+  test('are nothing to another enterprise', async () => {
+    person('dave@gamma.test', 8);
+    await signIn(other, 'codehost');
+    const program = await programOf(other);
+    await signIn(admin, enterprise.id);
+    await withProvider({ sso_required: true });
+    expect(await signedIn(other, program)).toEqual(STAY);
   });
 });

@@ -55,6 +55,7 @@ beforeEach(async () => {
   const secrets = Object.entries(variables).map(([name, value]) => [name, new Secret(value)]);
   control = await startInProcess({
     localKey: null,
+    publicUrl: `https://${HOST}`,
     outbound: namedOutbound({ 'id.acme.test': openId.loopback, 'code.acme.test': codeHost.loopback }),
     signIn: { allowedHosts: [HOST], providerVariables: Object.fromEntries(secrets), mail: null },
   });

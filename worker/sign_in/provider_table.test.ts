@@ -54,7 +54,8 @@ describe('a hosted control plane', () => {
     providerVariables: variables({ CODEHOST_OAUTH_CLIENT_ID: 'c', CODEHOST_OAUTH_CLIENT_SECRET: 's' }),
     mail: null,
   };
-  const parts = { outbound: silent, isLocal: false, printMail: () => undefined };
+  const publicUrl = 'https://control.example.com';
+  const parts = { outbound: silent, isLocal: false, printMail: () => undefined, publicUrl };
 
   test('does not start with sign-in and without its own names', () => {
     expect(configureSignIn(settings, parts)).toMatchObject({
@@ -62,6 +63,15 @@ describe('a hosted control plane', () => {
       error: expect.stringContaining('SVC_ALLOWED_HOSTS'),
     });
     expect(configureSignIn({ ...settings, allowedHosts: ['control.example.com'] }, parts).ok).toBe(true);
+  });
+
+  test('does not start with sign-in and without the origin that programs lead people to', () => {
+    const named = { ...settings, allowedHosts: ['control.example.com'] };
+    expect(configureSignIn(named, { ...parts, publicUrl: null })).toMatchObject({
+      ok: false,
+      error: expect.stringContaining('SVC_PUBLIC_URL'),
+    });
+    expect(configureSignIn({ ...named, providerVariables: {} }, { ...parts, publicUrl: null }).ok).toBe(true);
   });
 
   test('prints no mail', () => {

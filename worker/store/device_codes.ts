@@ -56,7 +56,7 @@ export function postponeDevicePoll(
 export function decideDevice(
   database: Database,
   codeHash: string,
-  decision: { readonly state: 'approved' | 'denied'; readonly userId: string },
+  decision: { readonly state: 'approved' | 'denied'; readonly userId: string; readonly provider: string },
 ): Statement[] {
   return [
     ...guard(sql`EXISTS (SELECT 1 FROM device_codes WHERE code_hash = ${codeHash} AND state = 'pending')`),

@@ -1,6 +1,6 @@
-import { and, eq, ne, notInArray, sql } from 'drizzle-orm';
+import { and, eq, notInArray, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
-import { browserSessions, enterpriseDomains, enterpriseOidc, enterprises, identities, users } from './tables.ts';
+import { enterpriseDomains, enterpriseOidc, enterprises, identities } from './tables.ts';
 import type { EnterpriseRow } from './accounts.ts';
 import type { IdentityRow } from './identities.ts';
 
@@ -74,12 +74,6 @@ export function setDomains(
     database.read.delete(enterpriseDomains).where(and(eq(enterpriseDomains.enterpriseId, enterpriseId), left)),
     ...proven.map((domain) => database.read.insert(enterpriseDomains).values({ domain, enterpriseId, provenAt })),
   ];
-}
-
-/** Ends the browser sessions of an enterprise that began in another way than by this provider. */
-export function endSessionsOfOtherProviders(database: Database, enterpriseId: string, provider: string): Statement {
-  const member = sql`${browserSessions.userId} IN (SELECT ${users.id} FROM ${users} WHERE ${users.enterpriseId} = ${enterpriseId})`;
-  return database.read.delete(browserSessions).where(and(member, ne(browserSessions.provider, provider)));
 }
 
 /** Holds while a domain is still this enterprise's: what joining it rests on. */

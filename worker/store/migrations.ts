@@ -214,4 +214,13 @@ export const MIGRATIONS: readonly Migration[] = [
     name: 'how much was recorded for an enterprise',
     statements: [`CREATE INDEX audit_heads_by_enterprise ON audit_heads (enterprise_id, sequence)`],
   },
+  {
+    number: 10,
+    name: 'how programs were signed in',
+    statements: [
+      // Empty: nobody noted it, and no rule that names the ways to sign in allows it.
+      `ALTER TABLE token_families ADD COLUMN provider TEXT NOT NULL DEFAULT ''`,
+      `ALTER TABLE device_codes ADD COLUMN provider TEXT NOT NULL DEFAULT ''`,
+    ],
+  },
 ];

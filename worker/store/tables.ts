@@ -267,6 +267,8 @@ export const signingKeys = sqliteTable('signing_keys', {
 export const tokenFamilies = sqliteTable('token_families', {
   id: text('id').primaryKey(),
   userId: text('user_id').notNull(),
+  /** How the person who approved it was signed in; empty where nobody noted it. */
+  provider: text('provider').notNull().default(''),
   client: text('client').notNull(),
   createdAt: text('created_at').notNull(),
   lastUsedAt: text('last_used_at').notNull(),
@@ -304,6 +306,8 @@ export const deviceCodes = sqliteTable('device_codes', {
   nextPollAt: integer('next_poll_at').notNull(),
   state: text('state', { enum: ['pending', 'approved', 'denied'] }).notNull(),
   userId: text('user_id'),
+  /** How the person who decided was signed in. */
+  provider: text('provider').notNull().default(''),
 });
 
 export const enterpriseOidc = sqliteTable('enterprise_oidc', {

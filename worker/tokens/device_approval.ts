@@ -5,6 +5,7 @@ import { commit } from '../services/commit.ts';
 import { controlChain } from '../services/policy_change.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import { takeAttempt, type Throttle } from '../sign_in/throttle.ts';
+import { findBrowserSession } from '../store/browser_sessions.ts';
 import { decideDevice, type DeviceCodeRow, findPendingDevice } from '../store/device_codes.ts';
 import { userCodeMac } from './device_codes.ts';
 
@@ -32,7 +33,11 @@ export async function findWaitingProgram(
   return ok({ client, address, requestedAt: createdAt });
 }
 
-/** Signs the program that shows this code in as the caller, or turns it away. Refuses with `not_found`, `too_many_attempts`. */
+/**
+ * Signs the program that shows this code in as the caller, or turns it away. It is signed in the way that the caller's
+ * browser is, and ends with what ends that way. Refuses with `not_found`, `too_many_attempts`, and `unauthenticated` when
+ * the browser was signed out in between.
+ */
 export async function decideOnProgram(
   context: ServiceContext,
   caller: Caller,
@@ -45,9 +50,12 @@ export async function decideOnProgram(
   return commit(context, controlChain(caller), async () => {
     const row = await pendingRow(context, answer.typed);
     if (!row.ok) return row;
+    const session = await findBrowserSession(context.database, caller.signIn ?? '', secondsOf(context));
+    if (session === null) return err(apiError('unauthenticated', 'this browser was signed out: sign in again'));
     const { client, address, createdAt } = row.value;
+    const decision = { state, userId: caller.userId, provider: session.provider };
     return ok({
-      statements: decideDevice(context.database, row.value.codeHash, { state, userId: caller.userId }),
+      statements: decideDevice(context.database, row.value.codeHash, decision),
       events: [{ type: 'control.device.decided' as const, actor: caller.userId, data }],
       value: { client, address, requestedAt: createdAt },
     });
@@ -61,8 +69,11 @@ async function rowOf(context: ServiceContext, caller: Caller, typed: string): Pr
 
 /** One refusal for a code that was never there, was decided on, or is over. */
 async function pendingRow(context: ServiceContext, typed: string): Promise<Result<DeviceCodeRow, ApiError>> {
-  const nowSeconds = Math.floor(context.clock.now() / 1000);
-  const row = await findPendingDevice(context.database, await userCodeMac(context, typed), nowSeconds);
+  const row = await findPendingDevice(context.database, await userCodeMac(context, typed), secondsOf(context));
   if (row !== null) return ok(row);
   return err(apiError('not_found', 'no program waits with this code: look at it again, or begin its sign-in anew'));
+}
+
+function secondsOf(context: ServiceContext): number {
+  return Math.floor(context.clock.now() / 1000);
 }

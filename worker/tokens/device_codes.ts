@@ -51,6 +51,7 @@ export async function requestDeviceCode(
     nextPollAt: nowSeconds,
     state: 'pending',
     userId: null,
+    provider: '',
   };
   const written = await context.database.write(insertDeviceCode(context.database, row, nowSeconds));
   if (!written.ok) throw new Error('two programs that wait have one code');
@@ -97,7 +98,7 @@ async function redeem(
 ): Promise<Result<TokenPair, ApiError>> {
   const account = await liveAccount(context, userId);
   if (account === null) return deny(context, row);
-  const made = await newProgramSignIn(context, account, row.client);
+  const made = await newProgramSignIn(context, account, row);
   if (!made.ok) return made;
   const { family, statements, tokens } = made.value;
   const event = {

@@ -5,6 +5,7 @@ import { commit } from '../services/commit.ts';
 import { randomToken, sha256Base64Url } from '../services/encoding.ts';
 import { controlChain } from '../services/policy_change.ts';
 import { freshId, nowText, type ServiceContext } from '../services/service_context.ts';
+import type { SessionMeta } from '../services/sign_in.ts';
 import { takeAttempt, type Throttle } from '../sign_in/throttle.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
 import type { Statement } from '../store/database.ts';
@@ -35,17 +36,21 @@ export interface NewProgramSignIn {
   readonly tokens: TokenPair;
 }
 
-/** Begins the sign-in of a program for a user. Refuses with `public_url_missing`. */
+/**
+ * Begins the sign-in of a program for a user, who was signed in by this provider when approving it. Refuses with
+ * `public_url_missing`.
+ */
 export async function newProgramSignIn(
   context: ServiceContext,
   account: Account,
-  client: string,
+  { client, provider }: SessionMeta,
 ): Promise<Result<NewProgramSignIn, ApiError>> {
   const now = nowText(context);
   const nowSeconds = secondsOf(context);
   const family: TokenFamilyRow = {
     id: freshId(context, 'fam'),
     userId: account.user.id,
+    provider,
     client,
     createdAt: now,
     lastUsedAt: now,

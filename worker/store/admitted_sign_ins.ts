@@ -1,0 +1,70 @@
+import { and, eq, exists, inArray, isNull, ne, not, type SQL, sql } from 'drizzle-orm';
+import type { SQLiteColumn } from 'drizzle-orm/sqlite-core';
+import type { Database, Statement } from './database.ts';
+import { browserSessions, deviceCodes, identities, tokenFamilies, users } from './tables.ts';
+
+/** The sign-ins that an enterprise allows. */
+export interface AdmittedSignIns {
+  readonly enterpriseId: string;
+  /** The local user, whose sign-ins no rule ends. */
+  readonly exemptUserId: string | null;
+  /** Null: by each provider but `except`. */
+  readonly providers: readonly string[] | null;
+  readonly except: string | null;
+  /** Of verified addresses; empty: any address. */
+  readonly domains: readonly string[];
+}
+
+/** What is of a user who was signed in by a provider. */
+interface SignInColumns {
+  readonly userId: SQLiteColumn;
+  readonly provider: SQLiteColumn;
+}
+
+/**
+ * Ends the sign-ins of an enterprise's browsers and programs that could not begin now, and forgets the programs that were
+ * approved in such a way and have not begun.
+ */
+export function endOtherSignIns(database: Database, admitted: AdmittedSignIns, now: string): Statement[] {
+  const rules = (of: SignInColumns) => and(...allowed(database, of, admitted));
+  const ended = (of: SignInColumns) => {
+    const rule = rules(of);
+    return rule === undefined ? sql`0` : and(isMember(database, of, admitted), not(rule));
+  };
+  return [
+    database.read.delete(browserSessions).where(ended(browserSessions)),
+    database.read
+      .update(tokenFamilies)
+      .set({ revokedAt: now })
+      .where(and(isNull(tokenFamilies.revokedAt), ended(tokenFamilies))),
+    database.read.delete(deviceCodes).where(ended(deviceCodes)),
+  ];
+}
+
+function isMember(database: Database, { userId }: SignInColumns, admitted: AdmittedSignIns): SQL {
+  const { enterpriseId, exemptUserId } = admitted;
+  const others = exemptUserId === null ? undefined : ne(users.id, exemptUserId);
+  const members = database.read
+    .select({ id: users.id })
+    .from(users)
+    .where(and(eq(users.enterpriseId, enterpriseId), others));
+  return inArray(userId, members);
+}
+
+function allowed(database: Database, of: SignInColumns, { providers, except, domains }: AdmittedSignIns): SQL[] {
+  const named = providers === null ? [] : [inArray(of.provider, [...providers])];
+  const others = providers !== null || except === null ? [] : [ne(of.provider, except)];
+  return [...named, ...others, ...(domains.length === 0 ? [] : [hasAddressOf(database, of, domains)])];
+}
+
+/** Whether the user has signed in by this provider with a verified address of one of the domains. */
+function hasAddressOf(database: Database, of: SignInColumns, domains: readonly string[]): SQL {
+  const domain = sql`lower(substr(${identities.email}, instr(${identities.email}, '@') + 1))`;
+  const isSame = and(eq(identities.userId, of.userId), eq(identities.provider, of.provider));
+  const isVerified = sql`${identities.emailVerified} = 1`;
+  const found = database.read
+    .select({ userId: identities.userId })
+    .from(identities)
+    .where(and(isSame, isVerified, inArray(domain, [...domains])));
+  return exists(found);
+}
