@@ -51,11 +51,11 @@ function asUser(worker: number, method: string, path: string, body?: unknown): P
   return sendTo(worker, path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
 }
 
-/** A call that is tried until a worker answers it. */
+/** A call that is tried until a worker answers it; "the database does not answer: try again" (503) is tried again. */
 async function answered(call: (worker: number) => Promise<Response | null>): Promise<Response> {
   for (let worker = 0; worker < 20; worker += 1) {
     const reply = await call(worker);
-    if (reply !== null) return reply;
+    if (reply !== null && reply.status !== 503) return reply;
   }
   throw new Error('no worker answers');
 }
@@ -94,9 +94,10 @@ async function signIn(seen: Seen): Promise<void> {
   if (!made.ok) return;
   const { pathname } = new URL(linkReply.parse(await made.json()).url);
   const replies = await Promise.all([0, 1].map((worker) => sendTo(worker, pathname, { redirect: 'manual' })));
-  for (const reply of replies) seen.note('sign-in', reply);
+  for (const reply of replies) if (reply?.status !== 503) seen.note('sign-in', reply);
   const signedIn = replies.filter((reply) => reply?.status === 303).length;
-  seen.signIns.push({ signedIn, unanswered: replies.filter((reply) => reply === null).length });
+  const unanswered = replies.filter((reply) => reply === null || reply.status === 503).length;
+  seen.signIns.push({ signedIn, unanswered });
 }
 
 async function storeSecret(seen: Seen, index: number): Promise<void> {
