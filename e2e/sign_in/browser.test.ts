@@ -1,0 +1,167 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { ROOT, run, until } from '../runtimes/programs.ts';
+import type { BrowserPage } from '../support/browser_page.ts';
+import { chromiumProblem } from '../support/chromium.ts';
+import { type BrowserWorld, startBrowserWorld } from './browser_world.ts';
+
+const MISSING = chromiumProblem();
+const SESSION = '__Host-session';
+const STATE = '__Host-oauth_state';
+const PASSWORD = 'correct horse battery';
+let world: BrowserWorld;
+let page: BrowserPage;
+
+beforeAll(async () => {
+  if (MISSING === null) world = await startBrowserWorld();
+});
+afterAll(() => world?.stop());
+beforeEach(async ({ skip }) => {
+  if (MISSING !== null) skip(MISSING);
+  world.openId.person = { sub: 'alice', email: 'alice@acme.test', email_verified: true, name: 'Alice' };
+  page = await world.chromium.open();
+});
+
+const home = (by = page) => by.goto(`${world.origin}/`);
+const cookieNames = async () => (await page.cookies()).map(({ name }) => name);
+
+/** Signs in at the code host, whose page asks. */
+async function signInByCodeHost(by = page): Promise<string> {
+  await home(by);
+  await by.click('Continue with Code hosting');
+  return (await by.click('Authorize')).text;
+}
+
+/** The address that a sign-in came back to. */
+const callbackOf = (by: BrowserPage) => by.visited.find((url) => url.includes('/callback?')) ?? '';
+
+/** A page that refuses, and a browser that is not signed in. */
+async function expectRefused(shown: Promise<{ readonly status: number; readonly text: string }>, by = page) {
+  const { status, text } = await shown;
+  expect([status, text]).toEqual([
+    400,
+    expect.stringContaining('this sign-in was not begun in this browser, was used already'),
+  ]);
+  expect((await home(by)).status).toBe(401);
+}
+
+describe('specification section 5: sign-in in Chromium', () => {
+  test('by an OpenID provider on another site', async () => {
+    expect(await home()).toMatchObject({ status: 401, text: expect.stringContaining('Sign in') });
+    const shown = await page.click('Continue with Single sign-on');
+    expect(shown).toMatchObject({ url: `${world.origin}/`, status: 200 });
+    expect(shown.text).toContain('Signed in as Alice');
+    expect(page.visited.some((url) => url.startsWith(`${world.openId.origin}/auth?`))).toBe(true);
+  });
+
+  test('by a code host, with cookies that scripts and other hosts do not get', async () => {
+    expect(await signInByCodeHost()).toContain('Signed in as Alice');
+    const ours = (await page.cookies()).filter(({ domain }) => domain === 'localhost');
+    expect(ours).toEqual([
+      expect.objectContaining({ name: SESSION, path: '/', secure: true, httpOnly: true, sameSite: 'Lax' }),
+    ]);
+  });
+
+  test('by a password, which a code of the mail sets', async () => {
+    await page.goto(`${world.origin}/sign-up`);
+    await page.fill('email', 'pat@beta.test');
+    await page.fill('display_name', 'Pat');
+    await page.fill('password', PASSWORD);
+    expect((await page.click('Send the code')).text).toContain('Enter the code');
+    await page.fill('code', world.codeFor('pat@beta.test'));
+    expect((await page.click('Sign in')).text).toContain('Signed in as Pat');
+    await page.click('Sign out');
+    await page.fill('email', 'pat@beta.test');
+    await page.fill('password', PASSWORD);
+    expect(await page.click('Sign in')).toMatchObject({
+      status: 200,
+      text: expect.stringContaining('Signed in as Pat'),
+    });
+  });
+
+  test('ends with the button, for the browser and for whoever has its cookie', async () => {
+    await signInByCodeHost();
+    const session = (await page.cookies()).find(({ name }) => name === SESSION);
+    expect((await page.click('Sign out')).url).toBe(`${world.origin}/sign-in`);
+    expect(await cookieNames()).not.toContain(SESSION);
+    await page.putBack(session!);
+    expect(await cookieNames()).toContain(SESSION);
+    expect((await home()).status).toBe(401);
+  });
+});
+
+describe('specification section 5: what Chromium brings back from a provider is refused', () => {
+  test('with a forged state', async () => {
+    await home();
+    await page.click('Continue with Code hosting');
+    const forged = `${world.origin}/auth/codehost/callback?code=0123456789&state=${'A'.repeat(43)}`;
+    await expectRefused(page.goto(forged));
+  });
+
+  test('with the code and state of somebody who wants others to act in his account', async () => {
+    const mallory = await world.chromium.open();
+    await home(mallory);
+    await mallory.click('Continue with Code hosting');
+    const begun = mallory.visited.find((url) => url.includes('/login/oauth/authorize')) ?? '';
+    const back = world.codeHost.authorise(begun).href;
+    await expectRefused(page.goto(back));
+    await home();
+    await page.click('Continue with Code hosting');
+    await expectRefused(page.goto(back));
+  });
+
+  test('a second time, also with the cookies of the first', async () => {
+    await home();
+    await page.click('Continue with Code hosting');
+    const begun = (await page.cookies()).filter(({ name }) => [STATE, 'oauth_extra'].includes(name));
+    expect(begun).toHaveLength(2);
+    expect((await page.click('Authorize')).text).toContain('Signed in as Alice');
+    const replayed = callbackOf(page);
+    expect(new URL(replayed).searchParams.has('code')).toBe(true);
+    await page.click('Sign out');
+    await expectRefused(page.goto(replayed));
+    for (const each of begun) await page.putBack(each);
+    await expectRefused(page.goto(replayed));
+    const other = await world.chromium.open();
+    await expectRefused(other.goto(replayed), other);
+  });
+
+  test.each([STATE, 'oauth_extra'])('without the cookie %s', async (name) => {
+    await home();
+    await page.click('Continue with Code hosting');
+    await page.loseCookie(name);
+    await expectRefused(page.click('Authorize'));
+  });
+});
+
+describe('specification section 5: svc login, approved in Chromium', () => {
+  let machine: string;
+  beforeAll(async () => {
+    machine = await mkdtemp(join(tmpdir(), 'svc-machine-'));
+  });
+  afterAll(() => rm(machine, { recursive: true, force: true }));
+
+  test('by a code that is typed on the page, after a sign-in that leads back to it', async () => {
+    const args = ['--home', machine, 'login', '--control', world.origin, '--name', 'laptop of a test'];
+    const login = run(join(ROOT, 'bin/svc'), args, { NODE_EXTRA_CA_CERTS: world.ca.file });
+    const ended = once(login.child, 'close');
+    try {
+      const code = await until(login, async () => /\b[A-Z]{4}-[A-Z]{4}\b/.exec(login.output())?.[0] ?? null);
+      expect((await page.goto(`${world.origin}/device`)).status).toBe(401);
+      await page.click('Continue with Code hosting');
+      expect((await page.click('Authorize')).url).toBe(`${world.origin}/device`);
+      await page.fill('user_code', code.toLowerCase());
+      const question = await page.click('Continue');
+      expect(question.text).toContain('svc on laptop of a test');
+      expect(question.text).toContain('127.0.0.1');
+      expect((await page.click('Sign it in')).text).toContain('Signed in');
+      await ended;
+    } finally {
+      await login.stop();
+    }
+    expect(login.output()).toContain(`signed in to ${world.origin} as alice@acme.test; its sidecar is enrolled`);
+  });
+});

@@ -1,0 +1,146 @@
+import { createServer, type RequestListener, Server } from 'node:http';
+import { serve } from '@hono/node-server';
+import { getConnInfo } from '@hono/node-server/conninfo';
+import { z } from 'zod';
+import { Secret } from '../../shared/model/secret.ts';
+import { createApp } from '../../worker/app.ts';
+import { clientAddress } from '../../worker/entries/client_address.ts';
+import { SYSTEM_CLOCK } from '../../worker/services/service_context.ts';
+import type { StartInput } from '../../worker/services/start.ts';
+import { type InProcess, startInProcess } from '../runtimes/in_process.ts';
+import { type Chromium, startChromium } from '../support/chromium.ts';
+import { createTestCa, type TestCa } from '../support/test_ca.ts';
+import { startTlsFront, type TlsFront } from '../support/tls_front.ts';
+import { listen } from '../support/tls_upstream.ts';
+import { CODE_HOST_CLIENT_ID, CODE_HOST_CLIENT_SECRET, type CodeHost, startCodeHost } from './code_host.ts';
+import { namedOutbound } from './named_outbound.ts';
+import { OPENID_CLIENT_ID, OPENID_CLIENT_SECRET, type OpenIdProvider, startOpenIdProvider } from './openid_provider.ts';
+
+const OPENID_HOST = 'id.acme.test';
+const CODE_HOST = 'code.acme.test';
+const MAIL_HOST = 'mail.acme.test';
+const MAIL_TOKEN = 'mail-token-of-a-test';
+
+/** A hosted control plane on Node behind what ends TLS, its providers on sites of their own, and a browser. */
+export interface BrowserWorld {
+  /** The control plane's origin. */
+  readonly origin: string;
+  readonly ca: TestCa;
+  readonly chromium: Chromium;
+  readonly openId: OpenIdProvider;
+  readonly codeHost: CodeHost;
+  /** The code of the newest mail to an address. */
+  codeFor(address: string): string;
+  stop(): Promise<void>;
+}
+
+export async function startBrowserWorld(): Promise<BrowserWorld> {
+  const ca = await createTestCa();
+  const certificate = await ca.issue(['localhost', OPENID_HOST, CODE_HOST]);
+  const front = await startTlsFront(certificate);
+  const origin = `https://localhost:${front.port}`;
+  const openId = await startOpenIdProvider(OPENID_HOST, [`${origin}/auth/general/callback`]);
+  const codeHost = await startCodeHost();
+  const mails = await startMailSink();
+  const control = await startHostedControl(front, {
+    publicUrl: origin,
+    outbound: namedOutbound({
+      [OPENID_HOST]: openId.loopback,
+      [CODE_HOST]: codeHost.loopback,
+      [MAIL_HOST]: mails.loopback,
+    }),
+    signIn: {
+      allowedHosts: [`localhost:${front.port}`],
+      providerVariables: providerVariables(openId.origin),
+      mail: { url: `https://${MAIL_HOST}/send`, token: new Secret(MAIL_TOKEN), from: 'svc@acme.test' },
+    },
+  });
+  front.route(OPENID_HOST, openId.loopback);
+  front.route(CODE_HOST, consent(codeHost));
+  const names = { [OPENID_HOST]: front.port, [CODE_HOST]: front.port };
+  const chromium = await startChromium({ certificate: certificate.cert, names });
+  const parts = [chromium, front, control, mails, openId, codeHost];
+  const stop = async () => {
+    for (const part of parts) await part.stop();
+  };
+  return { origin, ca, chromium, openId, codeHost, codeFor: mails.codeFor, stop };
+}
+
+function providerVariables(issuer: string): Record<string, Secret> {
+  const variables = {
+    GENERAL_OAUTH_ISSUER: issuer,
+    GENERAL_OAUTH_CLIENT_ID: OPENID_CLIENT_ID,
+    GENERAL_OAUTH_CLIENT_SECRET: OPENID_CLIENT_SECRET,
+    CODEHOST_OAUTH_CLIENT_ID: CODE_HOST_CLIENT_ID,
+    CODEHOST_OAUTH_CLIENT_SECRET: CODE_HOST_CLIENT_SECRET,
+    CODEHOST_OAUTH_URL: `https://${CODE_HOST}`,
+    CODEHOST_OAUTH_API_URL: `https://${CODE_HOST}/api`,
+  };
+  return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, new Secret(value)]));
+}
+
+/** The app as the Node entry serves it, but that its providers are on loopback. */
+async function startHostedControl(front: TlsFront, input: Partial<StartInput>): Promise<InProcess> {
+  const control = await startInProcess({ localKey: null, clock: SYSTEM_CLOCK, ...input });
+  const app = createApp({
+    context: () => control.context,
+    log: () => undefined,
+    clientAddress: (c) => clientAddress(getConnInfo(c).remote.address ?? null, c.req.header('x-forwarded-for')),
+  });
+  const { server, port } = await new Promise<{ server: ReturnType<typeof serve>; port: number }>((resolve) => {
+    const made = serve({ fetch: app.fetch, hostname: '127.0.0.1', port: 0 }, (at) =>
+      resolve({ server: made, port: at.port }),
+    );
+  });
+  front.route('localhost', `http://127.0.0.1:${port}`);
+  const stop = async () => {
+    if (server instanceof Server) server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await control.stop();
+  };
+  return { ...control, stop };
+}
+
+/** The code host's page, where its user agrees. */
+function consent(codeHost: CodeHost): RequestListener {
+  return (request, response) => {
+    const url = new URL(request.url ?? '/', `https://${CODE_HOST}`);
+    if (url.pathname === '/login/oauth/authorize') {
+      response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'referrer-policy': 'no-referrer' });
+      const agreed = `/agreed?${url.searchParams.toString()}`.replaceAll('&', '&amp;');
+      response.end(`<!doctype html><title>Code host</title><a href="${agreed}">Authorize</a>`);
+    } else if (url.pathname === '/agreed') {
+      response.writeHead(302, { location: codeHost.authorise(url.href).href }).end();
+    } else {
+      response.writeHead(404).end();
+    }
+  };
+}
+
+const mail = z.object({ to: z.tuple([z.string()]), text: z.string() });
+
+/** Takes mail as a mail service does, and delivers it to the test. */
+async function startMailSink() {
+  const texts = new Map<string, string>();
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const isOurs = request.headers.authorization === `Bearer ${MAIL_TOKEN}`;
+      const { to, text } = mail.parse(JSON.parse(Buffer.concat(chunks).toString()));
+      if (isOurs) texts.set(to[0], text);
+      response.writeHead(isOurs ? 202 : 401).end();
+    });
+  });
+  const loopback = `http://127.0.0.1:${await listen(server)}`;
+  const codeFor = (address: string) => {
+    const code = /\b\d{8}\b/.exec(texts.get(address) ?? '')?.[0];
+    if (code === undefined) throw new Error(`no mail with a code came to ${address}`);
+    return code;
+  };
+  const stop = async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  };
+  return { loopback, codeFor, stop };
+}

@@ -1,0 +1,55 @@
+import { type IncomingMessage, request as httpRequest, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import { listen } from './tls_upstream.ts';
+import type { Certificate } from './test_ca.ts';
+
+/** Where the requests for a host go: a server on loopback, or an answer of the test. */
+export type FrontRoute = string | RequestListener;
+
+/** What ends TLS in front of servers that speak plain HTTP: it says who called what, in place of what the client said. */
+export interface TlsFront {
+  readonly port: number;
+  /** By the Host header: `localhost` stands for its own port, other names for 443. */
+  route(host: string, to: FrontRoute): void;
+  stop(): Promise<void>;
+}
+
+export async function startTlsFront(certificate: Certificate): Promise<TlsFront> {
+  const routes = new Map<string, FrontRoute>();
+  const server = createServer(certificate, (request, response) => {
+    const to = routes.get(request.headers.host?.toLowerCase() ?? '');
+    if (to === undefined) response.writeHead(502).end('there is no such host');
+    else if (typeof to === 'string') forward(to, request, response);
+    else to(request, response);
+  });
+  const port = await listen(server);
+  return {
+    port,
+    route: (host, to) => routes.set(host === 'localhost' ? `localhost:${port}` : host, to),
+    stop: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function forward(to: string, request: IncomingMessage, response: ServerResponse): void {
+  const { host = '' } = request.headers;
+  const headers = {
+    ...request.headers,
+    'x-forwarded-host': host,
+    'x-forwarded-proto': 'https',
+    'x-forwarded-for': request.socket.remoteAddress ?? '',
+  };
+  const passed = httpRequest(
+    to + (request.url ?? '/'),
+    { method: request.method ?? 'GET', headers, agent: false },
+    (reply) => {
+      response.writeHead(reply.statusCode ?? 502, reply.rawHeaders);
+      reply.pipe(response);
+    },
+  );
+  passed.on('error', () => response.destroy());
+  response.on('close', () => passed.destroy());
+  request.pipe(passed);
+}
