@@ -21,6 +21,8 @@ export const MAY_REVEAL = {
     'puts the verifier or device code of an authorisation into the text that the vault seals',
   'worker/services/oauth_grants.ts':
     'sends client secret, code verifier and refresh token to the token endpoint that they were given for',
+  'worker/services/local_home.ts': 'tells which of two master keys is the one in the file',
+  'worker/entries/vault_key_files.ts': 'writes a new master key into the file of the local one',
   'worker/services/start.ts': 'hashes the local sign-in key, to know it again',
   'worker/services/passwords.ts': 'hashes a password',
   'worker/sign_in/mail.ts': 'authenticates to the service that sends mail',

@@ -28,6 +28,8 @@ export interface Settings {
   readonly controlUrl?: string;
   /** 32 bytes as base64url. */
   readonly vaultKey?: Secret;
+  /** The master key that is only read with, while the key is changed. */
+  readonly vaultKeyPrevious?: Secret;
   readonly databaseUrl?: string;
   readonly databaseToken?: Secret;
   readonly databaseReplicaUrl?: string;
@@ -72,6 +74,13 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     flag: null,
     default: '$SVC_HOME/vault.key, made once',
     meaning: 'master key of the vault: 32 bytes as base64url',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_VAULT_KEY_PREVIOUS',
+    flag: null,
+    default: 'none',
+    meaning: 'the old master key, until `svc vault rotate` is done with it',
     readBy: ['control'],
   },
   {
@@ -162,6 +171,7 @@ export function parseSettings(
   const home = read('SVC_HOME', parsePath);
   const controlUrl = read('SVC_CONTROL_URL', parseControlUrl);
   const vaultKey = read('SVC_VAULT_KEY', parseVaultKey);
+  const vaultKeyPrevious = read('SVC_VAULT_KEY_PREVIOUS', parseVaultKey);
   const databaseUrl = read('SVC_DATABASE_URL', parseDatabaseUrl);
   const databaseToken = read('SVC_DATABASE_TOKEN', parseToken);
   const publicUrl = read('SVC_PUBLIC_URL', parseControlUrl);
@@ -175,11 +185,13 @@ export function parseSettings(
     problems.push(buffersTooSmall(limits));
   }
   if (databaseReplicaUrl !== undefined && isFile(databaseUrl)) problems.push(REPLICA_OF_FILE);
+  if (vaultKeyPrevious !== undefined && env['SVC_VAULT_KEY'] === undefined) problems.push(PREVIOUS_KEY_ALONE);
   if (problems.length > 0) return err(problems);
   return ok({
     ...(home !== undefined && { home }),
     ...(controlUrl !== undefined && { controlUrl }),
     ...(vaultKey !== undefined && { vaultKey }),
+    ...(vaultKeyPrevious !== undefined && { vaultKeyPrevious }),
     ...(databaseUrl !== undefined && { databaseUrl }),
     ...(databaseToken !== undefined && { databaseToken }),
     ...(databaseReplicaUrl !== undefined && { databaseReplicaUrl }),
@@ -268,6 +280,11 @@ function isFile(databaseUrl: string | undefined): boolean {
 const REPLICA_OF_FILE: SettingProblem = {
   name: 'SVC_DATABASE_REPLICA_URL',
   message: 'SVC_DATABASE_REPLICA_URL needs SVC_DATABASE_URL to be the server that it follows: a file has no replica',
+};
+
+const PREVIOUS_KEY_ALONE: SettingProblem = {
+  name: 'SVC_VAULT_KEY_PREVIOUS',
+  message: 'SVC_VAULT_KEY_PREVIOUS is the old key alone: set SVC_VAULT_KEY to the new one too',
 };
 
 /** The origin of a control plane. Plain http would show the caller's key to the network, so it is for loopback only. */

@@ -60,6 +60,7 @@ export function settingFindings(env: CliContext['env']): readonly Finding[] {
 const PRIVATE_FILES = [
   'local.key',
   'vault.key',
+  'vault.key.change',
   'control.db',
   join('sidecar', 'identity.json'),
   join('sidecar', 'host.token'),

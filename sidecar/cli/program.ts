@@ -17,6 +17,7 @@ import { addImageCommands } from './image_commands.ts';
 import { addLoginCommand } from './login_command.ts';
 import { addLogoutCommand } from './logout_command.ts';
 import { addKeysCommands } from './keys_commands.ts';
+import { addVaultCommands } from './vault_commands.ts';
 import { addLaunchCommand } from './launch_command.ts';
 import { addReportCommand } from './report_command.ts';
 import { addPlanCommands } from './plan_commands.ts';
@@ -48,6 +49,7 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
   addLogoutCommand(line);
   addTokenCommands(line);
   addKeysCommands(line);
+  addVaultCommands(line);
   addStatusCommand(line);
   addDoctorCommand(line);
   addSecretCommands(line);

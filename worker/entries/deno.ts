@@ -9,7 +9,14 @@ import { createApp } from '../app.ts';
 import { clientAddress } from './client_address.ts';
 import { nodeOutbound } from './node_outbound.ts';
 import type { LogEntry } from '../routes/app_env.ts';
-import { type HomeFiles, makeMasterKey, openLocalKey, parseLocalKey, readMasterKey } from '../services/local_home.ts';
+import {
+  type HomeFiles,
+  makeMasterKey,
+  type MasterKeys,
+  openLocalKey,
+  parseLocalKey,
+  readMasterKeys,
+} from '../services/local_home.ts';
 import { ProgramLifetime } from '../services/lifetime.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
@@ -143,7 +150,7 @@ async function startServices(options: Options, client: Client, lifetime: Program
     clock: SYSTEM_CLOCK,
     turns: new QueuedTurns(SYSTEM_CLOCK),
     outbound: nodeOutbound({ isLocal: local, pinned: new Map() }),
-    masterKey: settings.vaultKey ?? (files === null ? null : required(await readMasterKey(files))),
+    ...(await masterKeys(settings, files)),
     makeMasterKey: local && files !== null ? () => makeMasterKey(files) : null,
     localKey: local ? await localKey(files) : null,
     publicUrl: settings.publicUrl,
@@ -152,6 +159,11 @@ async function startServices(options: Options, client: Client, lifetime: Program
   });
   if (!started.ok) throw refusal(started.error.reason, started.error.message);
   return started.value;
+}
+
+async function masterKeys({ vaultKey, vaultKeyPrevious }: Settings, files: HomeFiles | null): Promise<MasterKeys> {
+  if (vaultKey !== undefined) return { masterKey: vaultKey, previousMasterKey: vaultKeyPrevious ?? null };
+  return files === null ? { masterKey: null, previousMasterKey: null } : required(await readMasterKeys(files));
 }
 
 /** From `SVC_LOCAL_KEY` where there is no home to keep it in. */

@@ -5,14 +5,14 @@ import { parseArgs } from 'node:util';
 import { parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { fetchOutbound } from '../services/fetch_outbound.ts';
 import { ProgramLifetime } from '../services/lifetime.ts';
-import { readMasterKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
 import { NO_TURNS } from '../services/turns.ts';
 import { closeFile, openDatabase } from '../store/database.ts';
 import { type Clients, openClients } from './node_database.ts';
-import { homeDirectory, homeFiles } from './node_home.ts';
+import { homeDirectory } from './node_home.ts';
 import { EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
+import { masterKeys } from './vault_key_files.ts';
 
 async function main(): Promise<void> {
   const { positionals, values } = parseArgs({
@@ -46,15 +46,13 @@ function requireFile(home: string): void {
 
 /** The services of a worker, which is where a vault key that is wrong or missing is refused. */
 async function openServices(settings: Settings, home: string, { client }: Clients): Promise<ServiceContext> {
-  const kept = await readMasterKey(homeFiles(home));
-  if (!kept.ok) throw new Refusal('vault_key_damaged', kept.error);
   const started = await start({
     database: openDatabase(client),
     clock: SYSTEM_CLOCK,
     turns: NO_TURNS,
     outbound: fetchOutbound(false),
     lifetime: new ProgramLifetime((what) => log({ level: 'error', message: `deferred work failed: ${what}` })),
-    masterKey: settings.vaultKey ?? kept.value,
+    ...(await masterKeys(settings, home)),
     makeMasterKey: null,
     localKey: null,
   });

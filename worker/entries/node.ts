@@ -8,7 +8,7 @@ import { getConnInfo } from '@hono/node-server/conninfo';
 import { DEFAULT_CONTROL_PORT, parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
 import { ProgramLifetime } from '../services/lifetime.ts';
-import { makeMasterKey, openLocalKey, readMasterKey } from '../services/local_home.ts';
+import { makeMasterKey, openLocalKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
 import { QueuedTurns } from '../services/turns.ts';
@@ -19,6 +19,8 @@ import { clientAddress } from './client_address.ts';
 import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
 import { EXIT_PORT_TAKEN, EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
 import { stopOnSignal } from './node_stop.ts';
+import { contextOfKeys } from './node_vault_key.ts';
+import { masterKeys } from './vault_key_files.ts';
 
 /** How long requests under way may take when the program stops: a person waits for a local one. */
 const LOCAL_GRACE_MS = 300;
@@ -41,8 +43,9 @@ async function main(): Promise<void> {
   const clients = await openClients(options.settings, options.home);
   const lifetime = new ProgramLifetime(logDeferredFailure);
   const context = await startServices(options, clients, lifetime);
+  const current = options.settings.vaultKey === undefined ? followKeys(options, clients, context) : () => context;
   const app = createApp({
-    context: () => context,
+    context: current,
     log,
     clientAddress: (c) => clientAddress(getConnInfo(c).remote.address ?? null, c.req.header('x-forwarded-for')),
   });
@@ -126,14 +129,13 @@ function readPem(file: string): string {
 async function startServices(options: Options, clients: Clients, lifetime: ProgramLifetime): Promise<ServiceContext> {
   const files = homeFiles(options.home);
   const localKey = options.local ? required('local_key_damaged', await openLocalKey(files)) : null;
-  const masterKey = options.settings.vaultKey ?? required('vault_key_damaged', await readMasterKey(files));
   const started = await start({
     database: openDatabase(clients.client, clients.replica),
     lifetime,
     clock: SYSTEM_CLOCK,
     turns: new QueuedTurns(SYSTEM_CLOCK),
     outbound: nodeOutbound({ isLocal: options.local, pinned: options.pinned }),
-    masterKey,
+    ...(await masterKeys(options.settings, options.home)),
     makeMasterKey: options.local ? () => makeMasterKey(files) : null,
     localKey,
     publicUrl: options.settings.publicUrl,
@@ -142,6 +144,12 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
   });
   if (!started.ok) throw new Refusal(started.error.reason, started.error.message);
   return started.value;
+}
+
+/** The context of each request, with the master key that is in the file by then. */
+function followKeys(options: Options, clients: Clients, context: ServiceContext) {
+  const database = openDatabase(clients.client, clients.replica);
+  return contextOfKeys({ home: options.home, database, context, log });
 }
 
 function required<T>(code: string, result: { ok: true; value: T } | { ok: false; error: string }): T {

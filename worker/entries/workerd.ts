@@ -10,6 +10,7 @@ import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.t
 import { start } from '../services/start.ts';
 import { NO_TURNS } from '../services/turns.ts';
 import { type Database, fetchInTime, fetchReplica, openDatabase } from '../store/database.ts';
+import { sealingWith } from '../store/installation.ts';
 
 /** What outlives a request: keys and counts, which do no I/O. Database clients and deferred work belong to their request. */
 type Prepared = Omit<ServiceContext, 'database' | keyof Lifetime>;
@@ -28,7 +29,7 @@ function provideContext(): (c: AppContext) => Promise<ServiceContext> {
     const database = openRemoteDatabase(settings);
     const lifetime = requestLifetime((work) => c.executionCtx.waitUntil(work), logDeferredFailure);
     prepared ??= await prepare(c.env, settings, database, lifetime);
-    return { ...prepared, database, ...lifetime };
+    return { ...prepared, database: sealingWith(database, prepared.vault), ...lifetime };
   };
 }
 
@@ -62,14 +63,14 @@ async function prepare(
   const { SVC_LOCAL, SVC_LOCAL_KEY } = textBindings(bindings);
   const localKey = SVC_LOCAL === '1' ? parseLocalKey(SVC_LOCAL_KEY ?? '') : null;
   if (SVC_LOCAL === '1' && localKey === null) throw refusal('invalid_setting', 'SVC_LOCAL_KEY is not a local key');
-  const masterKey = settings.vaultKey ?? null;
   const started = await start({
     database,
     lifetime,
     clock: SYSTEM_CLOCK,
     turns: NO_TURNS,
     outbound: fetchOutbound(localKey !== null),
-    masterKey,
+    masterKey: settings.vaultKey ?? null,
+    previousMasterKey: settings.vaultKeyPrevious,
     makeMasterKey: null,
     localKey,
     publicUrl: settings.publicUrl,

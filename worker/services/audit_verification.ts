@@ -3,7 +3,7 @@ import type { AuditVerification } from '../../shared/wire/audit_events.ts';
 import { type AuditHeadRow, listChain, listHeads, listWriters } from '../store/audit_events.ts';
 import { toStoredEvent } from './audit_log.ts';
 import type { Caller } from './caller.ts';
-import { headSeal } from './commit.ts';
+import { headText } from './commit.ts';
 import type { ServiceContext } from './service_context.ts';
 
 type FirstBreak = NonNullable<AuditVerification['first_break']>;
@@ -43,7 +43,8 @@ async function walk(context: ServiceContext, head: AuditHeadRow): Promise<FirstB
   const broken = (sequence: number, eventId: string | null, reason: ChainBreak): FirstBreak => {
     return { writer, sequence, event_id: eventId, reason };
   };
-  if ((await headSeal(context, writer, head)) !== head.seal) return broken(head.sequence, null, 'wrong_head');
+  const seals = await context.vault.macs(headText(writer, head));
+  if (!seals.includes(head.seal)) return broken(head.sequence, null, 'wrong_head');
   let end: ChainHead = EMPTY_CHAIN;
   while (end.sequence < head.sequence) {
     const limit = Math.min(ROWS_PER_READ, head.sequence - end.sequence);

@@ -79,7 +79,12 @@ async function auditStatements(
 
 /** The seal of a chain's head: without the master key nobody can cut events off the end and make it look right. */
 export function headSeal(context: ServiceContext, writer: string, head: ChainHead): Promise<string> {
-  return context.vault.mac(JSON.stringify(['svc audit head', writer, head.sequence, head.hash]));
+  return context.vault.mac(headText(writer, head));
+}
+
+/** What the seal of a head is over. */
+export function headText(writer: string, head: ChainHead): string {
+  return JSON.stringify(['svc audit head', writer, head.sequence, head.hash]);
 }
 
 function completeDraft(context: ServiceContext, draft: AuditDraft, time: string): AuditEvent {

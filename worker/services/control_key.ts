@@ -17,7 +17,8 @@ export interface StoredControlKey {
   readonly sealedPrivateKey: string;
 }
 
-const PLACE = { owner: 'installation', path: 'signing-key', version: 1 };
+/** Where the private half is sealed. */
+export const CONTROL_KEY_PLACE = { owner: 'installation', path: 'signing-key', version: 1 };
 
 export async function makeControlKey(vault: Vault): Promise<StoredControlKey> {
   const pair = await generateKeyPair('Ed25519', { extractable: true });
@@ -25,7 +26,7 @@ export async function makeControlKey(vault: Vault): Promise<StoredControlKey> {
   const privateKey = new Secret(JSON.stringify(await exportJWK(pair.privateKey)));
   return {
     publicKey: JSON.stringify(signingKey.parse({ kty, crv, x })),
-    sealedPrivateKey: await vault.seal(PLACE, privateKey),
+    sealedPrivateKey: await vault.seal(CONTROL_KEY_PLACE, privateKey),
   };
 }
 
@@ -35,7 +36,7 @@ export async function openControlPlane(
   stored: StoredControlKey,
   vault: Vault,
 ): Promise<ControlPlane | null> {
-  const privateKey = await vault.open(PLACE, stored.sealedPrivateKey);
+  const privateKey = await vault.open(CONTROL_KEY_PLACE, stored.sealedPrivateKey);
   if (privateKey === null) return null;
   const key = await importJWK({ ...JSON.parse(privateKey.reveal()), alg: 'EdDSA' }, 'EdDSA');
   if (key instanceof Uint8Array) return null;

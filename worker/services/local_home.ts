@@ -12,6 +12,8 @@ export interface HomeFiles {
 
 export const LOCAL_KEY_FILE = 'local.key';
 export const VAULT_KEY_FILE = 'vault.key';
+/** While the master key is changed: the old key and the new one, a line each. */
+export const KEY_CHANGE_FILE = 'vault.key.change';
 const LOCAL_KEY = /^svc_local_[A-Za-z0-9_-]{43}$/;
 const VAULT_KEY = /^[A-Za-z0-9_-]{43}$/;
 
@@ -40,6 +42,43 @@ export async function readMasterKey(files: HomeFiles): Promise<Result<Secret | n
   return err(
     `${VAULT_KEY_FILE} does not hold a vault key (32 bytes as base64url): put the right file back from a backup`,
   );
+}
+
+/** The keys of a vault: the one that seals, and one that is only read with. */
+export interface MasterKeys {
+  readonly masterKey: Secret | null;
+  readonly previousMasterKey: Secret | null;
+}
+
+/** The keys that are kept here; two while the master key is changed. */
+export async function readMasterKeys(files: HomeFiles): Promise<Result<MasterKeys, string>> {
+  const kept = await readMasterKey(files);
+  if (!kept.ok) return kept;
+  const change = await readKeyChange(files);
+  if (!change.ok) return change;
+  if (change.value === null) return ok({ masterKey: kept.value, previousMasterKey: null });
+  const { before, after } = change.value;
+  const text = kept.value?.reveal();
+  if (text === after.reveal()) return ok({ masterKey: after, previousMasterKey: before });
+  if (text === before.reveal()) return ok({ masterKey: before, previousMasterKey: after });
+  return err(`${KEY_CHANGE_FILE} is of another key than ${VAULT_KEY_FILE}: put both back from a backup`);
+}
+
+/** A change of the master key, from its beginning to its end. */
+export interface KeyChange {
+  readonly before: Secret;
+  readonly after: Secret;
+}
+
+/** The change that is under way; null when there is none. */
+export async function readKeyChange(files: HomeFiles): Promise<Result<KeyChange | null, string>> {
+  const text = await files.read(KEY_CHANGE_FILE);
+  if (text === null) return ok(null);
+  const [before = '', after = '', ...rest] = text.trim().split('\n');
+  if (VAULT_KEY.test(before) && VAULT_KEY.test(after) && before !== after && rest.length === 0) {
+    return ok({ before: new Secret(before), after: new Secret(after) });
+  }
+  return err(`${KEY_CHANGE_FILE} does not hold two vault keys: put it back from a backup, and ${VAULT_KEY_FILE} too`);
 }
 
 /** Makes a master key and keeps it. */

@@ -77,7 +77,8 @@ function clientHash({ client }: HeldCredential['credential']): Promise<string> {
   return sha256Base64Url(client ?? '');
 }
 
-function sealPlace({ id, connectorId }: Pick<OAuthFlowRow, 'id' | 'connectorId'>) {
+/** Where what an authorisation began with is sealed. */
+export function sealPlace({ id, connectorId }: Pick<OAuthFlowRow, 'id' | 'connectorId'>) {
   return { owner: connectorId, path: `oauth-flow/${id}`, version: 1 };
 }
 

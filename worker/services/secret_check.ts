@@ -4,6 +4,7 @@ import type { ApiError } from '../../shared/wire/errors.ts';
 import { MAX_SECRET_BYTES, type SecretCheckReply } from '../../shared/wire/secrets.ts';
 import { type SecretRow, secretsWithFingerprint, secretsWithoutFingerprint, setFingerprint } from '../store/secrets.ts';
 import { type Caller, ownerName, visibleOwners } from './caller.ts';
+import { WRITE_CONTENTION } from './commit.ts';
 import { opened } from './secrets.ts';
 import type { ServiceContext } from './service_context.ts';
 
@@ -53,7 +54,9 @@ async function fillFingerprints(context: ServiceContext, owners: readonly string
     const rows = await secretsWithoutFingerprint(context.database, owners, page);
     if (rows.length === 0) return;
     const fingerprints = await Promise.all(rows.map((row) => fingerprintOf(context, row)));
-    await context.database.write(rows.map((row, at) => setFingerprint(context.database, row, fingerprints[at] ?? '')));
+    const noted = rows.map((row, at) => setFingerprint(context.database, row, fingerprints[at] ?? ''));
+    const written = await context.database.write(noted);
+    if (!written.ok) throw Object.assign(new Error('fingerprints could not be noted'), { code: WRITE_CONTENTION });
   }
 }
 

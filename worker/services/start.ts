@@ -1,11 +1,11 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { Secret } from '../../shared/model/secret.ts';
+import type { Secret } from '../../shared/model/secret.ts';
 import type { SignInSettings } from '../../shared/model/sign_in_settings.ts';
 import type { PrintMail } from '../sign_in/mail.ts';
 import { configureSignIn } from '../sign_in/configure.ts';
 import { insertAccount } from '../store/accounts.ts';
 import type { Database, Statement } from '../store/database.ts';
-import { readInstallation, setOnce } from '../store/installation.ts';
+import { readInstallation, sealingWith, setOnce } from '../store/installation.ts';
 import { migrate } from '../store/migrate.ts';
 import { hasSecrets } from '../store/secrets.ts';
 import { AccessKeys } from '../tokens/access_keys.ts';
@@ -16,6 +16,7 @@ import { OpenCalls } from './open_calls.ts';
 import type { Outbound } from './outbound.ts';
 import { type Clock, freshId, type LocalMode, nowText, type ServiceContext } from './service_context.ts';
 import type { Turns } from './turns.ts';
+import { checkVaultKey, sealVaultKeyCheck } from './vault_key_check.ts';
 import { Vault } from './vault.ts';
 
 export interface StartInput {
@@ -30,6 +31,8 @@ export interface StartInput {
   readonly lifetime: Lifetime;
   /** The master key, when there is one. */
   readonly masterKey: Secret | null;
+  /** A master key that is only read with: while the key is changed, the one before. */
+  readonly previousMasterKey?: Secret | null | undefined;
   /** Makes and keeps a master key; asked only when there is none and the database was never used with one. */
   readonly makeMasterKey: (() => Promise<Secret>) | null;
   /** The key of the local user; null when hosted. */
@@ -55,8 +58,8 @@ export interface StartRefusal {
  * over data that another one sealed.
  */
 export async function start(input: StartInput): Promise<Result<ServiceContext, StartRefusal>> {
-  const { database, clock, turns, outbound, lifetime } = input;
-  const migrated = await migrate(database.client, nowText(input));
+  const { clock, turns, outbound, lifetime } = input;
+  const migrated = await migrate(input.database.client, nowText(input));
   if (!migrated.ok) return migrated;
   const signIn = configureSignIn(input.signIn, {
     outbound,
@@ -71,6 +74,7 @@ export async function start(input: StartInput): Promise<Result<ServiceContext, S
   const local = input.localKey === null ? null : await localMode(input, input.localKey, installed);
   const openCalls = new OpenCalls(() => clock.now());
   const publicUrl = input.publicUrl ?? null;
+  const database = sealingWith(input.database, vault);
   const accessKeys = new AccessKeys(vault, clock);
   const made = { database, vault, controlPlane, accessKeys, clock, turns, outbound, openCalls, local, publicUrl };
   return ok({ ...made, defer: lifetime.defer, stopping: lifetime.stopping, signIn: signIn.value });
@@ -89,7 +93,7 @@ async function openVault(input: StartInput): Promise<Result<Opened, StartRefusal
   if (isNew && (await hasSecrets(input.database))) return err({ reason: 'database_damaged', message: CHECK_LOST });
   const masterKey = input.masterKey ?? (isNew && input.makeMasterKey ? await input.makeMasterKey() : null);
   if (masterKey === null) return err({ reason: 'missing_vault_key', message: isNew ? NO_KEY : KEY_LOST });
-  const vault = await Vault.open(masterKey);
+  const vault = await Vault.open(masterKey, input.previousMasterKey ?? null);
   if (!isNew) return checkKeys(vault, before);
   await installKeys(input, vault);
   return checkKeys(vault, await readInstallation(input.database));
@@ -101,16 +105,11 @@ const KEY_LOST =
   'missing vault key: this database was made with a key that is not here; put it back as $SVC_HOME/vault.key, or set SVC_VAULT_KEY';
 const CHECK_LOST =
   'the database holds secrets and has lost what says which vault key opens them: restore it whole from a backup (nothing was changed)';
-const WRONG_KEY =
-  'wrong vault key: this database was made with another one; put that one back as $SVC_HOME/vault.key, or set SVC_VAULT_KEY to it';
-
-const CHECK_PLACE = { owner: 'installation', path: 'vault-key-check', version: 1 };
-const CHECK_TEXT = 'this key opens this vault';
 
 /** Two programs that start at once both come here; one write wins, and the other one's key is checked against it. */
 async function installKeys(input: StartInput, vault: Vault): Promise<void> {
   const { database } = input;
-  const check = await vault.seal(CHECK_PLACE, new Secret(CHECK_TEXT));
+  const check = await sealVaultKeyCheck(vault);
   const key = await makeControlKey(vault);
   await writeOrYield(database, [
     setOnce(database, 'vault_key_check', check),
@@ -121,8 +120,8 @@ async function installKeys(input: StartInput, vault: Vault): Promise<void> {
 }
 
 async function checkKeys(vault: Vault, installed: ReadonlyMap<string, string>): Promise<Result<Opened, StartRefusal>> {
-  const check = await vault.open(CHECK_PLACE, installed.get('vault_key_check') ?? '');
-  if (check === null) return err({ reason: 'wrong_vault_key', message: WRONG_KEY });
+  const problem = await checkVaultKey(vault, installed);
+  if (problem !== null) return err(problem);
   const stored = {
     publicKey: installed.get('signing_key_public') ?? '',
     sealedPrivateKey: installed.get('signing_key_sealed') ?? '',

@@ -17,40 +17,47 @@ const NONCE_BYTES = 12;
 const KEY_BYTES = 32;
 const FORMAT = 'v1';
 
+/** A master key, and what is derived from it. None of it is extractable. */
+interface Keys {
+  readonly master: CryptoKey;
+  readonly mac: CryptoKey;
+  readonly fingerprint: CryptoKey;
+  readonly fingerprintMark: string;
+}
+
 /**
  * Seals with AES-256-GCM: each value under a data key of its own, the data key under the master key, both bound to the
- * place. The master key is not extractable and never leaves this class.
+ * place. The master key is not extractable and never leaves this class. While the master key of a database is changed
+ * there are two: everything is sealed with the first, and what either one sealed opens.
  */
 export class Vault {
-  readonly #master: CryptoKey;
-  readonly #macKey: CryptoKey;
-  readonly #fingerprintKey: CryptoKey;
-  /** What every fingerprint of this key begins with: it tells those of an earlier key apart, and says nothing of a value. */
-  readonly fingerprintMark: string;
+  readonly #keys: Keys;
+  readonly #previous: Keys | null;
 
-  private constructor(keys: { master: CryptoKey; mac: CryptoKey; fingerprint: CryptoKey; fingerprintMark: string }) {
-    this.#master = keys.master;
-    this.#macKey = keys.mac;
-    this.#fingerprintKey = keys.fingerprint;
-    this.fingerprintMark = keys.fingerprintMark;
+  private constructor(keys: Keys, previous: Keys | null) {
+    this.#keys = keys;
+    this.#previous = previous;
   }
 
-  /** `masterKey`: 32 bytes as base64url. Throws when it is anything else. */
-  static async open(masterKey: Secret): Promise<Vault> {
-    const bytes = fromBase64Url(masterKey.reveal());
-    if (bytes.length !== KEY_BYTES) throw new Error('the master key is not 32 bytes');
-    const master = await crypto.subtle.importKey('raw', bytes, 'AES-GCM', false, ['encrypt', 'decrypt']);
-    const source = await crypto.subtle.importKey('raw', bytes, 'HKDF', false, ['deriveKey']);
-    const mac = await deriveMacKey(source, 'svc audit heads');
-    const fingerprint = await deriveMacKey(source, 'svc secret fingerprints');
-    const fingerprintMark = `${(await hmac(fingerprint, 'svc fingerprint key')).slice(0, 8)}.`;
-    return new Vault({ master, mac, fingerprint, fingerprintMark });
+  /** Each key: 32 bytes as base64url. Throws when one is anything else. */
+  static async open(masterKey: Secret, previous: Secret | null = null): Promise<Vault> {
+    return new Vault(await deriveKeys(masterKey), previous && (await deriveKeys(previous)));
+  }
+
+  /** What every fingerprint of this key begins with: it tells those of an earlier key apart, and says nothing of a value. */
+  get fingerprintMark(): string {
+    return this.#keys.fingerprintMark;
+  }
+
+  /** Names the key that seals. It says nothing of the key. */
+  get keyMark(): string {
+    return this.#keys.fingerprintMark.slice(0, -1);
   }
 
   async seal(place: SealPlace, secret: Secret): Promise<string> {
     const dataKey = crypto.getRandomValues(new Uint8Array(KEY_BYTES));
     const key = await crypto.subtle.importKey('raw', dataKey, 'AES-GCM', false, ['encrypt']);
-    const wrapped = await encrypt(this.#master, dataKey, bound(place, 'data key'));
+    const wrapped = await encrypt(this.#keys.master, dataKey, bound(place, 'data key'));
     const value = await encrypt(key, utf8(secret.reveal()), bound(place, 'value'));
     dataKey.fill(0);
     return `${FORMAT}.${toBase64Url(wrapped)}.${toBase64Url(value)}`;
@@ -60,22 +67,45 @@ export class Vault {
   async open(place: SealPlace, sealed: string): Promise<Secret | null> {
     const [format, wrapped, value] = sealed.split('.');
     if (format !== FORMAT || wrapped === undefined || value === undefined) return null;
-    const dataKey = await decrypt(this.#master, wrapped, bound(place, 'data key'));
+    const dataKey = await this.#unwrap(place, wrapped);
     if (dataKey === null) return null;
     const key = await crypto.subtle.importKey('raw', dataKey, 'AES-GCM', false, ['decrypt']);
     const plain = await decrypt(key, value, bound(place, 'value'));
     return plain === null ? null : new Secret(new TextDecoder('utf-8', { ignoreBOM: true }).decode(plain));
   }
 
+  async #unwrap(place: SealPlace, wrapped: string): Promise<Uint8Array<ArrayBuffer> | null> {
+    const dataKey = await decrypt(this.#keys.master, wrapped, bound(place, 'data key'));
+    if (dataKey !== null || this.#previous === null) return dataKey;
+    return decrypt(this.#previous.master, wrapped, bound(place, 'data key'));
+  }
+
   /** A keyed seal over a text, that nobody without the master key can make. */
   async mac(text: string): Promise<string> {
-    return hmac(this.#macKey, text);
+    return hmac(this.#keys.mac, text);
+  }
+
+  /** The seals that a text may have: this key's, and that of the other one that is read with. */
+  async macs(text: string): Promise<readonly string[]> {
+    const mac = await this.mac(text);
+    return this.#previous === null ? [mac] : [mac, await hmac(this.#previous.mac, text)];
   }
 
   /** Tells whether two values of one owner are the same, to nobody but the holder of the master key. */
   async fingerprint(owner: string, secret: Secret): Promise<string> {
-    return this.fingerprintMark + (await hmac(this.#fingerprintKey, JSON.stringify([owner, secret.reveal()])));
+    return this.#keys.fingerprintMark + (await hmac(this.#keys.fingerprint, JSON.stringify([owner, secret.reveal()])));
   }
+}
+
+async function deriveKeys(masterKey: Secret): Promise<Keys> {
+  const bytes = fromBase64Url(masterKey.reveal());
+  if (bytes.length !== KEY_BYTES) throw new Error('the master key is not 32 bytes');
+  const master = await crypto.subtle.importKey('raw', bytes, 'AES-GCM', false, ['encrypt', 'decrypt']);
+  const source = await crypto.subtle.importKey('raw', bytes, 'HKDF', false, ['deriveKey']);
+  const mac = await deriveMacKey(source, 'svc audit heads');
+  const fingerprint = await deriveMacKey(source, 'svc secret fingerprints');
+  const fingerprintMark = `${(await hmac(fingerprint, 'svc fingerprint key')).slice(0, 8)}.`;
+  return { master, mac, fingerprint, fingerprintMark };
 }
 
 function deriveMacKey(source: CryptoKey, purpose: string): Promise<CryptoKey> {

@@ -171,7 +171,15 @@ async function secretOf(
     return context.vault.seal(oidcSealPlace(enterpriseId), new Secret(oidc.client_secret));
   }
   const isSame = before?.issuer === oidc.issuer && before.clientId === oidc.client_id;
-  return isSame ? before.sealedSecret : null;
+  return isSame ? sealedAnew(context, before) : null;
+}
+
+/** Never written back as it was read: the master key may have been changed in between. */
+async function sealedAnew({ vault }: ServiceContext, row: EnterpriseOidcRow): Promise<string> {
+  const place = oidcSealPlace(row.enterpriseId);
+  const secret = await vault.open(place, row.sealedSecret);
+  if (secret !== null) return vault.seal(place, secret);
+  throw Object.assign(new Error('the vault cannot open a client secret'), { code: 'vault_entry_damaged' });
 }
 
 /** Whether the one who changes the settings could sign in in none of the ways that it did; the local user needs none. */

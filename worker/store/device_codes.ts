@@ -1,4 +1,4 @@
-import { and, eq, gt, lt, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, lt, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
 import { deviceCodes } from './tables.ts';
 
@@ -25,17 +25,17 @@ export async function findDeviceCode(
   return rows[0] ?? null;
 }
 
-/** The request that a typed code is of, while nobody has decided on it. */
+/** The request that a typed code is of, by one of its keyed hashes, while nobody has decided on it. */
 export async function findPendingDevice(
   database: Database,
-  userCodeMac: string,
+  userCodeMacs: readonly string[],
   nowSeconds: number,
 ): Promise<DeviceCodeRow | null> {
   const isOpen = and(eq(deviceCodes.state, 'pending'), gt(deviceCodes.expiresAt, nowSeconds));
   const rows = await database.read
     .select()
     .from(deviceCodes)
-    .where(and(eq(deviceCodes.userCodeMac, userCodeMac), isOpen));
+    .where(and(inArray(deviceCodes.userCodeMac, [...userCodeMacs]), isOpen));
   return rows[0] ?? null;
 }
 

@@ -106,20 +106,21 @@ async function makeKey(vault: Vault, clock: TimeSource): Promise<SigningKeyRow> 
   return {
     id,
     publicKey: JSON.stringify(jwk),
-    sealedPrivateKey: await vault.seal(placeOf(id), privateKey),
+    sealedPrivateKey: await vault.seal(accessKeyPlace(id), privateKey),
     createdAt: new Date(clock.now()).toISOString(),
     verifiesUntil: null,
   };
 }
 
 async function openKey(vault: Vault, row: SigningKeyRow): Promise<CryptoKey> {
-  const privateKey = await vault.open(placeOf(row.id), row.sealedPrivateKey);
+  const privateKey = await vault.open(accessKeyPlace(row.id), row.sealedPrivateKey);
   if (privateKey === null) throw new Error('the key of the access tokens is damaged in the database');
   const key = await importJWK({ ...JSON.parse(privateKey.reveal()), alg: 'EdDSA' }, 'EdDSA');
   if (key instanceof Uint8Array) throw new TypeError('not a private key');
   return key;
 }
 
-function placeOf(id: string) {
+/** Where the private half of a key is sealed. */
+export function accessKeyPlace(id: string) {
   return { owner: 'installation', path: `access-token-key/${id}`, version: 1 };
 }

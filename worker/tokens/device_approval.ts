@@ -7,7 +7,7 @@ import type { ServiceContext } from '../services/service_context.ts';
 import { takeAttempt, type Throttle } from '../sign_in/throttle.ts';
 import { findBrowserSession } from '../store/browser_sessions.ts';
 import { decideDevice, type DeviceCodeRow, findPendingDevice } from '../store/device_codes.ts';
-import { userCodeMac } from './device_codes.ts';
+import { userCodeMacs } from './device_codes.ts';
 
 /** Codes that one user types, right and wrong ones: too few to find a code that is not the user's own. */
 const TYPED_CODES: Throttle = { kind: 'device codes', most: 20, windowSeconds: 10 * 60 };
@@ -69,7 +69,7 @@ async function rowOf(context: ServiceContext, caller: Caller, typed: string): Pr
 
 /** One refusal for a code that was never there, was decided on, or is over. */
 async function pendingRow(context: ServiceContext, typed: string): Promise<Result<DeviceCodeRow, ApiError>> {
-  const row = await findPendingDevice(context.database, await userCodeMac(context, typed), secondsOf(context));
+  const row = await findPendingDevice(context.database, await userCodeMacs(context, typed), secondsOf(context));
   if (row !== null) return ok(row);
   return err(apiError('not_found', 'no program waits with this code: look at it again, or begin its sign-in anew'));
 }

@@ -42,7 +42,7 @@ export async function requestDeviceCode(
   const nowSeconds = secondsOf(context);
   const row: DeviceCodeRow = {
     codeHash: await sha256Base64Url(deviceCode),
-    userCodeMac: await userCodeMac(context, userCode),
+    userCodeMac: await context.vault.mac(codeText(userCode)),
     client: request.clientName,
     address,
     createdAt: nowText(context),
@@ -136,10 +136,14 @@ function newUserCode(): string {
   return code;
 }
 
-/** What a typed code is known by: keyed, for all codes could be hashed and compared. Case, spaces and dashes do not matter. */
-export function userCodeMac(context: Pick<ServiceContext, 'vault'>, typed: string): Promise<string> {
-  const letters = typed.toUpperCase().replaceAll(/[^A-Z]/g, '');
-  return context.vault.mac(JSON.stringify(['svc device code', letters]));
+/** What a typed code may be known by: keyed, for all codes could be hashed and compared. */
+export function userCodeMacs({ vault }: Pick<ServiceContext, 'vault'>, typed: string): Promise<readonly string[]> {
+  return vault.macs(codeText(typed));
+}
+
+/** Case, spaces and dashes do not matter. */
+function codeText(typed: string): string {
+  return JSON.stringify(['svc device code', typed.toUpperCase().replaceAll(/[^A-Z]/g, '')]);
 }
 
 function secondsOf(context: ServiceContext): number {

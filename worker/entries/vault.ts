@@ -1,0 +1,79 @@
+// What `svc vault` runs: `node worker/entries/vault.ts rotate --home DIR`. Its answer is one line of JSON.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { parseSettings, type Settings } from '../../shared/model/settings.ts';
+import { type KeyPair, rotateMasterKey, type RotationReport, wrongKey } from '../services/master_key_rotation.ts';
+import { closeFile, type Database, openDatabase } from '../store/database.ts';
+import { migrate } from '../store/migrate.ts';
+import { openClients } from './node_database.ts';
+import { homeDirectory } from './node_home.ts';
+import { EXIT_USAGE, Refusal, refuse } from './node_refusal.ts';
+import { beginKeyChange, endKeyChange, keyChange, masterKeys } from './vault_key_files.ts';
+
+async function main(): Promise<void> {
+  const { positionals, values } = parseArgs({ allowPositionals: true, options: { home: { type: 'string' } } });
+  if (positionals[0] !== 'rotate') throw new Refusal('invalid_flag', 'use rotate', EXIT_USAGE);
+  const settings = readSettings();
+  const home = homeDirectory(values.home, settings);
+  if (settings.databaseUrl === undefined) requireFile(home);
+  const { client, replica } = await openClients(settings, home);
+  replica?.close();
+  const migrated = await migrate(client, new Date().toISOString());
+  if (!migrated.ok) throw new Refusal(migrated.error.reason, migrated.error.message);
+  const database = openDatabase(client);
+  const report =
+    settings.vaultKey === undefined ? await rotateFile(database, home) : await rotateSet(database, settings);
+  await closeFile(client);
+  process.stdout.write(`${JSON.stringify(report)}\n`);
+}
+
+function readSettings(): Settings {
+  const settings = parseSettings(process.env);
+  if (settings.ok) return settings.value;
+  throw new Refusal('invalid_setting', settings.error.map(({ message }) => message).join('; '), EXIT_USAGE);
+}
+
+function requireFile(home: string): void {
+  if (existsSync(join(home, 'control.db'))) return;
+  throw new Refusal('database_missing', `there is no database in ${home}: set SVC_DATABASE_URL, or give --home`);
+}
+
+/** With both keys in the settings, as the workers have them. */
+async function rotateSet(database: Database, { vaultKey, vaultKeyPrevious }: Settings): Promise<RotationReport> {
+  if (vaultKey !== undefined && vaultKeyPrevious !== undefined) {
+    return rotate(database, { before: vaultKeyPrevious, after: vaultKey });
+  }
+  const message =
+    'SVC_VAULT_KEY_PREVIOUS is not set: set SVC_VAULT_KEY to the new key and this one to the old (nothing was changed)';
+  throw new Refusal('missing_vault_key', message, EXIT_USAGE);
+}
+
+/** With a new key that takes the place of the one in `home`; the old one stays until everything is sealed anew. */
+async function rotateFile(database: Database, home: string): Promise<RotationReport> {
+  const { masterKey } = await masterKeys({}, home);
+  if (masterKey === null) {
+    throw new Refusal(
+      'missing_vault_key',
+      `there is no vault.key in ${home}: set SVC_VAULT_KEY and SVC_VAULT_KEY_PREVIOUS`,
+    );
+  }
+  if ((await keyChange(home)) === null) {
+    const problem = await wrongKey(database, masterKey);
+    if (problem !== null) throw new Refusal(problem.reason, problem.message);
+  }
+  const change = await beginKeyChange(home, masterKey);
+  const report = await rotate(database, change);
+  await endKeyChange(home, change);
+  return report;
+}
+
+async function rotate(database: Database, pair: KeyPair): Promise<RotationReport> {
+  const done = await rotateMasterKey(database, pair);
+  if (done.ok) return done.value;
+  throw new Refusal(done.error.reason, done.error.message);
+}
+
+main().catch((error: unknown) =>
+  refuse(error, 'the master key is not changed to its end: keep both keys, and run it again'),
+);

@@ -1,0 +1,103 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createClient } from '@libsql/client';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { newLocalKey, newMasterKey, NO_OUTBOUND, TestClock } from '../../e2e/runtimes/in_process.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import { ProgramLifetime } from '../services/lifetime.ts';
+import { rotateMasterKey } from '../services/master_key_rotation.ts';
+import { start } from '../services/start.ts';
+import { NO_TURNS } from '../services/turns.ts';
+import { openDatabase } from '../store/database.ts';
+import { contextOfKeys } from './node_vault_key.ts';
+import { beginKeyChange, endKeyChange, masterKeys } from './vault_key_files.ts';
+
+let home = '';
+const before = newMasterKey();
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'svc-vault-key-'));
+  await writeFile(join(home, 'vault.key'), `${before.reveal()}\n`, { mode: 0o600 });
+});
+afterEach(() => rm(home, { recursive: true, force: true }));
+
+async function kept(): Promise<(string | undefined)[]> {
+  const { masterKey, previousMasterKey } = await masterKeys({}, home);
+  return [masterKey?.reveal(), previousMasterKey?.reveal()];
+}
+
+describe('the file of the master key', () => {
+  test('has the old key or the new one at each step, and both are there until the end', async () => {
+    expect(await kept()).toEqual([before.reveal(), undefined]);
+    const change = await beginKeyChange(home, before);
+    expect(change.before.reveal()).toBe(before.reveal());
+    expect(await kept()).toEqual([change.after.reveal(), before.reveal()]);
+    await endKeyChange(home, change);
+    expect(await kept()).toEqual([change.after.reveal(), undefined]);
+    for (const name of ['vault.key']) expect((await stat(join(home, name))).mode & 0o777).toBe(0o600);
+  });
+
+  test('a run that was killed between the files goes on with the same new key', async () => {
+    const first = await beginKeyChange(home, before);
+    await writeFile(join(home, 'vault.key'), `${before.reveal()}\n`);
+    expect(await kept()).toEqual([before.reveal(), first.after.reveal()]);
+    const second = await beginKeyChange(home, before);
+    expect(second.after.reveal()).toBe(first.after.reveal());
+    expect(await kept()).toEqual([first.after.reveal(), before.reveal()]);
+  });
+
+  test('two runs at once have one new key', async () => {
+    const [one, other] = await Promise.all([beginKeyChange(home, before), beginKeyChange(home, before)]);
+    expect(one.after.reveal()).toBe(other.after.reveal());
+    await Promise.all([endKeyChange(home, one), endKeyChange(home, other)]);
+    expect(await kept()).toEqual([one.after.reveal(), undefined]);
+  });
+
+  test('a change that is of other keys, or damaged, is refused and overwrites nothing', async () => {
+    await writeFile(join(home, 'vault.key.change'), `${newMasterKey().reveal()}\n${newMasterKey().reveal()}\n`);
+    await expect(beginKeyChange(home, before)).rejects.toMatchObject({ code: 'vault_key_damaged' });
+    await writeFile(join(home, 'vault.key.change'), 'half a k');
+    await expect(beginKeyChange(home, before)).rejects.toMatchObject({ code: 'vault_key_damaged' });
+    await expect(kept()).rejects.toMatchObject({ code: 'vault_key_damaged' });
+    expect((await readFile(join(home, 'vault.key'), 'utf8')).trim()).toBe(before.reveal());
+  });
+
+  test('the settings come before the files', async () => {
+    const [vaultKey, vaultKeyPrevious] = [newMasterKey(), newMasterKey()];
+    expect(await masterKeys({ vaultKey, vaultKeyPrevious }, home)).toEqual({
+      masterKey: vaultKey,
+      previousMasterKey: vaultKeyPrevious,
+    });
+  });
+});
+
+test('a worker that serves has both keys from the first request after the file was replaced, and goes on after the end', async () => {
+  const client = createClient({ url: `file:${join(home, 'control.db')}`, timeout: 5_000 });
+  const database = openDatabase(client);
+  const lifetime = new ProgramLifetime(() => undefined);
+  const services = { database, clock: new TestClock(), turns: NO_TURNS, outbound: NO_OUTBOUND, lifetime };
+  const keys = { masterKey: before, makeMasterKey: null, localKey: new Secret(newLocalKey()) };
+  const started = await start({ ...services, ...keys });
+  if (!started.ok) throw new Error(started.error.message);
+  const refusals: unknown[] = [];
+  const current = contextOfKeys({ home, database, context: started.value, log: ({ code }) => refusals.push(code) });
+  expect(await current()).toBe(started.value);
+  const place = { owner: 'usr_1', path: 'user/a', version: 1 };
+  const sealed = await started.value.vault.seal(place, new Secret('value'));
+
+  const change = await beginKeyChange(home, before);
+  const context = await current();
+  expect(await current()).toBe(context);
+  expect((await context.vault.open(place, sealed))?.reveal()).toBe('value');
+  expect(await rotateMasterKey(database, change)).toMatchObject({ ok: true });
+  await endKeyChange(home, change);
+  expect((await context.database.write([])).ok).toBe(true);
+  expect((await started.value.database.write([])).ok).toBe(false);
+  await context.accessKeys.rotate(context.database, { atOnce: true });
+  expect(refusals).toEqual([]);
+
+  await writeFile(join(home, 'vault.key'), `${newMasterKey().reveal()}-\n`);
+  expect(await current()).toBe(context);
+  expect(refusals).toEqual(['vault_key_unreadable']);
+  client.close();
+});

@@ -1,0 +1,83 @@
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Settings } from '../../shared/model/settings.ts';
+import type { Secret } from '../../shared/model/secret.ts';
+import { randomToken } from '../services/encoding.ts';
+import {
+  KEY_CHANGE_FILE,
+  type KeyChange,
+  type MasterKeys,
+  readKeyChange,
+  readMasterKeys,
+  VAULT_KEY_FILE,
+} from '../services/local_home.ts';
+import { homeFiles } from './node_home.ts';
+import { Refusal } from './node_refusal.ts';
+
+type KeySettings = Pick<Settings, 'vaultKey' | 'vaultKeyPrevious'>;
+
+/** The master keys that the settings name, else those in the files of `home`. */
+export async function masterKeys({ vaultKey, vaultKeyPrevious }: KeySettings, home: string): Promise<MasterKeys> {
+  if (vaultKey !== undefined) return { masterKey: vaultKey, previousMasterKey: vaultKeyPrevious ?? null };
+  return accepted(await readMasterKeys(homeFiles(home)));
+}
+
+/** The change of the master key that is under way in `home`; null when there is none. */
+export async function keyChange(home: string): Promise<KeyChange | null> {
+  return accepted(await readKeyChange(homeFiles(home)));
+}
+
+/**
+ * Begins to change the key in `home`, or goes on with the change that is under way there. One file that comes into being
+ * whole has both keys, so whoever goes on does it with the same ones; only then the new one takes the place of the old.
+ */
+export async function beginKeyChange(home: string, before: Secret): Promise<KeyChange> {
+  if ((await keyChange(home)) === null) {
+    await homeFiles(home).createOnce(KEY_CHANGE_FILE, `${before.reveal()}\n${randomToken()}\n`);
+    settle(home, KEY_CHANGE_FILE);
+  }
+  const change = await keyChange(home);
+  if (change === null)
+    throw new Refusal('rotation_conflict', 'another run has changed the key: run it again to change it once more');
+  // Refuses where the file has a key that is neither of the two.
+  accepted(await readMasterKeys(homeFiles(home)));
+  replaceKey(home, change.after);
+  return change;
+}
+
+/** Forgets the old key, when the file of the key has the new one. */
+export async function endKeyChange(home: string, { after }: KeyChange): Promise<void> {
+  const { masterKey } = accepted(await readMasterKeys(homeFiles(home)));
+  if (masterKey?.reveal() !== after.reveal()) {
+    throw new Refusal(
+      'rotation_conflict',
+      `${VAULT_KEY_FILE} was changed by another program: both keys are in ${KEY_CHANGE_FILE}`,
+    );
+  }
+  rmSync(join(home, KEY_CHANGE_FILE), { force: true });
+}
+
+/** A crash of the machine leaves the old file or the new one, whole. */
+function replaceKey(home: string, key: Secret): void {
+  const draft = join(home, `.${VAULT_KEY_FILE}.${randomToken()}`);
+  writeFileSync(draft, `${key.reveal()}\n`, { mode: 0o600, flag: 'wx', flush: true });
+  renameSync(draft, join(home, VAULT_KEY_FILE));
+  settle(home, VAULT_KEY_FILE);
+}
+
+/** Onto the disk: the file, and that it has this name. */
+function settle(home: string, name: string): void {
+  for (const path of [join(home, name), home]) {
+    const file = openSync(path, 'r');
+    try {
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+  }
+}
+
+function accepted<T>(result: { ok: true; value: T } | { ok: false; error: string }): T {
+  if (result.ok) return result.value;
+  throw new Refusal('vault_key_damaged', result.error);
+}

@@ -1,0 +1,89 @@
+import { and, asc, eq, gt } from 'drizzle-orm';
+import type { AuditHeadRow } from './audit_events.ts';
+import type { Database, Statement } from './database.ts';
+import type { EnterpriseOidcRow } from './enterprise_settings.ts';
+import type { OAuthFlowRow } from './oauth_flows.ts';
+import type { SecretRow } from './secrets.ts';
+import type { SigningKeyRow } from './signing_keys.ts';
+import { auditHeads, enterpriseOidc, oauthFlows, secrets, signingKeys } from './tables.ts';
+
+// Whatever is sealed with the master key, of all tenants, for the change to another one. Each replacement happens only
+// while the row still has the text that was read: what is written meanwhile is newer.
+
+/** Rows in the order of their keys, after one. */
+export interface RowPage {
+  readonly after: string;
+  readonly limit: number;
+}
+
+export function sealedSecrets(database: Database, { after, limit }: RowPage): Promise<SecretRow[]> {
+  return database.read.select().from(secrets).where(gt(secrets.id, after)).orderBy(asc(secrets.id)).limit(limit);
+}
+
+export function resealSecret(
+  database: Database,
+  { id, sealed }: SecretRow,
+  anew: { readonly sealed: string; readonly fingerprint: string },
+): Statement {
+  return database.read
+    .update(secrets)
+    .set(anew)
+    .where(and(eq(secrets.id, id), eq(secrets.sealed, sealed)));
+}
+
+export function sealedSigningKeys(database: Database, { after, limit }: RowPage): Promise<SigningKeyRow[]> {
+  return database.read
+    .select()
+    .from(signingKeys)
+    .where(gt(signingKeys.id, after))
+    .orderBy(asc(signingKeys.id))
+    .limit(limit);
+}
+
+export function resealSigningKey(database: Database, row: SigningKeyRow, sealedPrivateKey: string): Statement {
+  const isSame = and(eq(signingKeys.id, row.id), eq(signingKeys.sealedPrivateKey, row.sealedPrivateKey));
+  return database.read.update(signingKeys).set({ sealedPrivateKey }).where(isSame);
+}
+
+export function sealedFlows(database: Database, { after, limit }: RowPage): Promise<OAuthFlowRow[]> {
+  return database.read
+    .select()
+    .from(oauthFlows)
+    .where(gt(oauthFlows.id, after))
+    .orderBy(asc(oauthFlows.id))
+    .limit(limit);
+}
+
+export function resealFlow(database: Database, row: OAuthFlowRow, sealed: string): Statement {
+  const isSame = and(eq(oauthFlows.id, row.id), eq(oauthFlows.sealed, row.sealed));
+  return database.read.update(oauthFlows).set({ sealed }).where(isSame);
+}
+
+export function sealedClients(database: Database, { after, limit }: RowPage): Promise<EnterpriseOidcRow[]> {
+  return database.read
+    .select()
+    .from(enterpriseOidc)
+    .where(gt(enterpriseOidc.enterpriseId, after))
+    .orderBy(asc(enterpriseOidc.enterpriseId))
+    .limit(limit);
+}
+
+export function resealClient(database: Database, row: EnterpriseOidcRow, sealedSecret: string): Statement {
+  const { enterpriseId } = row;
+  const isSame = and(eq(enterpriseOidc.enterpriseId, enterpriseId), eq(enterpriseOidc.sealedSecret, row.sealedSecret));
+  return database.read.update(enterpriseOidc).set({ sealedSecret }).where(isSame);
+}
+
+export function sealedHeads(database: Database, { after, limit }: RowPage): Promise<AuditHeadRow[]> {
+  return database.read
+    .select()
+    .from(auditHeads)
+    .where(gt(auditHeads.writer, after))
+    .orderBy(asc(auditHeads.writer))
+    .limit(limit);
+}
+
+export function resealHead(database: Database, row: AuditHeadRow, seal: string): Statement {
+  const isSame = and(eq(auditHeads.writer, row.writer), eq(auditHeads.seal, row.seal));
+  return database.read.update(auditHeads).set({ seal }).where(isSame);
+}
