@@ -11,7 +11,6 @@ import { policyVersion } from '../store/accounts.ts';
 import { referredSecrets, type SecretSummary } from '../store/secrets.ts';
 import { findSidecar } from '../store/sidecars.ts';
 import { ownerName, visibleOwners } from './caller.ts';
-import { WRITE_CONTENTION } from './commit.ts';
 import { allConnectors } from './all_connectors.ts';
 import { toSnapshotRecord } from './connector_records.ts';
 import { allHostBindings } from './host_bindings.ts';
@@ -91,20 +90,18 @@ export function credentialVersion(secret: Pick<SecretSummary, 'id' | 'version'>)
   return `${secret.id}.${secret.version}`;
 }
 
-const MAX_READS = 10;
-
-/** Reads until the version is the same before and after: what lies between belongs to that version. */
-async function consistentRead(context: ServiceContext, caller: SidecarCaller) {
+/** Everything of one policy version: what is changed meanwhile belongs to the next. */
+function consistentRead(context: ServiceContext, caller: SidecarCaller) {
   const owners = visibleOwners(caller);
-  for (let read = 1; read <= MAX_READS; read += 1) {
-    const version = await policyVersion(context.database, caller.userId);
-    const bindings = await allHostBindings(context, owners);
-    const connectors = await snapshotConnectors(context, owners);
-    const secrets = await referredSecrets(context.database, owners);
-    const after = await policyVersion(context.database, caller.userId);
-    if (version === after) return { version, bindings, connectors, secrets };
-  }
-  throw Object.assign(new Error('the policy changed during each of the readings'), { code: WRITE_CONTENTION });
+  return context.database.readTogether(async (database) => {
+    const together = { ...context, database };
+    return {
+      version: await policyVersion(database, caller.userId),
+      bindings: await allHostBindings(together, owners),
+      connectors: await snapshotConnectors(together, owners),
+      secrets: await referredSecrets(database, owners),
+    };
+  });
 }
 
 async function snapshotConnectors(context: ServiceContext, owners: readonly string[]) {

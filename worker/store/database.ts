@@ -4,6 +4,7 @@ import { SQLiteAsyncDialect } from 'drizzle-orm/sqlite-core';
 import type { LibSQLDatabase } from 'drizzle-orm/libsql';
 import { drizzle } from 'drizzle-orm/libsql/web';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { ReadTransactions } from './read_transactions.ts';
 
 const WRITE_FAILED = 'database_write_failed';
 const READ_FAILED = 'database_read_failed';
@@ -25,6 +26,8 @@ export interface Database {
    * constraint does not hold: a guard, a key that is taken. The value is the rows each statement affected.
    */
   write(statements: readonly Statement[]): Promise<Result<readonly number[], 'conflict'>>;
+  /** Readings that all see the database as it was at one time, whatever is written meanwhile. */
+  readTogether<T>(read: (database: Database) => Promise<T>): Promise<T>;
 }
 
 /** How long a libSQL server may take to answer. */
@@ -45,21 +48,26 @@ export function fetchReplica(request: Request): Promise<Response> {
 
 /** The database behind a client, and its replica where there is one; every runtime brings its own clients. */
 export function openDatabase(client: Client, replica: Client | null = null): Database {
-  return {
+  const transactions = new ReadTransactions(client);
+  const database: Database = {
     read: drizzle(client),
     replica: replica === null ? null : drizzle(replica),
     client,
-    async write(statements) {
-      const batch = statements.map((each) => toLibsql(each));
-      try {
-        const results = await client.batch(batch, 'write');
-        return ok(results.map((result) => result.rowsAffected));
-      } catch (error) {
-        if (isConstraint(error)) return err('conflict');
-        throw Object.assign(new Error('a write failed', { cause: error }), { code: WRITE_FAILED });
-      }
-    },
+    write: (statements) => write(client, statements),
+    readTogether: (read) => transactions.run((together) => read({ ...database, read: together })),
   };
+  return database;
+}
+
+async function write(client: Client, statements: readonly Statement[]): Promise<Result<readonly number[], 'conflict'>> {
+  const batch = statements.map((each) => toLibsql(each));
+  try {
+    const results = await client.batch(batch, 'write');
+    return ok(results.map((result) => result.rowsAffected));
+  } catch (error) {
+    if (isConstraint(error)) return err('conflict');
+    throw Object.assign(new Error('a write failed', { cause: error }), { code: WRITE_FAILED });
+  }
 }
 
 function toLibsql(each: Statement): { sql: string; args: (string | number | null)[] } {
