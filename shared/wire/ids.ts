@@ -14,6 +14,8 @@ export const ID_PREFIXES = [
   'apr',
   /** A browser that is signed in. */
   'bse',
+  /** An identity that signs a user in. */
+  'idn',
   /** A personal token. */
   'tok',
   /** The sign-in of a program: its access and refresh tokens. */

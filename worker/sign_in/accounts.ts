@@ -226,7 +226,8 @@ function keyOf({ issuer, subject }: Identity, { provider }: SignInMethod): Ident
 function newIdentity(context: ServiceContext, identity: Identity, how: SignInMethod, userId: string) {
   const now = nowText(context);
   const { email, emailVerified } = identity;
-  return { ...keyOf(identity, how), userId, email, emailVerified, createdAt: now, lastSignInAt: now };
+  const id = freshId(context, 'idn');
+  return { id, ...keyOf(identity, how), userId, email, emailVerified, createdAt: now, lastSignInAt: now };
 }
 
 const MAX_NAME = 200;

@@ -36,6 +36,8 @@ export async function beginSignIn(
     redirectUrl: how.redirectURL,
     returnTo: how.returnTo,
     expiresAt: now + FLOW_SECONDS,
+    linkUserId: null,
+    linkSession: null,
   };
   const written = await context.database.write(insertSignInFlow(context.database, row, now));
   if (!written.ok) throw new Error('two sign-ins have one state');

@@ -223,4 +223,17 @@ export const MIGRATIONS: readonly Migration[] = [
       `ALTER TABLE device_codes ADD COLUMN provider TEXT NOT NULL DEFAULT ''`,
     ],
   },
+  {
+    number: 11,
+    name: 'sign-ins that a user adds and removes',
+    statements: [
+      `ALTER TABLE identities ADD COLUMN id TEXT NOT NULL DEFAULT ''`,
+      // An id like those that are made elsewhere: 0 to 7 and 25 digits, which are of its alphabet in base 16 too.
+      `UPDATE identities SET id = 'idn_0' || substr(lower(hex(randomblob(13))), 2)`,
+      `CREATE UNIQUE INDEX identities_by_id ON identities (id)`,
+      // Of a flow that adds a sign-in to the account of who began it: the user, and the hash of the browser's session.
+      `ALTER TABLE sign_in_flows ADD COLUMN link_user_id TEXT`,
+      `ALTER TABLE sign_in_flows ADD COLUMN link_session TEXT`,
+    ],
+  },
 ];

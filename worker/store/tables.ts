@@ -145,6 +145,7 @@ export const identities = sqliteTable(
     emailVerified: integer('email_verified', { mode: 'boolean' }).notNull(),
     createdAt: text('created_at').notNull(),
     lastSignInAt: text('last_sign_in_at').notNull(),
+    id: text('id').notNull(),
   },
   (table) => [primaryKey({ columns: [table.provider, table.issuer, table.subject] })],
 );
@@ -156,6 +157,9 @@ export const signInFlows = sqliteTable('sign_in_flows', {
   redirectUrl: text('redirect_url').notNull(),
   returnTo: text('return_to').notNull(),
   expiresAt: integer('expires_at').notNull(),
+  /** Who began it to add a sign-in to its account, and in which browser session; null for a flow that signs in. */
+  linkUserId: text('link_user_id'),
+  linkSession: text('link_session'),
 });
 
 export const passwords = sqliteTable('passwords', {
