@@ -1,0 +1,125 @@
+import {
+  operationHosts,
+  type ConnectorSpec,
+  type InputType,
+  type Operation,
+  type OperationInput,
+} from '../model/connector.ts';
+
+/** One property of an {@link InputSchema}: the part of JSON Schema 2020-12 that every client of tools reads. */
+export interface PropertySchema {
+  readonly type: InputType;
+  readonly description?: string;
+  readonly items?: { readonly type?: readonly InputType[] };
+  readonly enum?: readonly string[];
+  readonly minLength?: number;
+}
+
+/** The JSON Schema of an operation's inputs. */
+export interface InputSchema {
+  readonly type: 'object';
+  readonly properties: Readonly<Record<string, PropertySchema>>;
+  readonly required: readonly string[];
+  readonly additionalProperties: false;
+}
+
+/** The inputs of an operation as a program that knows only the schema writes them. */
+export interface OperationInputs {
+  readonly schema: InputSchema;
+  /** The input that a property stands for, for each whose name is another one. */
+  readonly inputNames: Readonly<Record<string, string>>;
+  /** The property that chooses the host; null when there is only one. */
+  readonly hostProperty: string | null;
+}
+
+/** A call in the schema's properties, as `POST /v1/connector-operations/run` takes it. */
+export interface RunInputs {
+  readonly args: Readonly<Record<string, unknown>>;
+  /** Undefined when none was chosen; whatever was given is checked by who runs the operation. */
+  readonly host: unknown;
+}
+
+/** Providers of models refuse every tool of a list when a property of one is named otherwise. */
+const MAX_PROPERTY_CHARACTERS = 64;
+const PROPERTY_NAME = /^[A-Za-z0-9_.-]{1,64}$/;
+
+/**
+ * The inputs of an operation as a JSON Schema, made from its spec. An input keeps its name where a property may have it;
+ * `filter[state]` becomes `filter_state_`, and never a name that another input has.
+ */
+export function operationInputs(spec: ConnectorSpec, operation: Operation): OperationInputs {
+  const taken = new Set(operation.inputs.map(({ name }) => name));
+  const named = operation.inputs.map((input) => ({ input, property: propertyOf(input.name, taken) }));
+  const hosts = operationHosts(spec, operation);
+  const hostProperty = hosts.length > 1 ? freeName('host', taken) : null;
+  const properties: (readonly [string, PropertySchema])[] = named.map(({ input, property }) => [
+    property,
+    propertySchema(input),
+  ]);
+  if (hostProperty !== null) properties.push([hostProperty, hostSchema(hosts)]);
+  return {
+    schema: {
+      type: 'object',
+      properties: Object.fromEntries(properties),
+      required: named.filter(({ input }) => input.required).map(({ property }) => property),
+      additionalProperties: false,
+    },
+    inputNames: Object.fromEntries(
+      named
+        .filter(({ input, property }) => property !== input.name)
+        .map(({ input, property }) => [property, input.name]),
+    ),
+    hostProperty,
+  };
+}
+
+/** What a call in the schema's properties asks to run. What is no property is kept, so that it is refused by its name. */
+export function runInputs(
+  { inputNames, hostProperty }: Pick<OperationInputs, 'inputNames' | 'hostProperty'>,
+  given: Readonly<Record<string, unknown>>,
+): RunInputs {
+  const args = Object.entries(given)
+    .filter(([property]) => property !== hostProperty)
+    .map(
+      ([property, value]) => [Object.hasOwn(inputNames, property) ? inputNames[property] : property, value] as const,
+    );
+  const host = hostProperty !== null && Object.hasOwn(given, hostProperty) ? given[hostProperty] : undefined;
+  return { args: Object.fromEntries(args), host };
+}
+
+/** The property that a problem's field (`args.<input>`, `host`) is about, as the caller wrote it. */
+export function propertyOfField(
+  { inputNames, hostProperty }: Pick<OperationInputs, 'inputNames' | 'hostProperty'>,
+  field: string,
+): string {
+  if (field === 'host') return hostProperty ?? field;
+  const input = field.startsWith('args.') ? field.slice('args.'.length) : field;
+  return Object.entries(inputNames).find(([, name]) => name === input)?.[0] ?? input;
+}
+
+function propertyOf(name: string, taken: Set<string>): string {
+  if (PROPERTY_NAME.test(name)) return name;
+  return freeName(name.replaceAll(/[^A-Za-z0-9_.-]/g, '_').slice(0, MAX_PROPERTY_CHARACTERS - 4), taken);
+}
+
+/** The name, or the first of `name_2`, `name_3` ... that is free; it is taken from then on. */
+function freeName(name: string, taken: Set<string>): string {
+  let free = name;
+  for (let count = 2; taken.has(free); count += 1) free = `${name}_${count}`;
+  taken.add(free);
+  return free;
+}
+
+function propertySchema(input: OperationInput): PropertySchema {
+  const { type, description } = input;
+  return {
+    type,
+    ...(description === '' ? {} : { description }),
+    ...(type === 'array' ? { items: input.in === 'query' ? { type: ['string', 'number', 'boolean'] } : {} } : {}),
+    ...(type === 'string' && input.in === 'path' ? { minLength: 1 } : {}),
+  };
+}
+
+function hostSchema(hosts: readonly string[]): PropertySchema {
+  return { type: 'string', enum: hosts, description: `The host to ask; ${hosts[0] ?? ''} when it is left out.` };
+}
