@@ -142,6 +142,7 @@ describe('connectors come first', () => {
       [enterprise, sampleConnector()],
     ]) {
       expect(compilePolicy([], both).connectorNamed('acme/items')?.id).toBe('con_1');
+      expect(compilePolicy([], both).installed.map(({ id }) => id)).toEqual(['con_1']);
     }
     expect(policy.connectorNamed('acme/other')).toBeUndefined();
   });

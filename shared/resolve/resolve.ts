@@ -13,6 +13,8 @@ import { isMethodOverrideHeader, methodOverridesOfQuery } from '../net/method_ov
 /** The connectors and host bindings in force, compiled for lookup by host. */
 export interface Policy {
   readonly connectors: ConnectorIndex;
+  /** The connectors in force: one of each name. */
+  readonly installed: readonly InstalledConnector[];
   /** The connector of a name; the personal one where the enterprise has it too. */
   connectorNamed(fqn: string): InstalledConnector | undefined;
   /**
@@ -71,6 +73,7 @@ export function compilePolicy(
   const maxLength = Array.from(bySuffix.keys()).reduce((max, suffix) => Math.max(max, suffix.length), 0);
   return {
     connectors: compileConnectors(connectors),
+    installed: [...byName.values()],
     connectorNamed: (fqn) => byName.get(fqn),
     bindingsFor: (host) => exact.get(host) ?? longestSuffix(bySuffix, maxLength, host),
   };

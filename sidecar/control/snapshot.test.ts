@@ -191,6 +191,36 @@ describe('while the control plane is down', () => {
   });
 });
 
+describe('waiting for a change', () => {
+  const never = new AbortController().signal;
+
+  it('is over at once when the policy is another one already', async () => {
+    await source.start();
+    await settle();
+    await source.whenChanged(0, 60_000, never);
+    expect(source.status()?.version).toBe(1);
+  });
+
+  it('is over with the next policy, with the time, and with who waits', async () => {
+    await source.start();
+    await settle();
+    const left = new AbortController();
+    const over: string[] = [];
+    void source.whenChanged(1, 60_000, left.signal).then(() => over.push('left'));
+    void source.whenChanged(1, 5_000, never).then(() => over.push('late'));
+    void source.whenChanged(1, 60_000, never).then(() => over.push('changed'));
+    await settle();
+    expect(over).toEqual([]);
+    left.abort();
+    await settle();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(over).toEqual(['left', 'late']);
+    change(2);
+    await settle();
+    expect(over).toEqual(['left', 'late', 'changed']);
+  });
+});
+
 describe('waiting for a version', () => {
   it('is over at once when the policy in force is as new', async () => {
     channel.version = 5;

@@ -4,6 +4,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { compilePolicy, type Policy } from '../../shared/resolve/resolve.ts';
 import type { Clock, PolicySource } from '../ports.ts';
 import { channelError, unavailableRefusal, type ChannelError } from './channel_error.ts';
+import type { SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp_servers.ts';
 import type { ControlChannel, CredentialVersion, SnapshotReply, VerifiedSnapshot } from './control_channel.ts';
 import type { Link } from './link.ts';
 import { Pacer } from './pacer.ts';
@@ -92,6 +93,22 @@ export class SnapshotSource implements PolicySource {
     return this.current().ok ? (this.#held?.snapshot.hostBindings ?? []) : [];
   }
 
+  /**
+   * The MCP servers of the policy in force: none when it may not be used any more, so that what runs is stopped; null while
+   * none has been received, which says nothing about what runs.
+   */
+  mcpServers(): readonly SnapshotMcpServer[] | null {
+    if (this.#options.link.state === 'revoked') return [];
+    const held = this.#held;
+    if (held === null) return null;
+    return this.#options.clock.now() < held.goodUntil ? held.snapshot.mcpServers : [];
+  }
+
+  /** Those of them that this version cannot act on. */
+  unreadableMcpServers(): readonly UnreadableMcpServer[] {
+    return this.#held?.snapshot.unreadableMcpServers ?? [];
+  }
+
   /** What `/v1/health` tells of the policy. */
   status(): { readonly version: number; readonly ageSeconds: number } | null {
     if (this.#held === null) return null;
@@ -136,6 +153,12 @@ export class SnapshotSource implements PolicySource {
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /** Waits for another policy than that of this version, no longer than `timeoutMs` or until `signal` is aborted. */
+  async whenChanged(version: number | null, timeoutMs: number, signal: AbortSignal): Promise<void> {
+    if ((this.#held?.snapshot.version ?? null) !== version) return;
+    await this.#changed(timeoutMs, AbortSignal.any([signal, this.#stopped.signal]));
   }
 
   #usableVersion(): number | null {

@@ -82,6 +82,7 @@ function options(): LocalApiOptions {
         waited.push([version, timeoutMs]);
         return Promise.resolve(inForce ? ok(version) : err(UNAVAILABLE));
       },
+      whenChanged: () => Promise.resolve(),
     },
     audit: {
       get accepting() {

@@ -21,7 +21,8 @@ import {
   stepScopeInput,
   unsealedInput,
 } from './inputs.ts';
-import { runFor } from './connector_routes.ts';
+import { connectorOperations, operationsQuery } from './connector_list.ts';
+import { ACTING_SESSION_HEADER, actingCaller, listFor, runFor } from './connector_routes.ts';
 import { recordDisabled, releaseUnsealed } from './launch_routes.ts';
 import { closeStepScope, openStepScope, signPlanLock } from './plan_routes.ts';
 import { createSession, endSession, listSessions, showSession } from './session_routes.ts';
@@ -88,13 +89,29 @@ function apiFor(
 }
 
 /** What a session's token opens besides the proxy: it comes before the routes that are the host's alone. */
-function addConnectorRoutes(app: Hono<Env>, { operations }: LocalApiOptions): void {
+function addConnectorRoutes(app: Hono<Env>, options: LocalApiOptions): void {
+  const { operations } = options;
+  app.get('/v1/connector-operations', async (c) => {
+    const caller = c.get('caller');
+    if (caller.kind === 'anonymous') return errorReply(TOKEN_REQUIRED);
+    const query = checked(operationsQuery, c.req.query());
+    if (!query.ok) return errorReply(query.error);
+    const heldEtag = c.req.header('if-none-match') ?? null;
+    const held = { heldEtag, waitMs: query.value.wait * 1000 };
+    const list = await listFor(caller, c.req.raw.signal, (signal) => connectorOperations(options, { ...held, signal }));
+    if (!list.ok) return errorReply(list.error);
+    const headers = { ...NOT_STORED, etag: list.value.etag };
+    if (list.value.etag === heldEtag) return new Response(null, { status: 304, headers });
+    return Response.json(list.value.body(), { headers });
+  });
   app.post('/v1/connector-operations/run', async (c) => {
     const caller = c.get('caller');
     if (caller.kind === 'anonymous') return errorReply(TOKEN_REQUIRED);
+    const acting = actingCaller(caller, c.req.header(ACTING_SESSION_HEADER), options.sessions);
+    if (!acting.ok) return errorReply(acting.error);
     const input = await inputOf(c.req.raw, runRequest);
     const run = (request: RunRequest) =>
-      runFor(caller, 'generated_connector_shim', c.req.raw.signal, (runner) => operations.run(request, runner));
+      runFor(acting.value, 'generated_connector_shim', c.req.raw.signal, (runner) => operations.run(request, runner));
     return replyOf(input.ok ? await run(input.value) : input);
   });
   app.post('/v1/sandbox-proxy/requests', async (c) => {
@@ -201,7 +218,11 @@ async function inputOf<T extends z.ZodType>(request: Request, schema: T): Promis
   } catch {
     return err(localError('invalid_json', 'The body is not JSON.'));
   }
-  const parsed = schema.safeParse(json);
+  return checked(schema, json);
+}
+
+function checked<T extends z.ZodType>(schema: T, input: unknown): Result<z.output<T>, LocalError> {
+  const parsed = schema.safeParse(input);
   if (parsed.success) return ok(parsed.data);
   const fields = fieldProblems(parsed.error);
   const [first] = fields;

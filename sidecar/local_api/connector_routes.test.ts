@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { sampleConnector } from '../../shared/connect/testing/sample_connector.ts';
+import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { RunReply } from '../../shared/wire/connectors.ts';
 import { HOST_TOKEN, LocalApiBench, type ApiReply } from '../testing/local_api_bench.ts';
@@ -108,6 +110,121 @@ describe.each([
     await bench.sessions.end(session.id);
     expect((await Promise.all(running)).map(({ code }) => code)).toEqual(Array(5).fill('upstream_unreachable'));
     expect(await call(input, session.token)).toMatchObject({ status: 401 });
+  });
+});
+
+function acting(sessionId: string, token: string): Promise<ApiReply> {
+  return bench.call('POST', RUN, INPUT, token, { 'svc-acting-session': sessionId });
+}
+
+describe('a run of the host for a session', () => {
+  it("is the session's: recorded as its own, and one of its tunnels", async () => {
+    const { id } = await bench.createSession();
+    bench.running = () => {
+      expect(bench.sessions.get(id)?.openTunnels).toBe(1);
+      return Promise.resolve(ok(REPLY));
+    };
+    expect(await acting(id, HOST_TOKEN)).toMatchObject({ status: 200 });
+    expect(bench.runs).toMatchObject([{ caller: { source: 'generated_connector_shim', sessionId: id } }]);
+  });
+
+  it('is refused once the session is over', async () => {
+    const { id } = await bench.createSession();
+    await bench.sessions.end(id);
+    expect(await acting(id, HOST_TOKEN)).toMatchObject({ status: 404, code: 'not_found' });
+    expect(bench.runs).toEqual([]);
+  });
+
+  it('is refused to a session, for another one and for itself', async () => {
+    const [one, two] = [await bench.createSession(), await bench.createSession()];
+    expect(await acting(two.id, one.token)).toMatchObject({ status: 403, code: 'host_token_required' });
+    expect(await acting(one.id, one.token)).toMatchObject({ status: 403, code: 'host_token_required' });
+    expect(bench.runs).toEqual([]);
+  });
+});
+
+describe('GET /v1/connector-operations', () => {
+  const LIST = '/v1/connector-operations';
+  const list = (token: string | null, query = '', headers = {}): Promise<ApiReply> =>
+    bench.call('GET', `${LIST}${query}`, undefined, token, headers);
+
+  it('gives the operations of every connector with the schema of their inputs', async () => {
+    const { token } = await bench.createSession();
+    bench.useConnectors([sampleConnector()]);
+    for (const caller of [token, HOST_TOKEN]) {
+      expect((await list(caller)).body).toEqual({
+        items: [
+          {
+            connector_fqn: 'acme/items',
+            connector_title: 'Items',
+            operation: 'get-item',
+            summary: 'Get an item',
+            description: '',
+            effect: 'read',
+            approval: 'none',
+            hosts: ['api.example.com'],
+            input_schema: {
+              type: 'object',
+              properties: { id: { type: 'string', minLength: 1 } },
+              required: ['id'],
+              additionalProperties: false,
+            },
+            input_names: {},
+            host_property: null,
+          },
+        ],
+      });
+    }
+  });
+
+  it('is answered inside a container to that session alone', async () => {
+    const [one, two] = [await bench.createSession(), await bench.createSession()];
+    const session = bench.sessions.get(one.id);
+    if (session === null) throw new Error('no session');
+    const codes = await Promise.all(
+      [one.token, two.token, HOST_TOKEN].map(
+        async (token) => (await bench.callFromContainer(session, LIST, token)).code,
+      ),
+    );
+    expect(codes).toEqual(['', 'unauthenticated', 'unauthenticated']);
+  });
+
+  it('is answered to nobody without a token', async () => {
+    expect(await list(null)).toMatchObject({ status: 401, code: 'unauthenticated' });
+  });
+
+  it('is refused as requests are while there is no policy', async () => {
+    bench.policy = err(refusal('snapshot_expired', 'too old'));
+    expect(await list(HOST_TOKEN)).toMatchObject({ status: 503, code: 'snapshot_expired' });
+  });
+
+  it.each(['?wait=26', '?wait=-1', '?wait=x', '?other=1'])('takes no query such as %s', async (query) => {
+    expect(await list(HOST_TOKEN, query)).toMatchObject({ status: 400, code: 'invalid_input' });
+  });
+
+  it('has a tag that stays while the connectors do, whatever else changes', async () => {
+    bench.useConnectors([sampleConnector()]);
+    const { etag } = await list(HOST_TOKEN);
+    bench.useConnectors([sampleConnector()]);
+    expect(await list(HOST_TOKEN, '', { 'if-none-match': etag })).toMatchObject({ status: 304, text: '', etag });
+    bench.useConnectors([sampleConnector(undefined, { contentHash: '1'.repeat(64) })]);
+    expect(await list(HOST_TOKEN, '', { 'if-none-match': etag })).toMatchObject({ status: 200 });
+  });
+
+  it('waits for a change where it is asked to', async () => {
+    const { etag } = await list(HOST_TOKEN);
+    const waiting = list(HOST_TOKEN, '?wait=25', { 'if-none-match': etag });
+    bench.useConnectors([sampleConnector()]);
+    expect((await waiting).body).toMatchObject({ items: [{ operation: 'get-item' }] });
+  });
+
+  it('ends with the session that waits', async () => {
+    const { id, token } = await bench.createSession();
+    const { etag } = await list(token);
+    const waiting = list(token, '?wait=25', { 'if-none-match': etag });
+    await expect.poll(() => bench.sessions.get(id)?.openTunnels).toBe(1);
+    await bench.sessions.end(id);
+    expect(await waiting).toMatchObject({ status: 404, code: 'not_found' });
   });
 });
 

@@ -1,9 +1,25 @@
-import { err, type Result } from '../../shared/model/result.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { RunReply } from '../../shared/wire/connectors.ts';
 import type { RunResult } from '../connector/run_operation.ts';
 import type { RunCaller } from '../connector/run_ports.ts';
+import type { Sessions } from '../session/sessions.ts';
 import type { Caller } from './callers.ts';
-import { localError, type LocalError } from './local_error.ts';
+import { localError, type LocalError, noSession } from './local_error.ts';
+
+/** The session for which the host runs an operation: the gateway of MCP servers is the host's, its clients are not. */
+export const ACTING_SESSION_HEADER = 'svc-acting-session';
+
+/** Whose run it is. Only the host may run for somebody else, and only for a session that is live. */
+export function actingCaller(
+  caller: Caller,
+  sessionId: string | undefined,
+  sessions: Pick<Sessions, 'get'>,
+): Result<Caller, LocalError> {
+  if (sessionId === undefined) return ok(caller);
+  if (caller.kind !== 'host') return err(localError('host_token_required', "A session's token may not do this."));
+  const session = sessions.get(sessionId);
+  return session === null ? err(noSession(sessionId)) : ok({ kind: 'session', session });
+}
 
 /**
  * Runs an operation for a caller, as long as the caller waits for it. A session's run counts as one of its tunnels and ends
@@ -15,16 +31,38 @@ export async function runFor(
   left: AbortSignal,
   run: (caller: RunCaller) => Promise<RunResult>,
 ): Promise<Result<RunReply, LocalError>> {
+  return asLongAs(caller, left, async (gone) => {
+    const sessionId = caller.kind === 'session' ? caller.session.id : null;
+    const result = await run({ source, sessionId, gone });
+    if (result.ok) return result;
+    const { reason, message, details } = result.error;
+    return err(localError(reason, message, details));
+  });
+}
+
+/** The same for a list that is waited for. */
+export function listFor<T>(
+  caller: Caller,
+  left: AbortSignal,
+  list: (gone: AbortSignal) => Promise<Result<T, LocalError>>,
+): Promise<Result<T, LocalError>> {
+  return asLongAs(caller, left, async (gone) => {
+    const result = await list(gone);
+    return caller.kind === 'session' && caller.session.ended ? err(noSession(caller.session.id)) : result;
+  });
+}
+
+async function asLongAs<T>(
+  caller: Caller,
+  left: AbortSignal,
+  act: (gone: AbortSignal) => Promise<Result<T, LocalError>>,
+): Promise<Result<T, LocalError>> {
   const ended = new AbortController();
-  const gone = AbortSignal.any([left, ended.signal]);
   const session = caller.kind === 'session' ? caller.session : null;
   const close = session === null ? () => undefined : session.openTunnel(() => ended.abort());
   if (close === null) return err(localError('too_many_tunnels', 'This session has as many open tunnels as it may.'));
   try {
-    const result = await run({ source, sessionId: session?.id ?? null, gone });
-    if (result.ok) return result;
-    const { reason, message, details } = result.error;
-    return err(localError(reason, message, details));
+    return await act(AbortSignal.any([left, ended.signal]));
   } finally {
     close();
   }

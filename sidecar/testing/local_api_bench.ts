@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
+import type { InstalledConnector } from '../../shared/model/connector.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
@@ -31,6 +32,7 @@ export interface ApiReply {
   readonly code: string;
   readonly body: Record<string, unknown>;
   readonly text: string;
+  readonly etag: string;
 }
 
 const errorBody = z.object({ error: z.object({ code: z.string() }) });
@@ -59,6 +61,9 @@ export class LocalApiBench {
     run: (asked, caller) => this.#ran(asked, caller),
     request: (asked, caller) => this.#ran(asked, caller),
   };
+  policy: ReturnType<LocalApiOptions['policy']['current']> = ok(compilePolicy([]));
+  policyVersion = 7;
+  #policyChanged = new AbortController();
   readonly #api: ReturnType<typeof createLocalApi>;
 
   private constructor(home: string, planLocks: LocalApiOptions['planLocks']) {
@@ -86,8 +91,14 @@ export class LocalApiBench {
   }
 
   /** Calls with a token (the host's unless told), or with none for null. */
-  async call(method: string, path: string, body?: unknown, token: string | null = HOST_TOKEN): Promise<ApiReply> {
-    return replyOf(await this.#api.request(request(method, path, body, token)));
+  async call(
+    method: string,
+    path: string,
+    body?: unknown,
+    token: string | null = HOST_TOKEN,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<ApiReply> {
+    return replyOf(await this.#api.request(request(method, path, body, token, headers)));
   }
 
   /** The same from inside a session's container. */
@@ -106,6 +117,20 @@ export class LocalApiBench {
     return { id: String(id), token: String(token), body: reply.body };
   }
 
+  /** A newer policy with these connectors is in force from now on. */
+  useConnectors(connectors: readonly InstalledConnector[]): void {
+    this.policy = ok(compilePolicy([], connectors));
+    this.policyVersion += 1;
+    this.#policyChanged.abort();
+    this.#policyChanged = new AbortController();
+  }
+
+  #changed(version: number | null, signal: AbortSignal): Promise<void> {
+    if (version !== this.policyVersion || signal.aborted) return Promise.resolve();
+    const either = AbortSignal.any([signal, this.#policyChanged.signal]);
+    return new Promise((resolve) => either.addEventListener('abort', () => resolve()));
+  }
+
   #ran(asked: object, caller: RunCaller): Promise<RunResult> {
     this.runs.push({ request: asked, caller });
     return this.running(caller);
@@ -118,10 +143,11 @@ export class LocalApiBench {
       hostToken: HOST_TOKEN,
       proxyOrigin: () => 'http://127.0.0.1:9100',
       policy: {
-        current: () => ok(compilePolicy([])),
+        current: () => this.policy,
         bindings: () => [],
-        status: () => ({ version: 7, ageSeconds: 3 }),
+        status: () => ({ version: this.policyVersion, ageSeconds: 3 }),
         waitForVersion: (version) => Promise.resolve(ok(version)),
+        whenChanged: (version, _timeoutMs, signal) => this.#changed(version, signal),
       },
       audit: {
         get accepting() {
@@ -169,8 +195,14 @@ export function sandboxInput(change: object = {}): object {
   };
 }
 
-function request(method: string, path: string, body: unknown, token: string | null): Request {
-  const headers = new Headers({ host: '127.0.0.1:9100' });
+function request(
+  method: string,
+  path: string,
+  body: unknown,
+  token: string | null,
+  more: Readonly<Record<string, string>> = {},
+): Request {
+  const headers = new Headers({ host: '127.0.0.1:9100', ...more });
   if (token !== null) headers.set('authorization', `Bearer ${token}`);
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   return new Request(`http://127.0.0.1:9100${path}`, {
@@ -184,5 +216,5 @@ async function replyOf(response: Response): Promise<ApiReply> {
   const text = await response.text();
   const json: unknown = text === '' ? {} : JSON.parse(text);
   const code = errorBody.safeParse(json).data?.error.code ?? '';
-  return { status: response.status, code, body: anyBody.parse(json), text };
+  return { status: response.status, code, body: anyBody.parse(json), text, etag: response.headers.get('etag') ?? '' };
 }

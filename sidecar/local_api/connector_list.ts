@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { operationInputs } from '../../shared/connect/input_schema.ts';
+import { APPROVALS, type InstalledConnector, operationHosts } from '../../shared/model/connector.ts';
+import { EFFECTS } from '../../shared/model/host_binding.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { LocalApiOptions } from './local_api_options.ts';
+import { localError, type LocalError } from './local_error.ts';
+
+const MAX_WAIT_SECONDS = 25;
+
+/** `GET /v1/connector-operations`: with `wait`, a list that If-None-Match names is answered only once it has changed. */
+export const operationsQuery = z.strictObject({
+  wait: z.coerce.number().int().min(0).max(MAX_WAIT_SECONDS).default(0),
+});
+
+/** An operation that can be run, with what a program needs to call it. */
+export const listedOperation = z.object({
+  connector_fqn: z.string(),
+  connector_title: z.string(),
+  operation: z.string(),
+  summary: z.string(),
+  description: z.string(),
+  effect: z.enum(EFFECTS),
+  approval: z.enum(APPROVALS),
+  hosts: z.array(z.string()),
+  /** JSON Schema of the inputs. */
+  input_schema: z.looseObject({ type: z.literal('object') }),
+  /** The arg that a property stands for, for each whose name is another one. */
+  input_names: z.record(z.string(), z.string()),
+  /** The property that is the `host` of a run and no arg; null when there is only one host. */
+  host_property: z.string().nullable(),
+});
+export type ListedOperation = z.infer<typeof listedOperation>;
+
+/** In the order of connectors and of their specs. */
+export const operationsReply = z.object({ items: z.array(listedOperation) });
+
+/** A list, with the tag that changes whenever it does. */
+export interface OperationList {
+  readonly etag: string;
+  readonly body: () => z.infer<typeof operationsReply>;
+}
+
+/** Which list the caller holds, and how long it waits for another one. */
+export interface ListWait {
+  readonly heldEtag: string | null;
+  readonly waitMs: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The operations of the installed connectors, once they differ from what the caller holds or its time is up. Refuses as
+ * requests are refused while there is no policy that may be used.
+ */
+export async function connectorOperations(
+  { policy, clock }: Pick<LocalApiOptions, 'policy' | 'clock'>,
+  { heldEtag, waitMs, signal }: ListWait,
+): Promise<Result<OperationList, LocalError>> {
+  const until = clock.now() + waitMs;
+  for (;;) {
+    const version = policy.status()?.version ?? null;
+    const current = policy.current();
+    if (!current.ok) return err(localError(current.error.reason, current.error.message));
+    const list = listOf(current.value.installed);
+    const leftMs = until - clock.now();
+    if (list.etag !== heldEtag || leftMs <= 0 || signal.aborted) return ok(list);
+    await policy.whenChanged(version, leftMs, signal);
+  }
+}
+
+function listOf(installed: readonly InstalledConnector[]): OperationList {
+  const connectors = installed.toSorted((a, b) => (a.spec.fqn < b.spec.fqn ? -1 : 1));
+  const facts = connectors.map(({ id, contentHash }) => `${id} ${contentHash}`);
+  const etag = `"${createHash('sha256').update(facts.join('\n')).digest('base64url')}"`;
+  return { etag, body: () => ({ items: connectors.flatMap((connector) => listed(connector)) }) };
+}
+
+function listed({ spec }: InstalledConnector): ListedOperation[] {
+  return spec.operations.map((operation) => {
+    const { schema, inputNames, hostProperty } = operationInputs(spec, operation);
+    return {
+      connector_fqn: spec.fqn,
+      connector_title: spec.title,
+      operation: operation.name,
+      summary: operation.summary,
+      description: operation.description,
+      effect: operation.effect,
+      approval: operation.approval,
+      hosts: [...operationHosts(spec, operation)],
+      input_schema: { ...schema },
+      input_names: { ...inputNames },
+      host_property: hostProperty,
+    };
+  });
+}
