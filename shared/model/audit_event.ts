@@ -32,12 +32,26 @@ export const AUDIT_EVENT_TYPES = [
   'control.user.created',
   'control.user.signed_in',
   'control.identity.linked',
+  'control.identity.unlinked',
   'control.token.created',
   'control.token.revoked',
   'control.session.began',
   'control.session.revoked',
   'control.device.decided',
   'control.member.changed',
+  'control.mcp_server.created',
+  'control.mcp_server.updated',
+  'control.mcp_server.deleted',
+  'control.mcp_server.credential_stored',
+  'control.mcp_server.credential_deleted',
+  'control.mcp_server.credential_refreshed',
+  'control.mcp_server.reauthorisation_required',
+  'mcp.server.started',
+  'mcp.server.stopped',
+  'mcp.server.failed',
+  'mcp.server.refused',
+  'mcp.tool.called',
+  'mcp.tool.denied',
 ] as const;
 export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];
 
@@ -48,6 +62,10 @@ export const PROXY_SOURCES = [
   'transparent_connect_tls',
 ] as const;
 export type ProxySource = (typeof PROXY_SOURCES)[number];
+
+/** How a tool call ended. `tool_error`: the tool itself said that it failed. */
+export const MCP_OUTCOMES = ['ok', 'tool_error', 'error', 'cancelled', 'timeout'] as const;
+export type McpOutcome = (typeof MCP_OUTCOMES)[number];
 
 /** The keys an event's `data` may have. None of them can hold a secret, a header, a body, a query string or a full URL. */
 export interface AuditEventData {
@@ -86,6 +104,16 @@ export interface AuditEventData {
   readonly 'svc.control.owner'?: string;
   /** How somebody signed in: a provider's name. */
   readonly 'svc.control.provider'?: string;
+  /** An MCP server's name. */
+  readonly 'svc.mcp.server'?: string;
+  readonly 'svc.mcp.server_id'?: string;
+  readonly 'svc.mcp.registry_id'?: string;
+  readonly 'svc.mcp.version'?: string;
+  /** The server's own name for the tool. Never an argument's value. */
+  readonly 'svc.mcp.tool'?: string;
+  readonly 'svc.mcp.outcome'?: McpOutcome;
+  readonly 'svc.mcp.duration_ms'?: number;
+  readonly 'svc.mcp.reason'?: string;
 }
 
 /**

@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { AUDIT_EVENT_TYPES, PROXY_SOURCES, type AuditEvent, type AuditEventType } from '../model/audit_event.ts';
+import {
+  AUDIT_EVENT_TYPES,
+  MCP_OUTCOMES,
+  PROXY_SOURCES,
+  type AuditEvent,
+  type AuditEventType,
+} from '../model/audit_event.ts';
 import { id, page, pageQuery, time } from './primitives.ts';
 
 /** Longest text in an event: a request's path is the longest, and a head has at most 64 KiB. */
@@ -44,6 +50,14 @@ export const auditEventData = z.strictObject({
   'svc.control.credential_ref': short.optional(),
   'svc.control.owner': short.optional(),
   'svc.control.provider': short.optional(),
+  'svc.mcp.server': short.optional(),
+  'svc.mcp.server_id': short.optional(),
+  'svc.mcp.registry_id': short.optional(),
+  'svc.mcp.version': short.optional(),
+  'svc.mcp.tool': short.optional(),
+  'svc.mcp.outcome': z.enum(MCP_OUTCOMES).optional(),
+  'svc.mcp.duration_ms': z.number().int().min(0).optional(),
+  'svc.mcp.reason': short.optional(),
 });
 
 /** An audit event on the wire: {@link AuditEvent}. */

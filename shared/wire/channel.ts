@@ -69,7 +69,9 @@ export const snapshotPayload = z.strictObject({
   host_bindings: z.array(hostBindingRecord),
   /** Read with `readSnapshotConnectors`: a bad one refuses connector requests, and does not take the bindings away. */
   connectors: z.array(z.unknown()),
-  /** Every credential that the bindings and connectors refer to and that is stored. */
+  /** Read with `readSnapshotMcpServers`: a bad one is left out, and does not take the others away. */
+  mcp_servers: z.array(z.unknown()).default([]),
+  /** Every credential that the bindings, connectors and MCP servers refer to and that is stored. */
   credentials: z.array(z.object({ owner, path: z.string(), version: z.string() })),
 });
 export type SnapshotPayload = z.infer<typeof snapshotPayload>;

@@ -61,12 +61,16 @@ export const ERROR_STATUS = {
   duplicate_binding: 409,
   /** Another content is installed under this name and version. details: `{connector_id, content_hash}`. */
   connector_version_conflict: 409,
+  /** An MCP server of this owner has the name. details: `{server_id}`. */
+  name_taken: 409,
   /** details: `{state}`. */
   approval_not_pending: 409,
   /** An enterprise keeps an owner who can sign in. */
   last_owner: 409,
   /** A change of sign-in that would keep the one who makes it out. */
   would_lock_out: 409,
+  /** The identity, or its verified address, is another account's. */
+  identity_taken: 409,
   /** The domain is another enterprise's. */
   domain_taken: 409,
   conflict: 409,
@@ -74,6 +78,10 @@ export const ERROR_STATUS = {
   body_too_large: 413,
   unsupported_media_type: 415,
   misdirected_host: 421,
+  /** A registry entry that nothing safe can be made of. */
+  package_not_installable: 422,
+  /** An install that needs values. details: `{inputs}`. */
+  inputs_required: 422,
   /** As many streams, waiting polls or verifications of this caller are open as may be. */
   too_many_open_calls: 429,
   /** details: `{retry_after_seconds}`. */
@@ -89,6 +97,8 @@ export const ERROR_STATUS = {
   sign_in_failed: 502,
   /** A code could not be sent. */
   mail_failed: 502,
+  /** The registry of MCP servers does not answer, and nothing of it is held. */
+  registry_unavailable: 502,
   /** The provider of an oauth2 credential does not answer as it should. */
   oauth_provider_failed: 502,
   database_unavailable: 503,

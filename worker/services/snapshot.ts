@@ -65,6 +65,7 @@ async function signedSnapshot(context: ServiceContext, caller: SidecarCaller): P
     version,
     host_bindings: bindings,
     connectors,
+    mcp_servers: [],
     credentials: secrets.map((secret) => ({
       owner: ownerName(secret.ownerId),
       path: secret.path,

@@ -1,0 +1,184 @@
+import { z } from 'zod';
+import { MCP_CREDENTIAL_NAME, MCP_SERVER_NAME } from '../model/mcp_server.ts';
+import { headerNameProblem } from './injection_place.ts';
+import { otherReferenceProblem, withoutReferences } from './mcp_references.ts';
+import { lineProblem } from './primitives.ts';
+
+/** What is wrong with a text, as the rest of a sentence that begins with the field's name; null when nothing is. */
+type TextProblem = (text: string) => string | null;
+
+const MAX_ARGUMENTS = 128;
+const MAX_COMMAND_CHARACTERS = 64 * 1024;
+const MAX_VALUE_CHARACTERS = 8 * 1024;
+const MAX_VARIABLES = 100;
+const MAX_HEADERS = 50;
+const MAX_TOOL_PATTERNS = 1_000;
+const MAX_URL_CHARACTERS = 4_000;
+
+const NAME_FIX = 'write up to 48 of a-z, 0-9 and "-", beginning with a letter or digit, such as github';
+
+/** The name of a server. */
+export const mcpNameText = checked(48, NAME_FIX, (text) =>
+  MCP_SERVER_NAME.test(text) ? null : `is no name of a server: ${NAME_FIX}`,
+);
+
+const CREDENTIAL_NAME_FIX =
+  'write the name of an environment variable: letters, digits and "_", beginning with no digit';
+
+/** The name of a credential, which is a local server's environment variable. */
+export const mcpCredentialName = checked(128, CREDENTIAL_NAME_FIX, credentialNameProblem);
+
+export const mcpDescriptionText = checked(1_000, 'write one line of text', lineProblem);
+export const mcpVersionText = checked(128, 'write the version, such as 1.2.3', (text) =>
+  text === '' ? 'is empty: write the version, or null' : lineProblem(text),
+);
+export const mcpRegistryIdText = checked(256, 'write the name of the registry entry', (text) =>
+  text === '' ? 'is empty: write the name of the registry entry, or null' : lineProblem(text),
+);
+
+const COMMAND_FIX =
+  'write a list of the program and its arguments, such as ["npx", "-y", "a-package@1.2.3"]; no shell reads it';
+
+/** The program and its arguments. */
+export const mcpCommand = z
+  .array(checked(MAX_VALUE_CHARACTERS, COMMAND_FIX, argumentProblem), { error: `must be a list: ${COMMAND_FIX}` })
+  .max(MAX_ARGUMENTS, { error: `has more than ${MAX_ARGUMENTS} arguments`, abort: true })
+  .superRefine((command, context) => {
+    const [program] = command;
+    const problem = program === undefined ? null : programProblem(program);
+    if (problem !== null) context.addIssue({ code: 'custom', path: [0], message: problem });
+    if (command.join(' ').length > MAX_COMMAND_CHARACTERS) {
+      context.addIssue({ code: 'custom', message: `is longer than ${MAX_COMMAND_CHARACTERS} characters together` });
+    }
+  });
+
+/** The environment of a local server, by name. */
+export const mcpEnv = z
+  .record(z.string(), checked(MAX_VALUE_CHARACTERS, 'write the value of the variable', argumentProblem), {
+    error: 'must be an object of names and values, such as {"LOG_LEVEL": "info"}',
+  })
+  .superRefine((env, context) => {
+    const names = Object.keys(env);
+    if (names.length > MAX_VARIABLES) return tooMany(context, `has more than ${MAX_VARIABLES} variables`);
+    for (const name of names) namedIssue(context, name, credentialNameProblem(name));
+  });
+
+/** The headers that every request to a remote server carries. */
+export const mcpHeaders = z
+  .record(z.string(), checked(MAX_VALUE_CHARACTERS, 'write the value of the header', headerValueProblem), {
+    error: 'must be an object of names and values, such as {"X-Api-Key": "vault://mcp-servers/{id}/API_KEY"}',
+  })
+  .superRefine((headers, context) => {
+    const names = Object.keys(headers);
+    if (names.length > MAX_HEADERS) return tooMany(context, `has more than ${MAX_HEADERS} headers`);
+    const seen = new Set<string>();
+    for (const name of names) {
+      const isTwin = seen.has(name.toLowerCase());
+      seen.add(name.toLowerCase());
+      namedIssue(context, name, isTwin ? 'stands here twice, in another case: write it once' : nameProblem(name));
+    }
+  });
+
+/** Where a remote server is. The gateway, which is on the user's machine, goes there. */
+export const mcpUrlText = checked(
+  MAX_URL_CHARACTERS,
+  'write the URL of the server, such as https://mcp.example.com/mcp',
+  urlProblem,
+);
+
+const toolPattern = checked(256, 'write the name of a tool, or its beginning with "*" at the end', (text) =>
+  /^(?:[^\s*\p{C}]+\*?|\*)$/u.test(text) ? null : 'is no name of a tool: a "*" stands only at the end',
+);
+const toolPatterns = z
+  .array(toolPattern, { error: 'must be a list of tool names, such as ["read_*"]' })
+  .max(MAX_TOOL_PATTERNS, { error: `has more than ${MAX_TOOL_PATTERNS} names` });
+
+const EVERY_TOOL = { allow: null, deny: [], approval: [] };
+
+/** Which tools may be called; every one of them when nothing is said. */
+export const mcpTools = z
+  .strictObject({
+    allow: toolPatterns.nullable().default(null),
+    deny: toolPatterns.default([]),
+    approval: toolPatterns.default([]),
+  })
+  .default(EVERY_TOOL);
+
+function checked(maxCharacters: number, fix: string, problem: TextProblem): z.ZodString {
+  return z
+    .string({ error: ({ input }) => (input === undefined ? `is missing: ${fix}` : `must be text: ${fix}`) })
+    .max(maxCharacters, { error: `is longer than ${maxCharacters} characters: ${fix}`, abort: true })
+    .superRefine((text, context) => {
+      const found = problem(text);
+      if (found !== null) context.addIssue({ code: 'custom', message: found });
+    });
+}
+
+function credentialNameProblem(name: string): string | null {
+  if (/^SVC_/i.test(name)) return 'begins with "SVC_", which is kept for the service itself: choose another name';
+  return MCP_CREDENTIAL_NAME.test(name) ? null : `is no name of a variable: ${CREDENTIAL_NAME_FIX}`;
+}
+
+function argumentProblem(text: string): string | null {
+  if (text.includes('\0')) return 'holds a NUL character: no program can be given one';
+  if (/\p{Cs}/u.test(text)) return 'is not well-formed Unicode: write text';
+  return otherReferenceProblem(text);
+}
+
+function programProblem(program: string): string | null {
+  if (program.trim() === '') return 'is empty: the first entry is the program';
+  if (/vault:\/\//i.test(program)) return 'is a reference: the program is written out, only its arguments may hold one';
+  return /[\p{C}\p{Zl}\p{Zp}]/u.test(program)
+    ? 'has a control or hidden character in it: write the program plainly'
+    : null;
+}
+
+function headerValueProblem(text: string): string | null {
+  if (/[\r\n]/.test(text)) return 'has a line break in it: a header value is one line';
+  if (!/^[ -~]*$/.test(text)) return 'has a character that is not printable ASCII: a header value has none';
+  if (text === '' || text.trim() !== text) return 'is empty, or begins or ends with a space: write the value alone';
+  return otherReferenceProblem(text);
+}
+
+/** Headers that are the protocol's own: what the gateway writes there must stand. */
+const PROTOCOL_HEADERS = /^(?:mcp-.*|accept|content-type|last-event-id|origin)$/i;
+
+function nameProblem(name: string): string | null {
+  if (PROTOCOL_HEADERS.test(name)) return 'belongs to the protocol, and the gateway writes it: leave it out';
+  return headerNameProblem(name);
+}
+
+function urlProblem(text: string): string | null {
+  const query = text.indexOf('?');
+  if (/vault:\/\//i.test(query < 0 ? text : text.slice(0, query))) {
+    return 'has a reference before its query: a credential stands in the query or in a header';
+  }
+  const other = otherReferenceProblem(text);
+  if (other !== null) return other;
+  const plain = withoutReferences(text);
+  if (!/^[!-~]+$/.test(plain) || !URL.canParse(plain))
+    return 'is no URL: write it in full, such as https://mcp.example.com/mcp';
+  const url = new URL(plain);
+  if (url.username !== '' || url.password !== '')
+    return 'holds a user name or password: put the credential in a header';
+  if (url.hash !== '') return 'has a fragment: write it without';
+  if (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))) return null;
+  return 'is not https: only a server on this machine (localhost, 127.0.0.1, [::1]) may be plain http';
+}
+
+function isLoopback(hostname: string): boolean {
+  return ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
+}
+
+function tooMany(context: z.core.$RefinementCtx, message: string): void {
+  context.addIssue({ code: 'custom', message });
+}
+
+const MAX_SHOWN_KEY = 64;
+
+/** A problem with a name of the object; a name that is too long to show is the object's own problem. */
+function namedIssue(context: z.core.$RefinementCtx, name: string, problem: string | null): void {
+  if (problem === null) return;
+  const path = name.length <= MAX_SHOWN_KEY ? [name] : [`${name.slice(0, MAX_SHOWN_KEY)}…`];
+  context.addIssue({ code: 'custom', path, message: problem });
+}

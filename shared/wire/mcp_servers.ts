@@ -1,0 +1,260 @@
+import { z } from 'zod';
+import { OWNERS } from '../model/host_binding.ts';
+import {
+  MCP_AUTHORIZATION_STATES,
+  MCP_HEALTH_STATES,
+  MCP_ISOLATIONS,
+  MCP_MODES,
+  MCP_STATUSES,
+  MCP_TRANSPORTS,
+  type McpAuthorizationState,
+  type McpServer,
+} from '../model/mcp_server.ts';
+import { choice } from './host_binding_fields.ts';
+import { unknownFields } from './host_binding_rules.ts';
+import {
+  mcpCommand,
+  mcpCredentialName,
+  mcpDescriptionText,
+  mcpEnv,
+  mcpHeaders,
+  mcpNameText,
+  mcpRegistryIdText,
+  mcpTools,
+  mcpUrlText,
+  mcpVersionText,
+} from './mcp_server_fields.ts';
+import { withOwnId } from './mcp_references.ts';
+import { checkMcpServer } from './mcp_server_rules.ts';
+import { id, owner, page, pageQuery, time } from './primitives.ts';
+import { secretValue } from './secrets.ts';
+
+/** Every field of a server that a person writes. A reference in them may write `{id}` for the server's own id. */
+const fields = {
+  owner: choice(OWNERS).default('personal'),
+  name: mcpNameText,
+  description: mcpDescriptionText.default(''),
+  mode: choice(MCP_MODES).default('local'),
+  version: mcpVersionText.nullable().default(null),
+  /** Left out of a PUT: it stays as it is. */
+  registry_id: mcpRegistryIdText.nullable().optional(),
+  command: mcpCommand.default([]),
+  env: mcpEnv.default({}),
+  url: mcpUrlText.nullable().default(null),
+  /** Of a remote server; `streamable-http` when nothing is said. */
+  transport: choice(MCP_TRANSPORTS).nullable().default(null),
+  headers: mcpHeaders.default({}),
+  tools: mcpTools,
+  enabled: z.boolean().default(true),
+  isolation: choice(MCP_ISOLATIONS).default('process'),
+};
+
+/** The names of those fields. */
+export const MCP_SERVER_FIELDS: readonly string[] = Object.keys(fields);
+
+/** The messages of the object itself: what it must be, and its unknown fields. */
+function serverError(issue: { readonly code?: string | undefined; readonly keys?: unknown }): string {
+  if (issue.code !== 'unrecognized_keys') return 'must be an MCP server, an object';
+  return unknownFields(Array.isArray(issue.keys) ? issue.keys.map(String) : [], MCP_SERVER_FIELDS);
+}
+
+/** `POST /v1/mcp-servers` and `PUT /v1/mcp-servers/{id}`. */
+export const mcpServerInput = z
+  .strictObject(fields, { error: serverError })
+  .superRefine(checkMcpServer, { when: () => true })
+  .meta({ id: 'McpServerInput' });
+/** What a caller may write. */
+export type McpServerInput = z.input<typeof mcpServerInput>;
+/** What validation makes of it. */
+export type ValidMcpServer = z.output<typeof mcpServerInput>;
+
+/** The fields of a server as they are stored and shown. */
+const shown = {
+  ...fields,
+  id: id('mcp'),
+  owner: choice(OWNERS),
+  description: mcpDescriptionText,
+  mode: choice(MCP_MODES),
+  version: mcpVersionText.nullable(),
+  registry_id: mcpRegistryIdText.nullable(),
+  command: mcpCommand,
+  env: mcpEnv,
+  url: mcpUrlText.nullable(),
+  transport: choice(MCP_TRANSPORTS).nullable(),
+  headers: mcpHeaders,
+  enabled: z.boolean(),
+  isolation: choice(MCP_ISOLATIONS),
+  revision: z.number().int().min(1),
+};
+
+/** What the gateway of one of the owner's machines said last; the newest of them. */
+const health = z.object({ state: z.enum(MCP_HEALTH_STATES), last_error: z.string().nullable(), checked_at: time });
+
+const credential = z.object({
+  name: z.string(),
+  /** The configuration refers to it. */
+  required: z.boolean(),
+  set: z.boolean(),
+  updated_at: time.nullable(),
+});
+
+const authorizationState = z.enum(MCP_AUTHORIZATION_STATES);
+
+/** The OAuth 2.0 authorisation of a remote server that asks for one. */
+const authorization = z.object({
+  state: authorizationState,
+  /** When the access token ends; it is refreshed before. */
+  expires_at: time.nullable(),
+  scopes: z.array(z.string()),
+});
+
+/** A server as the API shows it: never a secret's value. */
+export const mcpServerRecord = z
+  .object({
+    ...shown,
+    /** Always `stopped`: no process drives it. See `health`. */
+    status: z.enum(MCP_STATUSES),
+    health: health.nullable(),
+    credentials: z.array(credential),
+    authorization: authorization.nullable(),
+    /** What a person should know of the command. */
+    warnings: z.array(z.object({ code: z.string(), message: z.string() })),
+    created_at: time,
+    updated_at: time,
+  })
+  .meta({ id: 'McpServer' });
+export type McpServerRecord = z.output<typeof mcpServerRecord>;
+
+/** `GET /v1/mcp-servers`: in the order of owner and name. */
+export const mcpServersQuery = z.strictObject({
+  ...pageQuery,
+  owner: owner.optional(),
+  name: z.string().max(48).optional(),
+});
+export const mcpServersPage = page(mcpServerRecord).meta({ id: 'McpServersPage' });
+export const mcpServerParams = z.strictObject({ id: id('mcp') });
+
+/** `POST /v1/mcp-servers/{id}/credentials`: stores it, in place of the one before. */
+export const mcpCredentialInput = z
+  .strictObject({ env_var_name: mcpCredentialName, secret_value: secretValue })
+  .meta({ id: 'McpCredentialInput' });
+export type McpCredentialInput = z.input<typeof mcpCredentialInput>;
+export const mcpCredentialReply = z
+  .object({ env_var_name: z.string(), stored: z.literal(true) })
+  .meta({ id: 'McpCredentialStored' });
+export type McpCredentialReply = z.infer<typeof mcpCredentialReply>;
+export const mcpCredentialParams = z.strictObject({ id: id('mcp'), name: z.string().min(1).max(128) });
+
+/** How many of a server's configurations are kept. */
+export const MAX_MCP_REVISIONS = 20;
+
+/** A configuration that a server had; its credentials are not part of it. */
+const revision = z.object({
+  revision: z.number().int(),
+  created_at: time,
+  /** The user who made the change. */
+  changed_by: z.string(),
+  configuration: z.object(shown).omit({ id: true, revision: true }),
+});
+
+/** `GET /v1/mcp-servers/{id}/revisions`: newest first; the first one is in force. */
+export const mcpRevisionsReply = z.object({ items: z.array(revision) }).meta({ id: 'McpRevisions' });
+export type McpRevisionsReply = z.output<typeof mcpRevisionsReply>;
+
+/** `POST /v1/mcp-servers/{id}/rollback`: the configuration of that revision becomes a new one. */
+export const mcpRollbackInput = z.strictObject({ revision: z.number().int().min(1) }).meta({ id: 'McpRollback' });
+
+const MAX_REPORTED_SERVERS = 1_000;
+const MAX_ERROR_CHARACTERS = 1_000;
+
+/** One line out of what a program said: nothing in it steers a terminal. */
+const errorLine = z
+  .string()
+  .overwrite((text) =>
+    text.slice(0, MAX_ERROR_CHARACTERS).replaceAll(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu, ' '),
+  );
+
+/** `POST /v1/sidecar/mcp-health`: what runs on the sidecar's machine. A server that the sidecar may not see is left out. */
+export const mcpHealthReport = z
+  .strictObject({
+    servers: z
+      .array(
+        z.strictObject({
+          id: id('mcp'),
+          state: z.enum(MCP_HEALTH_STATES),
+          last_error: errorLine.nullable(),
+          checked_at: time,
+        }),
+      )
+      .max(MAX_REPORTED_SERVERS),
+  })
+  .meta({ id: 'McpHealthReport' });
+export type McpHealthReport = z.output<typeof mcpHealthReport>;
+
+/** A server in a sidecar's snapshot, strict: what a sidecar does not know of a server may narrow what it may do. */
+const snapshotMcpServer = z
+  .strictObject({
+    ...shown,
+    /** Null: no OAuth 2.0. Else its access token is released at `mcp-servers/{id}/SVC_OAUTH`. */
+    authorization: authorizationState.nullable(),
+  })
+  .superRefine(checkMcpServer, { when: () => true });
+export type SnapshotMcpServerRecord = z.input<typeof snapshotMcpServer>;
+
+/** A server as a sidecar knows it. */
+export interface SnapshotMcpServer {
+  readonly server: McpServer;
+  readonly authorization: McpAuthorizationState | null;
+}
+
+/** A server of a snapshot that cannot be read; it does not take the others away. */
+export interface UnreadableMcpServer {
+  /** Its place in the snapshot. */
+  readonly index: number;
+  readonly id: string | null;
+  readonly message: string;
+}
+
+/** The servers of a snapshot, and those that this version cannot act on. */
+export function readSnapshotMcpServers(records: readonly unknown[]): {
+  readonly servers: readonly SnapshotMcpServer[];
+  readonly problems: readonly UnreadableMcpServer[];
+} {
+  const servers: SnapshotMcpServer[] = [];
+  const problems: UnreadableMcpServer[] = [];
+  for (const [index, record] of records.entries()) {
+    const parsed = snapshotMcpServer.safeParse(record);
+    if (!parsed.success) {
+      const [issue] = parsed.error.issues;
+      problems.push({
+        index,
+        id: idOf(record),
+        message: `${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim(),
+      });
+      continue;
+    }
+    const settled = withOwnId(parsed.data, parsed.data.id);
+    if (settled.ok) servers.push({ server: toMcpServer(settled.value), authorization: parsed.data.authorization });
+    else problems.push({ index, id: parsed.data.id, message: settled.error.map(describe).join(', ') });
+  }
+  return { servers, problems };
+}
+
+function describe({ field, message }: { readonly field: string; readonly message: string }): string {
+  return `${field} ${message}`;
+}
+
+function idOf(record: unknown): string | null {
+  const known = z.object({ id: id('mcp') }).safeParse(record);
+  return known.success ? known.data.id : null;
+}
+
+type ShownServer = Omit<SnapshotMcpServerRecord, 'authorization'> & Pick<McpServerRecord, 'tools'>;
+
+/** The server that a record is about. */
+export function toMcpServer(record: ShownServer): McpServer {
+  const { registry_id: registryId, id: serverId, owner: serverOwner, name, description, mode, version } = record;
+  const { command, env, url, transport, headers, tools, enabled, isolation, revision: number } = record;
+  const identity = { id: serverId, owner: serverOwner, name, description, mode, version, registryId };
+  return { ...identity, command, env, url, transport, headers, tools, enabled, isolation, revision: number };
+}
