@@ -1,0 +1,31 @@
+import { canonicalJson } from '../audit/canonical_json.ts';
+import type { McpServer } from '../model/mcp_server.ts';
+
+/** What the person at a machine says yes to: everything that decides which code runs there, and how. */
+export type ConsentSubject = Pick<McpServer, 'mode' | 'command' | 'env' | 'version' | 'isolation'>;
+
+/** Only a server that starts a program on the machine needs its consent. */
+export function needsConsent(server: Pick<McpServer, 'mode'>): boolean {
+  return server.mode === 'local';
+}
+
+/**
+ * The text whose SHA-256 consent is pinned to: canonical JSON of mode, command, env, version and isolation. Plain values
+ * of env are in it, for a value can be code (NODE_OPTIONS); references are in it as they are, so that storing another
+ * credential asks nobody again. What changes nothing about what runs (name, description, tools) is not.
+ */
+export function consentText(server: ConsentSubject): string {
+  const { mode, command, env, version, isolation } = server;
+  return canonicalJson({ mode, command: wellFormed(command), env: wellFormedRecord(env), version, isolation });
+}
+
+/** A lone surrogate, which canonical JSON cannot hold, is told apart from the character that programs read it as. */
+function wellFormed(texts: readonly string[]): readonly string[] {
+  return texts.map((text) => (/\p{Cs}/u.test(text) ? `\u0000${JSON.stringify(text)}` : text));
+}
+
+function wellFormedRecord(record: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const names = wellFormed(Object.keys(record));
+  const values = wellFormed(Object.values(record));
+  return Object.fromEntries(names.map((name, index) => [name, values[index] ?? '']));
+}

@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto';
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { MCP_SERVER_NAME } from '../model/mcp_server.ts';
+import { exposedToolName, exposedTools, splitToolName } from './tool_names.ts';
+
+const sha256Hex = (text: string) => createHash('sha256').update(text).digest('hex');
+const sameDigest = () => 'f'.repeat(64);
+const name = (server: string, tool: string) => exposedToolName(server, tool, sha256Hex);
+
+const serverName = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,47}$/);
+const toolName = fc.oneof(
+  fc.string({ maxLength: 80 }),
+  fc.stringMatching(/^[A-Za-z0-9_-]{1,80}$/),
+  fc.stringMatching(/^[a-z]{0,3}_[0-9a-f]{12}$/),
+);
+
+describe('names of tools for clients', () => {
+  test('are the server, two underscores and the tool', () => {
+    expect(name('github', 'create_issue')).toBe('github__create_issue');
+    expect(splitToolName('github__create_issue')).toEqual({ server: 'github', tool: 'create_issue' });
+    expect(splitToolName('a___b')).toEqual({ server: 'a', tool: '_b' });
+  });
+
+  test('one that is too long, or has other characters, ends in its digest', () => {
+    const long = name('github', 'x'.repeat(100));
+    expect(long).toBe(`github__${'x'.repeat(43)}_${sha256Hex('x'.repeat(100)).slice(0, 12)}`);
+    expect(long).toHaveLength(64);
+    expect(name('s', 'a.b/c')).toBe(`s__a_b_c_${sha256Hex('a.b/c').slice(0, 12)}`);
+    expect(name('s', '')).toBe(`s___${sha256Hex('').slice(0, 12)}`);
+  });
+
+  test('a tool cannot take the shortened name of another one', () => {
+    const shortened = name('s', 'a.b');
+    expect(name('s', shortened.slice('s__'.length))).not.toBe(shortened);
+  });
+
+  test('every name is one that providers take, belongs to its server, and is the same each time', () => {
+    fc.assert(
+      fc.property(serverName, toolName, (server, tool) => {
+        const exposed = name(server, tool);
+        expect(exposed).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
+        expect(splitToolName(exposed)?.server).toBe(server);
+        expect(name(server, tool)).toBe(exposed);
+      }),
+    );
+  });
+
+  test('two tools never share a name', () => {
+    fc.assert(
+      fc.property(serverName, serverName, toolName, toolName, (serverA, serverB, toolA, toolB) => {
+        fc.pre(serverA !== serverB || toolA !== toolB);
+        expect(name(serverA, toolA)).not.toBe(name(serverB, toolB));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('a tool whose digest is made to collide is left out, not swapped in', () => {
+    expect(exposedTools('s', ['a.b', 'a/b', 'a.b', 'plain'], sameDigest)).toEqual({
+      toolByName: new Map([
+        [`s__a_b_${'f'.repeat(12)}`, 'a.b'],
+        ['s__plain', 'plain'],
+      ]),
+      collided: ['a/b'],
+    });
+  });
+
+  test.each(['', 'github', '__x', 'a__', 'A__x', 'a_b__x', `${'a'.repeat(49)}__x`])(
+    '%s is no name of a tool',
+    (text) => {
+      expect(splitToolName(text)).toBeNull();
+    },
+  );
+
+  test('a server name has no underscore', () => {
+    expect(MCP_SERVER_NAME.test('a_b')).toBe(false);
+  });
+});

@@ -1,0 +1,60 @@
+import { MCP_SERVER_NAME } from '../model/mcp_server.ts';
+
+/** The longest tool name, and the characters, that every model provider takes. */
+export const MAX_TOOL_NAME_CHARACTERS = 64;
+
+const SEPARATOR = '__';
+const PLAIN = /^[A-Za-z0-9_-]+$/;
+const DIGEST_CHARACTERS = 12;
+/** How a shortened name ends. A name that its server gave this ending is shortened too, so that neither passes for the other. */
+const SHORTENED = /_[0-9a-f]{12}$/;
+
+/** SHA-256 of a text's UTF-8, in lower-case hexadecimal. */
+export type Sha256Hex = (text: string) => string;
+
+/** The tools of a server by the names that clients see. */
+export interface ExposedTools {
+  /** Exposed name -> the name that the server gave. */
+  readonly toolByName: ReadonlyMap<string, string>;
+  /** Tools whose exposed name another one already has; they are not listed. */
+  readonly collided: readonly string[];
+}
+
+/**
+ * The name of a server's tool for clients: `<server>__<tool>`. A tool whose name does not fit, or has characters that a
+ * provider refuses, gets `<beginning>_<12 digits of its SHA-256>` in its place: the same one each time, whatever other
+ * tools there are. A server's name has no `_`, so the first `__` ends it and no two servers can share a name.
+ */
+export function exposedToolName(server: string, tool: string, sha256Hex: Sha256Hex): string {
+  const room = MAX_TOOL_NAME_CHARACTERS - server.length - SEPARATOR.length;
+  const isPlain = tool.length <= room && PLAIN.test(tool) && !SHORTENED.test(tool);
+  return server + SEPARATOR + (isPlain ? tool : shortened(tool, room, sha256Hex));
+}
+
+/** The names of all of a server's tools. A tool that is listed twice is listed once. */
+export function exposedTools(server: string, tools: readonly string[], sha256Hex: Sha256Hex): ExposedTools {
+  const toolByName = new Map<string, string>();
+  const collided: string[] = [];
+  for (const tool of tools) {
+    const name = exposedToolName(server, tool, sha256Hex);
+    const other = toolByName.get(name);
+    if (other === undefined) toolByName.set(name, tool);
+    else if (other !== tool) collided.push(tool);
+  }
+  return { toolByName, collided };
+}
+
+/** The server and the rest of an exposed name; null when it is none. The rest may be a shortened name. */
+export function splitToolName(name: string): { readonly server: string; readonly tool: string } | null {
+  const at = name.indexOf(SEPARATOR);
+  if (at < 0) return null;
+  const server = name.slice(0, at);
+  const tool = name.slice(at + SEPARATOR.length);
+  return MCP_SERVER_NAME.test(server) && tool !== '' ? { server, tool } : null;
+}
+
+function shortened(tool: string, room: number, sha256Hex: Sha256Hex): string {
+  const digest = sha256Hex(tool).slice(0, DIGEST_CHARACTERS);
+  const beginning = tool.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, Math.max(0, room - DIGEST_CHARACTERS - 1));
+  return `${beginning}_${digest}`;
+}
