@@ -417,3 +417,48 @@ describe('a call that fails', () => {
     expect(new Set(nonces).size).toBe(2);
   });
 });
+
+describe('MCP servers over the channel', () => {
+  const RECORD = {
+    id: 'mcp_00000000000000000000000001',
+    owner: 'personal',
+    name: 'files',
+    description: '',
+    mode: 'local',
+    version: null,
+    registry_id: null,
+    command: ['files'],
+    env: {},
+    url: null,
+    transport: null,
+    headers: {},
+    tools: { allow: null, deny: [], approval: [] },
+    enabled: true,
+    isolation: 'process',
+    revision: 1,
+    authorization: null,
+  };
+
+  it('come with the snapshot; one that cannot be read is left out and named', async () => {
+    const other = { ...RECORD, id: 'mcp_00000000000000000000000002', sudo: true };
+    plane.mcpServers = [other, RECORD];
+    expect(await poll()).toMatchObject({
+      value: {
+        snapshot: {
+          mcpServers: [{ server: { id: RECORD.id, command: ['files'] }, authorization: null }],
+          unreadableMcpServers: [{ index: 0, id: other.id }],
+        },
+      },
+    });
+  });
+
+  it('the health of the servers is told, and a refusal is an error', async () => {
+    const servers = [
+      { id: RECORD.id, state: 'running' as const, last_error: null, checked_at: '2026-01-01T00:00:00.000Z' },
+    ];
+    expect(await channel.reportMcpHealth({ servers })).toEqual({ ok: true, value: undefined });
+    expect(plane.healthReports).toEqual([{ servers }]);
+    plane.tamperReply = () => errorReply(503, 'unavailable');
+    expect(await channel.reportMcpHealth({ servers })).toMatchObject({ error: { reason: 'unavailable' } });
+  });
+});

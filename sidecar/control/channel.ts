@@ -3,9 +3,10 @@ import type { CredentialRef } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
 import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
+import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
 import type { Clock } from '../ports.ts';
 import { callToken } from './call_token.ts';
-import { isOfConnector } from './connector_reference.ts';
+import { mayAskProvider } from './connector_reference.ts';
 import { channelError, type ChannelError } from './channel_error.ts';
 import type {
   ApprovalAnswer,
@@ -58,6 +59,7 @@ export function createControlChannel(options: ControlChannelOptions): ControlCha
     unsealed: (request) => reported(link, () => unsealedCall(options, request)),
     requestApproval: (call) => reported(link, () => approvalCall(options, call)),
     awaitApproval: (wait) => reported(link, () => approvalWait(options, wait)),
+    reportMcpHealth: (report) => reported(link, () => mcpHealthCall(options, report)),
     sendEvents: (events) => reported(link, () => eventsCall(options, events)),
     verifyStored: (jws) => verifySnapshot(identity, jws, null),
     verifyStoredConfirmation: (jws) => verifyConfirmation(identity, jws, null),
@@ -78,7 +80,7 @@ async function reported<T>(
 /** A provider that is slow, and an agent that asks for too much, say nothing of the way to the control plane. */
 function isFaultOfLink(refs: readonly CredentialRef[]): (error: ChannelError) => boolean {
   return ({ reason, code }) => {
-    if (reason === 'timeout') return !refs.some(isOfConnector);
+    if (reason === 'timeout') return !refs.some(mayAskProvider);
     return reason !== 'aborted' && code !== 'too_many_approvals';
   };
 }
@@ -119,7 +121,7 @@ async function credentialsCall(
   const requestId = randomBytes(16).toString('base64url');
   const credentials = refs.map(({ owner, path }) => ({ owner, path }));
   const body = JSON.stringify({ request_id: requestId, credentials });
-  const timeoutMs = refs.some(isOfConnector) ? ACCESS_TOKEN_TIMEOUT_MS : undefined;
+  const timeoutMs = refs.some(mayAskProvider) ? ACCESS_TOKEN_TIMEOUT_MS : undefined;
   const answer = await post(options, '/v1/sidecar/credentials', body, timeoutMs);
   if (!answer.ok) return answer;
   return openCredentials(options.identity, answer.value.reply.body, requestId, options.clock.now());
@@ -163,6 +165,14 @@ async function approvalWait(
   return openApproval(options.identity, answer.value.reply.body, asked);
 }
 
+async function mcpHealthCall(
+  options: ControlChannelOptions,
+  report: McpHealthReport,
+): Promise<Result<void, ChannelError>> {
+  const answer = await post(options, '/v1/sidecar/mcp-health', JSON.stringify(report));
+  return answer.ok ? ok(undefined) : answer;
+}
+
 async function eventsCall(
   options: ControlChannelOptions,
   events: readonly string[],
@@ -199,7 +209,7 @@ async function send(options: ControlChannelOptions, call: HttpCall): Promise<Res
   const reply = await options.http.call({ ...call, headers });
   if (!reply.ok) return err(fromHttpFailure(reply.error));
   const { status } = reply.value;
-  if (status === 200 || status === 304) return ok({ reply: reply.value, nonce: token.nonce });
+  if (status === 200 || status === 204 || status === 304) return ok({ reply: reply.value, nonce: token.nonce });
   return err(await errorOf(options.identity, reply.value, token.nonce));
 }
 

@@ -3,6 +3,7 @@ import type { CredentialRef, HostBinding } from '../../shared/model/host_binding
 import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import type { ApprovalState } from '../../shared/wire/approvals.ts';
+import type { McpHealthReport, SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp_servers.ts';
 import type { ReleasedCredential } from '../ports.ts';
 import type { ChannelError } from './channel_error.ts';
 
@@ -21,6 +22,9 @@ export interface VerifiedSnapshot {
   readonly hostBindings: readonly HostBinding[];
   /** A sentence when one of them cannot be read: then none may be acted on, and no request may go another way. */
   readonly connectors: Result<readonly InstalledConnector[], string>;
+  readonly mcpServers: readonly SnapshotMcpServer[];
+  /** Servers that this version cannot act on: they are left out of `mcpServers`. */
+  readonly unreadableMcpServers: readonly UnreadableMcpServer[];
   readonly credentials: readonly CredentialVersion[];
 }
 
@@ -95,6 +99,8 @@ export interface ControlChannel {
   unsealed(request: UnsealedRequest): Promise<Result<CredentialsReply, ChannelError>>;
   requestApproval(call: ApprovalCall): Promise<Result<ApprovalAnswer, ChannelError>>;
   awaitApproval(wait: ApprovalWait): Promise<Result<ApprovalAnswer, ChannelError>>;
+  /** Tells what the MCP servers of this machine do; nothing is decided on the answer. */
+  reportMcpHealth(report: McpHealthReport): Promise<Result<void, ChannelError>>;
   /** Sends events, each one the JSON text of an `AuditEvent`. */
   sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelError>>;
   /** Checks what an earlier {@link snapshot} call gave, when it is read back from a file. */

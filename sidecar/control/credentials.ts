@@ -3,7 +3,7 @@ import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Clock, CredentialSource, ReleasedCredential } from '../ports.ts';
 import { type ChannelError, unavailableRefusal } from './channel_error.ts';
-import { CONNECTORS_PREFIX, isOfConnector } from './connector_reference.ts';
+import { CONNECTORS_PREFIX, isOfConnector, mayAskProvider, mcpCredentialOf } from './connector_reference.ts';
 import type { ControlChannel, CredentialsReply, CredentialVersion } from './control_channel.ts';
 import type { Link } from './link.ts';
 
@@ -54,8 +54,8 @@ const REFRESH_FRACTION = 0.6;
 const TOKEN_REFRESH_MS = 50_000;
 
 /**
- * Credentials in memory for at most `credentialCacheSeconds`. Misses of one moment go in one call, but for those of
- * connectors, and one reference is asked for once however many requests wait for it. While the control plane is down a
+ * Credentials in memory for at most `credentialCacheSeconds`. Misses of one moment go in one call, but for those that a
+ * provider may be asked for, and one reference is asked for once however many requests wait for it. While the control plane is down a
  * credential is served until its time is up, and no longer; an access token never after its own end.
  */
 export class CredentialCache implements CredentialSource {
@@ -131,10 +131,10 @@ export class CredentialCache implements CredentialSource {
     return asked.answer;
   }
 
-  /** A connector's credential goes in a call of its own: a provider that is slow keeps nothing else back. */
+  /** What a provider may be asked for goes in a call of its own: one that is slow keeps nothing else back. */
   #sendBatch(): void {
-    const batch = this.#batch.filter(({ ref }) => !isOfConnector(ref));
-    for (const asked of this.#batch.filter(({ ref }) => isOfConnector(ref))) void this.#fetch([asked]);
+    const batch = this.#batch.filter(({ ref }) => !mayAskProvider(ref));
+    for (const asked of this.#batch.filter(({ ref }) => mayAskProvider(ref))) void this.#fetch([asked]);
     this.#batch = [];
     for (let start = 0; start < batch.length; start += MAX_BATCH) {
       void this.#fetch(batch.slice(start, start + MAX_BATCH));
@@ -194,11 +194,14 @@ function answersOf(reply: CredentialsReply): Readonly<Record<Owner, ReadonlyMap<
 }
 
 function missing(ref: CredentialRef): Resolved {
-  const fix = isOfConnector(ref)
-    ? `svc connector credential set ${ref.path.slice(CONNECTORS_PREFIX.length)}`
-    : `svc secret set ${ref.path}`;
-  const message = `The vault has no ${ref.owner} secret vault://${ref.path}. Store it with: ${fix}`;
+  const message = `The vault has no ${ref.owner} secret vault://${ref.path}. Store it with: ${storeCommand(ref)}`;
   return err(refusal('credential_unavailable', message));
+}
+
+function storeCommand(ref: CredentialRef): string {
+  if (isOfConnector(ref)) return `svc connector credential set ${ref.path.slice(CONNECTORS_PREFIX.length)}`;
+  const mcp = mcpCredentialOf(ref);
+  return mcp === null ? `svc secret set ${ref.path}` : `svc mcp credential set ${mcp.serverId} ${mcp.name}`;
 }
 
 /** What came is never sent, whatever the control plane thinks of it: its clock and ours may differ. */

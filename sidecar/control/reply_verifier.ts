@@ -24,6 +24,7 @@ import {
   snapshotProof,
 } from '../../shared/wire/channel.ts';
 import { readSnapshotConnectors } from '../../shared/wire/connectors.ts';
+import { readSnapshotMcpServers } from '../../shared/wire/mcp_servers.ts';
 import { hostBindingRecord, toHostBinding } from '../../shared/wire/host_binding.ts';
 import { channelError, type ChannelError } from './channel_error.ts';
 import type { ReleasedCredential } from '../ports.ts';
@@ -50,12 +51,15 @@ export async function verifySnapshot(identity: Identity, jws: string, nonce: str
   if (!isMine(identity, payload.value, nonce)) return notForThisCall('snapshot');
   const bindings = hostBindingsOf(payload.value);
   if (!bindings.ok) return bindings;
+  const mcp = readSnapshotMcpServers(payload.value.mcp_servers);
   return ok({
     version: payload.value.version,
     issuedAt: Date.parse(payload.value.issued_at),
     expiresAt: Date.parse(payload.value.expires_at),
     hostBindings: bindings.value,
     connectors: connectorsOf(payload.value),
+    mcpServers: mcp.servers,
+    unreadableMcpServers: mcp.problems,
     credentials: payload.value.credentials,
   });
 }

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { sampleConnector } from '../../shared/connect/testing/sample_connector.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { resolve } from '../../shared/resolve/resolve.ts';
+import { localServer } from '../../shared/mcp/testing/servers.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import { sampleBinding } from '../testing/sample_binding.ts';
 import { ScriptedChannel } from '../testing/scripted_channel.ts';
@@ -394,5 +395,50 @@ describe('the connectors of a snapshot', () => {
     await settle();
     await vi.advanceTimersByTimeAsync(60_000);
     expect(reasonNow()).toBe('in force');
+  });
+});
+
+describe('the MCP servers of a snapshot', () => {
+  const known = [{ server: localServer(), authorization: null }];
+
+  it('are not known before there is a snapshot, then follow it', async () => {
+    channel.mcpServers = known;
+    expect(source.mcpServers()).toBeNull();
+    await source.start();
+    await settle();
+    expect(source.mcpServers()).toEqual(known);
+    channel.mcpServers = [];
+    change(2);
+    await settle();
+    expect(source.mcpServers()).toEqual([]);
+  });
+
+  it('are kept over a restart while the control plane is down', async () => {
+    channel.mcpServers = known;
+    await source.start();
+    await settle();
+    await reopen();
+    channel.down = 'unreachable';
+    await source.start();
+    expect(source.mcpServers()).toEqual(known);
+  });
+
+  it('are none once the policy is too old, so that what runs is stopped', async () => {
+    channel.mcpServers = known;
+    await source.start();
+    await settle();
+    channel.down = 'unreachable';
+    clock.advance(24 * HOUR_MS);
+    expect(source.mcpServers()).toEqual([]);
+  });
+
+  it('are none while the sidecar is revoked', async () => {
+    channel.mcpServers = known;
+    await source.start();
+    await settle();
+    channel.down = 'revoked';
+    channel.release();
+    await settle();
+    expect(source.mcpServers()).toEqual([]);
   });
 });

@@ -12,6 +12,7 @@ import {
 } from 'jose';
 import { z } from 'zod';
 import { approvalRequest } from '../../shared/wire/approvals.ts';
+import { mcpHealthReport } from '../../shared/wire/mcp_servers.ts';
 import {
   APPROVAL_TYP,
   CALL_TYP,
@@ -65,6 +66,8 @@ export class FakeControlPlane {
   version = 1;
   hostBindings: Record<string, unknown>[] = [];
   connectors: Record<string, unknown>[] = [];
+  mcpServers: Record<string, unknown>[] = [];
+  readonly healthReports: unknown[] = [];
   secrets: StoredSecret[] = [];
   /** What the credential reply says of references without an access token. */
   unavailable: Record<string, unknown>[] = [];
@@ -171,6 +174,7 @@ export class FakeControlPlane {
     this.calls.push(call);
     if (this.revoked) return this.#revocation(nonce);
     if (facts.target.startsWith('/v1/sidecar/snapshot')) return this.#snapshot(request, call);
+    if (facts.target === '/v1/sidecar/mcp-health') return this.#takeHealth(call);
     if (facts.target === '/v1/sidecar/unsealed') return this.#unsealed(call);
     if (facts.target.startsWith('/v1/sidecar/approvals')) return this.#approval(call);
     return facts.target === '/v1/sidecar/credentials' ? this.#credentials(call) : this.#takeEvents(call);
@@ -212,9 +216,15 @@ export class FakeControlPlane {
       return { status: 304, headers: { [SNAPSHOT_PROOF_HEADER]: await this.#sign(SNAPSHOT_PROOF_TYP, common) } };
     }
     const credentials = this.secrets.map(({ owner, path, version }) => ({ owner, path, version }));
-    const payload = { ...common, host_bindings: this.hostBindings, connectors: this.connectors, credentials };
+    const policy = { host_bindings: this.hostBindings, connectors: this.connectors, mcp_servers: this.mcpServers };
+    const payload = { ...common, ...policy, credentials };
     const etag = `"${this.version}"`;
     return { status: 200, body: await this.#sign(SNAPSHOT_TYP, payload), headers: { etag } };
+  }
+
+  #takeHealth(call: Call): Promise<Reply> {
+    this.healthReports.push(mcpHealthReport.parse(JSON.parse(call.body)));
+    return Promise.resolve({ status: 204 });
   }
 
   #unsealed(call: Call): Promise<Reply> {

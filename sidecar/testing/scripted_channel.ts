@@ -16,6 +16,7 @@ import type {
   UnsealedRequest,
   VerifiedSnapshot,
 } from '../control/control_channel.ts';
+import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
 import type { Link } from '../control/link.ts';
 import type { Clock } from '../ports.ts';
 
@@ -30,6 +31,8 @@ export class ScriptedChannel implements ControlChannel {
   version = 1;
   hostBindings: readonly HostBinding[] = [];
   connectors: VerifiedSnapshot['connectors'] = ok([]);
+  mcpServers: VerifiedSnapshot['mcpServers'] = [];
+  readonly healthReports: McpHealthReport[] = [];
   readonly secrets = new Map<
     string,
     { readonly value: string; readonly version: string; readonly expiresAt?: number }
@@ -108,6 +111,15 @@ export class ScriptedChannel implements ControlChannel {
     return Promise.resolve(this.#report(() => this.#credentialsReply([{ owner: 'personal', path }])));
   }
 
+  reportMcpHealth(report: McpHealthReport): Promise<Result<void, ChannelError>> {
+    return Promise.resolve(
+      this.#report(() => {
+        this.healthReports.push(report);
+        return ok(undefined);
+      }),
+    );
+  }
+
   async sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelError>> {
     this.sent.push(events);
     if (this.#holding) await this.#pause();
@@ -141,8 +153,9 @@ export class ScriptedChannel implements ControlChannel {
     }
     const credentials = [...this.secrets].map(([key, { version }]) => ({ ...refOf(key), version }));
     const expiresAt = issuedAt + SNAPSHOT_LIFETIME_MS;
-    const { hostBindings, connectors } = this;
-    const issued = { ...facts, expiresAt, hostBindings, connectors, credentials };
+    const { hostBindings, connectors, mcpServers } = this;
+    const policy = { hostBindings, connectors, mcpServers, unreadableMcpServers: [] };
+    const issued = { ...facts, expiresAt, ...policy, credentials };
     return ok({ kind: 'snapshot', snapshot: issued, jws: JSON.stringify(issued) });
   }
 
@@ -175,6 +188,8 @@ const snapshot = confirmation.extend({
   expiresAt: z.number(),
   hostBindings: z.array(z.custom<HostBinding>()),
   connectors: z.custom<VerifiedSnapshot['connectors']>(),
+  mcpServers: z.custom<VerifiedSnapshot['mcpServers']>(),
+  unreadableMcpServers: z.custom<VerifiedSnapshot['unreadableMcpServers']>(),
   credentials: z.array(z.object({ owner: z.enum(OWNERS), path: z.string(), version: z.string() })),
 });
 
