@@ -1,0 +1,133 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+
+/** A started gateway program. */
+export interface GatewayHandle {
+  /** Resolves when it listens; never rejects. One that ends first settles `exited`. */
+  readonly ready: Promise<void>;
+  /** In words, for the log. */
+  readonly exited: Promise<string>;
+  kill(signal: 'SIGTERM' | 'SIGKILL'): void;
+}
+
+export interface GatewayChildOptions {
+  /** Starts the program, to listen on this socket. */
+  readonly launch: (socketPath: string) => GatewayHandle;
+  /** A path for the next start: a socket that a killed program left behind is in nobody's way. */
+  readonly newSocketPath: () => string;
+  readonly removeSocket: (path: string) => void;
+  /** Milliseconds; only ever compared with itself. */
+  readonly now: () => number;
+  /** Waits; resolves at once when the signal is aborted. */
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly warn: (message: string) => void;
+}
+
+export const GATEWAY_START_MS = 20_000;
+/** Less than a stop of the daemon may take: what is left then is killed with it. */
+export const GATEWAY_STOP_MS = 3_000;
+const MIN_BACKOFF_MS = 500;
+const MAX_BACKOFF_MS = 30_000;
+/** A program that ran this long before it ended is not one that cannot run. */
+const STEADY_MS = 30_000;
+/** Whoever asks during a longer pause than this is told so, rather than kept. */
+const MAX_KEPT_MS = 2_000;
+
+/**
+ * The one gateway of the daemon, behind `/v1/mcp`. It is started when it is first asked for, and anew when it is asked for
+ * after it has died, later each time that it dies soon.
+ */
+export class GatewayChild {
+  readonly #options: GatewayChildOptions;
+  readonly #stopped = new AbortController();
+  #socket: Promise<Result<string, string>> | null = null;
+  #running: { readonly handle: GatewayHandle; readonly socketPath: string } | null = null;
+  #backoffMs = 0;
+  #mayStartAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: GatewayChildOptions) {
+    this.#options = options;
+  }
+
+  /** True while the program runs, or is about to. */
+  get wanted(): boolean {
+    return this.#socket !== null;
+  }
+
+  /** Where the gateway listens, once it does. Refuses in words. */
+  socket(): Promise<Result<string, string>> {
+    if (this.#stopped.signal.aborted) return Promise.resolve(err('svc is stopping'));
+    const leftMs = this.#mayStartAt - this.#options.now();
+    if (this.#socket === null && leftMs > MAX_KEPT_MS) return Promise.resolve(err(pausing(leftMs)));
+    this.#socket ??= this.#start(leftMs);
+    return this.#socket;
+  }
+
+  /** Ends the program, and with it every server that it started. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await this.#end();
+  }
+
+  async #start(leftMs: number): Promise<Result<string, string>> {
+    if (leftMs > 0) await this.#options.pause(leftMs, this.#stopped.signal);
+    if (this.#stopped.signal.aborted) return this.#notStarted('svc is stopping');
+    const startedAt = this.#options.now();
+    const socketPath = this.#options.newSocketPath();
+    const handle = this.#options.launch(socketPath);
+    this.#running = { handle, socketPath };
+    const ended = handle.exited.then((how) => this.#ended(handle, startedAt, how));
+    const deadline = new AbortController();
+    const first = await Promise.race([
+      handle.ready.then(() => 'ready' as const),
+      ended,
+      this.#options.pause(GATEWAY_START_MS, deadline.signal).then(() => 'late' as const),
+    ]);
+    deadline.abort();
+    if (first === 'ready') return ok(socketPath);
+    if (first === 'late') {
+      this.#options.warn('The MCP gateway did not listen in time and was ended');
+      handle.kill('SIGKILL');
+      await ended;
+    }
+    return this.#notStarted('the MCP gateway did not start; the sidecar’s log says why');
+  }
+
+  #notStarted(why: string): Result<never, string> {
+    this.#socket = null;
+    return err(why);
+  }
+
+  #ended(handle: GatewayHandle, startedAt: number, how: string): 'ended' {
+    const { now, removeSocket, warn } = this.#options;
+    if (this.#running?.handle === handle) {
+      removeSocket(this.#running.socketPath);
+      this.#running = null;
+      this.#socket = null;
+    }
+    if (this.#stopped.signal.aborted) return 'ended';
+    const soon = now() - startedAt < STEADY_MS;
+    this.#backoffMs = soon ? Math.min(MAX_BACKOFF_MS, Math.max(MIN_BACKOFF_MS, this.#backoffMs * 2)) : MIN_BACKOFF_MS;
+    this.#mayStartAt = now() + this.#backoffMs;
+    warn(`The MCP gateway ended (${how}); it is started again when it is asked for, after ${this.#backoffMs / 1000} s`);
+    return 'ended';
+  }
+
+  async #end(): Promise<void> {
+    const running = this.#running;
+    if (running === null) return;
+    const patience = new AbortController();
+    running.handle.kill('SIGTERM');
+    const late = this.#options.pause(GATEWAY_STOP_MS, patience.signal).then(() => 'late');
+    const first = await Promise.race([running.handle.exited, late]);
+    patience.abort();
+    if (first === 'late') {
+      running.handle.kill('SIGKILL');
+      await running.handle.exited;
+    }
+    this.#options.removeSocket(running.socketPath);
+  }
+}
+
+function pausing(leftMs: number): string {
+  return `the MCP gateway has died several times and is started again in ${Math.ceil(leftMs / 1000)} s; the sidecar’s log says why`;
+}
