@@ -66,7 +66,7 @@ function exitOf(child: ChildProcess, record: (line: string) => void): Promise<Pr
   });
 }
 
-function readLines(stream: Readable, take: (line: string) => void): void {
+export function readLines(stream: Readable, take: (line: string) => void): void {
   createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }).on('line', take);
 }
 
@@ -87,6 +87,12 @@ export function lastWords(lines: readonly string[]): readonly string[] {
     return text === undefined ? [line] : [text];
   });
   return messages.slice(-SHOWN_LINES);
+}
+
+/** What a log line says that tells of progress; null for any other. */
+export function progressOf(line: string): string | null {
+  const parsed = logLine.safeParse(tryJson(line));
+  return parsed.success && parsed.data.level === 'info' ? (parsed.data.message ?? null) : null;
 }
 
 function tryJson(text: string): unknown {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { lastWords } from './node_program.ts';
+import { lastWords, progressOf, readLines } from './node_program.ts';
 import { EXIT } from './exit_codes.ts';
 
 /** What one of our programs said before it ended. */
@@ -16,6 +16,8 @@ export function runToEnd(program: {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly workingDirectory: string;
+  /** Told what it says of its progress. */
+  readonly told?: (progress: string) => void;
 }): Promise<Ended> {
   const args = [...process.execArgv, program.file, ...program.args];
   return new Promise((done) => {
@@ -24,5 +26,11 @@ export function runToEnd(program: {
       const exitCode = error === null ? EXIT.ok : (child.exitCode ?? EXIT.failed);
       done({ exitCode, stdout, lastWords: lastWords(stderr.trim().split('\n')).at(-1) ?? 'it ended without a word' });
     });
+    if (child.stderr !== null) {
+      readLines(child.stderr, (line) => {
+        const progress = progressOf(line);
+        if (progress !== null) program.told?.(progress);
+      });
+    }
   });
 }

@@ -19,7 +19,7 @@ import { clientAddress } from './client_address.ts';
 import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
 import { EXIT_PORT_TAKEN, EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
 import { stopOnSignal } from './node_stop.ts';
-import { contextOfKeys } from './node_vault_key.ts';
+import { contextOfKeys, keyVersion } from './node_vault_key.ts';
 import { masterKeys } from './vault_key_files.ts';
 
 /** How long requests under way may take when the program stops: a person waits for a local one. */
@@ -42,8 +42,10 @@ async function main(): Promise<void> {
   makeHome(options.home);
   const clients = await openClients(options.settings, options.home);
   const lifetime = new ProgramLifetime(logDeferredFailure);
+  const version = keyVersion(options.home);
   const context = await startServices(options, clients, lifetime);
-  const current = options.settings.vaultKey === undefined ? followKeys(options, clients, context) : () => context;
+  const isFile = options.settings.vaultKey === undefined;
+  const current = isFile ? followKeys(options, clients, { context, version }) : () => context;
   const app = createApp({
     context: current,
     log,
@@ -147,9 +149,12 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
 }
 
 /** The context of each request, with the master key that is in the file by then. */
-function followKeys(options: Options, clients: Clients, context: ServiceContext) {
-  const database = openDatabase(clients.client, clients.replica);
-  return contextOfKeys({ home: options.home, database, context, log });
+function followKeys(
+  { home }: Options,
+  { client, replica }: Clients,
+  started: { readonly context: ServiceContext; readonly version: string },
+): () => Promise<ServiceContext> {
+  return contextOfKeys({ home, database: openDatabase(client, replica), ...started, log });
 }
 
 function required<T>(code: string, result: { ok: true; value: T } | { ok: false; error: string }): T {

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LogEntry } from '../routes/app_env.ts';
-import { VAULT_KEY_FILE } from '../services/local_home.ts';
+import { KEY_CHANGE_FILE, VAULT_KEY_FILE } from '../services/local_home.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import { Vault } from '../services/vault.ts';
 import { checkVaultKey } from '../services/vault_key_check.ts';
@@ -12,6 +12,8 @@ import { masterKeys } from './vault_key_files.ts';
 
 interface FollowInput {
   readonly home: string;
+  /** The version of the key's files from before `context` was made with them. */
+  readonly version: string;
   /** The database as it is, without the check of the key that seals. */
   readonly database: Database;
   readonly context: ServiceContext;
@@ -20,50 +22,59 @@ interface FollowInput {
 
 /**
  * The context for each request, of a worker whose master key is in a file: when `svc vault rotate` has replaced the file,
- * the next request has both keys. A request keeps the context that it began with, so that what it seals and what it writes
- * are of one key.
+ * the next request has both keys, and when it is done, the new one alone. A request keeps the context that it began with,
+ * so that what it seals and what it writes are of one key.
  */
 export function contextOfKeys(input: FollowInput): () => Promise<ServiceContext> {
-  let version = fileVersion(input.home);
+  let { version } = input;
   let context = Promise.resolve(input.context);
+  let failedAt = '';
   return () => {
-    const found = fileVersion(input.home);
+    const found = keyVersion(input.home);
     if (found === version) return context;
     version = found;
-    context = withKeys(input, context);
+    context = withKeys(input, context, (problem) => {
+      // The next request tries again: the file may be right by then, or the database answer.
+      version = '';
+      if (failedAt !== found) input.log(problem);
+      failedAt = found;
+    });
     return context;
   };
 }
 
 /** A key that is not the database's changes nothing: the one before is still good for what it sealed. */
 async function withKeys(
-  { home, database, log }: FollowInput,
+  { home, database }: FollowInput,
   before: Promise<ServiceContext>,
+  failed: (problem: LogEntry) => void,
 ): Promise<ServiceContext> {
   const context = await before;
   try {
     const { masterKey, previousMasterKey } = await masterKeys({}, home);
-    if (masterKey === null) return context;
+    if (masterKey === null) throw new Error('there is no key');
     const vault = await Vault.open(masterKey, previousMasterKey);
     const problem = await checkVaultKey(vault, await readInstallation(database));
-    if (problem === null) {
-      return {
-        ...context,
-        vault,
-        database: sealingWith(database, vault),
-        accessKeys: new AccessKeys(vault, context.clock),
-      };
-    }
-    log({ level: 'error', message: problem.message, code: problem.reason });
+    if (problem === null) return sealedBy(context, vault, database);
+    failed({ level: 'error', message: problem.message, code: problem.reason });
   } catch {
-    const message = `${VAULT_KEY_FILE} was replaced and cannot be used: put the right one back`;
-    log({ level: 'error', message, code: 'vault_key_unreadable' });
+    const message = `${VAULT_KEY_FILE} was changed and cannot be used: put the right one back`;
+    failed({ level: 'error', message, code: 'vault_key_unreadable' });
   }
   return context;
 }
 
-/** What tells the file from the one that takes its place. */
-function fileVersion(home: string): string {
-  const found = statSync(join(home, VAULT_KEY_FILE), { throwIfNoEntry: false });
-  return found === undefined ? '' : `${found.ino}.${found.mtimeMs}`;
+function sealedBy(context: ServiceContext, vault: Vault, database: Database): ServiceContext {
+  const accessKeys = new AccessKeys(vault, context.clock);
+  return { ...context, vault, database: sealingWith(database, vault), accessKeys };
+}
+
+/** What tells the files of the key, as they are now, from those that take their place. */
+export function keyVersion(home: string): string {
+  return [VAULT_KEY_FILE, KEY_CHANGE_FILE].map((name) => fileVersion(join(home, name))).join(' ');
+}
+
+function fileVersion(file: string): string {
+  const found = statSync(file, { throwIfNoEntry: false });
+  return found === undefined ? '-' : `${found.ino}.${found.mtimeMs}`;
 }

@@ -1,19 +1,22 @@
-// What `svc vault` runs: `node worker/entries/vault.ts rotate --home DIR`. Its answer is one line of JSON.
+// What `svc vault` runs: `node worker/entries/vault.ts rotate|status --home DIR`. Its answer is one line of JSON.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { type KeyPair, rotateMasterKey, type RotationReport, wrongKey } from '../services/master_key_rotation.ts';
+import { SYSTEM_CLOCK } from '../services/service_context.ts';
+import { type VaultStatus, vaultStatus } from '../services/vault_status.ts';
 import { closeFile, type Database, openDatabase } from '../store/database.ts';
 import { migrate } from '../store/migrate.ts';
 import { openClients } from './node_database.ts';
 import { homeDirectory } from './node_home.ts';
-import { EXIT_USAGE, Refusal, refuse } from './node_refusal.ts';
+import { EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
 import { beginKeyChange, endKeyChange, keyChange, masterKeys } from './vault_key_files.ts';
 
 async function main(): Promise<void> {
   const { positionals, values } = parseArgs({ allowPositionals: true, options: { home: { type: 'string' } } });
-  if (positionals[0] !== 'rotate') throw new Refusal('invalid_flag', 'use rotate', EXIT_USAGE);
+  const action = ACTIONS.get(positionals[0] ?? '');
+  if (action === undefined) throw new Refusal('invalid_flag', 'use rotate or status', EXIT_USAGE);
   const settings = readSettings();
   const home = homeDirectory(values.home, settings);
   if (settings.databaseUrl === undefined) requireFile(home);
@@ -21,11 +24,27 @@ async function main(): Promise<void> {
   replica?.close();
   const migrated = await migrate(client, new Date().toISOString());
   if (!migrated.ok) throw new Refusal(migrated.error.reason, migrated.error.message);
-  const database = openDatabase(client);
-  const report =
-    settings.vaultKey === undefined ? await rotateFile(database, home) : await rotateSet(database, settings);
+  const answer = await action(openDatabase(client), settings, home);
   await closeFile(client);
-  process.stdout.write(`${JSON.stringify(report)}\n`);
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}
+
+type Action = (database: Database, settings: Settings, home: string) => Promise<object>;
+
+const ACTIONS: ReadonlyMap<string, Action> = new Map<string, Action>([
+  [
+    'rotate',
+    (database, settings, home) =>
+      settings.vaultKey === undefined ? rotateFile(database, home) : rotateSet(database, settings),
+  ],
+  ['status', showStatus],
+]);
+
+async function showStatus(database: Database, settings: Settings, home: string): Promise<VaultStatus> {
+  const status = await vaultStatus(database, await masterKeys(settings, home));
+  if (!status.ok) throw new Refusal(status.error.reason, status.error.message);
+  const isUnderWay = settings.vaultKey === undefined && (await keyChange(home)) !== null;
+  return { ...status.value, finished: status.value.finished && !isUnderWay };
 }
 
 function readSettings(): Settings {
@@ -69,11 +88,23 @@ async function rotateFile(database: Database, home: string): Promise<RotationRep
 }
 
 async function rotate(database: Database, pair: KeyPair): Promise<RotationReport> {
-  const done = await rotateMasterKey(database, pair);
+  const done = await rotateMasterKey(database, pair, { clock: SYSTEM_CLOCK, told: toldNowAndThen() });
   if (done.ok) return done.value;
   throw new Refusal(done.error.reason, done.error.message);
 }
 
+const TOLD_EVERY_MS = 1_000;
+
+/** Tells what is done once a second. */
+function toldNowAndThen(): (progress: string) => void {
+  let toldAt = SYSTEM_CLOCK.now();
+  return (progress) => {
+    if (SYSTEM_CLOCK.now() - toldAt < TOLD_EVERY_MS) return;
+    toldAt = SYSTEM_CLOCK.now();
+    log({ level: 'info', message: progress });
+  };
+}
+
 main().catch((error: unknown) =>
-  refuse(error, 'the master key is not changed to its end: keep both keys, and run it again'),
+  refuse(error, 'the command did not come to its end: keep both keys, and run it again'),
 );

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@libsql/client';
@@ -10,7 +10,7 @@ import { rotateMasterKey } from '../services/master_key_rotation.ts';
 import { start } from '../services/start.ts';
 import { NO_TURNS } from '../services/turns.ts';
 import { openDatabase } from '../store/database.ts';
-import { contextOfKeys } from './node_vault_key.ts';
+import { contextOfKeys, keyVersion } from './node_vault_key.ts';
 import { beginKeyChange, endKeyChange, masterKeys } from './vault_key_files.ts';
 
 let home = '';
@@ -32,9 +32,11 @@ describe('the file of the master key', () => {
     const change = await beginKeyChange(home, before);
     expect(change.before.reveal()).toBe(before.reveal());
     expect(await kept()).toEqual([change.after.reveal(), before.reveal()]);
+    expect((await stat(join(home, 'vault.key.change'))).mode & 0o777).toBe(0o600);
     await endKeyChange(home, change);
     expect(await kept()).toEqual([change.after.reveal(), undefined]);
-    for (const name of ['vault.key']) expect((await stat(join(home, name))).mode & 0o777).toBe(0o600);
+    expect(await readdir(home)).toEqual(['vault.key']);
+    expect((await stat(join(home, 'vault.key'))).mode & 0o777).toBe(0o600);
   });
 
   test('a run that was killed between the files goes on with the same new key', async () => {
@@ -80,7 +82,8 @@ test('a worker that serves has both keys from the first request after the file w
   const started = await start({ ...services, ...keys });
   if (!started.ok) throw new Error(started.error.message);
   const refusals: unknown[] = [];
-  const current = contextOfKeys({ home, database, context: started.value, log: ({ code }) => refusals.push(code) });
+  const asStarted = { context: started.value, version: keyVersion(home) };
+  const current = contextOfKeys({ home, database, ...asStarted, log: ({ code }) => refusals.push(code) });
   expect(await current()).toBe(started.value);
   const place = { owner: 'usr_1', path: 'user/a', version: 1 };
   const sealed = await started.value.vault.seal(place, new Secret('value'));
@@ -91,13 +94,24 @@ test('a worker that serves has both keys from the first request after the file w
   expect((await context.vault.open(place, sealed))?.reveal()).toBe('value');
   expect(await rotateMasterKey(database, change)).toMatchObject({ ok: true });
   await endKeyChange(home, change);
+  const anew = await current();
+  expect(anew).not.toBe(context);
+  const oldSeal = await started.value.vault.mac('head');
+  expect([await context.vault.macs('head'), await anew.vault.macs('head')]).toEqual([
+    expect.arrayContaining([oldSeal]),
+    [await context.vault.mac('head')],
+  ]);
   expect((await context.database.write([])).ok).toBe(true);
   expect((await started.value.database.write([])).ok).toBe(false);
   await context.accessKeys.rotate(context.database, { atOnce: true });
   expect(refusals).toEqual([]);
 
   await writeFile(join(home, 'vault.key'), `${newMasterKey().reveal()}-\n`);
-  expect(await current()).toBe(context);
+  expect(await current()).toBe(anew);
+  expect(await current()).toBe(anew);
+  expect(refusals).toEqual(['vault_key_unreadable']);
+  await writeFile(join(home, 'vault.key'), `${change.after.reveal()}\n`);
+  expect((await (await current()).database.write([])).ok).toBe(true);
   expect(refusals).toEqual(['vault_key_unreadable']);
   client.close();
 });

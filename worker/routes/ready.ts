@@ -6,7 +6,8 @@ import { forAnyone } from './operation.ts';
 
 export const getReady = forAnyone({
   summary: 'Whether this program takes calls: for a load balancer',
-  description: 'Refused with not_ready while the program stops, and while the database lacks steps of its schema.',
+  description:
+    'Refused with not_ready while the program stops, while the database lacks steps of its schema, and where the master key was changed and the program seals with the old one.',
   replies: { 200: readyReply },
   async handle({ context }) {
     const ready = await describeReadiness(context);

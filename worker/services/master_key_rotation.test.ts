@@ -17,7 +17,6 @@ import { requestDeviceCode } from '../tokens/device_codes.ts';
 import { findWaitingProgram } from '../tokens/device_approval.ts';
 import { verifyAudit } from './audit_verification.ts';
 import type { Caller } from './caller.ts';
-import { CONTROL_KEY_PLACE } from './control_key.ts';
 import { ProgramLifetime } from './lifetime.ts';
 import { rotateMasterKey } from './master_key_rotation.ts';
 import { sealPlace } from './oauth_flow.ts';
@@ -27,6 +26,7 @@ import { opened, storeSecret } from './secrets.ts';
 import type { ServiceContext } from './service_context.ts';
 import { start, type StartInput } from './start.ts';
 import { NO_TURNS } from './turns.ts';
+import { vaultStatus } from './vault_status.ts';
 import { Vault } from './vault.ts';
 
 const before = newMasterKey();
@@ -129,7 +129,9 @@ function textOf(cell: unknown): string {
 /** How many of the sealed texts a key opens, of how many there are. */
 async function openedBy(key: Secret): Promise<{ opens: number; of: number }> {
   const vault = await Vault.open(key);
-  const pages = await Promise.all(SEALED_KINDS.map((kind) => kind.page(database, { after: '', limit: 1000 })));
+  const kinds = SEALED_KINDS.filter(({ name }) => name !== 'audit_heads');
+  const pages = await Promise.all(kinds.map((kind) => kind.page(database, { after: '', limit: 1000 })));
+  const examined = await Promise.all(pages.flat().map((row) => row.examine({ before: null, after: vault })));
   const installed = new Map(
     (await client.execute('SELECT name, value FROM installation')).rows.map((row) => [
       textOf(row['name']),
@@ -137,14 +139,12 @@ async function openedBy(key: Secret): Promise<{ opens: number; of: number }> {
     ]),
   );
   const check = { owner: 'installation', path: 'vault-key-check', version: 1 };
-  const ofInstallation = [
-    { place: CONTROL_KEY_PLACE, text: installed.get('signing_key_sealed') },
-    { place: check, text: installed.get('vault_key_check') },
-    { place: check, text: installed.get('vault_key_previous_check') },
-  ];
-  const all = [...pages.flat(), ...ofInstallation].filter(({ text }) => text !== undefined);
-  const secrets = await Promise.all(all.map(({ place, text }) => vault.open(place, text ?? '')));
-  return { opens: secrets.filter((secret) => secret !== null).length, of: (await sealedTexts()).length };
+  const checks = [installed.get('vault_key_check'), installed.get('vault_key_previous_check')];
+  const openedChecks = await Promise.all(checks.map((text) => vault.open(check, text ?? '')));
+  const opens =
+    examined.filter(({ state }) => state === 'current').length +
+    openedChecks.filter((secret) => secret !== null).length;
+  return { opens, of: (await sealedTexts()).length };
 }
 
 async function rotated(on: Database = database) {
@@ -355,6 +355,82 @@ describe('workers that serve meanwhile', () => {
   });
 });
 
+/** A credential whose lease somebody has until then. */
+async function leased(holder: string, until: number): Promise<void> {
+  await client.execute('DELETE FROM connector_credentials');
+  await client.execute({
+    sql: `INSERT INTO connector_credentials
+      (connector_id, owner_id, path, kind, state, renewable, lease, lease_until, updated_at)
+      VALUES ('con_1', 'usr_1', 'a', 'oauth2', 'ready', 1, ?, ?, '2026-01-01')`,
+    args: [holder, until],
+  });
+}
+
+describe('the refresh of an OAuth credential', () => {
+  test('is waited for, so that a worker with the old key can store what it got', async () => {
+    const left = await worker(before);
+    const clock = new TestClock();
+    await leased('somebody', clock.now() + 30_000);
+    const told: string[] = [];
+    let looks = 0;
+    const sleep = async () => {
+      looks += 1;
+      if (looks < 3) return;
+      await store(left, 'user/refreshed', 'the only token');
+      await client.execute('UPDATE connector_credentials SET lease = NULL, lease_until = NULL');
+    };
+    const how = { clock: { now: () => clock.now(), sleep }, told: (progress: string) => told.push(progress) };
+    expect(await rotateMasterKey(database, { before, after }, how)).toMatchObject({ ok: true });
+    expect(looks).toBe(3);
+    expect(told[0]).toContain('refresh');
+    const anew = await worker(after);
+    const row = await findSealedSecret(database, { ownerId: (await callerOf(anew)).userId, path: 'user/refreshed' });
+    expect((await opened(anew, row!)).reveal()).toBe('the only token');
+  });
+
+  test('is not waited for when its worker is gone, or when it is a pause', async () => {
+    await worker(before);
+    const clock = new TestClock();
+    await leased('backoff', clock.now() + 30_000);
+    let slept = 0;
+    const counting = {
+      now: () => clock.now() + slept,
+      sleep: async (milliseconds: number) => void (slept += milliseconds),
+    };
+    const how = { clock: counting, told: () => undefined };
+    expect(await rotateMasterKey(database, { before, after }, how)).toMatchObject({ ok: true });
+    expect(slept).toBe(0);
+    await leased('somebody', clock.now() + 3_600_000);
+    const next = { before: after, after: newMasterKey() };
+    expect(await rotateMasterKey(database, next, how)).toMatchObject({ ok: true });
+    expect(slept).toBe(45_000);
+  });
+});
+
+const summary = async (masterKey: Secret | null, previousMasterKey: Secret | null) => {
+  const status = await vaultStatus(database, { masterKey, previousMasterKey });
+  if (!status.ok) return status.error.reason;
+  const sum = (of: 'current' | 'previous' | 'damaged') =>
+    status.value.values.reduce((total, count) => total + count[of], 0);
+  return [status.value.finished, sum('current') > 0, sum('previous') > 0, sum('damaged')];
+};
+
+describe('which key everything is sealed with', () => {
+  test('is counted before, during and after a change', async () => {
+    await plant(await worker(before));
+    expect(await summary(before, null)).toEqual([true, true, false, 0]);
+    expect(await summary(after, before)).toEqual([false, false, true, 0]);
+    expect(await summary(after, null)).toBe('wrong_vault_key');
+    await expect(rotateMasterKey(killedAt(2, 'after'), { before, after })).rejects.toThrow('killed');
+    expect(await summary(after, before)).toEqual([false, true, true, 0]);
+    expect(await summary(after, null)).toBe('missing_vault_key');
+    expect(await summary(null, null)).toBe('missing_vault_key');
+    await rotated();
+    await client.execute("UPDATE secrets SET sealed = 'v1.x.y' WHERE path = 'user/secret-0'");
+    expect(await summary(after, null)).toEqual([true, true, false, 1]);
+  });
+});
+
 /** Who seals, and who makes keyed hashes: a new one has to be taken to the new key too, and be added here. */
 test('every caller of the vault is one that the change knows', async () => {
   const folder = new URL('..', import.meta.url).pathname;
@@ -369,7 +445,6 @@ test('every caller of the vault is one that the change knows', async () => {
     'services/audit_verification.ts',
     'services/commit.ts',
     'services/control_key.ts',
-    'services/master_key_rotation.ts',
     'services/oauth_flow.ts',
     'services/sealed_kinds.ts',
     'services/secret_check.ts',

@@ -1,19 +1,11 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
-import type { AuditHeadRow } from '../store/audit_events.ts';
+import { noRefreshUnderWay } from '../store/connectors.ts';
 import type { Database, Statement } from '../store/database.ts';
-import {
-  forget,
-  readInstallation,
-  replaceInstalled,
-  sealingWith,
-  setAnew,
-  stillInstalled,
-} from '../store/installation.ts';
-import { resealHead, sealedHeads } from '../store/sealed_rows.ts';
-import { headText } from './commit.ts';
-import { CONTROL_KEY_PLACE } from './control_key.ts';
-import { SEALED_KINDS, type Sealed, type SealedKind } from './sealed_kinds.ts';
+import { forget, readInstallation, sealingWith, setAnew, stillInstalled } from '../store/installation.ts';
+import { BACKOFF, LEASE_MS } from './oauth_refresh.ts';
+import { pagesOf, SEALED_KINDS, type SealedKind, type SealedRow } from './sealed_kinds.ts';
+import { type Clock, SYSTEM_CLOCK } from './service_context.ts';
 import { Vault } from './vault.ts';
 import { opensVaultKeyCheck, sealVaultKeyCheck } from './vault_key_check.ts';
 
@@ -36,7 +28,13 @@ export interface RotationRefusal {
   readonly message: string;
 }
 
-/** The keys of a change: each alone, and as the workers have them. */
+export interface RotationHow {
+  readonly clock: Clock;
+  /** Told what is done, again and again. */
+  readonly told: (progress: string) => void;
+}
+
+/** The vaults of a change: of each key alone, and of both as the workers have them. */
 interface Keys {
   readonly before: Vault;
   readonly after: Vault;
@@ -53,15 +51,16 @@ interface Keys {
 export async function rotateMasterKey(
   database: Database,
   pair: KeyPair,
+  how: RotationHow = { clock: SYSTEM_CLOCK, told: () => undefined },
 ): Promise<Result<RotationReport, RotationRefusal>> {
   const before = await Vault.open(pair.before);
   const after = await Vault.open(pair.after);
   if (before.keyMark === after.keyMark) return err({ reason: 'wrong_vault_key', message: SAME_KEY });
   const keys = { before, after, both: await Vault.open(pair.after, pair.before) };
-  const begun = await begin(database, keys);
+  const begun = await begin(database, keys, how);
   if (!begun.ok) return begun;
   const fenced = sealingWith(database, after);
-  const report = await resealAll(fenced, keys);
+  const report = await resealAll(fenced, keys, how);
   const ended = await fenced.write([forget(database, 'vault_key_previous_check')]);
   return ended.ok ? ok(report) : err({ reason: 'rotation_conflict', message: CONFLICT });
 }
@@ -88,34 +87,69 @@ const WRONG_KEYS =
   'wrong vault key: the keys that are given are not those of this database, or of the change that is under way; set SVC_VAULT_KEY to the new one and SVC_VAULT_KEY_PREVIOUS to the old one (nothing was changed)';
 const CONFLICT = 'the master key is changed by another run at this time: run it again when that one is done';
 
-async function begin(database: Database, { before, after, both }: Keys): Promise<Result<null, RotationRefusal>> {
-  const installed = await readInstallation(database);
+/** How often it is looked again whether a refresh is under way. */
+const LOOK_MS = 200;
+
+/**
+ * The write that decides. It waits for a moment without a refresh of an OAuth credential, which a provider may answer with
+ * the only token that is good from then on: a worker that seals with the old key could not store it after this write.
+ * After the time that a refresh may take at most, all that had begun are over.
+ */
+async function begin(
+  database: Database,
+  keys: Keys,
+  { clock, told }: RotationHow,
+): Promise<Result<null, RotationRefusal>> {
+  const patienceEnds = clock.now() + LEASE_MS;
+  for (;;) {
+    const installed = await readInstallation(database);
+    const needed = await needsBeginning(installed, keys);
+    if (!needed.ok || !needed.value) return needed.ok ? ok(null) : needed;
+    const now = clock.now();
+    const quiet = now < patienceEnds ? noRefreshUnderWay(now, BACKOFF) : [];
+    const written = await database.write([...quiet, ...(await beginning(database, installed, keys))]);
+    if (written.ok) return ok(null);
+    if (now >= patienceEnds) return err({ reason: 'rotation_conflict', message: CONFLICT });
+    told('waiting for the refresh of an OAuth credential to end');
+    await clock.sleep(LOOK_MS);
+  }
+}
+
+/** Whether the change of these keys has to be begun: not when it is under way or was done. */
+async function needsBeginning(
+  installed: ReadonlyMap<string, string>,
+  { after, both }: Keys,
+): Promise<Result<boolean, RotationRefusal>> {
   const problem = await problemOf(installed, both);
   if (problem !== null) return err(problem);
-  const check = installed.get('vault_key_check') ?? '';
-  const isAfter = await opensVaultKeyCheck(after, check);
-  if (isAfter && installed.get('vault_key_mark') === after.keyMark) return ok(null);
+  const isAfter = await opensVaultKeyCheck(after, installed.get('vault_key_check') ?? '');
+  if (isAfter && installed.get('vault_key_mark') === after.keyMark) return ok(false);
   if (isAfter && !installed.has('vault_key_previous_check'))
     return err({ reason: 'wrong_vault_key', message: NOT_NEW });
-  const written = await database.write([
-    ...stillInstalled('vault_key_check', check),
+  return ok(true);
+}
+
+async function beginning(
+  database: Database,
+  installed: ReadonlyMap<string, string>,
+  { before, after }: Keys,
+): Promise<Statement[]> {
+  return [
+    ...stillInstalled('vault_key_check', installed.get('vault_key_check') ?? ''),
     setAnew(database, 'vault_key_check', await sealVaultKeyCheck(after)),
     setAnew(database, 'vault_key_previous_check', await sealVaultKeyCheck(before)),
     setAnew(database, 'vault_key_mark', after.keyMark),
-  ]);
-  return written.ok ? ok(null) : err({ reason: 'rotation_conflict', message: CONFLICT });
+  ];
 }
 
-async function resealAll(database: Database, keys: Keys): Promise<RotationReport> {
+async function resealAll(database: Database, keys: Keys, { told }: RotationHow): Promise<RotationReport> {
   const resealed: Record<string, number> = {};
   const damaged: string[] = [];
-  const count = (name: string, done: Done) => {
-    resealed[name] = done.resealed;
+  for (const kind of SEALED_KINDS) {
+    const done = await resealKind(database, keys, kind, told);
+    resealed[kind.name] = done.resealed;
     damaged.push(...done.damaged);
-  };
-  count('signing_key', await resealControlKey(database, keys));
-  for (const kind of SEALED_KINDS) count(kind.name, await resealKind(database, keys, kind));
-  count('audit_heads', await resealHeads(database, keys));
+  }
   return { resealed, damaged };
 }
 
@@ -124,85 +158,30 @@ interface Done {
   readonly damaged: readonly string[];
 }
 
-async function resealControlKey(database: Database, { before, after }: Keys): Promise<Done> {
-  const sealed = (await readInstallation(database)).get('signing_key_sealed') ?? '';
-  if ((await after.open(CONTROL_KEY_PLACE, sealed)) !== null) return { resealed: 0, damaged: [] };
-  const secret = await before.open(CONTROL_KEY_PLACE, sealed);
-  if (secret === null) return { resealed: 0, damaged: ['signing_key'] };
-  const anew = await after.seal(CONTROL_KEY_PLACE, secret);
-  const resealed = await applied(database, [
-    replaceInstalled(database, 'signing_key_sealed', { before: sealed, after: anew }),
-  ]);
-  return { resealed, damaged: [] };
-}
-
-const ROWS_AT_A_TIME = 100;
-
 /** What is written meanwhile is sealed with the new key, wherever in the order it comes: one pass sees all that is old. */
-async function resealKind(database: Database, keys: Keys, kind: SealedKind): Promise<Done> {
-  return eachPage(
-    (after) => kind.page(database, { after, limit: ROWS_AT_A_TIME }),
-    ({ id }) => id,
-    (rows) => resealRows(database, keys, kind, rows),
-  );
-}
-
-async function resealRows(database: Database, keys: Keys, kind: SealedKind, rows: readonly Sealed[]): Promise<Done> {
-  const { before, after } = keys;
-  const statements: Statement[] = [];
-  const damaged: string[] = [];
-  for (const row of rows) {
-    const already = await after.open(row.place, row.text);
-    if (already !== null && row.isOf(after)) continue;
-    const secret = already ?? (await before.open(row.place, row.text));
-    if (secret === null) damaged.push(`${kind.name} ${row.id}`);
-    else statements.push(...(await row.reseal(after, secret)));
-  }
-  return { resealed: await applied(database, statements), damaged };
-}
-
-async function resealHeads(database: Database, keys: Keys): Promise<Done> {
-  return eachPage(
-    (after) => sealedHeads(database, { after, limit: ROWS_AT_A_TIME }),
-    ({ writer }) => writer,
-    (rows) => resealHeadRows(database, keys, rows),
-  );
-}
-
-/** A head that neither key sealed was altered: it gets no seal, so that it goes on failing. */
-async function resealHeadRows(
-  database: Database,
-  { before, after }: Keys,
-  rows: readonly AuditHeadRow[],
-): Promise<Done> {
-  const statements: Statement[] = [];
-  const damaged: string[] = [];
-  for (const row of rows) {
-    const text = headText(row.writer, row);
-    const seal = await after.mac(text);
-    if (row.seal === seal) continue;
-    if (row.seal === (await before.mac(text))) statements.push(resealHead(database, row, seal));
-    else damaged.push(`audit_heads ${row.writer}`);
-  }
-  return { resealed: await applied(database, statements), damaged };
-}
-
-async function eachPage<T>(
-  read: (after: string) => Promise<readonly T[]>,
-  keyOf: (row: T) => string,
-  treat: (rows: readonly T[]) => Promise<Done>,
-): Promise<Done> {
+async function resealKind(database: Database, keys: Keys, kind: SealedKind, told: RotationHow['told']): Promise<Done> {
   let resealed = 0;
+  let looked = 0;
   const damaged: string[] = [];
-  for (let after = ''; ;) {
-    const rows = await read(after);
-    const last = rows.at(-1);
-    if (last === undefined) return { resealed, damaged };
-    const done = await treat(rows);
+  for await (const rows of pagesOf(database, kind)) {
+    const done = await resealRows(database, keys, rows);
     resealed += done.resealed;
-    damaged.push(...done.damaged);
-    after = keyOf(last);
+    damaged.push(...done.damaged.map((id) => `${kind.name} ${id}`));
+    looked += rows.length;
+    told(`${kind.name}: looked at ${looked}, sealed ${resealed} anew`);
   }
+  return { resealed, damaged };
+}
+
+async function resealRows(database: Database, keys: Keys, rows: readonly SealedRow[]): Promise<Done> {
+  const statements: Statement[] = [];
+  const damaged: string[] = [];
+  for (const row of rows) {
+    const examined = await row.examine(keys);
+    if (examined.state === 'damaged') damaged.push(row.id);
+    else if (examined.state === 'previous') statements.push(...(await examined.reseal()));
+  }
+  return { resealed: await applied(database, statements), damaged };
 }
 
 /** Writes, and says how many rows it changed: fewer than it was asked, where somebody wrote in between. */

@@ -22,10 +22,11 @@ const AHEAD_MS = 60_000;
 /** A token this near its end is not sent: it would be over when it arrives. Of one that lives shortly, its last quarter. */
 const MARGIN_MS = 10_000;
 /** Longer than any call takes; the lease of a worker that is gone is another's after that. */
-const LEASE_MS = 45_000;
+export const LEASE_MS = 45_000;
 /** A provider that fails is not asked again at once, however many requests wait. */
 const BACKOFF_MS = 5_000;
-const BACKOFF = 'backoff';
+/** Who has the lease of a credential then. */
+export const BACKOFF = 'backoff';
 const LOOK_MS = 100;
 const PATIENCE_MS = LEASE_MS + 5_000;
 

@@ -23,6 +23,11 @@ test('a program is ready when its database has every step, also a newer one', as
   expect(await ready()).toEqual([200, { status: 'ready', schema: 999 }]);
 });
 
+test('a program that seals with a master key that was changed is not ready', async () => {
+  await control.context.database.client.execute("INSERT INTO installation VALUES ('vault_key_mark', 'another')");
+  expect(await ready()).toMatchObject([503, { error: { message: expect.stringContaining('master key was changed') } }]);
+});
+
 test('a program that stops is not ready, and is healthy', async () => {
   lifetime.beginStop();
   expect(await ready()).toMatchObject([503, { error: { code: 'not_ready' } }]);

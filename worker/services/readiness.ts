@@ -1,4 +1,5 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { readInstallation } from '../store/installation.ts';
 import { schemaStatus } from '../store/migrate.ts';
 import type { ServiceContext } from './service_context.ts';
 
@@ -12,5 +13,8 @@ export async function describeReadiness(
   if (context.stopping.aborted) return err('this program is stopping: ask another one');
   const { schema, pending } = await schemaStatus(context.database.client);
   if (pending > 0) return err(`the database lacks ${pending} steps of its schema: run "svc db migrate"`);
+  const mark = (await readInstallation(context.database)).get('vault_key_mark') ?? context.vault.keyMark;
+  if (mark !== context.vault.keyMark)
+    return err('the master key was changed: start this program anew with the new one');
   return ok({ status: 'ready', schema });
 }

@@ -1,44 +1,62 @@
 import type { Secret } from '../../shared/model/secret.ts';
 import { oidcSealPlace } from '../sign_in/providers/enterprise_oidc.ts';
+import type { AuditHeadRow } from '../store/audit_events.ts';
 import type { Database, Statement } from '../store/database.ts';
+import { readInstallation, replaceInstalled } from '../store/installation.ts';
 import {
   resealClient,
   resealFlow,
+  resealHead,
   resealSecret,
   resealSigningKey,
   type RowPage,
   sealedClients,
   sealedFlows,
+  sealedHeads,
   sealedSecrets,
   sealedSigningKeys,
 } from '../store/sealed_rows.ts';
+import type { SecretRow } from '../store/secrets.ts';
 import { accessKeyPlace } from '../tokens/access_keys.ts';
+import { headText } from './commit.ts';
+import { CONTROL_KEY_PLACE } from './control_key.ts';
 import { sealPlace } from './oauth_flow.ts';
 import type { SealPlace, Vault } from './vault.ts';
 
-/** A value that the vault sealed, where it is stored. */
-export interface Sealed {
+/** The vaults of two master keys, each alone: the one that seals, and the one that it takes the place of, if any. */
+export interface SealingKeys {
+  readonly before: Vault | null;
+  readonly after: Vault;
+}
+
+/** Which key a value is of. What neither opens was damaged, or altered. */
+export type Examined =
+  | { readonly state: 'current' | 'damaged' }
+  /** `reseal` is what puts it under the current key, while it is still what was read. */
+  | { readonly state: 'previous'; reseal(): Promise<readonly Statement[]> };
+
+/** A value that is of a master key, where it is stored. */
+export interface SealedRow {
   /** Its key in the order of its kind. */
   readonly id: string;
-  readonly place: SealPlace;
-  readonly text: string;
-  /** Whether all that is stored beside it is of this vault's key too. */
-  isOf(vault: Vault): boolean;
-  /** What puts it in place of the text, if that is still there: in a list, for a promise of a statement would run it. */
-  reseal(vault: Vault, secret: Secret): Promise<readonly Statement[]>;
+  examine(keys: SealingKeys): Promise<Examined>;
 }
 
-/** One kind of sealed value, a page of them at a time. */
+/** One kind of such a value, a page of them at a time. */
 export interface SealedKind {
   readonly name: string;
-  page(database: Database, page: RowPage): Promise<readonly Sealed[]>;
+  /** The columns that it is in, as `table.column`. */
+  readonly columns: readonly string[];
+  page(database: Database, page: RowPage): Promise<readonly SealedRow[]>;
 }
 
-/** Every kind of value that the vault seals in a table; those of the installation are not rows of it. */
+/** Every kind of value that a change of the master key takes to the new one. What says which key that is, is no value. */
 export const SEALED_KINDS: readonly SealedKind[] = [
-  { name: 'secrets', page: secretPage },
+  { name: 'signing_key', columns: ['installation.value'], page: signingKeyPage },
+  { name: 'secrets', columns: ['secrets.sealed', 'secrets.fingerprint'], page: secretPage },
   {
     name: 'access_token_keys',
+    columns: ['signing_keys.sealed_private_key'],
     page: async (database, page) =>
       (await sealedSigningKeys(database, page)).map((row) =>
         sealedText(row.id, accessKeyPlace(row.id), row.sealedPrivateKey, (text) =>
@@ -48,6 +66,7 @@ export const SEALED_KINDS: readonly SealedKind[] = [
   },
   {
     name: 'oauth_flows',
+    columns: ['oauth_flows.sealed'],
     page: async (database, page) =>
       (await sealedFlows(database, page)).map((row) =>
         sealedText(row.id, sealPlace(row), row.sealed, (text) => resealFlow(database, row, text)),
@@ -55,39 +74,95 @@ export const SEALED_KINDS: readonly SealedKind[] = [
   },
   {
     name: 'enterprise_clients',
+    columns: ['enterprise_oidc.sealed_secret'],
     page: async (database, page) =>
       (await sealedClients(database, page)).map((row) => {
         const { enterpriseId: id, sealedSecret } = row;
         return sealedText(id, oidcSealPlace(id), sealedSecret, (text) => resealClient(database, row, text));
       }),
   },
+  {
+    name: 'audit_heads',
+    columns: ['audit_heads.seal'],
+    page: async (database, page) => (await sealedHeads(database, page)).map((row) => sealedHead(database, row)),
+  },
 ];
 
-/** Secrets have a fingerprint beside them, under the same master key. */
-async function secretPage(database: Database, page: RowPage): Promise<Sealed[]> {
-  const rows = await sealedSecrets(database, page);
-  return rows.map((row) => {
-    const place = { owner: row.ownerId, path: row.path, version: row.version };
-    return {
-      id: row.id,
-      place,
-      text: row.sealed,
-      isOf: (vault) => row.fingerprint?.startsWith(vault.fingerprintMark) ?? false,
-      async reseal(vault, secret) {
-        const sealed = await vault.seal(place, secret);
-        const fingerprint = await vault.fingerprint(row.ownerId, secret);
-        return [resealSecret(database, row, { sealed, fingerprint })];
-      },
-    };
-  });
+/** The control plane's own key is one value of the installation. */
+async function signingKeyPage(database: Database, { after }: RowPage): Promise<SealedRow[]> {
+  if (after !== '') return [];
+  const text = (await readInstallation(database)).get('signing_key_sealed') ?? '';
+  return [
+    sealedText('signing_key', CONTROL_KEY_PLACE, text, (anew) =>
+      replaceInstalled(database, 'signing_key_sealed', { before: text, after: anew }),
+    ),
+  ];
 }
 
-function sealedText(id: string, place: SealPlace, text: string, replace: (text: string) => Statement): Sealed {
+async function secretPage(database: Database, page: RowPage): Promise<SealedRow[]> {
+  return (await sealedSecrets(database, page)).map((row) => wholeSecret(database, row));
+}
+
+/** A secret has a fingerprint beside it under the same master key, unless none was made yet. */
+function wholeSecret(database: Database, row: SecretRow): SealedRow {
+  const place = { owner: row.ownerId, path: row.path, version: row.version };
+  return {
+    id: row.id,
+    async examine({ before, after }) {
+      const already = await after.open(place, row.sealed);
+      const isOfKey = row.fingerprint?.startsWith(after.fingerprintMark) ?? true;
+      if (already !== null && isOfKey) return { state: 'current' };
+      const secret = already ?? (before && (await before.open(place, row.sealed)));
+      if (secret === null) return { state: 'damaged' };
+      return { state: 'previous', reseal: () => secretAnew(database, row, after, secret) };
+    },
+  };
+}
+
+async function secretAnew(database: Database, row: SecretRow, vault: Vault, secret: Secret): Promise<Statement[]> {
+  const sealed = await vault.seal({ owner: row.ownerId, path: row.path, version: row.version }, secret);
+  return [resealSecret(database, row, { sealed, fingerprint: await vault.fingerprint(row.ownerId, secret) })];
+}
+
+function sealedText(id: string, place: SealPlace, text: string, replace: (text: string) => Statement): SealedRow {
   return {
     id,
-    place,
-    text,
-    isOf: () => true,
-    reseal: async (vault, secret) => [replace(await vault.seal(place, secret))],
+    async examine({ before, after }) {
+      if ((await after.open(place, text)) !== null) return { state: 'current' };
+      const secret = before && (await before.open(place, text));
+      if (secret === null) return { state: 'damaged' };
+      return { state: 'previous', reseal: async () => [replace(await after.seal(place, secret))] };
+    },
   };
+}
+
+/** A head that neither key sealed was altered: it gets no seal, so that it goes on failing. */
+function sealedHead(database: Database, row: AuditHeadRow): SealedRow {
+  return sealedMac(row.writer, headText(row.writer, row), row.seal, (seal) => resealHead(database, row, seal));
+}
+
+function sealedMac(id: string, text: string, seal: string, replace: (seal: string) => Statement): SealedRow {
+  return {
+    id,
+    async examine({ before, after }) {
+      const anew = await after.mac(text);
+      if (seal === anew) return { state: 'current' };
+      if (before === null || seal !== (await before.mac(text))) return { state: 'damaged' };
+      return { state: 'previous', reseal: async () => [replace(anew)] };
+    },
+  };
+}
+
+/** How many rows are read at a time, and written in one transaction: all of them are smaller than 5 MiB. */
+const ROWS_AT_A_TIME = 50;
+
+/** All rows of a kind, a page at a time. */
+export async function* pagesOf(database: Database, kind: SealedKind): AsyncGenerator<readonly SealedRow[]> {
+  for (let after = ''; ;) {
+    const rows = await kind.page(database, { after, limit: ROWS_AT_A_TIME });
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    yield rows;
+    after = last.id;
+  }
 }

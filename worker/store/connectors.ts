@@ -178,6 +178,12 @@ export function takeLease(
   ];
 }
 
+/** Holds while nobody has the lease of any credential; a pause is nobody's. */
+export function noRefreshUnderWay(now: number, pause: string): Statement[] {
+  const held = sql`SELECT 1 FROM connector_credentials WHERE lease <> ${pause} AND lease_until > ${now}`;
+  return guard(sql`NOT EXISTS (${held})`);
+}
+
 /** Changes what is noted of a credential that nobody has replaced since it was read. */
 export function changeCredential(
   database: Database,
