@@ -1,0 +1,113 @@
+import { z } from 'zod';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { runReply, type RunReply, type RunRequest } from '../../shared/wire/connectors.ts';
+import { createHttpClient, type HttpCall, type HttpReply } from '../control/http_call.ts';
+import { type ListedOperation, operationsReply } from '../local_api/connector_list.ts';
+import { ACTING_SESSION_HEADER } from '../local_api/connector_routes.ts';
+
+/** Why the daemon did not do what it was asked. */
+export interface DaemonProblem {
+  /** The daemon's own code; `sidecar_unreachable` when it gave none. */
+  readonly code: string;
+  /** The problem and the fix. */
+  readonly message: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** The operations that can be run, with the tag that changes whenever they do. */
+export interface OperationList {
+  readonly etag: string;
+  readonly operations: readonly ListedOperation[];
+}
+
+/** The daemon's connector operations, as the gateway uses them. */
+export interface ConnectorDaemon {
+  /**
+   * The list, once it is another one than `heldEtag` names or `waitSeconds` are over; null when it is still that one.
+   */
+  operations(
+    heldEtag: string | null,
+    waitSeconds: number,
+    signal: AbortSignal,
+  ): Promise<Result<OperationList | null, DaemonProblem>>;
+  /** Runs an operation for a session, or for the host itself. */
+  run(request: RunRequest, sessionId: string | null, signal: AbortSignal): Promise<Result<RunReply, DaemonProblem>>;
+}
+
+/** More than an approval is waited for and an upstream may take. */
+const RUN_TIMEOUT_MS = 150_000;
+const LIST_TIMEOUT_MS = 10_000;
+const MAX_REPLY_BYTES = 32 * 1024 * 1024;
+
+const refusalBody = z.object({
+  error: z.object({
+    code: z.string(),
+    message: z.string(),
+    details: z.record(z.string(), z.unknown()).default({}),
+  }),
+});
+
+/** Calls the daemon at `origin` as the host. */
+export function connectorDaemon(origin: URL, hostToken: string): ConnectorDaemon {
+  const lists = createHttpClient({ baseUrl: origin, maxReplyBytes: MAX_REPLY_BYTES });
+  const authorization = `Bearer ${hostToken}`;
+  return {
+    async operations(heldEtag, waitSeconds, signal) {
+      const target = `/v1/connector-operations?wait=${waitSeconds}`;
+      const headers = { authorization, ...(heldEtag !== null && { 'if-none-match': heldEtag }) };
+      const timeoutMs = LIST_TIMEOUT_MS + waitSeconds * 1000;
+      const reply = await answered(lists, { method: 'GET', target, headers, body: '', timeoutMs, signal });
+      if (!reply.ok) return reply;
+      return reply.value.status === 304 ? ok(null) : listOf(reply.value);
+    },
+    async run(request, sessionId, signal) {
+      // A connection of its own: a call on a kept one is made again when that turns out to be closed.
+      const client = createHttpClient({ baseUrl: origin, maxReplyBytes: MAX_REPLY_BYTES });
+      const acting = sessionId === null ? {} : { [ACTING_SESSION_HEADER]: sessionId };
+      const headers = { authorization, 'content-type': 'application/json', ...acting };
+      const target = '/v1/connector-operations/run';
+      const body = JSON.stringify(request);
+      const timeoutMs = RUN_TIMEOUT_MS;
+      try {
+        const reply = await answered(client, { method: 'POST', target, headers, body, timeoutMs, signal });
+        return reply.ok ? parsed(runReply, reply.value) : reply;
+      } finally {
+        client.close();
+      }
+    },
+  };
+}
+
+async function answered(
+  client: ReturnType<typeof createHttpClient>,
+  call: HttpCall,
+): Promise<Result<HttpReply, DaemonProblem>> {
+  const reply = await client.call(call);
+  if (!reply.ok) return err(unreachable(reply.error.message));
+  if (reply.value.status < 400) return reply;
+  const refused = refusalBody.safeParse(jsonOf(reply.value.body));
+  return err(refused.success ? refused.data.error : unreachable(`it answered ${reply.value.status}`));
+}
+
+function listOf(reply: HttpReply): Result<OperationList, DaemonProblem> {
+  const list = parsed(operationsReply, reply);
+  return list.ok ? ok({ etag: reply.header('etag') ?? '', operations: list.value.items }) : list;
+}
+
+function parsed<T>(schema: z.ZodType<T>, reply: HttpReply): Result<T, DaemonProblem> {
+  const read = schema.safeParse(jsonOf(reply.body));
+  return read.success ? ok(read.data) : err(unreachable('it answered something else; restart it after an update'));
+}
+
+function unreachable(why: string): DaemonProblem {
+  const message = `the sidecar did not answer: ${why}. See: svc status`;
+  return { code: 'sidecar_unreachable', message, details: {} };
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
