@@ -3,6 +3,14 @@ import { getHealth, getMe, postSignInLink } from './routes/account.ts';
 import { getApproval, getApprovals, postDecision } from './routes/approvals.ts';
 import type { AppContext, AppEnv, Log } from './routes/app_env.ts';
 import { finishProvider, openProvider, openSso } from './routes/auth_flow.ts';
+import {
+  beginLink,
+  deleteIdentity,
+  getIdentities,
+  getIdentitiesPage,
+  submitLink,
+  submitRemoval,
+} from './routes/auth_identities.ts';
 import { getProviders } from './routes/auth_methods.ts';
 import { getSignIn, getSignUp, postLogout, submitCode, submitSignIn, submitSignUp } from './routes/auth_pages.ts';
 import { postLogin, postSignup, postVerify } from './routes/auth_password.ts';
@@ -88,6 +96,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/tokens', postToken],
   ['get', '/v1/tokens', getTokens],
   ['delete', '/v1/tokens/{id}', deleteToken],
+  ['get', '/v1/identities', getIdentities],
+  ['delete', '/v1/identities/{id}', deleteIdentity],
   ['get', '/v1/sessions', getSessions],
   ['delete', '/v1/sessions/{id}', deleteSession],
   ['get', '/.well-known/jwks.json', getKeySet],
@@ -159,6 +169,10 @@ const PAGES: readonly RouteName[] = [
   ['get', '/auth/sso'],
   ['get', '/auth/{provider}/login'],
   ['get', '/auth/{provider}/callback'],
+  ['post', '/auth/{provider}/link'],
+  ['get', '/identities'],
+  ['post', '/identities/link'],
+  ['post', '/identities/remove'],
 ];
 
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -201,6 +215,10 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   app.get('/auth/sso', openSso);
   app.get('/auth/:provider/login', openProvider);
   app.get('/auth/:provider/callback', finishProvider);
+  app.post('/auth/:provider/link', beginLink);
+  app.get('/identities', getIdentitiesPage);
+  app.post('/identities/link', submitLink);
+  app.post('/identities/remove', submitRemoval);
   app.notFound(notFound([...ROUTES.map(([method, path]): RouteName => [method, path]), ...PAGES]));
   app.onError((error, c) => failureReply(c, error, options.log));
   return app;

@@ -7,6 +7,7 @@ import { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { errorBody } from '../shared/wire/errors.ts';
 import { signInsPage } from '../shared/wire/sign_ins.ts';
 import { createdToken } from '../shared/wire/tokens.ts';
+import { freshId, nowText } from './services/service_context.ts';
 
 /** A word that stands in each thing that the first tenant has. */
 const PLANTED = 'planted-of-tenant-one';
@@ -72,6 +73,18 @@ beforeAll(async () => {
     sql: `UPDATE users SET role = 'owner', display_name = ? WHERE id = ?`,
     args: [PLANTED, tenant.caller.userId],
   });
+  const identityId = freshId(control.context, 'idn');
+  await client.execute({
+    sql: `INSERT INTO identities (id, provider, issuer, subject, user_id, email, email_verified, created_at, last_sign_in_at)
+      VALUES (?, 'general', 'https://id.example.test', ?, ?, ?, 0, ?, ?)`,
+    args: [
+      identityId,
+      PLANTED,
+      tenant.caller.userId,
+      `${PLANTED}@example.test`,
+      ...Array(2).fill(nowText(control.context)),
+    ],
+  });
   const credential = { kind: 'api_key', value: 'key-of-a-test' };
   places = {
     '/v1/secrets/{path}': { id: secretId },
@@ -83,6 +96,7 @@ beforeAll(async () => {
     '/v1/approvals/{id}/decide': { id: approvalId, body: { decision: 'approve' } },
     '/v1/sidecars/{id}': { id: tenantSidecar.enrolled.sidecar_id },
     '/v1/tokens/{id}': { id: tokenId },
+    '/v1/identities/{id}': { id: identityId },
     '/v1/sessions/{id}': { id: sessionId },
     '/v1/members/{id}': { id: tenant.caller.userId, body: { role: 'owner', suspended: false } },
     '/v1/sidecar/approvals/{id}': { id: `${approvalId}?wait=0&request_id=request-of-the-test` },

@@ -12,6 +12,7 @@ export function homePage(overview: Overview): Html {
         Signed in as <strong>${user.display_name}</strong> <span class="quiet">${user.role} of ${enterprise.name}</span>
       </p>
       <form method="post" action="/auth/logout"><button>Sign out</button></form>
+      <p><a href="/identities">Ways you sign in</a></p>
       <ul class="counts">
         <li><strong>${overview.secrets}</strong> secrets</li>
         <li><strong>${overview.bindings}</strong> host bindings</li>

@@ -10,7 +10,7 @@ import { beginSignup, verifySignup } from '../sign_in/signup.ts';
 import type { SignedIn } from '../sign_in/accounts.ts';
 import type { AppContext } from './app_env.ts';
 import { setSessionCookie, takeSessionCookie } from './auth_cookies.ts';
-import { refusalPage } from './auth_flow.ts';
+import { refusalPage } from './auth_refusal.ts';
 import { isSameOrigin } from './authenticate.ts';
 import { errorReply, invalidInput } from './error_reply.ts';
 import { page, showSignIn } from './pages.ts';

@@ -219,11 +219,12 @@ function draft(type: SignInEventType, userId: string, { provider }: SignInMethod
   return { type, actor: userId, data: { 'svc.control.resource': userId, 'svc.control.provider': provider } };
 }
 
-function keyOf({ issuer, subject }: Identity, { provider }: SignInMethod): IdentityKey {
+export function keyOf({ issuer, subject }: Identity, { provider }: SignInMethod): IdentityKey {
   return { provider, issuer, subject };
 }
 
-function newIdentity(context: ServiceContext, identity: Identity, how: SignInMethod, userId: string) {
+/** The row of an identity that becomes a user's. */
+export function newIdentity(context: ServiceContext, identity: Identity, how: SignInMethod, userId: string) {
   const now = nowText(context);
   const { email, emailVerified } = identity;
   const id = freshId(context, 'idn');

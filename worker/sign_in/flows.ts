@@ -2,10 +2,12 @@ import { parseEmail } from '../../shared/model/email.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { randomToken, sha256Base64Url } from '../services/encoding.ts';
+import type { Caller } from '../services/caller.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import { findSignInFlow, insertSignInFlow, type SignInFlowRow, takeSignInFlow } from '../store/sign_in_flows.ts';
 import { signInIdentity } from './accounts.ts';
-import type { AuthProvider, ProviderError } from './provider.ts';
+import { type Linker, linkOver } from './linking.ts';
+import type { AuthProvider, Identity, ProviderError } from './provider.ts';
 import { word } from './provider_client.ts';
 
 /** How long a person may take at the provider. */
@@ -18,11 +20,19 @@ export interface BegunSignIn {
   readonly extraState: string;
 }
 
+/** What a sign-in is begun for. */
+export interface SignInPurpose {
+  readonly redirectURL: string;
+  readonly returnTo: string;
+  /** Whose account the identity is to be added to; null: it signs in. */
+  readonly linker: Linker | null;
+}
+
 /** Begins at a provider. Refuses with `sign_in_failed`. */
 export async function beginSignIn(
   context: ServiceContext,
   provider: AuthProvider,
-  how: { readonly redirectURL: string; readonly returnTo: string },
+  how: SignInPurpose,
 ): Promise<Result<BegunSignIn, ApiError>> {
   const state = randomToken();
   const begun = await provider.authorizationURL({ state, redirectURL: how.redirectURL });
@@ -36,8 +46,8 @@ export async function beginSignIn(
     redirectUrl: how.redirectURL,
     returnTo: how.returnTo,
     expiresAt: now + FLOW_SECONDS,
-    linkUserId: null,
-    linkSession: null,
+    linkUserId: how.linker?.userId ?? null,
+    linkSession: how.linker?.session ?? null,
   };
   const written = await context.database.write(insertSignInFlow(context.database, row, now));
   if (!written.ok) throw new Error('two sign-ins have one state');
@@ -58,19 +68,39 @@ export interface SignInAnswer {
   readonly redirectURL: string;
 }
 
+/** What came of it: a user who is signed in, or an identity for the account of the user who asked for it. */
+export type FinishedFlow =
+  | { readonly kind: 'signed_in'; readonly userId: string; readonly returnTo: string }
+  | { readonly kind: 'links'; readonly linker: Linker; readonly identity: Identity };
+
 /**
- * Ends a sign-in. The state has to be the one this browser keeps, of this provider and this callback URL; it is used up
- * before the provider is asked. Refuses with `sign_in_expired`, `sign_in_failed` and what `signInIdentity` refuses with.
+ * Ends what began at a provider. The state has to be the one this browser keeps, of this provider and this callback URL; it
+ * is used up before the provider is asked. An identity is for the session that asked for it alone: `caller` is who the
+ * browser is signed in as. Refuses with `sign_in_expired`, `sign_in_failed` and what `signInIdentity` refuses with.
  */
 export async function finishSignIn(
   context: ServiceContext,
   provider: AuthProvider,
   answer: SignInAnswer,
-): Promise<Result<{ readonly userId: string; readonly returnTo: string }, ApiError>> {
+  caller: Caller | null = null,
+): Promise<Result<FinishedFlow, ApiError>> {
   const flow = await matchingFlow(context, provider, answer);
   if (flow === null) return err(expired());
   const taken = await context.database.write(takeSignInFlow(context.database, flow.stateHash));
   if (!taken.ok) return err(expired());
+  const { linkUserId: userId, linkSession: session } = flow;
+  const linker = userId === null || session === null ? null : { userId, session };
+  if (linker !== null && (caller?.userId !== userId || caller.signIn !== session)) return err(linkOver());
+  const identity = await identityOf(provider, answer);
+  if (!identity.ok) return identity;
+  if (linker !== null) return ok({ kind: 'links', linker, identity: identity.value });
+  const signedIn = await signInIdentity(context, identity.value, { provider: provider.name });
+  if (!signedIn.ok) return signedIn;
+  return ok({ kind: 'signed_in', userId: signedIn.value.userId, returnTo: flow.returnTo });
+}
+
+/** Who the provider says it is. */
+async function identityOf(provider: AuthProvider, answer: SignInAnswer): Promise<Result<Identity, ApiError>> {
   const { code, error, state, extraState, redirectURL, issuer } = answer;
   if (code === null) {
     return err(apiError('sign_in_failed', `${provider.title} did not sign you in (${word(error ?? '')}): begin again`));
@@ -78,10 +108,7 @@ export async function finishSignIn(
   const identity = await provider.exchange({ code, state, redirectURL, extraState, issuer });
   if (!identity.ok) return err(refusalOf(identity.error));
   const email = parseEmail(identity.value.email);
-  if (email === null) return err(noEmail(provider));
-  const known = { ...identity.value, email: email.address };
-  const signedIn = await signInIdentity(context, known, { provider: provider.name });
-  return signedIn.ok ? ok({ userId: signedIn.value.userId, returnTo: flow.returnTo }) : signedIn;
+  return email === null ? err(noEmail(provider)) : ok({ ...identity.value, email: email.address });
 }
 
 /** The flow that everything in the answer fits; null when one thing does not, whichever. */

@@ -1,6 +1,6 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, isNull, ne, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
-import { enterprises, identities, users } from './tables.ts';
+import { browserSessions, deviceCodes, enterprises, identities, passwords, tokenFamilies, users } from './tables.ts';
 import type { Account } from './accounts.ts';
 
 export type IdentityRow = typeof identities.$inferSelect;
@@ -66,6 +66,59 @@ export function joinable(userId: string, address: string): Statement[] {
   return guard(
     sql`EXISTS (SELECT 1 FROM users WHERE id = ${userId} AND verified_email = ${address} AND suspended_at IS NULL)`,
   );
+}
+
+/** A user's identities, the oldest first. */
+export async function listIdentityRows(
+  database: Database,
+  page: { readonly userId: string; readonly after: string | null; readonly limit: number },
+): Promise<IdentityRow[]> {
+  const after = page.after === null ? undefined : gt(identities.id, page.after);
+  return database.read
+    .select()
+    .from(identities)
+    .where(and(eq(identities.userId, page.userId), after))
+    .orderBy(asc(identities.id))
+    .limit(page.limit);
+}
+
+/** Holds while a user is signed in by this session of a browser. */
+export function stillSignedIn(
+  { userId, session }: { readonly userId: string; readonly session: string },
+  nowSeconds: number,
+): Statement[] {
+  const lives = sql`SELECT 1 FROM browser_sessions JOIN users ON users.id = browser_sessions.user_id
+    WHERE token_hash = ${session} AND user_id = ${userId} AND expires_at > ${nowSeconds} AND suspended_at IS NULL`;
+  return guard(sql`EXISTS (${lives})`);
+}
+
+/** Deletes an identity that is there, and the password of its address where it is one. */
+export function deleteIdentity(database: Database, { id, provider, subject }: IdentityRow): Statement[] {
+  const ofPassword =
+    provider === 'password' ? [database.read.delete(passwords).where(eq(passwords.email, subject))] : [];
+  return [
+    ...guard(sql`EXISTS (SELECT 1 FROM identities WHERE id = ${id})`),
+    database.read.delete(identities).where(eq(identities.id, id)),
+    ...ofPassword,
+  ];
+}
+
+/** Ends a user's sign-ins by a provider, browsers and programs, but one. */
+export function endSignInsBy(
+  database: Database,
+  by: { readonly userId: string; readonly provider: string; readonly except: string; readonly now: string },
+): Statement[] {
+  const { userId, provider, except, now } = by;
+  const ofBrowsers = and(eq(browserSessions.userId, userId), eq(browserSessions.provider, provider));
+  const ofPrograms = and(eq(tokenFamilies.userId, userId), eq(tokenFamilies.provider, provider));
+  return [
+    database.read.delete(browserSessions).where(and(ofBrowsers, ne(browserSessions.tokenHash, except))),
+    database.read
+      .update(tokenFamilies)
+      .set({ revokedAt: now })
+      .where(and(ofPrograms, ne(tokenFamilies.id, except), isNull(tokenFamilies.revokedAt))),
+    database.read.delete(deviceCodes).where(and(eq(deviceCodes.userId, userId), eq(deviceCodes.provider, provider))),
+  ];
 }
 
 function isIdentity({ provider, issuer, subject }: IdentityKey) {

@@ -1,0 +1,23 @@
+import { z } from 'zod';
+import { id, page, pageQuery, time } from './primitives.ts';
+
+/** A way that the caller signs in: who it is at a provider, or an address with a password. */
+export const identityRecord = z
+  .object({
+    id: id('idn'),
+    /** A provider's name, `password`, or the id of an enterprise whose own provider it is. */
+    provider: z.string(),
+    title: z.string(),
+    issuer: z.string(),
+    /** As the provider gave it last. */
+    email: z.string(),
+    email_verified: z.boolean(),
+    created_at: time,
+    last_used_at: time,
+  })
+  .meta({ id: 'Identity' });
+export type IdentityRecord = z.infer<typeof identityRecord>;
+
+export const identitiesQuery = z.strictObject({ ...pageQuery });
+export const identitiesPage = page(identityRecord).meta({ id: 'IdentitiesPage' });
+export const identityParams = z.strictObject({ id: id('idn') });

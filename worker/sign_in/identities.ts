@@ -1,0 +1,118 @@
+import { z } from 'zod';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import type { IdentityRecord } from '../../shared/wire/identities.ts';
+import { idPattern, isId } from '../../shared/wire/ids.ts';
+import type { Page } from '../../shared/wire/primitives.ts';
+import type { Caller } from '../services/caller.ts';
+import { commit } from '../services/commit.ts';
+import { decodeCursor, toPage } from '../services/cursors.ts';
+import { controlChain } from '../services/policy_change.ts';
+import { nowText, type ServiceContext } from '../services/service_context.ts';
+import { findAccount } from '../store/accounts.ts';
+import { type EnterpriseOidcRow, findEnterpriseOidc, listIdentities } from '../store/enterprise_settings.ts';
+import { deleteIdentity, endSignInsBy, type IdentityRow, listIdentityRows } from '../store/identities.ts';
+import { findPassword } from '../store/passwords.ts';
+import { admissionProblem } from './admission.ts';
+import { PASSWORD } from './password_identity.ts';
+
+const identityPlace = z.string().regex(idPattern('idn'));
+
+/** The ways that the caller signs in, the oldest first. Refuses with `invalid_cursor`. */
+export async function listIdentityPage(
+  context: ServiceContext,
+  caller: Caller,
+  query: { readonly limit: number; readonly cursor?: string | undefined },
+): Promise<Result<Page<IdentityRecord>, ApiError>> {
+  const after = decodeCursor(identityPlace, query.cursor);
+  if (!after.ok) return after;
+  const page = { userId: caller.userId, after: after.value, limit: query.limit + 1 };
+  const rows = await listIdentityRows(context.database, page);
+  const record = (row: IdentityRow) => toRecord(context, row);
+  return ok(toPage(rows, query.limit, record, (row) => row.id));
+}
+
+/**
+ * Removes a way that the caller signs in, with the password if it is one, and ends what was signed in by it, but not the
+ * session that asks. Refuses with `not_found`, `would_lock_out`.
+ */
+export async function removeIdentity(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<null, ApiError>> {
+  return commit(context, controlChain(caller), async () => {
+    const rows = await listIdentities(context.database, caller.userId);
+    const row = rows.find((each) => each.id === id);
+    if (row === undefined) return err(notFound(id));
+    const others = rows.filter((each) => each.id !== id);
+    if (!(await canSignIn(context, caller, others))) return err(lastWay());
+    const { provider } = row;
+    const isLastOfProvider = others.every((other) => other.provider !== provider);
+    const ended = { userId: caller.userId, provider, except: caller.signIn ?? '', now: nowText(context) };
+    const data = { 'svc.control.resource': id, 'svc.control.provider': provider };
+    return ok({
+      statements: [
+        ...deleteIdentity(context.database, row),
+        ...(isLastOfProvider ? endSignInsBy(context.database, ended) : []),
+      ],
+      events: [{ type: 'control.identity.unlinked' as const, actor: caller.userId, data }],
+      value: null,
+    });
+  });
+}
+
+/** Whether one of these signs the caller in now: it is set up, and the enterprise allows it. The local user needs none. */
+async function canSignIn(
+  context: ServiceContext,
+  { userId }: Caller,
+  identities: readonly IdentityRow[],
+): Promise<boolean> {
+  if (context.local?.userId === userId) return true;
+  const account = await findAccount(context.database, userId);
+  if (account === null) return false;
+  const oidc = await findEnterpriseOidc(context.database, account.enterprise.id);
+  for (const identity of identities) {
+    const isAllowed = admissionProblem(account, identity, identity) === null;
+    if (isAllowed && (await isSetUp(context, identity, oidc))) return true;
+  }
+  return false;
+}
+
+async function isSetUp(
+  { signIn, database }: ServiceContext,
+  { provider, issuer, email }: IdentityRow,
+  oidc: EnterpriseOidcRow | null,
+): Promise<boolean> {
+  if (provider === PASSWORD) return signIn.mail !== null && (await findPassword(database, email)) !== null;
+  if (isId('ent', provider)) return oidc !== null && new URL(oidc.issuer).href === new URL(issuer).href;
+  return signIn.providers.has(provider);
+}
+
+function toRecord({ signIn }: ServiceContext, row: IdentityRow): IdentityRecord {
+  return {
+    id: row.id,
+    provider: row.provider,
+    title: titleOf(signIn.providers.get(row.provider)?.title, row.provider),
+    issuer: row.issuer,
+    email: row.email,
+    email_verified: row.emailVerified,
+    created_at: row.createdAt,
+    last_used_at: row.lastSignInAt,
+  };
+}
+
+function titleOf(title: string | undefined, provider: string): string {
+  if (title !== undefined) return title;
+  if (provider === PASSWORD) return 'Password';
+  return isId('ent', provider) ? 'Your enterprise' : provider;
+}
+
+function notFound(id: string): ApiError {
+  return apiError('not_found', `there is no identity ${id} of yours: list them with GET /v1/identities`);
+}
+
+function lastWay(): ApiError {
+  const message = 'this is the last way that signs you in: add another one at /identities, and remove this one then';
+  return apiError('would_lock_out', message);
+}

@@ -1,0 +1,381 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import {
+  CODE_HOST_CLIENT_ID,
+  CODE_HOST_CLIENT_SECRET,
+  type CodeHost,
+  startCodeHost,
+} from '../../e2e/sign_in/code_host.ts';
+import { namedOutbound } from '../../e2e/sign_in/named_outbound.ts';
+import { TestBrowser } from '../../e2e/sign_in/test_browser.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import { meReply } from '../../shared/wire/account.ts';
+import { auditEventsPage } from '../../shared/wire/audit_events.ts';
+import { identitiesPage } from '../../shared/wire/identities.ts';
+import { signInsPage } from '../../shared/wire/sign_ins.ts';
+import { createdToken } from '../../shared/wire/tokens.ts';
+import { signInIdentity } from './accounts.ts';
+import { beginBrowserSession } from './browser_session.ts';
+
+const HOST = 'control.acme.test';
+const FRONT = { 'x-forwarded-host': HOST, 'x-forwarded-proto': 'https' };
+let codeHost: CodeHost;
+let control: InProcess;
+/** Alice's, who signed in by the general provider. */
+let alice: TestBrowser;
+
+beforeAll(async () => {
+  codeHost = await startCodeHost();
+});
+afterAll(() => codeHost.stop());
+beforeEach(async () => {
+  atCodeHost('alice@home.test');
+  const variables = {
+    GENERAL_OAUTH_ISSUER: 'https://id.acme.test',
+    GENERAL_OAUTH_CLIENT_ID: 'client-of-a-test',
+    GENERAL_OAUTH_CLIENT_SECRET: 'secret-of-a-test',
+    CODEHOST_OAUTH_CLIENT_ID: CODE_HOST_CLIENT_ID,
+    CODEHOST_OAUTH_CLIENT_SECRET: CODE_HOST_CLIENT_SECRET,
+    CODEHOST_OAUTH_URL: 'https://code.acme.test',
+    CODEHOST_OAUTH_API_URL: 'https://code.acme.test/api',
+  };
+  const secrets = Object.entries(variables).map(([name, value]) => [name, new Secret(value)]);
+  control = await startInProcess({
+    localKey: null,
+    publicUrl: `https://${HOST}`,
+    outbound: namedOutbound({ 'code.acme.test': codeHost.loopback }),
+    signIn: { allowedHosts: [HOST], providerVariables: Object.fromEntries(secrets), mail: null },
+  });
+  alice = newBrowser();
+  await signInAlice(alice);
+});
+afterEach(() => control.stop());
+
+const newBrowser = () => new TestBrowser(control.send, FRONT);
+
+/** Who is at the code host. */
+function atCodeHost(email: string, { id = 1, verified = true } = {}): void {
+  codeHost.user = { id, login: 'someone', name: 'Someone', email };
+  codeHost.emails = [{ email, primary: true, verified }];
+}
+
+/** Signs Alice in as the general provider does, which is not asked. */
+async function signInAlice(by: TestBrowser): Promise<void> {
+  const { context } = control;
+  const [email, how] = ['alice@acme.test', { provider: 'general' }];
+  const identity = {
+    issuer: 'https://id.acme.test',
+    subject: 'alice',
+    email,
+    emailVerified: true,
+    displayName: 'Alice',
+  };
+  const signedIn = await signInIdentity(context, identity, how);
+  if (!signedIn.ok) throw new Error(signedIn.error.message);
+  by.cookies.set('__Host-session', await beginBrowserSession(context, signedIn.value.userId, { ...how, client: '' }));
+}
+
+async function signInAtCodeHost(by: TestBrowser): Promise<Response> {
+  const begun = (await by.get('/auth/codehost/login')).headers.get('location') ?? '';
+  const back = codeHost.authorise(begun);
+  return by.get(back.pathname + back.search);
+}
+
+/** Somebody else, who signed in by the code host. */
+async function signedInMallory(): Promise<TestBrowser> {
+  const mallory = newBrowser();
+  atCodeHost('mallory@evil.test', { id: 666 });
+  expect((await signInAtCodeHost(mallory)).status).toBe(303);
+  atCodeHost('alice@home.test');
+  return mallory;
+}
+
+/** Begins to add the code host, and agrees there: where the browser comes back to. */
+async function agree(by: TestBrowser): Promise<string> {
+  control.clock.ms += 1_000;
+  const page = await by.submit('/auth/codehost/link', {});
+  const begun = /href="(https:\/\/code\.acme\.test[^"]*)"/.exec(await page.text())?.[1] ?? '';
+  const back = codeHost.authorise(begun.replaceAll('&amp;', '&'));
+  return back.pathname + back.search;
+}
+
+/** The form of the page that asks. */
+async function question(reply: Response): Promise<{ offer: string; seal: string }> {
+  const text = await reply.text();
+  const field = (name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(text)?.[1] ?? `no ${name}: ${text}`;
+  return { offer: field('offer'), seal: field('seal') };
+}
+
+async function link(by = alice): Promise<Response> {
+  return by.submit('/identities/link', await question(await by.get(await agree(by))));
+}
+
+const identities = async (by = alice) => (await parsed(identitiesPage, by.get('/v1/identities'))).items;
+const userId = async (by: TestBrowser) => (await parsed(meReply, by.get('/v1/me'))).id;
+const codeHosts = async (by = alice) => (await identities(by)).filter(({ provider }) => provider === 'codehost');
+
+/** A call of the API from a page of ours. */
+function call(method: string, path: string, body?: object, by = alice): Promise<Response> {
+  const cookie = `__Host-session=${by.cookies.get('__Host-session')}`;
+  const headers = { ...FRONT, cookie, 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' };
+  return control.send(path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+}
+
+async function expectRefused(reply: Response, status: number, words: string) {
+  expect([reply.status, await reply.text()]).toEqual([status, expect.stringContaining(words)]);
+  expect(await codeHosts()).toEqual([]);
+}
+
+describe('a way to sign in that a user adds', () => {
+  test('is asked about, is listed, and signs in to the same account', async () => {
+    const asked = await alice.get(await agree(alice));
+    expect(asked.status).toBe(200);
+    expect(await asked.clone().text()).toContain('alice@home.test');
+    expect(await codeHosts()).toEqual([]);
+    const added = await alice.submit('/identities/link', await question(asked));
+    expect([added.status, added.headers.get('location')]).toEqual([303, '/identities']);
+    expect(await identities()).toMatchObject([
+      { provider: 'general', title: 'Single sign-on', email: 'alice@acme.test', email_verified: true },
+      { provider: 'codehost', title: 'Code hosting', issuer: 'https://code.acme.test', email: 'alice@home.test' },
+    ]);
+    expect(await (await alice.get('/identities')).text()).toContain('alice@home.test');
+    const other = newBrowser();
+    await signInAtCodeHost(other);
+    expect(await userId(other)).toBe(await userId(alice));
+  });
+
+  test('is in the audit log', async () => {
+    await link();
+    const [added] = await codeHosts();
+    const path = '/v1/audit-events?type=control.identity.linked';
+    expect((await parsed(auditEventsPage, alice.get(path))).items).toMatchObject([
+      { actor: await userId(alice), data: { 'svc.control.resource': added?.id, 'svc.control.provider': 'codehost' } },
+    ]);
+  });
+
+  test('a second time is the same one', async () => {
+    await link();
+    expect((await link()).status).toBe(303);
+    expect(await codeHosts()).toHaveLength(1);
+  });
+
+  test('may have an address that nobody verified', async () => {
+    atCodeHost('someone@acme.test', { verified: false });
+    expect((await link()).status).toBe(303);
+    expect(await codeHosts()).toMatchObject([{ email: 'someone@acme.test', email_verified: false }]);
+  });
+});
+
+describe('nobody makes somebody else add a way to sign in', () => {
+  test('from a page of another site', async () => {
+    const foreign = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };
+    expect((await alice.submit('/auth/codehost/link', {}, foreign)).status).toBe(403);
+    const asked = await question(await alice.get(await agree(alice)));
+    await expectRefused(await alice.submit('/identities/link', asked, foreign), 403, 'only from a page');
+    const [first] = await identities();
+    expect((await alice.submit('/identities/remove', { id: first!.id }, foreign)).status).toBe(403);
+  });
+
+  test('by a link: beginning takes a form', async () => {
+    expect((await alice.get('/auth/codehost/link')).status).toBe(405);
+    const before = await userId(alice);
+    await signInAtCodeHost(alice);
+    expect(await userId(alice)).not.toBe(before);
+  });
+
+  test('without being signed in', async () => {
+    const nobody = newBrowser();
+    for (const path of ['/auth/codehost/link', '/identities/link', '/identities/remove']) {
+      expect([path, (await nobody.submit(path, {})).status]).toEqual([path, 401]);
+    }
+    expect((await nobody.get('/identities')).status).toBe(401);
+  });
+
+  test('by what came back in another browser, also with the cookies of the one that began', async () => {
+    const mallory = await signedInMallory();
+    const back = await agree(mallory);
+    await expectRefused(await alice.get(back), 400, 'was not begun in this browser');
+    const session = alice.cookies.get('__Host-session') ?? '';
+    for (const [name, value] of mallory.cookies) alice.cookies.set(name, value);
+    alice.cookies.set('__Host-session', session);
+    await expectRefused(await alice.get(back), 400, 'somebody else is signed in now');
+  });
+
+  test('by a question that another user was asked', async () => {
+    const mallory = await signedInMallory();
+    const asked = await question(await mallory.get(await agree(mallory)));
+    await expectRefused(await alice.submit('/identities/link', asked), 400, 'somebody else is signed in now');
+  });
+
+  test('by a question of their own making', async () => {
+    const { offer, seal } = await question(await alice.get(await agree(alice)));
+    const text = Buffer.from(offer, 'base64url').toString().replace('"subject":"1"', '"subject":"666"');
+    const forged = { offer: Buffer.from(text).toString('base64url'), seal };
+    expect(forged.offer).not.toBe(offer);
+    await expectRefused(await alice.submit('/identities/link', forged), 400, 'begin again');
+    await expectRefused(await alice.submit('/identities/link', { offer, seal: '' }), 400, 'begin again');
+  });
+});
+
+describe('an identity is not added', () => {
+  test('when another user signed in meanwhile, in the same browser', async () => {
+    const back = await agree(alice);
+    const kept = new Map(alice.cookies);
+    atCodeHost('mallory@evil.test', { id: 666 });
+    await signInAtCodeHost(alice);
+    for (const name of ['__Host-oauth_state', 'oauth_extra']) alice.cookies.set(name, kept.get(name) ?? '');
+    const reply = await alice.get(back);
+    expect([reply.status, await reply.text()]).toEqual([400, expect.stringContaining('somebody else is signed in')]);
+    expect(await codeHosts()).toMatchObject([{ email: 'mallory@evil.test' }]);
+  });
+
+  test('in another session of the same user', async () => {
+    const back = await agree(alice);
+    const other = newBrowser();
+    await signInAlice(other);
+    alice.cookies.set('__Host-session', other.cookies.get('__Host-session') ?? '');
+    await expectRefused(await alice.get(back), 400, 'the session that this was begun in is over');
+  });
+
+  test('when the session that began it ended, before the callback or before the answer', async () => {
+    const { database } = control.context;
+    const end = () => database.client.execute('DELETE FROM browser_sessions');
+    const back = await agree(alice);
+    await end();
+    expect((await alice.get(back)).status).toBe(400);
+    await signInAlice(alice);
+    const asked = await question(await alice.get(await agree(alice)));
+    await end();
+    expect((await alice.submit('/identities/link', asked)).status).toBe(401);
+    await signInAlice(alice);
+    await expectRefused(await alice.submit('/identities/link', asked), 400, 'is over');
+  });
+
+  test('after ten minutes', async () => {
+    const asked = await question(await alice.get(await agree(alice)));
+    control.clock.ms += 600_000;
+    await expectRefused(await alice.submit('/identities/link', asked), 400, 'its ten minutes are over');
+  });
+
+  test('when it is of another account, or its verified address is', async () => {
+    await signedInMallory();
+    atCodeHost('mallory@evil.test', { id: 666 });
+    await expectRefused(await alice.get(await agree(alice)), 409, 'of another account here');
+    atCodeHost('mallory@evil.test', { id: 667 });
+    await expectRefused(await alice.get(await agree(alice)), 409, 'of another account here');
+    atCodeHost('mallory@evil.test', { id: 667, verified: false });
+    expect((await link()).status).toBe(303);
+  });
+
+  test('when it became that of another account after the question', async () => {
+    const asked = await question(await alice.get(await agree(alice)));
+    await signInAtCodeHost(newBrowser());
+    await expectRefused(await alice.submit('/identities/link', asked), 409, 'of another account here');
+  });
+
+  test('when the enterprise does not allow its provider or its address', async () => {
+    const plain = { name: 'Acme', billing_email: null, allowed_domains: [], sso_required: false, oidc: null };
+    const providers = { ...plain, allowed_providers: ['general'] };
+    expect((await call('PUT', '/v1/enterprise', providers)).status).toBe(200);
+    await expectRefused(await alice.get(await agree(alice)), 403, 'does not allow this way to sign in');
+    const domains = { ...plain, allowed_providers: null, allowed_domains: ['acme.test'] };
+    expect((await call('PUT', '/v1/enterprise', domains)).status).toBe(200);
+    await expectRefused(await alice.get(await agree(alice)), 403, 'only verified addresses of its own domains');
+    atCodeHost('alice.other@acme.test');
+    const asked = await question(await alice.get(await agree(alice)));
+    expect((await call('PUT', '/v1/enterprise', providers)).status).toBe(200);
+    await expectRefused(await alice.submit('/identities/link', asked), 403, 'does not allow this way to sign in');
+  });
+
+  test('to a user who was suspended', async () => {
+    const asked = await question(await alice.get(await agree(alice)));
+    await control.context.database.client.execute("UPDATE users SET suspended_at = '2026-01-01T00:00:00.000Z'");
+    expect((await alice.submit('/identities/link', asked)).status).toBe(401);
+    const rows = await control.context.database.client.execute('SELECT id FROM identities');
+    expect(rows.rows).toHaveLength(1);
+  });
+});
+
+const remove = (id: string) => call('DELETE', `/v1/identities/${id}`);
+const ids = async () => (await identities()).map(({ id }) => id);
+
+describe('a way to sign in is removed', () => {
+  test('and signs in to the account no more', async () => {
+    await link();
+    const other = newBrowser();
+    await signInAtCodeHost(other);
+    const [, second] = await ids();
+    expect((await remove(second!)).status).toBe(204);
+    expect(await identities()).toHaveLength(1);
+    expect((await other.get('/v1/me')).status).toBe(401);
+    expect((await alice.get('/v1/me')).status).toBe(200);
+    await signInAtCodeHost(other);
+    expect(await userId(other)).not.toBe(await userId(alice));
+    const path = '/v1/audit-events?type=control.identity.unlinked';
+    expect((await parsed(auditEventsPage, alice.get(path))).items).toMatchObject([
+      { data: { 'svc.control.resource': second, 'svc.control.provider': 'codehost' } },
+    ]);
+  });
+
+  test('on the page, and the browser that asks stays signed in also when it came that way', async () => {
+    await link();
+    const other = newBrowser();
+    await signInAlice(other);
+    const [first] = await ids();
+    expect((await alice.submit('/identities/remove', { id: first! })).status).toBe(303);
+    expect((await alice.get('/v1/me')).status).toBe(200);
+    expect((await other.get('/v1/me')).status).toBe(401);
+    expect((await parsed(signInsPage, alice.get('/v1/sessions'))).items).toMatchObject([{ current: true }]);
+  });
+
+  test('but not the last one, nor the last one that works', async () => {
+    const [first] = await ids();
+    const refused = await remove(first!);
+    expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining('would_lock_out')]);
+    await link();
+    const rules = { name: 'Acme', billing_email: null, allowed_domains: [], sso_required: false, oidc: null };
+    await call('PUT', '/v1/enterprise', { ...rules, allowed_providers: ['general'] });
+    expect((await remove(first!)).status).toBe(409);
+    const [, second] = await ids();
+    expect((await remove(second!)).status).toBe(204);
+  });
+
+  test('by one of two removals of the last two that come at once', async () => {
+    await link();
+    const replies = await Promise.all((await ids()).map((id) => remove(id)));
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([204, 409]));
+  });
+
+  test('with its password', async () => {
+    const { client } = control.context.database;
+    const id = `idn_${'0'.repeat(26)}`;
+    const now = '2026-01-01T00:00:00.000Z';
+    await client.execute({
+      sql: `INSERT INTO identities (id, provider, issuer, subject, user_id, email, email_verified, created_at, last_sign_in_at)
+        VALUES (?, 'password', 'svc', 'alice@acme.test', ?, 'alice@acme.test', 1, ?, ?)`,
+      args: [id, await userId(alice), now, now],
+    });
+    const others = ['alice@acme.test', 'other@acme.test'].map((email) => `('${email}', 'hash', '${now}')`);
+    await client.execute(`INSERT INTO passwords VALUES ${others.join()}`);
+    expect((await remove(id)).status).toBe(204);
+    const left = await client.execute('SELECT email FROM passwords');
+    expect(left.rows.map((row) => row['email'])).toEqual(['other@acme.test']);
+  });
+
+  test('by nobody with a personal token', async () => {
+    const scopes = { name: 'of a test', scopes: ['account:read'] };
+    const { token } = await parsed(createdToken, call('POST', '/v1/tokens', scopes));
+    const headers = { authorization: `Bearer ${token}` };
+    const [first] = await ids();
+    expect((await control.send('/v1/identities', { headers })).status).toBe(403);
+    expect((await control.send(`/v1/identities/${first}`, { method: 'DELETE', headers })).status).toBe(403);
+  });
+});
+
+test('the list goes on where a page ended', async () => {
+  await link();
+  const first = await parsed(identitiesPage, alice.get('/v1/identities?limit=1'));
+  expect(first).toMatchObject({ items: [{ provider: 'general' }] });
+  const second = await parsed(identitiesPage, alice.get(`/v1/identities?limit=1&cursor=${first.next_cursor}`));
+  expect(second).toMatchObject({ items: [{ provider: 'codehost' }], next_cursor: null });
+});

@@ -1,0 +1,157 @@
+import { z } from 'zod';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import { type Change, commit } from '../services/commit.ts';
+import type { Caller } from '../services/caller.ts';
+import { fromBase64Url, toBase64Url } from '../services/encoding.ts';
+import { controlChain } from '../services/policy_change.ts';
+import { nowText, type ServiceContext } from '../services/service_context.ts';
+import { type Account, findAccount } from '../store/accounts.ts';
+import { findBrowserSession } from '../store/browser_sessions.ts';
+import {
+  claimVerifiedEmail,
+  findAccountByVerifiedEmail,
+  findAccountOfIdentity,
+  insertIdentity,
+  stillSignedIn,
+  touchIdentity,
+} from '../store/identities.ts';
+import { keyOf, newIdentity } from './accounts.ts';
+import { admissionProblem } from './admission.ts';
+import type { Identity } from './provider.ts';
+
+/** Who begins to add a sign-in: a user, in one session of a browser. */
+export interface Linker {
+  readonly userId: string;
+  /** The hash of the session's token. */
+  readonly session: string;
+}
+
+/** The user and the session of a browser; null for a program, which has none. */
+export function linkerOf({ userId, signIn }: Caller): Linker | null {
+  return signIn === undefined ? null : { userId, session: signIn };
+}
+
+const OFFER_SECONDS = 10 * 60;
+
+const offerText = z.strictObject({
+  linker: z.strictObject({ userId: z.string(), session: z.string() }),
+  provider: z.string(),
+  identity: z.strictObject({
+    issuer: z.string(),
+    subject: z.string(),
+    email: z.string(),
+    emailVerified: z.boolean(),
+    displayName: z.string(),
+  }),
+  expiresAt: z.number(),
+});
+type Offer = z.output<typeof offerText>;
+
+/** What the page holds while it asks: nobody without the master key makes one. */
+export interface SealedOffer {
+  readonly offer: string;
+  readonly seal: string;
+}
+
+/**
+ * What a provider said who somebody is, for a page that asks whether that is who is meant: a browser may be signed in there
+ * as somebody else than its user knows. Refuses with what `linkIdentity` refuses with.
+ */
+export async function offerLink(
+  context: ServiceContext,
+  linker: Linker,
+  found: { readonly provider: string; readonly identity: Identity },
+): Promise<Result<SealedOffer, ApiError>> {
+  const { issuer, subject, email, emailVerified, displayName } = found.identity;
+  const identity = { issuer, subject, email, emailVerified, displayName };
+  const { userId, session } = linker;
+  const expiresAt = Math.floor(context.clock.now() / 1000) + OFFER_SECONDS;
+  const made: Offer = { linker: { userId, session }, provider: found.provider, identity, expiresAt };
+  const place = await placeOf(context, made);
+  if (!place.ok) return place;
+  const offer = toBase64Url(new TextEncoder().encode(JSON.stringify(made)));
+  return ok({ offer, seal: await context.vault.mac(sealed(offer)) });
+}
+
+/**
+ * Adds a sign-in to the account of whoever began: still in the same session of the same browser. Refuses with
+ * `sign_in_expired`, `identity_taken`, and what an enterprise refuses a sign-in with.
+ */
+export async function linkIdentity(
+  context: ServiceContext,
+  caller: Caller,
+  given: SealedOffer,
+): Promise<Result<null, ApiError>> {
+  const offer = await openOffer(context, given);
+  const { linker } = offer ?? {};
+  if (offer === null || linker?.userId !== caller.userId || linker.session !== caller.signIn) return err(linkOver());
+  return commit(context, controlChain(caller), () => decide(context, offer));
+}
+
+async function openOffer(context: ServiceContext, { offer, seal }: SealedOffer): Promise<Offer | null> {
+  if (!(await context.vault.macs(sealed(offer))).includes(seal)) return null;
+  const opened = offerText.parse(JSON.parse(new TextDecoder().decode(fromBase64Url(offer))));
+  return opened.expiresAt > Math.floor(context.clock.now() / 1000) ? opened : null;
+}
+
+function sealed(offer: string): string {
+  return JSON.stringify(['svc link offer', offer]);
+}
+
+async function decide(context: ServiceContext, offer: Offer): Promise<Result<Change<null>, ApiError>> {
+  const place = await placeOf(context, offer);
+  if (!place.ok) return place;
+  const { account, isKnown } = place.value;
+  const { identity, linker, provider } = offer;
+  const { email, emailVerified } = identity;
+  const nowSeconds = Math.floor(context.clock.now() / 1000);
+  const lives = stillSignedIn(linker, nowSeconds);
+  if (isKnown) {
+    const now = { email, emailVerified, lastSignInAt: nowText(context) };
+    return ok({
+      statements: [...lives, touchIdentity(context.database, keyOf(identity, offer), now)],
+      events: [],
+      value: null,
+    });
+  }
+  const row = newIdentity(context, identity, offer, linker.userId);
+  const isFirst = emailVerified && account.user.verifiedEmail === null;
+  const claimed = isFirst ? [claimVerifiedEmail(context.database, linker.userId, email)] : [];
+  const data = { 'svc.control.resource': row.id, 'svc.control.provider': provider };
+  return ok({
+    statements: [...lives, insertIdentity(context.database, row), ...claimed],
+    events: [{ type: 'control.identity.linked', actor: linker.userId, data }],
+    value: null,
+  });
+}
+
+/** The account that an identity may be added to, and whether it has it already. */
+async function placeOf(
+  context: ServiceContext,
+  { linker, identity, provider }: Offer,
+): Promise<Result<{ readonly account: Account; readonly isKnown: boolean }, ApiError>> {
+  const { database } = context;
+  const session = await findBrowserSession(database, linker.session, Math.floor(context.clock.now() / 1000));
+  const account = session?.userId === linker.userId ? await findAccount(database, linker.userId) : null;
+  if (account === null || account.user.suspendedAt !== null) return err(linkOver());
+  const known = await findAccountOfIdentity(database, keyOf(identity, { provider }));
+  const owner = identity.emailVerified ? await findAccountByVerifiedEmail(database, identity.email) : null;
+  for (const other of [known, owner]) {
+    if (other !== null && other.user.id !== linker.userId) return err(identityTaken());
+  }
+  const problem = admissionProblem(account, identity, { provider });
+  return problem === null ? ok({ account, isKnown: known !== null }) : err(problem);
+}
+
+export function linkOver(): ApiError {
+  const message =
+    'the session that this was begun in is over, somebody else is signed in now, or its ten minutes are over: begin again at /identities';
+  return apiError('sign_in_expired', message);
+}
+
+function identityTaken(): ApiError {
+  const message =
+    'this sign-in, or its address, is of another account here: sign in with it, and remove it there if it is yours';
+  return apiError('identity_taken', message);
+}
