@@ -1,12 +1,9 @@
 import { Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import type { z } from 'zod';
-import { err, ok, type Result } from '../../shared/model/result.ts';
-import { fieldProblems } from '../../shared/wire/errors.ts';
 import { type Caller, callersOf } from './callers.ts';
 import { addGauges } from './gauges.ts';
 import { hostHealth, publicHealth, sessionHealth } from './health.ts';
-import { errorReply, localError, type LocalError } from './local_error.ts';
+import { errorReply, localError } from './local_error.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { noteContainer, openListener } from './container_routes.ts';
 import { type RunRequest, runRequest } from '../../shared/wire/connectors.ts';
@@ -24,6 +21,8 @@ import {
 import { connectorOperations, operationsQuery } from './connector_list.ts';
 import { ACTING_SESSION_HEADER, actingCaller, listFor, runFor } from './connector_routes.ts';
 import { recordDisabled, releaseUnsealed } from './launch_routes.ts';
+import { NOT_STORED, replyOf } from './reply_of.ts';
+import { checked, inputOf } from './request_input.ts';
 import { closeStepScope, openStepScope, signPlanLock } from './plan_routes.ts';
 import { createSession, endSession, listSessions, showSession } from './session_routes.ts';
 import type { Session } from '../session/session.ts';
@@ -165,14 +164,6 @@ function addLaunchRoutes(app: Hono<Env>, options: LocalApiOptions): void {
   );
 }
 
-/** The reply of an outcome: its value, 204 when it has none, or the refusal. */
-function replyOf(outcome: Result<object | void, LocalError>, status = 200): Response {
-  if (!outcome.ok) return errorReply(outcome.error);
-  if (outcome.value === undefined) return new Response(null, { status: 204, headers: NOT_STORED });
-  return Response.json(outcome.value, { status, headers: NOT_STORED });
-}
-
-const NOT_STORED = { 'cache-control': 'no-store' };
 const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 const MISDIRECTED = localError(
   'misdirected_host',
@@ -208,25 +199,4 @@ function asHostName(address: string): string {
 /** A browser that was led here by a name of somebody else's (DNS rebinding) sends that name. */
 function isNamed(names: ReadonlySet<string>, host: string | undefined): boolean {
   return host !== undefined && names.has(host.toLowerCase().replace(/:\d{1,5}$/, ''));
-}
-
-async function inputOf<T extends z.ZodType>(request: Request, schema: T): Promise<Result<z.output<T>, LocalError>> {
-  const text = await request.text();
-  let json: unknown;
-  try {
-    json = text === '' ? {} : JSON.parse(text);
-  } catch {
-    return err(localError('invalid_json', 'The body is not JSON.'));
-  }
-  return checked(schema, json);
-}
-
-function checked<T extends z.ZodType>(schema: T, input: unknown): Result<z.output<T>, LocalError> {
-  const parsed = schema.safeParse(input);
-  if (parsed.success) return ok(parsed.data);
-  const fields = fieldProblems(parsed.error);
-  const [first] = fields;
-  return err(
-    localError('invalid_input', `${first?.field || 'The body'}: ${first?.message ?? 'is not valid'}`, { fields }),
-  );
 }

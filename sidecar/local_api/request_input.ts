@@ -1,0 +1,30 @@
+import type { z } from 'zod';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { fieldProblems } from '../../shared/wire/errors.ts';
+import { localError, type LocalError } from './local_error.ts';
+
+/** The JSON body of a request, checked; an empty one is an empty object. */
+export async function inputOf<T extends z.ZodType>(
+  request: Request,
+  schema: T,
+): Promise<Result<z.output<T>, LocalError>> {
+  const text = await request.text();
+  let json: unknown;
+  try {
+    json = text === '' ? {} : JSON.parse(text);
+  } catch {
+    return err(localError('invalid_json', 'The body is not JSON.'));
+  }
+  return checked(schema, json);
+}
+
+/** What a schema makes of an input, or the first of its problems with all of them as details. */
+export function checked<T extends z.ZodType>(schema: T, input: unknown): Result<z.output<T>, LocalError> {
+  const parsed = schema.safeParse(input);
+  if (parsed.success) return ok(parsed.data);
+  const fields = fieldProblems(parsed.error);
+  const [first] = fields;
+  return err(
+    localError('invalid_input', `${first?.field || 'The body'}: ${first?.message ?? 'is not valid'}`, { fields }),
+  );
+}
