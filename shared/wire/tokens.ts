@@ -14,6 +14,8 @@ export const SCOPES = [
   'connectors:read',
   'connectors:write',
   'connectors:run',
+  'mcp-servers:read',
+  'mcp-servers:write',
   'approvals:read',
   'approvals:decide',
   'audit-events:read',

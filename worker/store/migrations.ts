@@ -236,4 +236,26 @@ export const MIGRATIONS: readonly Migration[] = [
       `ALTER TABLE sign_in_flows ADD COLUMN link_session TEXT`,
     ],
   },
+  {
+    number: 12,
+    name: 'MCP servers',
+    statements: [
+      `CREATE TABLE mcp_servers (
+        id TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id), owner_id TEXT NOT NULL,
+        name TEXT NOT NULL, registry_id TEXT, record TEXT NOT NULL, revision INTEGER NOT NULL, created_at TEXT NOT NULL,
+        updated_at TEXT NOT NULL, UNIQUE (owner_id, name)) STRICT`,
+      `CREATE INDEX mcp_servers_by_registry ON mcp_servers (owner_id, registry_id)`,
+      `CREATE TABLE mcp_server_revisions (
+        server_id TEXT NOT NULL, revision INTEGER NOT NULL, record TEXT NOT NULL, changed_by TEXT NOT NULL,
+        created_at TEXT NOT NULL, PRIMARY KEY (server_id, revision)) STRICT`,
+      // The vault paths that a server refers to.
+      `CREATE TABLE mcp_references (
+        server_id TEXT NOT NULL, owner_id TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (server_id, path)) STRICT`,
+      `CREATE INDEX mcp_references_by_path ON mcp_references (owner_id, path)`,
+      // What each sidecar said last of a server.
+      `CREATE TABLE mcp_health (
+        server_id TEXT NOT NULL, sidecar_id TEXT NOT NULL, state TEXT NOT NULL, last_error TEXT, checked_at TEXT NOT NULL,
+        PRIMARY KEY (server_id, sidecar_id)) STRICT`,
+    ],
+  },
 ];

@@ -1,6 +1,6 @@
 import { and, asc, count, eq, gt, inArray, isNull, or, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
-import { bindingCredentials, connectorCredentials, hostBindings, secrets } from './tables.ts';
+import { bindingCredentials, connectorCredentials, hostBindings, mcpReferences, secrets } from './tables.ts';
 
 export type SecretRow = typeof secrets.$inferSelect;
 /** A secret without what it holds. */
@@ -91,7 +91,7 @@ export async function bindingsUsing(database: Database, place: VaultPlace): Prom
     .limit(100);
 }
 
-/** The stored secrets that bindings and connectors of these owners refer to: all that a sidecar of theirs may ever be given. */
+/** The stored secrets that bindings, connectors and MCP servers of these owners refer to: all that a sidecar of theirs may ever be given. */
 export async function referredSecrets(database: Database, ownerIds: readonly string[]): Promise<SecretSummary[]> {
   return database.read
     .select(SUMMARY)
@@ -103,6 +103,7 @@ export async function referredSecrets(database: Database, ownerIds: readonly str
 const isReferredTo = or(
   sql`EXISTS (SELECT 1 FROM ${bindingCredentials} WHERE ${bindingCredentials.ownerId} = ${secrets.ownerId} AND ${bindingCredentials.path} = ${secrets.path})`,
   sql`EXISTS (SELECT 1 FROM ${connectorCredentials} WHERE ${connectorCredentials.ownerId} = ${secrets.ownerId} AND ${connectorCredentials.path} = ${secrets.path})`,
+  sql`EXISTS (SELECT 1 FROM ${mcpReferences} WHERE ${mcpReferences.ownerId} = ${secrets.ownerId} AND ${mcpReferences.path} = ${secrets.path})`,
 );
 
 /** Which of these paths hold a secret, with whose. */
@@ -117,7 +118,7 @@ export async function storedAmong(
     .where(and(inArray(secrets.ownerId, [...ownerIds]), inArray(secrets.path, [...new Set(paths)])));
 }
 
-/** A secret that a binding or a connector of its owner refers to, with its sealed value. */
+/** A secret that a binding, a connector or an MCP server of its owner refers to, with its sealed value. */
 export async function referredSecret(database: Database, place: VaultPlace): Promise<SecretRow | null> {
   const rows = await database.read
     .select()

@@ -1,5 +1,6 @@
 import { AUDIT_EVENT_TYPES } from '../../shared/model/audit_event.ts';
 import { CREDENTIAL_KINDS } from '../../shared/model/connector.ts';
+import { MCP_HEALTH_STATES } from '../../shared/model/mcp_server.ts';
 import { ROLES } from '../../shared/model/role.ts';
 import { APPROVAL_STATES } from '../../shared/wire/approvals.ts';
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core';
@@ -327,3 +328,46 @@ export const enterpriseDomains = sqliteTable('enterprise_domains', {
   enterpriseId: text('enterprise_id').notNull(),
   provenAt: text('proven_at').notNull(),
 });
+
+export const mcpServers = sqliteTable('mcp_servers', {
+  id: text('id').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  ownerId: text('owner_id').notNull(),
+  name: text('name').notNull(),
+  registryId: text('registry_id'),
+  record: text('record').notNull(),
+  revision: integer('revision').notNull(),
+  createdAt: text('created_at').notNull(),
+  updatedAt: text('updated_at').notNull(),
+});
+
+export const mcpServerRevisions = sqliteTable(
+  'mcp_server_revisions',
+  {
+    serverId: text('server_id').notNull(),
+    revision: integer('revision').notNull(),
+    record: text('record').notNull(),
+    changedBy: text('changed_by').notNull(),
+    createdAt: text('created_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.serverId, table.revision] })],
+);
+
+/** The vault paths that a server refers to. */
+export const mcpReferences = sqliteTable(
+  'mcp_references',
+  { serverId: text('server_id').notNull(), ownerId: text('owner_id').notNull(), path: text('path').notNull() },
+  (table) => [primaryKey({ columns: [table.serverId, table.path] })],
+);
+
+export const mcpHealth = sqliteTable(
+  'mcp_health',
+  {
+    serverId: text('server_id').notNull(),
+    sidecarId: text('sidecar_id').notNull(),
+    state: text('state', { enum: [...MCP_HEALTH_STATES] }).notNull(),
+    lastError: text('last_error'),
+    checkedAt: text('checked_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.serverId, table.sidecarId] })],
+);
