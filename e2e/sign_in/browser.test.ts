@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ROOT, run, until } from '../runtimes/programs.ts';
 import type { BrowserPage } from '../support/browser_page.ts';
 import { chromiumProblem } from '../support/chromium.ts';
@@ -90,6 +90,52 @@ describe('specification section 5: sign-in in Chromium', () => {
     await page.putBack(session!);
     expect(await cookieNames()).toContain(SESSION);
     expect((await home()).status).toBe(401);
+  });
+});
+
+describe('a way to sign in that is added in Chromium', () => {
+  let restore: () => void;
+  beforeEach(() => {
+    const { user, emails } = world.codeHost;
+    restore = () => Object.assign(world.codeHost, { user, emails });
+    world.openId.person = { sub: 'carol', email: 'carol@gamma.test', email_verified: true, name: 'Carol' };
+    world.codeHost.user = { id: 42, login: 'carol', name: 'Carol', email: 'carol@home.test' };
+    world.codeHost.emails = [{ email: 'carol@home.test', primary: true, verified: true }];
+  });
+  afterEach(() => restore());
+
+  test('is asked about, signs in to the same account, and is gone once it is removed', async () => {
+    await home();
+    await page.click('Continue with Single sign-on');
+    await page.click('Ways you sign in');
+    await page.click('Add Code hosting');
+    await page.click('Continue to Code hosting');
+    const question = await page.click('Authorize');
+    expect(question.text).toContain('carol@home.test');
+    const listed = await page.click('Add it');
+    expect(listed.url).toBe(`${world.origin}/identities`);
+    expect(listed.text).toMatch(/carol@gamma\.test[^]*carol@home\.test/);
+    const other = await world.chromium.open();
+    await signInByCodeHost(other);
+    expect((await other.click('Ways you sign in')).text).toContain('carol@gamma.test');
+    expect((await other.click('Remove')).text).not.toContain('carol@gamma.test');
+    expect((await other.click('Remove')).text).toContain('the last way that signs you in');
+  });
+
+  test('is not added by what somebody else brought back from there', async () => {
+    const mallory = await world.chromium.open();
+    await home(mallory);
+    await mallory.click('Continue with Single sign-on');
+    await mallory.click('Ways you sign in');
+    await mallory.click('Add Code hosting');
+    await mallory.click('Continue to Code hosting');
+    const begun = mallory.visited.find((url) => url.includes('/login/oauth/authorize')) ?? '';
+    const back = world.codeHost.authorise(begun).href;
+    world.openId.person = { sub: 'dave', email: 'dave@delta.test', email_verified: true, name: 'Dave' };
+    await home();
+    await page.click('Continue with Single sign-on');
+    expect((await page.goto(back)).status).toBe(400);
+    expect((await page.goto(`${world.origin}/identities`)).text).not.toContain('carol@home.test');
   });
 });
 
