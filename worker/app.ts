@@ -54,6 +54,7 @@ import { getKeySet } from './routes/jwks.ts';
 import { getMembers, putMember } from './routes/members.ts';
 import {
   answerLocalNamesOnly,
+  demandHttps,
   knowClient,
   logRequests,
   nameRequest,
@@ -192,7 +193,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
     defaultHook: (result, c) => (result.success ? undefined : errorReply(c, invalidInput(result.target, result.error))),
   });
   app.use(nameRequest, logRequests(options.log), sendSafeHeaders, provide(options.context), answerLocalNamesOnly);
-  app.use(knowClient(options.clientAddress ?? (() => null)), limitBody(MAX_BODY_BYTES));
+  app.use(demandHttps, knowClient(options.clientAddress ?? (() => null)), limitBody(MAX_BODY_BYTES));
   describeAccess(app);
   for (const [method, path, operation] of ROUTES) mount(app, method, path, operation);
   app.get('/', getHome);

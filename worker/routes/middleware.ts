@@ -52,6 +52,21 @@ export function provide(
   };
 }
 
+/** Two years. Not for the names below: other hosts of the domain are not ours to decide about. */
+const HTTPS_ONLY = 'max-age=63072000';
+
+/**
+ * A browser that reached a hosted control plane over https comes back over https alone, whatever a link or a network says
+ * (RFC 6797). Never in local mode, where it would be every server's on localhost.
+ */
+export const demandHttps: MiddlewareHandler<AppEnv> = async (c, next) => {
+  await next();
+  const { local, publicUrl } = c.get('context');
+  const scheme = c.req.header('x-forwarded-proto')?.split(',')[0]?.trim().toLowerCase() ?? new URL(c.req.url).protocol;
+  const isHttps = scheme.startsWith('https') || publicUrl?.startsWith('https:') === true;
+  if (local === null && isHttps) c.header('strict-transport-security', HTTPS_ONLY);
+};
+
 /** Puts the address that a call came from beside it, as this runtime knows it. */
 export function knowClient(addressOf: (c: AppContext) => string | null): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
