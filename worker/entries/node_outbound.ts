@@ -15,6 +15,7 @@ import {
   type OutboundReply,
   type OutboundRequest,
   ReplyBody,
+  retryAfterOf,
   targetProblem,
   unreachable,
 } from '../services/outbound.ts';
@@ -132,7 +133,8 @@ async function read(host: string, reply: IncomingMessage, deadline: AbortSignal)
   if (!reply.complete) return err(invalidReply(host, 'ended early'));
   const decoded = await decodedBody(host, reply.headers['content-encoding'] ?? '', body.bytes());
   if (!decoded.ok) return decoded;
-  return ok({ status: reply.statusCode ?? 0, contentType: reply.headers['content-type'] ?? '', body: decoded.value });
+  const { 'content-type': contentType = '', 'retry-after': retryAfter } = reply.headers;
+  return ok({ status: reply.statusCode ?? 0, contentType, ...retryAfterOf(retryAfter), body: decoded.value });
 }
 
 /** Errors of TLS, as Node and OpenSSL name them. */

@@ -1,5 +1,13 @@
 import { err, ok } from '../../shared/model/result.ts';
-import { CALL_MS, type Outbound, type OutboundRequest, readBody, targetProblem, unreachable } from './outbound.ts';
+import {
+  CALL_MS,
+  type Outbound,
+  type OutboundRequest,
+  readBody,
+  retryAfterOf,
+  targetProblem,
+  unreachable,
+} from './outbound.ts';
 
 /**
  * Outgoing calls by the runtime's own `fetch`, for workerd, which resolves names itself. Addresses and names without a dot are
@@ -31,7 +39,8 @@ async function callOnce(url: URL, request: OutboundRequest) {
     signal: AbortSignal.timeout(CALL_MS),
   });
   const contentType = reply.headers.get('content-type') ?? '';
-  if (reply.body === null) return ok({ status: reply.status, contentType, body: new Uint8Array() });
+  const head = { status: reply.status, contentType, ...retryAfterOf(reply.headers.get('retry-after')) };
+  if (reply.body === null) return ok({ ...head, body: new Uint8Array() });
   const body = await readBody(url.hostname, reply.body);
-  return body.ok ? ok({ status: reply.status, contentType, body: body.value }) : body;
+  return body.ok ? ok({ ...head, body: body.value }) : body;
 }

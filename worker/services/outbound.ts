@@ -19,6 +19,8 @@ export interface OutboundRequest {
 export interface OutboundReply {
   readonly status: number;
   readonly contentType: string;
+  /** Its `Retry-After`, when it has one. */
+  readonly retryAfter?: string;
   /** Decoded, when the upstream compressed it in spite of what it was asked. */
   readonly body: Uint8Array<ArrayBuffer>;
 }
@@ -123,6 +125,11 @@ export async function readBody(
     await reader.cancel();
     return err(problem);
   }
+}
+
+/** The header as a reply carries it on. */
+export function retryAfterOf(header: string | null | undefined): Pick<OutboundReply, 'retryAfter'> {
+  return header === null || header === undefined ? {} : { retryAfter: header };
 }
 
 export function invalidReply(host: string, problem: string): OutboundError {

@@ -1,0 +1,113 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { Outbound, OutboundReply } from '../services/outbound.ts';
+import { readRegistryRecord, type RegistryRecord } from './registry_record.ts';
+
+/** The page size that the registry is asked for, which is also its largest. */
+export const REGISTRY_PAGE = 100;
+/** A registry that sends more than was asked for is read as far as this. */
+const MAX_PAGE_ENTRIES = 500;
+const MAX_CURSOR_CHARACTERS = 300;
+const MAX_WAIT_SECONDS = 600;
+const DEFAULT_WAIT_SECONDS = 60;
+
+/** What the registry answered. */
+export interface RegistryPage {
+  readonly records: readonly RegistryRecord[];
+  /** Where the next page begins; null on the last one. */
+  readonly nextCursor: string | null;
+  /** Entries that are none. */
+  readonly skipped: number;
+}
+
+/** Why the registry did not answer. */
+export interface RegistryProblem {
+  readonly reason: 'not_found' | 'unavailable' | 'too_many_requests';
+  /** For a person; it names the registry's host and nothing that was asked for. */
+  readonly message: string;
+  /** How long the registry wants to be left alone. */
+  readonly retryAfterSeconds: number | null;
+}
+
+export interface ListRequest {
+  readonly cursor: string | null;
+  /** The registry's own search, which looks at names. */
+  readonly search: string | null;
+  /** RFC 3339; with it deleted entries are listed too. */
+  readonly updatedSince: string | null;
+}
+
+/** The URL of a page of the newest versions. */
+export function listUrl(registryUrl: string, { cursor, search, updatedSince }: ListRequest): string {
+  const query = new URLSearchParams({ limit: String(REGISTRY_PAGE), version: 'latest' });
+  if (updatedSince !== null) query.set('updated_since', updatedSince);
+  if (search !== null) query.set('search', search);
+  if (cursor !== null) query.set('cursor', cursor);
+  return `${registryUrl}/v0/servers?${query.toString()}`;
+}
+
+/** The URL of every version of an entry, or of one. */
+export function versionsUrl(registryUrl: string, name: string, version: string | null): string {
+  const versions = `${registryUrl}/v0/servers/${encodeURIComponent(name)}/versions`;
+  return version === null ? versions : `${versions}/${encodeURIComponent(version)}`;
+}
+
+/** Asks the registry. A bad entry is skipped and counted; a bad page is a problem. */
+export async function askRegistry(outbound: Outbound, url: string): Promise<Result<RegistryPage, RegistryProblem>> {
+  const headers = { accept: 'application/json', 'user-agent': 'svc' };
+  const reply = await outbound.call({ method: 'GET', url, headers, body: null });
+  if (!reply.ok) return err(unavailable(reply.error.message));
+  const problem = statusProblem(reply.value, new URL(url).hostname);
+  return problem === null ? readPage(reply.value, new URL(url).hostname) : err(problem);
+}
+
+function statusProblem({ status, retryAfter }: OutboundReply, host: string): RegistryProblem | null {
+  if (status === 200) return null;
+  if (status === 404) return { reason: 'not_found', message: `${host} has no such entry`, retryAfterSeconds: null };
+  const message = `${host} answered with status ${status}`;
+  if (status === 429) {
+    return { reason: 'too_many_requests', message, retryAfterSeconds: waitSeconds(retryAfter) ?? DEFAULT_WAIT_SECONDS };
+  }
+  return { ...unavailable(message), retryAfterSeconds: status === 503 ? waitSeconds(retryAfter) : null };
+}
+
+/** The seconds form of `Retry-After` (RFC 9110 section 10.2.3), not longer than ten minutes; the date form is not read. */
+function waitSeconds(retryAfter: string | undefined): number | null {
+  return /^\d{1,9}$/.test(retryAfter ?? '') ? Math.min(Math.max(Number(retryAfter), 1), MAX_WAIT_SECONDS) : null;
+}
+
+function readPage({ body }: OutboundReply, host: string): Result<RegistryPage, RegistryProblem> {
+  const value = parseJson(body);
+  if (typeof value !== 'object' || value === null) return err(unavailable(`the reply of ${host} is no JSON object`));
+  if (!('servers' in value)) return readSingle(value, host);
+  if (!Array.isArray(value.servers)) return err(unavailable(`the reply of ${host} has no list of servers`));
+  const entries: readonly unknown[] = value.servers.slice(0, MAX_PAGE_ENTRIES);
+  const records = entries.map((entry) => readRegistryRecord(entry)).filter((record) => record !== null);
+  return ok({ records, nextCursor: readCursor(value), skipped: value.servers.length - records.length });
+}
+
+/** One version of an entry, which stands alone. */
+function readSingle(value: object, host: string): Result<RegistryPage, RegistryProblem> {
+  const record = readRegistryRecord(value);
+  if (record === null) return err(unavailable(`the reply of ${host} is neither a list nor an entry`));
+  return ok({ records: [record], nextCursor: null, skipped: 0 });
+}
+
+function readCursor(value: object): string | null {
+  const metadata = 'metadata' in value ? value.metadata : null;
+  if (typeof metadata !== 'object' || metadata === null) return null;
+  const cursors: Readonly<Record<string, unknown>> = { ...metadata };
+  const next = cursors['nextCursor'] ?? cursors['next_cursor'];
+  return typeof next === 'string' && next !== '' && next.length <= MAX_CURSOR_CHARACTERS ? next : null;
+}
+
+function parseJson(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+  } catch {
+    return null;
+  }
+}
+
+function unavailable(message: string): RegistryProblem {
+  return { reason: 'unavailable', message, retryAfterSeconds: null };
+}
