@@ -2,7 +2,7 @@
 const GLOBAL_WITH_VALUE = ['--home', '--control'];
 const GLOBAL: ReadonlySet<string> = new Set(GLOBAL_WITH_VALUE);
 const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
-  run: new Set([...GLOBAL_WITH_VALUE, '--name', '--ttl']),
+  run: new Set([...GLOBAL_WITH_VALUE, '--name', '--ttl', '--mcp']),
   launch: new Set([
     ...GLOBAL_WITH_VALUE,
     '--sandbox',
@@ -12,6 +12,7 @@ const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
     '--mount',
     '--env',
     '--unsealed',
+    '--mcp',
     '--workdir',
     '--name',
     '--ttl',

@@ -185,6 +185,18 @@ describe('a launch with the proxy', () => {
     ]);
   });
 
+  test('names the MCP servers that its agent may use', async () => {
+    const run = await launch(['--mcp', 'files', '--mcp=mcp_1', '--', 'tool']);
+    expect(run.code).toBe(5);
+    expect(run.calls[1]?.body).toMatchObject({ mcp_servers: ['files', 'mcp_1'] });
+  });
+
+  test.each(['', 'Files', 'a_b', '../x'])('%j names no MCP server', async (name) => {
+    const run = await launch([`--mcp=${name}`, '--', 'tool']);
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain('svc mcp list');
+  });
+
   test('puts neither its token nor a credential onto a command line', async () => {
     await launch(['--unsealed', 'DB=vault://team/db,host=db.example.com,reason=no HTTP', '--', 'tool']);
     const lines = docker.uses().flatMap(({ args }) => args);
@@ -328,14 +340,17 @@ describe('the variables of a launch', () => {
 });
 
 describe('what needs the proxy', () => {
-  test.each([['--egress=sealed'], ['--relay'], ['--ttl=1h'], ['--unsealed=A=vault://a/b,host=h.example.com,reason=r']])(
-    '%s is refused where it is left out',
-    async (option) => {
-      const run = await launch([option, '--sandbox-proxy=off', '--', 'tool']);
-      expect(run).toMatchObject({ code: 2, calls: [] });
-      expect(run.stderr).toContain('needs the proxy, which --sandbox-proxy=off leaves out');
-    },
-  );
+  test.each([
+    ['--egress=sealed'],
+    ['--relay'],
+    ['--mcp=files'],
+    ['--ttl=1h'],
+    ['--unsealed=A=vault://a/b,host=h.example.com,reason=r'],
+  ])('%s is refused where it is left out', async (option) => {
+    const run = await launch([option, '--sandbox-proxy=off', '--', 'tool']);
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain('needs the proxy, which --sandbox-proxy=off leaves out');
+  });
 
   test.each([
     ['--egress=half', 'use open or sealed'],

@@ -28,6 +28,7 @@ export function addLaunchCommand(line: CommandLine, signals: SignalSource): void
       'put a credential into the environment, recorded as unsealed (repeatable)',
       several,
     )
+    .option('--mcp <server>', 'let the agent use this MCP server of yours (repeatable)', several)
     .option('--workdir <path>', 'where the command starts, in the container')
     .option('--name <text>', 'a name for the session and its container')
     .option('--detach', 'start it and return; see svc sessions')

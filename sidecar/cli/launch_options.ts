@@ -13,6 +13,7 @@ import { parseUnsealed, type UnsealedCredential } from '../launch/unsealed.ts';
 import type { Call } from './command_line.ts';
 import { settingsOf } from './context.ts';
 import { CliError, EXIT } from './exit_codes.ts';
+import { parseMcpServer } from './mcp_server_option.ts';
 import { parseDuration } from './relative_time.ts';
 
 /** The options of `svc launch` as they were typed. */
@@ -25,6 +26,7 @@ export interface LaunchOptions {
   readonly defaultMount: boolean;
   readonly env?: readonly string[];
   readonly unsealed?: readonly string[];
+  readonly mcp?: readonly string[];
   readonly workdir?: string;
   readonly name?: string;
   readonly detach?: boolean;
@@ -43,6 +45,8 @@ export interface LaunchRequest {
   readonly defaultMount: boolean;
   readonly envNames: readonly string[];
   readonly unsealed: readonly UnsealedCredential[];
+  /** Names or ids. */
+  readonly mcpServers: readonly string[];
   readonly workdir: string | null;
   readonly name: string | null;
   readonly detach: boolean;
@@ -65,6 +69,7 @@ export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
     defaultMount: options.defaultMount,
     envNames: [...new Set(options.env ?? [])],
     unsealed: (options.unsealed ?? []).map((text) => required('--unsealed', parseUnsealed(text))),
+    mcpServers: (options.mcp ?? []).map((text) => required('--mcp', parseMcpServer(text))),
     workdir: option('--workdir', options.workdir, parseWorkdir) ?? null,
     name: option('--name', options.name, parseName) ?? null,
     detach: options.detach === true,
@@ -105,6 +110,7 @@ function refuseWithoutProxy(request: LaunchRequest): void {
     ...(request.egress === 'sealed' ? ['--egress=sealed'] : []),
     ...(request.unsealed.length > 0 ? ['--unsealed'] : []),
     ...(request.relay ? ['--relay'] : []),
+    ...(request.mcpServers.length > 0 ? ['--mcp'] : []),
     ...(request.ttlSeconds !== null ? ['--ttl'] : []),
   ];
   if (asked.length > 0 && request.proxy !== 'on') {

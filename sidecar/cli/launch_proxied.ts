@@ -59,7 +59,7 @@ async function containerLaunch(
 ): Promise<ContainerLaunch> {
   const mounts = launchMounts(call, request, runtime.endpoint);
   warnOfOwner(call, mounts, image);
-  const { detach, relay, command, name, ttlSeconds, egress, unsealed } = request;
+  const { detach, relay, command, name, ttlSeconds, egress, unsealed, mcpServers } = request;
   return {
     home: homeOf(call.context, call.options),
     session: {
@@ -67,6 +67,7 @@ async function containerLaunch(
       ttlSeconds,
       egress,
       unsealed,
+      mcpServers,
       owner: identify(process.pid),
       image: request.image ?? '',
       imageId: image.imageId,

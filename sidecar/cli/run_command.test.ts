@@ -77,6 +77,18 @@ describe('svc run', () => {
     }
   });
 
+  test('the command gets the address and the token of the session for the daemon’s own API', async () => {
+    await runCli(home, seen('printf "%s %s" "$SVC_URL" "$SVC_TOKEN" > out'), { answer: both });
+    expect(readFileSync(join(home.path, 'out'), 'utf8')).toBe('http://127.0.0.1:7421 svc_session_t');
+  });
+
+  test('names the MCP servers that the command may use', async () => {
+    const run = await runCli(home, ['run', '--mcp', 'files', '--mcp=mcp_1', '--', '/bin/true'], { answer: both });
+    expect(run.calls[1]?.body).toMatchObject({ mcp_servers: ['files', 'mcp_1'] });
+    const odd = await runCli(home, ['run', '--mcp', 'Files', '--', '/bin/true'], { answer: both });
+    expect(odd).toMatchObject({ code: 125, calls: [] });
+  });
+
   test('a relay that cannot be opened ends the session, and the command is not started', async () => {
     const run = await runCli(home, ['run', '--relay', '--', '/bin/sh', '-c', 'echo > out'], { answer: both });
     expect(run.code).toBe(125);

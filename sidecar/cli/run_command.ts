@@ -1,8 +1,9 @@
 import { exitStatusOf, runChild, type SignalSource } from '../launch/run_child.ts';
 import { mayHoldSentinel, sessionEnvironment, type SessionAccess } from '../launch/session_environment.ts';
 import type { RelayAccess } from '../relay/relay_environment.ts';
-import { handle, type Call, type CommandLine } from './command_line.ts';
+import { handle, several, type Call, type CommandLine } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
+import { parseMcpServer } from './mcp_server_option.ts';
 import { parseDuration } from './relative_time.ts';
 import { openSession, type OpenSession } from './session_access.ts';
 
@@ -10,6 +11,7 @@ interface RunOptions {
   readonly name?: string;
   readonly ttl?: string;
   readonly relay?: boolean;
+  readonly mcp?: readonly string[];
 }
 
 const NO_RELAY: RelayAccess = { variables: {}, close: () => Promise.resolve() };
@@ -23,6 +25,7 @@ export function addRunCommand(line: CommandLine, signals: SignalSource): void {
     .argument('<command...>', 'the command and its arguments, after --')
     .option('--name <text>', 'a name for the session')
     .option('--ttl <length>', 'end the session after this long, such as 8h')
+    .option('--mcp <server>', 'let the command use this MCP server of yours (repeatable)', several)
     .option('--relay', 'also serve programs that cannot send proxy credentials, such as Java and Chromium');
   handle<RunOptions>(line, run, (call) => runInSession(call, signals));
 }
@@ -53,15 +56,23 @@ async function runInSession(call: Call<RunOptions>, signals: SignalSource): Prom
 async function open(call: Call<RunOptions>): Promise<OpenSession> {
   const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
+  const mcpServers = (call.options.mcp ?? []).map(namedServer);
   try {
     return await openSession(call, {
       ...(call.options.name !== undefined && { name: call.options.name }),
       ...(ttl !== null && { ttlSeconds: ttl.value }),
+      ...(mcpServers.length > 0 && { mcpServers }),
     });
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     throw new CliError(EXIT.notStarted, error.message, error.fixes);
   }
+}
+
+function namedServer(text: string): string {
+  const parsed = parseMcpServer(text);
+  if (parsed.ok) return parsed.value;
+  throw new CliError(EXIT.notStarted, `--mcp ${parsed.error}`);
 }
 
 /** The session's relay, where one was asked for. */

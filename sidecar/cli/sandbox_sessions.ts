@@ -54,12 +54,13 @@ export function sandboxSessions(call: Call): SandboxSessions {
 }
 
 function sessionBody(wanted: NewSandboxSession, version: number | null): object {
-  const { name, ttlSeconds, owner, image, imageId, runtime, detached, egress, unsealed } = wanted;
+  const { name, ttlSeconds, owner, image, imageId, runtime, detached, egress, unsealed, mcpServers } = wanted;
   return {
     ...(name !== null && { name }),
     ...(ttlSeconds !== null && { ttl_seconds: ttlSeconds }),
     ...(version !== null && { min_policy_version: version }),
     ...(owner !== null && { owner }),
+    ...(mcpServers.length > 0 && { mcp_servers: mcpServers }),
     sandbox: { mode: 'docker', image, image_id: imageId, runtime, detached, egress, unsealed },
   };
 }

@@ -28,7 +28,7 @@ export interface OpenSession {
 /** Opens a session of the sidecar with a policy at least as new as everything that was bound until now. */
 export async function openSession(
   call: Call,
-  wanted: { readonly name?: string; readonly ttlSeconds?: number },
+  wanted: { readonly name?: string; readonly ttlSeconds?: number; readonly mcpServers?: readonly string[] },
 ): Promise<OpenSession> {
   const daemon = daemonClient(call.context, call.options);
   const version = await policyVersion(call);
@@ -36,6 +36,7 @@ export async function openSession(
     ...(wanted.name !== undefined && { name: wanted.name }),
     ...(wanted.ttlSeconds !== undefined && { ttl_seconds: wanted.ttlSeconds }),
     ...(version !== null && { min_policy_version: version }),
+    ...(wanted.mcpServers !== undefined && { mcp_servers: wanted.mcpServers }),
     // The session ends with this process, also when it is killed.
     owner: identify(process.pid),
   };

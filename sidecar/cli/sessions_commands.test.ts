@@ -30,6 +30,10 @@ const launched = () => ({
   name: 'one',
   open_tunnels: 3,
   owner_alive: true,
+  mcp_servers: [
+    { id: 'mcp_1', name: 'files' },
+    { id: 'mcp_2', name: null },
+  ],
   sandbox: {
     mode: 'docker',
     image: 'team/agent',
@@ -57,9 +61,10 @@ describe('svc sessions', () => {
     ]);
   });
 
-  test('show names every credential that is not sealed, and why', async () => {
+  test('show names every credential that is not sealed, and why, and the MCP servers', async () => {
     const run = await runCli(home, ['sessions', 'show', 'one'], { answer });
     expect(run.stdout).toContain('unsealed\tDB holds vault://team/db for db.example.com: no HTTP\n');
+    expect(run.stdout).toContain('MCP server\tfiles (mcp_1)\nMCP server\tdeleted (mcp_2)\n');
     const json = await runCli(home, ['sessions', 'show', 'ses_2', '--json'], { answer });
     expect(JSON.parse(json.stdout)).toMatchObject({ sandbox: { unsealed: [{ env: 'DB' }] } });
     const sealed = await runCli(home, ['sessions', 'show', 'ses_1'], { answer });

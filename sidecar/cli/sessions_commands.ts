@@ -33,6 +33,7 @@ const sessionRecord = z.looseObject({
   expires_at: z.string(),
   open_tunnels: z.number(),
   owner_alive: z.boolean().nullish(),
+  mcp_servers: z.array(z.object({ id: z.string(), name: z.string().nullable() })).default([]),
   sandbox: sandbox.nullish(),
 });
 type SessionRecord = z.infer<typeof sessionRecord>;
@@ -108,6 +109,7 @@ function factsOf(session: SessionRecord): string[][] {
           ['egress', box.egress],
         ]),
     ...(ownerAlive === null || ownerAlive === undefined ? [] : [['its launcher', ownerAlive ? 'runs' : 'is gone']]),
+    ...session.mcp_servers.map(({ id, name }) => ['MCP server', `${name ?? 'deleted'} (${id})`]),
     ...(unsealed.length === 0 ? [['unsealed', 'no credential']] : []),
     ...unsealed.map(({ env, reference, host, reason }) => [
       'unsealed',

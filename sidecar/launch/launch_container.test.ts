@@ -32,6 +32,7 @@ const launchOf = (more: Partial<ContainerLaunch> = {}): ContainerLaunch => ({
     detached: false,
     egress: 'open',
     unsealed: [],
+    mcpServers: [],
   },
   agentUser: 'agent',
   entry: '/usr/local/bin/svc-run-with-proxy-ca',

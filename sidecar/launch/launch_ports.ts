@@ -23,6 +23,8 @@ export interface NewSandboxSession {
   readonly detached: boolean;
   readonly egress: Egress;
   readonly unsealed: readonly UnsealedCredential[];
+  /** Names or ids of the MCP servers that the agent may use. */
+  readonly mcpServers: readonly string[];
 }
 
 /** A session of the sidecar for a container. */

@@ -83,6 +83,7 @@ function options(): LocalApiOptions {
         return Promise.resolve(inForce ? ok(version) : err(UNAVAILABLE));
       },
       whenChanged: () => Promise.resolve(),
+      mcpServers: () => [],
     },
     audit: {
       get accepting() {

@@ -6,6 +6,7 @@ import { id, line } from '../../shared/wire/primitives.ts';
 const DEFAULT_TTL_SECONDS = 24 * 3600;
 const MAX_TTL_SECONDS = 30 * 24 * 3600;
 const MAX_UNSEALED = 64;
+const MAX_NAMED_MCP_SERVERS = 64;
 const MAX_IMAGE_CHARACTERS = 512;
 const MAX_REASON_CHARACTERS = 500;
 
@@ -51,6 +52,8 @@ export const sessionInput = z.strictObject({
   /** The session ends with this process. */
   owner: z.strictObject({ pid, started: z.string().max(64).nullable() }).optional(),
   sandbox: sandboxInput.optional(),
+  /** Names or ids of the MCP servers that the session's token may use. */
+  mcp_servers: z.array(line(128).min(1)).max(MAX_NAMED_MCP_SERVERS).default([]),
   /** The session is a plan's: it has no token of its own. */
   plan: z.strictObject({ lock: z.string().min(1) }).optional(),
 });

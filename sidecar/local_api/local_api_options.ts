@@ -21,7 +21,10 @@ export interface LocalApiOptions {
   readonly proxyOrigin: () => string;
   /** The names in Host headers that are answered besides loopback's: the container bridge's address. */
   readonly hostNames?: readonly string[];
-  readonly policy: Pick<SnapshotSource, 'current' | 'bindings' | 'status' | 'waitForVersion' | 'whenChanged'>;
+  readonly policy: Pick<
+    SnapshotSource,
+    'current' | 'bindings' | 'status' | 'waitForVersion' | 'whenChanged' | 'mcpServers'
+  >;
   readonly audit: Pick<AuditSpool, 'accepting' | 'pending' | 'record' | 'flush'>;
   readonly link: Pick<Link, 'state' | 'lastError'>;
   readonly sessions: Sessions;

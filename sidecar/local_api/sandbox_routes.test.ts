@@ -1,9 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { localServer } from '../../shared/mcp/testing/servers.ts';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
+import type { SnapshotMcpServer } from '../../shared/wire/mcp_servers.ts';
 import { reachProblem } from '../reach/reach_problem.ts';
 import { identify } from '../session/process_identity.ts';
 import { HOST_TOKEN, LocalApiBench, sandboxInput } from '../testing/local_api_bench.ts';
@@ -17,6 +20,10 @@ const UNSEALED = {
   reason: 'the client pins its certificate',
 };
 const NO_PID = 2 ** 31 - 1;
+
+function mcpServer(changes: Partial<McpServer>): SnapshotMcpServer {
+  return { server: localServer(changes), authorization: null };
+}
 
 let bench: LocalApiBench;
 
@@ -43,6 +50,29 @@ describe('a session with a sandbox', () => {
     });
   });
 
+  it('keeps the MCP servers that were named, by id, and is shown with their names', async () => {
+    bench.mcpServers = [mcpServer({ id: 'mcp_1', name: 'files' }), mcpServer({ id: 'mcp_2', name: 'issues' })];
+    const { id } = await bench.createSession({ sandbox: sandboxInput(), mcp_servers: ['issues', 'mcp_1'] });
+    expect(bench.sessions.get(id)?.mcpServers).toEqual(['mcp_2', 'mcp_1']);
+    bench.mcpServers = [mcpServer({ id: 'mcp_3', name: 'issues' }), mcpServer({ id: 'mcp_1', name: 'files' })];
+    expect((await bench.call('GET', `${SESSIONS}/${id}`)).body).toMatchObject({
+      mcp_servers: [
+        { id: 'mcp_2', name: null },
+        { id: 'mcp_1', name: 'files' },
+      ],
+    });
+  });
+
+  it.each([
+    [[mcpServer({ name: 'issues' })], 'invalid_input', 'mcp_servers: "isues" is no MCP server: did you mean "issues"?'],
+    [null, 'control_plane_unavailable', 'mcp_servers: they are not known yet'],
+  ] as const)('is not made with a server that is not there: of %j', async (servers, code, message) => {
+    bench.mcpServers = servers;
+    const reply = await bench.call('POST', SESSIONS, { mcp_servers: ['isues'] });
+    expect(reply).toMatchObject({ code, body: { error: { message } } });
+    expect(bench.sessions.count).toBe(0);
+  });
+
   it('is not made when its egress cannot be had', async () => {
     bench.listener = err(reachProblem('egress_unavailable', 'needs root'));
     const reply = await bench.call('POST', SESSIONS, { sandbox: sandboxInput({ egress: 'sealed' }) });
@@ -63,6 +93,7 @@ describe('a session with a sandbox', () => {
       open_tunnels: 0,
       owner_alive: true,
       plan: null,
+      mcp_servers: [],
       sandbox: {
         mode: 'docker',
         image: 'agent-tools:1',

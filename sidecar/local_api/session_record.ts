@@ -1,8 +1,10 @@
+import type { SnapshotMcpServer } from '../../shared/wire/mcp_servers.ts';
 import { isRunning } from '../session/process_identity.ts';
 import type { Session } from '../session/session.ts';
+import type { LocalApiOptions } from './local_api_options.ts';
 
 /** A session as the local API tells of it: no token, no path. */
-export function sessionRecord(session: Session): object {
+export function sessionRecord(session: Session, policy: Pick<LocalApiOptions['policy'], 'mcpServers'>): object {
   const { id, name, createdAt, expiresAt, openTunnels, owner, lock } = session;
   return {
     session_id: id,
@@ -14,8 +16,17 @@ export function sessionRecord(session: Session): object {
     open_tunnels: openTunnels,
     owner_alive: owner === null ? null : isRunning(owner),
     plan: lock === null ? null : { name: lock.name },
+    mcp_servers: mcpServerRecords(session, policy.mcpServers() ?? []),
     sandbox: sandboxRecord(session),
   };
+}
+
+/** One that was deleted since has no name any more; the session keeps its id, which names no other server. */
+function mcpServerRecords(
+  { mcpServers }: Session,
+  known: readonly SnapshotMcpServer[],
+): readonly { readonly id: string; readonly name: string | null }[] {
+  return mcpServers.map((id) => ({ id, name: known.find(({ server }) => server.id === id)?.server.name ?? null }));
 }
 
 function sandboxRecord({ sandbox, containerId, unsealed }: Session): object | null {

@@ -9,6 +9,7 @@ import type { CreatedSession, NewSession } from '../session/sessions.ts';
 import type { SessionInput } from './inputs.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { localError, type LocalError, noSession } from './local_error.ts';
+import { namedMcpServers } from './named_mcp_servers.ts';
 import { sessionRecord } from './session_record.ts';
 
 const DEFAULT_POLICY_WAIT_MS = 10_000;
@@ -54,10 +55,12 @@ async function checkedSession(
   const sandbox = input.sandbox === undefined ? null : sandboxOf(input.sandbox);
   const lock = await verifiedLock(options, input, sandbox);
   if (!lock.ok) return lock;
+  const mcpServers = mcpServersOf(options, input);
+  if (!mcpServers.ok) return mcpServers;
   const listener = sandbox === null ? ok(null) : await options.listeners.planFor(sandbox);
   if (!listener.ok) return err(localError(listener.error.reason, listener.error.message));
   const unsealed = input.sandbox?.unsealed ?? [];
-  const session = { name, ttlSeconds, owner, sandbox, unsealed, lock: lock.value };
+  const session = { name, ttlSeconds, owner, sandbox, unsealed, mcpServers: mcpServers.value, lock: lock.value };
   return ok({ session, listener: listener.value });
 }
 
@@ -81,6 +84,21 @@ async function verifiedLock(
   return err(localError('plan_lock_invalid', message));
 }
 
+function mcpServersOf(
+  { policy }: LocalApiOptions,
+  { mcp_servers: wanted, plan }: SessionInput,
+): Result<readonly string[], LocalError> {
+  if (wanted.length === 0) return ok([]);
+  if (plan !== undefined) {
+    return err(localError('invalid_input', "mcp_servers: a plan's session has no token that could use them"));
+  }
+  const servers = policy.mcpServers();
+  if (servers === null) return err(localError('control_plane_unavailable', 'mcp_servers: they are not known yet'));
+  const known = servers.map(({ server }) => server);
+  const ids = namedMcpServers(wanted, known);
+  return ids.ok ? ids : err(localError('invalid_input', `mcp_servers: ${ids.error}`));
+}
+
 function sandboxOf(input: NonNullable<SessionInput['sandbox']>): Sandbox {
   const { mode, image, image_id: imageId, runtime, detached, egress } = input;
   return { mode, image, imageId, runtime, detached, egress };
@@ -95,14 +113,14 @@ export async function endSession(options: LocalApiOptions, sessionId: string): P
 }
 
 /** `GET /v1/sandbox-proxy/sessions`: live ones, and ended ones whose container is still there. */
-export function listSessions({ sessions }: LocalApiOptions): object {
+export function listSessions({ sessions, policy }: LocalApiOptions): object {
   const items = [...sessions.list(), ...sessions.listKept()];
-  return { items: items.map(sessionRecord), next_cursor: null };
+  return { items: items.map((session) => sessionRecord(session, policy)), next_cursor: null };
 }
 
-export function showSession({ sessions }: LocalApiOptions, sessionId: string): Result<object, LocalError> {
+export function showSession({ sessions, policy }: LocalApiOptions, sessionId: string): Result<object, LocalError> {
   const session = sessions.find(sessionId);
-  return session === null ? err(noSession(sessionId)) : ok(sessionRecord(session));
+  return session === null ? err(noSession(sessionId)) : ok(sessionRecord(session, policy));
 }
 
 /**

@@ -27,6 +27,8 @@ export interface SessionFacts {
   readonly owner: ProcessIdentity | null;
   readonly sandbox: Sandbox | null;
   readonly unsealed: readonly UnsealedCredential[];
+  /** Ids of the MCP servers that its token may use. */
+  readonly mcpServers: readonly string[];
   /** Of a plan: the lock, verified. */
   readonly lock: PlanLockPayload | null;
 }
@@ -46,6 +48,7 @@ export class Session implements LiveSession {
   readonly ca: SessionCa;
   readonly directory: string;
   readonly sandbox: Sandbox | null;
+  readonly mcpServers: readonly string[];
   readonly lock: PlanLockPayload | null;
   /** Null once the container goes on without it. */
   owner: ProcessIdentity | null;
@@ -67,6 +70,7 @@ export class Session implements LiveSession {
     this.ca = facts.ca;
     this.directory = facts.directory;
     this.sandbox = facts.sandbox;
+    this.mcpServers = facts.mcpServers;
     this.lock = facts.lock;
     this.owner = facts.owner;
     this.#unsealed = [...facts.unsealed];

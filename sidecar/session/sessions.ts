@@ -35,6 +35,8 @@ export interface NewSession {
   readonly owner?: ProcessIdentity | null;
   readonly sandbox?: Sandbox | null;
   readonly unsealed?: readonly UnsealedCredential[];
+  /** Ids of the MCP servers that its token may use. */
+  readonly mcpServers?: readonly string[];
   /** Of a plan: the session has no token of its own then. */
   readonly lock?: PlanLockPayload | null;
 }
@@ -92,7 +94,7 @@ export class Sessions {
     const { clock, createCa } = this.#options;
     const now = clock.now();
     const id = newId('ses', randomBytes(16), now);
-    const { name, owner = null, sandbox = null, unsealed = [], lock = null } = wanted;
+    const { name, owner = null, sandbox = null, unsealed = [], mcpServers = [], lock = null } = wanted;
     const token = lock === null ? newToken('session') : null;
     const directory = join(this.#options.directory, id);
     await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -110,6 +112,7 @@ export class Sessions {
         owner,
         sandbox,
         unsealed,
+        mcpServers,
         lock,
         createdAt: now,
         expiresAt: now + wanted.ttlSeconds * 1000,

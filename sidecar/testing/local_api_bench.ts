@@ -63,6 +63,7 @@ export class LocalApiBench {
   };
   policy: ReturnType<LocalApiOptions['policy']['current']> = ok(compilePolicy([]));
   policyVersion = 7;
+  mcpServers: ReturnType<LocalApiOptions['policy']['mcpServers']> = [];
   #policyChanged = new AbortController();
   readonly #api: ReturnType<typeof createLocalApi>;
 
@@ -147,6 +148,7 @@ export class LocalApiBench {
         bindings: () => [],
         status: () => ({ version: this.policyVersion, ageSeconds: 3 }),
         waitForVersion: (version) => Promise.resolve(ok(version)),
+        mcpServers: () => this.mcpServers,
         whenChanged: (version, _timeoutMs, signal) => this.#changed(version, signal),
       },
       audit: {

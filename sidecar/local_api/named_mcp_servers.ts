@@ -1,0 +1,36 @@
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { didYouMean } from '../../shared/wire/near_match.ts';
+
+type Named = Pick<McpServer, 'id' | 'name' | 'owner'>;
+
+/**
+ * The ids of the servers that a launch names, by name or id; the personal one where the enterprise has one of that name
+ * too. An id is what the session keeps: a server that comes later under the same name is another one. Refuses in words.
+ */
+export function namedMcpServers(
+  wanted: readonly string[],
+  servers: readonly Named[],
+): Result<readonly string[], string> {
+  const ids = new Set<string>();
+  for (const name of wanted) {
+    const found = named(name, servers);
+    if (found === undefined) return err(unknownServer(name, servers));
+    ids.add(found.id);
+  }
+  return ok([...ids]);
+}
+
+function named(wanted: string, servers: readonly Named[]): Named | undefined {
+  const byId = servers.find(({ id }) => id === wanted);
+  const byName = servers.filter(({ name }) => name === wanted);
+  return byId ?? byName.find(({ owner }) => owner === 'personal') ?? byName[0];
+}
+
+function unknownServer(wanted: string, servers: readonly Named[]): string {
+  const names = servers.map(({ name }) => name);
+  const shown = JSON.stringify(wanted.slice(0, 64));
+  const near = didYouMean(wanted, names);
+  if (names.length === 0) return `${shown} is no MCP server: there is none yet. Add one with: svc mcp add`;
+  return `${shown} is no MCP server${near === '' ? '. List them with: svc mcp list' : near}`;
+}
