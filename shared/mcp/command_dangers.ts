@@ -1,0 +1,139 @@
+import { quoted, refused, warned, type Danger } from './dangers/danger.ts';
+import { readDockerRun } from './dangers/docker_options.ts';
+import { environmentDangers } from './dangers/environment_dangers.ts';
+import { interpreterDangers, isInterpreter } from './dangers/interpreters.ts';
+import { packageRunnerDangers } from './dangers/package_runners.ts';
+import { baseName, isLauncher, isShell } from './dangers/program_names.ts';
+import { hiddenCharacters } from './hidden_characters.ts';
+import { isPinnedOci, readOciReference } from './oci_reference.ts';
+import { hasReference } from './references.ts';
+
+/** The longest command that is looked at; a longer one is refused. */
+export const MAX_COMMAND_WORDS = 256;
+export const MAX_COMMAND_WORD = 4_096;
+
+const CONTAINER_RUNTIMES = new Set(['docker', 'podman', 'nerdctl']);
+/** Runners within runners; more of them are refused. */
+const MAX_NESTING = 4;
+
+/**
+ * What is wrong with how a local server is started: `refuse` is stored by nobody and started by nobody, `warn` is told.
+ *
+ * This keeps out what hides the program that is run (a shell's line, code in an argument, a package from anywhere) and what
+ * opens the machine (docker's options, variables that load code). It is no judgement of the program itself: whether that
+ * one may run is what consent is for.
+ */
+export function commandDangers(command: readonly string[], env: Readonly<Record<string, string>>): readonly Danger[] {
+  return [...textDangers(command), ...programDangers(command, 0), ...environmentDangers(env)];
+}
+
+/** The first danger that is a refusal; null when the command may be stored and started. */
+export function refusalOf(dangers: readonly Danger[]): Danger | null {
+  return dangers.find((danger) => danger.severity === 'refuse') ?? null;
+}
+
+function programDangers(command: readonly string[], depth: number): readonly Danger[] {
+  const [program = '', ...args] = command;
+  const path = depth === 0 ? programPathDanger(program) : null;
+  if (path !== null) return [path];
+  if (depth >= MAX_NESTING) return [refused('launcher', 'starts a program through too many others; name it itself')];
+  const name = baseName(program);
+  if (isShell(name)) {
+    return [
+      refused('shell', `starts the shell ${quoted(program)}; name the program itself, with its arguments as a list`),
+    ];
+  }
+  if (isLauncher(name)) {
+    return [
+      refused(
+        'launcher',
+        `starts ${quoted(program)}, which runs or fetches what its arguments say; name the server's program itself`,
+      ),
+    ];
+  }
+  if (CONTAINER_RUNTIMES.has(name)) return containerDangers(name, args);
+  if (isInterpreter(name) && !isBunx(name, args)) return interpreterDangers(name, args);
+  return runnerDangers(name, args, depth);
+}
+
+function runnerDangers(name: string, args: readonly string[], depth: number): readonly Danger[] {
+  const [runner, rest] = isBunx(name, args) ? ['bunx', args.slice(1)] : [name, args];
+  return packageRunnerDangers(runner, rest, (inner) => programDangers(inner, depth + 1)) ?? [];
+}
+
+function isBunx(name: string, args: readonly string[]): boolean {
+  return name === 'bun' && args[0] === 'x';
+}
+
+function containerDangers(runtime: string, args: readonly string[]): readonly Danger[] {
+  const words = args[0] === 'container' ? args.slice(1) : args;
+  if (words[0] !== 'run') {
+    return [
+      refused(
+        'docker_command',
+        `starts ${runtime} with ${quoted(words[0] ?? '')}; a server is started with "${runtime} run"`,
+      ),
+    ];
+  }
+  const { run, dangers } = readDockerRun(words.slice(1));
+  if (run === null) return dangers;
+  const image = readOciReference(run.image);
+  if (image === null)
+    return [...dangers, refused('docker_command', `runs ${quoted(run.image)}, which is no name of an image`)];
+  if (isPinnedOci(image)) return dangers;
+  const message = `runs the image ${quoted(run.image)} without a version: it can be other code tomorrow; add a tag or a digest`;
+  return [...dangers, warned('unpinned_version', message)];
+}
+
+/** A bare name, or an absolute path; never one that depends on where the gateway happens to stand. */
+function programPathDanger(program: string): Danger | null {
+  if (program === '') return refused('program_path', 'names no program');
+  if (!/^[\w./\\:@+~ ()-]+$/u.test(program) || /^[-~ ]/.test(program)) {
+    return refused('program_path', `starts ${quoted(program)}; write the plain name or the absolute path of a program`);
+  }
+  const isAbsolute = /^(?:\/(?!\/)|[a-z]:[\\/])/i.test(program);
+  if (!isAbsolute && !/^[\w.@+-]+$/.test(program)) {
+    return refused(
+      'program_path',
+      `starts ${quoted(program)}, a path that depends on the directory; write an absolute one`,
+    );
+  }
+  if (program.split(/[\\/]/).includes('..') || program === '.' || program === '..') {
+    return refused('program_path', `starts ${quoted(program)}, whose ".." hides what it is; write the path itself`);
+  }
+  if (/^\/(?:proc|dev)\//.test(program))
+    return refused('program_path', `starts ${quoted(program)}, which is no program`);
+  if (/\.(?:bat|cmd|ps1|vbs|lnk)$/i.test(program)) {
+    return refused(
+      'shell',
+      `starts ${quoted(program)}, a script that a shell of the system runs; name the program that it starts`,
+    );
+  }
+  return null;
+}
+
+function textDangers(command: readonly string[]): readonly Danger[] {
+  if (command.length > MAX_COMMAND_WORDS)
+    return [refused('bad_text', `has ${command.length} words, more than ${MAX_COMMAND_WORDS}`)];
+  if (command.some((word) => word.length > MAX_COMMAND_WORD)) {
+    return [refused('bad_text', `has a word of more than ${MAX_COMMAND_WORD} characters`)];
+  }
+  const dangers: Danger[] = [];
+  if (command.some((word) => /[\0\p{Cs}]/u.test(word)))
+    dangers.push(refused('bad_text', 'has a character that no argument can hold'));
+  const hidden = [...new Set(command.flatMap((word) => hiddenCharacters(word)))];
+  if (hidden.length > 0) {
+    dangers.push(
+      warned('hidden_characters', `has hidden characters (${hidden.join(', ')}): it is not what it looks like`),
+    );
+  }
+  if (command.some(hasReference)) {
+    dangers.push(
+      warned(
+        'secret_in_arguments',
+        'has a secret among its arguments, which every program of this machine can list; use a variable if the server takes one',
+      ),
+    );
+  }
+  return dangers;
+}

@@ -1,0 +1,45 @@
+/** What can be wrong with how a server is started. */
+export const DANGER_CODES = [
+  'program_path',
+  'bad_text',
+  'shell',
+  'launcher',
+  'inline_code',
+  'remote_code',
+  'runner_option',
+  'docker_command',
+  'docker_option',
+  'docker_mount',
+  'docker_network',
+  'docker_publish',
+  'environment_variable',
+  'unpinned_version',
+  'secret_in_arguments',
+  'hidden_characters',
+  'plain_http_registry',
+] as const;
+export type DangerCode = (typeof DANGER_CODES)[number];
+
+/** One thing that is wrong. `refuse`: never stored, never started. `warn`: told to whoever decides. */
+export interface Danger {
+  readonly severity: 'refuse' | 'warn';
+  readonly code: DangerCode;
+  /** The problem and the fix, for a person: the rest of a sentence that begins with "the server". */
+  readonly message: string;
+}
+
+export function refused(code: DangerCode, message: string): Danger {
+  return { severity: 'refuse', code, message };
+}
+
+export function warned(code: DangerCode, message: string): Danger {
+  return { severity: 'warn', code, message };
+}
+
+const SHOWN_CHARACTERS = 80;
+
+/** A word of a command as a message quotes it: bounded, and nothing in it steers a terminal. */
+export function quoted(word: string): string {
+  const plain = word.slice(0, SHOWN_CHARACTERS).replaceAll(/[^\x20-\x7e]/g, '?');
+  return `"${plain}${word.length > SHOWN_CHARACTERS ? '...' : ''}"`;
+}

@@ -1,0 +1,121 @@
+import { quoted, refused, warned, type Danger } from './danger.ts';
+
+/** Directories of the machine that hold its secrets or its sockets, or run it; with all that is in them. */
+const SYSTEM_DIRECTORIES = [
+  '/etc',
+  '/proc',
+  '/sys',
+  '/dev',
+  '/boot',
+  '/root',
+  '/run',
+  '/usr',
+  '/bin',
+  '/sbin',
+  '/lib',
+  '/lib64',
+  '/var/run',
+  '/var/lib',
+  '/var/spool',
+  '/var/log',
+  '/private/etc',
+  '/private/var/run',
+  '/private/var/db',
+  '/system',
+  '/library',
+];
+/** Directories that hold those of everybody, or everything of one person. */
+const WHOLE_DIRECTORIES = [
+  /^\/$/,
+  /^\/var$/,
+  /^\/private(?:\/var)?$/,
+  /^\/home(?:\/[^/]+)?$/,
+  /^\/users(?:\/[^/]+)?$/,
+  /^\/mnt(?:\/[a-z](?:\/users(?:\/[^/]+)?)?)?$/,
+];
+/** What programs keep credentials in, wherever it lies. */
+const CREDENTIAL_NAMES =
+  /\/(?:\.svc|\.ssh|\.aws|\.azure|\.gnupg|\.docker|\.kube|\.config|\.npmrc|\.netrc|\.git-credentials|\.pypirc|\.password-store|\.mozilla|keychains)(?:\/|$)/;
+const SOCKET = /\.sock(?:\/|$)|docker_engine|containerd|podman\.sock/;
+const VOLUME_NAME = /^[a-z0-9][a-z0-9_.-]*$/i;
+const VOLUME_OPTIONS = new Set(['ro', 'rw', 'z', 'Z', 'cached', 'delegated', 'consistent', 'nocopy']);
+const MOUNT_KEYS = new Set([
+  'type',
+  'source',
+  'src',
+  'target',
+  'destination',
+  'dst',
+  'readonly',
+  'ro',
+  'bind-recursive',
+]);
+
+/** What is wrong with the value of `-v`. */
+export function volumeDanger(value: string): Danger | null {
+  const [source = '', target, options = '', ...more] = value.split(':');
+  if (target === undefined) return value.startsWith('/') ? null : unreadable(value);
+  if (more.length > 0 || !target.startsWith('/')) return unreadable(value);
+  const odd = options.split(',').find((option) => option !== '' && !VOLUME_OPTIONS.has(option));
+  if (odd !== undefined) return refused('docker_mount', `mounts with the option ${quoted(odd)}, which is not allowed`);
+  return sourceDanger(source);
+}
+
+/** What is wrong with the value of `--mount`. */
+export function mountDanger(value: string): Danger | null {
+  if (value.includes('"')) return unreadable(value);
+  const pairs = value.split(',').map((pair) => pair.split('='));
+  const odd = pairs.find(([key = '', ...rest]) => !MOUNT_KEYS.has(key) || rest.length > 1);
+  if (odd !== undefined) return refused('docker_mount', `mounts with ${quoted(odd.join('='))}, which is not allowed`);
+  const valueOf = (...keys: string[]) => pairs.find(([key = '']) => keys.includes(key))?.[1];
+  const type = valueOf('type') ?? 'volume';
+  if (type === 'tmpfs') return null;
+  const source = valueOf('source', 'src') ?? '';
+  const sources = pairs.filter(([key = '']) => key === 'source' || key === 'src');
+  if (sources.length > 1 || !['bind', 'volume'].includes(type)) return unreadable(value);
+  if (type === 'volume' && source === '') return null;
+  return sourceDanger(source);
+}
+
+/** What is wrong with mounting this directory (or named volume) of the machine into a container. */
+function sourceDanger(source: string): Danger | null {
+  if (VOLUME_NAME.test(source)) return null;
+  if (!isAbsolutePath(source)) return unreadable(source);
+  if (/(?:^|\/)\.\.(?:\/|$)/.test(source.replaceAll('\\', '/'))) {
+    return refused('docker_mount', `mounts ${quoted(source)}, whose ".." hides what it is; write the directory itself`);
+  }
+  if (isSensitive(normalised(source))) {
+    return refused(
+      'docker_mount',
+      `mounts ${quoted(source)}, which holds credentials, sockets or the system itself; mount a directory of the project`,
+    );
+  }
+  return warned('docker_mount', `mounts ${quoted(source)} of this machine into the container`);
+}
+
+function isSensitive(path: string): boolean {
+  if (WHOLE_DIRECTORIES.some((pattern) => pattern.test(path))) return true;
+  if (CREDENTIAL_NAMES.test(path) || SOCKET.test(path)) return true;
+  return SYSTEM_DIRECTORIES.some((directory) => path === directory || path.startsWith(`${directory}/`));
+}
+
+/** Lower-case, for some file systems do not tell case; `C:\x` as `/x`. */
+function normalised(source: string): string {
+  const slashes = source
+    .replace(/^[a-z]:(?=[\\/])/i, '')
+    .replaceAll('\\', '/')
+    .toLowerCase();
+  const segments = slashes.split('/').filter((segment) => segment !== '' && segment !== '.');
+  return `/${segments.join('/')}`;
+}
+
+function isAbsolutePath(source: string): boolean {
+  return /^(?:\/|[a-z]:[\\/])/i.test(source) && !/[$`~*?\p{Cc}]/u.test(source);
+}
+
+function unreadable(value: string): Danger {
+  return refused(
+    'docker_mount',
+    `mounts ${quoted(value)}; write an absolute directory, or the name of a volume, and where it goes (no shell expands "~", "$" or relative paths)`,
+  );
+}

@@ -1,0 +1,146 @@
+import { quoted, refused, type Danger } from './danger.ts';
+
+/** How an interpreter is called, as far as a server may be started with it. */
+interface Interpreter {
+  /** Options before the script that change nothing about which code runs. Every other one is refused. */
+  readonly plain: RegExp;
+  /** Those of them whose value is the next word. */
+  readonly withValue: readonly string[];
+  /** Options after which the next word is the module to run. */
+  readonly module: readonly string[];
+  /** Words that only say that a script follows. */
+  readonly subcommands: readonly string[];
+}
+
+const NODE_OPTION =
+  /^--(?:enable-source-maps|no-warnings|no-deprecation|trace-warnings|trace-uncaught|use-(?:system-ca|openssl-ca|bundled-ca|env-proxy)|experimental-(?:strip-types|transform-types|sqlite|fetch|vm-modules|json-modules)|no-experimental-[a-z-]+|max-(?:old-space-size|semi-space-size|http-header-size)=\d+|stack-trace-limit=\d+|disable-warning=[\w]+|dns-result-order=[\w]+|permission|unhandled-rejections=[\w-]+)$/;
+const NOTHING = /^(?!)/;
+
+const SCRIPTS_ONLY: Interpreter = { plain: NOTHING, withValue: [], module: [], subcommands: [] };
+const TS_RUNNER: Interpreter = {
+  plain: /^--(?:no-cache|esm|transpile-only|files|pretty|no-warnings)$|^-T$/,
+  withValue: [],
+  module: [],
+  subcommands: [],
+};
+const PYTHON: Interpreter = {
+  plain: /^-(?:[uBEIsSOqbdPv]+|X[a-z_=0-9]+|W[a-z]+|X|W)$/,
+  withValue: ['-X', '-W'],
+  module: ['-m'],
+  subcommands: [],
+};
+
+/** Interpreters by the name of their program, without a version at its end. */
+const INTERPRETERS: ReadonlyMap<string, Interpreter> = new Map([
+  ['node', { plain: NODE_OPTION, withValue: [], module: [], subcommands: [] }],
+  ['nodejs', { plain: NODE_OPTION, withValue: [], module: [], subcommands: [] }],
+  ['tsx', TS_RUNNER],
+  ['ts-node', TS_RUNNER],
+  ['ts-node-esm', TS_RUNNER],
+  ['bun', { plain: /^--(?:bun|smol|silent|no-install)$/, withValue: [], module: [], subcommands: ['run'] }],
+  [
+    'deno',
+    {
+      plain:
+        /^(?:-A|-q|--(?:allow|deny)-(?:all|net|env|read|write|run|sys|ffi|import)(?:=.*)?|--quiet|--no-prompt|--no-check|--no-config|--no-lock|--frozen|--cached-only|--node-modules-dir(?:=[a-z]+)?|--unstable-[a-z-]+)$/,
+      withValue: [],
+      module: [],
+      subcommands: ['run', 'serve'],
+    },
+  ],
+  ['python', PYTHON],
+  ['pypy', PYTHON],
+  ['py', { ...PYTHON, plain: /^-(?:[uBEIsSOqbdPv]+|\d(?:\.\d+)?)$/ }],
+  ['perl', { ...SCRIPTS_ONLY, plain: /^-[wWT]+$/ }],
+  ['ruby', { ...SCRIPTS_ONLY, plain: /^-(?:w|W\d?|U)$/ }],
+  ['php', { ...SCRIPTS_ONLY, plain: /^-(?:q|n|f)$/ }],
+  [
+    'java',
+    {
+      ...SCRIPTS_ONLY,
+      plain: /^-(?:jar|D[\w.-]+=.*|X(?:mx|ms|ss)\w+|server|cp|classpath|-add-opens=\S+|-enable-preview)$/,
+      withValue: ['-cp', '-classpath'],
+    },
+  ],
+  ['lua', SCRIPTS_ONLY],
+  ['luajit', SCRIPTS_ONLY],
+  ['rscript', { ...SCRIPTS_ONLY, plain: /^--(?:vanilla|no-save|no-restore|quiet)$/ }],
+  ['julia', { ...SCRIPTS_ONLY, plain: /^--(?:project(?:=\S+)?|startup-file=no)$/ }],
+  ['tclsh', SCRIPTS_ONLY],
+  ['guile', SCRIPTS_ONLY],
+  ['elixir', SCRIPTS_ONLY],
+  ['groovy', SCRIPTS_ONLY],
+]);
+
+/** Modules of Python that run code given as an argument, or install more of it. */
+const MODULES_THAT_RUN_CODE =
+  /^(?:code|codeop|timeit|pdb|trace|profile|cprofile|runpy|doctest|pip|ensurepip|venv|idlelib|easy_install|pty|this)(?:\.|$)/i;
+
+/** Words of deno that are a script's own code, or a shell's. */
+const REFUSED_SUBCOMMANDS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['deno', ['eval', 'repl', 'task', 'install', 'upgrade', 'x', 'jupyter']],
+  ['bun', ['repl', 'exec', 'install', 'add', 'upgrade', 'create', 'x']],
+]);
+
+/** True when the option of node changes nothing about which code runs. */
+export function isNodeOption(word: string): boolean {
+  return NODE_OPTION.test(word);
+}
+
+/** True when the program, by {@link baseName}, runs code that a script or an argument holds. */
+export function isInterpreter(program: string): boolean {
+  return INTERPRETERS.has(program);
+}
+
+/**
+ * What is wrong with the words after an interpreter. Code in an argument is refused: it is a program that no one can look
+ * at or pin. So is every option that is not known, for what follows one cannot be told from code.
+ */
+export function interpreterDangers(program: string, args: readonly string[]): readonly Danger[] {
+  const interpreter = INTERPRETERS.get(program);
+  if (interpreter === undefined) return [];
+  for (let index = 0; index < args.length; index += 1) {
+    const word = args[index] ?? '';
+    if (interpreter.module.includes(word)) return moduleDangers(program, args[index + 1] ?? '');
+    if (interpreter.withValue.includes(word)) index += 1;
+    else if (!word.startsWith('-') && index === 0 && interpreter.subcommands.includes(word)) continue;
+    else if (!word.startsWith('-')) return scriptDangers(program, word, index);
+    else if (!interpreter.plain.test(word)) return [optionDanger(program, word)];
+  }
+  return [refused('inline_code', `starts ${program} without a script, which then runs what it reads; name the script`)];
+}
+
+function scriptDangers(program: string, script: string, index: number): readonly Danger[] {
+  if (index === 0 && REFUSED_SUBCOMMANDS.get(program)?.includes(script) === true) {
+    return [refused('inline_code', `starts "${program} ${script}", which runs code or a shell's line; name a script`)];
+  }
+  if (/^(?:https?|data|blob|ftp|file):/i.test(script)) {
+    return [
+      refused(
+        'remote_code',
+        `runs ${quoted(script)}, code that its host can change at any time; install it and name the file`,
+      ),
+    ];
+  }
+  if (script.startsWith('/dev/') || script.startsWith('/proc/')) {
+    return [refused('inline_code', `runs ${quoted(script)}, which is no script; name a file`)];
+  }
+  return [];
+}
+
+function moduleDangers(program: string, module: string): readonly Danger[] {
+  if (!/^[a-z_][\w.-]*$/i.test(module)) {
+    return [refused('inline_code', `starts "${program} -m" with ${quoted(module)}, which is no name of a module`)];
+  }
+  if (!MODULES_THAT_RUN_CODE.test(module)) return [];
+  return [
+    refused('inline_code', `starts the module ${quoted(module)}, which runs code that arguments hold, or installs it`),
+  ];
+}
+
+function optionDanger(program: string, word: string): Danger {
+  return refused(
+    'inline_code',
+    `gives ${program} the option ${quoted(word)}, with which it can run other code than its script's; remove it`,
+  );
+}

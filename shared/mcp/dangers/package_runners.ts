@@ -1,0 +1,219 @@
+import { readNpmSpec, readNugetSpec, readPypiSpec, type PackageSpec } from '../package_specs.ts';
+import { quoted, refused, warned, type Danger } from './danger.ts';
+
+/** How a program that fetches a package and runs it is called, as far as a server may be started with it. */
+interface PackageRunner {
+  /** Options that stand alone and change nothing about where the code comes from. */
+  readonly plain: RegExp;
+  /** Options whose value is a package. */
+  readonly packages: readonly string[];
+  /** Options with another value, and what that may be. */
+  readonly values: Readonly<Record<string, RegExp>>;
+  readonly read: (text: string) => PackageSpec | null;
+  /** True when options may also follow the package, up to `--`. */
+  readonly readsAfterPackage: boolean;
+  readonly example: string;
+}
+
+const VERSION = /^[\w.@+-]+$/;
+const PATH = /^(?:\/|[a-z]:[\\/])[^\p{Cc}]*$/iu;
+
+const NPX: PackageRunner = {
+  plain:
+    /^(?:-y|--yes|-q|--quiet|--silent|--prefer-offline|--offline|--prefer-online|--ignore-scripts|--no-audit|--no-fund|--no-update-notifier)$/,
+  packages: ['-p', '--package'],
+  values: {},
+  read: readNpmSpec,
+  readsAfterPackage: false,
+  example: 'name@1.2.3',
+};
+const NPM_EXEC: PackageRunner = { ...NPX, readsAfterPackage: true };
+const BUNX: PackageRunner = { ...NPX, plain: /^(?:--bun|-y|--yes|--silent|--no-install)$/ };
+const DLX: PackageRunner = { ...NPX, plain: /^(?:--silent|-s|-q|--quiet)$/ };
+const UVX: PackageRunner = {
+  plain:
+    /^(?:-q|--quiet|-n|--no-cache|--isolated|--offline|--no-config|--no-progress|--native-tls|--no-build|--frozen|--no-env-file)$/,
+  packages: ['--from', '--with'],
+  values: { '-p': VERSION, '--python': VERSION, '--prerelease': /^[a-z-]+$/, '--color': /^[a-z]+$/ },
+  read: readPypiSpec,
+  readsAfterPackage: false,
+  example: 'name@1.2.3',
+};
+const UV_RUN: PackageRunner = {
+  ...UVX,
+  plain:
+    /^(?:-q|--quiet|-n|--no-cache|--isolated|--offline|--no-config|--no-progress|--frozen|--locked|--no-sync|--no-project|--no-dev|--all-extras|--active|--exact)$/,
+  packages: ['--with'],
+  values: { ...UVX.values, '--directory': PATH, '--project': PATH, '--extra': VERSION, '--group': VERSION },
+};
+const PIPX: PackageRunner = {
+  ...UVX,
+  plain: /^(?:-q|--quiet|--no-cache)$/,
+  packages: ['--spec'],
+  values: { '--python': VERSION },
+};
+const DNX: PackageRunner = {
+  plain: /^(?:-y|--yes|--prerelease|--allow-roll-forward|--ignore-failed-sources|-q)$/,
+  packages: [],
+  values: { '--version': VERSION, '-v': /^[a-z]+$/, '--verbosity': /^[a-z]+$/ },
+  read: readNugetSpec,
+  readsAfterPackage: true,
+  example: 'Name@1.2.3',
+};
+
+/** What a runner's words come to. */
+interface RunnerReading {
+  readonly packages: readonly string[];
+  /** The first word that is no option, and those after it. */
+  readonly target: readonly string[];
+  readonly dangers: readonly Danger[];
+}
+
+/** The dangers of a command, asked again for the program that a runner starts. */
+export type DangersOf = (command: readonly string[]) => readonly Danger[];
+
+type RunnerRule = (args: readonly string[], dangersOf: DangersOf) => readonly Danger[];
+
+/** Runners of packages by the name of their program. */
+const RUNNERS: ReadonlyMap<string, RunnerRule> = new Map<string, RunnerRule>([
+  ['npx', (args, dangersOf) => packageDangers('npx', NPX, args, dangersOf)],
+  ['bunx', (args, dangersOf) => packageDangers('bunx', BUNX, args, dangersOf)],
+  ['pnpx', (args, dangersOf) => packageDangers('pnpx', DLX, args, dangersOf)],
+  ['npm', subcommands('npm', { exec: NPM_EXEC, x: NPM_EXEC })],
+  ['pnpm', subcommands('pnpm', { dlx: DLX })],
+  ['yarn', subcommands('yarn', { dlx: DLX })],
+  ['uvx', (args, dangersOf) => packageDangers('uvx', UVX, args, dangersOf)],
+  ['uv', uvDangers],
+  ['pipx', subcommands('pipx', { run: PIPX })],
+  ['dnx', (args, dangersOf) => packageDangers('dnx', DNX, args, dangersOf)],
+  ['dotnet', dotnetDangers],
+]);
+
+/** What is wrong with the words after a package runner; null for a program that is none. */
+export function packageRunnerDangers(
+  program: string,
+  args: readonly string[],
+  dangersOf: DangersOf,
+): readonly Danger[] | null {
+  return RUNNERS.get(program)?.(args, dangersOf) ?? null;
+}
+
+function packageDangers(
+  program: string,
+  runner: PackageRunner,
+  args: readonly string[],
+  dangersOf: DangersOf,
+): readonly Danger[] {
+  const reading = readRunner(program, runner, args);
+  if (reading.dangers.length > 0) return reading.dangers;
+  const [target, ...rest] = reading.target;
+  if (target === undefined)
+    return [
+      refused('runner_option', `starts ${program} without a package; name one, such as ${quoted(runner.example)}`),
+    ];
+  const specs = reading.packages.flatMap((text) => specDangers(program, runner, text));
+  // With packages named apart, the target is a program that the system's own path may answer for: a shell, an interpreter.
+  if (reading.packages.length > 0) return [...specs, ...dangersOf([target, ...rest])];
+  return specDangers(program, runner, target);
+}
+
+/** Options before the target, as the runner reads them; the first that is not known ends the reading, refused. */
+function readRunner(program: string, runner: PackageRunner, args: readonly string[]): RunnerReading {
+  const packages: string[] = [];
+  const target: string[] = [];
+  for (let index = 0; index < args.length; index += 1) {
+    const word = args[index] ?? '';
+    if (word === '--') return { packages, target: [...target, ...args.slice(index + 1)], dangers: [] };
+    if (!word.startsWith('-')) {
+      if (!runner.readsAfterPackage) return { packages, target: args.slice(index), dangers: [] };
+      target.push(word);
+      continue;
+    }
+    const equals = word.startsWith('--') ? word.indexOf('=') : -1;
+    const name = equals < 0 ? word : word.slice(0, equals);
+    const hasValue = runner.packages.includes(name) || Object.hasOwn(runner.values, name);
+    const value = equals >= 0 ? word.slice(equals + 1) : hasValue ? (args[(index += 1)] ?? '') : null;
+    const isFine = value === null ? runner.plain.test(word) : hasValue && runner.values[name]?.test(value) !== false;
+    if (!isFine) return { packages, target, dangers: [optionDanger(program, word)] };
+    if (value !== null && runner.packages.includes(name)) packages.push(value);
+  }
+  return { packages, target, dangers: [] };
+}
+
+function specDangers(program: string, runner: PackageRunner, text: string): readonly Danger[] {
+  const spec = runner.read(text);
+  if (spec === null) {
+    return [
+      refused(
+        'remote_code',
+        `has ${program} run ${quoted(text)}, which is no package of its registry; write ${quoted(runner.example)}`,
+      ),
+    ];
+  }
+  if (spec.isExact) return [];
+  return [
+    warned(
+      'unpinned_version',
+      `runs ${quoted(text)} without an exact version: it can be other code tomorrow; write ${quoted(runner.example)}`,
+    ),
+  ];
+}
+
+function subcommands(program: string, runners: Readonly<Record<string, PackageRunner>>): RunnerRule {
+  return ([subcommand = '', ...rest], dangersOf) => {
+    const runner = Object.hasOwn(runners, subcommand) ? runners[subcommand] : undefined;
+    if (runner !== undefined) return packageDangers(`${program} ${subcommand}`, runner, rest, dangersOf);
+    const known = Object.keys(runners).map((name) => `"${program} ${name}"`);
+    return [
+      refused(
+        'runner_option',
+        `starts ${program} with ${quoted(subcommand)}, which can run a shell's line or install code; use ${known.join(' or ')}`,
+      ),
+    ];
+  };
+}
+
+/** `uv tool run` is uvx; `uv run` starts a program in a project, or a script. */
+function uvDangers(args: readonly string[], dangersOf: DangersOf): readonly Danger[] {
+  if (args[0] === 'tool' && args[1] === 'run') return packageDangers('uv tool run', UVX, args.slice(2), dangersOf);
+  const before = args.indexOf('run');
+  const reading = readRunner('uv', UV_RUN, before < 0 ? args : args.slice(0, before));
+  if (before < 0 || reading.target.length > 0) {
+    return [refused('runner_option', 'starts uv with something else than "uv run" or "uv tool run"; use one of them')];
+  }
+  if (reading.dangers.length > 0) return reading.dangers;
+  const words = args.slice(before + 1);
+  const module = words.findIndex((word) => word === '-m' || word === '--module');
+  const run = readRunner('uv run', UV_RUN, module < 0 ? words : words.slice(0, module));
+  const specs = [...reading.packages, ...run.packages].flatMap((text) => specDangers('uv run', UV_RUN, text));
+  if (run.dangers.length > 0) return run.dangers;
+  const program =
+    run.target.length === 0 && module >= 0
+      ? ['python', '-m', ...words.slice(module + 1)]
+      : uvProgram(run.target, words, module);
+  return [...specs, ...dangersOf(program)];
+}
+
+/** A script of Python, or a program; what follows either is its own. */
+function uvProgram(target: readonly string[], words: readonly string[], module: number): readonly string[] {
+  const whole = module < 0 ? target : [...target, ...words.slice(module)];
+  const [first = ''] = whole;
+  return first.endsWith('.py') || /^https?:/i.test(first) ? ['python', ...whole] : whole;
+}
+
+/** `dotnet tool exec` and `dotnet dnx` are dnx; `dotnet run` and `dotnet file.dll` start a program of this machine. */
+function dotnetDangers(args: readonly string[], dangersOf: DangersOf): readonly Danger[] {
+  const [first = '', second] = args;
+  if (first === 'dnx') return packageDangers('dotnet dnx', DNX, args.slice(1), dangersOf);
+  if (first === 'tool' && (second === 'exec' || second === 'execute'))
+    return packageDangers('dotnet tool exec', DNX, args.slice(2), dangersOf);
+  if (first === 'run' || (first.endsWith('.dll') && !first.startsWith('-'))) return [];
+  return [refused('runner_option', `starts dotnet with ${quoted(first)}; use "dotnet dnx", "dotnet run" or a .dll`)];
+}
+
+function optionDanger(program: string, word: string): Danger {
+  return refused(
+    'runner_option',
+    `gives ${program} the option ${quoted(word)}, with which it can run or fetch other code; remove it`,
+  );
+}

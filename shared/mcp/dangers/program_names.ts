@@ -1,0 +1,39 @@
+/** Shells, and programs that run a shell's lines or scripts of the system. */
+const SHELLS = new Set(
+  (
+    'sh bash rbash zsh dash ash ksh mksh pdksh csh tcsh fish elvish nu xonsh busybox toybox cmd command powershell pwsh ' +
+    'wsl osascript mshta wscript cscript rundll32 regsvr32 msiexec applescript'
+  ).split(' '),
+);
+
+/** Programs whose arguments are another program, or text that they run or fetch. */
+const LAUNCHERS = new Set(
+  (
+    'env sudo su doas pkexec runuser gosu su-exec setpriv nohup setsid nice ionice chrt taskset timeout time watch xargs ' +
+    'parallel find fd script expect unbuffer stdbuf strace ltrace gdb lldb valgrind perf nsenter unshare chroot proot ' +
+    'fakeroot bwrap firejail systemd-run start-stop-daemon daemonize exec eval flock tmux screen dtach ssh scp sftp rsh ' +
+    'mosh telnet nc ncat netcat socat awk gawk mawk nawk sed ed vi vim nvim view emacs nano make gmake cmake ninja git ' +
+    'curl wget aria2c at batch crontab open xdg-open start launchctl schtasks tar zip rsync dd tee cp mv rm ln chmod chown ' +
+    'install kill reboot shutdown mount umount insmod modprobe ld-linux ld-musl direnv concurrently npm-run-all cross-env ' +
+    'dotenv nodemon pm2 forever ts-node-dev watchexec entr'
+  ).split(' '),
+);
+
+/**
+ * The name of a program as its kind is told: without directory, ending and version, in lower case: `/usr/bin/Python3.12`
+ * is `python`.
+ */
+export function baseName(program: string): string {
+  const file = program.split(/[\\/]/).at(-1) ?? '';
+  const plain = file.toLowerCase().replace(/\.(?:exe|com)$/, '');
+  const named = plain.replace(/[-_]?\d[\d.]*(?:t|d|m|w)?$/, '');
+  return named === '' || named === 'pythonw' ? named.replace(/w$/, '') : named;
+}
+
+export function isShell(name: string): boolean {
+  return SHELLS.has(name);
+}
+
+export function isLauncher(name: string): boolean {
+  return LAUNCHERS.has(name) || name.startsWith('ld-linux') || name.startsWith('ld-musl');
+}

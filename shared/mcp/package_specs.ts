@@ -1,0 +1,84 @@
+/** A package as a runner's argument names it. */
+export interface PackageSpec {
+  readonly name: string;
+  /** As written; null when there is none. */
+  readonly version: string | null;
+  /** True when exactly one release is meant, the same one tomorrow. */
+  readonly isExact: boolean;
+}
+
+const NPM_NAME = /^(?:@[a-z0-9~][a-z0-9._~-]*\/)?[a-z0-9~][a-z0-9._~-]*$/i;
+const PYPI_NAME = /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/i;
+const PYPI_EXTRAS = /^\[[a-z0-9][a-z0-9._-]*(?:,[a-z0-9][a-z0-9._-]*)*\]$/i;
+const NUGET_NAME = /^[a-z0-9_]+(?:[.-][a-z0-9_]+)*$/i;
+
+/** Semantic versioning 2.0, whole. */
+const SEMVER =
+  /^(?:0|[1-9]\d{0,8})\.(?:0|[1-9]\d{0,8})\.(?:0|[1-9]\d{0,8})(?:-[0-9a-z-]+(?:\.[0-9a-z-]+)*)?(?:\+[0-9a-z-]+(?:\.[0-9a-z-]+)*)?$/i;
+/** PEP 440, without its local part's exotic spellings. */
+const PEP440 =
+  /^v?(?:\d{1,6}!)?\d{1,9}(?:\.\d{1,9}){0,8}(?:[._-]?(?:a|b|c|rc|alpha|beta|pre|preview)[._-]?\d{0,9})?(?:-\d{1,9}|[._-]?(?:post|rev|r)[._-]?\d{0,9})?(?:[._-]?dev[._-]?\d{0,9})?(?:\+[a-z0-9]+(?:[._-][a-z0-9]+)*)?$/i;
+/** NuGet: two to four numbers, and what semantic versioning has after them. */
+const NUGET_VERSION = /^\d{1,9}(?:\.\d{1,9}){1,3}(?:-[0-9a-z-]+(?:\.[0-9a-z-]+)*)?(?:\+[0-9a-z-]+(?:\.[0-9a-z-]+)*)?$/i;
+
+const MAX_NAME = 214;
+const MAX_VERSION = 128;
+/** A tag or a range, which is not exact: it can name another release tomorrow. */
+const LOOSE_VERSION = /^[a-z0-9^~*<>=|.+_ -]*$/i;
+
+/** True for a name of the npm registry: never a URL, a path, a repository or an option. */
+export function isNpmName(name: string): boolean {
+  return name.length <= MAX_NAME && NPM_NAME.test(name);
+}
+
+export function isPypiName(name: string): boolean {
+  return name.length <= MAX_NAME && PYPI_NAME.test(name);
+}
+
+export function isNugetName(name: string): boolean {
+  return name.length <= MAX_NAME && NUGET_NAME.test(name);
+}
+
+export function isNpmVersion(version: string): boolean {
+  return version.length <= MAX_VERSION && SEMVER.test(version);
+}
+
+export function isPypiVersion(version: string): boolean {
+  return version.length <= MAX_VERSION && PEP440.test(version);
+}
+
+export function isNugetVersion(version: string): boolean {
+  return version.length <= MAX_VERSION && NUGET_VERSION.test(version);
+}
+
+/** `name`, `name@version`, `@scope/name@version`; null for whatever else npm takes: repositories, URLs, paths, aliases. */
+export function readNpmSpec(text: string): PackageSpec | null {
+  const at = text.indexOf('@', 1);
+  const name = at < 0 ? text : text.slice(0, at);
+  const version = at < 0 ? null : text.slice(at + 1);
+  if (!isNpmName(name)) return null;
+  if (version === null) return { name, version, isExact: false };
+  if (!LOOSE_VERSION.test(version)) return null;
+  return { name, version, isExact: isNpmVersion(version) };
+}
+
+/** `name`, `name[extra]`, then `@version` or `==version`; null for whatever else Python's tools take. */
+export function readPypiSpec(text: string): PackageSpec | null {
+  const match = /^([^@=<>~![\]\s]+)(\[[^\]]*\])?(?:(@|==)([^@=\s]+)|([<>~!=].*))?$/.exec(text);
+  if (match === null) return null;
+  const [, name = '', extras, , exact, range] = match;
+  if (!isPypiName(name) || (extras !== undefined && !PYPI_EXTRAS.test(extras))) return null;
+  if (exact !== undefined) {
+    return LOOSE_VERSION.test(exact) ? { name, version: exact, isExact: isPypiVersion(exact) } : null;
+  }
+  if (range === undefined) return { name, version: null, isExact: false };
+  return /^[<>~!=.,*0-9a-z +-]+$/i.test(range) ? { name, version: range, isExact: false } : null;
+}
+
+/** `id` or `id@version`. */
+export function readNugetSpec(text: string): PackageSpec | null {
+  const [name = '', version, ...more] = text.split('@');
+  if (!isNugetName(name) || more.length > 0) return null;
+  if (version === undefined) return { name, version: null, isExact: false };
+  return /^[0-9a-z.*+-]+$/i.test(version) ? { name, version, isExact: isNugetVersion(version) } : null;
+}
