@@ -258,4 +258,33 @@ export const MIGRATIONS: readonly Migration[] = [
         PRIMARY KEY (server_id, sidecar_id)) STRICT`,
     ],
   },
+  {
+    number: 13,
+    name: 'mirror of the MCP registry',
+    statements: [
+      // `since`, `began_at` and `cursor` say how far the sync under way is; `since` is null for one of everything. `synced_at`:
+      // the mirror has all that the registry had then. `change` counts the writes. Times that end in `_ms` are milliseconds.
+      `CREATE TABLE registry_mirrors (
+        id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, lease TEXT, lease_until_ms INTEGER NOT NULL DEFAULT 0,
+        not_before_ms INTEGER NOT NULL DEFAULT 0, crawl INTEGER NOT NULL DEFAULT 0, since TEXT, began_at TEXT, cursor TEXT,
+        pages INTEGER NOT NULL DEFAULT 0, synced_at TEXT, crawled_at TEXT, change INTEGER NOT NULL DEFAULT 0) STRICT`,
+      // The newest versions. What is deleted stays without its document, so that others who hold a copy learn of it.
+      `CREATE TABLE registry_servers (
+        registry_id INTEGER NOT NULL REFERENCES registry_mirrors (id), name TEXT NOT NULL, description TEXT NOT NULL,
+        facets TEXT NOT NULL, state TEXT NOT NULL, updated_at TEXT NOT NULL, crawl INTEGER NOT NULL, change INTEGER NOT NULL,
+        PRIMARY KEY (registry_id, name)) STRICT, WITHOUT ROWID`,
+      `CREATE INDEX registry_servers_by_change ON registry_servers (registry_id, change, name)`,
+      `CREATE TABLE registry_documents (
+        registry_id INTEGER NOT NULL, name TEXT NOT NULL, document TEXT NOT NULL, PRIMARY KEY (registry_id, name)) STRICT`,
+    ],
+  },
+  {
+    number: 14,
+    name: 'approvals of tool calls',
+    statements: [
+      // The columns that are named after a connector and its operation hold an MCP server and its tool then.
+      `ALTER TABLE approvals ADD COLUMN subject TEXT NOT NULL DEFAULT 'connector'
+        CHECK (subject IN ('connector', 'mcp_server'))`,
+    ],
+  },
 ];

@@ -230,11 +230,14 @@ export const approvals = sqliteTable('approvals', {
   id: text('id').primaryKey(),
   enterpriseId: text('enterprise_id').notNull(),
   userId: text('user_id').notNull(),
-  connectorId: text('connector_id').notNull(),
-  connectorOwnerId: text('connector_owner_id').notNull(),
-  connectorFqn: text('connector_fqn').notNull(),
-  connectorVersion: text('connector_version').notNull(),
-  operation: text('operation').notNull(),
+  /** What the next five are about; their columns are named after what there was first. */
+  subject: text('subject', { enum: ['connector', 'mcp_server'] }).notNull(),
+  subjectId: text('connector_id').notNull(),
+  subjectOwnerId: text('connector_owner_id').notNull(),
+  subjectName: text('connector_fqn').notNull(),
+  subjectVersion: text('connector_version').notNull(),
+  /** The operation, or the tool. */
+  action: text('operation').notNull(),
   summary: text('summary').notNull(),
   fingerprint: text('fingerprint').notNull(),
   sidecarId: text('sidecar_id'),
@@ -370,4 +373,41 @@ export const mcpHealth = sqliteTable(
     checkedAt: text('checked_at').notNull(),
   },
   (table) => [primaryKey({ columns: [table.serverId, table.sidecarId] })],
+);
+
+export const registryMirrors = sqliteTable('registry_mirrors', {
+  id: integer('id').primaryKey(),
+  url: text('url').notNull(),
+  lease: text('lease'),
+  leaseUntilMs: integer('lease_until_ms').notNull().default(0),
+  notBeforeMs: integer('not_before_ms').notNull().default(0),
+  crawl: integer('crawl').notNull().default(0),
+  since: text('since'),
+  beganAt: text('began_at'),
+  cursor: text('cursor'),
+  pages: integer('pages').notNull().default(0),
+  syncedAt: text('synced_at'),
+  crawledAt: text('crawled_at'),
+  change: integer('change').notNull().default(0),
+});
+
+export const registryServers = sqliteTable(
+  'registry_servers',
+  {
+    registryId: integer('registry_id').notNull(),
+    name: text('name').notNull(),
+    description: text('description').notNull(),
+    facets: text('facets').notNull(),
+    state: text('state').notNull(),
+    updatedAt: text('updated_at').notNull(),
+    crawl: integer('crawl').notNull(),
+    change: integer('change').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.registryId, table.name] })],
+);
+
+export const registryDocuments = sqliteTable(
+  'registry_documents',
+  { registryId: integer('registry_id').notNull(), name: text('name').notNull(), document: text('document').notNull() },
+  (table) => [primaryKey({ columns: [table.registryId, table.name] })],
 );
