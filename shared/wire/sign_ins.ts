@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { page, time } from './primitives.ts';
+import { page, pageQuery, time } from './primitives.ts';
 
 /** Of a browser's session, or of the sign-in of a program. */
 const signInId = z.string().regex(/^(?:bse|fam)_[0-7][0-9a-hjkmnp-tv-z]{25}$/, 'is not the id of a sign-in');
@@ -20,5 +20,6 @@ export const signInRecord = z
   .meta({ id: 'SignIn' });
 export type SignInRecord = z.infer<typeof signInRecord>;
 
+export const signInsQuery = z.strictObject({ ...pageQuery });
 export const signInsPage = page(signInRecord).meta({ id: 'SignInsPage' });
 export const signInParams = z.strictObject({ id: signInId });

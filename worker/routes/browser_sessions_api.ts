@@ -1,13 +1,15 @@
 import { ok } from '../../shared/model/result.ts';
-import { signInParams, signInsPage } from '../../shared/wire/sign_ins.ts';
-import { endSignIn, listSignIns } from '../tokens/sign_ins.ts';
+import { signInParams, signInsPage, signInsQuery } from '../../shared/wire/sign_ins.ts';
+import { endSignIn, listSignInPage } from '../tokens/sign_ins.ts';
 import { forUser } from './operation.ts';
+import { json } from './replies.ts';
 
 export const getSessions = forUser({
   summary: 'List the browsers and programs that are signed in as you',
+  query: signInsQuery,
   replies: { 200: signInsPage },
-  async handle({ context, who }) {
-    return ok({ status: 200, json: await listSignIns(context, who) });
+  async handle({ context, who, query }) {
+    return json(await listSignInPage(context, who, query));
   },
 });
 

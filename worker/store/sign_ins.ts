@@ -1,34 +1,70 @@
-import { and, desc, eq, gt, isNull } from 'drizzle-orm';
+import { and, desc, eq, gt, isNull, lt, or } from 'drizzle-orm';
+import type { SQLiteColumn } from 'drizzle-orm/sqlite-core';
 import type { Database, Statement } from './database.ts';
 import type { BrowserSessionRow } from './browser_sessions.ts';
 import type { TokenFamilyRow } from './refresh_tokens.ts';
 import { browserSessions, tokenFamilies } from './tables.ts';
 
+/** Where a page of sign-ins goes on: browsers and programs are in one list. */
+export type SignInPlace = Pick<BrowserSessionRow, 'createdAt' | 'id'>;
+
+interface SignInsPage {
+  readonly userId: string;
+  readonly nowSeconds: number;
+  readonly after: SignInPlace | null;
+  readonly limit: number;
+}
+
 /** A user's live browser sessions, the newest first. */
-export async function listBrowserSessions(
-  database: Database,
-  of: { readonly userId: string; readonly nowSeconds: number; readonly limit: number },
-): Promise<BrowserSessionRow[]> {
+export async function listBrowserSessions(database: Database, page: SignInsPage): Promise<BrowserSessionRow[]> {
   return database.read
     .select()
     .from(browserSessions)
-    .where(and(eq(browserSessions.userId, of.userId), gt(browserSessions.expiresAt, of.nowSeconds)))
-    .orderBy(desc(browserSessions.id))
-    .limit(of.limit);
+    .where(and(isLiveBrowser(page), isAfter(browserSessions, page.after)))
+    .orderBy(desc(browserSessions.createdAt), desc(browserSessions.id))
+    .limit(page.limit);
 }
 
 /** A user's live sign-ins of programs, the newest first. */
-export async function listFamilies(
-  database: Database,
-  of: { readonly userId: string; readonly nowSeconds: number; readonly limit: number },
-): Promise<TokenFamilyRow[]> {
-  const live = and(isNull(tokenFamilies.revokedAt), gt(tokenFamilies.expiresAt, of.nowSeconds));
+export async function listFamilies(database: Database, page: SignInsPage): Promise<TokenFamilyRow[]> {
   return database.read
     .select()
     .from(tokenFamilies)
-    .where(and(eq(tokenFamilies.userId, of.userId), live))
-    .orderBy(desc(tokenFamilies.id))
-    .limit(of.limit);
+    .where(and(isLiveProgram(page), isAfter(tokenFamilies, page.after)))
+    .orderBy(desc(tokenFamilies.createdAt), desc(tokenFamilies.id))
+    .limit(page.limit);
+}
+
+/** Whether this is a live sign-in of a user's, of a browser or of a program. */
+export async function hasSignIn(
+  database: Database,
+  of: { readonly userId: string; readonly nowSeconds: number; readonly id: string },
+): Promise<boolean> {
+  const { read } = database;
+  const browser = and(isLiveBrowser(of), eq(browserSessions.id, of.id));
+  const program = and(isLiveProgram(of), eq(tokenFamilies.id, of.id));
+  const [browsers, programs] = await Promise.all([
+    read.select({ id: browserSessions.id }).from(browserSessions).where(browser),
+    read.select({ id: tokenFamilies.id }).from(tokenFamilies).where(program),
+  ]);
+  return browsers.length + programs.length > 0;
+}
+
+function isLiveBrowser({ userId, nowSeconds }: Pick<SignInsPage, 'userId' | 'nowSeconds'>) {
+  return and(eq(browserSessions.userId, userId), gt(browserSessions.expiresAt, nowSeconds));
+}
+
+function isLiveProgram({ userId, nowSeconds }: Pick<SignInsPage, 'userId' | 'nowSeconds'>) {
+  const live = and(isNull(tokenFamilies.revokedAt), gt(tokenFamilies.expiresAt, nowSeconds));
+  return and(eq(tokenFamilies.userId, userId), live);
+}
+
+function isAfter(
+  { createdAt, id }: { readonly createdAt: SQLiteColumn; readonly id: SQLiteColumn },
+  after: SignInPlace | null,
+) {
+  if (after === null) return undefined;
+  return or(lt(createdAt, after.createdAt), and(eq(createdAt, after.createdAt), lt(id, after.id)));
 }
 
 export function deleteBrowserSessionById(database: Database, id: string): Statement {

@@ -50,3 +50,29 @@ test('a program that signs itself out is out at once', async () => {
   expect((await own.call('DELETE', `/v1/sessions/${mine!.id}`)).status).toBe(204);
   expect((await own.call('GET', '/v1/me')).status).toBe(401);
 });
+
+test('a list of many goes on where a page ended, browsers and programs together, the newest first', async () => {
+  const own = await hostedUser(control);
+  for (let number = 0; number < 3; number += 1) {
+    // Two of a kind at one time, and then later ones.
+    await Promise.all([1, 2].map(() => signInBrowser(control, own.caller)));
+    await signInProgram(control, own.caller, 'another');
+    control.clock.ms += 1_000;
+  }
+  const all = await list(own);
+  const seen: typeof all = [];
+  let cursor: string | null = '';
+  while (cursor !== null) {
+    const next: string = cursor === '' ? '' : `&cursor=${cursor}`;
+    const page = await parsed(signInsPage, own.call('GET', `/v1/sessions?limit=2${next}`));
+    expect(page.items.length).toBeLessThanOrEqual(2);
+    seen.push(...page.items);
+    cursor = page.next_cursor;
+  }
+  expect(seen).toHaveLength(10);
+  expect(seen).toEqual(all);
+  const times = seen.map(({ created_at: createdAt }) => Date.parse(createdAt));
+  expect(times).toEqual(times.toSorted((a, b) => b - a));
+  expect((await own.call('GET', '/v1/sessions?cursor=none')).status).toBe(400);
+  expect((await own.call('DELETE', `/v1/sessions/${seen.at(-1)!.id}`)).status).toBe(204);
+});

@@ -1,31 +1,52 @@
+import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import { type Page, MAX_PAGE } from '../../shared/wire/primitives.ts';
+import type { Page } from '../../shared/wire/primitives.ts';
 import type { SignInRecord } from '../../shared/wire/sign_ins.ts';
 import type { Caller } from '../services/caller.ts';
 import { commit } from '../services/commit.ts';
+import { decodeCursor, toPage } from '../services/cursors.ts';
 import { controlChain } from '../services/policy_change.ts';
 import { nowText, type ServiceContext } from '../services/service_context.ts';
 import type { BrowserSessionRow } from '../store/browser_sessions.ts';
 import { revokeFamily, type TokenFamilyRow } from '../store/refresh_tokens.ts';
-import { deleteBrowserSessionById, listBrowserSessions, listFamilies } from '../store/sign_ins.ts';
+import { deleteBrowserSessionById, hasSignIn, listBrowserSessions, listFamilies } from '../store/sign_ins.ts';
 
-/** The browsers and programs that are signed in as the caller, the newest first: all of them, up to the largest page. */
-export async function listSignIns(context: ServiceContext, caller: Caller): Promise<Page<SignInRecord>> {
-  const { browsers, programs } = await liveSignIns(context, caller);
-  const items = [
+const signInPlace = z.strictObject({ createdAt: z.string(), id: z.string() });
+
+/** The browsers and programs that are signed in as the caller, the newest first. Refuses with `invalid_cursor`. */
+export async function listSignInPage(
+  context: ServiceContext,
+  caller: Caller,
+  query: { readonly limit: number; readonly cursor?: string | undefined },
+): Promise<Result<Page<SignInRecord>, ApiError>> {
+  const after = decodeCursor(signInPlace, query.cursor);
+  if (!after.ok) return after;
+  const { database } = context;
+  const page = { ...of(context, caller), after: after.value, limit: query.limit + 1 };
+  const [browsers, programs] = await Promise.all([listBrowserSessions(database, page), listFamilies(database, page)]);
+  const records = [
     ...browsers.map((row) => browserRecord(row, caller)),
     ...programs.map((row) => programRecord(row, caller)),
-  ];
-  const newestFirst = items.toSorted((a, b) => b.created_at.localeCompare(a.created_at));
-  return { items: newestFirst.slice(0, MAX_PAGE), next_cursor: null };
+  ].toSorted(newestFirst);
+  return ok(toPage(records, query.limit, (record) => record, placeOf));
+}
+
+function placeOf({ created_at: createdAt, id }: SignInRecord) {
+  return { createdAt, id };
+}
+
+/** The order of the database: by bytes, and not by a language. */
+function newestFirst(a: SignInRecord, b: SignInRecord): number {
+  const [one, other] = [a, b].map(({ created_at: createdAt, id }) => `${createdAt} ${id}`);
+  if (one === undefined || other === undefined || one === other) return 0;
+  return one < other ? 1 : -1;
 }
 
 /** Signs a browser or a program of the caller out, with its next call. Refuses with `not_found`. */
 export async function endSignIn(context: ServiceContext, caller: Caller, id: string): Promise<Result<null, ApiError>> {
   return commit(context, controlChain(caller), async () => {
-    const { browsers, programs } = await liveSignIns(context, caller);
-    if (![...browsers, ...programs].some((row) => row.id === id)) {
+    if (!(await hasSignIn(context.database, { ...of(context, caller), id }))) {
       return err(apiError('not_found', `there is no sign-in ${id}: list them with GET /v1/sessions`));
     }
     const isProgram = id.startsWith('fam_');
@@ -43,14 +64,8 @@ export async function endSignIn(context: ServiceContext, caller: Caller, id: str
   });
 }
 
-async function liveSignIns(context: ServiceContext, caller: Caller) {
-  const nowSeconds = Math.floor(context.clock.now() / 1000);
-  const of = { userId: caller.userId, nowSeconds, limit: MAX_PAGE };
-  const [browsers, programs] = await Promise.all([
-    listBrowserSessions(context.database, of),
-    listFamilies(context.database, of),
-  ]);
-  return { browsers, programs };
+function of({ clock }: ServiceContext, { userId }: Caller) {
+  return { userId, nowSeconds: Math.floor(clock.now() / 1000) };
 }
 
 function browserRecord(row: BrowserSessionRow, caller: Caller): SignInRecord {
