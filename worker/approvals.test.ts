@@ -10,6 +10,8 @@ import { APPROVAL_TYP } from '../shared/wire/channel.ts';
 import { connectorSpec } from '../shared/wire/connector_spec.ts';
 import { installReply } from '../shared/wire/connectors.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
+import { mcpServerRecord } from '../shared/wire/mcp_servers.ts';
+import { connectorSubject } from './services/approval_subject.ts';
 import { askApproval, decideApproval, getApproval, listApprovalPage, takeApproval } from './services/approvals.ts';
 import type { Caller } from './services/caller.ts';
 import { installConnector } from './services/connectors.ts';
@@ -163,8 +165,7 @@ async function fillApprovals(userId: string, count: number): Promise<void> {
   for (let n = 0; n < count; n += 1) {
     const request = {
       requestId: `request-${n}`,
-      connector: row!.connector,
-      operation: 'delete-item',
+      subject: connectorSubject(row!.connector, 'delete-item'),
       summary: 's',
       sessionId: null,
     };
@@ -267,6 +268,40 @@ describe('a sidecar’s request', () => {
     const theirId = theirs.ok ? theirs.value.value.reply.id : '';
     const body = request({ connector_id: theirId });
     expect(await refusal(sidecar.call('POST', '/v1/sidecar/approvals', { body }))).toMatchObject({ code: 'not_found' });
+  });
+
+  test('of a tool call names the server and the tool, and covers one identical call', async () => {
+    const record = { name: 'files', command: ['/usr/bin/files'] };
+    const { id: mcp_server_id } = await parsed(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', record));
+    const { connector_id: _, operation: __, ...rest } = request({ fingerprint: 'c'.repeat(64) });
+    const call = { ...rest, mcp_server_id, tool: 'delete_file', summary: 'files: delete_file (path)' };
+    const { approval_id: id } = await ask(call);
+    expect(await parsed(approvalRecord, control.asUser('GET', `/v1/approvals/${id}`))).toMatchObject({
+      connector_id: null,
+      operation: null,
+      mcp_server_id,
+      mcp_server: 'files',
+      mcp_server_version: null,
+      tool: 'delete_file',
+      owner: 'personal',
+      summary: call.summary,
+    });
+    await decide(id, 'approve');
+    const other = { ...call, request_id: crypto.randomUUID(), fingerprint: 'd'.repeat(64) };
+    expect(await ask(other)).toMatchObject({ state: 'pending' });
+    expect(await wait(id, call.request_id)).toMatchObject({ state: 'approved' });
+    expect(await ask({ ...call, request_id: crypto.randomUUID() })).toMatchObject({ state: 'pending' });
+    const [asked_] = (await events()).filter(({ type }) => type === 'connector.approval.requested');
+    expect(asked_?.data).toMatchObject({ 'svc.mcp.server': 'files', 'svc.mcp.tool': 'delete_file' });
+    expect(asked_?.data).not.toHaveProperty('svc.connector.fqn');
+  });
+
+  test('about a server that its user does not have, or about both things at once, is refused', async () => {
+    const { connector_id: _, operation: __, ...rest } = request();
+    const call = { ...rest, mcp_server_id: `mcp_${'0'.repeat(26)}`, tool: 'x' };
+    expect(await refusedAsk(call)).toMatchObject({ code: 'not_found' });
+    expect(await refusedAsk({ ...request(), ...call })).toMatchObject({ code: 'invalid_input' });
+    expect(await refusedAsk({ ...call, tool: 'a\u001b[2J' })).toMatchObject({ code: 'invalid_input' });
   });
 
   test('cannot write the decisions of people into the log', async () => {

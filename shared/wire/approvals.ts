@@ -15,19 +15,26 @@ export const APPROVAL_VALID_SECONDS = 15 * 60;
 /** How long a request is held for a decision. */
 export const APPROVAL_HOLD_SECONDS = 60;
 
-/** One request that somebody has to allow. */
+/** One request that somebody has to allow: an operation of a connector, or a tool call of an MCP server. */
 export const approvalRecord = z
   .object({
     id: id('apr'),
     state: z.enum(APPROVAL_STATES),
-    connector_id: id('con'),
-    connector_fqn: z.string(),
-    connector_version: z.string(),
+    /** Null, as the next two and `operation`, of a tool call. */
+    connector_id: id('con').nullable(),
+    connector_fqn: z.string().nullable(),
+    connector_version: z.string().nullable(),
+    operation: z.string().nullable(),
+    /** Null, as the next three, of an operation. */
+    mcp_server_id: id('mcp').nullable().default(null),
+    mcp_server: z.string().nullable().default(null),
+    /** Null also of a server whose configuration names none. */
+    mcp_server_version: z.string().nullable().default(null),
+    tool: z.string().nullable().default(null),
     owner,
-    operation: z.string(),
     /** What is asked for, in one line. */
     summary: z.string(),
-    /** SHA-256 over the whole request: a decision covers one identical request. */
+    /** SHA-256 over the whole request, or the whole call: a decision covers one identical request. */
     fingerprint: z.string(),
     /** Whose agent asks. */
     user_id: z.string(),
@@ -45,6 +52,12 @@ export const approvalRecord = z
   .meta({ id: 'Approval' });
 export type ApprovalRecord = z.infer<typeof approvalRecord>;
 
+/** What is asked for, as it is named elsewhere: `publisher/name operation`, or `server tool`. */
+export function approvalTarget(record: ApprovalRecord): string {
+  const { connector_fqn: fqn, operation, mcp_server: server, tool } = record;
+  return server === null ? `${fqn ?? ''} ${operation ?? ''}` : `${server} ${tool ?? ''}`;
+}
+
 /** `GET /v1/approvals`: the newest first. New ones and decisions also come as `connector.approval.` events of the stream. */
 export const approvalsQuery = z.strictObject({ ...pageQuery, state: z.enum(APPROVAL_STATES).optional() });
 export const approvalsPage = page(approvalRecord).meta({ id: 'ApprovalsPage' });
@@ -61,15 +74,17 @@ const requestId = z.string().min(16).max(64);
  * with the approval that is pending for an identical one, or a new one. Answered with a JWS (`APPROVAL_TYP`) of
  * {@link approvalPayload}.
  */
+const asked = {
+  request_id: requestId,
+  fingerprint: z.string().regex(/^[0-9a-f]{64}$/),
+  summary: line(500).min(1),
+  session_id: z.string().max(128).nullable(),
+};
 export const approvalRequest = z
-  .strictObject({
-    request_id: requestId,
-    connector_id: id('con'),
-    operation: z.string().min(1).max(128),
-    fingerprint: z.string().regex(/^[0-9a-f]{64}$/),
-    summary: line(500).min(1),
-    session_id: z.string().max(128).nullable(),
-  })
+  .union([
+    z.strictObject({ ...asked, connector_id: id('con'), operation: z.string().min(1).max(128) }),
+    z.strictObject({ ...asked, mcp_server_id: id('mcp'), tool: line(256).min(1) }),
+  ])
   .meta({ id: 'ApprovalRequest' });
 export type ApprovalRequest = z.output<typeof approvalRequest>;
 

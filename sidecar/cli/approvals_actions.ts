@@ -1,5 +1,6 @@
 import {
   approvalRecord,
+  approvalTarget,
   approvalsPage,
   APPROVAL_VALID_SECONDS,
   type ApprovalRecord,
@@ -52,7 +53,7 @@ function columnsAt(now: number): readonly Column<ApprovalRecord>[] {
     { title: 'ID', cell: (row) => row.id },
     { title: 'STATE', cell: (row) => row.state, style: (row) => STYLES[row.state] },
     { title: 'ASKED', cell: (row) => agoText(row.requested_at, now) },
-    { title: 'OPERATION', cell: (row) => `${row.connector_fqn} ${row.operation}` },
+    { title: 'OPERATION', cell: approvalTarget },
     { title: 'SESSION', cell: (row) => row.session_id ?? '-' },
     { title: 'REQUEST', cell: (row) => row.summary },
   ];
@@ -68,8 +69,13 @@ function fieldsText(record: ApprovalRecord): string {
   const rows: readonly (readonly [string, string | null])[] = [
     ['request', record.summary],
     ['state', record.state],
-    ['connector', `${record.connector_fqn} ${record.connector_version} (${record.owner})`],
+    [
+      'connector',
+      record.connector_fqn && `${record.connector_fqn} ${record.connector_version ?? ''} (${record.owner})`,
+    ],
     ['operation', record.operation],
+    ['MCP server', record.mcp_server && `${record.mcp_server} ${record.mcp_server_version ?? ''} (${record.owner})`],
+    ['tool', record.tool],
     ['fingerprint', record.fingerprint],
     ['user', record.user_id],
     ['session', record.session_id],

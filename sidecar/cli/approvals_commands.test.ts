@@ -74,6 +74,27 @@ test('svc approvals show prints what is known and leaves out what is not', async
   expect(run.stdout).not.toContain('decided');
 });
 
+const toolCall = {
+  ...record,
+  connector_id: null,
+  connector_fqn: null,
+  connector_version: null,
+  operation: null,
+  mcp_server_id: 'mcp_01m7yjbz4dz98vffmftfxp52e5',
+  mcp_server: 'files',
+  mcp_server_version: '1.2.3',
+  tool: 'delete_file',
+  summary: 'files: delete_file (path)',
+};
+
+test('a tool call is shown by its server and tool', async () => {
+  const list = await runCli(home, ['approvals', 'list'], { answer: page([toolCall]) });
+  expect(list.stdout).toContain('\tfiles delete_file\t');
+  const show = await runCli(home, ['approvals', 'show', ID], { answer: () => ({ status: 200, body: toolCall }) });
+  expect(show.stdout).toContain('MCP server:      files 1.2.3 (personal)\ntool:            delete_file\n');
+  expect(show.stdout).not.toContain('connector:');
+});
+
 describe('svc approvals', () => {
   test.each([
     ['approve', 'approved'],

@@ -41,7 +41,11 @@ describe('an approval', () => {
     answers('approved');
     expect(await outcome()).toBe('apr_0');
     expect(channel.approvalCalls).toMatchObject([
-      { connectorId: 'con_1', operation: 'get-item', fingerprint: REQUEST.fingerprint, sessionId: 'ses_1' },
+      {
+        subject: { connectorId: 'con_1', operation: 'get-item' },
+        fingerprint: REQUEST.fingerprint,
+        sessionId: 'ses_1',
+      },
     ]);
   });
 
@@ -133,5 +137,49 @@ describe('an approval', () => {
     answers('pending', 'approved');
     channel.release();
     expect(await outcome()).toBe('apr_1');
+  });
+});
+
+describe('an approval of a tool call', () => {
+  const TOOL_CALL = {
+    server: { id: 'mcp_1' },
+    tool: 'delete_file',
+    argumentsHash: 'a'.repeat(64),
+    summary: 'files: delete_file (path)',
+    sessionId: 'ses_1',
+  };
+
+  it('names the server and the tool, and is held like any other', async () => {
+    answers('pending', 'approved');
+    expect(await approvals.approveTool(TOOL_CALL, here)).toEqual(ok('apr_1'));
+    expect(channel.approvalCalls[0]).toMatchObject({
+      subject: { mcpServerId: 'mcp_1', tool: 'delete_file' },
+      summary: TOOL_CALL.summary,
+      sessionId: 'ses_1',
+    });
+  });
+
+  it('covers the same server, tool and arguments alone', async () => {
+    answers('approved');
+    const calls = [
+      TOOL_CALL,
+      { ...TOOL_CALL, summary: 'told otherwise', sessionId: null },
+      { ...TOOL_CALL, server: { id: 'mcp_2' } },
+      { ...TOOL_CALL, tool: 'delete_files' },
+      { ...TOOL_CALL, argumentsHash: 'b'.repeat(64) },
+    ];
+    for (const call of calls) await approvals.approveTool(call, here);
+    const [first, same, ...others] = channel.approvalCalls.map((call) => 'fingerprint' in call && call.fingerprint);
+    expect(first).toMatch(/^[0-9a-f]{64}$/);
+    expect(same).toBe(first);
+    expect(new Set([first, ...others]).size).toBe(4);
+  });
+
+  it('shows a person nothing that steers a terminal, however the server named its tool', async () => {
+    answers('approved');
+    await approvals.approveTool({ ...TOOL_CALL, tool: 'a\u001b[2J', summary: `b\u202e\ud800${'c'.repeat(600)}` }, here);
+    const [call] = channel.approvalCalls;
+    expect(call).toMatchObject({ subject: { tool: 'a\ufffd[2J' } });
+    expect(call && 'summary' in call && call.summary).toMatch(/^b\ufffd\ufffdc{497}$/);
   });
 });

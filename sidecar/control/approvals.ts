@@ -1,4 +1,5 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { APPROVAL_HOLD_SECONDS } from '../../shared/wire/approvals.ts';
@@ -16,12 +17,26 @@ export interface ApprovalsOptions {
   readonly pause?: (gone: AbortSignal) => Promise<void>;
 }
 
+/** One tool call that somebody has to allow before it is made. */
+export interface ToolApprovalRequest {
+  readonly server: Pick<McpServer, 'id'>;
+  readonly tool: string;
+  /** SHA-256 over the arguments: the same for identical calls only. */
+  readonly argumentsHash: string;
+  /** Server, tool and the names of the arguments, never their values. */
+  readonly summary: string;
+  readonly sessionId: string | null;
+}
+
 type Answer = Result<ApprovalAnswer, ChannelError>;
 
 const MAX_HELD = 64;
 /** One session must not take the place of all others. */
 const MAX_HELD_OF_SESSION = 16;
 const PAUSE_MS = 1_000;
+/** As much as the control plane takes. */
+const MAX_TOOL_CHARACTERS = 256;
+const MAX_SUMMARY_CHARACTERS = 500;
 /** An approval that another identical request has used, or that has expired, is asked for anew, but not for ever. */
 const MAX_QUESTIONS = 4;
 
@@ -38,8 +53,16 @@ export class Approvals implements ApprovalSource {
     this.#options = options;
   }
 
-  async approve(request: ApprovalRequest, gone: AbortSignal): Promise<Result<string, NotApproved>> {
-    const call = callOf(request);
+  approve(request: ApprovalRequest, gone: AbortSignal): Promise<Result<string, NotApproved>> {
+    return this.#ask(callOf(request), gone);
+  }
+
+  /** The same for a tool call of an MCP server. */
+  approveTool(request: ToolApprovalRequest, gone: AbortSignal): Promise<Result<string, NotApproved>> {
+    return this.#ask(toolCallOf(request), gone);
+  }
+
+  async #ask(call: ApprovalCall, gone: AbortSignal): Promise<Result<string, NotApproved>> {
     const answer = await this.#options.channel.requestApproval(call);
     if (!answer.ok) return notApproved(notAsked(answer.error), null);
     const decided = decision(answer.value);
@@ -88,8 +111,23 @@ export class Approvals implements ApprovalSource {
 function callOf({ match, fingerprint, summary, sessionId }: ApprovalRequest): ApprovalCall {
   const requestId = randomBytes(16).toString('base64url');
   const { connector, operation } = match;
-  const readable = summary.toWellFormed();
-  return { requestId, connectorId: connector.id, operation: operation.name, fingerprint, summary: readable, sessionId };
+  const subject = { connectorId: connector.id, operation: operation.name };
+  return { requestId, subject, fingerprint, summary: summary.toWellFormed(), sessionId };
+}
+
+/** A tool call is the same one only for the same server, tool and arguments. */
+function toolCallOf({ server, tool, argumentsHash, summary, sessionId }: ToolApprovalRequest): ApprovalCall {
+  const requestId = randomBytes(16).toString('base64url');
+  const identity = JSON.stringify(['mcp tool call', server.id, tool, argumentsHash]);
+  const fingerprint = createHash('sha256').update(identity).digest('hex');
+  const subject = { mcpServerId: server.id, tool: oneLine(tool).slice(0, MAX_TOOL_CHARACTERS) };
+  const readable = oneLine(summary).slice(0, MAX_SUMMARY_CHARACTERS);
+  return { requestId, subject, fingerprint, summary: readable, sessionId };
+}
+
+/** What a server named itself is shown to a person, and may not steer a terminal or read as something else. */
+function oneLine(text: string): string {
+  return text.toWellFormed().replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, '\ufffd');
 }
 
 /** Null while nobody has decided. */

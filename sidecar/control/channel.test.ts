@@ -245,8 +245,7 @@ describe('connectors over the channel', () => {
 
   const ASKED = {
     requestId: 'request-00000000',
-    connectorId: RECORD.id,
-    operation: 'list',
+    subject: { connectorId: RECORD.id, operation: 'list' },
     fingerprint: 'a'.repeat(64),
     summary: 'List items',
     sessionId: null,

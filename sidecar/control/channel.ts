@@ -140,9 +140,13 @@ async function unsealedCall(
 
 async function approvalCall(
   options: ControlChannelOptions,
-  { requestId, connectorId, operation, fingerprint, summary, sessionId }: ApprovalCall,
+  { requestId, subject, fingerprint, summary, sessionId }: ApprovalCall,
 ): Promise<Result<ApprovalAnswer, ChannelError>> {
-  const asked = { request_id: requestId, connector_id: connectorId, operation, fingerprint, summary };
+  const what =
+    'connectorId' in subject
+      ? { connector_id: subject.connectorId, operation: subject.operation }
+      : { mcp_server_id: subject.mcpServerId, tool: subject.tool };
+  const asked = { request_id: requestId, ...what, fingerprint, summary };
   const answer = await post(options, '/v1/sidecar/approvals', JSON.stringify({ ...asked, session_id: sessionId }));
   if (!answer.ok) return answer;
   return openApproval(options.identity, answer.value.reply.body, { nonce: answer.value.nonce, requestId });

@@ -52,11 +52,15 @@ export interface CredentialsReply {
   readonly unavailable: readonly { readonly ref: CredentialRef; readonly refusal: Refusal }[];
 }
 
+/** What is asked for: a request of an operation, or a call of a tool. */
+export type ApprovalSubject =
+  | { readonly connectorId: string; readonly operation: string }
+  | { readonly mcpServerId: string; readonly tool: string };
+
 /** Asks whether one request may be sent. Asking again with the same `requestId` is harmless. */
 export interface ApprovalCall {
   readonly requestId: string;
-  readonly connectorId: string;
-  readonly operation: string;
+  readonly subject: ApprovalSubject;
   readonly fingerprint: string;
   readonly summary: string;
   readonly sessionId: string | null;

@@ -20,7 +20,7 @@ import {
   insertApproval,
   listApprovals,
 } from '../store/approvals.ts';
-import type { ConnectorSummaryRow } from '../store/connectors.ts';
+import { type ApprovalSubject, subjectEventData, subjectFields } from './approval_subject.ts';
 import { type Caller, mayActAs, ownerName } from './caller.ts';
 import { type AuditDraft, type Change, commit } from './commit.ts';
 import { decodeCursor, toPage } from './cursors.ts';
@@ -31,8 +31,7 @@ import { freshId, nowText, type ServiceContext } from './service_context.ts';
 export interface AskedRequest {
   /** Names this one request: asking again with it is harmless. */
   readonly requestId: string;
-  readonly connector: ConnectorSummaryRow;
-  readonly operation: string;
+  readonly subject: ApprovalSubject;
   readonly fingerprint: string;
   readonly summary: string;
   readonly sessionId: string | null;
@@ -64,7 +63,7 @@ export async function askApproval(
 ): Promise<Result<ApprovalRow, ApiError>> {
   await expireOverdue(context, asker.enterpriseId);
   return commit(context, controlChain(asker), async () => {
-    const same = { userId: asker.userId, connectorId: request.connector.id, fingerprint: request.fingerprint };
+    const same = { userId: asker.userId, subjectId: request.subject.subjectId, fingerprint: request.fingerprint };
     const rows = await findApprovalsOf(context.database, same, MOST_LOOKED_AT);
     const covering = coveringApproval(rows, request.requestId, nowText(context));
     if (covering !== null) return ok(use(context, covering, request.requestId));
@@ -205,16 +204,12 @@ function viewerOf(caller: Caller): ApprovalViewer {
 }
 
 function newRow(context: ServiceContext, asker: Asker, request: AskedRequest): ApprovalRow {
-  const { connector, operation, summary, fingerprint, sessionId } = request;
+  const { subject, summary, fingerprint, sessionId } = request;
   return {
     id: freshId(context, 'apr'),
     enterpriseId: asker.enterpriseId,
     userId: asker.userId,
-    connectorId: connector.id,
-    connectorOwnerId: connector.ownerId,
-    connectorFqn: connector.fqn,
-    connectorVersion: connector.version,
-    operation,
+    ...subject,
     summary,
     fingerprint,
     sidecarId: asker.sidecarId,
@@ -234,11 +229,8 @@ function toRecord(row: ApprovalRow): ApprovalRecord {
   return {
     id: row.id,
     state: row.state,
-    connector_id: row.connectorId,
-    connector_fqn: row.connectorFqn,
-    connector_version: row.connectorVersion,
-    owner: ownerName(row.connectorOwnerId),
-    operation: row.operation,
+    ...subjectFields(row),
+    owner: ownerName(row.subjectOwnerId),
     summary: row.summary,
     fingerprint: row.fingerprint,
     user_id: row.userId,
@@ -262,13 +254,7 @@ function approvalEvent(
   actor: string | null,
   more: AuditEventData = {},
 ): AuditDraft {
-  const data = {
-    'svc.approval.id': row.id,
-    'svc.connector.fqn': row.connectorFqn,
-    'svc.connector.version': row.connectorVersion,
-    'svc.connector.operation': row.operation,
-    ...more,
-  };
+  const data = { 'svc.approval.id': row.id, ...subjectEventData(row), ...more };
   return { type, actor, data };
 }
 

@@ -6,6 +6,7 @@ import { ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { ApprovalRow } from '../store/approvals.ts';
 import type { ConnectorRow } from '../store/connectors.ts';
+import { connectorSubject } from './approval_subject.ts';
 import { askApproval } from './approvals.ts';
 import type { Caller } from './caller.ts';
 import { randomToken } from './encoding.ts';
@@ -32,8 +33,7 @@ export async function approvalOf(
   const body = new TextEncoder().encode(parts.body ?? '');
   const asked = {
     requestId: randomToken(),
-    connector: row,
-    operation: operation.name,
+    subject: connectorSubject(row, operation.name),
     fingerprint: await fingerprintOf(connector, operation, parts, body),
     summary: requestSummary(connector, operation, { ...parts, bodyBytes: body.length }).toWellFormed(),
     sessionId: null,

@@ -1,13 +1,16 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ApprovalPayload, ApprovalRequest } from '../../shared/wire/approvals.ts';
 import { APPROVAL_TYP, CREDENTIALS_REPLY_SECONDS } from '../../shared/wire/channel.ts';
-import type { ApiError } from '../../shared/wire/errors.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { ApprovalRow } from '../store/approvals.ts';
 import { findConnector } from '../store/connectors.ts';
+import { findMcpServer } from '../store/mcp_servers.ts';
 import { findSidecar } from '../store/sidecars.ts';
+import { type ApprovalSubject, connectorSubject, toolSubject } from './approval_subject.ts';
 import { type Asker, askApproval, takeApproval } from './approvals.ts';
 import { visibleOwners } from './caller.ts';
 import { connectorNotFound } from './connectors.ts';
+import { configurationOf } from './mcp_server_records.ts';
 import type { ServiceContext } from './service_context.ts';
 import { revoked, type SidecarCaller } from './sidecar_calls.ts';
 
@@ -19,12 +22,28 @@ export async function askSidecarApproval(
   caller: SidecarCaller,
   request: ApprovalRequest,
 ): Promise<Result<string, ApiError>> {
-  const row = await findConnector(context.database, visibleOwners(caller), request.connector_id);
-  if (row === null) return err(connectorNotFound(request.connector_id));
-  const { operation, fingerprint, summary, request_id: requestId, session_id: sessionId } = request;
-  const asked = { requestId, connector: row.connector, operation, fingerprint, summary, sessionId };
+  const subject = await subjectOf(context, caller, request);
+  if (!subject.ok) return subject;
+  const { fingerprint, summary, request_id: requestId, session_id: sessionId } = request;
+  const asked = { requestId, subject: subject.value, fingerprint, summary, sessionId };
   const approval = await askApproval(context, askerOf(caller), asked);
   return approval.ok ? ok(await signed(context, caller, requestId, approval.value)) : approval;
+}
+
+async function subjectOf(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  request: ApprovalRequest,
+): Promise<Result<ApprovalSubject, ApiError>> {
+  const owners = visibleOwners(caller);
+  if ('connector_id' in request) {
+    const row = await findConnector(context.database, owners, request.connector_id);
+    if (row === null) return err(connectorNotFound(request.connector_id));
+    return ok(connectorSubject(row.connector, request.operation));
+  }
+  const server = await findMcpServer(context.database, owners, request.mcp_server_id);
+  if (server !== null) return ok(toolSubject(server, configurationOf(server).version, request.tool));
+  return err(apiError('not_found', `there is no MCP server ${request.mcp_server_id}`));
 }
 
 /**

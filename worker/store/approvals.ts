@@ -5,7 +5,7 @@ import { approvals } from './tables.ts';
 
 export type ApprovalRow = typeof approvals.$inferSelect;
 
-/** Who may see an approval: the user it is for, and for a connector of the enterprise its admins too. */
+/** Who may see an approval: the user it is for, and for a connector or MCP server of the enterprise its admins too. */
 export interface ApprovalViewer {
   readonly userId: string;
   readonly enterpriseId: string;
@@ -43,17 +43,17 @@ export async function listApprovals(
 
 function seenBy({ userId, enterpriseId, isAdmin }: ApprovalViewer): SQL | undefined {
   const own = eq(approvals.userId, userId);
-  return isAdmin ? or(own, eq(approvals.connectorOwnerId, enterpriseId)) : own;
+  return isAdmin ? or(own, eq(approvals.subjectOwnerId, enterpriseId)) : own;
 }
 
 /** The approvals of one identical request, the newest first. */
 export async function findApprovalsOf(
   database: Database,
-  request: Pick<ApprovalRow, 'userId' | 'connectorId' | 'fingerprint'>,
+  request: Pick<ApprovalRow, 'userId' | 'subjectId' | 'fingerprint'>,
   limit: number,
 ): Promise<ApprovalRow[]> {
-  const { userId, connectorId, fingerprint } = request;
-  const same = [eq(approvals.userId, userId), eq(approvals.connectorId, connectorId)];
+  const { userId, subjectId, fingerprint } = request;
+  const same = [eq(approvals.userId, userId), eq(approvals.subjectId, subjectId)];
   return database.read
     .select()
     .from(approvals)
