@@ -1,0 +1,111 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { RUN_ID_VARIABLE } from './launch_environment.ts';
+
+/**
+ * Reads which process groups there are, and ends them when its input ends: that is when the gateway is gone, however it
+ * went. What has left its group is found by the mark in its environment; a container by its label.
+ */
+const GUARD_SCRIPT = `mark=$1
+groups=' ' engine=
+while read -r word value; do
+  case $word in
+  add) groups="$groups$value " ;;
+  engine) engine=$value ;;
+  del)
+    kept=' '
+    for group in $groups; do [ "$group" = "$value" ] || kept="$kept$group "; done
+    groups=$kept
+    ;;
+  esac
+done
+[ "$groups$engine" = ' ' ] && exit 0
+for group in $groups; do kill -s TERM -- "-$group"; done
+if [ "$engine" ]; then
+  boxes=$(docker --host "$engine" ps -q --filter "label=svc.mcp.gateway=$mark")
+  [ "$boxes" ] && docker --host "$engine" kill $boxes
+fi
+[ "$groups" = ' ' ] && exit 0
+sleep 1
+for group in $groups; do kill -s KILL -- "-$group"; done
+for found in $(grep -ls "${RUN_ID_VARIABLE}=$mark" /proc/[0-9]*/environ); do
+  pid=\${found#/proc/}
+  kill -s KILL "\${pid%/environ}"
+done
+`;
+
+/** The label that containers of a gateway bear. */
+export const GATEWAY_LABEL = 'svc.mcp.gateway';
+
+/** A small shell that outlives the gateway just long enough to end what the gateway started. */
+export class ProcessGuard {
+  readonly #mark: string;
+  readonly #env: Readonly<Record<string, string | undefined>>;
+  readonly #groups = new Set<number>();
+  #engine: string | null = null;
+  #shell: ChildProcess | null = null;
+  #stopped = false;
+
+  /** `mark` is what the run ids of all servers of this gateway begin with. */
+  constructor(mark: string, env: Readonly<Record<string, string | undefined>>) {
+    this.#mark = mark;
+    this.#env = env;
+  }
+
+  add(pgid: number): void {
+    this.#groups.add(pgid);
+    this.#say(`add ${pgid}`);
+  }
+
+  remove(pgid: number): void {
+    this.#groups.delete(pgid);
+    this.#say(`del ${pgid}`);
+  }
+
+  /** Containers are ended at this engine too. */
+  watchEngine(endpoint: string): void {
+    if (this.#engine === endpoint || !/^unix:\/\/[\w./-]+$/.test(endpoint)) return;
+    this.#engine = endpoint;
+    this.#say(`engine ${endpoint}`);
+  }
+
+  /** Every group was removed: the shell ends, and ends nothing. */
+  stop(): void {
+    this.#stopped = true;
+    this.#shell?.stdin?.end();
+  }
+
+  #say(line: string): void {
+    if (this.#shell === null) this.#start();
+    else this.#shell.stdin?.write(`${line}\n`);
+  }
+
+  /** Started when it is first needed, and anew when somebody has ended it. */
+  #start(): void {
+    const { PATH = '/usr/bin:/bin', HOME = '/nonexistent' } = this.#env;
+    const shell = spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'svc-mcp-guard', this.#mark], {
+      stdio: ['pipe', 'ignore', 'ignore'],
+      // Out of the terminal's reach: keys that end the gateway must not end its guard.
+      detached: true,
+      env: { PATH, HOME },
+    });
+    this.#shell = shell;
+    shell.unref();
+    shell.stdin.on('error', () => undefined);
+    const gone = (): void => {
+      if (this.#shell !== shell) return;
+      this.#shell = null;
+      if (!this.#stopped && this.#groups.size > 0) setTimeout(() => this.#restart(), RESTART_MS).unref();
+    };
+    shell.on('error', gone);
+    shell.on('exit', gone);
+    const engine = this.#engine === null ? [] : [`engine ${this.#engine}`];
+    const lines = [...engine, ...Array.from(this.#groups, (pgid) => `add ${pgid}`)];
+    shell.stdin.write(lines.map((line) => `${line}\n`).join(''));
+  }
+
+  #restart(): void {
+    if (this.#shell === null && !this.#stopped && this.#groups.size > 0) this.#start();
+  }
+}
+
+const RESTART_MS = 500;

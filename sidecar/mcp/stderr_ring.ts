@@ -1,0 +1,60 @@
+import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
+import type { SecretMask } from './secret_mask.ts';
+
+const CAPACITY_BYTES = 64 * 1024;
+
+/** The last 64 KiB that a server wrote to its standard error, with released values masked before they are kept. */
+export class StderrRing {
+  readonly #chunks: Uint8Array[] = [];
+  #bytes = 0;
+  #scrubber: StreamScrubber | null = null;
+
+  /** From now on these values are masked; what was kept stays. */
+  maskWith(mask: SecretMask): void {
+    this.#flush();
+    this.#scrubber = mask.patterns.isEmpty ? null : new StreamScrubber(mask.patterns);
+  }
+
+  write(chunk: Uint8Array): void {
+    const clean = this.#scrubber === null ? [chunk] : this.#scrubber.push(chunk);
+    for (const part of clean) this.#keep(part);
+  }
+
+  /** What is kept, as text; control characters that could steer a terminal are left out. */
+  text(): string {
+    const text = Buffer.concat(this.#chunks).toString('utf8');
+    return text.replaceAll(/\r\n?/g, '\n').replaceAll(/[^\P{Cc}\n\t]|\p{Cf}/gu, '');
+  }
+
+  /** The last line that says something, for a message. */
+  lastLine(): string | null {
+    const lines = this.text().split('\n');
+    return (
+      lines
+        .findLast((line) => line.trim() !== '')
+        ?.trim()
+        .slice(0, 300) ?? null
+    );
+  }
+
+  #flush(): void {
+    for (const part of this.#scrubber?.flush() ?? []) this.#keep(part);
+  }
+
+  #keep(part: Uint8Array): void {
+    const kept = part.length > CAPACITY_BYTES ? part.slice(-CAPACITY_BYTES) : part;
+    if (kept.length === 0) return;
+    // A copy: a small part of a large read would keep all of it.
+    this.#chunks.push(Uint8Array.from(kept));
+    this.#bytes += kept.length;
+    while (this.#bytes > CAPACITY_BYTES) this.#bytes -= this.#dropFirst(this.#bytes - CAPACITY_BYTES);
+  }
+
+  #dropFirst(excess: number): number {
+    const [first] = this.#chunks;
+    if (first === undefined) return excess;
+    if (first.length <= excess) this.#chunks.shift();
+    else this.#chunks[0] = first.slice(excess);
+    return Math.min(first.length, excess);
+  }
+}
