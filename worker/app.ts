@@ -51,6 +51,17 @@ import {
   putHostBinding,
 } from './routes/host_bindings.ts';
 import { getKeySet } from './routes/jwks.ts';
+import {
+  deleteMcpCredential,
+  deleteMcpServer,
+  getMcpRevisions,
+  getMcpServer,
+  getMcpServers,
+  postMcpCredential,
+  postMcpRollback,
+  postMcpServer,
+  putMcpServer,
+} from './routes/mcp_servers.ts';
 import { getMembers, putMember } from './routes/members.ts';
 import {
   answerLocalNamesOnly,
@@ -71,6 +82,7 @@ import {
   getSnapshot,
   postCredentials,
   postEvents,
+  postMcpHealth,
   postSidecarApproval,
   postUnsealed,
 } from './routes/sidecar_channel.ts';
@@ -129,6 +141,16 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/connectors/{id}/credential/authorize', postAuthorisation],
   ['post', '/v1/connector-operations/run', postConnectorRun],
 
+  ['post', '/v1/mcp-servers', postMcpServer],
+  ['get', '/v1/mcp-servers', getMcpServers],
+  ['get', '/v1/mcp-servers/{id}', getMcpServer],
+  ['put', '/v1/mcp-servers/{id}', putMcpServer],
+  ['delete', '/v1/mcp-servers/{id}', deleteMcpServer],
+  ['post', '/v1/mcp-servers/{id}/credentials', postMcpCredential],
+  ['delete', '/v1/mcp-servers/{id}/credentials/{name}', deleteMcpCredential],
+  ['get', '/v1/mcp-servers/{id}/revisions', getMcpRevisions],
+  ['post', '/v1/mcp-servers/{id}/rollback', postMcpRollback],
+
   ['get', '/v1/approvals', getApprovals],
   ['get', '/v1/approvals/{id}', getApproval],
   ['post', '/v1/approvals/{id}/decide', postDecision],
@@ -145,6 +167,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/sidecar/credentials', postCredentials],
   ['post', '/v1/sidecar/unsealed', postUnsealed],
   ['post', '/v1/sidecar/events', postEvents],
+  ['post', '/v1/sidecar/mcp-health', postMcpHealth],
   ['post', '/v1/sidecar/approvals', postSidecarApproval],
   ['get', '/v1/sidecar/approvals/{id}', getSidecarApproval],
 ];

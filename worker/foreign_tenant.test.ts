@@ -62,6 +62,9 @@ beforeAll(async () => {
     ...ITEMS_SPEC,
     connector: { ...ITEMS_SPEC.connector, title: PLANTED },
   });
+  const server = { name: PLANTED, command: ['a-server'], env: { TOKEN: 'vault://mcp-servers/{id}/TOKEN' } };
+  const serverId = await made('/v1/mcp-servers', server);
+  await made('/v1/mcp-servers', { ...server, owner: 'enterprise' });
   const approvalId = await askedApproval(connectorId);
   const named = { name: PLANTED, scopes: ['account:read'] };
   const { id: tokenId } = await parsed(createdToken, tenant.call('POST', '/v1/tokens', named));
@@ -92,6 +95,14 @@ beforeAll(async () => {
     '/v1/connectors/{id}': { id: connectorId },
     '/v1/connectors/{id}/credential': { id: connectorId, body: credential },
     '/v1/connectors/{id}/credential/authorize': { id: connectorId, body: { grant: 'browser' } },
+    '/v1/mcp-servers/{id}': { id: serverId, body: server },
+    '/v1/mcp-servers/{id}/credentials': {
+      id: serverId,
+      body: { env_var_name: 'TOKEN', secret_value: 'value-of-a-test' },
+    },
+    '/v1/mcp-servers/{id}/credentials/{name}': { id: serverId },
+    '/v1/mcp-servers/{id}/revisions': { id: serverId },
+    '/v1/mcp-servers/{id}/rollback': { id: serverId, body: { revision: 1 } },
     '/v1/approvals/{id}': { id: approvalId },
     '/v1/approvals/{id}/decide': { id: approvalId, body: { decision: 'approve' } },
     '/v1/sidecars/{id}': { id: tenantSidecar.enrolled.sidecar_id },
@@ -117,7 +128,7 @@ const withPlace = () => routes.filter(({ path, access }) => path.includes('{') &
 /** A call of one tenant's user or sidecar to the place of the first tenant's thing. */
 function visit(route: (typeof routes)[number], user: HostedUser, sidecar: TestSidecar): Promise<Response> {
   const place = places[route.path];
-  const path = route.path.replace(/\{\w+\}/, place?.id ?? '');
+  const path = route.path.replace(/\{\w+\}/, place?.id ?? '').replace('{name}', 'TOKEN');
   const method = route.method === 'POST' ? 'POST' : 'GET';
   if (route.access === 'sidecar') return sidecar.call(method, path, { body: place?.body });
   const takesBody = route.method === 'POST' || route.method === 'PUT';

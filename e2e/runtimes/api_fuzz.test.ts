@@ -51,8 +51,28 @@ const run = fc.oneof(
   fc.record({ operation: fc.constant('create-item'), args: fc.record({ title: words }) }),
   fc.record({ operation: fc.constantFrom('delete-item', 'get-itme'), args: fc.dictionary(words, fc.jsonValue()) }),
 );
+/** The id of no server, and the placeholder for the server's own. */
+const serverIds = fc.constantFrom('{id}', `mcp_${'0'.repeat(26)}`);
+const mcpServer = fc
+  .record({
+    owner: fc.constantFrom('personal', 'enterprise'),
+    name: fc.constantFrom('one', 'two', 'three', 'Four'),
+    description: words,
+    reference: fc.tuple(serverIds, fc.constantFrom('TOKEN', 'A_KEY', 'SVC_OAUTH')),
+  })
+  .chain(({ reference: [id, name], ...common }) =>
+    fc.oneof(
+      fc.constantFrom(['npx', '-y', 'a-package@1.2.3'], ['a-server'], ['bash', '-c', 'x'], []).map((command) => {
+        return { ...common, command, env: { [name]: `x vault://mcp-servers/${id}/${name}` } };
+      }),
+      fc.constantFrom('https://mcp.example.test/mcp', 'http://127.0.0.1:1/', 'http://a.example.test/').map((url) => {
+        return { ...common, mode: 'remote', url, headers: { 'X-Key': `vault://mcp-servers/${id}/${name}` } };
+      }),
+    ),
+  );
 const HINTS = {
   HostBindingInput: binding,
+  McpServerInput: mcpServer,
   ConnectorSpec: spec,
   ConnectorRun: run.map((fields) => ({ connector_fqn: ITEMS_SPEC.connector.fqn, ...fields })),
   host: fc.constantFrom('a.example.test', 'b.example.test', 'B.example.test'),

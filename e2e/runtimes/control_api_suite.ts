@@ -14,6 +14,7 @@ import {
   snapshotProof,
 } from '../../shared/wire/channel.ts';
 import { newId } from '../../shared/wire/ids.ts';
+import { mcpServerRecord, readSnapshotMcpServers } from '../../shared/wire/mcp_servers.ts';
 import { createdToken, keySet } from '../../shared/wire/tokens.ts';
 import type { ControlPlaneUnderTest } from './programs.ts';
 import { TestSidecar } from './sidecar_client.ts';
@@ -171,6 +172,42 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       const verified = auditVerification.parse(await (await asUser('GET', '/v1/audit-events/verify')).json());
       expect(verified).toMatchObject({ ok: true, first_break: null });
       expect(verified.chains).toHaveLength(2);
+    });
+
+    test('keeps an MCP server with its credential, hands both to a sidecar, and goes back to what it was', async () => {
+      const server = {
+        name: 'files',
+        command: ['npx', '-y', 'a-package@1.2.3'],
+        env: { KEY: 'x vault://mcp-servers/{id}/KEY' },
+      };
+      const made = await asUser('POST', '/v1/mcp-servers', server);
+      const { id, credentials } = mcpServerRecord.parse(await made.json());
+      expect([made.status, credentials]).toMatchObject([201, [{ name: 'KEY', required: true, set: false }]]);
+      expect(await (await asUser('POST', '/v1/mcp-servers', server)).json()).toMatchObject({
+        error: { code: 'name_taken' },
+      });
+      const body = { env_var_name: 'KEY', secret_value: `${secret}-3` };
+      expect((await asUser('POST', `/v1/mcp-servers/${id}/credentials`, body)).status).toBe(200);
+      expect((await asUser('PUT', `/v1/mcp-servers/${id}`, { ...server, enabled: false })).status).toBe(200);
+      const back = await asUser('POST', `/v1/mcp-servers/${id}/rollback`, { revision: 1 });
+      expect(await back.json()).toMatchObject({ enabled: true, revision: 3, credentials: [{ set: true }] });
+      const report = { id, state: 'running', last_error: null, checked_at: new Date().toISOString() };
+      const said = await sidecar.call('POST', '/v1/sidecar/mcp-health', { body: { servers: [report] } });
+      expect(said.status).toBe(204);
+      const held = await sidecar.call('GET', '/v1/sidecar/snapshot');
+      const { mcp_servers } = await sidecar.verified(await held.text(), SNAPSHOT_TYP, snapshotPayload);
+      expect(readSnapshotMcpServers(mcp_servers)).toMatchObject({ servers: [{ server: { id } }], problems: [] });
+      const request = {
+        request_id: crypto.randomUUID(),
+        credentials: [{ owner: 'personal', path: `mcp-servers/${id}/KEY` }],
+      };
+      const reply = await sidecar.call('POST', '/v1/sidecar/credentials', { body: request });
+      const payload = await sidecar.verified(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+      expect(await sidecar.unsealed(payload.credentials[0]?.sealed ?? '')).toEqual({ value: `${secret}-3` });
+      const listed = page.parse(await (await asUser('GET', '/v1/mcp-servers')).json());
+      expect(listed.items).toMatchObject([{ status: 'stopped', health: { state: 'running' } }]);
+      expect((await asUser('DELETE', `/v1/mcp-servers/${id}`)).status).toBe(204);
+      expect(JSON.stringify(await (await asUser('GET', '/v1/secrets')).json())).not.toContain(id);
     });
 
     test('refuses a call that was sent before', async () => {

@@ -55,7 +55,7 @@ export const ERROR_STATUS = {
   /** Nobody told this control plane its own origin, so no program signs in to it. */
   public_url_missing: 404,
   method_not_allowed: 405,
-  /** details: `{bindings: [{id, host, owner}], connectors: [{id, fqn, owner}]}`. */
+  /** details: `{bindings: [{id, host, owner}], connectors: [{id, fqn, owner}]}`; of an MCP server also `mcp_servers: [{id, name, owner}]`. */
   secret_in_use: 409,
   /** details: `{binding_id}`. */
   duplicate_binding: 409,

@@ -45,7 +45,17 @@ test('svc export writes each thing as a line with its kind, every page and every
   const run = await runCli(home, ['export'], { answer: answers('owner') });
   expect(run.code).toBe(0);
   const lines = linesOf(run.stdout);
-  const kinds = ['member', 'connector', 'secret', 'host_binding', 'sidecar', 'token', 'approval', 'audit_event'];
+  const kinds = [
+    'member',
+    'connector',
+    'secret',
+    'host_binding',
+    'mcp_server',
+    'sidecar',
+    'token',
+    'approval',
+    'audit_event',
+  ];
   expect(lines.map(({ kind }) => kind)).toEqual(['user', 'enterprise', ...kinds.flatMap((kind) => [kind, kind])]);
   expect(lines).toContainEqual({ kind: 'secret', id: '/v1/secrets#2', unknown_field: 1 });
   expect(lines).toContainEqual({ kind: 'connector', id: 'con_1', spec: { any: 'thing' } });

@@ -22,6 +22,7 @@ const records = page(record);
 const LISTS: readonly (readonly [kind: string, path: string])[] = [
   ['secret', '/v1/secrets'],
   ['host_binding', '/v1/host-bindings'],
+  ['mcp_server', '/v1/mcp-servers'],
   ['sidecar', '/v1/sidecars'],
   ['token', '/v1/tokens'],
   ['approval', '/v1/approvals'],

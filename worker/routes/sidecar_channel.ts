@@ -8,9 +8,11 @@ import {
   unsealedRequest,
 } from '../../shared/wire/channel.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
+import { mcpHealthReport } from '../../shared/wire/mcp_servers.ts';
 import { releaseCredentials, releaseUnsealed } from '../services/credential_release.ts';
 import { acceptEvents } from '../services/event_intake.ts';
 import { endOfWait } from '../services/lifetime.ts';
+import { noteHealth } from '../services/mcp_health.ts';
 import { askSidecarApproval, awaitSidecarApproval } from '../services/sidecar_approvals.ts';
 import { pollSnapshot, type SnapshotReply } from '../services/snapshot.ts';
 import { forSidecar, type Reply } from './operation.ts';
@@ -64,6 +66,18 @@ export const postEvents = forSidecar({
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
     return signed(await acceptEvents(context, who, body.events));
+  },
+});
+
+export const postMcpHealth = forSidecar({
+  summary: 'Say what MCP servers run',
+  description:
+    "In place of what this sidecar said of them before; the API shows a user the newest word of that user's sidecars.",
+  body: mcpHealthReport,
+  replies: { 204: 'Noted' },
+  async handle({ context, who, body }) {
+    await noteHealth(context, who, body);
+    return ok({ status: 204 });
   },
 });
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Owner } from '../../shared/model/host_binding.ts';
+import { MCP_VAULT_PREFIX, mcpVaultPath } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import { formatVaultReference } from '../../shared/model/vault_path.ts';
@@ -9,6 +10,7 @@ import type { Page } from '../../shared/wire/primitives.ts';
 import type { SecretRecord } from '../../shared/wire/secrets.ts';
 import { bumpPolicy } from '../store/accounts.ts';
 import { findConnectorAt } from '../store/connectors.ts';
+import { findMcpServer, type McpServerRow } from '../store/mcp_servers.ts';
 import {
   bindingsUsing,
   deleteSecret,
@@ -107,6 +109,8 @@ export async function removeSecret(
     if (uses.length > 0) return err(inUse(row, uses));
     const connector = await findConnectorAt(context.database, row);
     if (connector !== null) return err(usedByConnector(row, connector.connector));
+    const server = await mcpServerOf(context, row);
+    if (server !== null) return err(usedByMcpServer(row, server));
     return ok(change(context, caller, 'control.secret.deleted', row, deleteSecret(context.database, row), null));
   });
   return withPolicyVersion(context, caller, removed);
@@ -135,6 +139,19 @@ function notFound(pathOrId: string, owner: Owner): ApiError {
 function usedByConnector(row: SecretSummary, { id, fqn }: { readonly id: string; readonly fqn: string }): ApiError {
   const message = `the secret ${row.path} is the credential of the connector ${fqn}: delete it with DELETE /v1/connectors/${id}/credential`;
   return apiError('secret_in_use', message, { bindings: [], connectors: [{ id, fqn, owner: ownerName(row.ownerId) }] });
+}
+
+/** The MCP server that a vault entry is the credential of; a server's entries go with it. */
+async function mcpServerOf(context: ServiceContext, { ownerId, path }: SecretSummary): Promise<McpServerRow | null> {
+  const [prefix, id = ''] = path.split('/');
+  return prefix === MCP_VAULT_PREFIX ? findMcpServer(context.database, [ownerId], id) : null;
+}
+
+function usedByMcpServer(row: SecretSummary, { id, name }: McpServerRow): ApiError {
+  const credential = row.path.slice(mcpVaultPath(id, '').length);
+  const message = `the secret ${row.path} is a credential of the MCP server ${name}: delete it with DELETE /v1/mcp-servers/${id}/credentials/${credential}`;
+  const servers = [{ id, name, owner: ownerName(row.ownerId) }];
+  return apiError('secret_in_use', message, { bindings: [], connectors: [], mcp_servers: servers });
 }
 
 function inUse(row: SecretSummary, uses: readonly { id: string; host: string }[]): ApiError {

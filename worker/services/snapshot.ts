@@ -14,6 +14,8 @@ import { ownerName, visibleOwners } from './caller.ts';
 import { allConnectors } from './all_connectors.ts';
 import { toSnapshotRecord } from './connector_records.ts';
 import { allHostBindings } from './host_bindings.ts';
+import { toSnapshotServer } from './mcp_server_records.ts';
+import { allMcpServers } from './mcp_servers.ts';
 import type { ServiceContext } from './service_context.ts';
 import { revoked, type SidecarCaller } from './sidecar_calls.ts';
 
@@ -59,13 +61,13 @@ async function unchanged(context: ServiceContext, caller: SidecarCaller, version
 }
 
 async function signedSnapshot(context: ServiceContext, caller: SidecarCaller): Promise<SnapshotReply> {
-  const { version, bindings, connectors, secrets } = await consistentRead(context, caller);
+  const { version, bindings, connectors, mcpServers, secrets } = await consistentRead(context, caller);
   const payload: SnapshotPayload = {
     ...addressed(context, caller),
     version,
     host_bindings: bindings,
     connectors,
-    mcp_servers: [],
+    mcp_servers: mcpServers,
     credentials: secrets.map((secret) => ({
       owner: ownerName(secret.ownerId),
       path: secret.path,
@@ -100,6 +102,7 @@ function consistentRead(context: ServiceContext, caller: SidecarCaller) {
       version: await policyVersion(database, caller.userId),
       bindings: await allHostBindings(together, owners),
       connectors: await snapshotConnectors(together, owners),
+      mcpServers: (await allMcpServers(together, owners)).map((row) => toSnapshotServer(row)),
       secrets: await referredSecrets(database, owners),
     };
   });

@@ -1,0 +1,345 @@
+import { randomBytes } from 'node:crypto';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { addUser, type InProcess, parsed, startInProcess } from '../e2e/runtimes/in_process.ts';
+import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
+import type { AuditEventType } from '../shared/model/audit_event.ts';
+import { meReply } from '../shared/wire/account.ts';
+import { auditEventsPage } from '../shared/wire/audit_events.ts';
+import { CREDENTIALS_TYP, credentialsPayload, SNAPSHOT_TYP, snapshotPayload } from '../shared/wire/channel.ts';
+import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
+import {
+  mcpCredentialReply,
+  mcpRevisionsReply,
+  mcpServerInput,
+  mcpServerRecord,
+  type McpServerRecord,
+  mcpServersPage,
+  readSnapshotMcpServers,
+} from '../shared/wire/mcp_servers.ts';
+import { secretsPage } from '../shared/wire/secrets.ts';
+import { storeMcpCredential } from './services/mcp_credentials.ts';
+import { createMcpServer, getMcpServer, putMcpServer, removeMcpServer } from './services/mcp_servers.ts';
+import { Secret } from '../shared/model/secret.ts';
+
+const VALUE = `planted-${randomBytes(20).toString('hex')}`;
+const LOCAL = { name: 'files', command: ['npx', '-y', '@acme/files@1.2.3', '/srv'], env: { LOG_LEVEL: 'info' } };
+const REMOTE = {
+  name: 'hub',
+  mode: 'remote',
+  url: 'https://mcp.example.test/mcp',
+  headers: { Authorization: 'Bearer vault://mcp-servers/{id}/TOKEN' },
+};
+
+let control: InProcess;
+beforeEach(async () => {
+  control = await startInProcess();
+  return control.stop;
+});
+
+const post = (body: object) => control.asUser('POST', '/v1/mcp-servers', body);
+const made = (body: object) => parsed(mcpServerRecord, post(body));
+const got = (id: string) => parsed(mcpServerRecord, control.asUser('GET', `/v1/mcp-servers/${id}`));
+const put = (id: string, body: object) => control.asUser('PUT', `/v1/mcp-servers/${id}`, body);
+const credential = (id: string, name: string, value = VALUE) =>
+  control.asUser('POST', `/v1/mcp-servers/${id}/credentials`, { env_var_name: name, secret_value: value });
+const events = async (type: AuditEventType) =>
+  (await parsed(auditEventsPage, control.asUser('GET', `/v1/audit-events?type=${type}`))).items;
+const secretPaths = async () =>
+  (await parsed(secretsPage, control.asUser('GET', '/v1/secrets'))).items.map(({ path }) => path);
+
+async function refusal(answered: Response | Promise<Response>) {
+  const { error } = errorBody.parse(await (await answered).json());
+  expect((await answered).status).toBe(ERROR_STATUS[error.code]);
+  return error;
+}
+
+async function snapshot(sidecar: TestSidecar) {
+  const reply = await sidecar.call('GET', '/v1/sidecar/snapshot');
+  return sidecar.verified(await reply.text(), SNAPSHOT_TYP, snapshotPayload);
+}
+
+async function release(sidecar: TestSidecar, paths: readonly string[]) {
+  const credentials = paths.map((path) => ({ owner: 'personal', path }));
+  const body = { request_id: crypto.randomUUID(), credentials };
+  const reply = await sidecar.call('POST', '/v1/sidecar/credentials', { body });
+  return sidecar.verified(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+}
+
+describe('registering a server', () => {
+  test('answers with its record: stopped, as the specification says, and with what is known beside it', async () => {
+    const reply = await post({ ...LOCAL, description: 'Files of a test', version: '1.2.3', registry_id: 'acme/files' });
+    expect(reply.status).toBe(201);
+    expect(Number(reply.headers.get('svc-policy-version'))).toBeGreaterThan(0);
+    const server = await parsed(mcpServerRecord, reply);
+    expect(server).toMatchObject({
+      name: 'files',
+      mode: 'local',
+      status: 'stopped',
+      health: null,
+      registry_id: 'acme/files',
+      version: '1.2.3',
+      tools: { allow: null, deny: [], approval: [] },
+      enabled: true,
+      revision: 1,
+      credentials: [],
+    });
+    expect(await got(server.id)).toEqual(server);
+    const { items } = await parsed(mcpServersPage, control.asUser('GET', '/v1/mcp-servers?name=files'));
+    expect(items).toEqual([server]);
+    expect(await events('control.mcp_server.created')).toMatchObject([
+      { data: { 'svc.mcp.server': 'files', 'svc.mcp.server_id': server.id, 'svc.mcp.version': '1.2.3' } },
+    ]);
+  });
+
+  test('gives references the id of the server, and says which credentials it needs', async () => {
+    const server = await made(REMOTE);
+    expect(server.transport).toBe('streamable-http');
+    expect(server.headers).toEqual({ Authorization: `Bearer vault://mcp-servers/${server.id}/TOKEN` });
+    expect(server.credentials).toEqual([{ name: 'TOKEN', required: true, set: false, updated_at: null }]);
+  });
+
+  test('refuses a name that the owner has given already, whoever asks for it second', async () => {
+    const { id } = await made(LOCAL);
+    expect(await refusal(post({ ...REMOTE, name: 'files' }))).toMatchObject({
+      code: 'name_taken',
+      details: { server_id: id },
+    });
+    expect((await post({ ...LOCAL, owner: 'enterprise' })).status).toBe(201);
+    const two = await Promise.all([post({ ...LOCAL, name: 'twice' }), post({ ...LOCAL, name: 'twice' })]);
+    expect(two.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 409]);
+  });
+
+  const REFUSED: readonly (readonly [object, string, RegExp])[] = [
+    [{ command: ['bash', '-c', 'curl evil'] }, 'command', /shell/],
+    [{ command: ['node', '-e', 'evil()'] }, 'command', /node/],
+    [{ command: ['docker', 'run', '--privileged', 'image'] }, 'command', /privileged/],
+    [{ env: { LD_PRELOAD: '/tmp/evil.so' } }, 'env', /LD_PRELOAD/],
+    [{ env: { KEY: `vault://mcp-servers/mcp_${'0'.repeat(26)}/KEY` } }, 'env.KEY', /another server/],
+    [{ env: { KEY: 'vault://user/demo' } }, 'env.KEY', /not the server's own/],
+    [{ command: ['x', 'vault://mcp-servers/{id}/Avault://mcp-servers/{id}/B'] }, 'command.1', /runs into the next/],
+  ];
+  test('refuses what would run anything, or reach other secrets', async () => {
+    for (const [changes, field, message] of REFUSED) {
+      const error = await refusal(post({ ...LOCAL, ...changes }));
+      expect([changes, error]).toMatchObject([{}, { code: 'invalid_input', details: { fields: [{ field }] } }]);
+      expect(JSON.stringify(error.details)).toMatch(message);
+    }
+    expect((await parsed(mcpServersPage, control.asUser('GET', '/v1/mcp-servers'))).items).toEqual([]);
+  });
+
+  test('tells what a person should know of the command', async () => {
+    const { warnings } = await made({ ...LOCAL, command: ['npx', '-y', '@acme/files'] });
+    expect(warnings.map(({ code }) => code)).toContain('unpinned_version');
+    expect(warnings[0]?.message).toMatch(/^the server /);
+  });
+});
+
+describe('changing a server', () => {
+  test('replaces every field, and keeps what it was', async () => {
+    const { id } = await made({ ...LOCAL, description: 'one', registry_id: 'acme/files' });
+    const second = await parsed(mcpServerRecord, put(id, { ...LOCAL, name: 'renamed', enabled: false }));
+    expect(second).toMatchObject({ description: '', name: 'renamed', enabled: false, revision: 2, id });
+    expect(second.registry_id).toBe('acme/files');
+    const revisions = await parsed(mcpRevisionsReply, control.asUser('GET', `/v1/mcp-servers/${id}/revisions`));
+    expect(revisions.items.map(({ revision, configuration }) => [revision, configuration.description])).toEqual([
+      [2, ''],
+      [1, 'one'],
+    ]);
+  });
+
+  test('with what it has already changes nothing', async () => {
+    const { id } = await made(LOCAL);
+    const again = await parsed(mcpServerRecord, put(id, LOCAL));
+    expect(again.revision).toBe(1);
+    expect(await events('control.mcp_server.updated')).toEqual([]);
+  });
+
+  test('keeps the last 20 configurations, and goes back to one of them', async () => {
+    const { id } = await made(LOCAL);
+    for (let number = 2; number <= 25; number += 1) await put(id, { ...LOCAL, description: `number ${number}` });
+    const revisions = await parsed(mcpRevisionsReply, control.asUser('GET', `/v1/mcp-servers/${id}/revisions`));
+    expect([revisions.items.length, revisions.items[0]?.revision, revisions.items.at(-1)?.revision]).toEqual([
+      20, 25, 6,
+    ]);
+    const rollback = (revision: number) => control.asUser('POST', `/v1/mcp-servers/${id}/rollback`, { revision });
+    const back = await parsed(mcpServerRecord, rollback(7));
+    expect([back.revision, back.description]).toEqual([26, 'number 7']);
+    expect(await refusal(rollback(1))).toMatchObject({ code: 'not_found' });
+  });
+
+  test('does not change its owner', async () => {
+    const { id } = await made(LOCAL);
+    expect(await refusal(put(id, { ...LOCAL, owner: 'enterprise' }))).toMatchObject({
+      code: 'invalid_input',
+      details: { fields: [{ field: 'owner' }] },
+    });
+  });
+});
+
+describe('a credential', () => {
+  test('makes the env entry of a local server the reference', async () => {
+    const { id } = await made({ ...LOCAL, env: { TOKEN: 'typed-by-mistake' } });
+    expect(await parsed(mcpCredentialReply, credential(id, 'TOKEN'))).toEqual({ env_var_name: 'TOKEN', stored: true });
+    const server = await got(id);
+    expect(server.env).toEqual({ TOKEN: `vault://mcp-servers/${id}/TOKEN` });
+    expect(server.credentials).toMatchObject([{ name: 'TOKEN', required: true, set: true }]);
+    expect(await secretPaths()).toEqual([`mcp-servers/${id}/TOKEN`]);
+    expect(await events('control.mcp_server.credential_stored')).toMatchObject([
+      { data: { 'svc.control.credential_ref': `vault://mcp-servers/${id}/TOKEN` } },
+    ]);
+  });
+
+  test('leaves a configuration alone that refers to it elsewhere', async () => {
+    const { id } = await made({ ...LOCAL, env: { AUTH: 'Bearer vault://mcp-servers/{id}/TOKEN' } });
+    await credential(id, 'TOKEN');
+    expect(await got(id)).toMatchObject({ revision: 1, env: { AUTH: `Bearer vault://mcp-servers/${id}/TOKEN` } });
+  });
+
+  test('of a remote server has to be referred to', async () => {
+    const { id } = await made(REMOTE);
+    expect((await credential(id, 'TOKEN')).status).toBe(200);
+    expect((await refusal(credential(id, 'OTHER'))).message).toMatch(/it refers to TOKEN/);
+  });
+
+  test('cannot be called as what steers the program or the service', async () => {
+    const { id } = await made(LOCAL);
+    for (const name of ['SVC_OAUTH', 'LD_PRELOAD', 'a-b', '']) {
+      expect([name, (await refusal(credential(id, name))).code]).toEqual([name, 'invalid_input']);
+    }
+    expect(await secretPaths()).toEqual([]);
+  });
+
+  test('is deleted by the server alone, and goes with it', async () => {
+    const { id } = await made(LOCAL);
+    await credential(id, 'TOKEN');
+    await credential(id, 'OTHER');
+    expect(await refusal(control.asUser('DELETE', `/v1/secrets/mcp-servers/${id}/TOKEN`))).toMatchObject({
+      code: 'secret_in_use',
+      details: { mcp_servers: [{ id, name: 'files' }] },
+    });
+    const unset = (name: string) => control.asUser('DELETE', `/v1/mcp-servers/${id}/credentials/${name}`);
+    expect((await unset('OTHER')).status).toBe(204);
+    expect((await refusal(unset('OTHER'))).code).toBe('not_found');
+    expect((await got(id)).credentials.map(({ name, set }) => [name, set])).toEqual([
+      ['OTHER', false],
+      ['TOKEN', true],
+    ]);
+    expect((await control.asUser('DELETE', `/v1/mcp-servers/${id}`)).status).toBe(204);
+    expect(await secretPaths()).toEqual([]);
+    expect(await events('control.mcp_server.credential_deleted')).toHaveLength(2);
+    const { rows } = await control.context.database.client.execute(
+      'SELECT (SELECT count(*) FROM mcp_references) + (SELECT count(*) FROM mcp_server_revisions) AS n',
+    );
+    expect(rows[0]?.['n']).toBe(0);
+  });
+
+  test('is nobody else’s to write: the place in the vault is reserved', async () => {
+    const { id } = await made(LOCAL);
+    const body = { path: `mcp-servers/${id}/TOKEN`, value: VALUE };
+    expect((await refusal(control.asUser('POST', '/v1/secrets', body))).code).toBe('invalid_input');
+  });
+
+  test('is in no reply, no log line and no readable byte of the database', async () => {
+    const { id } = await made({ ...LOCAL, command: [...LOCAL.command, '--key=vault://mcp-servers/{id}/KEY'] });
+    const texts: string[] = [];
+    for (const reply of [
+      credential(id, 'KEY'),
+      credential(id, 'TOKEN'),
+      control.asUser('GET', `/v1/mcp-servers/${id}`),
+      control.asUser('GET', `/v1/mcp-servers/${id}/revisions`),
+      control.asUser('GET', '/v1/audit-events'),
+      control.asUser('GET', '/v1/secrets'),
+      control.asUser('POST', `/v1/mcp-servers/${id}/credentials`, {
+        env_var_name: VALUE,
+        secret_value: VALUE,
+        x: VALUE,
+      }),
+    ]) {
+      texts.push(await (await reply).text());
+    }
+    expect(texts.filter((text) => text.includes(VALUE))).toEqual([]);
+    expect(JSON.stringify(control.log)).not.toContain(VALUE);
+    expect((await control.databaseBytes()).includes(VALUE)).toBe(false);
+  });
+});
+
+describe('a sidecar', () => {
+  test('is given the servers of its user, and the credentials that they refer to', async () => {
+    const { id } = await made(REMOTE);
+    await made({ ...LOCAL, owner: 'enterprise' });
+    await credential(id, 'TOKEN');
+    const sidecar = await control.enrolled();
+    const held = await snapshot(sidecar);
+    const { servers, problems } = readSnapshotMcpServers(held.mcp_servers);
+    expect(problems).toEqual([]);
+    expect(servers.map(({ server }) => [server.owner, server.name, server.transport])).toEqual([
+      ['enterprise', 'files', null],
+      ['personal', 'hub', 'streamable-http'],
+    ]);
+    const path = `mcp-servers/${id}/TOKEN`;
+    expect(held.credentials).toMatchObject([{ owner: 'personal', path }]);
+    const released = await release(sidecar, [path, `mcp-servers/${id}/OTHER`]);
+    expect(await sidecar.unsealed(released.credentials[0]?.sealed ?? '')).toEqual({ value: VALUE });
+    expect(released.missing).toEqual([{ owner: 'personal', path: `mcp-servers/${id}/OTHER` }]);
+  });
+
+  test('is given a credential no more once nothing refers to it', async () => {
+    const { id } = await made(LOCAL);
+    await credential(id, 'TOKEN');
+    await put(id, LOCAL);
+    const sidecar = await control.enrolled();
+    expect((await snapshot(sidecar)).credentials).toEqual([]);
+    expect((await release(sidecar, [`mcp-servers/${id}/TOKEN`])).credentials).toEqual([]);
+  });
+
+  test('says what runs on its machine, for its own user to see', async () => {
+    const { id } = await made({ ...LOCAL, owner: 'enterprise' });
+    const sidecar = await control.enrolled();
+    const say = (state: string, checkedAt: number, lastError: string | null = null) => {
+      const known = { id, state, last_error: lastError, checked_at: new Date(checkedAt).toISOString() };
+      const body = { servers: [known, { ...known, id: `mcp_${'0'.repeat(26)}` }] };
+      return sidecar.call('POST', '/v1/sidecar/mcp-health', { body });
+    };
+    expect((await say('failed', control.clock.now() + 3_600_000, 'it\nended')).status).toBe(204);
+    expect((await got(id)).health).toMatchObject({ state: 'failed', last_error: 'it ended' });
+    expect(Date.parse((await got(id)).health?.checked_at ?? '')).toBeLessThanOrEqual(control.clock.now());
+    await say('running', control.clock.now());
+    expect((await got(id)).health?.state).toBe('running');
+    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const colleague = await addUser(control.context, me.enterprise_id);
+    expect(await getMcpServer(control.context, colleague, id)).toMatchObject({ ok: true, value: { health: null } });
+    control.clock.ms += 6 * 60_000;
+    expect((await got(id)).health?.state).toBe('unknown');
+    await control.asUser('DELETE', `/v1/sidecars/${sidecar.enrolled.sidecar_id}`);
+    expect((await got(id)).health).toBeNull();
+  });
+});
+
+describe('what the enterprise owns', () => {
+  const input = mcpServerInput.parse({ ...LOCAL, owner: 'enterprise' });
+
+  test('is seen by its members and changed by its admins', async () => {
+    const admin = await addUser(control.context, null);
+    const member = await addUser(control.context, admin.enterpriseId);
+    const created = await createMcpServer(control.context, admin, input);
+    if (!created.ok) throw new Error(created.error.message);
+    const server: McpServerRecord = created.value.value;
+    const own = await getMcpServer(control.context, member, server.id);
+    expect(own).toMatchObject({ ok: true, value: { id: server.id, owner: 'enterprise' } });
+    const attempts = [
+      createMcpServer(control.context, member, input),
+      putMcpServer(control.context, member, server.id, input),
+      removeMcpServer(control.context, member, server.id),
+      storeMcpCredential(control.context, member, server.id, { name: 'TOKEN', value: new Secret(VALUE) }),
+    ];
+    for (const attempt of attempts)
+      expect(await attempt).toMatchObject({ ok: false, error: { code: 'admin_required' } });
+  });
+
+  test('and what somebody else owns is not found', async () => {
+    const { id } = await made(LOCAL);
+    const stranger = await addUser(control.context, null);
+    expect(await getMcpServer(control.context, stranger, id)).toMatchObject({ error: { code: 'not_found' } });
+    expect(await removeMcpServer(control.context, stranger, id)).toMatchObject({ error: { code: 'not_found' } });
+  });
+});

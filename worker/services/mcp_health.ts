@@ -1,0 +1,28 @@
+import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
+import { noteMcpHealth } from '../store/mcp_health.ts';
+import { visibleOwners } from './caller.ts';
+import { allMcpServers } from './mcp_servers.ts';
+import type { ServiceContext } from './service_context.ts';
+import type { SidecarCaller } from './sidecar_calls.ts';
+
+/** Notes what a sidecar says of the servers that it may see; about others, and servers that are gone, nothing is kept. */
+export async function noteHealth(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  { servers }: McpHealthReport,
+): Promise<void> {
+  const known = new Set((await allMcpServers(context, visibleOwners(caller))).map(({ id }) => id));
+  const now = context.clock.now();
+  const rows = servers
+    .filter(({ id }) => known.has(id))
+    .map(({ id, state, last_error: lastError, checked_at: checkedAt }) => ({
+      serverId: id,
+      sidecarId: caller.sidecarId,
+      state,
+      lastError,
+      // A clock that is ahead must not make an old word the newest one.
+      checkedAt: new Date(Math.min(now, Date.parse(checkedAt))).toISOString(),
+    }));
+  if (rows.length === 0) return;
+  await context.database.write(noteMcpHealth(context.database, rows));
+}

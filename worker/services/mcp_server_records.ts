@@ -1,0 +1,119 @@
+import { mcpVaultPath, MCP_OAUTH_NAME } from '../../shared/model/mcp_server.ts';
+import { commandDangers } from '../../shared/mcp/command_dangers.ts';
+import type { Danger } from '../../shared/mcp/dangers/danger.ts';
+import { referencesOf } from '../../shared/mcp/references.ts';
+import {
+  type McpServerRecord,
+  type SnapshotMcpServerRecord,
+  toMcpServer,
+  type ValidMcpServer,
+} from '../../shared/wire/mcp_servers.ts';
+import { type McpHealthRow, mcpHealthOf } from '../store/mcp_health.ts';
+import { type McpCredentialRow, mcpCredentialsOf, type McpServerRow } from '../store/mcp_servers.ts';
+import type { Caller } from './caller.ts';
+import type { ServiceContext } from './service_context.ts';
+
+/** A configuration as it is stored: its references name the server's own id. */
+export type McpConfiguration = Omit<ValidMcpServer, 'registry_id'> & { readonly registry_id: string | null };
+
+/** The configuration of a row, as it was validated when it was written. */
+export function configurationOf(row: Pick<McpServerRow, 'record'>): McpConfiguration {
+  const configuration: McpConfiguration = JSON.parse(row.record);
+  return configuration;
+}
+
+/** The server as gateways know it. */
+export function serverOf(row: Pick<McpServerRow, 'id' | 'revision' | 'record'>) {
+  return toMcpServer({ ...configurationOf(row), id: row.id, revision: row.revision });
+}
+
+/** The names of the credentials that a configuration refers to. */
+export function requiredCredentials(row: Pick<McpServerRow, 'id' | 'revision' | 'record'>): readonly string[] {
+  return referencesOf(serverOf(row)).map((path) => path.slice(mcpVaultPath(row.id, '').length));
+}
+
+/** The records of servers that this caller sees, each with what is stored and known about it. */
+export async function toRecords(
+  context: ServiceContext,
+  caller: Pick<Caller, 'userId'>,
+  rows: readonly McpServerRow[],
+): Promise<McpServerRecord[]> {
+  const ids = rows.map(({ id }) => id);
+  const ownerIds = [...new Set(rows.map(({ ownerId }) => ownerId))];
+  const [stored, said] = await Promise.all([
+    mcpCredentialsOf(context.database, ownerIds, ids),
+    mcpHealthOf(context.database, caller.userId, ids),
+  ]);
+  const now = context.clock.now();
+  return rows.map((row) => toRecord(row, { stored, said, now }));
+}
+
+export async function toRecordOf(
+  context: ServiceContext,
+  caller: Pick<Caller, 'userId'>,
+  row: McpServerRow,
+): Promise<McpServerRecord> {
+  const [record] = await toRecords(context, caller, [row]);
+  if (record === undefined) throw new Error('a row has no record');
+  return record;
+}
+
+interface Known {
+  readonly stored: readonly McpCredentialRow[];
+  /** Newest first. */
+  readonly said: readonly McpHealthRow[];
+  readonly now: number;
+}
+
+function toRecord(row: McpServerRow, known: Known): McpServerRecord {
+  const configuration = configurationOf(row);
+  return {
+    id: row.id,
+    ...configuration,
+    revision: row.revision,
+    status: 'stopped',
+    health: healthOf(row.id, known),
+    credentials: credentialsOf(row, known.stored),
+    authorization: null,
+    warnings: warningsOf(configuration),
+    created_at: row.createdAt,
+    updated_at: row.updatedAt,
+  };
+}
+
+/** What a person should know of a local server's command; one that is refused now was not when it was stored. */
+function warningsOf({ mode, command, env }: McpConfiguration): McpServerRecord['warnings'] {
+  return mode === 'local' ? commandDangers(command, env).map((danger) => told(danger)) : [];
+}
+
+/** What is wrong with a command, as the API tells it. */
+export function told({ code, message }: Danger): { readonly code: string; readonly message: string } {
+  return { code, message: `the server ${message}` };
+}
+
+/** A gateway says at least once a minute what runs; what it said longer ago than this may be over. */
+const HEALTH_MS = 5 * 60_000;
+const PASSING_STATES: readonly string[] = ['running', 'starting'];
+
+function healthOf(serverId: string, { said, now }: Known): McpServerRecord['health'] {
+  const newest = said.find((row) => row.serverId === serverId);
+  if (newest === undefined) return null;
+  const isOld = now - Date.parse(newest.checkedAt) > HEALTH_MS;
+  const state = isOld && PASSING_STATES.includes(newest.state) ? 'unknown' : newest.state;
+  return { state, last_error: newest.lastError, checked_at: newest.checkedAt };
+}
+
+function credentialsOf(row: McpServerRow, stored: readonly McpCredentialRow[]): McpServerRecord['credentials'] {
+  const required = requiredCredentials(row);
+  const own = stored.filter(({ serverId, name }) => serverId === row.id && name !== MCP_OAUTH_NAME);
+  const names = [...new Set([...required, ...own.map(({ name }) => name)])].toSorted();
+  return names.map((name) => {
+    const updatedAt = own.find((credential) => credential.name === name)?.updatedAt ?? null;
+    return { name, required: required.includes(name), set: updatedAt !== null, updated_at: updatedAt };
+  });
+}
+
+/** A server in a sidecar's snapshot. */
+export function toSnapshotServer(row: McpServerRow): SnapshotMcpServerRecord {
+  return { ...configurationOf(row), id: row.id, revision: row.revision, authorization: null };
+}
