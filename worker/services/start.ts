@@ -66,6 +66,7 @@ export async function start(input: StartInput): Promise<Result<ServiceContext, S
     isLocal: input.localKey !== null,
     printMail: input.printMail ?? null,
     publicUrl: input.publicUrl ?? null,
+    clock,
   });
   if (!signIn.ok) return err({ reason: 'invalid_setting', message: signIn.error });
   const opened = await openVault(input);

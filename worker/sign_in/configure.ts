@@ -2,6 +2,8 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { MailSettings, SignInSettings } from '../../shared/model/sign_in_settings.ts';
 import { PASSWORD_COST, type PasswordCost } from '../services/passwords.ts';
 import type { Outbound } from '../services/outbound.ts';
+import type { Clock } from '../services/service_context.ts';
+import { HeldIssuers } from './issuer_documents.ts';
 import { type Mail, postedMail, printedMail, type PrintMail } from './mail.ts';
 import type { AuthProvider } from './provider.ts';
 import { configureProviders } from './provider_table.ts';
@@ -15,6 +17,7 @@ export interface SignInMethods {
   /** Null: nobody signs in with a password, for no code could be sent. */
   readonly mail: Mail | null;
   readonly passwordCost: PasswordCost;
+  readonly issuers: HeldIssuers;
 }
 
 /** What they are set up with, beside the settings. */
@@ -24,6 +27,7 @@ export interface SignInParts {
   readonly printMail: PrintMail | null;
   /** The origin that programs and connectors lead people to; null when nobody has set it. */
   readonly publicUrl: string | null;
+  readonly clock: Pick<Clock, 'now'>;
 }
 
 const NONE: SignInSettings = { allowedHosts: [], providerVariables: {}, mail: null };
@@ -35,14 +39,16 @@ export function configureSignIn(
 ): Result<SignInMethods, string> {
   const { allowedHosts, providerVariables, mail: mailSettings } = settings ?? NONE;
   const { outbound, isLocal } = parts;
-  const providers = configureProviders({ variables: providerVariables, outbound, isLocal });
+  const issuers = new HeldIssuers(parts.clock);
+  const providers = configureProviders({ variables: providerVariables, outbound, isLocal, issuers });
   if (!providers.ok) return providers;
   const mail = configureMail(mailSettings, parts);
   if (!mail.ok) return mail;
   const isOffered = providers.value.size > 0 || mail.value !== null;
   if (!isLocal && isOffered && allowedHosts.length === 0) return err(NO_HOSTS);
   if (!isLocal && isOffered && parts.publicUrl === null) return err(NO_PUBLIC_URL);
-  return ok({ providers: providers.value, allowedHosts, mail: mail.value, passwordCost: PASSWORD_COST });
+  const passwordCost = PASSWORD_COST;
+  return ok({ providers: providers.value, allowedHosts, mail: mail.value, passwordCost, issuers });
 }
 
 /** A hosted control plane prints no mail: its log is read by others than those who get the codes. */

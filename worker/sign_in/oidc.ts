@@ -12,6 +12,10 @@ import {
   generateRandomNonce,
   getValidatedIdTokenClaims,
   type IDToken,
+  jwksCache,
+  type JWKSCacheInput,
+  KEY_SELECTION,
+  OperationProcessingError,
   processAuthorizationCodeResponse,
   processDiscoveryResponse,
   processUserInfoResponse,
@@ -23,6 +27,7 @@ import { z } from 'zod';
 import type { Outbound } from '../services/outbound.ts';
 import { targetProblem } from '../services/outbound.ts';
 import { parseEmail } from '../../shared/model/email.ts';
+import type { HeldIssuers, IssuerDocuments } from './issuer_documents.ts';
 import type { AuthorizationRequest, AuthProvider, CallbackRequest, Identity } from './provider.ts';
 import { attempt, type ClientVariables, providerFetch, ProviderRefusal } from './provider_client.ts';
 
@@ -33,6 +38,7 @@ export interface OidcSettings extends ClientVariables {
   readonly issuer: string;
   readonly outbound: Outbound;
   readonly isLocal: boolean;
+  readonly issuers: HeldIssuers;
 }
 
 const SCOPE = 'openid email profile';
@@ -43,16 +49,26 @@ export function oidcProvider(settings: OidcSettings): AuthProvider {
   return {
     name,
     title,
-    authorizationURL: (request) => attempt(title, () => authorizationURL(settings, request)),
-    exchange: (callback) => attempt(title, () => exchange(settings, callback)),
+    authorizationURL: (request) => attempt(title, () => asking(settings, () => authorizationURL(settings, request))),
+    exchange: (callback) => attempt(title, () => asking(settings, () => exchange(settings, callback))),
   };
+}
+
+/** After whatever fails, the next sign-in asks the provider for its documents: those that are held may be the reason. */
+async function asking<T>({ issuers, issuer }: OidcSettings, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    issuers.forget(issuer);
+    throw error;
+  }
 }
 
 /** What is remembered in the browser across the redirect. */
 const extra = z.strictObject({ verifier: z.string(), nonce: z.string() });
 
 async function authorizationURL(settings: OidcSettings, { state, redirectURL }: AuthorizationRequest) {
-  const server = await discover(settings);
+  const { server } = await discover(settings);
   const kept = { verifier: generateRandomCodeVerifier(), nonce: generateRandomNonce() };
   const url = new URL(authorizationEndpoint(settings, server));
   const parameters = {
@@ -71,7 +87,8 @@ async function authorizationURL(settings: OidcSettings, { state, redirectURL }: 
 
 async function exchange(settings: OidcSettings, callback: CallbackRequest): Promise<Identity> {
   const kept = readExtra(callback.extraState);
-  const server = await discover(settings);
+  const documents = await discover(settings);
+  const { server } = documents;
   const client = { client_id: settings.clientId };
   const options = callOptions(settings);
   const answer = new URLSearchParams({ code: callback.code, state: callback.state });
@@ -82,7 +99,7 @@ async function exchange(settings: OidcSettings, callback: CallbackRequest): Prom
   const reply = await authorizationCodeGrantRequest(server, client, auth, checked, redirectURL, kept.verifier, options);
   const how = { expectedNonce: kept.nonce, requireIdToken: true };
   const tokens = await processAuthorizationCodeResponse(server, client, reply, how);
-  await validateApplicationLevelSignature(server, reply, options);
+  await verifySignature(settings, documents, reply);
   const claims = getValidatedIdTokenClaims(tokens);
   if (claims === undefined) throw new ProviderRefusal('provider_failed', `${settings.title} sent no ID token`);
   return identityOf(settings, server, await completeClaims(settings, server, claims, tokens.access_token));
@@ -97,9 +114,27 @@ function readExtra(extraState: string) {
   }
 }
 
-async function discover(settings: OidcSettings): Promise<AuthorizationServer> {
-  const issuer = new URL(settings.issuer);
-  return processDiscoveryResponse(issuer, await discoveryRequest(issuer, callOptions(settings)));
+/** An ID token may be signed by a key that is newer than those that are held: then they are asked for once more. */
+async function verifySignature(settings: OidcSettings, { server, keys }: IssuerDocuments, reply: Response) {
+  const heldSince = keys['uat'];
+  const verify = (known: JWKSCacheInput) =>
+    validateApplicationLevelSignature({ ...server }, reply, { ...callOptions(settings), [jwksCache]: known });
+  try {
+    await verify(keys);
+  } catch (error) {
+    const isUnknownKey = error instanceof OperationProcessingError && error.code === KEY_SELECTION;
+    if (!isUnknownKey || heldSince === undefined || keys['uat'] !== heldSince) throw error;
+    const fresh: JWKSCacheInput = {};
+    await verify(fresh);
+    Object.assign(keys, fresh);
+  }
+}
+
+function discover(settings: OidcSettings): Promise<IssuerDocuments> {
+  return settings.issuers.documents(settings.issuer, async () => {
+    const issuer = new URL(settings.issuer);
+    return processDiscoveryResponse(issuer, await discoveryRequest(issuer, callOptions(settings)));
+  });
 }
 
 /** The outbound port says which URLs may be called, plain ones too. */

@@ -1,6 +1,7 @@
 import type { Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { Outbound } from '../services/outbound.ts';
+import type { HeldIssuers } from './issuer_documents.ts';
 
 /**
  * A way to sign in by another service (specification section 5). What a provider has to remember across the redirect, such
@@ -63,6 +64,8 @@ export interface ProviderInput {
   readonly outbound: Outbound;
   /** Local mode, where a provider may be on loopback. */
   readonly isLocal: boolean;
+  /** The documents of OpenID providers that are held. */
+  readonly issuers: HeldIssuers;
 }
 
 /** A kind of provider: null when none of its variables is set, a sentence when they cannot be used. */

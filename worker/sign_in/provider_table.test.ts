@@ -5,13 +5,14 @@ import { ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { Outbound, OutboundRequest } from '../services/outbound.ts';
 import { configureSignIn } from './configure.ts';
+import { HeldIssuers } from './issuer_documents.ts';
 import { configureProviders } from './provider_table.ts';
 
 const silent: Outbound = { call: async () => Promise.reject(new Error('nothing is called to set a provider up')) };
 const variables = (given: Record<string, string>) =>
   Object.fromEntries(Object.entries(given).map(([name, value]) => [name, new Secret(value)]));
 const configure = (given: Record<string, string>, isLocal = false) =>
-  configureProviders({ variables: variables(given), outbound: silent, isLocal });
+  configureProviders({ variables: variables(given), outbound: silent, isLocal, issuers: new HeldIssuers(Date) });
 const CLIENT = { GENERAL_OAUTH_CLIENT_ID: 'client', GENERAL_OAUTH_CLIENT_SECRET: 'planted-secret' };
 
 describe('the providers that are set up', () => {
@@ -55,7 +56,7 @@ describe('a hosted control plane', () => {
     mail: null,
   };
   const publicUrl = 'https://control.example.com';
-  const parts = { outbound: silent, isLocal: false, printMail: () => undefined, publicUrl };
+  const parts = { outbound: silent, isLocal: false, printMail: () => undefined, publicUrl, clock: Date };
 
   test('does not start with sign-in and without its own names', () => {
     expect(configureSignIn(settings, parts)).toMatchObject({
@@ -131,7 +132,10 @@ describe('a provider that is added', () => {
 
   test('is one file and one entry of the table', async () => {
     const given = variables({ FORUM_OAUTH_CLIENT_ID: 'c', FORUM_OAUTH_CLIENT_SECRET: 's' });
-    const set = configureProviders({ variables: given, outbound: forum, isLocal: false }, [FORUM]);
+    const set = configureProviders(
+      { variables: given, outbound: forum, isLocal: false, issuers: new HeldIssuers(Date) },
+      [FORUM],
+    );
     const provider = set.ok ? set.value.get('forum') : undefined;
     const redirectURL = 'https://control.example.com/auth/forum/callback';
     const begun = await provider?.authorizationURL({ state: 'state', redirectURL });

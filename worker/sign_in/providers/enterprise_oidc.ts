@@ -37,7 +37,7 @@ async function openProvider(context: ServiceContext, row: EnterpriseOidcRow): Pr
   const clientSecret = await context.vault.open(oidcSealPlace(enterpriseId), row.sealedSecret);
   if (clientSecret === null)
     throw Object.assign(new Error('the vault cannot open a client secret'), { code: 'vault_entry_damaged' });
-  const { outbound, local } = context;
-  const title = 'your enterprise';
-  return oidcProvider({ name: enterpriseId, title, issuer, clientId, clientSecret, outbound, isLocal: local !== null });
+  const { outbound, local, signIn } = context;
+  const where = { issuer, outbound, isLocal: local !== null, issuers: signIn.issuers };
+  return oidcProvider({ name: enterpriseId, title: 'your enterprise', clientId, clientSecret, ...where });
 }

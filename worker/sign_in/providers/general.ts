@@ -13,8 +13,8 @@ export const GENERAL: ProviderEntry = {
     if (!issuer.ok) return issuer;
     // As it is written: an issuer's name is compared with what its documents say.
     const written = input.variables['GENERAL_OAUTH_ISSUER']?.reveal() ?? issuer.value;
-    const { outbound, isLocal } = input;
-    const where = { name: 'general', title: 'Single sign-on', issuer: written, outbound, isLocal };
+    const { outbound, isLocal, issuers } = input;
+    const where = { name: 'general', title: 'Single sign-on', issuer: written, outbound, isLocal, issuers };
     return ok(oidcProvider({ ...client.value, ...where }));
   },
 };
