@@ -1,0 +1,120 @@
+import type { IncomingMessage } from 'node:http';
+import { bodyText, type Endpoint } from './endpoint.ts';
+import { EventStreamReader, type StreamState } from './event_stream.ts';
+import { fieldsOf, jsonOf, type Message, readMessage } from './message.ts';
+
+export const MAX_MESSAGE_CHARACTERS = 32 * 1024 * 1024;
+
+/** What became of a message that was sent. */
+export type ExchangeEnd =
+  /** Everything that it will be answered with has been handed on. */
+  | { readonly kind: 'done'; readonly stream: StreamState }
+  | { readonly kind: 'refused'; readonly status: number; readonly problem: Problem }
+  | { readonly kind: 'failed'; readonly message: string };
+
+/** Why the daemon refused a message: its own words, or the response that it sent for it. */
+export interface Problem {
+  readonly response: Extract<Message, { readonly kind: 'response' }> | null;
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface ExchangePorts {
+  readonly endpoint: Endpoint;
+  /** Takes a message, and the session that its reply names; resolves when the next one may come. */
+  readonly onMessage: (message: Message, sessionId: string | null) => Promise<void>;
+  /** Told of what is no message. */
+  readonly warn: (text: string) => void;
+}
+
+export interface Outgoing {
+  readonly text: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+  readonly onSent?: () => void;
+}
+
+/** Posts a message and hands on every message that comes back, in JSON or as a stream. */
+export async function exchange(outgoing: Outgoing, ports: ExchangePorts): Promise<ExchangeEnd> {
+  const { text: body, headers, signal, onSent } = outgoing;
+  const all = { ...headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const call = { method: 'POST', headers: all, body, ...(signal && { signal }), ...(onSent && { onSent }) } as const;
+  try {
+    const reply = await ports.endpoint.call(call);
+    return await received(reply, ports);
+  } catch (error) {
+    return { kind: 'failed', message: reasonOf(error) };
+  }
+}
+
+/** Opens the stream on which a server sends of its own, and hands on what comes until it ends. */
+export async function listen(
+  { headers, signal }: Pick<Outgoing, 'headers' | 'signal'>,
+  ports: ExchangePorts,
+): Promise<ExchangeEnd> {
+  const call = {
+    method: 'GET',
+    headers: { ...headers, accept: 'text/event-stream' },
+    ...(signal && { signal }),
+  } as const;
+  try {
+    return await received(await ports.endpoint.call(call), ports);
+  } catch (error) {
+    return { kind: 'failed', message: reasonOf(error) };
+  }
+}
+
+async function received(reply: IncomingMessage, ports: ExchangePorts): Promise<ExchangeEnd> {
+  const { statusCode: status = 0 } = reply;
+  if (status >= 300) return { kind: 'refused', status, problem: await problemOf(reply, status) };
+  const type = (headerOf(reply, 'content-type') ?? '').split(';')[0]?.trim().toLowerCase();
+  if (type === 'text/event-stream') return { kind: 'done', stream: await streamed(reply, ports) };
+  const text = await bodyText(reply, MAX_MESSAGE_CHARACTERS);
+  if (type === 'application/json' && text !== '') await handOn(reply, text, ports);
+  return { kind: 'done', stream: { lastEventId: null, retryMs: null } };
+}
+
+/** A stream that is cut off ends like one that was ended: whoever waits for a response sees that there was none. */
+async function streamed(reply: IncomingMessage, ports: ExchangePorts): Promise<StreamState> {
+  const reader = new EventStreamReader(MAX_MESSAGE_CHARACTERS);
+  try {
+    for await (const chunk of reply) {
+      if (!(chunk instanceof Uint8Array)) continue;
+      for (const { type, data } of reader.push(chunk)) if (type === 'message') await handOn(reply, data, ports);
+    }
+  } catch (error) {
+    const reason = reasonOf(error);
+    if (reason !== GIVEN_UP) ports.warn(`a stream of the daemon was cut off: ${reason}`);
+  }
+  return reader.state;
+}
+
+async function handOn(reply: IncomingMessage, text: string, { onMessage, warn }: ExchangePorts): Promise<void> {
+  const message = readMessage(text);
+  if (typeof message === 'number') warn('the daemon sent something that is no message');
+  else await onMessage(message, headerOf(reply, 'mcp-session-id'));
+}
+
+async function problemOf(reply: IncomingMessage, status: number): Promise<Problem> {
+  const text = await bodyText(reply, MAX_MESSAGE_CHARACTERS);
+  const message = readMessage(text);
+  const error = fieldsOf(fieldsOf(jsonOf(text))['error']);
+  return {
+    response: typeof message !== 'number' && message.kind === 'response' ? message : null,
+    code: typeof error['code'] === 'string' ? error['code'] : `http_${status}`,
+    message: typeof error['message'] === 'string' ? error['message'] : `the daemon answered ${status}`,
+  };
+}
+
+/** The code of an error that an aborted signal makes. */
+const GIVEN_UP = 'ABORT_ERR';
+
+function headerOf(reply: IncomingMessage, name: string): string | null {
+  const value = reply.headers[name];
+  return typeof value === 'string' ? value : null;
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.message;
+}

@@ -1,0 +1,40 @@
+/** Splits a stream of bytes into lines at line feeds alone: other line ends may stand inside a JSON text. */
+export class LineReader {
+  readonly #maxBytes: number;
+  #parts: Uint8Array[] = [];
+  #size = 0;
+
+  /** A line that is longer than `maxBytes` is an error. */
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** The lines that a piece completes, without blank ones. Throws when one is too long. */
+  push(chunk: Uint8Array): readonly string[] {
+    const lines: string[] = [];
+    let from = 0;
+    for (let end = chunk.indexOf(LINE_FEED); end >= 0; end = chunk.indexOf(LINE_FEED, from)) {
+      this.#keep(chunk.subarray(from, end));
+      lines.push(this.rest());
+      from = end + 1;
+    }
+    this.#keep(chunk.subarray(from));
+    return lines.filter((line) => line !== '');
+  }
+
+  /** What has come since the last line feed; nothing is kept of it. */
+  rest(): string {
+    const text = Buffer.concat(this.#parts).toString('utf8').trim();
+    this.#parts = [];
+    this.#size = 0;
+    return text;
+  }
+
+  #keep(part: Uint8Array): void {
+    this.#size += part.length;
+    if (this.#size > this.#maxBytes) throw new Error(`a line has more than ${this.#maxBytes} bytes`);
+    if (part.length > 0) this.#parts.push(part);
+  }
+}
+
+const LINE_FEED = 0x0a;
