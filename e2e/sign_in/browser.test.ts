@@ -35,6 +35,9 @@ async function signInByCodeHost(by = page): Promise<string> {
   return (await by.click('Authorize')).text;
 }
 
+/** The address that a provider was asked by. */
+const asked = (part: string) => new URL(page.visited.find((url) => url.includes(part)) ?? 'none:');
+
 /** The address that a sign-in came back to. */
 const callbackOf = (by: BrowserPage) => by.visited.find((url) => url.includes('/callback?')) ?? '';
 
@@ -90,6 +93,64 @@ describe('specification section 5: sign-in in Chromium', () => {
     await page.putBack(session!);
     expect(await cookieNames()).toContain(SESSION);
     expect((await home()).status).toBe(401);
+  });
+});
+
+describe('specification section 5: federated sign-in in Chromium', () => {
+  let restore: () => void;
+  beforeEach(() => {
+    const { user, emails } = world.codeHost;
+    restore = () => Object.assign(world.codeHost, { user, emails });
+  });
+  afterEach(() => restore());
+
+  test('derives the callback URL from the host that the browser called, of each provider', async () => {
+    await home();
+    await page.click('Continue with Code hosting');
+    const ofCodeHost = asked('/login/oauth/authorize').searchParams;
+    expect(ofCodeHost.get('redirect_uri')).toBe(`${world.origin}/auth/codehost/callback`);
+    expect(ofCodeHost.get('scope')).toBe('user:email read:user');
+    await home();
+    await page.click('Continue with Single sign-on');
+    expect(asked('/auth?').searchParams.get('redirect_uri')).toBe(`${world.origin}/auth/general/callback`);
+  });
+
+  test('keeps ExtraState in the http-only cookie oauth_extra across the redirect, and no longer', async () => {
+    await home();
+    await page.click('Continue with Code hosting');
+    const extra = (await page.cookies()).find(({ name }) => name === 'oauth_extra');
+    expect(extra).toMatchObject({ httpOnly: true, secure: true, sameSite: 'Lax', path: '/' });
+    await page.click('Authorize');
+    expect(await cookieNames()).not.toContain('oauth_extra');
+  });
+
+  test('takes the primary, verified email where the profile of the code host has none, and the login as the name', async () => {
+    world.codeHost.user = { id: 77, login: 'erin', name: '', email: null };
+    world.codeHost.emails = [
+      { email: 'other@epsilon.test', primary: false, verified: true },
+      { email: 'erin@epsilon.test', primary: true, verified: true },
+    ];
+    expect(await signInByCodeHost()).toContain('Signed in as erin');
+    expect((await page.goto(`${world.origin}/v1/me`)).text).toContain('"email":"erin@epsilon.test"');
+  });
+
+  test('is an error of the code-hosting provider without a primary, verified email', async () => {
+    world.codeHost.user = { id: 78, login: 'frank', name: 'Frank', email: null };
+    world.codeHost.emails = [{ email: 'frank@zeta.test', primary: true, verified: false }];
+    expect(await signInByCodeHost()).toContain('gave no primary, verified email address');
+    expect((await home()).status).toBe(401);
+  });
+
+  test('is one account for two providers that verified one address', async () => {
+    world.openId.person = { sub: 'gina', email: 'gina@eta.test', email_verified: true, name: 'Gina' };
+    await home();
+    await page.click('Continue with Single sign-on');
+    const first = (await page.goto(`${world.origin}/v1/me`)).text;
+    world.codeHost.user = { id: 79, login: 'gina', name: 'Gina', email: 'gina@eta.test' };
+    world.codeHost.emails = [{ email: 'gina@eta.test', primary: true, verified: true }];
+    const other = await world.chromium.open();
+    await signInByCodeHost(other);
+    expect((await other.goto(`${world.origin}/v1/me`)).text).toBe(first);
   });
 });
 
