@@ -1,0 +1,113 @@
+import type { EntryReading } from './entry_reading.ts';
+import { cutText, looseFlag, looseObject, looseText, member, type LooseObject } from './loose_fields.ts';
+
+export const INPUT_FORMATS = ['string', 'number', 'boolean', 'filepath'] as const;
+export type InputFormat = (typeof INPUT_FORMATS)[number];
+
+/** A value that whoever installs gives, or that the publisher fixed. */
+export interface RegistryVariable {
+  readonly name: string;
+  readonly description: string;
+  readonly isRequired: boolean;
+  readonly isSecret: boolean;
+  /** Null: not said, which means a text. */
+  readonly format: InputFormat | null;
+  /** Fixed by the publisher; may have `{variable}`s in it. */
+  readonly value: string | null;
+  readonly default: string | null;
+  /** An example, which is never a value. */
+  readonly placeholder: string | null;
+  /** Empty: any. */
+  readonly choices: readonly string[];
+}
+
+/** A variable of the environment or a header: a value with the variables of its template. */
+export interface RegistryInput extends RegistryVariable {
+  readonly variables: readonly RegistryVariable[];
+}
+
+/** An argument. `name` of a positional one is empty. */
+export interface RegistryArgument extends RegistryInput {
+  readonly type: 'named' | 'positional';
+  readonly valueHint: string | null;
+  readonly isRepeated: boolean;
+}
+
+const MAX_INPUTS = 200;
+const MAX_CHOICES = 200;
+const MAX_VARIABLES = 50;
+const MAX_NAME = 256;
+const MAX_VALUE = 4_096;
+const MAX_DESCRIPTION = 2_000;
+
+/** Variables of the environment, or headers: each with a name, the first one of each. */
+export function readInputs(value: unknown, what: string, reading: EntryReading): readonly RegistryInput[] {
+  const inputs = new Map<string, RegistryInput>();
+  for (const item of reading.items(value, `${what}s`, MAX_INPUTS)) {
+    const object = looseObject(item);
+    const name = object === null ? null : looseText(member(object, 'name'), MAX_NAME);
+    if (object === null || name === null || name === '') reading.note(`a ${what} without a name was left out`);
+    else if (inputs.has(name)) reading.note(`the ${what} ${JSON.stringify(name)} is there twice; the first one counts`);
+    else inputs.set(name, readInput(object, name, reading));
+  }
+  return [...inputs.values()];
+}
+
+/** Arguments, in their order. One of no known kind is told by whether it has a name. */
+export function readArguments(value: unknown, reading: EntryReading): readonly RegistryArgument[] {
+  const list: RegistryArgument[] = [];
+  for (const item of reading.items(value, 'arguments', MAX_INPUTS)) {
+    const object = looseObject(item);
+    if (object === null) reading.note('an argument that is no object was left out');
+    else list.push(readArgument(object, reading));
+  }
+  return list;
+}
+
+/** `{name: {...}}`, as the variables of a template are written. */
+export function readVariables(value: unknown, reading: EntryReading): readonly RegistryVariable[] {
+  const object = looseObject(value);
+  if (object === null) return [];
+  const names = Object.keys(object).filter((name) => name !== '' && name.length <= MAX_NAME);
+  return reading
+    .items(names, 'variables of a value', MAX_VARIABLES)
+    .map((name) => readVariable(looseObject(object[String(name)]) ?? {}, String(name), reading));
+}
+
+function readArgument(object: LooseObject, reading: EntryReading): RegistryArgument {
+  const name = looseText(member(object, 'name'), MAX_NAME) ?? '';
+  const type = member(object, 'type');
+  const isNamed = type === 'named' || (type !== 'positional' && name.startsWith('-'));
+  return {
+    ...readInput(object, isNamed ? name : '', reading),
+    type: isNamed ? 'named' : 'positional',
+    valueHint: looseText(member(object, 'valueHint', 'value_hint'), MAX_NAME),
+    isRepeated: looseFlag(member(object, 'isRepeated', 'is_repeated')),
+  };
+}
+
+function readInput(object: LooseObject, name: string, reading: EntryReading): RegistryInput {
+  const variables = readVariables(member(object, 'variables'), reading);
+  return { ...readVariable(object, name, reading), variables };
+}
+
+function readVariable(object: LooseObject, name: string, reading: EntryReading): RegistryVariable {
+  return {
+    name,
+    description: cutText(member(object, 'description'), MAX_DESCRIPTION),
+    isRequired: looseFlag(member(object, 'isRequired', 'is_required')),
+    isSecret: looseFlag(member(object, 'isSecret', 'is_secret')),
+    format: readFormat(member(object, 'format')),
+    value: looseText(member(object, 'value'), MAX_VALUE),
+    default: looseText(member(object, 'default'), MAX_VALUE),
+    placeholder: looseText(member(object, 'placeholder'), MAX_VALUE),
+    choices: reading
+      .items(member(object, 'choices'), 'choices', MAX_CHOICES)
+      .flatMap((choice) => looseText(choice, MAX_VALUE) ?? []),
+  };
+}
+
+function readFormat(value: unknown): InputFormat | null {
+  if (value === 'integer') return 'number';
+  return INPUT_FORMATS.find((format) => format === value) ?? null;
+}

@@ -1,0 +1,203 @@
+import { err, ok, type Result } from '../model/result.ts';
+import type { McpTransport } from '../model/mcp_server.ts';
+import { hiddenCharacters } from './hidden_characters.ts';
+import { EntryReading } from './registry/entry_reading.ts';
+import { cutText, looseFlag, looseObject, looseText, member, type LooseObject } from './registry/loose_fields.ts';
+import {
+  readArguments,
+  readInputs,
+  readVariables,
+  type RegistryArgument,
+  type RegistryInput,
+  type RegistryVariable,
+} from './registry/registry_input.ts';
+
+export const ENTRY_STATUSES = ['active', 'deprecated', 'deleted'] as const;
+export type EntryStatus = (typeof ENTRY_STATUSES)[number];
+
+/** A server that is reached over HTTP. */
+export interface RegistryRemote {
+  readonly transport: McpTransport;
+  /** May have `{variable}`s in it. */
+  readonly url: string;
+  readonly headers: readonly RegistryInput[];
+  readonly variables: readonly RegistryVariable[];
+}
+
+/** A program that is fetched and started. */
+export interface RegistryPackage {
+  /** `npm`, `pypi`, `oci`, `nuget`, `mcpb`, or what the publisher wrote. */
+  readonly registryType: string;
+  readonly registryBaseUrl: string | null;
+  readonly identifier: string;
+  readonly version: string | null;
+  /** The program that the publisher would start it with. */
+  readonly runtimeHint: string | null;
+  readonly fileSha256: string | null;
+  readonly transport: 'stdio' | McpTransport | 'unknown';
+  readonly runtimeArguments: readonly RegistryArgument[];
+  readonly packageArguments: readonly RegistryArgument[];
+  readonly environmentVariables: readonly RegistryInput[];
+}
+
+/** An entry of the public registry, in one shape whatever shape the registry has. Its texts are the publisher's: data, never to be trusted. */
+export interface RegistryEntry {
+  readonly name: string;
+  readonly title: string | null;
+  readonly description: string;
+  readonly version: string | null;
+  readonly status: EntryStatus;
+  readonly isLatest: boolean | null;
+  readonly publishedAt: string | null;
+  readonly updatedAt: string | null;
+  readonly repositoryUrl: string | null;
+  readonly websiteUrl: string | null;
+  readonly packages: readonly RegistryPackage[];
+  readonly remotes: readonly RegistryRemote[];
+  /** What of the entry was left out, and why; a bounded number of them. */
+  readonly problems: readonly string[];
+}
+
+export const MAX_ENTRY_NAME = 200;
+const MAX_PACKAGES = 50;
+const MAX_REMOTES = 50;
+const MAX_LINE = 512;
+const MAX_DESCRIPTION = 4_000;
+const MAX_URL = 2_048;
+
+const REGISTRY_META = 'io.modelcontextprotocol.registry/official';
+const OLDER_REGISTRY_META = 'x-io.modelcontextprotocol.registry';
+/** What older registries called the kinds of packages. */
+const REGISTRY_TYPES: ReadonlyMap<string, string> = new Map([
+  ['docker', 'oci'],
+  ['docker-hub', 'oci'],
+  ['container', 'oci'],
+  ['node', 'npm'],
+  ['python', 'pypi'],
+  ['dxt', 'mcpb'],
+]);
+const TRANSPORTS: ReadonlyMap<string, 'stdio' | McpTransport> = new Map([
+  ['stdio', 'stdio'],
+  ['sse', 'sse'],
+  ['streamable-http', 'streamable-http'],
+  ['streamable_http', 'streamable-http'],
+  ['streamable', 'streamable-http'],
+  ['http', 'streamable-http'],
+]);
+
+/**
+ * Reads an entry of the registry: today's `{server, _meta}`, a bare server.json, or the flat shapes of before. Lenient as a
+ * reader of a real registry has to be: what cannot be read is left out and told in `problems`, and only what has no name
+ * that can be shown is no entry. Work and result are bounded whatever the entry holds. Never throws.
+ */
+export function readRegistryEntry(value: unknown): Result<RegistryEntry, string> {
+  const outer = looseObject(value);
+  if (outer === null) return err('the entry is no object');
+  const server = looseObject(member(outer, 'server')) ?? outer;
+  const name = looseText(member(server, 'name'), MAX_ENTRY_NAME);
+  if (name === null || name === '') return err('the entry has no name');
+  if (name.trim() !== name || hiddenCharacters(name).length > 0 || /[\t\n\r]/.test(name)) {
+    return err('the name of the entry has characters that are not shown');
+  }
+  return ok(readServer(name, server, registryMeta(outer, server)));
+}
+
+function readServer(name: string, server: LooseObject, meta: LooseObject): RegistryEntry {
+  const reading = new EntryReading();
+  const detail = looseObject(member(server, 'version_detail', 'versionDetail')) ?? {};
+  const repository = looseObject(member(server, 'repository')) ?? {};
+  const version = looseText(member(server, 'version') ?? member(detail, 'version'), MAX_LINE);
+  const isLatest = member(meta, 'isLatest', 'is_latest') ?? member(detail, 'is_latest');
+  return {
+    name,
+    title: looseText(member(server, 'title'), MAX_LINE),
+    description: cutText(member(server, 'description'), MAX_DESCRIPTION),
+    version: version === '' ? null : version,
+    status: readStatus(member(meta, 'status') ?? member(server, 'status')),
+    isLatest: isLatest === undefined ? null : looseFlag(isLatest),
+    publishedAt: looseText(member(meta, 'publishedAt', 'published_at') ?? member(detail, 'release_date'), MAX_LINE),
+    updatedAt: looseText(member(meta, 'updatedAt', 'updated_at'), MAX_LINE),
+    repositoryUrl: webAddress(member(repository, 'url')),
+    websiteUrl: webAddress(member(server, 'websiteUrl', 'website_url')),
+    packages: readPackages(member(server, 'packages'), reading),
+    remotes: readRemotes(member(server, 'remotes'), reading),
+    problems: reading.problems,
+  };
+}
+
+function registryMeta(outer: LooseObject, server: LooseObject): LooseObject {
+  const all = looseObject(member(outer, '_meta')) ?? looseObject(member(server, '_meta')) ?? {};
+  return looseObject(member(all, REGISTRY_META)) ?? looseObject(member(outer, OLDER_REGISTRY_META)) ?? {};
+}
+
+function readStatus(value: unknown): EntryStatus {
+  return ENTRY_STATUSES.find((status) => status === value) ?? 'active';
+}
+
+function readPackages(value: unknown, reading: EntryReading): readonly RegistryPackage[] {
+  const packages: RegistryPackage[] = [];
+  for (const [index, item] of reading.items(value, 'packages', MAX_PACKAGES).entries()) {
+    const object = looseObject(item);
+    const read = object === null ? null : readPackage(object, reading);
+    if (read === null) reading.note(`package ${index + 1} has no identifier that can be read`);
+    else packages.push(read);
+  }
+  return packages;
+}
+
+function readPackage(object: LooseObject, reading: EntryReading): RegistryPackage | null {
+  const identifier = looseText(member(object, 'identifier', 'name'), MAX_URL);
+  if (identifier === null || identifier === '') return null;
+  const type = (
+    looseText(member(object, 'registryType', 'registry_type', 'registry_name'), MAX_LINE) ?? 'unknown'
+  ).toLowerCase();
+  const version = looseText(member(object, 'version'), MAX_LINE);
+  return {
+    registryType: REGISTRY_TYPES.get(type) ?? type,
+    registryBaseUrl: looseText(member(object, 'registryBaseUrl', 'registry_base_url'), MAX_URL),
+    identifier,
+    version: version === '' ? null : version,
+    runtimeHint: looseText(member(object, 'runtimeHint', 'runtime_hint'), MAX_LINE),
+    fileSha256: looseText(member(object, 'fileSha256', 'file_sha256'), MAX_LINE),
+    transport: packageTransport(member(object, 'transport')),
+    runtimeArguments: readArguments(member(object, 'runtimeArguments', 'runtime_arguments'), reading),
+    packageArguments: readArguments(member(object, 'packageArguments', 'package_arguments'), reading),
+    environmentVariables: readInputs(
+      member(object, 'environmentVariables', 'environment_variables'),
+      'variable',
+      reading,
+    ),
+  };
+}
+
+/** Older entries say nothing, and mean stdio. */
+function packageTransport(value: unknown): RegistryPackage['transport'] {
+  if (value === undefined) return 'stdio';
+  const type = typeof value === 'string' ? value : member(looseObject(value) ?? {}, 'type');
+  return type === undefined ? 'stdio' : (TRANSPORTS.get(String(looseText(type, MAX_LINE))) ?? 'unknown');
+}
+
+function readRemotes(value: unknown, reading: EntryReading): readonly RegistryRemote[] {
+  const remotes: RegistryRemote[] = [];
+  for (const [index, item] of reading.items(value, 'remotes', MAX_REMOTES).entries()) {
+    const read = readRemote(looseObject(item) ?? {}, reading);
+    if (read === null) reading.note(`remote ${index + 1} has no address and transport that can be read`);
+    else remotes.push(read);
+  }
+  return remotes;
+}
+
+function readRemote(object: LooseObject, reading: EntryReading): RegistryRemote | null {
+  const url = looseText(member(object, 'url'), MAX_URL);
+  const type = looseText(member(object, 'type', 'transport_type', 'transportType'), MAX_LINE);
+  const transport = TRANSPORTS.get(type ?? '');
+  if (url === null || url === '' || transport === undefined || transport === 'stdio') return null;
+  const headers = readInputs(member(object, 'headers'), 'header', reading);
+  return { transport, url, headers, variables: readVariables(member(object, 'variables'), reading) };
+}
+
+/** Only what a browser may be sent to: a link of an entry is shown to people. */
+function webAddress(value: unknown): string | null {
+  const text = looseText(value, MAX_URL);
+  return text !== null && /^https?:\/\/[^\s\p{C}]+$/iu.test(text) ? text : null;
+}
