@@ -41,7 +41,7 @@ export async function exchange(outgoing: Outgoing, ports: ExchangePorts): Promis
   const call = { method: 'POST', headers: all, body, ...(signal && { signal }), ...(onSent && { onSent }) } as const;
   try {
     const reply = await ports.endpoint.call(call);
-    return await received(reply, ports);
+    return await received(reply, signal, ports);
   } catch (error) {
     return { kind: 'failed', message: reasonOf(error) };
   }
@@ -58,24 +58,32 @@ export async function listen(
     ...(signal && { signal }),
   } as const;
   try {
-    return await received(await ports.endpoint.call(call), ports);
+    return await received(await ports.endpoint.call(call), signal, ports);
   } catch (error) {
     return { kind: 'failed', message: reasonOf(error) };
   }
 }
 
-async function received(reply: IncomingMessage, ports: ExchangePorts): Promise<ExchangeEnd> {
+async function received(
+  reply: IncomingMessage,
+  signal: AbortSignal | undefined,
+  ports: ExchangePorts,
+): Promise<ExchangeEnd> {
   const { statusCode: status = 0 } = reply;
   if (status >= 300) return { kind: 'refused', status, problem: await problemOf(reply, status) };
   const type = (headerOf(reply, 'content-type') ?? '').split(';')[0]?.trim().toLowerCase();
-  if (type === 'text/event-stream') return { kind: 'done', stream: await streamed(reply, ports) };
+  if (type === 'text/event-stream') return { kind: 'done', stream: await streamed(reply, signal, ports) };
   const text = await bodyText(reply, MAX_MESSAGE_CHARACTERS);
   if (type === 'application/json' && text !== '') await handOn(reply, text, ports);
   return { kind: 'done', stream: { lastEventId: null, retryMs: null } };
 }
 
 /** A stream that is cut off ends like one that was ended: whoever waits for a response sees that there was none. */
-async function streamed(reply: IncomingMessage, ports: ExchangePorts): Promise<StreamState> {
+async function streamed(
+  reply: IncomingMessage,
+  signal: AbortSignal | undefined,
+  ports: ExchangePorts,
+): Promise<StreamState> {
   const reader = new EventStreamReader(MAX_MESSAGE_CHARACTERS);
   try {
     for await (const chunk of reply) {
@@ -83,8 +91,7 @@ async function streamed(reply: IncomingMessage, ports: ExchangePorts): Promise<S
       for (const { type, data } of reader.push(chunk)) if (type === 'message') await handOn(reply, data, ports);
     }
   } catch (error) {
-    const reason = reasonOf(error);
-    if (reason !== GIVEN_UP) ports.warn(`a stream of the daemon was cut off: ${reason}`);
+    if (signal?.aborted !== true) ports.warn(`a stream of the daemon was cut off: ${reasonOf(error)}`);
   }
   return reader.state;
 }
@@ -105,9 +112,6 @@ async function problemOf(reply: IncomingMessage, status: number): Promise<Proble
     message: typeof error['message'] === 'string' ? error['message'] : `the daemon answered ${status}`,
   };
 }
-
-/** The code of an error that an aborted signal makes. */
-const GIVEN_UP = 'ABORT_ERR';
 
 function headerOf(reply: IncomingMessage, name: string): string | null {
   const value = reply.headers[name];
