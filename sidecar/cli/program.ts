@@ -18,6 +18,7 @@ import { addLoginCommand } from './login_command.ts';
 import { addLogoutCommand } from './logout_command.ts';
 import { addKeysCommands } from './keys_commands.ts';
 import { addVaultCommands } from './vault_commands.ts';
+import { addMcpCommands } from './mcp_commands.ts';
 import { addLaunchCommand } from './launch_command.ts';
 import { addReportCommand } from './report_command.ts';
 import { addPlanCommands } from './plan_commands.ts';
@@ -55,6 +56,7 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
   addSecretCommands(line);
   addBindingCommands(line);
   addConnectorCommands(line);
+  addMcpCommands(line);
   addApprovalsCommands(line);
   addRunCommand(line, signals);
   addLaunchCommand(line, signals);
