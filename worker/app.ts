@@ -14,7 +14,7 @@ import {
 import { getProviders } from './routes/auth_methods.ts';
 import { getSignIn, getSignUp, postLogout, submitCode, submitSignIn, submitSignUp } from './routes/auth_pages.ts';
 import { postLogin, postSignup, postVerify } from './routes/auth_password.ts';
-import { getAuditEvents, getAuditStream, getAuditVerification } from './routes/audit_events.ts';
+import { getAuditEvents, getAuditStream, getAuditVerification, postAuditPrune } from './routes/audit_events.ts';
 import { limitBody } from './routes/body_limit.ts';
 import { finishAuthorisationPage, openAuthorisation, postAuthorisation } from './routes/connector_authorisation.ts';
 import {
@@ -158,6 +158,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/audit-events', getAuditEvents],
   ['get', '/v1/audit-events/stream', getAuditStream],
   ['get', '/v1/audit-events/verify', getAuditVerification],
+  ['post', '/v1/audit-events/prune', postAuditPrune],
 
   ['post', '/v1/sidecars', postSidecar],
   ['get', '/v1/sidecars', getSidecars],

@@ -19,7 +19,7 @@ export interface ChainHead {
 }
 export const EMPTY_CHAIN: ChainHead = { sequence: 0, hash: CHAIN_START };
 
-export type ChainBreak = 'missing_event' | 'wrong_previous_hash' | 'wrong_hash' | 'wrong_head';
+export type ChainBreak = 'missing_event' | 'wrong_previous_hash' | 'wrong_hash' | 'wrong_head' | 'wrong_beginning';
 
 /** The hash of an event: SHA-256, in hex, over the canonical JSON of all of it, the hash before it included. */
 export async function eventHash(event: ChainedEvent): Promise<string> {

@@ -39,6 +39,7 @@ export const AUDIT_EVENT_TYPES = [
   'control.session.revoked',
   'control.device.decided',
   'control.member.changed',
+  'control.audit.pruned',
   'control.mcp_server.created',
   'control.mcp_server.updated',
   'control.mcp_server.deleted',
@@ -102,6 +103,9 @@ export interface AuditEventData {
   readonly 'svc.control.resource'?: string;
   readonly 'svc.control.credential_ref'?: string;
   readonly 'svc.control.owner'?: string;
+  /** Events that were received before then were removed, so many. */
+  readonly 'svc.audit.before'?: string;
+  readonly 'svc.audit.removed'?: number;
   /** How somebody signed in: a provider's name. */
   readonly 'svc.control.provider'?: string;
   /** An MCP server's name. */

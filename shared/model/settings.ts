@@ -30,6 +30,8 @@ export interface Settings {
   readonly vaultKey?: Secret;
   /** The master key that is only read with, while the key is changed. */
   readonly vaultKeyPrevious?: Secret;
+  /** For how many days audit events are kept; for ever when it is not set. */
+  readonly auditRetentionDays?: number;
   readonly databaseUrl?: string;
   readonly databaseToken?: Secret;
   readonly databaseReplicaUrl?: string;
@@ -81,6 +83,13 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     flag: null,
     default: 'none',
     meaning: 'the old master key, until `svc vault rotate` is done with it',
+    readBy: ['control'],
+  },
+  {
+    name: 'SVC_AUDIT_RETENTION_DAYS',
+    flag: null,
+    default: 'none: all are kept',
+    meaning: 'audit events are removed so many days after they were received, with a sealed note of it',
     readBy: ['control'],
   },
   {
@@ -172,6 +181,7 @@ export function parseSettings(
   const controlUrl = read('SVC_CONTROL_URL', parseControlUrl);
   const vaultKey = read('SVC_VAULT_KEY', parseVaultKey);
   const vaultKeyPrevious = read('SVC_VAULT_KEY_PREVIOUS', parseVaultKey);
+  const auditRetentionDays = read('SVC_AUDIT_RETENTION_DAYS', parseDays);
   const databaseUrl = read('SVC_DATABASE_URL', parseDatabaseUrl);
   const databaseToken = read('SVC_DATABASE_TOKEN', parseToken);
   const publicUrl = read('SVC_PUBLIC_URL', parseControlUrl);
@@ -192,6 +202,7 @@ export function parseSettings(
     ...(controlUrl !== undefined && { controlUrl }),
     ...(vaultKey !== undefined && { vaultKey }),
     ...(vaultKeyPrevious !== undefined && { vaultKeyPrevious }),
+    ...(auditRetentionDays !== undefined && { auditRetentionDays }),
     ...(databaseUrl !== undefined && { databaseUrl }),
     ...(databaseToken !== undefined && { databaseToken }),
     ...(databaseReplicaUrl !== undefined && { databaseReplicaUrl }),
@@ -241,6 +252,14 @@ export function parseImageReference(text: string): Result<string, string> {
   return /^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$/.test(text)
     ? ok(text)
     : err(`is ${JSON.stringify(text)}: use a reference such as team/agent:1 or an image id`);
+}
+
+const MAX_DAYS = 36_500;
+
+function parseDays(text: string): Result<number, string> {
+  const days = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (days >= 1 && days <= MAX_DAYS) return ok(days);
+  return err(`is ${JSON.stringify(text)}: use a whole number of days from 1 to ${MAX_DAYS}, or unset it to keep all`);
 }
 
 function parseToken(text: string): Result<Secret, string> {

@@ -50,6 +50,8 @@ export const auditEventData = z.strictObject({
   'svc.control.credential_ref': short.optional(),
   'svc.control.owner': short.optional(),
   'svc.control.provider': short.optional(),
+  'svc.audit.before': time.optional(),
+  'svc.audit.removed': z.number().int().min(0).optional(),
   'svc.mcp.server': short.optional(),
   'svc.mcp.server_id': short.optional(),
   'svc.mcp.registry_id': short.optional(),
@@ -130,20 +132,61 @@ export const auditStreamQuery = z.strictObject({
 });
 export type AuditStreamQuery = z.output<typeof auditStreamQuery>;
 
-/** `GET /v1/audit-events/verify`: every chain walked from its first event. */
+/** Where a chain is broken. */
+const brokenChain = z.object({
+  writer: z.string(),
+  sequence: z.number().int(),
+  event_id: z.string().nullable(),
+  reason: z.enum(['missing_event', 'wrong_previous_hash', 'wrong_hash', 'wrong_head', 'wrong_beginning']),
+});
+export type BrokenChain = z.infer<typeof brokenChain>;
+
+/** A chain as it is there: the events after the removed ones, up to the head. */
+const verifiedChain = z.object({
+  writer: z.string(),
+  /** Events that are there. */
+  events: z.number().int(),
+  /** Events that were removed from its beginning: the first that is there has the sequence after them. */
+  removed: z.number().int(),
+  /** The hash of the last event that was removed: 64 zeros when none was. */
+  beginning_hash: z.string(),
+  /** When the first event that is there was received; null when none is. */
+  begins_at: time.nullable(),
+  head_hash: z.string(),
+});
+
+/** `GET /v1/audit-events/verify`: every chain walked from where it begins. */
 export const auditVerification = z
   .object({
     ok: z.boolean(),
     events: z.number().int(),
-    chains: z.array(z.object({ writer: z.string(), events: z.number().int(), head_hash: z.string() })),
-    first_break: z
-      .object({
-        writer: z.string(),
-        sequence: z.number().int(),
-        event_id: z.string().nullable(),
-        reason: z.enum(['missing_event', 'wrong_previous_hash', 'wrong_hash', 'wrong_head']),
-      })
-      .nullable(),
+    removed: z.number().int(),
+    chains: z.array(verifiedChain),
+    first_break: brokenChain.nullable(),
   })
   .meta({ id: 'AuditVerification' });
 export type AuditVerification = z.infer<typeof auditVerification>;
+
+/** `POST /v1/audit-events/prune`: removes what was received before a time, which is a day ago or longer. */
+export const auditPruneInput = z
+  .strictObject({
+    before: z.iso.datetime({ offset: true }),
+    /** Only counts. */
+    dry_run: z.boolean().default(false),
+  })
+  .meta({ id: 'AuditPruneInput' });
+export type AuditPruneInput = z.output<typeof auditPruneInput>;
+
+export const auditPruneReply = z
+  .object({
+    before: time,
+    dry_run: z.boolean(),
+    /** How many events this call removed, or would have with more calls. */
+    removed: z.number().int(),
+    /** False when there are more: the same call goes on. */
+    finished: z.boolean(),
+    /** Chains that do not verify where they would have been cut: nothing of them is removed. */
+    broken: z.array(brokenChain),
+  })
+  .meta({ id: 'AuditPruneReply' });
+export type AuditPruneReply = z.infer<typeof auditPruneReply>;

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { runCli, TestHome, type Answer } from './testing/run_cli.ts';
 
 let home: TestHome;
@@ -191,20 +192,59 @@ describe('svc audit tail', () => {
 });
 
 describe('svc audit verify', () => {
-  const chains = [{ writer: 'ent_1', events: 2, head_hash: 'f'.repeat(64) }];
+  const chain = { writer: 'ent_1', events: 2, removed: 0, beginning_hash: '0'.repeat(64), head_hash: 'f'.repeat(64) };
+  const chains = [{ ...chain, begins_at: '2026-01-01T11:00:01.000Z' }];
 
   test('exits with 0 when every chain is whole', async () => {
-    const body = { ok: true, events: 2, chains, first_break: null };
+    const body = { ok: true, events: 2, removed: 0, chains, first_break: null };
     const run = await runCli(home, ['audit', 'verify'], { answer: () => ({ status: 200, body }) });
-    expect(run).toMatchObject({ code: 0, stdout: `ent_1\t2\t${'f'.repeat(64)}\n` });
+    expect(run).toMatchObject({ code: 0, stdout: `ent_1\t2\t${'f'.repeat(64)}\t0\t2026-01-01T11:00:01.000Z\n` });
   });
 
   test('exits with 1 and names the place when one is not', async () => {
     const first_break = { writer: 'ent_1', sequence: 2, event_id: 'evt_2', reason: 'wrong_hash' };
-    const body = { ok: false, events: 2, chains, first_break };
+    const body = { ok: false, events: 2, removed: 0, chains, first_break };
     const run = await runCli(home, ['audit', 'verify'], { answer: () => ({ status: 200, body }) });
     expect(run).toMatchObject({ code: 1, stdout: 'broken\twrong_hash at event 2 of ent_1 (evt_2)\n' });
   });
+});
+
+const before = '2025-10-03T12:00:00.000Z';
+const reply = { before, dry_run: false, removed: 5_000, finished: true, broken: [] };
+const counted: Answer = ({ body }) => ({ status: 200, body: { ...reply, ...z.looseObject({}).parse(body) } });
+
+describe('svc audit prune', () => {
+  test('goes on until nothing is left, and says how many events are gone', async () => {
+    let left = 3;
+    const answer: Answer = () => ({ status: 200, body: { ...reply, finished: (left -= 1) === 0 } });
+    const run = await runCli(home, ['audit', 'prune', '--older-than', '90d'], { answer });
+    expect(run).toMatchObject({ code: 0, stdout: `removed 15000 events: what was received before ${before}\n` });
+    expect(run.stderr).toContain('removed 5000 events so far');
+    expect(run.calls).toHaveLength(3);
+    const body = z.object({ before: z.string(), dry_run: z.boolean() }).parse(run.calls[0]?.body);
+    expect([Date.parse(body.before) < Date.now() - 89 * 86_400_000, body.dry_run]).toEqual([true, false]);
+  });
+
+  test('only counts with --dry-run', async () => {
+    const run = await runCli(home, ['audit', 'prune', '--before', before, '--dry-run', '--json'], { answer: counted });
+    expect(JSON.parse(run.stdout)).toMatchObject({ before, dry_run: true, removed: 5_000 });
+  });
+
+  test('exits with 1 and names a chain that is broken', async () => {
+    const broken = [{ writer: 'sdc_1', sequence: 7, event_id: null, reason: 'wrong_hash' }];
+    const answer: Answer = () => ({ status: 200, body: { ...reply, broken } });
+    const run = await runCli(home, ['audit', 'prune', '--before', before], { answer });
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain('sdc_1 is broken at event 7 (wrong_hash)');
+  });
+
+  test.each([[[]], [['--before', before, '--older-than', '9d']], [['--before', 'soon']], [['--older-than', '9']]])(
+    'is a mistake of the caller with %j',
+    async (flags) => {
+      const run = await runCli(home, ['audit', 'prune', ...flags], { answer: list });
+      expect([run.code, run.calls.length]).toEqual([2, 0]);
+    },
+  );
 });
 
 test('svc explain prints the decision, the binding and the reasons', async () => {

@@ -7,6 +7,7 @@ import {
   type AuditVerification,
 } from '../../shared/wire/audit_events.ts';
 import { controlClient } from './clients.ts';
+import { addPruneCommand } from './audit_prune.ts';
 import { handle, type Call, type CommandLine } from './command_line.ts';
 import { EventStreamParser } from './event_stream.ts';
 import { CliError, EXIT } from './exit_codes.ts';
@@ -51,6 +52,7 @@ export function addAuditCommands(line: CommandLine): void {
   handle<TailOptions>(line, tail, tailEvents);
   const verify = audit.command('verify').description('check that no event was changed or removed (the hash chains)');
   handle(line, verify, verifyChains);
+  addPruneCommand(line, audit);
 }
 
 function filters(command: Command): Command {
@@ -199,7 +201,12 @@ export function verificationText(result: AuditVerification, person: boolean): st
     const event = broken.event_id === null ? '' : ` (${broken.event_id})`;
     return `broken\t${broken.reason} at event ${broken.sequence} of ${broken.writer}${event}\n`;
   }
-  const chains = result.chains.map((chain) => `${chain.writer}\t${chain.events}\t${chain.head_hash}\n`).join('');
-  const summary = `ok: ${result.events} events in ${result.chains.length} chains, none changed or removed\n`;
-  return person ? summary : chains;
+  const chains = result.chains
+    .map(
+      (chain) => `${chain.writer}\t${chain.events}\t${chain.head_hash}\t${chain.removed}\t${chain.begins_at ?? '-'}\n`,
+    )
+    .join('');
+  const rest =
+    result.removed === 0 ? 'none changed or removed' : `none changed; ${result.removed} older ones were pruned`;
+  return person ? `ok: ${result.events} events in ${result.chains.length} chains, ${rest}\n` : chains;
 }

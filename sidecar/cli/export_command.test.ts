@@ -17,6 +17,16 @@ const me = (role: string) => ({
   created_at: '2026-01-01T00:00:00.000Z',
 });
 
+const chain = {
+  writer: 'ent_1',
+  events: 2,
+  removed: 5,
+  beginning_hash: 'a'.repeat(64),
+  begins_at: '2026-01-01T00:00:00.000Z',
+  head_hash: 'b'.repeat(64),
+};
+const verification = { ok: true, events: 2, removed: 5, chains: [chain], first_break: null };
+
 /** A control plane where every list has two pages of one item each. */
 const answers =
   (role: string): Answer =>
@@ -25,6 +35,7 @@ const answers =
     if (url.pathname === '/v1/enterprise') return { status: 200, body: { id: 'ent_1', name: 'E' } };
     if (url.pathname.startsWith('/v1/connectors/'))
       return { status: 200, body: { id: 'con_1', spec: { any: 'thing' } } };
+    if (url.pathname === '/v1/audit-events/verify') return { status: 200, body: verification };
     const second = url.searchParams.get('cursor') === 'next';
     const item = { id: `${url.pathname}${second ? '#2' : '#1'}`, unknown_field: 1 };
     return { status: 200, body: { items: [item], next_cursor: second ? null : 'next' } };
@@ -56,7 +67,14 @@ test('svc export writes each thing as a line with its kind, every page and every
     'approval',
     'audit_event',
   ];
-  expect(lines.map(({ kind }) => kind)).toEqual(['user', 'enterprise', ...kinds.flatMap((kind) => [kind, kind])]);
+  expect(lines.map(({ kind }) => kind)).toEqual([
+    'user',
+    'enterprise',
+    ...kinds.flatMap((kind) => [kind, kind]),
+    'audit_chain',
+    'audit_verification',
+  ]);
+  expect(lines).toContainEqual({ kind: 'audit_chain', ...chain });
   expect(lines).toContainEqual({ kind: 'secret', id: '/v1/secrets#2', unknown_field: 1 });
   expect(lines).toContainEqual({ kind: 'connector', id: 'con_1', spec: { any: 'thing' } });
   expect(new Set(run.calls.map(({ method }) => method))).toEqual(new Set(['GET']));

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { meReply } from '../../shared/wire/account.ts';
+import { auditVerification } from '../../shared/wire/audit_events.ts';
 import { MAX_PAGE, page } from '../../shared/wire/primitives.ts';
 import { controlClient } from './clients.ts';
 import { handle, type Call, type CommandLine } from './command_line.ts';
@@ -18,7 +19,7 @@ const record = z.looseObject({});
 const identified = z.looseObject({ id: z.string() });
 const records = page(record);
 
-/** What is exported, in this order; connectors follow with their specs. */
+/** What is exported, in this order; connectors come before, with their specs, and after them where the audit chains begin and end. */
 const LISTS: readonly (readonly [kind: string, path: string])[] = [
   ['secret', '/v1/secrets'],
   ['host_binding', '/v1/host-bindings'],
@@ -40,7 +41,15 @@ async function exportAll(call: Call): Promise<undefined> {
     write('connector', await client.call('GET', `/v1/connectors/${encodeURIComponent(id)}`, record));
   }
   for (const [kind, path] of LISTS) await exportList(client, path, (item) => write(kind, item));
+  const { chains, ...verification } = await client.call('GET', '/v1/audit-events/verify', auditVerification, {
+    timeoutMs: VERIFY_MS,
+  });
+  for (const chain of chains) write('audit_chain', chain);
+  write('audit_verification', verification);
 }
+
+/** Every event is looked at. */
+const VERIFY_MS = 10 * 60_000;
 
 /** A page at a time: a log may be larger than memory. */
 async function exportList(client: HttpClient, path: string, write: (item: object) => void): Promise<void> {

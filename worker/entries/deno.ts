@@ -8,6 +8,7 @@ import type { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../app.ts';
 import { clientAddress } from './client_address.ts';
 import { nodeOutbound } from './node_outbound.ts';
+import { startRetention } from './retention_timer.ts';
 import type { LogEntry } from '../routes/app_env.ts';
 import {
   type HomeFiles,
@@ -76,6 +77,7 @@ async function main(): Promise<void> {
     },
     (request, { remoteAddr }) => app.fetch(request, { peer: remoteAddr.hostname }),
   );
+  startRetention({ days: options.settings.auditRetentionDays, context: () => context, lifetime, log });
   const leave = () => void closeFile(client).finally(() => Deno.exit(0));
   const stop = () => {
     lifetime.beginStop();

@@ -20,6 +20,7 @@ import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
 import { EXIT_PORT_TAKEN, EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
 import { stopOnSignal } from './node_stop.ts';
 import { contextOfKeys, keyVersion } from './node_vault_key.ts';
+import { startRetention } from './retention_timer.ts';
 import { masterKeys } from './vault_key_files.ts';
 
 /** How long requests under way may take when the program stops: a person waits for a local one. */
@@ -58,6 +59,7 @@ async function main(): Promise<void> {
   server.on('error', (error: NodeJS.ErrnoException) => refuse(listenRefusal(error, options)));
   const graceMs = options.local ? LOCAL_GRACE_MS : HOSTED_GRACE_MS;
   if (server instanceof Server) stopOnSignal({ server, lifetime, clients, graceMs });
+  startRetention({ days: options.settings.auditRetentionDays, context: current, lifetime, log });
 }
 
 function readOptions(): Options {

@@ -2,7 +2,8 @@
 import { createClient } from '@libsql/client/web';
 import { parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
-import type { AppContext, LogEntry } from '../routes/app_env.ts';
+import type { LogEntry } from '../routes/app_env.ts';
+import { retainOnce } from './retain_once.ts';
 import { fetchOutbound } from '../services/fetch_outbound.ts';
 import { parseLocalKey } from '../services/local_home.ts';
 import { type Lifetime, requestLifetime } from '../services/lifetime.ts';
@@ -15,20 +16,28 @@ import { sealingWith } from '../store/installation.ts';
 /** What outlives a request: keys and counts, which do no I/O. Database clients and deferred work belong to their request. */
 type Prepared = Omit<ServiceContext, 'database' | keyof Lifetime>;
 
+const contextFor = provideContext();
+
 const app = createApp({
-  context: provideContext(),
+  context: (c) => contextFor(c.env, c.executionCtx),
   log,
   // Cloudflare writes this header itself, over whatever the client sent.
   clientAddress: (c) => c.req.header('cf-connecting-ip') ?? null,
 });
 
-function provideContext(): (c: AppContext) => Promise<ServiceContext> {
+type Bindings = Record<string, unknown>;
+/** What ends when its work does. */
+interface Until {
+  waitUntil(work: Promise<unknown>): void;
+}
+
+function provideContext(): (bindings: Bindings, until: Until) => Promise<ServiceContext> {
   let prepared: Prepared | null = null;
-  return async (c) => {
-    const settings = readSettings(c.env);
+  return async (bindings, until) => {
+    const settings = readSettings(bindings);
     const database = openRemoteDatabase(settings);
-    const lifetime = requestLifetime((work) => c.executionCtx.waitUntil(work), logDeferredFailure);
-    prepared ??= await prepare(c.env, settings, database, lifetime);
+    const lifetime = requestLifetime((work) => until.waitUntil(work), logDeferredFailure);
+    prepared ??= await prepare(bindings, settings, database, lifetime);
     return { ...prepared, database: sealingWith(database, prepared.vault), ...lifetime };
   };
 }
@@ -99,7 +108,11 @@ function log(entry: LogEntry): void {
 type Execution = NonNullable<Parameters<typeof app.fetch>[2]>;
 
 const worker = {
-  fetch: (request: Request, bindings: Record<string, unknown>, execution: Execution) =>
-    app.fetch(request, bindings, execution),
+  fetch: (request: Request, bindings: Bindings, execution: Execution) => app.fetch(request, bindings, execution),
+  /** By the clock of the platform, as wrangler.toml says. */
+  async scheduled(_: unknown, bindings: Bindings, until: Until): Promise<void> {
+    const { auditRetentionDays: days } = readSettings(bindings);
+    if (days !== undefined) await retainOnce(await contextFor(bindings, until), days, log);
+  },
 };
 export { worker as default };

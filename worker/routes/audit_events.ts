@@ -2,9 +2,12 @@ import { ok } from '../../shared/model/result.ts';
 import {
   auditEventsPage,
   auditEventsQuery,
+  auditPruneInput,
+  auditPruneReply,
   auditStreamQuery,
   auditVerification,
 } from '../../shared/wire/audit_events.ts';
+import { pruneAudit } from '../services/audit_pruning.ts';
 import { type Arrival, followAudit, listAuditPage } from '../services/audit_log.ts';
 import { isWorthRetrying } from '../services/failures.ts';
 import type { Leave } from '../services/open_calls.ts';
@@ -29,6 +32,23 @@ export const getAuditVerification = forUser({
     if (!leave.ok) return leave;
     try {
       return ok({ status: 200, json: await verifyAudit(context, who) });
+    } finally {
+      leave.value();
+    }
+  },
+});
+
+export const postAuditPrune = forUser({
+  summary: 'Remove the audit events that were received before a time',
+  description:
+    'For admins. The time lies a day back or longer. Each chain loses a part of its beginning, which is noted under a seal: what is left verifies, and that it begins there. A call removes some thousand events; where finished is false, the same call goes on.',
+  body: auditPruneInput,
+  replies: { 200: auditPruneReply },
+  async handle({ context, who, body }) {
+    const leave = context.openCalls.enter('audit pruning', who.enterpriseId);
+    if (!leave.ok) return leave;
+    try {
+      return json(await pruneAudit(context, who, body));
     } finally {
       leave.value();
     }

@@ -15,6 +15,7 @@ import { findSealedSecret } from '../store/secrets.ts';
 import { sealedSigningKeys } from '../store/sealed_rows.ts';
 import { requestDeviceCode } from '../tokens/device_codes.ts';
 import { findWaitingProgram } from '../tokens/device_approval.ts';
+import { pruneAudit } from './audit_pruning.ts';
 import { verifyAudit } from './audit_verification.ts';
 import type { Caller } from './caller.ts';
 import { ProgramLifetime } from './lifetime.ts';
@@ -92,6 +93,10 @@ async function plant(context: ServiceContext, count = 3): Promise<Planted> {
   const sealedSecret = await context.vault.seal(oidcSealPlace(enterpriseId), new Secret('client secret'));
   const oidc = { enterpriseId, issuer: 'https://idp.test', clientId: 'c', sealedSecret, updatedAt: '2026-01-01' };
   await context.database.write(putEnterpriseOidc(context.database, oidc));
+  const later = context.clock.now() + 3 * 24 * 3_600_000;
+  const inDays = { ...context, clock: { now: () => later, sleep: async () => undefined } };
+  const dayAfter = new Date(later - 2 * 24 * 3_600_000).toISOString();
+  await pruneAudit(inDays, await callerOf(context), { before: dayAfter, dry_run: false });
   return planted;
 }
 
@@ -129,7 +134,7 @@ function textOf(cell: unknown): string {
 /** How many of the sealed texts a key opens, of how many there are. */
 async function openedBy(key: Secret): Promise<{ opens: number; of: number }> {
   const vault = await Vault.open(key);
-  const kinds = SEALED_KINDS.filter(({ name }) => name !== 'audit_heads');
+  const kinds = SEALED_KINDS.filter(({ name }) => !name.startsWith('audit_'));
   const pages = await Promise.all(kinds.map((kind) => kind.page(database, { after: '', limit: 1000 })));
   const examined = await Promise.all(pages.flat().map((row) => row.examine({ before: null, after: vault })));
   const installed = new Map(
@@ -181,6 +186,7 @@ describe('changing the master key', () => {
       access_token_keys: 2,
       oauth_flows: 1,
       enterprise_clients: 1,
+      audit_beginnings: 1,
     });
     const count = (await sealedTexts()).length;
     expect(await openedBy(before)).toEqual({ opens: 0, of: count });
@@ -442,6 +448,8 @@ test('every caller of the vault is one that the change knows', async () => {
     }),
   );
   expect(callers.flat().toSorted()).toEqual([
+    'services/audit_beginning.ts',
+    'services/audit_pruning.ts',
     'services/audit_verification.ts',
     'services/commit.ts',
     'services/control_key.ts',
@@ -451,6 +459,7 @@ test('every caller of the vault is one that the change knows', async () => {
     'services/secrets.ts',
     'services/vault_key_check.ts',
     'sign_in/enterprise_settings.ts',
+    'sign_in/linking.ts',
     'sign_in/signup.ts',
     'sign_in/throttle.ts',
     'tokens/access_keys.ts',

@@ -10,6 +10,7 @@ const KINDS = {
   'snapshot poll': { most: 8, lastsMs: 60_000 },
   'approval wait': { most: 64, lastsMs: 60_000 },
   'audit verification': { most: 2, lastsMs: 10 * 60_000 },
+  'audit pruning': { most: 2, lastsMs: 10 * 60_000 },
 } as const;
 export type LongCall = keyof typeof KINDS;
 

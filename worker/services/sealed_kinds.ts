@@ -1,15 +1,18 @@
 import type { Secret } from '../../shared/model/secret.ts';
 import { oidcSealPlace } from '../sign_in/providers/enterprise_oidc.ts';
+import type { AuditBeginningRow } from '../store/audit_beginnings.ts';
 import type { AuditHeadRow } from '../store/audit_events.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { readInstallation, replaceInstalled } from '../store/installation.ts';
 import {
+  resealBeginning,
   resealClient,
   resealFlow,
   resealHead,
   resealSecret,
   resealSigningKey,
   type RowPage,
+  sealedBeginnings,
   sealedClients,
   sealedFlows,
   sealedHeads,
@@ -18,6 +21,7 @@ import {
 } from '../store/sealed_rows.ts';
 import type { SecretRow } from '../store/secrets.ts';
 import { accessKeyPlace } from '../tokens/access_keys.ts';
+import { beginningText } from './audit_beginning.ts';
 import { headText } from './commit.ts';
 import { CONTROL_KEY_PLACE } from './control_key.ts';
 import { sealPlace } from './oauth_flow.ts';
@@ -86,6 +90,12 @@ export const SEALED_KINDS: readonly SealedKind[] = [
     columns: ['audit_heads.seal'],
     page: async (database, page) => (await sealedHeads(database, page)).map((row) => sealedHead(database, row)),
   },
+  {
+    name: 'audit_beginnings',
+    columns: ['audit_beginnings.seal'],
+    page: async (database, page) =>
+      (await sealedBeginnings(database, page)).map((row) => sealedBeginning(database, row)),
+  },
 ];
 
 /** The control plane's own key is one value of the installation. */
@@ -136,11 +146,15 @@ function sealedText(id: string, place: SealPlace, text: string, replace: (text: 
   };
 }
 
-/** A head that neither key sealed was altered: it gets no seal, so that it goes on failing. */
 function sealedHead(database: Database, row: AuditHeadRow): SealedRow {
   return sealedMac(row.writer, headText(row.writer, row), row.seal, (seal) => resealHead(database, row, seal));
 }
 
+function sealedBeginning(database: Database, row: AuditBeginningRow): SealedRow {
+  return sealedMac(row.writer, beginningText(row), row.seal, (seal) => resealBeginning(database, row, seal));
+}
+
+/** What neither key sealed was altered: it gets no seal, so that it goes on failing. */
 function sealedMac(id: string, text: string, seal: string, replace: (seal: string) => Statement): SealedRow {
   return {
     id,

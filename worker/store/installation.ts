@@ -13,7 +13,9 @@ export type InstallationName =
   | 'vault_key_mark'
   | 'signing_key_public'
   | 'signing_key_sealed'
-  | 'local_user_id';
+  | 'local_user_id'
+  /** Until when no worker begins to remove audit events whose time is up: one has, or does it. */
+  | 'audit_retention_until';
 
 export async function readInstallation(database: Database): Promise<ReadonlyMap<string, string>> {
   const rows = await database.read.select().from(installation);
@@ -52,6 +54,16 @@ export function replaceInstalled(
 /** Holds while a name has the value that was read. */
 export function stillInstalled(name: InstallationName, value: string): Statement[] {
   return guard(sql`EXISTS (SELECT 1 FROM installation WHERE name = ${name} AND value = ${value})`);
+}
+
+/** Takes a turn that is over by itself: a conflict while another worker has it. Both times are RFC 3339 in UTC. */
+export function takeTurn(
+  database: Database,
+  name: InstallationName,
+  times: { readonly now: string; readonly until: string },
+): Statement[] {
+  const taken = sql`SELECT 1 FROM installation WHERE name = ${name} AND value > ${times.now}`;
+  return [...guard(sql`NOT EXISTS (${taken})`), setAnew(database, name, times.until)];
 }
 
 /**

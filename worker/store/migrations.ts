@@ -287,4 +287,15 @@ export const MIGRATIONS: readonly Migration[] = [
         CHECK (subject IN ('connector', 'mcp_server'))`,
     ],
   },
+  {
+    number: 15,
+    name: 'where audit chains begin',
+    statements: [
+      // Up to this event, whose hash it has, a writer's chain was removed; no row: it is there from its first event on.
+      `CREATE TABLE audit_beginnings (
+        writer TEXT PRIMARY KEY, enterprise_id TEXT NOT NULL REFERENCES enterprises (id), sequence INTEGER NOT NULL,
+        hash TEXT NOT NULL, seal TEXT NOT NULL) STRICT`,
+      `CREATE INDEX audit_beginnings_by_enterprise ON audit_beginnings (enterprise_id, writer)`,
+    ],
+  },
 ];

@@ -1,11 +1,12 @@
 import { and, asc, eq, gt } from 'drizzle-orm';
+import type { AuditBeginningRow } from './audit_beginnings.ts';
 import type { AuditHeadRow } from './audit_events.ts';
 import type { Database, Statement } from './database.ts';
 import type { EnterpriseOidcRow } from './enterprise_settings.ts';
 import type { OAuthFlowRow } from './oauth_flows.ts';
 import type { SecretRow } from './secrets.ts';
 import type { SigningKeyRow } from './signing_keys.ts';
-import { auditHeads, enterpriseOidc, oauthFlows, secrets, signingKeys } from './tables.ts';
+import { auditBeginnings, auditHeads, enterpriseOidc, oauthFlows, secrets, signingKeys } from './tables.ts';
 
 // Whatever is sealed with the master key, of all tenants, for the change to another one. Each replacement happens only
 // while the row still has the text that was read: what is written meanwhile is newer.
@@ -86,4 +87,18 @@ export function sealedHeads(database: Database, { after, limit }: RowPage): Prom
 export function resealHead(database: Database, row: AuditHeadRow, seal: string): Statement {
   const isSame = and(eq(auditHeads.writer, row.writer), eq(auditHeads.seal, row.seal));
   return database.read.update(auditHeads).set({ seal }).where(isSame);
+}
+
+export function sealedBeginnings(database: Database, { after, limit }: RowPage): Promise<AuditBeginningRow[]> {
+  return database.read
+    .select()
+    .from(auditBeginnings)
+    .where(gt(auditBeginnings.writer, after))
+    .orderBy(asc(auditBeginnings.writer))
+    .limit(limit);
+}
+
+export function resealBeginning(database: Database, row: AuditBeginningRow, seal: string): Statement {
+  const isSame = and(eq(auditBeginnings.writer, row.writer), eq(auditBeginnings.seal, row.seal));
+  return database.read.update(auditBeginnings).set({ seal }).where(isSame);
 }

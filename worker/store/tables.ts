@@ -116,6 +116,15 @@ export const auditHeads = sqliteTable('audit_heads', {
   seal: text('seal').notNull(),
 });
 
+/** The last event that was removed from the beginning of a writer's chain. */
+export const auditBeginnings = sqliteTable('audit_beginnings', {
+  writer: text('writer').primaryKey(),
+  enterpriseId: text('enterprise_id').notNull(),
+  sequence: integer('sequence').notNull(),
+  hash: text('hash').notNull(),
+  seal: text('seal').notNull(),
+});
+
 export const signInLinks = sqliteTable('sign_in_links', {
   codeHash: text('code_hash').primaryKey(),
   userId: text('user_id').notNull(),

@@ -1,0 +1,197 @@
+import { chainBreak, type ChainBreak, type ChainHead } from '../../shared/audit/hash_chain.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { AuditPruneInput, AuditPruneReply, BrokenChain } from '../../shared/wire/audit_events.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import {
+  type AuditBeginningRow,
+  cutChain,
+  dueChains,
+  findBeginning,
+  firstReceivedFrom,
+} from '../store/audit_beginnings.ts';
+import { type AuditEventRow, findHead, listChain, listHeads } from '../store/audit_events.ts';
+import { beginningText, readBeginning } from './audit_beginning.ts';
+import { toStoredEvent } from './audit_log.ts';
+import { type Caller, mayActAs } from './caller.ts';
+import { commit } from './commit.ts';
+import { controlChain } from './policy_change.ts';
+import type { ServiceContext } from './service_context.ts';
+
+/** What is younger is never removed: nobody can remove the events of what they just did, or of a sidecar that still sends. */
+export const YOUNGEST_REMOVED_MS = 24 * 3_600_000;
+/** How many events are read, checked and removed in one write: a small part of a second. */
+const EVENTS_PER_WRITE = 500;
+/** Of how many chains at most. */
+const CHAINS_PER_WRITE = 20;
+/** How many writes one call makes; a caller goes on with the next. */
+const WRITES_PER_CALL = 10;
+
+/**
+ * Removes the beginning of each of the enterprise's chains: what was received before a time. Refuses with `admin_required`,
+ * `invalid_input`.
+ */
+export async function pruneAudit(
+  context: ServiceContext,
+  caller: Caller,
+  input: AuditPruneInput,
+): Promise<Result<AuditPruneReply, ApiError>> {
+  if (!mayActAs(caller, 'admin')) return err(adminsOnly());
+  const { enterpriseId, userId } = caller;
+  const before = new Date(input.before).toISOString();
+  if (Date.parse(before) > context.clock.now() - YOUNGEST_REMOVED_MS) return err(tooYoung());
+  const what = { before, dry_run: input.dry_run };
+  if (input.dry_run) {
+    return ok({ ...what, removed: await countRemovable(context, enterpriseId, before), finished: true, broken: [] });
+  }
+  const pruned = await pruneEnterprise(context, { enterpriseId, actor: userId, before, writes: WRITES_PER_CALL });
+  if (!pruned.ok) return pruned;
+  const { removed, finished, broken } = pruned.value;
+  return ok({ ...what, removed, finished, broken: [...broken] });
+}
+
+function adminsOnly(): ApiError {
+  return apiError('admin_required', 'removing audit events needs the role admin: ask an admin or an owner');
+}
+
+function tooYoung(): ApiError {
+  const message = 'lies less than a day back: events of the last day are kept, so give an earlier time';
+  return apiError('invalid_input', `before ${message}`, { fields: [{ field: 'before', message }] });
+}
+
+/** How many events were received before a time, of chains that begin with them. */
+async function countRemovable(context: ServiceContext, enterpriseId: string, before: string): Promise<number> {
+  let count = 0;
+  for (const head of await listHeads(context.database, enterpriseId)) {
+    const first = await firstReceivedFrom(context.database, head.writer, before);
+    const begun = (await findBeginning(context.database, head.writer))?.sequence ?? 0;
+    count += Math.max(0, (first ?? head.sequence + 1) - 1 - begun);
+  }
+  return count;
+}
+
+export interface PruneOrder {
+  readonly enterpriseId: string;
+  /** Who wants it; null for the retention that is set. */
+  readonly actor: string | null;
+  readonly before: string;
+  /** How many writes it may take. */
+  readonly writes: number;
+}
+
+export interface Pruned {
+  readonly removed: number;
+  /** How many of the writes it took. */
+  readonly writes: number;
+  readonly finished: boolean;
+  readonly broken: readonly BrokenChain[];
+}
+
+/**
+ * Removes events in small writes. Each write also notes the chains' sealed new beginnings, and is itself an event of the
+ * control plane's chain: killed anywhere, what is removed was noted. What is removed is checked before, for nothing could
+ * show afterwards that it had been altered: a chain that does not verify there is left as it is.
+ */
+export async function pruneEnterprise(context: ServiceContext, order: PruneOrder): Promise<Result<Pruned, ApiError>> {
+  const broken: BrokenChain[] = [];
+  let removed = 0;
+  let after = '';
+  let writes = 0;
+  while (writes < order.writes && !context.stopping.aborted) {
+    const cut = await nextCut(context, order, after);
+    if (cut === null) return ok({ removed, writes, finished: true, broken });
+    const done = cut.taken.length === 0 ? ok(true) : await write(context, order, cut);
+    if (!done.ok) return done;
+    writes += 1;
+    // Another worker was there first: the same chains are looked at again.
+    if (!done.value) continue;
+    broken.push(...cut.broken);
+    removed += eventsOf(cut);
+    after = cut.after;
+  }
+  const rest = await dueChains(context.database, order.enterpriseId, order.before, { after, limit: 1 });
+  return ok({ removed, writes, finished: rest.length === 0, broken });
+}
+
+/** What one write removes of one chain. */
+interface Taken {
+  readonly from: AuditBeginningRow | null;
+  readonly to: AuditBeginningRow;
+  readonly events: number;
+}
+
+interface Cut {
+  readonly taken: readonly Taken[];
+  readonly broken: readonly BrokenChain[];
+  /** The last writer of whose chain nothing is left to remove. */
+  readonly after: string;
+}
+
+function eventsOf({ taken }: Pick<Cut, 'taken'>): number {
+  return taken.reduce((sum, { events }) => sum + events, 0);
+}
+
+/** As much of the next chains as one write removes; null when there is nothing left. */
+async function nextCut(context: ServiceContext, order: PruneOrder, done: string): Promise<Cut | null> {
+  const page = { after: done, limit: CHAINS_PER_WRITE };
+  const due = await dueChains(context.database, order.enterpriseId, order.before, page);
+  if (due.length === 0) return null;
+  const taken: Taken[] = [];
+  const broken: BrokenChain[] = [];
+  let after = done;
+  for (const writer of due) {
+    const room = EVENTS_PER_WRITE - eventsOf({ taken });
+    if (room === 0) break;
+    const part = await beginningOf(context, order, writer, room);
+    if (!part.ok) broken.push(part.error);
+    else if (part.value !== null) taken.push(part.value);
+    if (!part.ok || part.value === null || part.value.events < room) after = writer;
+  }
+  return { taken, broken, after };
+}
+
+/** The first events of a chain that were received before the time, checked; null when there is none any more. */
+async function beginningOf(
+  context: ServiceContext,
+  { enterpriseId, before }: PruneOrder,
+  writer: string,
+  limit: number,
+): Promise<Result<Taken | null, BrokenChain>> {
+  const begun = await readBeginning(context, writer);
+  const head = await findHead(context.database, writer);
+  if (!begun.ok) return err({ writer, sequence: begun.error, event_id: null, reason: 'wrong_beginning' });
+  const { start, row: from } = begun.value;
+  const most = Math.min(limit, (head?.sequence ?? 0) - start.sequence);
+  if (most <= 0) return ok(null);
+  const rows = await listChain(context.database, writer, { after: start.sequence, limit: most });
+  const kept = rows.findIndex(({ receivedAt }) => receivedAt >= before);
+  const end = await walkOver(start, kept === -1 ? rows : rows.slice(0, kept));
+  if (!end.ok) return end;
+  const to = { writer, enterpriseId, ...end.value };
+  const events = end.value.sequence - start.sequence;
+  if (events === 0) return ok(null);
+  return ok({ from, to: { ...to, seal: await context.vault.mac(beginningText(to)) }, events });
+}
+
+async function walkOver(start: ChainHead, rows: readonly AuditEventRow[]): Promise<Result<ChainHead, BrokenChain>> {
+  let end = start;
+  for (const row of rows) {
+    const reason: ChainBreak | null = await chainBreak(end, toStoredEvent(row));
+    if (reason !== null) return err({ writer: row.writer, sequence: row.sequence, event_id: row.id, reason });
+    end = { sequence: row.sequence, hash: row.hash };
+  }
+  return ok(end);
+}
+
+/** False when another worker removed some of it meanwhile: nothing is written then. */
+function write(context: ServiceContext, order: PruneOrder, { taken }: Cut): Promise<Result<boolean, ApiError>> {
+  const data = { 'svc.audit.before': order.before, 'svc.audit.removed': eventsOf({ taken }) };
+  const event = { type: 'control.audit.pruned' as const, actor: order.actor, data };
+  return commit(context, controlChain(order), async () => {
+    for (const { from, to } of taken) {
+      const now = await findBeginning(context.database, to.writer);
+      if (now?.hash !== from?.hash) return ok({ statements: [], events: [], value: false });
+    }
+    const statements = taken.flatMap(({ from, to }) => cutChain(context.database, to, from));
+    return ok({ statements, events: [event], value: true });
+  });
+}

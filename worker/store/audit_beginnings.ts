@@ -1,0 +1,85 @@
+import { and, asc, eq, gt, lte, type SQL, sql } from 'drizzle-orm';
+import { type Database, guard, type Statement } from './database.ts';
+import { auditBeginnings, auditEvents, auditHeads } from './tables.ts';
+
+export type AuditBeginningRow = typeof auditBeginnings.$inferSelect;
+
+/** Where a chain begins; null when nothing of it was removed. */
+export async function findBeginning(database: Database, writer: string): Promise<AuditBeginningRow | null> {
+  const rows = await database.read.select().from(auditBeginnings).where(eq(auditBeginnings.writer, writer));
+  return rows[0] ?? null;
+}
+
+/** Writers of chains of which something was removed. */
+export async function listBegunWriters(database: Database, enterpriseId: string): Promise<string[]> {
+  const rows = await database.read
+    .select({ writer: auditBeginnings.writer })
+    .from(auditBeginnings)
+    .where(eq(auditBeginnings.enterpriseId, enterpriseId));
+  return rows.map((row) => row.writer);
+}
+
+/** Removes the events up to a new beginning, if the chain still begins where it was read to. */
+export function cutChain(database: Database, to: AuditBeginningRow, from: AuditBeginningRow | null): Statement[] {
+  const { writer, sequence, hash, seal } = to;
+  return [
+    ...guard(beginsAt(writer, from)),
+    database.read.delete(auditEvents).where(and(eq(auditEvents.writer, writer), lte(auditEvents.sequence, sequence))),
+    database.read
+      .insert(auditBeginnings)
+      .values(to)
+      .onConflictDoUpdate({ target: auditBeginnings.writer, set: { sequence, hash, seal } }),
+  ];
+}
+
+function beginsAt(writer: string, from: AuditBeginningRow | null): SQL {
+  if (from === null) return sql`NOT EXISTS (SELECT 1 FROM audit_beginnings WHERE writer = ${writer})`;
+  return sql`EXISTS (SELECT 1 FROM audit_beginnings
+    WHERE writer = ${writer} AND sequence = ${from.sequence} AND hash = ${from.hash})`;
+}
+
+/** A head of which the first event that is there was received before a time. */
+const isDue = (
+  before: string,
+) => sql`EXISTS (SELECT 1 FROM audit_events AS first WHERE first.writer = ${auditHeads.writer}
+  AND first.sequence = 1 + coalesce((SELECT begun.sequence FROM audit_beginnings AS begun
+    WHERE begun.writer = ${auditHeads.writer}), 0)
+  AND first.received_at < ${before})`;
+
+/** Chains of an enterprise that have events from before a time, after a writer. */
+export async function dueChains(
+  database: Database,
+  enterpriseId: string,
+  before: string,
+  page: { readonly after: string; readonly limit: number },
+): Promise<string[]> {
+  const rows = await database.read
+    .select({ writer: auditHeads.writer })
+    .from(auditHeads)
+    .where(and(eq(auditHeads.enterpriseId, enterpriseId), gt(auditHeads.writer, page.after), isDue(before)))
+    .orderBy(asc(auditHeads.writer))
+    .limit(page.limit);
+  return rows.map((row) => row.writer);
+}
+
+/** The first enterprise after another one that has events from before a time; null when none has. */
+export async function nextDueEnterprise(database: Database, before: string, after: string): Promise<string | null> {
+  const rows = await database.read
+    .select({ enterpriseId: auditHeads.enterpriseId })
+    .from(auditHeads)
+    .where(and(gt(auditHeads.enterpriseId, after), isDue(before)))
+    .orderBy(asc(auditHeads.enterpriseId))
+    .limit(1);
+  return rows[0]?.enterpriseId ?? null;
+}
+
+/** The sequence number of the first event of a chain that was received at a time or later; null when none was. */
+export async function firstReceivedFrom(database: Database, writer: string, time: string): Promise<number | null> {
+  const rows = await database.read
+    .select({ sequence: auditEvents.sequence })
+    .from(auditEvents)
+    .where(and(eq(auditEvents.writer, writer), sql`${auditEvents.receivedAt} >= ${time}`))
+    .orderBy(asc(auditEvents.sequence))
+    .limit(1);
+  return rows[0]?.sequence ?? null;
+}
