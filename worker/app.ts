@@ -62,6 +62,7 @@ import {
   postMcpServer,
   putMcpServer,
 } from './routes/mcp_servers.ts';
+import { getMarketplaceServers } from './routes/marketplace.ts';
 import { getMembers, putMember } from './routes/members.ts';
 import {
   answerLocalNamesOnly,
@@ -150,6 +151,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['delete', '/v1/mcp-servers/{id}/credentials/{name}', deleteMcpCredential],
   ['get', '/v1/mcp-servers/{id}/revisions', getMcpRevisions],
   ['post', '/v1/mcp-servers/{id}/rollback', postMcpRollback],
+
+  ['get', '/v1/marketplace/servers', getMarketplaceServers],
 
   ['get', '/v1/approvals', getApprovals],
   ['get', '/v1/approvals/{id}', getApproval],

@@ -69,7 +69,6 @@ export const BAD_ENTRIES: readonly unknown[] = [
   {},
   { server: { description: 'without a name', version: '1.0.0' } },
   { server: { name: '', version: '1.0.0' } },
-  { server: { name: 5, version: '1.0.0' } },
   { server: { name: `io.example/${'x'.repeat(4000)}`, version: '1.0.0' } },
   { server: { name: 'io.example/line\nbreak', version: '1.0.0' } },
   { server: { name: 'io.example/turned\u202egnp.exe', version: '1.0.0' } },

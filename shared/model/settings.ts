@@ -36,6 +36,7 @@ export interface Settings {
   readonly databaseToken?: Secret;
   readonly databaseReplicaUrl?: string;
   readonly publicUrl?: string;
+  readonly registryUrl?: string;
   readonly signIn: SignInSettings;
   readonly upstreamCaFiles: readonly string[];
   readonly sandboxProxy?: SandboxProxy;
@@ -122,6 +123,13 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     readBy: ['control'],
   },
   {
+    name: 'SVC_REGISTRY_URL',
+    flag: '--registry-url',
+    default: 'https://registry.modelcontextprotocol.io',
+    meaning: 'MCP registry that the marketplace is of; https, or http on loopback for `svc up`',
+    readBy: ['control'],
+  },
+  {
     name: 'SVC_UPSTREAM_CA',
     flag: '--upstream-ca',
     default: 'none',
@@ -185,6 +193,7 @@ export function parseSettings(
   const databaseUrl = read('SVC_DATABASE_URL', parseDatabaseUrl);
   const databaseToken = read('SVC_DATABASE_TOKEN', parseToken);
   const publicUrl = read('SVC_PUBLIC_URL', parseControlUrl);
+  const registryUrl = read('SVC_REGISTRY_URL', parseRegistryUrl);
   const databaseReplicaUrl = read('SVC_DATABASE_REPLICA_URL', parseReplicaUrl);
   const signIn = readSignInSettings(read);
   const upstreamCaFiles = read('SVC_UPSTREAM_CA', parsePathList) ?? [];
@@ -207,6 +216,7 @@ export function parseSettings(
     ...(databaseToken !== undefined && { databaseToken }),
     ...(databaseReplicaUrl !== undefined && { databaseReplicaUrl }),
     ...(publicUrl !== undefined && { publicUrl }),
+    ...(registryUrl !== undefined && { registryUrl }),
     signIn,
     upstreamCaFiles,
     ...(sandboxProxy !== undefined && { sandboxProxy }),
@@ -320,6 +330,20 @@ export function parseControlUrl(text: string): Result<string, string> {
     return err(`is ${JSON.stringify(text)}: use https:// (http is only for 127.0.0.1, localhost and [::1])`);
   }
   return ok(url.origin);
+}
+
+/** Where an MCP registry is: an origin, and a path where it has one. */
+export function parseRegistryUrl(text: string): Result<string, string> {
+  const url = tryUrl(text);
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    return err(`is ${JSON.stringify(text)}: use a URL such as https://registry.example.com`);
+  }
+  if (url.username !== '' || url.password !== '') return err('holds a user or a password: give the URL alone');
+  if (url.search !== '' || url.hash !== '') return err(`is ${JSON.stringify(text)}: leave out what follows the path`);
+  if (url.protocol === 'http:' && !isLoopbackHostname(url.hostname)) {
+    return err(`is ${JSON.stringify(text)}: use https:// (http is only for 127.0.0.1, localhost and [::1])`);
+  }
+  return ok(url.origin + url.pathname.replace(/\/+$/, ''));
 }
 
 function tryUrl(text: string): URL | null {

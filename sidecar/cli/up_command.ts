@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import type { Command } from 'commander';
-import { DEFAULT_CONTROL_PORT, DEFAULT_PROXY_PORT } from '../../shared/model/settings.ts';
+import { DEFAULT_CONTROL_PORT, DEFAULT_PROXY_PORT, parseRegistryUrl } from '../../shared/model/settings.ts';
 import { signInLinkReply } from '../../shared/wire/account.ts';
 import { controlUrlOf } from './clients.ts';
 import { handle, several, type Call, type CommandLine } from './command_line.ts';
@@ -21,14 +21,15 @@ interface SidecarOptions {
   readonly resolve?: readonly string[];
   readonly denyPrivateUpstreams?: boolean;
 }
-type UpOptions = SidecarOptions & { readonly controlPort: string };
+type UpOptions = SidecarOptions & { readonly controlPort: string; readonly registryUrl?: string };
 
 /** `svc up` and `svc sidecar`. */
 export function addUpCommands(line: CommandLine): void {
   const up = line.program
     .command('up')
     .description('start the control plane and the sidecar on this machine, until Ctrl-C (`npm start`)')
-    .option('--control-port <port>', 'port of the control plane; 0 is any free one', String(DEFAULT_CONTROL_PORT));
+    .option('--control-port <port>', 'port of the control plane; 0 is any free one', String(DEFAULT_CONTROL_PORT))
+    .option('--registry-url <url>', 'MCP registry that the marketplace is of, in place of the public one');
   handle<UpOptions>(line, sidecarOptions(up), upEverything);
   const sidecar = line.program
     .command('sidecar')
@@ -53,12 +54,13 @@ async function upEverything(call: Call<UpOptions>): Promise<number> {
   refuseSignedIn(homeOf(context, options));
   const controlPort = parsePort(options.controlPort, '--control-port');
   const start = prepared(call);
+  const registryUrl = registryUrlOf(options);
   return supervise(call, async (supervisor) => {
     await requireFreePort(controlPort, '--control-port');
     await requireFreePort(start.port, '--proxy-port');
     const key = ensureLocalKey(start.home);
     const control = await supervisor.start(
-      controlProgram(context, { ...start, port: controlPort, log: supervisor.openLog('control') }),
+      controlProgram(context, { ...start, registryUrl, port: controlPort, log: supervisor.openLog('control') }),
     );
     const sidecar = await supervisor.start(
       sidecarProgram(context, { ...start, controlUrl: control.url, log: supervisor.openLog('sidecar') }),
@@ -67,6 +69,13 @@ async function upEverything(call: Call<UpOptions>): Promise<number> {
     const signIn = await signInLink(context, control.url, key);
     announce(call, { ...factsOf(call, start.home), controlUrl: control.url, proxyUrl: sidecar.url, signIn });
   });
+}
+
+function registryUrlOf(options: UpOptions): string | null {
+  if (options.registryUrl === undefined) return null;
+  const url = parseRegistryUrl(options.registryUrl);
+  if (url.ok) return url.value;
+  throw new CliError(EXIT.usage, `--registry-url ${url.error}`);
 }
 
 /** A state directory is of one control plane: this one's sidecar is enrolled elsewhere. */

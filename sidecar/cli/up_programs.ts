@@ -20,10 +20,11 @@ export interface ProgramOptions {
 /** The control plane on this machine. */
 export function controlProgram(
   context: CliContext,
-  options: ProgramOptions & { readonly resolve: readonly string[] },
+  options: ProgramOptions & { readonly resolve: readonly string[]; readonly registryUrl: string | null },
 ): ProgramSpec {
+  const registry = options.registryUrl === null ? [] : ['--registry-url', options.registryUrl];
   const trust = [...repeated('--upstream-ca', options.upstreamCa), ...repeated('--resolve', options.resolve)];
-  const flags = ['--local', '--home', options.home, ...trust];
+  const flags = ['--local', '--home', options.home, ...trust, ...registry];
   return nodeProgram(context, {
     ...options,
     name: 'control plane',

@@ -157,6 +157,7 @@ async function startServices(options: Options, client: Client, lifetime: Program
     localKey: local ? await localKey(files) : null,
     publicUrl: settings.publicUrl,
     signIn: settings.signIn,
+    registry: { url: settings.registryUrl },
     printMail: log,
   });
   if (!started.ok) throw refusal(started.error.reason, started.error.message);

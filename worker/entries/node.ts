@@ -5,7 +5,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { parseArgs } from 'node:util';
 import { serve } from '@hono/node-server';
 import { getConnInfo } from '@hono/node-server/conninfo';
-import { DEFAULT_CONTROL_PORT, parseSettings, type Settings } from '../../shared/model/settings.ts';
+import { DEFAULT_CONTROL_PORT, parseRegistryUrl, parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
 import { ProgramLifetime } from '../services/lifetime.ts';
 import { makeMasterKey, openLocalKey } from '../services/local_home.ts';
@@ -34,6 +34,7 @@ interface Options {
   readonly listen: string;
   readonly upstreamCaFiles: readonly string[];
   readonly pinned: ReadonlyMap<string, PinnedAddress>;
+  readonly registryUrl: string | undefined;
   readonly settings: Settings;
 }
 
@@ -75,7 +76,9 @@ function readOptions(): Options {
   }
   const upstreamCaFiles = values['upstream-ca'] ?? settings.value.upstreamCaFiles;
   const pinned = readPins(values.resolve ?? [], local);
-  return { local, home, port: readPort(values.port), listen, upstreamCaFiles, pinned, settings: settings.value };
+  const registryUrl = readRegistryUrl(values['registry-url']) ?? settings.value.registryUrl;
+  const port = readPort(values.port);
+  return { local, home, port, listen, upstreamCaFiles, pinned, registryUrl, settings: settings.value };
 }
 
 function parseFlags() {
@@ -88,6 +91,7 @@ function parseFlags() {
         listen: { type: 'string' },
         'upstream-ca': { type: 'string', multiple: true },
         resolve: { type: 'string', multiple: true },
+        'registry-url': { type: 'string' },
       },
     });
   } catch (error) {
@@ -100,6 +104,13 @@ function readPort(text: string | undefined): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
   if (port <= 65_535) return port;
   throw new Refusal('invalid_flag', `--port ${JSON.stringify(text)}: use 0 to 65535 (0 is any free port)`, EXIT_USAGE);
+}
+
+function readRegistryUrl(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const url = parseRegistryUrl(text);
+  if (url.ok) return url.value;
+  throw new Refusal('invalid_flag', `--registry-url ${url.error}`, EXIT_USAGE);
 }
 
 /** Hosts that are dialled elsewhere, by `--resolve HOST:ADDRESS[:PORT]`. */
@@ -144,6 +155,7 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
     localKey,
     publicUrl: options.settings.publicUrl,
     signIn: options.settings.signIn,
+    registry: { url: options.registryUrl },
     printMail: log,
   });
   if (!started.ok) throw new Refusal(started.error.reason, started.error.message);

@@ -13,6 +13,9 @@ import { NO_TURNS } from '../services/turns.ts';
 import { type Database, fetchInTime, fetchReplica, openDatabase } from '../store/database.ts';
 import { sealingWith } from '../store/installation.ts';
 
+/** The platform gives what is left of a request half a minute. */
+const SYNC_MS = 20_000;
+
 /** What outlives a request: keys and counts, which do no I/O. Database clients and deferred work belong to their request. */
 type Prepared = Omit<ServiceContext, 'database' | keyof Lifetime>;
 
@@ -84,6 +87,7 @@ async function prepare(
     localKey,
     publicUrl: settings.publicUrl,
     signIn: settings.signIn,
+    registry: { url: settings.registryUrl, syncMs: SYNC_MS },
     printMail: log,
   });
   if (!started.ok) throw refusal(started.error.reason, started.error.message);

@@ -77,9 +77,14 @@ describe('what a registry does wrong', () => {
     expect(await problem()).toMatchObject({ reason: 'too_many_requests', retryAfterSeconds: 7 });
   });
 
-  test.each(['endless', 'redirecting', 'garbage', 'failing'] as const)('%s: there is no answer', async (behaviour) => {
+  test.each([
+    ['endless', 'bad_reply'],
+    ['redirecting', 'bad_reply'],
+    ['garbage', 'bad_reply'],
+    ['failing', 'unavailable'],
+  ] as const)('%s: %s', async (behaviour, reason) => {
     registry.behaviour = behaviour;
-    expect(await problem()).toMatchObject({ reason: 'unavailable' });
+    expect(await problem()).toMatchObject({ reason });
   });
 
   test('gone: there is no answer', async () => {

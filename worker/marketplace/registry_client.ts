@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { Outbound, OutboundReply } from '../services/outbound.ts';
+import type { Outbound, OutboundError, OutboundReply } from '../services/outbound.ts';
 import { readRegistryRecord, type RegistryRecord } from './registry_record.ts';
 
 /** The page size that the registry is asked for, which is also its largest. */
@@ -21,7 +21,7 @@ export interface RegistryPage {
 
 /** Why the registry did not answer. */
 export interface RegistryProblem {
-  readonly reason: 'not_found' | 'unavailable' | 'too_many_requests';
+  readonly reason: 'not_found' | 'bad_reply' | 'unavailable' | 'too_many_requests';
   /** For a person; it names the registry's host and nothing that was asked for. */
   readonly message: string;
   /** How long the registry wants to be left alone. */
@@ -55,7 +55,7 @@ export function versionsUrl(registryUrl: string, name: string, version: string |
 export async function askRegistry(outbound: Outbound, url: string): Promise<Result<RegistryPage, RegistryProblem>> {
   const headers = { accept: 'application/json', 'user-agent': 'svc' };
   const reply = await outbound.call({ method: 'GET', url, headers, body: null });
-  if (!reply.ok) return err(unavailable(reply.error.message));
+  if (!reply.ok) return err(callProblem(reply.error));
   const problem = statusProblem(reply.value, new URL(url).hostname);
   return problem === null ? readPage(reply.value, new URL(url).hostname) : err(problem);
 }
@@ -67,7 +67,14 @@ function statusProblem({ status, retryAfter }: OutboundReply, host: string): Reg
   if (status === 429) {
     return { reason: 'too_many_requests', message, retryAfterSeconds: waitSeconds(retryAfter) ?? DEFAULT_WAIT_SECONDS };
   }
-  return { ...unavailable(message), retryAfterSeconds: status === 503 ? waitSeconds(retryAfter) : null };
+  if (status < 500) return badReply(message);
+  return { reason: 'unavailable', message, retryAfterSeconds: waitSeconds(retryAfter) };
+}
+
+/** A reply that cannot be read is one call's; a registry that cannot be reached is so for every call. */
+function callProblem({ reason, message }: OutboundError): RegistryProblem {
+  const isOfReply = reason === 'upstream_invalid_reply' || reason === 'upstream_response_too_large';
+  return isOfReply ? badReply(message) : { reason: 'unavailable', message, retryAfterSeconds: null };
 }
 
 /** The seconds form of `Retry-After` (RFC 9110 section 10.2.3), not longer than ten minutes; the date form is not read. */
@@ -77,27 +84,31 @@ function waitSeconds(retryAfter: string | undefined): number | null {
 
 function readPage({ body }: OutboundReply, host: string): Result<RegistryPage, RegistryProblem> {
   const value = parseJson(body);
-  if (typeof value !== 'object' || value === null) return err(unavailable(`the reply of ${host} is no JSON object`));
+  if (typeof value !== 'object' || value === null) return err(badReply(`the reply of ${host} is no JSON object`));
   if (!('servers' in value)) return readSingle(value, host);
-  if (!Array.isArray(value.servers)) return err(unavailable(`the reply of ${host} has no list of servers`));
+  if (!Array.isArray(value.servers)) return err(badReply(`the reply of ${host} has no list of servers`));
   const entries: readonly unknown[] = value.servers.slice(0, MAX_PAGE_ENTRIES);
   const records = entries.map((entry) => readRegistryRecord(entry)).filter((record) => record !== null);
-  return ok({ records, nextCursor: readCursor(value), skipped: value.servers.length - records.length });
+  const nextCursor = readCursor(value);
+  if (nextCursor === undefined) return err(badReply(`the reply of ${host} has a cursor that cannot be used`));
+  return ok({ records, nextCursor, skipped: value.servers.length - records.length });
 }
 
 /** One version of an entry, which stands alone. */
 function readSingle(value: object, host: string): Result<RegistryPage, RegistryProblem> {
   const record = readRegistryRecord(value);
-  if (record === null) return err(unavailable(`the reply of ${host} is neither a list nor an entry`));
+  if (record === null) return err(badReply(`the reply of ${host} is neither a list nor an entry`));
   return ok({ records: [record], nextCursor: null, skipped: 0 });
 }
 
-function readCursor(value: object): string | null {
+/** Null on the last page; undefined for what is no cursor. Taking such a page for the last one would lose what follows. */
+function readCursor(value: object): string | null | undefined {
   const metadata = 'metadata' in value ? value.metadata : null;
   if (typeof metadata !== 'object' || metadata === null) return null;
   const cursors: Readonly<Record<string, unknown>> = { ...metadata };
-  const next = cursors['nextCursor'] ?? cursors['next_cursor'];
-  return typeof next === 'string' && next !== '' && next.length <= MAX_CURSOR_CHARACTERS ? next : null;
+  const next = cursors['nextCursor'] ?? cursors['next_cursor'] ?? '';
+  if (typeof next !== 'string' || next.length > MAX_CURSOR_CHARACTERS) return undefined;
+  return next === '' ? null : next;
 }
 
 function parseJson(body: Uint8Array): unknown {
@@ -108,6 +119,6 @@ function parseJson(body: Uint8Array): unknown {
   }
 }
 
-function unavailable(message: string): RegistryProblem {
-  return { reason: 'unavailable', message, retryAfterSeconds: null };
+function badReply(message: string): RegistryProblem {
+  return { reason: 'bad_reply', message, retryAfterSeconds: null };
 }

@@ -11,6 +11,8 @@ export interface AppEnv {
     context: ServiceContext;
     /** The user a call is made for; set by the authentication of a user's operation. */
     caller: Caller;
+    /** The same for an operation that needs no sign-in; null without one. */
+    visitor: Caller | null;
     /** The sidecar a call came from; set by the authentication of a sidecar's operation. */
     sidecar: SidecarCaller;
     /** The address that the call came from; null where the runtime does not say. */

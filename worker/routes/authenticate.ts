@@ -30,6 +30,24 @@ export function authenticateUser(scope: Scope | null): MiddlewareHandler<AppEnv>
   };
 }
 
+/**
+ * Who calls, or nobody: credentials are not needed. A bearer token that is given has to be good, for whoever gives one means
+ * to be known; a browser whose sign-in is over sends its cookie all the same.
+ */
+export function authenticateVisitor(scope: Scope | null): MiddlewareHandler<AppEnv> {
+  const authenticate = authenticateUser(scope);
+  return async (c, next) => {
+    if (bearerToken(c) !== null) {
+      return authenticate(c, () => {
+        c.set('visitor', c.get('caller'));
+        return next();
+      });
+    }
+    c.set('visitor', await callerOfBrowser(c));
+    return next();
+  };
+}
+
 /** A sidecar: by a token that signs this very call. */
 export const authenticateSidecar: MiddlewareHandler<AppEnv> = async (c, next) => {
   const token = bearerToken(c);

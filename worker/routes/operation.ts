@@ -9,7 +9,7 @@ import type { ServiceContext } from '../services/service_context.ts';
 import type { SidecarCaller } from '../services/sidecar_calls.ts';
 import type { AppContext, AppEnv } from './app_env.ts';
 import { scopeOf } from '../tokens/scopes.ts';
-import { authenticateSidecar, authenticateUser } from './authenticate.ts';
+import { authenticateSidecar, authenticateUser, authenticateVisitor } from './authenticate.ts';
 import { bodyNotUtf8, errorReply } from './error_reply.ts';
 import { onFittingDatabase } from './replica_reads.ts';
 
@@ -52,7 +52,7 @@ type Handled<Who, Query, Params, Body> = Described<Query, Params, Body> & {
 /** One operation of the API, as the route table lists it. */
 export interface Operation {
   readonly described: Described<unknown, unknown, unknown>;
-  readonly access: 'anyone' | 'user' | 'sidecar';
+  readonly access: 'anyone' | 'visitor' | 'user' | 'sidecar';
   readonly answer: (c: AppContext, parts: Parts) => Promise<Result<Reply, ApiError>>;
 }
 interface Parts {
@@ -64,6 +64,11 @@ interface Parts {
 /** An operation that needs no sign-in. */
 export function forAnyone<Q, P, B>(operation: Handled<null, Q, P, B>): Operation {
   return define('anyone', operation, () => null);
+}
+
+/** An operation that needs no sign-in, and tells those who are signed in more. */
+export function forVisitor<Q, P, B>(operation: Handled<Caller | null, Q, P, B>): Operation {
+  return define('visitor', operation, (c) => c.get('visitor'));
 }
 
 /** An operation of a signed-in user. */
@@ -113,7 +118,9 @@ export function describeAccess(app: OpenAPIHono<AppEnv>): void {
 
 function authentication(access: Operation['access'], method: Method, path: string): MiddlewareHandler<AppEnv>[] {
   if (access === 'anyone') return [];
-  return [access === 'sidecar' ? authenticateSidecar : authenticateUser(scopeOf(method, path))];
+  if (access === 'sidecar') return [authenticateSidecar];
+  const scope = scopeOf(method, path);
+  return [access === 'visitor' ? authenticateVisitor(scope) : authenticateUser(scope)];
 }
 
 /** Bytes that are no UTF-8 would be stored as something else than was sent. */
@@ -159,7 +166,7 @@ function routeConfig(method: Method, path: string, operation: Operation): RouteC
     summary,
     ...(description !== undefined && { description }),
     tags: [path.split('/')[2] ?? 'service'],
-    security: operation.access === 'anyone' ? [] : [{ [operation.access]: scopesIn(operation.access, method, path) }],
+    security: securityOf(operation.access, method, path),
     request: {
       ...(query && { query }),
       ...(params && { params }),
@@ -169,10 +176,14 @@ function routeConfig(method: Method, path: string, operation: Operation): RouteC
   };
 }
 
-/** What a personal token has to be for, as OpenAPI lists it; empty where no personal token will do. */
-function scopesIn(access: Operation['access'], method: Method, path: string): string[] {
-  const scope = access === 'user' ? scopeOf(method, path) : null;
-  return scope === null ? [] : [scope];
+/** As OpenAPI lists it: an empty choice means that no sign-in is needed. */
+function securityOf(access: Operation['access'], method: Method, path: string): Record<string, string[]>[] {
+  if (access === 'anyone') return [];
+  if (access === 'sidecar') return [{ sidecar: [] }];
+  // What a personal token has to be for; nothing where no personal token will do.
+  const scope = scopeOf(method, path);
+  const user = { user: scope === null ? [] : [scope] };
+  return access === 'visitor' ? [{}, user] : [user];
 }
 
 function replyConfig(reply: z.ZodType | string) {

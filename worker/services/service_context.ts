@@ -5,6 +5,7 @@ import type { ControlPlane } from './control_key.ts';
 import type { Lifetime } from './lifetime.ts';
 import type { OpenCalls } from './open_calls.ts';
 import type { Outbound } from './outbound.ts';
+import type { Registry } from '../marketplace/registry.ts';
 import type { SignInMethods } from '../sign_in/configure.ts';
 import type { Turns } from './turns.ts';
 import type { Vault } from './vault.ts';
@@ -20,6 +21,8 @@ export interface ServiceContext extends Lifetime {
   readonly openCalls: OpenCalls;
   readonly outbound: Outbound;
   readonly turns: Turns;
+  /** The MCP registry that the marketplace is of. */
+  readonly registry: Registry;
   /** How people sign in. */
   readonly signIn: SignInMethods;
   /** Null when this is a hosted control plane. */

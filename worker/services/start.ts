@@ -1,6 +1,7 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { SignInSettings } from '../../shared/model/sign_in_settings.ts';
+import { DEFAULT_REGISTRY_URL, openRegistry } from '../marketplace/registry.ts';
 import type { PrintMail } from '../sign_in/mail.ts';
 import { configureSignIn } from '../sign_in/configure.ts';
 import { insertAccount } from '../store/accounts.ts';
@@ -28,6 +29,8 @@ export interface StartInput {
   readonly signIn?: SignInSettings | undefined;
   /** Shows a mail to the person who started the program; in local mode, where no other mail is sent. */
   readonly printMail?: PrintMail | undefined;
+  /** The MCP registry that the marketplace is of; the public one when nothing is said. */
+  readonly registry?: RegistryInput | undefined;
   readonly lifetime: Lifetime;
   /** The master key, when there is one. */
   readonly masterKey: Secret | null;
@@ -39,6 +42,12 @@ export interface StartInput {
   readonly localKey: Secret | null;
   /** The origin that users and tokens know this control plane by; hosted with sign-in it is required, and without it no token is issued. */
   readonly publicUrl?: string | undefined;
+}
+
+export interface RegistryInput {
+  readonly url?: string | undefined;
+  /** How long a request may keep the mirror of it after its reply; without it, until the program ends. */
+  readonly syncMs?: number | undefined;
 }
 
 /** Why the control plane does not start. */
@@ -77,7 +86,20 @@ export async function start(input: StartInput): Promise<Result<ServiceContext, S
   const publicUrl = input.publicUrl ?? null;
   const database = sealingWith(input.database, vault);
   const accessKeys = new AccessKeys(vault, clock);
-  const made = { database, vault, controlPlane, accessKeys, clock, turns, outbound, openCalls, local, publicUrl };
+  const registry = openRegistry(input.registry?.url ?? DEFAULT_REGISTRY_URL, input.registry?.syncMs ?? null);
+  const made = {
+    database,
+    vault,
+    controlPlane,
+    accessKeys,
+    clock,
+    turns,
+    outbound,
+    openCalls,
+    local,
+    publicUrl,
+    registry,
+  };
   return ok({ ...made, defer: lifetime.defer, stopping: lifetime.stopping, signIn: signIn.value });
 }
 

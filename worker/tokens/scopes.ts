@@ -11,9 +11,12 @@ const SCOPE_OF: Readonly<Record<string, Scope>> = {
   'post /v1/approvals/{id}/decide': 'approvals:decide',
 };
 
+/** What is reached by another resource's paths. */
+const OF_RESOURCE: Readonly<Record<string, string>> = { marketplace: 'mcp-servers' };
+
 /** The scope that a personal token needs for a route; null when it is for people who signed in alone. */
 export function scopeOf(method: string, path: string): Scope | null {
   const resource = path.split('/')[2] ?? '';
-  const name = `${resource}:${method === 'get' ? 'read' : 'write'}`;
+  const name = `${OF_RESOURCE[resource] ?? resource}:${method === 'get' ? 'read' : 'write'}`;
   return SCOPE_OF[`${method} ${path}`] ?? SCOPES.find((scope) => scope === name) ?? null;
 }

@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import { MCP_TRANSPORTS } from '../model/mcp_server.ts';
+import { time } from './primitives.ts';
+
+/** The registry gives no more at a time. */
+export const MAX_MARKETPLACE_PAGE = 100;
+const DEFAULT_MARKETPLACE_PAGE = 50;
+
+/** How a server is spoken to: a program on its standard streams, or over HTTP. */
+export const MARKETPLACE_TRANSPORTS = ['stdio', ...MCP_TRANSPORTS] as const;
+
+/** `GET /v1/marketplace/servers`. */
+export const marketplaceQuery = z.strictObject({
+  /** Text in the name or the description, whatever its case. */
+  q: z.string().max(200).default(''),
+  cursor: z.string().max(2_000).optional(),
+  limit: z.coerce.number().int().min(1).max(MAX_MARKETPLACE_PAGE).default(DEFAULT_MARKETPLACE_PAGE),
+  transport: z.enum(MARKETPLACE_TRANSPORTS).optional(),
+  /** `npm`, `pypi`, `oci` and so on. */
+  registry_type: z
+    .string()
+    .regex(/^[\w-]{1,32}$/, 'is not the name of a kind of packages, such as npm')
+    .optional(),
+});
+export type MarketplaceQuery = z.output<typeof marketplaceQuery>;
+
+/** A variable of the environment or a header that a server takes. */
+const input = z.object({
+  name: z.string(),
+  description: z.string(),
+  required: z.boolean(),
+  secret: z.boolean(),
+  default: z.string().nullable(),
+  choices: z.array(z.string()),
+});
+
+const packageFields = z.object({
+  registry_type: z.string(),
+  identifier: z.string(),
+  version: z.string().nullable(),
+  transport: z.string(),
+  environment_variables: z.array(input),
+});
+
+const remote = z.object({ transport: z.string(), url: z.string(), headers: z.array(input) });
+
+/** A registry entry. Its texts are the publisher's: they may say anything, to people and to models. */
+const entryFields = {
+  /** Its id in the registry, and here. */
+  name: z.string(),
+  title: z.string().nullable(),
+  description: z.string(),
+  version: z.string().nullable(),
+  status: z.enum(['active', 'deprecated', 'deleted']),
+  published_at: z.string().nullable(),
+  updated_at: z.string().nullable(),
+  repository_url: z.string().nullable(),
+  website_url: z.string().nullable(),
+  packages: z.array(packageFields),
+  remotes: z.array(remote),
+  /** What of the entry could not be read. */
+  problems: z.array(z.string()),
+};
+
+/** A registry entry with whether the caller has it installed; without sign-in nothing is. */
+export const marketplaceItem = z.object({ ...entryFields, installed: z.boolean() }).meta({ id: 'MarketplaceServer' });
+export type MarketplaceItem = z.output<typeof marketplaceItem>;
+
+/** When the registry said so, and whether it could not be asked again. */
+const freshness = {
+  fetched_at: time,
+  /** The registry does not answer, or was not asked for a while: this is what it said then. */
+  stale: z.boolean(),
+};
+
+export const marketplacePage = z
+  .object({
+    items: z.array(marketplaceItem),
+    next_cursor: z.string().nullable(),
+    ...freshness,
+    /** The answer rests on the registry's own search, which does not look at descriptions, or on a part of it. */
+    partial: z.boolean(),
+  })
+  .meta({ id: 'MarketplacePage' });
+export type MarketplacePage = z.output<typeof marketplacePage>;
+
+/** `GET /v1/marketplace/servers/{registryId}`. */
+export const marketplaceParams = z.strictObject({ registryId: z.string().min(1).max(1_000) });

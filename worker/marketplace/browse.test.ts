@@ -1,0 +1,194 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
+import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
+import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { marketplacePage } from '../../shared/wire/marketplace.ts';
+import { nodeOutbound } from '../entries/node_outbound.ts';
+import { ProgramLifetime } from '../services/lifetime.ts';
+
+const MINUTE_MS = 60_000;
+let registry: RegistryServer;
+let control: InProcess;
+let clock: QuickClock;
+let lifetime: ProgramLifetime;
+
+beforeEach(async () => {
+  registry = await startRegistryServer({ entries: 250 });
+  clock = new QuickClock();
+  lifetime = new ProgramLifetime((what, error) => {
+    throw new Error(`deferred: ${what}`, { cause: error });
+  });
+  control = await startInProcess({
+    clock,
+    lifetime,
+    outbound: nodeOutbound({ isLocal: true, pinned: new Map(), timeoutMs: 2_000 }),
+    registry: { url: registry.url },
+  });
+});
+afterEach(async () => {
+  lifetime.beginStop();
+  await lifetime.drain();
+  await control.stop();
+  await registry.stop();
+});
+
+const browse = (query = '') => parsed(marketplacePage, control.send(`/v1/marketplace/servers${query}`));
+const searches = () => registry.calls.filter((call) => call.includes('search='));
+const names = (page: { readonly items: readonly { readonly name: string }[] }) => page.items.map(({ name }) => name);
+
+/** The mirror as it is once the sync under way is through. */
+async function mirrored(): Promise<void> {
+  await browse();
+  await lifetime.drain();
+}
+
+async function everyPage(query: string): Promise<string[]> {
+  const found: string[] = [];
+  let cursor = '';
+  for (;;) {
+    const page = await browse(`${query}${cursor}`);
+    found.push(...names(page));
+    if (page.next_cursor === null) return found;
+    cursor = `&cursor=${page.next_cursor}`;
+  }
+}
+
+describe('before there is a mirror', () => {
+  test("the first page is the registry's own, and nobody waits for more", async () => {
+    const page = await browse('?limit=20');
+    expect(page).toMatchObject({ stale: false, partial: false });
+    expect(names(page)).toEqual(Array.from({ length: 20 }, (_, index) => registry.entry(index).server.name));
+    expect(page.items.every(({ installed }) => !installed)).toBe(true);
+  });
+
+  test('all of it can be paged through', async () => {
+    registry.behaviour = 'well';
+    const all = await everyPage('?limit=30');
+    expect(new Set(all).size).toBe(250);
+    expect(all).toHaveLength(250);
+  });
+
+  test('a search rests on the one of the registry, and says so', async () => {
+    const wanted = registry.entry(123).server.name;
+    const page = await browse(`?q=${encodeURIComponent(wanted.toUpperCase())}`);
+    expect([names(page), page.partial]).toEqual([[wanted], true]);
+  });
+});
+
+describe('once there is a mirror', () => {
+  test('the registry is not asked to search', async () => {
+    await mirrored();
+    const page = await browse('?q=mcp&limit=100');
+    expect([page.items.length, page.partial, page.stale]).toEqual([100, false, false]);
+    expect(searches()).toEqual([]);
+    expect(new Set(await everyPage('?q=MCP&limit=70')).size).toBe(250);
+  });
+
+  test('names and descriptions are searched, whatever the case', async () => {
+    await mirrored();
+    const { server } = registry.entry(77);
+    const words = String(server['description']).split(' ').slice(0, 4).join(' ');
+    expect(names(await browse(`?q=${encodeURIComponent(words.toUpperCase())}`))).toContain(server.name);
+    expect(names(await browse(`?q=${encodeURIComponent(server.name)}`))).toEqual([server.name]);
+    expect(names(await browse('?q=nothing%20has%20this'))).toEqual([]);
+  });
+
+  test('lists are narrowed by transport and by package registry', async () => {
+    await mirrored();
+    const local = await browse('?limit=100&transport=stdio');
+    expect(local.items.length).toBeGreaterThan(20);
+    expect(local.items.every(({ packages }) => packages[0]?.registry_type === 'npm')).toBe(true);
+    expect(await everyPage('?transport=stdio')).toEqual(await everyPage('?registry_type=npm'));
+    expect(names(await browse('?registry_type=pypi'))).toEqual([]);
+  });
+
+  test('what changes in the registry arrives, and what is deleted goes', async () => {
+    await mirrored();
+    const [changed, deleted, deprecated] = [registry.entry(1), registry.entry(2), registry.entry(3)];
+    const updatedAt = new Date(clock.now()).toISOString();
+    registry.publish({ ...changed, server: { ...changed.server, version: '9.9.9' }, updatedAt });
+    registry.publish({ ...deleted, status: 'deleted', updatedAt });
+    registry.publish({ ...deprecated, status: 'deprecated', updatedAt });
+    registry.publish({ server: { name: 'io.example/new', version: '1.0.0' }, status: 'active', updatedAt });
+    clock.move(16 * MINUTE_MS);
+    await mirrored();
+    clock.move(MINUTE_MS);
+    const all = await everyPage('?limit=100');
+    expect(all).toHaveLength(250);
+    expect(all).not.toContain(deleted.server.name);
+    expect(all).toContain('io.example/new');
+    const [item] = (await browse(`?q=${changed.server.name}`)).items;
+    expect(item?.version).toBe('9.9.9');
+    const [old] = (await browse(`?q=${deprecated.server.name}`)).items;
+    expect(old?.status).toBe('deprecated');
+    expect(registry.calls.filter((call) => call.includes('updated_since'))).toHaveLength(1);
+  });
+
+  test('a registry that is down leaves answers that say how old they are', async () => {
+    await mirrored();
+    const { fetched_at } = await browse();
+    await registry.stop();
+    clock.move(60 * MINUTE_MS);
+    const page = await browse('?q=mcp');
+    expect(page).toMatchObject({ stale: true, fetched_at, partial: false });
+    expect(page.items).toHaveLength(50);
+    await registry.start();
+  });
+
+  test('another worker on the same database does not fetch it again', async () => {
+    await mirrored();
+    const calls = registry.calls.length;
+    await mirrored();
+    expect(registry.calls).toHaveLength(calls);
+  });
+});
+
+describe('a registry that is in trouble', () => {
+  test.each(['too_many', 'failing', 'garbage', 'endless', 'redirecting'] as const)(
+    '%s: there is no list, and it is not asked again and again',
+    async (behaviour) => {
+      registry.behaviour = behaviour;
+      const reply = await control.send('/v1/marketplace/servers');
+      expect([reply.status, await reply.json()]).toMatchObject([502, { error: { code: 'registry_unavailable' } }]);
+      await Promise.all([1, 2, 3, 4, 5].map(() => control.send('/v1/marketplace/servers')));
+      expect(registry.calls.length).toBeLessThanOrEqual(2);
+    },
+  );
+
+  test('a page that was there before is shown, marked as stale', async () => {
+    registry.behaviour = 'cursor_loop';
+    const { fetched_at } = await browse();
+    await lifetime.drain();
+    registry.behaviour = 'failing';
+    clock.move(20 * MINUTE_MS);
+    expect(await browse()).toMatchObject({ stale: true, fetched_at });
+  });
+
+  test('cursors that run in a circle are noticed, and the mirror is not taken for complete', async () => {
+    registry.behaviour = 'cursor_loop';
+    await mirrored();
+    expect(registry.calls.length).toBeLessThan(10);
+    expect((await browse('?q=mcp')).partial).toBe(true);
+  });
+
+  test('bad entries do not keep the others away', async () => {
+    registry.behaviour = 'bad_entries';
+    await mirrored();
+    expect(await everyPage('?limit=100')).toHaveLength(250);
+  });
+
+  test('many who ask at once make one call', async () => {
+    registry.behaviour = 'slow';
+    registry.slowMs = 50;
+    await Promise.all(Array.from({ length: 20 }, () => browse()));
+    expect(registry.calls.filter((call) => !call.includes('cursor')).length).toBeLessThanOrEqual(2);
+  });
+});
+
+test('a query that is none is refused', async () => {
+  for (const query of ['?limit=0', '?limit=101', '?transport=carrier-pigeon', '?registry_type=%00', '?sort=name']) {
+    expect((await control.send(`/v1/marketplace/servers${query}`)).status).toBe(400);
+  }
+  const reply = await control.send('/v1/marketplace/servers?cursor=bm90IG91cnM');
+  expect(await reply.json()).toMatchObject({ error: { code: 'invalid_cursor' } });
+});

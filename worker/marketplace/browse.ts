@@ -1,0 +1,160 @@
+import { z } from 'zod';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import type { MarketplacePage, MarketplaceQuery } from '../../shared/wire/marketplace.ts';
+import type { Caller } from '../services/caller.ts';
+import { decodeCursor, encodeCursor } from '../services/cursors.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import { findMirror, type RegistryMirrorRow } from '../store/registry_mirrors.ts';
+import { findDocuments } from '../store/registry_servers.ts';
+import { installedAmong, toItem } from './items.ts';
+import { indexOf } from './mirror_index.ts';
+import { isSyncDue, SYNC_EVERY_MS, syncMirror } from './mirror_sync.ts';
+import { listUrl, type RegistryProblem } from './registry_client.ts';
+import { anyPage } from './registry_pages.ts';
+import { entryOf, type RegistryRecord } from './registry_record.ts';
+import { ServerIndex, type ServerQuery } from './server_index.ts';
+
+/** A mirror that is older was not brought up to date when it should have been. */
+const STALE_MS = SYNC_EVERY_MS + 5 * 60_000;
+/** One worker looks after the mirror so often, however many browse. */
+const LOOK_AFTER_MS = 2_000;
+
+/** Where a page goes on: in the order of the mirror, or so far into a page of the registry. */
+const mirrorPlace = z.strictObject({ rank: z.number().int(), name: z.string() });
+const registryPlace = z.strictObject({ cursor: z.string().nullable(), offset: z.number().int().min(0) });
+const browsePlace = z.union([mirrorPlace, registryPlace]);
+type BrowsePlace = z.infer<typeof browsePlace>;
+
+/** Entries of a page as they were published, and how far the answer can be relied on. */
+interface Listed {
+  readonly documents: readonly string[];
+  readonly next: BrowsePlace | null;
+  readonly fetchedAt: string;
+  readonly stale: boolean;
+  readonly partial: boolean;
+}
+
+/**
+ * The servers of the registry, or those that a text is found in. Once the mirror is complete it answers; until then the
+ * registry's own list does, so that nobody waits for the mirror. Refuses with `invalid_cursor`, `registry_unavailable`.
+ */
+export async function browse(
+  context: ServiceContext,
+  caller: Caller | null,
+  query: MarketplaceQuery,
+): Promise<Result<MarketplacePage, ApiError>> {
+  const place = decodeCursor(browsePlace, query.cursor);
+  if (!place.ok) return place;
+  const mirror = await findMirror(context.database, context.registry.url);
+  lookAfterMirror(context, mirror);
+  const listed = await list(context, mirror, query, place.value);
+  if (!listed.ok) return listed;
+  const entries = listed.value.documents.map((document) => entryOf(document));
+  const names = entries.map(({ name }) => name);
+  const installed = await installedAmong(context, caller, names);
+  const { next, fetchedAt, stale, partial } = listed.value;
+  return ok({
+    items: entries.map((entry) => toItem(entry, installed.has(entry.name))),
+    next_cursor: next === null ? null : encodeCursor(next),
+    fetched_at: fetchedAt,
+    stale,
+    partial,
+  });
+}
+
+/** Has the mirror brought up to date after the reply, when it is due. */
+export function lookAfterMirror(context: ServiceContext, mirror: RegistryMirrorRow | null): void {
+  const { registry, clock } = context;
+  if (!isSyncDue(mirror, clock.now()) || !registry.syncs.mayBegin(clock.now(), LOOK_AFTER_MS)) return;
+  context.defer('the mirror of the MCP registry', () => syncMirror(context));
+}
+
+async function list(
+  context: ServiceContext,
+  mirror: RegistryMirrorRow | null,
+  query: MarketplaceQuery,
+  place: BrowsePlace | null,
+): Promise<Result<Listed, ApiError>> {
+  const isOfRegistry = place !== null && 'cursor' in place;
+  if (mirror?.syncedAt && !isOfRegistry) {
+    const listed = await listMirror(context, mirror, query, place);
+    if (listed !== null) return ok({ ...listed, fetchedAt: mirror.syncedAt });
+  }
+  if (place !== null && !isOfRegistry) return err(apiError('invalid_cursor', CURSOR_OVER));
+  const listed = await listRegistry(context, query, place ?? { cursor: null, offset: 0 });
+  if (listed.ok) return listed;
+  // What the mirror has by now is better than nothing.
+  const part = mirror !== null && mirror.change > 0 ? await listMirror(context, mirror, query, null) : null;
+  return part === null || place !== null ? err(registryUnavailable(listed.error)) : ok({ ...part, partial: true });
+}
+
+const CURSOR_OVER = 'the list that this cursor is of is no longer there: begin again without it';
+
+/** A page out of the mirror; null when its copy in memory could not be made. */
+async function listMirror(
+  context: ServiceContext,
+  mirror: RegistryMirrorRow,
+  query: MarketplaceQuery,
+  after: z.infer<typeof mirrorPlace> | null,
+): Promise<Listed | null> {
+  const index = await indexOf(context, mirror);
+  if (index === null) return null;
+  const found = index.search(searchOf(query), after, query.limit + 1);
+  const shown = found.slice(0, query.limit);
+  const names = shown.map(({ name }) => name);
+  const documents = await findDocuments(context.database, mirror.id, names);
+  const fetchedAt = mirror.syncedAt ?? mirror.beganAt ?? new Date(0).toISOString();
+  return {
+    // One that was deleted a moment ago is in the copy and has no document.
+    documents: names.map((name) => documents.get(name)).filter((document) => document !== undefined),
+    next: found.length > query.limit ? (shown.at(-1) ?? null) : null,
+    fetchedAt,
+    stale: context.clock.now() - Date.parse(fetchedAt) > STALE_MS,
+    partial: false,
+  };
+}
+
+/** A page out of the registry's own list or search. Its search looks at names alone, and some do not search at all. */
+async function listRegistry(
+  context: ServiceContext,
+  query: MarketplaceQuery,
+  { cursor, offset }: z.infer<typeof registryPlace>,
+): Promise<Result<Listed, RegistryProblem>> {
+  const search = query.q === '' ? null : query.q;
+  const answer = await anyPage(context, listUrl(context.registry.url, { cursor, search, updatedSince: null }));
+  if (!answer.ok) return answer;
+  const { page, fetchedAtMs, isStale } = answer.value;
+  const found = findIn(page.records, searchOf(query));
+  const end = offset + query.limit;
+  const following = page.nextCursor === null ? null : { cursor: page.nextCursor, offset: 0 };
+  return ok({
+    documents: found.slice(offset, end).map(({ document }) => document),
+    next: end < found.length ? { cursor, offset: end } : following,
+    fetchedAt: new Date(fetchedAtMs).toISOString(),
+    stale: isStale,
+    partial: search !== null,
+  });
+}
+
+/** What a query finds among records, in the order that it has everywhere. */
+function findIn(records: readonly RegistryRecord[], query: ServerQuery): readonly RegistryRecord[] {
+  const listed = new Map(
+    records.filter((each) => each.isLatest && each.state !== 'deleted').map((each) => [each.name, each]),
+  );
+  const index = new ServerIndex();
+  index.replace('', listed.values(), { change: 0, nowMs: 0 });
+  const places = index.search(query, null, listed.size);
+  return places.map(({ name }) => listed.get(name)).filter((record) => record !== undefined);
+}
+
+function searchOf({ q, transport, registry_type }: MarketplaceQuery): ServerQuery {
+  return { text: q, transport: transport ?? null, registryType: registry_type?.toLowerCase() ?? null };
+}
+
+export function registryUnavailable({ message, retryAfterSeconds }: RegistryProblem): ApiError {
+  const text = `the MCP registry cannot be asked (${message}): try again`;
+  return apiError('registry_unavailable', text, {
+    ...(retryAfterSeconds !== null && { retry_after_seconds: retryAfterSeconds }),
+  });
+}

@@ -1,0 +1,49 @@
+import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
+import type { RegistryInput } from '../../shared/mcp/registry/registry_input.ts';
+import type { MarketplaceItem } from '../../shared/wire/marketplace.ts';
+import type { Caller } from '../services/caller.ts';
+import { mcpServersInstalledFrom } from '../services/mcp_servers.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+
+/** The names among these that the caller has installed; nothing for who is not signed in. */
+export async function installedAmong(
+  context: ServiceContext,
+  caller: Caller | null,
+  names: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (caller === null) return new Set();
+  const rows = await mcpServersInstalledFrom(context, caller, names);
+  return new Set(rows.map(({ registryId }) => registryId).filter((id) => id !== null));
+}
+
+/** An entry as the marketplace shows it. */
+export function toItem(entry: RegistryEntry, installed: boolean): MarketplaceItem {
+  return {
+    name: entry.name,
+    title: entry.title,
+    description: entry.description,
+    version: entry.version,
+    status: entry.status,
+    published_at: entry.publishedAt,
+    updated_at: entry.updatedAt,
+    repository_url: entry.repositoryUrl,
+    website_url: entry.websiteUrl,
+    packages: entry.packages.map((each) => ({
+      registry_type: each.registryType,
+      identifier: each.identifier,
+      version: each.version,
+      transport: each.transport,
+      environment_variables: each.environmentVariables.map((variable) => toInput(variable)),
+    })),
+    remotes: entry.remotes.map(({ transport, url, headers }) => {
+      return { transport, url, headers: headers.map((header) => toInput(header)) };
+    }),
+    problems: [...entry.problems],
+    installed,
+  };
+}
+
+function toInput(input: RegistryInput): MarketplaceItem['remotes'][number]['headers'][number] {
+  const { name, description, isRequired: required, isSecret: secret, default: fallback, choices } = input;
+  return { name, description, required, secret, default: secret ? null : fallback, choices: [...choices] };
+}

@@ -1,0 +1,64 @@
+import type { ServiceContext } from '../services/service_context.ts';
+import type { RegistryMirrorRow } from '../store/registry_mirrors.ts';
+import { listChanged, listServers, type RegistryServerRow } from '../store/registry_servers.ts';
+import { parseFacets } from './facets.ts';
+import type { IndexedServer, ServerIndex } from './server_index.ts';
+
+/** Rows of one reading: some 2 MB, for a reply of a database server may have 10. */
+const PAGE = 10_000;
+/** While a sync is writing, a copy may be behind by as long. */
+const BEHIND_MS = 10_000;
+const PATIENCE_MS = 10_000;
+
+/** The searchable copy of a mirror in memory, up to date. It is read once for all who wait; null when that takes too long. */
+export async function indexOf(context: ServiceContext, mirror: RegistryMirrorRow): Promise<ServerIndex | null> {
+  const { registry, clock } = context;
+  const { index } = registry;
+  const look = () => {
+    const state = index.stateOf(mirror.url);
+    if (state === null) return null;
+    return state.change >= mirror.change || clock.now() - state.nowMs < BEHIND_MS ? index : null;
+  };
+  const work = () => (index.stateOf(mirror.url) === null ? load(context, mirror) : update(context, mirror));
+  return registry.flights.join(context, { key: 'index', patienceMs: PATIENCE_MS, look, work });
+}
+
+async function load(context: ServiceContext, mirror: RegistryMirrorRow): Promise<void> {
+  const servers: IndexedServer[] = [];
+  let rows = await listServers(context.database, mirror.id, { after: '', limit: PAGE });
+  servers.push(...rows.map((row) => toIndexed(row)));
+  while (rows.length === PAGE) {
+    rows = await listServers(context.database, mirror.id, { after: rows.at(-1)?.name ?? '', limit: PAGE });
+    servers.push(...rows.map((row) => toIndexed(row)));
+  }
+  const { change, url } = mirror;
+  context.registry.index.replace(url, servers, { change, nowMs: context.clock.now() });
+}
+
+/** Takes over what was written since, all of it or nothing. */
+async function update(context: ServiceContext, mirror: RegistryMirrorRow): Promise<void> {
+  const { index } = context.registry;
+  const rows: RegistryServerRow[] = [];
+  let place = { change: index.stateOf(mirror.url)?.change ?? 0, name: LAST_NAME };
+  for (let isMore = true; isMore;) {
+    const page = await listChanged(context.database, mirror.id, { ...place, limit: PAGE });
+    rows.push(...page);
+    place = page.at(-1) ?? place;
+    isMore = page.length === PAGE;
+  }
+  const servers = rows.filter(({ state }) => state !== 'deleted').map((row) => toIndexed(row));
+  const deleted = rows.filter(({ state }) => state === 'deleted').map(({ name }) => name);
+  const change = Math.max(mirror.change, place.change);
+  index.update(servers, deleted, { change, nowMs: context.clock.now() });
+}
+
+/** Sorts after every name. */
+const LAST_NAME = '\u{10ffff}';
+
+function toIndexed(row: {
+  readonly name: string;
+  readonly description: string;
+  readonly facets: string;
+}): IndexedServer {
+  return { name: row.name, description: row.description, ...parseFacets(row.facets) };
+}

@@ -1,0 +1,186 @@
+import { err } from '../../shared/model/result.ts';
+import { randomToken } from '../services/encoding.ts';
+import { nowText, type ServiceContext } from '../services/service_context.ts';
+import {
+  changeMirror,
+  deleteUnseen,
+  findMirror,
+  insertMirror,
+  type RegistryMirrorRow,
+  takeMirrorLease,
+} from '../store/registry_mirrors.ts';
+import { type MirroredServer, writeServers } from '../store/registry_servers.ts';
+import { facetText } from './facets.ts';
+import { askRegistry, listUrl, type RegistryPage, type RegistryProblem } from './registry_client.ts';
+import type { RegistryRecord } from './registry_record.ts';
+
+/** How old the mirror gets before it asks what has changed. */
+export const SYNC_EVERY_MS = 15 * 60_000;
+/** After a sync of many pages, later: a registry that does not know `updated_since` answers with everything. */
+const SYNC_LARGE_EVERY_MS = 6 * 3600_000;
+const LARGE_PAGES = 50;
+/** Everything is fetched anew after this: what was deleted without a trace goes then. */
+const CRAWL_EVERY_MS = 7 * 24 * 3600_000;
+/** Between two pages: 200 a minute, a third of what the public registry takes. */
+const PACE_MS = 300;
+/** Longer than a page can take; after it another worker goes on where this one was. */
+const LEASE_MS = 90_000;
+/** More pages than any registry has: its cursors run in a circle. */
+const MAX_PAGES = 3_000;
+/** What has changed is asked for with an overlap: two clocks are compared. */
+const OVERLAP_MS = 5 * 60_000;
+/** After a failure; the first retries come soon, for a crawl goes on where it was. */
+const RETRY_MS = 30_000;
+const RETRY_BROKEN_MS = 3600_000;
+
+/** Whether the mirror should be brought up to date now, as far as one can say without its lease. */
+export function isSyncDue(mirror: RegistryMirrorRow | null, nowMs: number): boolean {
+  if (mirror === null) return true;
+  return mirror.notBeforeMs <= nowMs && mirror.leaseUntilMs <= nowMs;
+}
+
+/**
+ * Brings the mirror up to date, page by page, as long as this request may; the next one goes on where it ended. One worker
+ * of many does it, and no caller ever waits for it.
+ */
+export async function syncMirror(context: ServiceContext): Promise<void> {
+  const { database, registry, clock } = context;
+  const ends = registry.syncMs === null ? Number.POSITIVE_INFINITY : clock.now() + registry.syncMs;
+  await database.write([insertMirror(database, registry.url)]);
+  const mirror = await findMirror(database, registry.url);
+  if (mirror === null) return;
+  const holder = randomToken();
+  const nowMs = clock.now();
+  const lease = { holder, untilMs: nowMs + LEASE_MS, nowMs };
+  const taken = await database.write(takeMirrorLease(database, mirror.id, lease));
+  if (!taken.ok) return;
+  await syncAs(context, { ...begun(context, mirror), lease: holder }, ends);
+}
+
+/** The sync to go on with, or a new one: of everything at first and once a week, else of what has changed. */
+function begun(context: ServiceContext, mirror: RegistryMirrorRow): RegistryMirrorRow {
+  if (mirror.beganAt !== null) return mirror;
+  const { syncedAt, crawledAt } = mirror;
+  const now = context.clock.now();
+  const isWhole = syncedAt === null || crawledAt === null || now - Date.parse(crawledAt) >= CRAWL_EVERY_MS;
+  const since = isWhole ? null : new Date(Date.parse(syncedAt) - OVERLAP_MS).toISOString();
+  const crawl = mirror.crawl + (isWhole ? 1 : 0);
+  return { ...mirror, beganAt: nowText(context), since, crawl, cursor: null, pages: 0 };
+}
+
+async function syncAs(context: ServiceContext, first: RegistryMirrorRow, ends: number): Promise<void> {
+  let mirror: RegistryMirrorRow | null = first;
+  const seen = new Set<string>();
+  while (mirror !== null) {
+    const isOver = context.clock.now() >= ends || context.stopping.aborted;
+    if (isOver) return release(context, mirror, { notBeforeMs: 0 });
+    mirror = await syncPage(context, mirror, seen);
+    if (mirror !== null) await context.clock.sleep(PACE_MS, context.stopping);
+  }
+}
+
+/** Fetches and writes one page; null when the sync is over, well or not. */
+async function syncPage(
+  context: ServiceContext,
+  mirror: RegistryMirrorRow,
+  seen: Set<string>,
+): Promise<RegistryMirrorRow | null> {
+  const { cursor, since } = mirror;
+  const url = listUrl(context.registry.url, { cursor, search: null, updatedSince: since });
+  const { responses } = context.registry;
+  const paused = responses.pause(context.clock.now());
+  const answer = paused === null ? await askRegistry(context.outbound, url) : err(paused);
+  if (!answer.ok) {
+    if (paused === null) responses.note(url, answer, context.clock.now());
+    return backOff(context, mirror, answer.error);
+  }
+  const { nextCursor } = answer.value;
+  const isCircle = (nextCursor !== null && seen.has(nextCursor)) || mirror.pages >= MAX_PAGES;
+  if (isCircle) return startOver(context, mirror);
+  if (nextCursor !== null) seen.add(nextCursor);
+  return writePage(context, mirror, answer.value);
+}
+
+async function writePage(
+  context: ServiceContext,
+  mirror: RegistryMirrorRow,
+  page: RegistryPage,
+): Promise<RegistryMirrorRow | null> {
+  const { database } = context;
+  const change = mirror.change + 1;
+  const pages = mirror.pages + 1;
+  const next = { ...mirror, change, pages, cursor: page.nextCursor, leaseUntilMs: context.clock.now() + LEASE_MS };
+  const isLast = page.nextCursor === null;
+  const finished = isLast ? finish(context, next) : next;
+  // A registry that lists nothing at all is broken more often than it is empty.
+  const isEmpty = pages === 1 && page.records.length === 0;
+  const isWhole = isLast && mirror.since === null && !isEmpty;
+  const written = await database.write([
+    ...changeMirror(database, mirror.id, mirror.lease ?? '', finished),
+    ...writeServers(next, newestOf(page.records)),
+    ...(isWhole ? deleteUnseen(mirror.id, next) : []),
+  ]);
+  return written.ok && !isLast ? next : null;
+}
+
+/** The mirror has what the registry had when the sync began. */
+function finish(context: ServiceContext, mirror: RegistryMirrorRow): RegistryMirrorRow {
+  const isWhole = mirror.since === null;
+  const everyMs = !isWhole && mirror.pages > LARGE_PAGES ? SYNC_LARGE_EVERY_MS : SYNC_EVERY_MS;
+  return {
+    ...mirror,
+    ...IDLE,
+    syncedAt: mirror.beganAt,
+    crawledAt: isWhole ? mirror.beganAt : mirror.crawledAt,
+    notBeforeMs: context.clock.now() + everyMs,
+  };
+}
+
+const NO_LEASE = { lease: null, leaseUntilMs: 0 };
+const IDLE = { ...NO_LEASE, beganAt: null, since: null, cursor: null };
+
+/** A registry that fails or wants to be left alone is asked again later, from where this sync was. */
+async function backOff(
+  context: ServiceContext,
+  mirror: RegistryMirrorRow,
+  { reason, retryAfterSeconds }: RegistryProblem,
+): Promise<null> {
+  // What a registry answers to a cursor that it no longer knows, or to a question that it does not understand.
+  if (reason === 'bad_reply' || reason === 'not_found') return startOver(context, mirror);
+  const waitMs = Math.max((retryAfterSeconds ?? 0) * 1000, RETRY_MS);
+  await release(context, mirror, { notBeforeMs: context.clock.now() + waitMs });
+  return null;
+}
+
+/** Gives the sync up; what it wrote stays, and the next one fetches everything. */
+async function startOver(context: ServiceContext, mirror: RegistryMirrorRow): Promise<null> {
+  const waitMs = mirror.since === null ? RETRY_BROKEN_MS : SYNC_LARGE_EVERY_MS;
+  const notBeforeMs = context.clock.now() + waitMs;
+  await release(context, mirror, { ...IDLE, crawledAt: null, notBeforeMs });
+  return null;
+}
+
+async function release(
+  context: ServiceContext,
+  mirror: RegistryMirrorRow,
+  change: Partial<RegistryMirrorRow>,
+): Promise<void> {
+  const { database } = context;
+  // Another holder by now has what it needs; there is nothing to tell anybody.
+  await database.write(changeMirror(database, mirror.id, mirror.lease ?? '', { ...mirror, ...NO_LEASE, ...change }));
+}
+
+/** One record of each name: a registry that lists older versions too says which is the newest, or lists it last. */
+function newestOf(records: readonly RegistryRecord[]): MirroredServer[] {
+  const newest = new Map<string, RegistryRecord>();
+  for (const record of records) {
+    const held = newest.get(record.name);
+    if (record.isLatest && (held === undefined || record.updatedAt >= held.updatedAt)) newest.set(record.name, record);
+  }
+  return [...newest.values()].map((record) => toMirrored(record));
+}
+
+function toMirrored(record: RegistryRecord): MirroredServer {
+  const { name, description, state, updatedAt, document } = record;
+  return { name, description, facets: facetText(record), state, updatedAt, document };
+}

@@ -1,0 +1,157 @@
+import type { Result } from '../../shared/model/result.ts';
+import { Flights } from './flights.ts';
+import type { RegistryPage, RegistryProblem } from './registry_client.ts';
+import { ServerIndex } from './server_index.ts';
+
+/** The public registry (specification section 9: only its `/v0/servers` is used). */
+export const DEFAULT_REGISTRY_URL = 'https://registry.modelcontextprotocol.io';
+
+/** What a program knows of the registry that it serves the marketplace from. Nothing in it does I/O: requests share it. */
+export interface Registry {
+  /** Without a slash at its end. */
+  readonly url: string;
+  /** How long one request may go on keeping the mirror after its reply; null where only the end of the program ends it. */
+  readonly syncMs: number | null;
+  readonly flights: Flights;
+  readonly responses: Responses;
+  readonly index: ServerIndex;
+  readonly syncs: Syncs;
+}
+
+export function openRegistry(url: string, syncMs: number | null): Registry {
+  return {
+    url,
+    syncMs,
+    flights: new Flights(),
+    responses: new Responses(),
+    index: new ServerIndex(),
+    syncs: new Syncs(),
+  };
+}
+
+/** When this program last tried to bring the mirror up to date: many requests at once need not all try. */
+export class Syncs {
+  #triedMs = Number.NEGATIVE_INFINITY;
+
+  mayBegin(nowMs: number, everyMs: number): boolean {
+    if (nowMs - this.#triedMs < everyMs) return false;
+    this.#triedMs = nowMs;
+    return true;
+  }
+}
+
+/** A page of the registry, and when it was fetched. */
+export interface Fetched {
+  readonly page: RegistryPage;
+  readonly fetchedAtMs: number;
+}
+
+/** How long a reply of the registry is good (specification section 8). */
+export const FRESH_MS = 15 * 60_000;
+/** After a failure the registry is left alone for as long, unless it says for how long itself; a bad reply counts for its URL alone. */
+const PAUSE_MS = { not_found: 30_000, bad_reply: 10_000, unavailable: 5_000, too_many_requests: 60_000 } as const;
+const MOST_FAILURES = 1_000;
+/** Of the reply's documents together; what is older goes first. */
+const MAX_CHARACTERS = 12 * 1024 * 1024;
+/** The public registry takes 600 requests a minute from one address. People browse with these; the mirror is paced by itself. */
+const MOST_CALLS_A_MINUTE = 240;
+const MINUTE_MS = 60_000;
+
+interface Failure {
+  readonly untilMs: number;
+  readonly problem: RegistryProblem;
+}
+
+/** The registry's replies by their URL, kept in memory, and how it is with asking it. */
+export class Responses {
+  readonly #fetched = new Map<string, Fetched>();
+  #characters = 0;
+  /** Of the registry as a whole, and of single URLs. */
+  #pause: Failure | null = null;
+  readonly #failures = new Map<string, Failure>();
+  #minute = { begunMs: 0, calls: 0 };
+
+  /** The reply that is there, of whatever age. */
+  find(url: string): Fetched | null {
+    return this.#fetched.get(url) ?? null;
+  }
+
+  /** The reply, when it is not older than it may be. */
+  findFresh(url: string, nowMs: number): Fetched | null {
+    const fetched = this.find(url);
+    return fetched !== null && nowMs - fetched.fetchedAtMs < FRESH_MS ? fetched : null;
+  }
+
+  /** Notes what the registry answered. A call that failed is remembered for seconds, one for what is not there for half a minute. */
+  note(url: string, answer: Result<RegistryPage, RegistryProblem>, nowMs: number): void {
+    if (answer.ok) return this.#keep(url, { page: answer.value, fetchedAtMs: nowMs });
+    const problem = answer.error;
+    if (problem.reason === 'not_found') this.#drop(url);
+    const pauseMs = (problem.retryAfterSeconds ?? 0) * 1000 || PAUSE_MS[problem.reason];
+    const failure = { untilMs: nowMs + pauseMs, problem };
+    if (problem.reason === 'unavailable' || problem.reason === 'too_many_requests') this.#pause = failure;
+    else this.#fail(url, failure);
+  }
+
+  /** Why a URL is not asked for now: the registry failed a moment ago, wants to be left alone, or was asked too often. */
+  problem(url: string, nowMs: number): RegistryProblem | null {
+    const failure = this.#failures.get(url);
+    if (failure !== undefined && nowMs < failure.untilMs) return failure.problem;
+    const pause = this.pause(nowMs);
+    return pause === null && this.#calls(nowMs) >= MOST_CALLS_A_MINUTE ? TOO_MANY : pause;
+  }
+
+  /** Why nothing is asked of the registry now; with the time that is left of it, where the registry said one. */
+  pause(nowMs: number): RegistryProblem | null {
+    if (this.#pause === null || nowMs >= this.#pause.untilMs) return null;
+    const { problem, untilMs } = this.#pause;
+    const left = Math.ceil((untilMs - nowMs) / 1000);
+    return { ...problem, retryAfterSeconds: problem.retryAfterSeconds === null ? null : left };
+  }
+
+  countCall(nowMs: number): void {
+    this.#minute = { begunMs: this.#isOver(nowMs) ? nowMs : this.#minute.begunMs, calls: this.#calls(nowMs) + 1 };
+  }
+
+  #calls(nowMs: number): number {
+    return this.#isOver(nowMs) ? 0 : this.#minute.calls;
+  }
+
+  #isOver(nowMs: number): boolean {
+    return nowMs - this.#minute.begunMs >= MINUTE_MS;
+  }
+
+  #keep(url: string, fetched: Fetched): void {
+    this.#drop(url);
+    this.#fetched.set(url, fetched);
+    this.#characters += sizeOf(fetched);
+    for (const oldest of this.#fetched.keys()) {
+      if (this.#characters <= MAX_CHARACTERS || oldest === url) break;
+      this.#drop(oldest);
+    }
+  }
+
+  #fail(url: string, failure: Failure): void {
+    this.#failures.delete(url);
+    this.#failures.set(url, failure);
+    const [oldest] = this.#failures.keys();
+    if (this.#failures.size > MOST_FAILURES && oldest !== undefined) this.#failures.delete(oldest);
+  }
+
+  #drop(url: string): void {
+    const fetched = this.#fetched.get(url);
+    if (fetched === undefined) return;
+    this.#fetched.delete(url);
+    this.#characters -= sizeOf(fetched);
+  }
+}
+
+const TOO_MANY: RegistryProblem = {
+  reason: 'too_many_requests',
+  message: 'the registry is asked too often at this time',
+  retryAfterSeconds: 60,
+};
+
+function sizeOf({ page }: Fetched): number {
+  return page.records.reduce((sum, { document }) => sum + document.length, 1_000);
+}

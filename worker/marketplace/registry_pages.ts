@@ -1,0 +1,47 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import type { Fetched } from './registry.ts';
+import { askRegistry, type RegistryProblem } from './registry_client.ts';
+
+/** How long a person waits for the registry. */
+const PATIENCE_MS = 8_000;
+/** With an older answer at hand, less. */
+const PATIENCE_WITH_STALE_MS = 2_500;
+
+type Asking = Pick<ServiceContext, 'registry' | 'outbound' | 'clock' | 'defer'>;
+type Answer = Result<Fetched, RegistryProblem>;
+
+/** A reply of the registry, and whether it is older than it may be because the registry does not answer. */
+export interface Page extends Fetched {
+  readonly isStale: boolean;
+}
+
+/** A reply not older than 15 minutes, asked for once however many want it. */
+export async function freshPage(context: Asking, url: string, patienceMs = PATIENCE_MS): Promise<Answer> {
+  const { registry, clock } = context;
+  const look = (): Answer | null => {
+    const fresh = registry.responses.findFresh(url, clock.now());
+    if (fresh !== null) return ok(fresh);
+    const problem = registry.responses.problem(url, clock.now());
+    return problem === null ? null : err(problem);
+  };
+  const work = async () => {
+    registry.responses.countCall(clock.now());
+    registry.responses.note(url, await askRegistry(context.outbound, url), clock.now());
+  };
+  return (await registry.flights.join(context, { key: url, patienceMs, look, work })) ?? err(LATE);
+}
+
+/** The same, or an older reply when there is one and the registry gives none. */
+export async function anyPage(context: Asking, url: string): Promise<Result<Page, RegistryProblem>> {
+  const held = context.registry.responses.find(url);
+  const fresh = await freshPage(context, url, held === null ? PATIENCE_MS : PATIENCE_WITH_STALE_MS);
+  if (fresh.ok) return ok({ ...fresh.value, isStale: false });
+  return held === null || fresh.error.reason === 'not_found' ? fresh : ok({ ...held, isStale: true });
+}
+
+const LATE: RegistryProblem = {
+  reason: 'unavailable',
+  message: 'the registry does not answer in time',
+  retryAfterSeconds: null,
+};

@@ -1,0 +1,93 @@
+import { and, asc, eq, gt, inArray, ne, sql } from 'drizzle-orm';
+import { type Database, type Statement, statement } from './database.ts';
+import { registryDocuments, registryServers } from './tables.ts';
+
+export type RegistryServerRow = typeof registryServers.$inferSelect;
+
+/** A server as it comes from a page of the registry. */
+export interface MirroredServer {
+  readonly name: string;
+  readonly description: string;
+  readonly facets: string;
+  readonly state: string;
+  readonly updatedAt: string;
+  readonly document: string;
+}
+
+/**
+ * Writes a page into a mirror, each name once. What the mirror has newer stays as it is, and counts as seen. The page is a
+ * parameter as a whole, so that a write is four statements however many servers there are.
+ */
+export function writeServers(
+  mirror: { readonly id: number; readonly crawl: number; readonly change: number },
+  servers: readonly MirroredServer[],
+): Statement[] {
+  const { id, crawl, change } = mirror;
+  const rows = JSON.stringify(servers.map((server) => ({ ...server, document: undefined })));
+  const names = JSON.stringify(servers.map(({ name }) => name));
+  const documents = JSON.stringify(servers.map(({ name, document }) => ({ name, document })));
+  return [
+    statement(sql`INSERT INTO registry_servers (registry_id, name, description, facets, state, updated_at, crawl, change)
+      SELECT ${id}, value ->> 'name', value ->> 'description', value ->> 'facets', value ->> 'state', value ->> 'updatedAt',
+        ${crawl}, ${change} FROM json_each(${rows}) WHERE true
+      ON CONFLICT (registry_id, name) DO UPDATE SET description = excluded.description, facets = excluded.facets,
+        state = excluded.state, updated_at = excluded.updated_at, change = excluded.change
+        WHERE excluded.updated_at >= registry_servers.updated_at`),
+    statement(sql`UPDATE registry_servers SET crawl = ${crawl}
+      WHERE registry_id = ${id} AND name IN (SELECT value FROM json_each(${names}))`),
+    statement(sql`INSERT OR REPLACE INTO registry_documents (registry_id, name, document)
+      SELECT ${id}, value ->> 'name', value ->> 'document' FROM json_each(${documents}) WHERE EXISTS (
+        SELECT 1 FROM registry_servers WHERE registry_id = ${id} AND name = value ->> 'name' AND change = ${change})`),
+    statement(sql`DELETE FROM registry_documents WHERE registry_id = ${id} AND name IN (
+      SELECT name FROM registry_servers WHERE registry_id = ${id} AND change = ${change} AND state = 'deleted')`),
+  ];
+}
+
+/** Servers that are not deleted, by name, after a name. */
+export async function listServers(
+  database: Database,
+  registryId: number,
+  page: { readonly after: string; readonly limit: number },
+): Promise<Pick<RegistryServerRow, 'name' | 'description' | 'facets'>[]> {
+  const { name, description, facets } = registryServers;
+  return database.read
+    .select({ name, description, facets })
+    .from(registryServers)
+    .where(and(eq(registryServers.registryId, registryId), gt(name, page.after), ne(registryServers.state, 'deleted')))
+    .orderBy(asc(name))
+    .limit(page.limit);
+}
+
+/** What was written after a change, deleted ones too, in the order of the writes. */
+export async function listChanged(
+  database: Database,
+  registryId: number,
+  page: { readonly change: number; readonly name: string; readonly limit: number },
+): Promise<RegistryServerRow[]> {
+  return database.read
+    .select()
+    .from(registryServers)
+    .where(
+      and(
+        eq(registryServers.registryId, registryId),
+        sql`(${registryServers.change}, ${registryServers.name}) > (${page.change}, ${page.name})`,
+      ),
+    )
+    .orderBy(asc(registryServers.change), asc(registryServers.name))
+    .limit(page.limit);
+}
+
+/** The entries of these names, as they were published. */
+export async function findDocuments(
+  database: Database,
+  registryId: number,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  if (names.length === 0) return new Map();
+  const { name, document } = registryDocuments;
+  const rows = await database.read
+    .select({ name, document })
+    .from(registryDocuments)
+    .where(and(eq(registryDocuments.registryId, registryId), inArray(name, [...names])));
+  return new Map(rows.map((row) => [row.name, row.document]));
+}
