@@ -54,6 +54,22 @@ export function ssoPage({ name, url }: { readonly name: string; readonly url: st
   );
 }
 
+/** The way to a provider for who comes from another site, which may not begin a sign-in by itself. */
+export function continuePage({ title, url }: { readonly title: string; readonly url: string }): Html {
+  return layout(
+    'Sign in?',
+    html`<h1>Sign in here?</h1>
+      <p>
+        Another site led you here, to sign in to svc with ${title}. This browser will be signed in as whoever you are
+        there.
+      </p>
+      <p><a class="button" href="${url}">Continue with ${title}</a></p>
+      <p class="quiet">
+        If you did not mean to sign in, close this page: whoever sent you may want you to use an account of theirs.
+      </p>`,
+  );
+}
+
 function localHint(): Html {
   return html`<p>
       This browser is not signed in. <code>svc up</code> prints a sign-in link when it starts, and this makes another

@@ -1,7 +1,8 @@
-import { ssoPage } from '../pages/sign_in.ts';
+import { continuePage, ssoPage } from '../pages/sign_in.ts';
 import { beginSignIn, finishSignIn } from '../sign_in/flows.ts';
 import { beginBrowserSession } from '../sign_in/browser_session.ts';
 import { findSso } from '../sign_in/find_sso.ts';
+import type { AuthProvider } from '../sign_in/provider.ts';
 import type { AppContext } from './app_env.ts';
 import { setFlowCookies, setSessionCookie, takeFlowCookies } from './auth_cookies.ts';
 import { askToLink } from './auth_identities.ts';
@@ -17,10 +18,25 @@ export async function openProvider(c: AppContext): Promise<Response> {
   if (!where.ok) return refusalPage(c, where.error);
   const { provider, redirectURL } = where.value;
   const returnTo = localPath(c.req.query('return_to'));
+  if (isFromElsewhere(c)) return askToSignIn(c, provider, returnTo);
   const begun = await beginSignIn(c.get('context'), provider, { redirectURL, returnTo, linker: null });
   if (!begun.ok) return refusalPage(c, begun.error);
   setFlowCookies(c, begun.value);
   return c.redirect(begun.value.url, 303);
+}
+
+/**
+ * Whether a page that is not ours led here. It may not sign a browser in by itself: whoever runs a provider, such as that of
+ * an enterprise, could sign others in as a user of its own, and see what they then store.
+ */
+function isFromElsewhere(c: AppContext): boolean {
+  const site = c.req.header('sec-fetch-site') ?? 'none';
+  return site !== 'same-origin' && site !== 'none';
+}
+
+function askToSignIn(c: AppContext, { name, title }: AuthProvider, returnTo: string): Promise<Response> {
+  const query = new URLSearchParams({ return_to: returnTo });
+  return page(c, continuePage({ title, url: `/auth/${name}/login?${query.toString()}` }), 200);
 }
 
 /** `GET /auth/{provider}/callback`: where the provider sends the browser back to. */

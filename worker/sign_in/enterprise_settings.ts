@@ -101,6 +101,7 @@ async function decide(
   proven: readonly string[],
 ): Promise<Result<Change<null>, ApiError>> {
   const account = await accountOf(context, caller);
+  if (!mayActAs(caller, 'owner') && (await changesProvider(context, caller, input))) return err(ownersOnly());
   const change: EnterpriseChange = {
     name: input.name,
     billingEmail: input.billing_email,
@@ -127,6 +128,22 @@ async function decide(
   const data = { 'svc.control.resource': enterpriseId };
   const event = { type: 'control.enterprise.updated' as const, actor: caller.userId, data };
   return ok({ statements, events: [event], value: null });
+}
+
+/** Whether these settings have another provider, or are about other domains: who runs it can be anybody of them. */
+async function changesProvider(
+  { database }: ServiceContext,
+  { enterpriseId }: Caller,
+  { oidc }: EnterpriseInput,
+): Promise<boolean> {
+  const before = await findEnterpriseOidc(database, enterpriseId);
+  if (oidc === null || before === null) return oidc !== before;
+  const held = await listDomains(database, enterpriseId);
+  const areSame =
+    oidc.domains.every((domain) => held.includes(domain)) && held.every((it) => oidc.domains.includes(it));
+  const isSame =
+    before.issuer === oidc.issuer && before.clientId === oidc.client_id && oidc.client_secret === undefined;
+  return !isSame || !areSame;
 }
 
 /** Who may stay signed in: whoever could sign in with these settings, in the same way. */
@@ -203,6 +220,12 @@ async function accountOf(context: ServiceContext, { userId }: Caller): Promise<A
 
 function adminsOnly(): ApiError {
   return apiError('admin_required', 'changing the enterprise needs the role admin: ask an admin');
+}
+
+function ownersOnly(): ApiError {
+  const message =
+    'the provider of the enterprise and its domains are changed by an owner, for whoever runs it can sign in as anybody: ask one';
+  return apiError('admin_required', message);
 }
 
 function domainTaken(domain: string): ApiError {

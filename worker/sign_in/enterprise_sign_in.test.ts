@@ -200,6 +200,27 @@ describe('the settings of an enterprise', () => {
     expect(await refusal(put({}, member))).toMatchObject({ code: 'admin_required' });
   });
 
+  test('are for owners to change where whoever runs the provider could sign in as an owner', async () => {
+    await withProvider();
+    await control.context.database.client.execute("UPDATE users SET role = 'admin'");
+    const { client_secret: _, ...same } = oidc();
+    expect((await put({ name: 'Renamed', oidc: same })).status).toBe(200);
+    const others = [
+      null,
+      oidc(),
+      { ...same, issuer: 'https://evil.test' },
+      { ...same, client_id: 'another' },
+      { ...same, domains: [] },
+    ];
+    for (const other of others) expect(await refusal(put({ oidc: other }))).toMatchObject({ code: 'admin_required' });
+    proofs['other.test'] = enterprise.id;
+    const more = { ...same, domains: ['acme.test', 'other.test'] };
+    expect(await refusal(put({ oidc: more }))).toMatchObject({ code: 'admin_required' });
+    await put({ oidc: same });
+    await control.context.database.client.execute("UPDATE users SET role = 'owner'");
+    expect((await put({ oidc: more })).status).toBe(200);
+  });
+
   test('keep a secret that is left out, for the same issuer and client alone', async () => {
     await withProvider();
     const { client_secret: _, ...rest } = oidc();

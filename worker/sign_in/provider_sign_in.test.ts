@@ -186,6 +186,23 @@ describe('a sign-in with the general provider', () => {
   });
 });
 
+describe('a page of another site', () => {
+  test.each(['cross-site', 'same-site'])(
+    'signs nobody in by itself (%s): it takes a click on a page of ours',
+    async (site) => {
+      const reply = await browser.get('/auth/general/login?return_to=/docs', { 'sec-fetch-site': site });
+      expect([reply.status, reply.headers.get('location'), browser.cookies.size]).toEqual([200, null, 0]);
+      const href = /href="(\/auth\/general\/login[^"]*)"/.exec(await reply.text())?.[1] ?? '';
+      expect(href).toBe('/auth/general/login?return_to=%2Fdocs');
+      expect((await browser.get(href, { 'sec-fetch-site': 'same-origin' })).status).toBe(303);
+    },
+  );
+
+  test('is what a typed address is not', async () => {
+    expect((await browser.get('/auth/general/login', { 'sec-fetch-site': 'none' })).status).toBe(303);
+  });
+});
+
 describe('a sign-in is refused', () => {
   const EXPIRED = 'this sign-in was not begun in this browser';
 
