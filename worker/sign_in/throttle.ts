@@ -1,6 +1,7 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { ServiceContext } from '../services/service_context.ts';
+import { clientNetwork } from './client_network.ts';
 import { clearThrottle, countAttempt, forgetOldThrottles } from '../store/throttles.ts';
 
 /** How often something may be tried. */
@@ -31,13 +32,13 @@ export async function takeAttempt(
   return counted.ok && counted.value.at(-1) === 1 ? ok(undefined) : err(tooMany(throttle));
 }
 
-/** The same for a client by its network address; where a runtime does not tell it, nothing is counted. */
+/** The same for a client by its network ({@link clientNetwork}); where a runtime does not tell it, nothing is counted. */
 export async function takeClientAttempt(
   context: Counting,
   throttle: Throttle,
   clientAddress: string | null,
 ): Promise<Result<void, ApiError>> {
-  return clientAddress === null ? ok(undefined) : takeAttempt(context, throttle, clientAddress);
+  return clientAddress === null ? ok(undefined) : takeAttempt(context, throttle, clientNetwork(clientAddress));
 }
 
 /** Begins anew for a subject that has shown who it is. */

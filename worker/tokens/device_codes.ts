@@ -5,7 +5,7 @@ import { commit } from '../services/commit.ts';
 import { randomToken, sha256Base64Url } from '../services/encoding.ts';
 import { controlChain } from '../services/policy_change.ts';
 import { nowText, type ServiceContext } from '../services/service_context.ts';
-import { takeAttempt, type Throttle } from '../sign_in/throttle.ts';
+import { takeClientAttempt, type Throttle } from '../sign_in/throttle.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
 import {
   type DeviceCodeRow,
@@ -35,7 +35,7 @@ export async function requestDeviceCode(
 ): Promise<Result<DeviceReply, ApiError>> {
   if (context.publicUrl === null) return err(publicUrlMissing());
   const address = request.address ?? 'unknown';
-  const allowed = await takeAttempt(context, REQUESTS, address);
+  const allowed = await takeClientAttempt(context, REQUESTS, address);
   if (!allowed.ok) return allowed;
   const deviceCode = randomToken();
   const userCode = newUserCode();
