@@ -5,6 +5,7 @@ import { addGauges } from './gauges.ts';
 import { hostHealth, publicHealth, sessionHealth } from './health.ts';
 import { errorReply, localError } from './local_error.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
+import type { LocalEnv } from './local_env.ts';
 import { noteContainer, openListener } from './container_routes.ts';
 import { type RunRequest, runRequest } from '../../shared/wire/connectors.ts';
 import {
@@ -21,21 +22,18 @@ import {
 import { connectorOperations, operationsQuery } from './connector_list.ts';
 import { ACTING_SESSION_HEADER, actingCaller, listFor, runFor } from './connector_routes.ts';
 import { recordDisabled, releaseUnsealed } from './launch_routes.ts';
+import { addMcpEndpoint, addMcpRoutes } from './mcp_routes.ts';
 import { NOT_STORED, replyOf } from './reply_of.ts';
 import { checked, inputOf } from './request_input.ts';
 import { closeStepScope, openStepScope, signPlanLock } from './plan_routes.ts';
 import { createSession, endSession, listSessions, showSession } from './session_routes.ts';
 import type { Session } from '../session/session.ts';
 
-interface Env {
-  Variables: { caller: Caller };
-}
-
 const MAX_BODY_BYTES = 1024 * 1024;
 const LOOPBACK_NAMES = ['127.0.0.1', 'localhost', '[::1]'];
 
 /** The daemon's local API (design section 8). */
-export function createLocalApi(options: LocalApiOptions): Hono<Env> {
+export function createLocalApi(options: LocalApiOptions): Hono<LocalEnv> {
   addGauges(options);
   return apiFor(options, callersOf(options.hostToken, options.sessions), options.hostNames ?? []);
 }
@@ -48,7 +46,7 @@ export interface ContainerReach {
 }
 
 /** The same API as containers reach it: the host token is not known there, nor another session's token. */
-export function createContainerApi(options: LocalApiOptions, { session, hostNames }: ContainerReach): Hono<Env> {
+export function createContainerApi(options: LocalApiOptions, { session, hostNames }: ContainerReach): Hono<LocalEnv> {
   const withToken = (token: string): Session | null => {
     const found = options.sessions.withToken(token);
     return session === null || found === session ? found : null;
@@ -60,8 +58,8 @@ function apiFor(
   options: LocalApiOptions,
   callerOf: ReturnType<typeof callersOf>,
   extraNames: readonly string[],
-): Hono<Env> {
-  const app = new Hono<Env>();
+): Hono<LocalEnv> {
+  const app = new Hono<LocalEnv>();
   const hostNames = new Set([...LOOPBACK_NAMES, ...extraNames.map(asHostName)]);
   app.use(async (c, next) => {
     if (!isNamed(hostNames, c.req.header('host'))) return errorReply(MISDIRECTED);
@@ -71,13 +69,16 @@ function apiFor(
     c.header('cache-control', 'no-store');
     return next();
   });
+  addMcpEndpoint(app, options);
   app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: () => errorReply(TOO_LARGE) }));
   app.get('/v1/health', (c) => c.json(healthFor(options, c.get('caller'))));
   addConnectorRoutes(app, options);
   app.use('/v1/sandbox-proxy/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
+  app.use('/v1/mcp/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
   app.use('/metrics', async (c, next) => hostOnly(c.get('caller')) ?? next());
   addSessionRoutes(app, options);
   addLaunchRoutes(app, options);
+  addMcpRoutes(app, options);
   app.get('/metrics', (c) => c.text(options.metrics.render(), 200, { 'content-type': PROMETHEUS_TEXT }));
   app.notFound(() => errorReply(localError('not_found', 'There is nothing at this path of the local API.')));
   app.onError((error) => {
@@ -88,7 +89,7 @@ function apiFor(
 }
 
 /** What a session's token opens besides the proxy: it comes before the routes that are the host's alone. */
-function addConnectorRoutes(app: Hono<Env>, options: LocalApiOptions): void {
+function addConnectorRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void {
   const { operations } = options;
   app.get('/v1/connector-operations', async (c) => {
     const caller = c.get('caller');
@@ -123,7 +124,7 @@ function addConnectorRoutes(app: Hono<Env>, options: LocalApiOptions): void {
   });
 }
 
-function addSessionRoutes(app: Hono<Env>, options: LocalApiOptions): void {
+function addSessionRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void {
   const path = '/v1/sandbox-proxy/sessions';
   app.post(path, async (c) => {
     const input = await inputOf(c.req.raw, sessionInput);
@@ -142,7 +143,7 @@ function addSessionRoutes(app: Hono<Env>, options: LocalApiOptions): void {
   });
 }
 
-function addLaunchRoutes(app: Hono<Env>, options: LocalApiOptions): void {
+function addLaunchRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void {
   app.post('/v1/sandbox-proxy/disabled', async (c) => {
     const input = await inputOf(c.req.raw, disabledInput);
     return replyOf(input.ok ? await recordDisabled(options, input.value) : input);

@@ -10,6 +10,7 @@ import type { SnapshotSource } from '../control/snapshot.ts';
 import type { Clock } from '../ports.ts';
 import type { SessionListeners } from '../reach/session_listeners.ts';
 import type { Sessions } from '../session/sessions.ts';
+import type { McpOptions } from './mcp_options.ts';
 import type { MetricsRegistry } from './metrics.ts';
 
 /** What the local API stands on. */
@@ -33,6 +34,8 @@ export interface LocalApiOptions {
   readonly operations: OperationRunner;
   /** Asks the control plane for a credential that a program gets as it is. */
   readonly releaseUnsealed: (request: UnsealedRequest) => Promise<Result<Secret, Refusal>>;
+  /** Absent where no MCP server is run. */
+  readonly mcp?: McpOptions;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
   /** Told of what should not happen. */

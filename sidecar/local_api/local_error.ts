@@ -9,6 +9,9 @@ const ERROR_STATUS = {
   invalid_args: 400,
   unauthenticated: 401,
   host_token_required: 403,
+  origin_not_allowed: 403,
+  /** Nobody on this machine has consented to what the MCP server runs now. */
+  consent_needed: 403,
   /** The connector has no credential. */
   binding_required: 403,
   not_found: 404,
@@ -20,6 +23,9 @@ const ERROR_STATUS = {
   session_of_plan: 409,
   step_without_reach: 409,
   not_the_container: 409,
+  mcp_server_disabled: 409,
+  credential_missing: 409,
+  authorisation_needed: 409,
   shared_network: 409,
   egress_unavailable: 409,
   body_too_large: 413,
@@ -27,11 +33,14 @@ const ERROR_STATUS = {
   misdirected_host: 421,
   plan_lock_invalid: 422,
   plan_lock_foreign: 422,
+  command_refused: 422,
   internal_error: 500,
   upstream_response_too_large: 502,
   namespace_forbidden: 503,
   listener_failed: 503,
   engine_unavailable: 503,
+  gateway_unavailable: 503,
+  state_unusable: 503,
 } as const;
 export type LocalErrorCode = keyof typeof ERROR_STATUS | RefusalReason;
 

@@ -1,0 +1,146 @@
+import { type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http';
+import { pipeline, Transform, type TransformCallback } from 'node:stream';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { CALLER_HEADER, type Caller as GatewayCaller, callerHeader, HOST_CALLER } from '../mcp/caller.ts';
+import type { Caller } from './callers.ts';
+import { errorReply, localError, type LocalError, noSession } from './local_error.ts';
+import type { McpOptions } from './mcp_options.ts';
+
+/** More than the largest arguments that a tool call may have. */
+export const MAX_MCP_BODY_BYTES = 8 * 1024 * 1024;
+
+const METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'DELETE']);
+/**
+ * What of a request goes on. Everything else stays here: the token that opened this API, and what a client could pass itself
+ * off with.
+ */
+const SENT_ON = /^(?:accept|accept-language|content-length|content-type|last-event-id|mcp-[a-z0-9-]{1,120})$/;
+const SENT_BACK = /^(?:allow|content-type|mcp-[a-z0-9-]{1,120}|retry-after)$/;
+const LOOPBACK_ORIGIN = /^https?:\/\/(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i;
+
+/** One request on its own connection, as Node has it. */
+export interface Exchange {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+}
+
+/**
+ * `/v1/mcp`: hands a request to the gateway, and its reply back as it comes, both as long as the client, its session and the
+ * gateway are there. Whose request it is, the daemon alone says.
+ */
+export async function proxyMcp(
+  { gateway }: Pick<McpOptions, 'gateway'>,
+  caller: Extract<Caller, { readonly kind: 'host' | 'session' }>,
+  exchange: Exchange,
+): Promise<Response> {
+  const problem = requestProblem(exchange.incoming);
+  if (problem !== null) return errorReply(problem);
+  const ended = new AbortController();
+  const done = caller.kind === 'host' ? () => undefined : caller.session.openTunnel(() => ended.abort());
+  if (done === null) {
+    return errorReply(localError('too_many_tunnels', 'This session has as many open tunnels as it may.'));
+  }
+  exchange.outgoing.once('close', done);
+  const gone = AbortSignal.any([ended.signal, leftBy(exchange.outgoing)]);
+  const socket = await gateway.socket();
+  if (!socket.ok) return errorReply(localError('gateway_unavailable', `${capital(socket.error)}.`));
+  const reply = await sendOn(socket.value, exchange.incoming, gatewayCaller(caller), gone);
+  if (reply.ok) return sendBack(reply.value, exchange.outgoing, gone);
+  return errorReply(caller.kind === 'session' && caller.session.ended ? noSession(caller.session.id) : reply.error);
+}
+
+/** The method, and the page that a browser says it is on: a page of somebody else's has no business here. */
+function requestProblem({ method = '', headers }: IncomingMessage): LocalError | null {
+  if (!METHODS.has(method)) {
+    return localError('method_not_allowed', 'This is an MCP endpoint: it takes POST, GET and DELETE.');
+  }
+  if (headers.origin !== undefined && !LOOPBACK_ORIGIN.test(headers.origin)) {
+    return localError('origin_not_allowed', 'Pages of other machines may not use this endpoint.');
+  }
+  return Number(headers['content-length'] ?? 0) > MAX_MCP_BODY_BYTES ? tooLarge() : null;
+}
+
+function gatewayCaller(caller: Extract<Caller, { readonly kind: 'host' | 'session' }>): GatewayCaller {
+  if (caller.kind === 'host') return HOST_CALLER;
+  return { sessionId: caller.session.id, servers: caller.session.mcpServers };
+}
+
+/** Aborted when the client has gone without its whole reply. */
+function leftBy(outgoing: ServerResponse): AbortSignal {
+  const left = new AbortController();
+  outgoing.once('close', () => {
+    if (!outgoing.writableFinished) left.abort();
+  });
+  if (outgoing.destroyed) left.abort();
+  return left.signal;
+}
+
+/** Resolves with the head of the reply. */
+function sendOn(
+  socketPath: string,
+  incoming: IncomingMessage,
+  caller: GatewayCaller,
+  gone: AbortSignal,
+): Promise<Result<IncomingMessage, LocalError>> {
+  return new Promise((resolve) => {
+    const { method = '' } = incoming;
+    const headers = { ...headersFor(incoming), [CALLER_HEADER]: callerHeader(caller) };
+    const options = { socketPath, method, path: '/mcp', headers, agent: false as const, signal: gone };
+    const upstream = httpRequest(options, (reply) => resolve(ok(reply)));
+    const body = new LimitedBody();
+    upstream.on('error', () => resolve(err(body.isTooLarge ? tooLarge() : lost())));
+    pipeline(incoming, body, upstream, () => undefined);
+  });
+}
+
+function headersFor({ headers }: IncomingMessage): Record<string, string> {
+  const sent: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value === 'string' && SENT_ON.test(name)) sent[name] = value;
+  }
+  return sent;
+}
+
+/** Ends with an error once more than the limit has passed. */
+class LimitedBody extends Transform {
+  isTooLarge = false;
+  #bytes = 0;
+
+  override _transform(chunk: Buffer, _encoding: string, done: TransformCallback): void {
+    this.#bytes += chunk.length;
+    this.isTooLarge = this.#bytes > MAX_MCP_BODY_BYTES;
+    if (this.isTooLarge) done(new Error('the body is too large'));
+    else done(null, chunk);
+  }
+}
+
+/** The reply as it comes. When the client goes, its session ends, or the gateway does, the other side's connection ends too. */
+function sendBack(reply: IncomingMessage, outgoing: ServerResponse, gone: AbortSignal): Response {
+  const end = (): void => void outgoing.destroy();
+  gone.addEventListener('abort', end);
+  outgoing.setHeader('cache-control', 'no-store');
+  for (const [name, value] of Object.entries(reply.headers)) {
+    if (typeof value === 'string' && SENT_BACK.test(name)) outgoing.setHeader(name, value);
+  }
+  outgoing.writeHead(reply.statusCode ?? 502);
+  outgoing.flushHeaders();
+  pipeline(reply, outgoing, () => gone.removeEventListener('abort', end));
+  if (gone.aborted) end();
+  return RESPONSE_ALREADY_SENT;
+}
+
+function tooLarge(): LocalError {
+  return localError('body_too_large', `The message is larger than ${MAX_MCP_BODY_BYTES} bytes.`);
+}
+
+function lost(): LocalError {
+  return localError(
+    'gateway_unavailable',
+    'The MCP gateway ended meanwhile; it is started again with the next request.',
+  );
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

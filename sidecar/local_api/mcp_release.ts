@@ -1,0 +1,110 @@
+import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
+import { referencesOf } from '../../shared/mcp/references.ts';
+import type { Owner } from '../../shared/model/host_binding.ts';
+import { mcpOAuthRef } from '../../shared/model/mcp_server.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { z } from 'zod';
+import type { KnownServer } from '../mcp/server_directory.ts';
+import type { LocalApiOptions } from './local_api_options.ts';
+import { auditUnavailable, localError, type LocalError } from './local_error.ts';
+import type { McpOptions } from './mcp_options.ts';
+import type { releaseReply } from './mcp_wire.ts';
+
+type Released = z.output<typeof releaseReply>;
+
+/**
+ * The values that a server is about to be started with. Given only for the configuration that is in force now, and where it
+ * starts a program here, only for the one that was consented to on this machine: whoever can write a configuration, or a
+ * gateway that has not heard of the newest one, gets nothing.
+ */
+export async function releaseValues(
+  mcp: McpOptions,
+  audit: LocalApiOptions['audit'],
+  serverId: string,
+  consentHash: string | null,
+): Promise<Result<Released, LocalError>> {
+  const known = launchable(mcp, serverId, consentHash);
+  if (!known.ok) return known;
+  if (!audit.accepting) return err(auditUnavailable());
+  const { server, authorization } = known.value;
+  const values = await valuesOf(mcp, server.owner, referencesOf(server));
+  if (!values.ok) return values;
+  const bearer = authorization === null ? ok(null) : await bearerOf(mcp, known.value);
+  if (!bearer.ok) return bearer;
+  // What was asked for may have been changed, or its consent taken back, in the meantime.
+  const still = launchable(mcp, serverId, consentHash);
+  if (!still.ok) return still;
+  if (still.value.server.revision !== server.revision) return err(changed(server.name));
+  return ok({ values: values.value, bearer: bearer.value });
+}
+
+/** The server, as far as it may be started as the caller has it. */
+function launchable(
+  { directory }: McpOptions,
+  serverId: string,
+  consentHash: string | null,
+): Result<KnownServer, LocalError> {
+  const known = directory.find(serverId);
+  if (known === null) return err(noServer(serverId));
+  const { server, consent, missing } = known;
+  if (!server.enabled) return err(localError('mcp_server_disabled', `The server ${server.name} is disabled.`));
+  const danger = server.mode === 'local' ? refusalOf(commandDangers(server.command, server.env)) : null;
+  if (danger !== null) return err(localError('command_refused', `${server.name}: ${danger.message}`));
+  if (known.consentHash !== consentHash) return err(changed(server.name));
+  if (consent === 'needed') return err(consentNeeded(server.name));
+  if (missing.length > 0) return err(credentialMissing(server.name, missing));
+  return ok(known);
+}
+
+async function valuesOf(
+  { credentials }: McpOptions,
+  owner: Owner,
+  paths: readonly string[],
+): Promise<Result<Record<string, string>, LocalError>> {
+  const resolved = await Promise.all(paths.map(async (path) => credentials.resolve({ owner, path })));
+  const values: Record<string, string> = {};
+  for (const [index, value] of resolved.entries()) {
+    if (!value.ok) return err(notReleased(value.error));
+    values[paths[index] ?? ''] = value.value.secret.reveal();
+  }
+  return ok(values);
+}
+
+async function bearerOf(
+  { credentials }: McpOptions,
+  { server, authorization }: KnownServer,
+): Promise<Result<Released['bearer'], LocalError>> {
+  if (authorization !== 'ready') return err(authorisationNeeded(server.name));
+  const token = await credentials.resolve(mcpOAuthRef(server));
+  if (token.ok) return ok({ token: token.value.secret.reveal(), expires_at: token.value.expiresAt ?? null });
+  if (token.error.reason === 'reauthorisation_required') return err(authorisationNeeded(server.name));
+  return err(notReleased(token.error));
+}
+
+function notReleased({ reason, message }: Refusal): LocalError {
+  return localError(reason, message);
+}
+
+export function noServer(serverId: string): LocalError {
+  return localError('not_found', `There is no MCP server ${JSON.stringify(serverId.slice(0, 64))} for this machine.`);
+}
+
+function changed(name: string): LocalError {
+  return localError('consent_needed', `The server ${name} has changed meanwhile: look at what it is now.`);
+}
+
+function consentNeeded(name: string): LocalError {
+  const message = `Nobody has consented on this machine to what the server ${name} runs now. Look at it with: svc mcp consent ${name}`;
+  return localError('consent_needed', message);
+}
+
+function credentialMissing(name: string, missing: readonly string[]): LocalError {
+  const names = missing.map((path) => path.slice(path.lastIndexOf('/') + 1));
+  const message = `The server ${name} refers to credentials that are not stored: ${names.join(', ')}. Store each with: svc mcp credential set ${name} NAME`;
+  return localError('credential_missing', message, { missing });
+}
+
+function authorisationNeeded(name: string): LocalError {
+  return localError('authorisation_needed', `Sign in to the server ${name} with: svc mcp authorize ${name}`);
+}

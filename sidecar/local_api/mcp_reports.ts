@@ -1,0 +1,78 @@
+import type { AuditEventData } from '../../shared/model/audit_event.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { LocalApiOptions } from './local_api_options.ts';
+import { localError, type LocalError, noSession } from './local_error.ts';
+import type { McpOptions } from './mcp_options.ts';
+import { noServer } from './mcp_release.ts';
+import type { ApprovalInput, EventsInput, GatewayEventRecord, HealthInput } from './mcp_wire.ts';
+
+const MAX_REMEMBERED = 256;
+
+/** The events of gateways, each recorded once however often it is sent. */
+export class GatewayEvents {
+  readonly #audit: Pick<LocalApiOptions['audit'], 'accepting' | 'record'>;
+  /** The number of the last event of each gateway, the gateway that was heard of last at the end. */
+  readonly #last = new Map<string, number>();
+
+  constructor(audit: Pick<LocalApiOptions['audit'], 'accepting' | 'record'>) {
+    this.#audit = audit;
+  }
+
+  /** `POST /v1/mcp/events`: what has happened is recorded also when no more may happen. */
+  take({ gateway, events }: EventsInput): { readonly accepting: boolean } {
+    const last = this.#last.get(gateway.id) ?? 0;
+    let newest = last;
+    for (const event of events) {
+      if (event.number <= last) continue;
+      this.#record(event);
+      newest = Math.max(newest, event.number);
+    }
+    this.#last.delete(gateway.id);
+    this.#last.set(gateway.id, newest);
+    const [oldest] = this.#last.keys();
+    if (oldest !== undefined && this.#last.size > MAX_REMEMBERED) this.#last.delete(oldest);
+    return { accepting: this.#audit.accepting };
+  }
+
+  #record(event: GatewayEventRecord): void {
+    const { type, session_id } = event;
+    this.#audit.record({ type, session_id, actor: session_id === null ? null : 'session', data: dataOf(event) });
+  }
+}
+
+function dataOf(event: GatewayEventRecord): AuditEventData {
+  const { server, server_id, registry_id, version, tool, outcome, duration_ms, reason } = event;
+  return {
+    'svc.mcp.server': server,
+    'svc.mcp.server_id': server_id,
+    ...(registry_id !== null && { 'svc.mcp.registry_id': registry_id }),
+    ...(version !== null && { 'svc.mcp.version': version }),
+    ...(tool !== undefined && { 'svc.mcp.tool': tool }),
+    ...(outcome !== undefined && { 'svc.mcp.outcome': outcome }),
+    ...(duration_ms !== undefined && { 'svc.mcp.duration_ms': Math.round(duration_ms) }),
+    ...(reason !== undefined && { 'svc.mcp.reason': reason }),
+  };
+}
+
+/** `POST /v1/mcp/health`. */
+export function takeHealth({ board, healthChanged }: McpOptions, input: HealthInput): void {
+  board.take(input);
+  if (input.ended) board.end(input.gateway.id);
+  healthChanged();
+}
+
+/** `POST /v1/mcp/approvals`: holds a tool call until a person has decided, its client is gone, or its session has ended. */
+export async function approveTool(
+  { mcp, sessions }: { readonly mcp: McpOptions } & Pick<LocalApiOptions, 'sessions'>,
+  input: ApprovalInput,
+  gone: AbortSignal,
+): Promise<Result<{ readonly approval_id: string }, LocalError>> {
+  const known = mcp.directory.find(input.server_id);
+  if (known === null) return err(noServer(input.server_id));
+  if (input.session_id !== null && sessions.get(input.session_id) === null) return err(noSession(input.session_id));
+  const { tool, arguments_hash: argumentsHash, summary, session_id: sessionId } = input;
+  const approved = await mcp.approve({ server: known.server, tool, argumentsHash, summary, sessionId }, gone);
+  if (approved.ok) return ok({ approval_id: approved.value });
+  const { refusal, approvalId } = approved.error;
+  return err(localError(refusal.reason, refusal.message, { approval_id: approvalId }));
+}

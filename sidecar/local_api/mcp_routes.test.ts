@@ -1,0 +1,373 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { localServer, remoteServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import { err } from '../../shared/model/result.ts';
+import { type McpHealthState, mcpOAuthRef, type McpServer } from '../../shared/model/mcp_server.ts';
+import { readSnapshotMcpServers } from '../../shared/wire/mcp_servers.ts';
+import { consentOf } from '../mcp/server_directory.ts';
+import { HOST_TOKEN, LocalApiBench } from '../testing/local_api_bench.ts';
+import { type McpBench, mcpOptions } from '../testing/mcp_options.ts';
+import { createLocalApi } from './app.ts';
+
+let bench: LocalApiBench;
+let mcp: McpBench;
+let api: ReturnType<typeof createLocalApi>;
+
+beforeEach(async () => {
+  bench = await LocalApiBench.start();
+  mcp = mcpOptions(bench);
+  api = createLocalApi({ ...bench.options, mcp });
+});
+afterEach(() => bench.stop());
+
+const TOKEN_PATH = `mcp-servers/${SERVER_ID}/TOKEN`;
+const SECRET = 'the-value-of-the-token';
+const withToken = localServer({ env: { TOKEN: `vault://${TOKEN_PATH}`, MODE: 'quiet' } });
+const changed = localServer({ ...withToken, command: ['npx', '-y', 'other-mcp@1.0.0'], revision: 2 });
+const GATEWAY = { id: 'gateway-0123456789', kind: 'stdio', pid: 1 } as const;
+
+const anyObject = z.record(z.string(), z.unknown());
+const refused = z.object({ error: z.object({ code: z.string() }) });
+
+interface Reply {
+  readonly status: number;
+  readonly code: string;
+  readonly body: Record<string, unknown>;
+}
+
+async function call(method: string, path: string, body?: object, signal?: AbortSignal): Promise<Reply> {
+  const headers = { host: '127.0.0.1:9100', authorization: `Bearer ${HOST_TOKEN}` };
+  const more = { ...(body && { body: JSON.stringify(body) }), ...(signal && { signal }) };
+  const reply = await api.request(`http://127.0.0.1:9100${path}`, { method, headers, ...more });
+  const text = await reply.text();
+  const json = anyObject.parse(text === '' ? {} : JSON.parse(text));
+  return { status: reply.status, code: refused.safeParse(json).data?.error.code ?? '', body: json };
+}
+
+function use(server: McpServer, authorization: 'ready' | 'authorisation_required' | null = null): void {
+  mcp.use([{ server, authorization }]);
+}
+
+const hashOf = (server: McpServer): string => consentOf(server)?.hash ?? '';
+const consent = (server: McpServer) =>
+  call('POST', `/v1/mcp/servers/${SERVER_ID}/consent`, { consent_hash: hashOf(server) });
+const release = (hash: string | null) => call('POST', `/v1/mcp/servers/${SERVER_ID}/release`, { consent_hash: hash });
+const store = (path = TOKEN_PATH) => mcp.credentials.set({ owner: 'personal', path }, SECRET);
+
+async function list(query = ''): Promise<{ readonly version: string; readonly first: Record<string, unknown> }> {
+  const { body } = await call('GET', `/v1/mcp/servers${query}`);
+  const [first] = z.array(anyObject).parse(body['items']);
+  return { version: String(body['version']), first: first ?? {} };
+}
+
+const tell = (...events: object[]) => call('POST', '/v1/mcp/events', { gateway: GATEWAY, events });
+const ask = (more: object = {}) =>
+  call('POST', '/v1/mcp/approvals', {
+    server_id: SERVER_ID,
+    tool: 'delete_file',
+    arguments_hash: 'a'.repeat(64),
+    summary: 'demo: delete_file (path)',
+    session_id: null,
+    ...more,
+  });
+
+describe('the servers of this machine', () => {
+  test('are listed as the snapshot has them, with what this machine knows', async () => {
+    use(withToken);
+    const { first } = await list();
+    expect(readSnapshotMcpServers([first['server']])).toEqual({
+      servers: [{ server: withToken, authorization: null }],
+      problems: [],
+    });
+    expect(first).toMatchObject({
+      consent: 'needed',
+      consent_hash: hashOf(withToken),
+      last_consent: null,
+      missing: [TOKEN_PATH],
+      health: { state: 'needs_consent', restarts: null, tools: null, gateways: 0 },
+    });
+  });
+
+  test('a remote one needs no consent', async () => {
+    use(remoteServer());
+    expect((await list()).first).toMatchObject({ consent: 'not_needed', consent_hash: null });
+  });
+
+  test('are not known before there is a policy, which is no empty list', async () => {
+    mcp.use(null);
+    expect(await call('GET', '/v1/mcp/servers')).toMatchObject({ status: 503, code: 'control_plane_unavailable' });
+  });
+
+  test.each([
+    ['a consent', () => consent(withToken)],
+    [
+      'a consent that is taken back elsewhere',
+      async () => rmSync(join(bench.home, 'mcp'), { recursive: true, force: true }),
+    ],
+    ['a changed configuration', async () => use(changed)],
+    ['a removed server', async () => mcp.use([])],
+    ['a stored credential', async () => (store(), use(withToken))],
+  ])('are told again after %s, and not before', async (what, change) => {
+    use(withToken);
+    if (what.includes('taken back')) await consent(withToken);
+    const { version } = await list();
+    const next = list(`?wait=25&version=${version}`);
+    expect(await Promise.race([next, new Promise((resolve) => setImmediate(() => resolve('waits')))])).toBe('waits');
+    await change();
+    if (what.includes('elsewhere')) use(withToken);
+    expect((await next).version).not.toBe(version);
+  });
+
+  test('a health report is no news for a gateway', async () => {
+    use(remoteServer());
+    const { version } = await list();
+    await report('running');
+    expect((await list()).version).toBe(version);
+  });
+});
+
+describe('a consent', () => {
+  test('is for the configuration in force alone', async () => {
+    use(withToken);
+    expect(await consent(changed)).toMatchObject({ status: 409, code: 'conflict' });
+    expect(await consent(withToken)).toMatchObject({ status: 204 });
+    expect((await list()).first).toMatchObject({ consent: 'given' });
+    use(changed);
+    expect((await list()).first).toMatchObject({ consent: 'needed', last_consent: { hash: hashOf(withToken) } });
+    use({ ...withToken, revision: 3, description: 'Told otherwise', tools: { allow: [], deny: [], approval: [] } });
+    expect((await list()).first).toMatchObject({ consent: 'given' });
+  });
+
+  test('can be taken back, and is not needed for a remote server', async () => {
+    use(withToken);
+    await consent(withToken);
+    expect((await call('DELETE', `/v1/mcp/servers/${SERVER_ID}/consent`)).status).toBe(204);
+    expect((await list()).first).toMatchObject({ consent: 'needed' });
+    expect((await call('DELETE', `/v1/mcp/servers/${SERVER_ID}/consent`)).status).toBe(404);
+    use(remoteServer());
+    expect(await consent(withToken)).toMatchObject({ code: 'conflict' });
+  });
+
+  test('to a server that is not there is refused', async () => {
+    expect(await consent(withToken)).toMatchObject({ status: 404 });
+  });
+});
+
+describe('the values of a server', () => {
+  beforeEach(async () => {
+    use(withToken);
+    store();
+    await consent(withToken);
+  });
+
+  test('are released for what was consented to', async () => {
+    expect(await release(hashOf(withToken))).toMatchObject({
+      status: 200,
+      body: { values: { [TOKEN_PATH]: SECRET }, bearer: null },
+    });
+  });
+
+  test('are not released to a configuration that has changed since, whatever a gateway asks with', async () => {
+    use(changed);
+    for (const hash of [hashOf(withToken), hashOf(changed), null]) {
+      expect(await release(hash)).toMatchObject({ status: 403, code: 'consent_needed' });
+    }
+    expect(mcp.credentials.asked).toEqual([]);
+  });
+
+  test('are not released under another hash than that of the consent', async () => {
+    expect(await release('0'.repeat(64))).toMatchObject({ code: 'consent_needed' });
+    expect(await release(null)).toMatchObject({ code: 'consent_needed' });
+  });
+
+  test('are not released once the consent is taken back', async () => {
+    rmSync(join(bench.home, 'mcp'), { recursive: true });
+    expect(await release(hashOf(withToken))).toMatchObject({ code: 'consent_needed' });
+  });
+
+  test('are not released when the configuration changes while they are asked for', async () => {
+    api = createLocalApi({
+      ...bench.options,
+      mcp: {
+        ...mcp,
+        credentials: {
+          resolve: async (ref) => {
+            use(changed);
+            return mcp.credentials.resolve(ref);
+          },
+        },
+      },
+    });
+    expect(await release(hashOf(withToken))).toMatchObject({ code: 'consent_needed' });
+  });
+
+  test.each([
+    ['disabled', { ...withToken, enabled: false }, 'mcp_server_disabled'],
+    ['one whose command is dangerous', localServer({ command: ['bash', '-c', 'true'] }), 'command_refused'],
+    ['one that loads code by a variable', localServer({ env: { LD_PRELOAD: '/tmp/x.so' } }), 'command_refused'],
+  ])('are not released to a server that is %s, consent or not', async (_, server, code) => {
+    use(server);
+    await consent(server);
+    expect(await release(hashOf(server))).toMatchObject({ code });
+    expect(mcp.credentials.asked).toEqual([]);
+  });
+
+  test('are not released while one of them is not stored, by name', async () => {
+    mcp.credentials.delete({ owner: 'personal', path: TOKEN_PATH });
+    const refused = await release(hashOf(withToken));
+    expect(refused).toMatchObject({ status: 409, code: 'credential_missing' });
+    expect(JSON.stringify(refused.body)).toContain('TOKEN');
+  });
+
+  test('are not released while nothing can be recorded, or the control plane is away', async () => {
+    bench.sink.accepting = false;
+    expect(await release(hashOf(withToken))).toMatchObject({ status: 503, code: 'audit_unavailable' });
+    bench.sink.accepting = true;
+    mcp.credentials.refuse('control_plane_unavailable');
+    expect(await release(hashOf(withToken))).toMatchObject({ status: 503, code: 'control_plane_unavailable' });
+  });
+
+  test('of a server that is gone are not there', async () => {
+    mcp.use([]);
+    expect(await release(hashOf(withToken))).toMatchObject({ status: 404 });
+  });
+});
+
+describe('a remote server that was signed in to', () => {
+  const server = remoteServer();
+  test('is released its access token', async () => {
+    use(server, 'ready');
+    mcp.credentials.set(mcpOAuthRef(server), SECRET);
+    expect(await release(null)).toMatchObject({ body: { values: {}, bearer: { token: SECRET, expires_at: null } } });
+  });
+
+  test('has to be signed in to again when the token is no good', async () => {
+    use(server, 'authorisation_required');
+    expect(await release(null)).toMatchObject({ status: 409, code: 'authorisation_needed' });
+    use(server, 'ready');
+    mcp.credentials.refuse('reauthorisation_required');
+    expect(await release(null)).toMatchObject({ status: 409, code: 'authorisation_needed' });
+  });
+});
+
+describe('the events of a gateway', () => {
+  const event = (number: number, more: object = {}) => ({
+    number,
+    type: 'mcp.tool.called',
+    server_id: SERVER_ID,
+    server: 'demo',
+    registry_id: null,
+    version: '1.0.0',
+    session_id: null,
+    tool: 'echo',
+    outcome: 'ok',
+    duration_ms: 12.6,
+    ...more,
+  });
+
+  test('are recorded, each once however often it is sent', async () => {
+    expect((await tell(event(1), event(2))).body).toEqual({ accepting: true });
+    await tell(event(2), event(3, { type: 'mcp.server.failed', tool: undefined, reason: 'exited' }));
+    expect(bench.sink.events).toHaveLength(3);
+    expect(bench.sink.events[0]).toEqual({
+      type: 'mcp.tool.called',
+      session_id: null,
+      actor: null,
+      data: {
+        'svc.mcp.server': 'demo',
+        'svc.mcp.server_id': SERVER_ID,
+        'svc.mcp.version': '1.0.0',
+        'svc.mcp.tool': 'echo',
+        'svc.mcp.outcome': 'ok',
+        'svc.mcp.duration_ms': 13,
+      },
+    });
+  });
+
+  test('are recorded also when the log takes no more, and the gateway is told so', async () => {
+    bench.sink.accepting = false;
+    expect((await tell(event(1))).body).toEqual({ accepting: false });
+    expect(bench.sink.events).toHaveLength(1);
+  });
+
+  test.each([
+    ['of another kind', { type: 'control.secret.stored' }],
+    ['with a field that is not known', { arguments: { password: 'x' } }],
+    ['with a reason that is no word of ours', { reason: 'it said: hunter2' }],
+  ])('%s are refused', async (_, more) => {
+    expect(await tell(event(1, more))).toMatchObject({ status: 400, code: 'invalid_input' });
+    expect(bench.sink.events).toEqual([]);
+  });
+});
+
+async function report(state: McpHealthState, more: object = {}): Promise<Reply> {
+  const checked_at = '2026-01-02T03:04:05.678Z';
+  const server = { id: SERVER_ID, state, last_error: null, checked_at, restarts: 2, tools: 7, log: ['one', 'two'] };
+  return call('POST', '/v1/mcp/health', { gateway: GATEWAY, servers: [{ ...server, ...more }] });
+}
+
+describe('what a gateway says of its servers', () => {
+  test('is shown, and told on', async () => {
+    use(remoteServer());
+    expect((await report('running')).status).toBe(204);
+    expect((await list()).first['health']).toMatchObject({ state: 'running', restarts: 2, tools: 7, gateways: 1 });
+    expect(mcp.healthChanges()).toBe(1);
+    expect((await call('GET', `/v1/mcp/logs/${SERVER_ID}`)).body).toEqual({
+      items: [{ gateway: GATEWAY, lines: ['one', 'two'] }],
+    });
+  });
+
+  test('is over when it ends; what its server wrote last is kept', async () => {
+    use(remoteServer());
+    await report('running');
+    await call('POST', '/v1/mcp/health', { gateway: GATEWAY, servers: [], ended: true });
+    expect((await list()).first['health']).toMatchObject({ state: 'stopped', gateways: 0 });
+    expect((await call('GET', `/v1/mcp/logs/${SERVER_ID}`)).body['items']).toHaveLength(1);
+  });
+});
+
+describe('an approval of a tool call', () => {
+  beforeEach(() => use(withToken));
+
+  test('is asked for with what a person has to know', async () => {
+    expect(await ask()).toMatchObject({ status: 200, body: { approval_id: 'apr_1' } });
+    expect(mcp.asked).toMatchObject([{ server: { id: SERVER_ID }, tool: 'delete_file', sessionId: null }]);
+  });
+
+  test('that is not given is refused by its reason', async () => {
+    const denied = { refusal: refusal('approval_denied', 'denied'), approvalId: 'apr_2' };
+    mcp.approving = () => Promise.resolve(err(denied));
+    expect(await ask()).toMatchObject({ status: 403, code: 'approval_denied' });
+  });
+
+  test('is not asked for a server or a session that is not there', async () => {
+    expect(await ask({ session_id: `ses_${'0'.repeat(26)}` })).toMatchObject({ status: 404 });
+    mcp.use([]);
+    expect(await ask()).toMatchObject({ status: 404 });
+    expect(mcp.asked).toEqual([]);
+  });
+
+  test('is given up when the client has gone', async () => {
+    const gone = new AbortController();
+    const aborted = new Promise((resolve) => {
+      mcp.approving = (signal) => {
+        signal.addEventListener('abort', resolve);
+        gone.abort();
+        return Promise.resolve(err({ refusal: refusal('approval_required', 'x'), approvalId: null }));
+      };
+    });
+    const headers = { host: '127.0.0.1:9100', authorization: `Bearer ${HOST_TOKEN}` };
+    const body = JSON.stringify({
+      server_id: SERVER_ID,
+      tool: 't',
+      arguments_hash: 'a'.repeat(64),
+      summary: 's',
+      session_id: null,
+    });
+    await api.request('http://127.0.0.1:9100/v1/mcp/approvals', { method: 'POST', headers, body, signal: gone.signal });
+    expect(await aborted).toMatchObject({ type: 'abort' });
+  });
+});

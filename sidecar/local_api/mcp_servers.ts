@@ -1,0 +1,109 @@
+import type { z } from 'zod';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { type KnownServer, sha256 } from '../mcp/server_directory.ts';
+import type { LocalApiOptions } from './local_api_options.ts';
+import { localError, type LocalError } from './local_error.ts';
+import type { McpOptions } from './mcp_options.ts';
+import { noServer } from './mcp_release.ts';
+import {
+  type ConsentInput,
+  type ListedServer,
+  type logsReply,
+  type ServersReply,
+  type serversQuery,
+  snapshotRecord,
+} from './mcp_wire.ts';
+
+/** Between two looks, so that what happens without a sound (a policy that grows too old) is seen too. */
+const LOOK_MS = 5_000;
+const POLICY_WAIT_MS = 10_000;
+
+/** `GET /v1/mcp/servers`: the servers of this machine, once they differ from what the caller holds or its time is up. */
+export async function listServers(
+  { mcp, clock }: { readonly mcp: McpOptions } & Pick<LocalApiOptions, 'clock'>,
+  { wait, version }: z.output<typeof serversQuery>,
+  signal: AbortSignal,
+): Promise<Result<ServersReply, LocalError>> {
+  const until = clock.now() + wait * 1000;
+  for (;;) {
+    const servers = mcp.directory.all();
+    const reply = servers === null ? null : replyWith(mcp, servers);
+    const left = until - clock.now();
+    const isNews = reply !== null && reply.version !== version;
+    if (isNews || left <= 0 || signal.aborted) return reply === null ? err(noneYet()) : ok(reply);
+    await mcp.directory.changed(Math.min(left, LOOK_MS), signal);
+  }
+}
+
+function replyWith(mcp: McpOptions, servers: readonly KnownServer[]): ServersReply {
+  const items = servers.map((known) => ({ ...factsOf(known), health: healthOf(mcp, known) }));
+  const problems = mcp.directory.unreadable().map(({ id, message }) => ({ id, message }));
+  return { version: sha256(JSON.stringify([servers.map(factsOf), problems])), items, problems };
+}
+
+/** What a gateway has to act on when it changes. */
+function factsOf(known: KnownServer): Omit<ListedServer, 'health'> {
+  const { consent, consentHash, lastConsent, missing } = known;
+  const { hash, text, consented_at } = lastConsent ?? { hash: '', text: '', consented_at: '' };
+  return {
+    server: snapshotRecord(known),
+    consent,
+    consent_hash: consentHash,
+    last_consent: lastConsent && { hash, text, consented_at },
+    missing: [...missing],
+  };
+}
+
+function healthOf({ board }: McpOptions, known: KnownServer): ListedServer['health'] {
+  const { state, lastError, checkedAt, restarts, tools, gateways } = board.stateOf(known);
+  return { state, last_error: lastError, checked_at: new Date(checkedAt).toISOString(), restarts, tools, gateways };
+}
+
+/**
+ * `POST /v1/mcp/servers/{id}/consent`: keeps that a person on this machine was shown what the hash is of. It counts for the
+ * configuration in force alone.
+ */
+export async function giveConsent(
+  { mcp, policy }: { readonly mcp: McpOptions } & Pick<LocalApiOptions, 'policy'>,
+  serverId: string,
+  input: ConsentInput,
+): Promise<Result<void, LocalError>> {
+  if (input.min_policy_version !== undefined) {
+    const reached = await policy.waitForVersion(input.min_policy_version, POLICY_WAIT_MS);
+    if (!reached.ok) return err(localError(reached.error.reason, reached.error.message));
+  }
+  const known = mcp.directory.find(serverId);
+  if (known === null) return err(noServer(serverId));
+  const { server, consentHash: hash, consentText: text } = known;
+  if (hash === null || text === null) {
+    return err(
+      localError('conflict', `The server ${server.name} runs no program on this machine: it needs no consent.`),
+    );
+  }
+  if (hash !== input.consent_hash) {
+    return err(localError('conflict', `The server ${server.name} has changed since it was shown: look at it again.`));
+  }
+  const given = await mcp.consents.give({ server_id: serverId, name: server.name, hash, text });
+  return given.ok ? ok(undefined) : err(localError('state_unusable', given.error.message));
+}
+
+/** `DELETE /v1/mcp/servers/{id}/consent`: what runs is stopped; also of a server that is there no more. */
+export async function withdrawConsent(mcp: McpOptions, serverId: string): Promise<Result<void, LocalError>> {
+  const withdrawn = await mcp.consents.withdraw(serverId);
+  if (!withdrawn.ok) return err(localError('state_unusable', withdrawn.error.message));
+  return withdrawn.value ? ok(undefined) : err(localError('not_found', 'No consent was given to this server.'));
+}
+
+/** `GET /v1/mcp/logs/{id}`. */
+export function serverLogs(mcp: McpOptions, serverId: string): Result<z.output<typeof logsReply>, LocalError> {
+  const items = mcp.board.logsOf(serverId).map(({ gateway, lines }) => ({ gateway, lines: [...lines] }));
+  if (items.length === 0 && mcp.directory.find(serverId) === null) return err(noServer(serverId));
+  return ok({ items });
+}
+
+function noneYet(): LocalError {
+  return localError(
+    'control_plane_unavailable',
+    'No policy has been received from the control plane yet, so that the MCP servers are not known. See: svc status',
+  );
+}

@@ -1,0 +1,167 @@
+import type { McpHealthState } from '../../shared/model/mcp_server.ts';
+import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
+import type { GatewayIdentity, HealthInput, ReportedServer } from '../local_api/mcp_wire.ts';
+import type { Clock } from '../ports.ts';
+import type { KnownServer } from './server_directory.ts';
+
+/** What a server does on this machine, from everything that its gateways say. */
+export interface ServerState {
+  readonly state: McpHealthState;
+  readonly lastError: string | null;
+  /** Milliseconds since the epoch. */
+  readonly checkedAt: number;
+  /** Null when no gateway tells. */
+  readonly restarts: number | null;
+  readonly tools: number | null;
+  /** How many gateways have it running. */
+  readonly gateways: number;
+}
+
+/** What a server wrote on stderr, in one gateway. */
+export interface ServerLog {
+  readonly gateway: GatewayIdentity;
+  readonly lines: readonly string[];
+}
+
+interface Gateway {
+  readonly identity: GatewayIdentity;
+  readonly servers: Map<string, ReportedServer>;
+  readonly logs: Map<string, readonly string[]>;
+  seenAt: number;
+  gone: boolean;
+}
+
+/** A gateway tells at least once a minute; one that has not for this long is gone, also when it could not say so. */
+const SILENT_MS = 150_000;
+/** Logs of a gateway that is gone are kept, for they may say why. */
+const MAX_GONE = 4;
+const MAX_GATEWAYS = 64;
+
+/** The first of these that any gateway reports is what a server's state is. */
+const RANK: readonly McpHealthState[] = [
+  'running',
+  'starting',
+  'failed',
+  'needs_authorisation',
+  'needs_credentials',
+  'needs_consent',
+  'stopped',
+  'unknown',
+  'disabled',
+];
+
+/** What the gateways of this machine say of their servers. In memory: a gateway tells everything again. */
+export class HealthBoard {
+  readonly #clock: Clock;
+  readonly #gateways = new Map<string, Gateway>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Takes a gateway's word for the state of its servers. */
+  take({ gateway: identity, servers }: HealthInput): void {
+    const gateway = this.#gateway(identity);
+    gateway.servers.clear();
+    for (const server of servers) {
+      gateway.servers.set(server.id, server);
+      if (server.log !== null) gateway.logs.set(server.id, server.log);
+    }
+    gateway.seenAt = this.#clock.now();
+    gateway.gone = false;
+    this.#sweep();
+  }
+
+  /** A gateway that is about to end: nothing of it runs any more. */
+  end(gatewayId: string): void {
+    const gateway = this.#gateways.get(gatewayId);
+    if (gateway !== undefined) this.#isGone(gateway);
+    this.#sweep();
+  }
+
+  /** The state of a server. Without a gateway that runs it, what stands in its way; `stopped` when nothing does. */
+  stateOf(known: KnownServer): ServerState {
+    this.#sweep();
+    const reports = this.#liveReports(known.server.id);
+    const standing = standingState(known);
+    const now = this.#clock.now();
+    if (standing !== null) return { ...standing, checkedAt: now, restarts: null, tools: null, gateways: 0 };
+    const [first] = reports.toSorted((a, b) => RANK.indexOf(a.state) - RANK.indexOf(b.state));
+    if (first === undefined) {
+      return { state: 'stopped', lastError: null, checkedAt: now, restarts: null, tools: null, gateways: 0 };
+    }
+    return {
+      state: first.state,
+      lastError: first.last_error,
+      checkedAt: Date.parse(first.checked_at),
+      restarts: first.restarts,
+      tools: first.tools,
+      gateways: reports.filter(({ state }) => state === 'running').length,
+    };
+  }
+
+  /** What a server wrote on stderr: in the gateways that run, then in those that ran last. */
+  logsOf(serverId: string): readonly ServerLog[] {
+    return [...this.#gateways.values()]
+      .toSorted((a, b) => Number(a.gone) - Number(b.gone))
+      .flatMap(({ identity, logs }) => {
+        const lines = logs.get(serverId) ?? [];
+        return lines.length === 0 ? [] : [{ gateway: identity, lines }];
+      });
+  }
+
+  #liveReports(serverId: string): readonly ReportedServer[] {
+    return [...this.#gateways.values()].flatMap((gateway) => gateway.servers.get(serverId) ?? []);
+  }
+
+  #gateway(identity: GatewayIdentity): Gateway {
+    const found = this.#gateways.get(identity.id);
+    if (found !== undefined) return found;
+    const made = { identity, servers: new Map(), logs: new Map(), seenAt: 0, gone: false };
+    this.#gateways.set(identity.id, made);
+    return made;
+  }
+
+  #isGone(gateway: Gateway): void {
+    gateway.gone = true;
+    gateway.servers.clear();
+  }
+
+  #sweep(): void {
+    const now = this.#clock.now();
+    const all = [...this.#gateways.values()];
+    for (const gateway of all) if (now - gateway.seenAt > SILENT_MS) this.#isGone(gateway);
+    const surplus = all.filter(({ gone }) => gone).slice(0, -MAX_GONE);
+    const excess = all.slice(0, Math.max(0, all.length - MAX_GATEWAYS));
+    for (const { identity } of [...surplus, ...excess]) this.#gateways.delete(identity.id);
+  }
+}
+
+/** What stands in a server's way, whatever a gateway says that has not heard of it yet; null when nothing does. */
+function standingState(known: KnownServer): Pick<ServerState, 'state' | 'lastError'> | null {
+  const { server, consent, missing, authorization } = known;
+  if (!server.enabled) return { state: 'disabled', lastError: null };
+  if (consent === 'needed')
+    return { state: 'needs_consent', lastError: `consent to it with: svc mcp consent ${server.name}` };
+  if (missing.length > 0) {
+    const names = missing.map((path) => path.slice(path.lastIndexOf('/') + 1)).join(', ');
+    return { state: 'needs_credentials', lastError: `store with svc mcp credential set ${server.name}: ${names}` };
+  }
+  if (authorization === null || authorization === 'ready') return null;
+  return { state: 'needs_authorisation', lastError: `authorise it with: svc mcp authorize ${server.name}` };
+}
+
+/** What the control plane is told. */
+export function healthReport(servers: readonly KnownServer[], board: HealthBoard): McpHealthReport {
+  return {
+    servers: servers.map((known) => {
+      const { state, lastError, checkedAt } = board.stateOf(known);
+      return {
+        id: known.server.id,
+        state,
+        last_error: lastError,
+        checked_at: new Date(checkedAt).toISOString(),
+      };
+    }),
+  };
+}

@@ -1,0 +1,66 @@
+import type { Result } from '../../shared/model/result.ts';
+import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
+
+export interface HealthSenderOptions {
+  /** What is to be told now; null while nothing is known. */
+  readonly report: () => McpHealthReport | null;
+  readonly send: (report: McpHealthReport) => Promise<Result<void, unknown>>;
+  /** Waits; resolves at once when the signal is aborted. */
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** Changes that come close together are told together. */
+export const GATHER_MS = 1_000;
+const RETRY_MS = 15_000;
+
+/**
+ * Tells the control plane what the servers of this machine do, when that changes. A report says everything, so that one that
+ * did not arrive is not sent again as it was: the next one is.
+ */
+export class HealthSender {
+  readonly #options: HealthSenderOptions;
+  readonly #stopped = new AbortController();
+  #told = '';
+  #running: Promise<void> | null = null;
+  #again = false;
+
+  constructor(options: HealthSenderOptions) {
+    this.#options = options;
+  }
+
+  /** Something may have changed. */
+  notify(): void {
+    this.#again = true;
+    if (this.#stopped.signal.aborted) return;
+    this.#running ??= this.#tell().finally(() => {
+      this.#running = null;
+      if (this.#again) this.notify();
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await this.#running;
+  }
+
+  async #tell(): Promise<void> {
+    const { pause, report, send } = this.#options;
+    await pause(GATHER_MS, this.#stopped.signal);
+    this.#again = false;
+    const current = report();
+    const facts = current === null ? '' : factsOf(current);
+    if (this.#stopped.signal.aborted || current === null || facts === this.#told) return;
+    const sent = await send(current);
+    if (sent.ok) {
+      this.#told = facts;
+      return;
+    }
+    this.#again = true;
+    await pause(RETRY_MS, this.#stopped.signal);
+  }
+}
+
+/** When a server was looked at is no news. */
+function factsOf({ servers }: McpHealthReport): string {
+  return JSON.stringify(servers.map(({ id, state, last_error: lastError }) => [id, state, lastError]));
+}

@@ -1,0 +1,100 @@
+import { createHash } from 'node:crypto';
+import { consentText, needsConsent } from '../../shared/mcp/consent_hash.ts';
+import { referencesOf } from '../../shared/mcp/references.ts';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import type { SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp_servers.ts';
+import type { SnapshotSource } from '../control/snapshot.ts';
+import type { CredentialSource } from '../ports.ts';
+import type { Consent, Consents } from './consents.ts';
+
+/** A server of the policy in force, and what this machine knows about it. */
+export interface KnownServer extends SnapshotMcpServer {
+  readonly consent: 'given' | 'needed' | 'not_needed';
+  /** SHA-256 of what is consented to; null for a server that runs no code here. */
+  readonly consentHash: string | null;
+  /** What the hash is of. */
+  readonly consentText: string | null;
+  /** What was consented to last, whether or not it is what the server is now. */
+  readonly lastConsent: Consent | null;
+  /** The vault paths that it refers to and that hold no value. */
+  readonly missing: readonly string[];
+}
+
+export interface ServerDirectoryOptions {
+  readonly policy: Pick<SnapshotSource, 'mcpServers' | 'unreadableMcpServers' | 'onCredentials'>;
+  readonly credentials: Pick<CredentialSource, 'isStored'>;
+  readonly consents: Pick<Consents, 'all' | 'onChange'>;
+}
+
+/** What a person consents to, and its SHA-256 in hex; both null for a server that runs no program here. */
+export function consentOf(server: McpServer): { readonly text: string; readonly hash: string } | null {
+  if (!needsConsent(server)) return null;
+  const text = consentText(server);
+  return { text, hash: sha256(text) };
+}
+
+/** The MCP servers as this machine sees them: the newest policy, with its consents and the credentials that are stored. */
+export class ServerDirectory {
+  readonly #options: ServerDirectoryOptions;
+  readonly #waiters = new Set<() => void>();
+
+  constructor(options: ServerDirectoryOptions) {
+    this.#options = options;
+    const wake = (): void => {
+      for (const waiter of this.#waiters) waiter();
+    };
+    options.policy.onCredentials(wake);
+    options.consents.onChange(wake);
+  }
+
+  /** All of them; null while no policy has been received, which says nothing about what runs. */
+  all(): readonly KnownServer[] | null {
+    const servers = this.#options.policy.mcpServers();
+    if (servers === null) return null;
+    const consents = new Map(this.#options.consents.all().map((consent) => [consent.server_id, consent]));
+    return servers.map((one) => this.#known(one, consents.get(one.server.id) ?? null));
+  }
+
+  find(serverId: string): KnownServer | null {
+    return this.all()?.find(({ server }) => server.id === serverId) ?? null;
+  }
+
+  /** Servers that this version cannot act on, and so does not start. */
+  unreadable(): readonly UnreadableMcpServer[] {
+    return this.#options.policy.unreadableMcpServers();
+  }
+
+  /** Waits until something may have changed, at most for `ms`, less when the signal is aborted. */
+  changed(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        this.#waiters.delete(done);
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = setTimeout(done, ms);
+      this.#waiters.add(done);
+      signal.addEventListener('abort', done);
+      if (signal.aborted) done();
+    });
+  }
+
+  /** Calls `listener` whenever something may have changed; returns the way to cancel it. */
+  onChange(listener: () => void): () => void {
+    this.#waiters.add(listener);
+    return () => void this.#waiters.delete(listener);
+  }
+
+  #known({ server, authorization }: SnapshotMcpServer, lastConsent: Consent | null): KnownServer {
+    const { text: asked = null, hash: consentHash = null } = consentOf(server) ?? {};
+    const { owner } = server;
+    const missing = referencesOf(server).filter((path) => !this.#options.credentials.isStored({ owner, path }));
+    const consent = consentHash === null ? 'not_needed' : lastConsent?.hash === consentHash ? 'given' : 'needed';
+    return { server, authorization, consent, consentHash, consentText: asked, lastConsent, missing };
+  }
+}
+
+export function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

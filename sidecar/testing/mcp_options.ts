@@ -1,0 +1,57 @@
+import { join } from 'node:path';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { SnapshotMcpServer } from '../../shared/wire/mcp_servers.ts';
+import type { ToolApprovalRequest } from '../control/approvals.ts';
+import type { McpOptions } from '../local_api/mcp_options.ts';
+import { Consents } from '../mcp/consents.ts';
+import { HealthBoard } from '../mcp/health_board.ts';
+import { ServerDirectory } from '../mcp/server_directory.ts';
+import type { NotApproved } from '../ports.ts';
+import { type FakeClock, FakeCredentialSource } from './fakes.ts';
+
+/** What the local API stands on for MCP servers, with what a test moves. */
+export interface McpBench extends McpOptions {
+  readonly credentials: FakeCredentialSource;
+  /** The snapshot's; null before there is one. */
+  use(servers: readonly SnapshotMcpServer[] | null): void;
+  readonly asked: readonly ToolApprovalRequest[];
+  approving: (gone: AbortSignal) => Promise<Result<string, NotApproved>>;
+  readonly healthChanges: () => number;
+}
+
+/** Real consents, directory and board in a temporary home; the rest is the test's. */
+export function mcpOptions({ home, clock }: { readonly home: string; readonly clock: FakeClock }): McpBench {
+  let servers: readonly SnapshotMcpServer[] | null = [];
+  let wake: (() => void) | null = null;
+  let changes = 0;
+  const asked: ToolApprovalRequest[] = [];
+  const consents = new Consents({ directory: join(home, 'mcp'), clock, warn: () => undefined });
+  const credentials = new FakeCredentialSource();
+  const policy = {
+    mcpServers: () => servers,
+    unreadableMcpServers: () => [],
+    onCredentials: (listener: (credentials: readonly never[]) => void) => {
+      wake = () => listener([]);
+    },
+  };
+  const bench: McpBench = {
+    directory: new ServerDirectory({ policy, credentials, consents }),
+    consents,
+    board: new HealthBoard(clock),
+    healthChanged: () => (changes += 1),
+    credentials,
+    approve: (request, gone) => {
+      asked.push(request);
+      return bench.approving(gone);
+    },
+    approving: () => Promise.resolve(ok('apr_1')),
+    gateway: { socket: () => Promise.resolve(err('there is no gateway in this test')) },
+    asked,
+    healthChanges: () => changes,
+    use: (next) => {
+      servers = next;
+      wake?.();
+    },
+  };
+  return bench;
+}
