@@ -62,6 +62,6 @@ export async function finishAuthorisationPage(c: AppContext): Promise<Response> 
   const callback = { state, code, error, issuer: iss };
   const finished = await finishAuthorisation(c.get('context'), callback, await callerOfBrowser(c));
   if (!finished.ok) return page(c, messagePage('Not authorised', `${finished.error}.`), 400);
-  const message = `${finished.value.fqn} is authorised. You can close this page.`;
+  const message = `${finished.value.name} is authorised. You can close this page.`;
   return page(c, messagePage('Authorised', message), 200);
 }

@@ -20,7 +20,7 @@ import { writeBundle } from './oauth_bundle.ts';
 import { clientOf } from './oauth_client.ts';
 import { type Changed, controlChain, withPolicyVersion } from './policy_change.ts';
 import { laterThan, nowText, type ServiceContext } from './service_context.ts';
-import { vaultWrite } from './vault_write.ts';
+import { type ReservedPlace, vaultWrite } from './vault_write.ts';
 
 /** Stores the credential of a connector, in place of the one before. Refuses with `not_found`, `admin_required`, `invalid_input`. */
 export async function storeConnectorCredential(
@@ -37,7 +37,7 @@ export async function storeConnectorCredential(
     if (!made.ok) return made;
     const { credential, value } = made.value;
     const statements = [
-      ...(await vaultWrite(context, connector, value)),
+      ...(await vaultWrite(context, vaultPlace(connector), value)),
       ...putConnectorCredential(context.database, credential),
       bumpPolicy(context.database, connector),
     ];
@@ -113,6 +113,12 @@ function oauthCredential(
   };
   const value = writeBundle({ clientSecret: secretOf(input.client_secret), accessToken, refreshToken });
   return ok({ credential, value });
+}
+
+/** Where the credential of a connector lies. */
+function vaultPlace({ enterpriseId, ownerId, fqn }: ConnectorRow): ReservedPlace {
+  const description = `credential of the connector ${fqn}`;
+  return { enterpriseId, ownerId, path: connectorVaultPath(fqn), description };
 }
 
 function secretOf(text: string | undefined): Secret | null {

@@ -39,6 +39,7 @@ function authoriseDetails({ id }: Named): Readonly<Record<string, unknown>> {
   return { connector_id: id, authorise_path: authorisePath(id) };
 }
 
-export function providerFailed({ fqn }: Named, why: string): ApiError {
-  return apiError('oauth_provider_failed', `${fqn} has no access token now: ${why}`);
+/** `name`: of the connector or MCP server that the credential is of. */
+export function providerFailed({ name }: { readonly name: string }, why: string): ApiError {
+  return apiError('oauth_provider_failed', `${name} has no access token now: ${why}`);
 }

@@ -4,17 +4,16 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { McpCredentialReply } from '../../shared/wire/mcp_servers.ts';
-import type { Statement } from '../store/database.ts';
 import { deleteMcpCredential, isStill, type McpServerRow } from '../store/mcp_servers.ts';
-import { findSecret, insertSecret, replaceSecret } from '../store/secrets.ts';
-import { type Caller, ownerName } from './caller.ts';
+import { findSecret } from '../store/secrets.ts';
+import type { Caller } from './caller.ts';
 import { type Change, commit } from './commit.ts';
 import { configurationProblem, invalidFields } from './mcp_server_checks.ts';
 import { configurationOf, requiredCredentials } from './mcp_server_records.ts';
 import { change, reconfigured, writableMcpServer } from './mcp_servers.ts';
 import { type Changed, controlChain, withPolicyVersion } from './policy_change.ts';
-import { sealedRow } from './secrets.ts';
 import type { ServiceContext } from './service_context.ts';
+import { type ReservedPlace, vaultWrite } from './vault_write.ts';
 
 /**
  * Stores a credential of a server. The `env` entry of a local server becomes the reference, unless another value refers to
@@ -34,7 +33,7 @@ export async function storeMcpCredential(
     // First the condition: the vault holds nothing of a server that is gone.
     const write = [
       ...isStill(id, row.value.revision),
-      ...(await mcpVaultWrite(context, row.value, name, value)),
+      ...(await vaultWrite(context, vaultPlace(row.value, name), value)),
       ...referring.value.statements,
     ];
     const reply: McpCredentialReply = { env_var_name: name, stored: true };
@@ -82,20 +81,9 @@ export async function removeMcpCredential(
   return withPolicyVersion(context, caller, removed);
 }
 
-/** What puts a value at a server's place in the vault, which nothing else writes to. */
-export async function mcpVaultWrite(
-  context: ServiceContext,
-  server: Pick<McpServerRow, 'id' | 'ownerId' | 'enterpriseId' | 'name'>,
-  name: string,
-  value: Secret,
-): Promise<Statement[]> {
-  const { ownerId, enterpriseId } = server;
-  const place = { ownerId, path: mcpVaultPath(server.id, name) };
-  const before = await findSecret(context.database, place);
-  const description = `credential of the MCP server ${server.name}`;
-  const input = { ...place, value, description, owner: ownerName(ownerId) };
-  const row = await sealedRow(context, { enterpriseId }, input, before);
-  return before === null ? insertSecret(context.database, row) : replaceSecret(context.database, row);
+/** Where a credential of a server lies. */
+function vaultPlace({ id, enterpriseId, ownerId, name: server }: McpServerRow, name: string): ReservedPlace {
+  return { enterpriseId, ownerId, path: mcpVaultPath(id, name), description: `credential of the MCP server ${server}` };
 }
 
 function referredByNothing(row: McpServerRow, name: string, referred: readonly string[]): ApiError {

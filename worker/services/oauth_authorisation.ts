@@ -93,7 +93,7 @@ async function beginDevice(
 ): Promise<Result<AuthorizeReply, ApiError>> {
   if (held.client.device_authorization_url === null) return err(noWay('device', 'device_authorization_url'));
   const device = await authoriseDevice(granteeOf(context, held));
-  if (!device.ok) return err(providerFailed(held.connector, device.error.message));
+  if (!device.ok) return err(providerFailed(held.subject, device.error.message));
   const { deviceCode, userCode, verificationUri, verificationUriComplete, expiresIn } = device.value;
   const intervalSeconds = Math.min(Math.max(1, device.value.intervalSeconds), MOST_INTERVAL_SECONDS);
   const expiresAt = await beginFlow(context, caller, held, {
@@ -125,7 +125,7 @@ export interface Callback {
 }
 
 /** How an authorisation ended, for the person in front of the browser. */
-export type Finished = Result<{ readonly fqn: string }, string>;
+export type Finished = Result<{ readonly name: string }, string>;
 
 /**
  * Ends an authorisation with what the browser brought back. The state is used up by it, whatever comes of it. `browser`: who
@@ -149,9 +149,9 @@ export async function finishAuthorisation(
   const redirectUri = flow.redirectUri ?? '';
   const granted = await codeGrant(granteeOf(context, held), { code: callback.code, redirectUri, verifier });
   if (!granted.ok) return err(granted.error.message);
-  const by = { type: 'control.connector.credential_stored' as const, actor: flow.userId, more: [] };
+  const by = { happening: 'stored' as const, actor: flow.userId, more: [] };
   const isStored = await storeTokens(context, { ...held, bundle: withoutTokens(held) }, granted.value, by);
-  return isStored ? ok({ fqn: held.connector.fqn }) : err('the credential was replaced meanwhile: begin again');
+  return isStored ? ok({ name: held.subject.name }) : err('the credential was replaced meanwhile: begin again');
 }
 
 /** A new authorisation leaves nothing of the one before: its refresh token was for another grant. */

@@ -3,8 +3,8 @@ import { Secret } from '../../shared/model/secret.ts';
 import { findAccount } from '../store/accounts.ts';
 import { insertFlow, type OAuthFlowRow } from '../store/oauth_flows.ts';
 import type { Caller } from './caller.ts';
-import { writableConnector } from './connectors.ts';
 import { sha256Base64Url } from './encoding.ts';
+import { checkWritable } from './oauth_subject.ts';
 import { type HeldCredential, readHeld } from './oauth_tokens.ts';
 import type { ServiceContext } from './service_context.ts';
 
@@ -23,11 +23,11 @@ export interface NewFlow {
 export async function beginFlow(
   context: ServiceContext,
   caller: Caller,
-  { connector, credential }: HeldCredential,
+  { subject, credential }: HeldCredential,
   flow: NewFlow,
 ): Promise<string> {
   const { secret, seconds, ...noted } = flow;
-  const connectorId = connector.id;
+  const connectorId = subject.id;
   const now = nowSeconds(context);
   const expiresAt = now + seconds;
   const value = new Secret(`${await clientHash(credential)}.${secret.reveal()}`);
@@ -47,15 +47,15 @@ export interface ResumedFlow {
 }
 
 /**
- * Goes on with an authorisation, when its user may still change the connector, and for the client that it began with: what
+ * Goes on with an authorisation, when its user may still change the connector or server, and for the client that it began with: what
  * one provider gave never goes to another.
  */
 export async function resumeFlow(context: ServiceContext, flow: OAuthFlowRow): Promise<Result<ResumedFlow, string>> {
   const user = (await findAccount(context.database, flow.userId))?.user;
   if (user === undefined || user.suspendedAt !== null) return err(NO_USER);
   const { id: userId, enterpriseId, role } = user;
-  const row = await writableConnector(context, { userId, enterpriseId, role }, flow.connectorId);
-  if (!row.ok) return err(row.error.message);
+  const writable = await checkWritable(context, { userId, enterpriseId, role }, flow.connectorId);
+  if (!writable.ok) return err(writable.error.message);
   const held = await readHeld(context, flow.connectorId);
   if (!held.ok) return err(held.error.message);
   const secret = await openFlow(context, flow, await clientHash(held.value.credential));
@@ -87,4 +87,4 @@ export function nowSeconds(context: ServiceContext): number {
 }
 
 const NO_USER = 'the user who began this authorisation is no longer here';
-const OTHER_CLIENT = 'the client of this connector was changed meanwhile: begin again';
+const OTHER_CLIENT = 'the client of this connector or server was changed meanwhile: begin again';

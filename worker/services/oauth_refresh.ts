@@ -2,7 +2,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
 import { type ConnectorCredentialRow, setLease, takeLease } from '../store/connectors.ts';
-import { providerFailed, reauthorisationRequired } from './connector_problems.ts';
+import { providerFailed } from './connector_problems.ts';
 import { randomToken } from './encoding.ts';
 import { type GrantError, refreshGrant } from './oauth_grants.ts';
 import { type HeldCredential, heldProblem, markRevoked, readHeld, storeTokens } from './oauth_tokens.ts';
@@ -37,10 +37,10 @@ type Token = Result<AccessToken, ApiError>;
  * token there is while it lasts, and wait for the new one after. Refuses with `binding_required`,
  * `reauthorisation_required`, `oauth_provider_failed`.
  */
-export async function accessToken(context: ServiceContext, connectorId: string): Promise<Token> {
+export async function accessToken(context: ServiceContext, subjectId: string): Promise<Token> {
   const patienceEnds = context.clock.now() + PATIENCE_MS;
   for (;;) {
-    const held = await readHeld(context, connectorId);
+    const held = await readHeld(context, subjectId);
     if (!held.ok) return held;
     const problem = heldProblem(held.value);
     if (problem !== null) return err(problem);
@@ -99,17 +99,17 @@ async function refresh(
   held: HeldCredential,
   usable: AccessToken | null,
 ): Promise<Token | 'wait'> {
-  const { bundle, connector, credential } = held;
+  const { bundle, subject, credential } = held;
   if (bundle.refreshToken === null) return reauthorise(context, held);
   const renewal = renew(context, held, bundle.refreshToken);
   // Until it is stored, what the provider gives is nowhere else: a caller that goes and a program that stops wait for it.
   context.defer('the tokens of a refresh', () => renewal);
   const renewed = await renewal;
-  if (renewed.ok) return renewed.value ? storedToken(context, connector.id) : 'wait';
+  if (renewed.ok) return renewed.value ? storedToken(context, subject.id) : 'wait';
   if (renewed.error.reason === 'revoked') return reauthorise(context, held);
   const until = context.clock.now() + BACKOFF_MS;
   await context.database.write(setLease(context.database, credential, { id: BACKOFF, until }));
-  return usable === null ? err(providerFailed(connector, renewed.error.message)) : ok(usable);
+  return usable === null ? err(providerFailed(subject, renewed.error.message)) : ok(usable);
 }
 
 /** Asks for new tokens and stores them; false when the credential was replaced meanwhile. */
@@ -121,24 +121,24 @@ async function renew(
   const grantee = { outbound: context.outbound, client: held.client, clientSecret: held.bundle.clientSecret };
   const granted = await refreshGrant(grantee, refreshToken);
   if (!granted.ok) return granted;
-  const by = { type: 'control.connector.credential_refreshed' as const, actor: null, more: [] };
+  const by = { happening: 'refreshed' as const, actor: null, more: [] };
   return ok(await storeTokens(context, held, granted.value, by));
 }
 
 /** The token that was just stored. Never asks for another: a provider whose tokens are over at once would be asked for ever. */
-async function storedToken(context: ServiceContext, connectorId: string): Promise<Token> {
-  const held = await readHeld(context, connectorId);
+async function storedToken(context: ServiceContext, subjectId: string): Promise<Token> {
+  const held = await readHeld(context, subjectId);
   if (!held.ok) return held;
   const usable = usableToken(context, held.value);
   if (usable !== null) return ok(usable);
-  return err(providerFailed(held.value.connector, 'its provider gave a token that is over already'));
+  return err(providerFailed(held.value.subject, 'its provider gave a token that is over already'));
 }
 
 async function reauthorise(context: ServiceContext, held: HeldCredential): Promise<Token | 'wait'> {
   const isMarked = await markRevoked(context, held);
-  return isMarked ? err(reauthorisationRequired(held.connector)) : 'wait';
+  return isMarked ? err(held.subject.reauthorisationRequired()) : 'wait';
 }
 
-function notInTime({ connector }: HeldCredential): ApiError {
-  return providerFailed(connector, 'its provider does not give a new one; it is asked again in a few seconds');
+function notInTime({ subject }: HeldCredential): ApiError {
+  return providerFailed(subject, 'its provider does not give a new one; it is asked again in a few seconds');
 }

@@ -1,21 +1,15 @@
-import type { AuditEventType } from '../../shared/model/audit_event.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
 import { bumpPolicy } from '../store/accounts.ts';
-import {
-  changeCredential,
-  type ConnectorCredentialRow,
-  type ConnectorRow,
-  findConnectorById,
-} from '../store/connectors.ts';
+import { changeCredential, type ConnectorCredentialRow } from '../store/connectors.ts';
 import type { Statement } from '../store/database.ts';
 import { findSealedSecret, type SecretRow } from '../store/secrets.ts';
 import { commit } from './commit.ts';
-import { credentialProblem, nothingStored } from './connector_problems.ts';
-import { connectorEvent } from './connectors.ts';
+import { nothingStored } from './connector_problems.ts';
 import { type OAuthBundle, readBundle, writeBundle } from './oauth_bundle.ts';
 import { type OAuthClient, storedClient } from './oauth_client.ts';
 import type { Tokens } from './oauth_grants.ts';
+import { findOAuthSubject, type OAuthHappening, type OAuthSubject } from './oauth_subject.ts';
 import { controlChain } from './policy_change.ts';
 import { opened } from './secrets.ts';
 import { laterThan, nowText, type ServiceContext } from './service_context.ts';
@@ -23,31 +17,27 @@ import { vaultWrite } from './vault_write.ts';
 
 /** A credential of kind oauth2 as it was read. */
 export interface HeldCredential {
-  readonly connector: ConnectorRow;
+  readonly subject: OAuthSubject;
   readonly credential: ConnectorCredentialRow;
   readonly client: OAuthClient;
   readonly secret: SecretRow;
   readonly bundle: OAuthBundle;
 }
 
-/** A connector's oauth2 credential, whatever its state. Refuses with `binding_required`. */
-export async function readHeld(
-  context: ServiceContext,
-  connectorId: string,
-): Promise<Result<HeldCredential, ApiError>> {
-  const row = await findConnectorById(context.database, connectorId);
-  const gone = { id: connectorId, fqn: 'the connector' };
-  if (row === null) return err(nothingStored(gone));
-  const { connector, credential } = row;
+/** The oauth2 credential of a connector or an MCP server, whatever its state. Refuses with `binding_required`. */
+export async function readHeld(context: ServiceContext, subjectId: string): Promise<Result<HeldCredential, ApiError>> {
+  const found = await findOAuthSubject(context, subjectId);
+  if (found === null) return err(nothingStored({ id: subjectId, fqn: 'the connector' }));
+  const { subject, credential } = found;
   const client = credential === null ? null : storedClient(credential);
   const secret = credential === null ? null : await findSealedSecret(context.database, credential);
-  if (credential === null || client === null || secret === null) return err(nothingStored(connector));
-  return ok({ connector, credential, client, secret, bundle: readBundle(await opened(context, secret)) });
+  if (credential === null || client === null || secret === null) return err(subject.nothingStored());
+  return ok({ subject, credential, client, secret, bundle: readBundle(await opened(context, secret)) });
 }
 
 /** Why a held credential gives no token; null when it may. */
-export function heldProblem(held: HeldCredential): ApiError | null {
-  return credentialProblem(held);
+export function heldProblem({ subject, credential }: HeldCredential): ApiError | null {
+  return subject.problem(credential);
 }
 
 /** For a provider that gives a refresh token and does not say how long the access token lasts. */
@@ -61,9 +51,9 @@ export async function storeTokens(
   context: ServiceContext,
   held: HeldCredential,
   tokens: Tokens,
-  by: { readonly type: AuditEventType; readonly actor: string | null; readonly more: readonly Statement[] },
+  by: { readonly happening: OAuthHappening; readonly actor: string | null; readonly more: readonly Statement[] },
 ): Promise<boolean> {
-  const { connector, bundle } = held;
+  const { subject, bundle } = held;
   const refreshToken = tokens.refreshToken ?? bundle.refreshToken;
   const expiresIn = tokens.expiresIn ?? (refreshToken === null ? null : UNTOLD_SECONDS);
   const change = {
@@ -74,7 +64,7 @@ export async function storeTokens(
   };
   const value = writeBundle({ ...bundle, accessToken: tokens.accessToken, refreshToken });
   return changeHeld(context, held, by, async () => [
-    ...(await vaultWrite(context, connector, value)),
+    ...(await vaultWrite(context, subject, value)),
     ...changeCredential(context.database, held.credential, change),
     ...by.more,
   ]);
@@ -83,7 +73,7 @@ export async function storeTokens(
 /** Notes that the provider does not take the authorisation any more. False when the credential was replaced meanwhile. */
 export function markRevoked(context: ServiceContext, held: HeldCredential): Promise<boolean> {
   const change = { state: 'reauthorisation_required' as const, ...released(context, held) };
-  const by = { type: 'control.connector.reauthorisation_required' as const, actor: null };
+  const by = { happening: 'reauthorisation_required' as const, actor: null };
   return changeHeld(context, held, by, async () => changeCredential(context.database, held.credential, change));
 }
 
@@ -93,15 +83,15 @@ function released(context: ServiceContext, { credential }: HeldCredential) {
 
 async function changeHeld(
   context: ServiceContext,
-  { connector, credential }: HeldCredential,
-  by: { readonly type: AuditEventType; readonly actor: string | null },
+  { subject, credential }: HeldCredential,
+  by: { readonly happening: OAuthHappening; readonly actor: string | null },
   statements: () => Promise<readonly Statement[]>,
 ): Promise<boolean> {
-  const changed = await commit(context, controlChain(connector), async () => {
-    const now = await findConnectorById(context.database, connector.id);
+  const changed = await commit(context, controlChain(subject), async () => {
+    const now = await findOAuthSubject(context, subject.id);
     if (now?.credential?.updatedAt !== credential.updatedAt) return ok({ statements: [], events: [], value: false });
-    const events = [connectorEvent(by.type, by.actor, connector)];
-    return ok({ statements: [...(await statements()), bumpPolicy(context.database, connector)], events, value: true });
+    const events = [subject.event(by.happening, by.actor)];
+    return ok({ statements: [...(await statements()), bumpPolicy(context.database, subject)], events, value: true });
   });
   return changed.ok && changed.value;
 }
