@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { err, ok } from '../../shared/model/result.ts';
 import type { ContainerRuntime } from '../launch/container_runtime.ts';
 import { commandLine, runCommandLine } from './command_line.ts';
+import { BASE_PROBE } from '../launch/mcp_helper_node.ts';
 import { addImageCommands, type ImageEngine } from './image_commands.ts';
 
 const GOOD = `svc-install-proxy-ca=/usr/local/bin/svc-install-proxy-ca
@@ -22,6 +23,7 @@ said:gid=1000
 said:home=/home/agent
 said:certutil=no
 said:steps=yes
+mcp-node=v24.1.0
 `;
 
 let home = '';
@@ -43,18 +45,27 @@ interface Ran {
   readonly stdout: string;
   readonly stderr: string;
   readonly builds: readonly (readonly string[])[];
+  /** The build folders that were made and removed. */
+  readonly contexts: readonly unknown[];
 }
 
 const image = { id: 'sha256:abc', user: '', entrypoint: [], cmd: [], env: [], workdir: '', architecture: 'amd64' };
 
-async function svc(argv: readonly string[], probe = GOOD, buildCode = 0, uid: number | null = null): Promise<Ran> {
+async function svc(
+  argv: readonly string[],
+  probe = GOOD,
+  buildCode = 0,
+  uid: number | null = null,
+  base = '',
+): Promise<Ran> {
   const [stdout, stderr] = [new Sink(), new Sink()];
   const builds: (readonly string[])[] = [];
+  const contexts: unknown[] = [];
   const missing = { reason: 'image_missing', message: 'the engine has no such image', fixes: [] } as const;
   const runtime: Pick<ContainerRuntime, 'endpoint' | 'inspectImage' | 'runProbe'> = {
     endpoint: 'unix:///engine.sock',
     inspectImage: (name) => Promise.resolve(name === 'absent' ? err(missing) : ok(image)),
-    runProbe: () => Promise.resolve(ok(probe)),
+    runProbe: (_image, script) => Promise.resolve(ok(script === BASE_PROBE ? base : probe)),
   };
   const engine: ImageEngine = {
     openRuntime: () => Promise.resolve(ok(runtime)),
@@ -63,6 +74,11 @@ async function svc(argv: readonly string[], probe = GOOD, buildCode = 0, uid: nu
       return Promise.resolve(buildCode);
     },
     uid,
+    makeContext: (source, node) => {
+      contexts.push({ source, node });
+      return Promise.resolve({ path: '/context', remove: () => Promise.resolve(void contexts.push('removed')) });
+    },
+    ownNode: { platform: 'linux', architecture: 'x64', isGlibc: true, path: '/usr/bin/own-node' },
   };
   const line = commandLine(
     {
@@ -85,7 +101,7 @@ async function svc(argv: readonly string[], probe = GOOD, buildCode = 0, uid: nu
   );
   addImageCommands(line, engine);
   const code = await runCommandLine(line, argv);
-  return { code, stdout: stdout.text, stderr: stderr.text, builds };
+  return { code, stdout: stdout.text, stderr: stderr.text, builds, contexts };
 }
 
 describe('svc image check', () => {
@@ -95,9 +111,19 @@ describe('svc image check', () => {
     expect(ran.stdout).toContain('agent (1000:1000)');
   });
 
+  test('says that svc-mcp is there, or is not, which is no failure', async () => {
+    const withMcp = await svc(['image', 'check', 'mine']);
+    expect(withMcp.stdout).toContain('svc-mcp      runs with Node v24.1.0');
+    rmSync(join(home, 'image_checks.json'));
+    const without = await svc(['image', 'check', 'mine'], GOOD.replace(/^mcp-node.*\n/m, ''));
+    expect(without.code).toBe(0);
+    expect(without.stdout).toContain('svc-mcp      is not in it (optional)');
+  });
+
   test('gives the facts as JSON', async () => {
     const ran = await svc(['image', 'check', 'mine', '--json']);
     expect(JSON.parse(ran.stdout)).toMatchObject({ ok: true, image: 'mine', image_id: 'sha256:abc', layout: 'debian' });
+    expect(JSON.parse(ran.stdout)).toMatchObject({ svc_mcp_node: 'v24.1.0' });
   });
 
   test('fails with what lacks, for a person and for a program', async () => {
@@ -130,14 +156,7 @@ describe('svc image build', () => {
     const ran = await svc(['image', 'build', '--base', 'b', '--tag', 't', '--agent-user', 'dev']);
     expect(ran.code).toBe(0);
     expect(ran.builds).toEqual([
-      [
-        'build',
-        '--network=none',
-        '--build-arg=BASE=b',
-        '--build-arg=AGENT_USER=dev',
-        '--tag=t',
-        '/checkout/sidecar/image',
-      ],
+      ['build', '--network=none', '--build-arg=BASE=b', '--build-arg=AGENT_USER=dev', '--tag=t', '/context'],
     ]);
     expect(ran.stdout).toContain('t can run behind the proxy');
   });
@@ -156,6 +175,28 @@ describe('svc image build', () => {
     const ran = await svc(['image', 'build', '--base', 'b', '--tag', 't', `--agent-uid=${uid}`]);
     expect([ran.code, ran.builds]).toEqual([2, []]);
     expect(ran.stderr).toContain("give a user's number above 0");
+  });
+
+  test.each([
+    ['libc=glibc\ncxx=yes\n', '/usr/bin/own-node', ''],
+    ['node=v22.1.0\n', null, ''],
+    ['', null, 'the image will have no svc-mcp'],
+  ])('brings its Node along for svc-mcp to a base that is %j: %j', async (base, node, warned) => {
+    const ran = await svc(['image', 'build', '--base', 'b', '--tag', 't'], GOOD, 0, null, base);
+    expect(ran.contexts).toEqual([{ source: '/checkout/sidecar/image', node }, 'removed']);
+    expect(ran.stderr).toContain(warned);
+    expect(ran.stderr === '').toBe(warned === '');
+  });
+
+  test('leaves svc-mcp out where that is asked for', async () => {
+    const line = ['image', 'build', '--base', 'b', '--tag', 't', '--no-svc-mcp'];
+    const ran = await svc(line, GOOD, 0, null, 'libc=glibc\ncxx=yes\n');
+    expect(ran.builds[0]).toContain('--build-arg=SVC_MCP=no');
+    expect(ran.contexts).toEqual([{ source: '/checkout/sidecar/image', node: null }, 'removed']);
+  });
+
+  test('removes its folder when the build fails', async () => {
+    expect((await svc(['image', 'build', '--base', 'b', '--tag', 't'], GOOD, 3)).contexts.at(-1)).toBe('removed');
   });
 
   test('fails when the build does, and when what came out does not meet the contract', async () => {

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { z } from 'zod';
 import type { Result } from '../../shared/model/result.ts';
 import { checkImage, type ImageProblems } from '../launch/image_contract.ts';
 import { imageChecksIn } from '../launch/image_contract_cache.ts';
@@ -6,9 +7,11 @@ import type { ImageFacts } from '../launch/image_contract_facts.ts';
 import type { ContainerRuntime, RuntimeProblem } from '../launch/container_runtime.ts';
 import { openDockerRuntime } from '../launch/docker_runtime.ts';
 import { dockerProgram } from '../launch/engine_cli.ts';
+import { BASE_PROBE, mcpHelperNode, type OwnNode } from '../launch/mcp_helper_node.ts';
 import { handle, type Call, type CommandLine } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import { homeOf } from './home.ts';
+import { makeImageContext } from './image_context.ts';
 import { printable } from './output.ts';
 
 interface BuildOptions {
@@ -16,6 +19,7 @@ interface BuildOptions {
   readonly tag: string;
   readonly agentUser?: string;
   readonly agentUid?: string;
+  readonly svcMcp: boolean;
 }
 
 type ImageRuntime = Pick<ContainerRuntime, 'endpoint' | 'inspectImage' | 'runProbe'>;
@@ -24,15 +28,36 @@ type ImageRuntime = Pick<ContainerRuntime, 'endpoint' | 'inspectImage' | 'runPro
 export interface ImageEngine {
   readonly openRuntime: (env: Call['context']['env']) => Promise<Result<ImageRuntime, RuntimeProblem>>;
   readonly build: typeof buildImage;
+  readonly makeContext: typeof makeImageContext;
   /** The caller's user number; null where there is none. */
   readonly uid: number | null;
+  /** The Node that runs this, and where it is. */
+  readonly ownNode: OwnNode & { readonly path: string };
+}
+
+/** The engine of this machine. */
+function ownEngine(): ImageEngine {
+  const { platform, arch: architecture, execPath: path } = process;
+  return {
+    openRuntime: openDockerRuntime,
+    build: buildImage,
+    makeContext: makeImageContext,
+    uid: process.getuid?.() ?? null,
+    get ownNode() {
+      return { platform, architecture, path, isGlibc: linkedToGlibc() };
+    },
+  };
+}
+
+const processReport = z.object({ header: z.object({ glibcVersionRuntime: z.string().optional() }) });
+
+function linkedToGlibc(): boolean {
+  const report = processReport.safeParse(process.report.getReport());
+  return report.success && report.data.header.glibcVersionRuntime !== undefined;
 }
 
 /** `svc image check` and `svc image build`. */
-export function addImageCommands(
-  line: CommandLine,
-  engine: ImageEngine = { openRuntime: openDockerRuntime, build: buildImage, uid: process.getuid?.() ?? null },
-): void {
+export function addImageCommands(line: CommandLine, engine: ImageEngine = ownEngine()): void {
   const image = line.program.command('image').description('make and check images that agents run in');
   const check = image
     .command('check')
@@ -45,7 +70,8 @@ export function addImageCommands(
     .requiredOption('--base <image>', 'the image to start from')
     .requiredOption('--tag <name>', 'the name of the image that is made')
     .option('--agent-user <name>', 'the user that commands run as (default: agent)')
-    .option('--agent-uid <number>', "that user's number (default: yours, so that it may write what you mount)");
+    .option('--agent-uid <number>', "that user's number (default: yours, so that it may write what you mount)")
+    .option('--no-svc-mcp', 'leave out svc-mcp, and the Node of about 120 MB that it may need');
   handle<BuildOptions>(line, build, (call) => buildCommand(call, engine));
 }
 
@@ -66,7 +92,7 @@ async function checkCommand(call: Call, engine: ImageEngine): Promise<number> {
 async function buildCommand(call: Call<BuildOptions>, engine: ImageEngine): Promise<undefined> {
   const { base, tag } = call.options;
   const runtime = await open(call, engine);
-  const code = await engine.build(call, runtime.endpoint, buildArguments(call, engine.uid));
+  const code = await build(call, engine, runtime);
   if (code !== 0) {
     throw new CliError(EXIT.failed, `the image was not built: docker build ended with ${code}`, [
       `The base has to be in the engine (docker pull ${base}) and to have /bin/sh.`,
@@ -78,17 +104,41 @@ async function buildCommand(call: Call<BuildOptions>, engine: ImageEngine): Prom
   call.print.data({ ok: true, image: tag, ...factsJson(facts) }, () => factsText(tag, facts));
 }
 
-function buildArguments(call: Call<BuildOptions>, ownUid: number | null): readonly string[] {
-  const { base, tag, agentUser } = call.options;
-  const uid = agentUid(call.options.agentUid, ownUid);
+async function build(call: Call<BuildOptions>, engine: ImageEngine, runtime: ImageRuntime): Promise<number> {
+  const uid = agentUid(call.options.agentUid, engine.uid);
+  const node = await mcpNode(call, engine, runtime);
+  const context = await engine.makeContext(join(call.context.root, 'sidecar', 'image'), node);
+  try {
+    return await engine.build(call, runtime.endpoint, buildArguments(call, uid, context.path));
+  } finally {
+    await context.remove();
+  }
+}
+
+/** The Node that goes into the image for svc-mcp; null where none has to, or none would run there. */
+async function mcpNode(call: Call<BuildOptions>, engine: ImageEngine, runtime: ImageRuntime): Promise<string | null> {
+  const { base, svcMcp } = call.options;
+  if (!svcMcp) return null;
+  const config = await runtime.inspectImage(base);
+  const probe = config.ok ? await runtime.runProbe(config.value.id, BASE_PROBE) : config;
+  // The build says what is wrong with the base.
+  if (!config.ok || !probe.ok) return null;
+  const node = mcpHelperNode(probe.value, config.value, engine.ownNode);
+  if (node.kind === 'none') call.print.warn(`the image will have no svc-mcp: ${node.reason}`);
+  return node.kind === 'of_svc' ? engine.ownNode.path : null;
+}
+
+function buildArguments(call: Call<BuildOptions>, uid: string | null, context: string): readonly string[] {
+  const { base, tag, agentUser, svcMcp } = call.options;
   return [
     'build',
     '--network=none',
     `--build-arg=BASE=${base}`,
     ...(agentUser === undefined ? [] : [`--build-arg=AGENT_USER=${agentUser}`]),
     ...(uid === null ? [] : [`--build-arg=AGENT_UID=${uid}`]),
+    ...(svcMcp ? [] : ['--build-arg=SVC_MCP=no']),
     `--tag=${tag}`,
-    join(call.context.root, 'sidecar', 'image'),
+    context,
   ];
 }
 
@@ -142,9 +192,12 @@ function factsJson(facts: ImageFacts): Readonly<Record<string, unknown>> {
     layout: facts.layout,
     java: facts.hasJava,
     nss: facts.hasCertutil,
+    svc_mcp_node: facts.mcpNode,
     steps_refused: facts.stepsRefused,
   };
 }
+
+const NO_MCP = 'is not in it (optional): programs in it use $SVC_URL/v1/mcp with the token in SVC_TOKEN';
 
 function factsText(image: string, facts: ImageFacts): string {
   const stores = [facts.layout, ...(facts.hasJava ? ['Java'] : []), ...(facts.hasCertutil ? ['NSS'] : [])];
@@ -152,6 +205,7 @@ function factsText(image: string, facts: ImageFacts): string {
     `${image} can run behind the proxy (${facts.imageId.slice(0, 19)})`,
     `  user         ${facts.agentUser} (${facts.uid}:${facts.gid}), at home in ${facts.home}`,
     `  trust stores ${stores.join(', ')}`,
+    `  svc-mcp      ${facts.mcpNode === null ? NO_MCP : `runs with Node ${facts.mcpNode}`}`,
     `  plan steps   ${facts.stepsRefused ?? 'can run in it'}`,
   ];
   return lines.map((text) => `${printable(text)}\n`).join('');

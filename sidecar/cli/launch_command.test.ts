@@ -150,6 +150,7 @@ describe('a launch with the proxy', () => {
       contractVersion: '1',
       entry: '/usr/local/bin/start',
       stepRunner: '/x',
+      mcpNode: null,
       stepsRefused: null,
     } as const;
     await imageChecksIn(home.path, expect.unreachable).keep({ ...facts, ...store, ...helpers });

@@ -2,20 +2,24 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { CONTRACT_VERSION, HELPERS } from '../launch/image_contract_probe.ts';
+import { CONTRACT_VERSION, HELPERS, MCP_HELPER } from '../launch/image_contract_probe.ts';
 import { CA_VARIABLES } from '../launch/session_environment.ts';
 
 const fileOf = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 const read = (name: string): string => readFileSync(fileOf(name), 'utf8');
 const PARTS = ['guard.sh', 'agent_user.sh', 'client_trust.sh'];
-const SCRIPTS = [...HELPERS, ...PARTS, 'prepare_image.sh'];
+const SCRIPTS = [...HELPERS, MCP_HELPER, ...PARTS, 'prepare_image.sh'];
+
+function isOfTheBuild(name: string): boolean {
+  return name === 'Dockerfile' || name.startsWith('.') || name.endsWith('.test.ts');
+}
 
 describe('the programs of an image', () => {
   test.each(SCRIPTS)('%s is a script that sh can read', (name) => {
     expect(execFileSync('/bin/sh', ['-n', fileOf(name)], { encoding: 'utf8' })).toBe('');
   });
 
-  test.each(HELPERS)('%s is executable and begins with /bin/sh', (name) => {
+  test.each([...HELPERS, MCP_HELPER])('%s is executable and begins with /bin/sh', (name) => {
     expect(statSync(fileOf(name)).mode & 0o111).toBe(0o111);
     expect(read(name)).toMatch(/^#!\/bin\/sh\n/);
   });
@@ -36,7 +40,7 @@ describe('the programs of an image', () => {
 
   test('are all in the Dockerfile, and nothing else of the folder is', () => {
     const copied = [...read('Dockerfile').matchAll(/^COPY (.*) \S+$/gm)].flatMap(([, names = '']) => names.split(' '));
-    const files = readdirSync(fileOf('.')).filter((name) => name !== 'Dockerfile' && !name.endsWith('.test.ts'));
+    const files = readdirSync(fileOf('.')).filter((name) => !isOfTheBuild(name));
     expect(copied.toSorted()).toEqual(files.toSorted());
   });
 

@@ -3,6 +3,7 @@
 set -eu
 agent=$1
 wanted=${2:-}
+mcp=${3:-yes}
 case $agent in '' | -* | *[!a-z0-9_-]*) echo 'AGENT_USER has to be a user name of lower-case letters, digits, - and _.' >&2; exit 1 ;; esac
 [ "$agent" != root ] || { echo 'AGENT_USER must not be root.' >&2; exit 1; }
 case $wanted in 0* | *[!0-9]*) echo 'AGENT_UID has to be a number above 0.' >&2; exit 1 ;; esac
@@ -41,5 +42,16 @@ mkdir -p /etc/svc/proxy /run
 chmod 0755 /etc/svc /etc/svc/proxy /usr/local/bin/svc-install-proxy-ca /usr/local/bin/svc-run-with-proxy-ca /usr/local/bin/svc-run-step
 chmod 0755 /usr/local/share/svc
 chmod 0644 /usr/local/share/svc/*
+chmod -R go-w,a+rX /usr/local/lib/svc-mcp
+chmod 0755 /usr/local/lib/svc-mcp/svc-mcp
+# A program that does not run is no use on the PATH; an image does without it.
+rm -f /usr/local/bin/svc-mcp
+if [ "$mcp" = no ]; then
+  rm -rf /usr/local/lib/svc-mcp
+elif said=$(/usr/local/lib/svc-mcp/svc-mcp --check 2>&1); then
+  ln -s ../lib/svc-mcp/svc-mcp /usr/local/bin/svc-mcp
+else
+  echo "svc-mcp is left out: $said" >&2
+fi
 # The contract holds as it stands, or the build ends here.
 /usr/local/bin/svc-install-proxy-ca --check

@@ -87,6 +87,7 @@ describe('the check of an image', () => {
         hasCertutil: false,
         entry: '/usr/local/bin/svc-run-with-proxy-ca',
         stepRunner: '/usr/local/bin/svc-run-step',
+        mcpNode: null,
         stepsRefused: null,
       }),
     );

@@ -17,6 +17,7 @@ const facts: ImageFacts = {
   hasCertutil: false,
   entry: '/usr/local/bin/svc-run-with-proxy-ca',
   stepRunner: '/usr/local/bin/svc-run-step',
+  mcpNode: null,
   stepsRefused: null,
 };
 

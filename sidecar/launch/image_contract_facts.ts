@@ -30,6 +30,11 @@ export const imageFacts = z.strictObject({
   entry: absolutePath,
   stepRunner: absolutePath,
   /** Why no steps of plans can run in it; null when they can. */
+  /** The Node that svc-mcp runs with; null where the image has no svc-mcp that runs. */
+  mcpNode: z
+    .string()
+    .regex(/^v\d{1,3}\.\d{1,4}\.\d{1,4}$/)
+    .nullable(),
   stepsRefused: z.string().max(1_000).nullable(),
 });
 export type ImageFacts = Readonly<z.infer<typeof imageFacts>>;
@@ -49,6 +54,7 @@ export function readFacts(imageId: string, { facts }: ProbeReport): Result<Image
     hasCertutil: facts.get('certutil') === 'yes',
     entry: facts.get('svc-run-with-proxy-ca'),
     stepRunner: facts.get('svc-run-step'),
+    mcpNode: facts.get('mcp-node') ?? null,
     stepsRefused: steps === 'yes' ? null : (steps ?? 'the image does not say whether steps can run in it'),
   });
   if (parsed.success) return ok(parsed.data);

@@ -11,6 +11,8 @@ export interface ProbeReport {
 
 /** Version of the contract between launcher and image. */
 export const CONTRACT_VERSION = '1';
+/** A program that an image may have besides: MCP for programs in it that speak over their standard streams. */
+export const MCP_HELPER = 'svc-mcp';
 export const HELPERS = ['svc-install-proxy-ca', 'svc-run-with-proxy-ca', 'svc-run-step'] as const;
 const DEFAULT_AGENT_USER = 'agent';
 
@@ -31,7 +33,8 @@ export function isPlainUserName(user: string): boolean {
  * check the same again.
  */
 export function probeScript(agentUser: string): string {
-  return `PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+  return `if mcp=$(${MCP_HELPER} --check 2>/dev/null); then echo "mcp-$mcp"; fi
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 for helper in ${HELPERS.join(' ')}; do
   where=
