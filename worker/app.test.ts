@@ -29,7 +29,8 @@ async function refusal(reply: Response | Promise<Response>) {
 }
 
 /** No sign-in is listed, or nothing at all as one of the choices. */
-const isOpen = (security: readonly unknown[]) => security.length === 0 || JSON.stringify(security).startsWith('[{},');
+const needsNoSignIn = (security: readonly unknown[]) =>
+  security.length === 0 || JSON.stringify(security).startsWith('[{},');
 
 /** What needs no sign-in besides signing in. */
 const OPEN = /^\/v1\/(health|ready|marketplace\/servers)(\/|$)/;
@@ -104,7 +105,7 @@ describe('what the API refuses', () => {
   test('every path without credentials, but those that say they need none', async () => {
     const document = await parsed(openApi, control.send('/openapi.json'));
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-      Object.entries(methods).map(([method, { security }]) => ({ path, method, isOpen: isOpen(security) })),
+      Object.entries(methods).map(([method, { security }]) => ({ path, method, isOpen: needsNoSignIn(security) })),
     );
     expect(operations.length).toBeGreaterThan(20);
     expect(operations.filter(({ path, isOpen }) => isOpen && path.startsWith('/v1/') && !OPEN.test(path))).toEqual([]);

@@ -27,10 +27,13 @@ export interface Running {
   readonly stop: () => Promise<void>;
 }
 
+/** No test asks the public MCP registry: one that wants a registry brings its own. */
+const NO_REGISTRY = { SVC_REGISTRY_URL: 'http://127.0.0.1:1' };
+
 /** The environment of a program under test: nothing of ours but what finds programs. */
 function environment(settings: Record<string, string>): NodeJS.ProcessEnv {
   const { PATH, HOME, LANG } = process.env;
-  return { PATH: `${BIN}:${PATH}`, HOME, LANG, ...settings };
+  return { PATH: `${BIN}:${PATH}`, HOME, LANG, ...NO_REGISTRY, ...settings };
 }
 
 export function run(command: string, args: readonly string[], settings: Record<string, string>): Running {
@@ -192,8 +195,11 @@ export async function startOnNodeServer(database: DatabaseUrls): Promise<Control
 }
 
 /** Deno on a libSQL server. */
-export async function startOnDeno(database: DatabaseUrls): Promise<ControlPlaneUnderTest> {
-  const settings = { ...databaseSettings(database), SVC_LOCAL_KEY: newLocalKey() };
+export async function startOnDeno(
+  database: DatabaseUrls,
+  more: Record<string, string> = {},
+): Promise<ControlPlaneUnderTest> {
+  const settings = { ...databaseSettings(database), ...more, SVC_LOCAL_KEY: newLocalKey() };
   const program = runDeno([], [], settings);
   const url = await until(program, listening(program));
   return { url, localKey: settings.SVC_LOCAL_KEY, output: program.output, stop: program.stop };
@@ -214,10 +220,14 @@ function runDeno(moreRights: readonly string[], flags: readonly string[], settin
 }
 
 /** workerd, as `wrangler dev` starts it, on a libSQL server. */
-export async function startOnWorkerd(database: DatabaseUrls): Promise<ControlPlaneUnderTest> {
+export async function startOnWorkerd(
+  database: DatabaseUrls,
+  more: Record<string, string> = {},
+): Promise<ControlPlaneUnderTest> {
   const state = await mkdtemp(join(tmpdir(), 'svc-wrangler-'));
   const port = await freePort();
-  const settings = { ...databaseSettings(database), SVC_LOCAL_KEY: newLocalKey(), SVC_LOCAL: '1' };
+  const own = { SVC_LOCAL_KEY: newLocalKey(), SVC_LOCAL: '1' };
+  const settings = { ...databaseSettings(database), ...NO_REGISTRY, ...more, ...own };
   const vars = Object.entries(settings).flatMap(([name, value]) => ['--var', `${name}:${value}`]);
   const places = [
     '--ip',

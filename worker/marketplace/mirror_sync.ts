@@ -21,8 +21,8 @@ const SYNC_LARGE_EVERY_MS = 6 * 3600_000;
 const LARGE_PAGES = 50;
 /** Everything is fetched anew after this: what was deleted without a trace goes then. */
 const CRAWL_EVERY_MS = 7 * 24 * 3600_000;
-/** Between two pages: 200 a minute, a third of what the public registry takes. */
-const PACE_MS = 300;
+/** Between two pages: 300 a minute, half of what the public registry takes. */
+const PACE_MS = 200;
 /** Longer than a page can take; after it another worker goes on where this one was. */
 const LEASE_MS = 90_000;
 /** More pages than any registry has: its cursors run in a circle. */

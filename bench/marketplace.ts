@@ -1,0 +1,155 @@
+/**
+ * The marketplace over a registry of 50,000 entries (design sections 7 and 12): the first answer of a fresh control plane,
+ * how long the mirror takes, searches once it is there, and the memory of the program. Prints a table for each runtime and
+ * exits 1 when a target is missed. Run with `node bench/marketplace.ts [--entries N] [--searches N] [--runtime node|workerd]`.
+ */
+import { performance } from 'node:perf_hooks';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+import { type RegistryServer, startRegistryServer } from '../e2e/marketplace/registry_server.ts';
+import { startLibsqlServer, startNodeAt, startOnWorkerd } from '../e2e/runtimes/programs.ts';
+import { memoryOf, processesBeside } from './load/process_memory.ts';
+import { machine, machineLine } from './report.ts';
+import { figure, table } from './table.ts';
+
+const FIRST_LIMIT_MS = 2_000;
+const SEARCH_LIMIT_MS = 30;
+const WORKERD_LIMIT_MIB = 128;
+const PATIENCE_MS = 15 * 60_000;
+const LOOK_MS = 1_000;
+
+/** What people look for: common words, parts of words, a name, a letter, and what is not there. */
+const TEXTS = [
+  'github',
+  'mcp',
+  'database search',
+  'a',
+  'graph',
+  'jira-li',
+  'io.example.n04',
+  'weather',
+  'zzz',
+  'é',
+  'al',
+];
+
+const page = z.object({ items: z.array(z.unknown()), partial: z.boolean(), stale: z.boolean() });
+
+interface Subject {
+  readonly url: string;
+  readonly memory: () => { readonly residentMib: number; readonly peakMib: number };
+  readonly stop: () => Promise<void>;
+}
+
+const options = parseArgs({
+  options: {
+    entries: { type: 'string', default: '50000' },
+    searches: { type: 'string', default: '400' },
+    runtime: { type: 'string', multiple: true, default: ['node', 'workerd'] },
+  },
+}).values;
+
+async function startNode(registry: RegistryServer): Promise<Subject> {
+  const home = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+  const control = await startNodeAt(home, { SVC_REGISTRY_URL: registry.url });
+  const [pid = 0] = processesBeside(['worker/entries/node.ts', home], 'MainThread').concat(
+    processesBeside(['worker/entries/node.ts', home], 'node'),
+  );
+  const stop = async () => {
+    await control.stop();
+    await rm(home, { recursive: true, force: true });
+  };
+  return { url: control.url, memory: () => memoryOf(pid), stop };
+}
+
+async function startWorkerd(registry: RegistryServer): Promise<Subject> {
+  const database = await startLibsqlServer();
+  const control = await startOnWorkerd(database, { SVC_REGISTRY_URL: registry.url });
+  const pids = processesBeside(['--port', new URL(control.url).port], 'workerd');
+  const stop = async () => {
+    await control.stop();
+    await database.stop();
+  };
+  // Of the two that wrangler starts, the larger one runs the worker.
+  const memory = () =>
+    pids.map((pid) => memoryOf(pid)).toSorted((a, b) => b.residentMib - a.residentMib)[0] ?? memoryOf(0);
+  return { url: control.url, memory, stop };
+}
+
+async function search(subject: Subject, query: string) {
+  const began = performance.now();
+  const reply = await fetch(`${subject.url}/v1/marketplace/servers${query}`);
+  const body = page.parse(await reply.json());
+  return { ms: performance.now() - began, ...body };
+}
+
+/** Looks again until the mirror is complete: then the answer is no longer a partial one. */
+async function untilMirrored(subject: Subject): Promise<number> {
+  const began = performance.now();
+  while (performance.now() - began < PATIENCE_MS) {
+    if (!(await search(subject, '?q=mcp')).partial) return performance.now() - began;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+  throw new Error('the mirror was not complete in time');
+}
+
+async function searches(subject: Subject, count: number): Promise<readonly number[]> {
+  const times: number[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const text = TEXTS[index % TEXTS.length] ?? '';
+    times.push((await search(subject, `?q=${encodeURIComponent(text)}`)).ms);
+  }
+  return times.toSorted((a, b) => a - b);
+}
+
+async function measure(runtime: string, start: (registry: RegistryServer) => Promise<Subject>) {
+  const registry = await startRegistryServer({ entries: Number(options.entries) });
+  const subject = await start(registry);
+  const idle = subject.memory();
+  const first = await search(subject, '');
+  const callsOfFirst = registry.calls.length;
+  const mirrorMs = await untilMirrored(subject);
+  const coldSearch = await search(subject, '?q=github');
+  const sorted = await searches(subject, Number(options.searches));
+  const busy = subject.memory();
+  await subject.stop();
+  await registry.stop();
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+  const rows = [
+    ['first browse, cold', `${figure(first.ms)} ms`, `${callsOfFirst} calls of the registry`],
+    ['mirror complete after', `${figure(mirrorMs / 1000)} s`, `${registry.calls.length} calls of the registry`],
+    ['first search of it', `${figure(coldSearch.ms)} ms`, ''],
+    ['search p50', `${figure(at(0.5))} ms`, `${sorted.length} searches`],
+    ['search p99', `${figure(at(0.99))} ms`, ''],
+    [
+      'memory',
+      `${figure(busy.residentMib)} MiB`,
+      `${figure(idle.residentMib)} MiB idle, ${figure(busy.peakMib)} MiB at most`,
+    ],
+  ];
+  process.stdout.write(`\n${runtime}, ${options.entries} entries\n${table(['', 'value', ''], rows)}\n`);
+  const misses = [
+    ...(first.ms > FIRST_LIMIT_MS ? [`${runtime}: the first browse took over ${FIRST_LIMIT_MS} ms`] : []),
+    ...(at(0.99) > SEARCH_LIMIT_MS ? [`${runtime}: p99 of a search is over ${SEARCH_LIMIT_MS} ms`] : []),
+  ];
+  const grown = busy.residentMib - idle.residentMib;
+  return runtime === 'workerd' && grown > WORKERD_LIMIT_MIB ? [...misses, 'workerd: over 128 MiB'] : misses;
+}
+
+const RUNTIMES = new Map([
+  ['node', startNode],
+  ['workerd', startWorkerd],
+]);
+
+process.stdout.write(`${machineLine(machine())}\n`);
+const missed: string[] = [];
+for (const runtime of options.runtime) {
+  const start = RUNTIMES.get(runtime);
+  if (start === undefined) throw new Error(`--runtime ${runtime}: use ${[...RUNTIMES.keys()].join(' or ')}`);
+  missed.push(...(await measure(runtime, start)));
+}
+for (const miss of missed) process.stderr.write(`missed: ${miss}\n`);
+process.exitCode = missed.length === 0 ? 0 : 1;
