@@ -63,6 +63,11 @@ export class Fleet {
     return this.#servers.get(serverId) ?? null;
   }
 
+  /** Those that are connected now. */
+  running(): readonly SupervisedServer[] {
+    return Array.from(this.#servers.values()).filter(({ current }) => current !== null);
+  }
+
   /** The name that a server's tools have before their own. */
   nameOf(serverId: string): string {
     return this.#names.get(serverId) ?? serverId;

@@ -22,25 +22,35 @@ export function signalGroup(pgid: number, signal: NodeJS.Signals): boolean {
  */
 export function killTree(leader: number, runId: string): void {
   signalGroup(leader, 'SIGKILL');
+  killStrays(leader, runId);
+}
+
+/** Kills what bears the mark of a run. */
+export function killMarked(runId: string): void {
+  killStrays(null, runId);
+}
+
+/** What forks while it is looked for is found in the next round. */
+function killStrays(session: number | null, runId: string): void {
   for (let round = 0; round < ROUNDS; round += 1) {
-    const left = straysOf(leader, runId);
+    const left = straysOf(session, runId);
     if (left.length === 0) return;
     for (const pid of left) killQuietly(pid);
   }
 }
 
 /** The processes of a session, or with the mark of a run, that are not dead. */
-export function straysOf(session: number, runId: string): readonly number[] {
+export function straysOf(session: number | null, runId: string): readonly number[] {
   const mark = `${RUN_ID_VARIABLE}=${runId}`;
   return processIds().filter((pid) => pid !== process.pid && isStray(pid, session, mark));
 }
 
-function isStray(pid: number, session: number, mark: string): boolean {
+function isStray(pid: number, session: number | null, mark: string): boolean {
   const stat = readProc(`/proc/${pid}/stat`);
   // The command in field 2 may hold spaces and parentheses; the state is field 3, the session field 6.
   const [state, , , sessionId] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   if (state === undefined || state === '' || state === 'Z' || state === 'X') return false;
-  if (Number(sessionId) === session) return true;
+  if (session !== null && Number(sessionId) === session) return true;
   return readProc(`/proc/${pid}/environ`).split('\0').includes(mark);
 }
 

@@ -34,6 +34,7 @@ export class SupervisedServer {
   #downstream: Downstream | null = null;
   #starting: Promise<Connected> | null = null;
   #problem: ServerProblem | null = null;
+  #startingSince = 0;
   #failures = 0;
   #failedAt = Number.NEGATIVE_INFINITY;
   #isLegacy = false;
@@ -74,7 +75,7 @@ export class SupervisedServer {
   connect(): Promise<Connected> {
     this.#wanted = true;
     if (this.#downstream !== null) return Promise.resolve(ok(this.#downstream));
-    if (this.#starting !== null) return this.#starting;
+    if (this.#starting !== null) return this.#isSlow() ? Promise.resolve(err(this.#problem ?? SLOW)) : this.#starting;
     const problem = this.#standingProblem();
     if (problem !== null) return Promise.resolve(err(problem));
     return this.#begin(0);
@@ -144,8 +145,16 @@ export class SupervisedServer {
     return this.#problem !== null && waits ? this.#problem : null;
   }
 
+  /** Nobody is kept waiting for a server that has failed again and again, or that has been starting for long. */
+  #isSlow(): boolean {
+    const { ports, limits } = this.#options;
+    if (this.#failures > 1 || this.#problem?.reason === 'start_timeout') return true;
+    return ports.clock.now() - this.#startingSince > limits.listWaitMs;
+  }
+
   #begin(delayMs: number): Promise<Connected> {
     const life = this.#life;
+    this.#startingSince = this.#options.ports.clock.now();
     const starting = this.#start(life, delayMs).catch((error: unknown): Connected => {
       return err({ reason: 'handshake_failed', message: error instanceof Error ? error.message : 'unknown error' });
     });
@@ -228,6 +237,7 @@ export class SupervisedServer {
   }
 }
 
+const SLOW: ServerProblem = { reason: 'start_timeout', message: 'it is still starting; try again later' };
 const REPLACED: ServerProblem = { reason: 'exited', message: 'its configuration has changed; ask again' };
 const REFUSED: ReadonlySet<string> = new Set([
   'command_refused',

@@ -1,0 +1,107 @@
+import type { McpServer } from '../../../shared/model/mcp_server.ts';
+import { ok } from '../../../shared/model/result.ts';
+import { Secret } from '../../../shared/model/secret.ts';
+import { referencesOf } from '../../../shared/mcp/references.ts';
+import type {
+  ApprovalProblem,
+  GatewayEvent,
+  GatewayPorts,
+  GatewayServer,
+  ServerHealth,
+  ToolApproval,
+} from '../../../sidecar/mcp/gateway_ports.ts';
+import type { Result } from '../../../shared/model/result.ts';
+
+/** Ports of a gateway that are in this process: what was recorded can be read, and the list of servers can be changed. */
+export class FakePorts implements GatewayPorts {
+  readonly clock = { now: () => Date.now() };
+  readonly events: GatewayEvent[] = [];
+  readonly approvals: Omit<ToolApproval, 'signal'>[] = [];
+  health: readonly ServerHealth[] = [];
+  isAccepting = true;
+  decide: () => Promise<Result<null, ApprovalProblem>> = () => Promise.resolve(ok(null));
+  secrets: Readonly<Record<string, string>>;
+  bearer: string | null = null;
+  #servers: readonly GatewayServer[];
+  #onChange: ((servers: readonly GatewayServer[]) => void) | null = null;
+
+  constructor(servers: readonly McpServer[], secrets: Readonly<Record<string, string>> = {}) {
+    this.secrets = secrets;
+    this.#servers = servers.map(known);
+  }
+
+  async watchServers(onChange: (servers: readonly GatewayServer[]) => void, signal: AbortSignal): Promise<void> {
+    this.#onChange = onChange;
+    onChange(this.#servers);
+    await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+  }
+
+  /** What the control plane says from now on. */
+  change(servers: readonly (McpServer | GatewayServer)[]): void {
+    this.#servers = servers.map((one) => ('server' in one ? one : known(one)));
+    this.#onChange?.(this.#servers);
+  }
+
+  release(server: McpServer) {
+    const values = referencesOf(server).map((path): [string, Secret] => {
+      return [path, new Secret(this.secrets[path.split('/').at(-1) ?? ''] ?? '')];
+    });
+    const bearer = this.bearer === null ? null : { token: new Secret(this.bearer), expiresAt: null };
+    return Promise.resolve(ok({ values: new Map(values), bearer }));
+  }
+
+  async approve({ signal: _, ...call }: ToolApproval) {
+    this.approvals.push(call);
+    return this.decide();
+  }
+
+  record(event: GatewayEvent): void {
+    this.events.push(event);
+  }
+
+  accepting(): boolean {
+    return this.isAccepting;
+  }
+
+  reportHealth(states: readonly ServerHealth[]): void {
+    this.health = states;
+  }
+
+  calls(): readonly Extract<GatewayEvent, { readonly type: 'mcp.tool.called' }>[] {
+    return this.events.filter((event) => event.type === 'mcp.tool.called');
+  }
+}
+
+function known(server: McpServer): GatewayServer {
+  return { server, consent: server.mode === 'local' ? 'given' : 'not_needed', missing: [] };
+}
+
+let ids = 0;
+
+/** The configuration of a local server, with what a test changes about it. */
+export function localServer(name: string, command: readonly string[], changes: Partial<McpServer> = {}): McpServer {
+  ids += 1;
+  return {
+    id: `mcp_0${String(ids).padStart(25, '0')}`,
+    owner: 'personal',
+    name,
+    description: '',
+    mode: 'local',
+    version: null,
+    registryId: null,
+    command,
+    env: {},
+    url: null,
+    transport: null,
+    headers: {},
+    tools: { allow: null, deny: [], approval: [] },
+    enabled: true,
+    isolation: 'process',
+    revision: 1,
+    ...changes,
+  };
+}
+
+export function remoteServer(name: string, url: string, changes: Partial<McpServer> = {}): McpServer {
+  return localServer(name, [], { mode: 'remote', url, transport: 'streamable-http', ...changes });
+}

@@ -1,0 +1,15 @@
+/** Whether a JSON value is larger than `limit` characters, about as it would be written; looks no further than that. */
+export function isLargerThan(value: unknown, limit: number): boolean {
+  return left(value, limit) < 0;
+}
+
+function left(value: unknown, room: number): number {
+  if (typeof value === 'string') return room - value.length - 2;
+  if (typeof value !== 'object' || value === null) return room - 5;
+  let rest = room - 2;
+  for (const [key, member] of Object.entries(value)) {
+    rest = left(member, rest - (Array.isArray(value) ? 1 : key.length + 4));
+    if (rest < 0) return rest;
+  }
+  return rest;
+}

@@ -1,0 +1,23 @@
+import type { LoggingLevel } from '@modelcontextprotocol/server';
+
+/** From the least severe to the most severe (RFC 5424 section 6.2.1). */
+const LEVELS: readonly LoggingLevel[] = [
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+];
+
+/** Whether a message of `level` is told to somebody who wants those from `least` on; null wants none. */
+export function isLogged(level: LoggingLevel, least: LoggingLevel | null): boolean {
+  return least !== null && LEVELS.indexOf(level) >= LEVELS.indexOf(least);
+}
+
+/** The one of the levels that lets most through; null when there is none. */
+export function leastOf(levels: readonly (LoggingLevel | null)[]): LoggingLevel | null {
+  return LEVELS.find((level) => levels.includes(level)) ?? null;
+}

@@ -1,0 +1,88 @@
+import type { McpSubscription } from '@modelcontextprotocol/client';
+import type { Downstream } from './downstream.ts';
+import type { Fleet } from './fleet.ts';
+import type { ResourcePlace } from './resource_router.ts';
+
+/** One resource of one server, who wants to be told of it, and by which URI each of them knows it. */
+interface Subscribed {
+  readonly serverId: string;
+  readonly uri: string;
+  readonly clients: Map<string, string>;
+  /** Of a server of the later generation: the stream that changes come by. */
+  stream: McpSubscription | null;
+}
+
+const MOST = 4_096;
+
+/** Subscriptions to resources: one with the server for all of its clients, made anew when the server was started anew. */
+export class ResourceSubscriptions {
+  readonly #fleet: Pick<Fleet, 'find'>;
+  readonly #tell: (clientKey: string, uri: string) => void;
+  readonly #subscribed = new Map<string, Subscribed>();
+
+  constructor(fleet: Pick<Fleet, 'find'>, tell: (clientKey: string, uri: string) => void) {
+    this.#fleet = fleet;
+    this.#tell = tell;
+  }
+
+  /** `asked` is the URI as the client knows it. Rejects when the server refuses. */
+  async add(clientKey: string, asked: string, { supervised, uri }: ResourcePlace): Promise<void> {
+    const serverId = supervised.server.id;
+    const key = JSON.stringify([serverId, uri]);
+    const known = this.#subscribed.get(key);
+    if (known !== undefined) return void known.clients.set(clientKey, asked);
+    if (this.#subscribed.size >= MOST) throw new Error('there are too many subscriptions');
+    const mine: Subscribed = { serverId, uri, clients: new Map([[clientKey, asked]]), stream: null };
+    this.#subscribed.set(key, mine);
+    const { current } = supervised;
+    if (current === null) return;
+    try {
+      await subscribe(current, mine);
+    } catch (error) {
+      this.#subscribed.delete(key);
+      throw error;
+    }
+  }
+
+  async remove(clientKey: string, asked: string): Promise<void> {
+    for (const [key, one] of this.#subscribed) {
+      if (one.clients.get(clientKey) === asked) await this.#leave(key, one, clientKey);
+    }
+  }
+
+  /** The client has gone. */
+  removeClient(clientKey: string): void {
+    for (const [key, one] of this.#subscribed) {
+      if (one.clients.has(clientKey)) void this.#leave(key, one, clientKey);
+    }
+  }
+
+  /** The server says that a resource of its has changed. */
+  updated(serverId: string, uri: string): void {
+    const one = this.#subscribed.get(JSON.stringify([serverId, uri]));
+    for (const [clientKey, asked] of one?.clients ?? []) this.#tell(clientKey, asked);
+  }
+
+  /** The server has connected anew, and knows of none. */
+  async renew(serverId: string): Promise<void> {
+    const current = this.#fleet.find(serverId)?.current ?? null;
+    if (current === null) return;
+    const ofServer = Array.from(this.#subscribed.values()).filter((one) => one.serverId === serverId);
+    await Promise.allSettled(ofServer.map((one) => subscribe(current, one)));
+  }
+
+  async #leave(key: string, one: Subscribed, clientKey: string): Promise<void> {
+    one.clients.delete(clientKey);
+    if (one.clients.size > 0) return;
+    this.#subscribed.delete(key);
+    const current = this.#fleet.find(one.serverId)?.current ?? null;
+    const ended = one.stream?.close() ?? current?.client.unsubscribeResource({ uri: one.uri });
+    await Promise.resolve(ended).catch(() => undefined);
+  }
+}
+
+async function subscribe({ client }: Downstream, one: Subscribed): Promise<void> {
+  if (client.getServerCapabilities()?.resources?.subscribe !== true) return;
+  if (client.getProtocolEra() === 'modern') one.stream = await client.listen({ resourceSubscriptions: [one.uri] });
+  else await client.subscribeResource({ uri: one.uri });
+}
