@@ -1,0 +1,199 @@
+import type { McpMode, McpTransport } from '../model/mcp_server.ts';
+import { err, ok, type Result } from '../model/result.ts';
+import { commandDangers, refusalOf } from './command_dangers.ts';
+import type { Danger } from './dangers/danger.ts';
+import { inputProblems, inputValues, type InputProblem, type InputValues } from './install/input_values.ts';
+import type { InstallationPlan, PlanArgument, PlanField, PlanInput, Template } from './install/plan.ts';
+import { mcpReference } from './references.ts';
+
+/** A credential that the server still lacks, or may have. */
+export interface RequiredCredential {
+  readonly name: string;
+  readonly description: string;
+  readonly required: boolean;
+  readonly secret: boolean;
+}
+
+/** The configuration that a plan and its inputs come to, and what goes into the vault. */
+export interface CompletedInstallation {
+  readonly mode: McpMode;
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly url: string | null;
+  readonly transport: McpTransport | null;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly version: string | null;
+  /** What was given and belongs into the vault, by the name of the credential. */
+  readonly credentials: readonly { readonly name: string; readonly value: string }[];
+  readonly requiredCredentials: readonly RequiredCredential[];
+  readonly warnings: readonly Danger[];
+}
+
+/** What each input is written as: a list of texts; none: what needs it is left out. */
+type Written = ReadonlyMap<string, readonly string[]>;
+
+/**
+ * The configuration of a server out of its plan. A secret is never in it: `vault://mcp-servers/<serverId>/<NAME>` stands in
+ * its place, also for a required one that is stored later. Refuses with every input that is missing or does not fit.
+ */
+export function completeInstallation(
+  plan: InstallationPlan,
+  serverId: string,
+  given: InputValues,
+): Result<CompletedInstallation, readonly InputProblem[]> {
+  const problems = inputProblems(plan, given);
+  if (problems.length > 0) return err(problems);
+  const values = inputValues(plan, given);
+  const written = writtenInputs(plan, serverId, values);
+  const command: string[] = [];
+  for (const argument of plan.command) {
+    const words = argumentWords(argument, plan, written);
+    if (!words.ok) return words;
+    command.push(...words.value);
+  }
+  const env = fieldsOf(plan.env, written);
+  const dangers = plan.mode === 'local' ? commandDangers(command, env) : [];
+  const refusal = refusalOf(dangers);
+  if (refusal !== null)
+    return err([
+      {
+        input: guilty(plan, values),
+        code: 'invalid',
+        message: `makes a command that is refused: the server ${refusal.message}`,
+      },
+    ]);
+  const { mode, transport, version } = plan;
+  const url = urlOf(plan, written);
+  const headers = fieldsOf(plan.headers, written);
+  const stored = { credentials: credentialsOf(plan, values), requiredCredentials: lackingCredentials(plan, values) };
+  return ok({ mode, command, env, url, transport, headers, version, ...stored, warnings: dangers });
+}
+
+function writtenInputs(plan: InstallationPlan, serverId: string, values: Written): Written {
+  const written = new Map<string, readonly string[]>();
+  for (const input of plan.inputs) {
+    const value = values.get(input.name);
+    const isReferred = input.credential !== null && (value === undefined ? input.required : input.secret);
+    if (isReferred && input.credential !== null) written.set(input.name, [mcpReference(serverId, input.credential)]);
+    else if (value !== undefined) written.set(input.name, value);
+  }
+  return written;
+}
+
+function argumentWords(
+  argument: PlanArgument,
+  plan: InstallationPlan,
+  written: Written,
+): Result<readonly string[], readonly InputProblem[]> {
+  const { flag, value, when, isJoined } = argument;
+  if (when !== null) return ok(flag !== null && written.get(when)?.[0] === 'true' ? [flag] : []);
+  if (value === null) return ok(flag === null ? [] : [flag]);
+  const words: string[] = [];
+  for (const text of textsOf(value, written)) {
+    const toggled = flag === null ? null : toggle(flag, value, text, plan);
+    const said = toggled ?? valueWords(flag, isJoined, value, text, plan);
+    if (!said.ok) return said;
+    words.push(...said.value);
+  }
+  return ok(words);
+}
+
+/** An option of no said format may stand alone: `true` writes it so, `false` leaves it out. */
+function toggle(
+  flag: string,
+  value: Template,
+  text: string,
+  plan: InstallationPlan,
+): Result<readonly string[], never> | null {
+  const [piece] = value;
+  if (value.length !== 1 || piece?.kind !== 'input') return null;
+  const input = plan.inputs.find(({ name }) => name === piece.input);
+  if (input === undefined || input.format !== null || input.choices.length > 0 || input.secret) return null;
+  if (text === 'true') return ok([flag]);
+  return text === 'false' ? ok([]) : null;
+}
+
+/**
+ * A value as one word. What is given never becomes an option: after a long option it is joined to it, and elsewhere a
+ * value that begins with `-` is refused unless it is a number. The publisher's own words are as they are.
+ */
+function valueWords(
+  flag: string | null,
+  isJoined: boolean,
+  value: Template,
+  text: string,
+  plan: InstallationPlan,
+): Result<readonly string[], readonly InputProblem[]> {
+  const [first] = value;
+  const isGiven = first?.kind === 'input';
+  const isOption = isGiven && text.startsWith('-') && !/^-\d+(?:\.\d+)?$/.test(text);
+  const mayJoin = flag !== null && flag.startsWith('--') && plan.ecosystem !== 'oci';
+  if (isJoined || (isOption && mayJoin)) return ok([`${flag ?? ''}=${text}`]);
+  if (isOption) {
+    const message = 'begins with "-": it would be read as an option';
+    return err([{ input: first.input, code: 'invalid', message }]);
+  }
+  return ok(flag === null ? [text] : [flag, text]);
+}
+
+/** The texts that a template comes to: none when an input of it has no value, several when one is repeated. */
+function textsOf(
+  template: Template,
+  written: Written,
+  encode = (text: string, _isReference: boolean) => text,
+): readonly string[] {
+  let texts: readonly string[] = [''];
+  for (const piece of template) {
+    if (piece.kind === 'text') texts = texts.map((text) => text + piece.text);
+    else {
+      const values = written.get(piece.input) ?? [];
+      texts = texts.flatMap((text) => values.map((value) => text + encode(value, value.startsWith('vault://'))));
+    }
+  }
+  return texts;
+}
+
+function fieldsOf(fields: readonly PlanField[], written: Written): Readonly<Record<string, string>> {
+  const entries = fields.flatMap(({ name, value }) => {
+    const texts = textsOf(value, written);
+    return texts.length === 0 ? [] : [[name, texts.join(',')] as const];
+  });
+  return Object.fromEntries(entries);
+}
+
+function urlOf(plan: InstallationPlan, written: Written): string | null {
+  if (plan.url === null) return null;
+  const part = (template: Template) => textsOf(template, written, encodedInUrl)[0] ?? '';
+  const query = plan.url.query === null ? '' : `?${part(plan.url.query)}`;
+  return `https://${part(plan.url.authority)}${part(plan.url.path)}${query}`;
+}
+
+/** Given values are percent-encoded, so that none is more than a part of a path or query; references are filled in later. */
+function encodedInUrl(text: string, isReference: boolean): string {
+  return isReference ? text : encodeURIComponent(text);
+}
+
+function credentialsOf(plan: InstallationPlan, values: Written): CompletedInstallation['credentials'] {
+  return plan.inputs.flatMap(({ name, secret, credential }) => {
+    const [value] = values.get(name) ?? [];
+    return secret && credential !== null && value !== undefined ? [{ name: credential, value }] : [];
+  });
+}
+
+/** An optional one is told of where it can still be stored, which is in a variable of its own. */
+function lackingCredentials(plan: InstallationPlan, values: Written): readonly RequiredCredential[] {
+  const isOwnVariable = ({ credential }: PlanInput) =>
+    plan.env.some(({ name, value }) => name === credential && value.length === 1);
+  return plan.inputs.flatMap((input) => {
+    const { credential, description, required, secret } = input;
+    if (credential === null || values.has(input.name)) return [];
+    const isTold = required || (secret && isOwnVariable(input));
+    return isTold ? [{ name: credential, description, required, secret }] : [];
+  });
+}
+
+/** The input that a refused command is told of: one that is among its arguments. */
+function guilty(plan: InstallationPlan, values: Written): string {
+  const given = plan.inputs.find(({ name, places }) => places.includes('argument') && values.has(name));
+  return given?.name ?? plan.inputs[0]?.name ?? '';
+}

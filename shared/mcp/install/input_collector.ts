@@ -1,0 +1,187 @@
+import type { InputFormat, RegistryInput, RegistryVariable } from '../registry/registry_input.ts';
+import { credentialNameOf, isPlaceholder, namesSecret, unique } from './input_names.ts';
+import type { InputPlace, Piece, PlanInput, Template } from './plan.ts';
+
+/** Where a value goes. */
+export interface ValuePlace {
+  readonly place: InputPlace;
+  /** For people: `variable API_KEY`. */
+  readonly goesTo: string;
+  /** What an input is called when the publisher gives no name. */
+  readonly name: string;
+  /** The name that its credential must have, for that is the name of the variable; null: any. */
+  readonly credentialName: string | null;
+}
+
+/** What an input is asked for, before it has a name. */
+interface Asked {
+  readonly name: string;
+  readonly variable: Omit<RegistryVariable, 'name' | 'value'>;
+  readonly isRepeated: boolean;
+  readonly mayBeReferred: boolean;
+}
+
+const VARIABLE = /\$?\{([A-Za-z_][\w.-]{0,127})\}/g;
+const NAME_CHARACTER = /^[A-Za-z0-9_]/;
+
+/** The inputs of one plan, as its values are read. */
+export class InputCollector {
+  readonly #inputs = new Map<string, PlanInput>();
+  readonly #credentials = new Set<string>();
+
+  get inputs(): readonly PlanInput[] {
+    return [...this.#inputs.values()];
+  }
+
+  /** Keeps the name for a variable of the environment, whose credential has its name. */
+  reserveCredential(name: string): void {
+    this.#credentials.add(name);
+  }
+
+  /**
+   * The template of a value that the publisher fixed, or that is asked for. What only says where a value belongs is no
+   * value: it is asked for.
+   */
+  valueOf(input: RegistryInput, at: ValuePlace, isRepeated = false): Template {
+    const { value } = input;
+    if (value === null || value === '' || isPlaceholder(value)) {
+      const required = input.isRequired || (value !== null && value !== '');
+      return this.whole({ ...input, isRequired: required, placeholder: input.placeholder ?? value }, at, isRepeated);
+    }
+    return (
+      this.#templateOf(value, input, at) ??
+      this.whole({ ...input, isRequired: true, placeholder: value }, at, isRepeated)
+    );
+  }
+
+  /** The template of the one input that a value is. */
+  whole(variable: Omit<RegistryVariable, 'name' | 'value'>, at: ValuePlace, isRepeated = false): Template {
+    return [this.#ask({ name: at.name, variable, isRepeated, mayBeReferred: true }, at)];
+  }
+
+  /** A yes-or-no input, by name. */
+  flag(input: RegistryVariable, at: ValuePlace): string {
+    const piece = this.#ask(
+      { name: at.name, variable: { ...input, format: 'boolean' }, isRepeated: false, mayBeReferred: false },
+      at,
+    );
+    return piece.kind === 'input' ? piece.input : '';
+  }
+
+  /** Text with `{variable}`s in it; null when a secret in it could not be told from the text after it. */
+  templateOf(text: string, variables: readonly RegistryVariable[], isSecret: boolean, at: ValuePlace): Template | null {
+    return this.#templateOf(text, { variables, isSecret, isRequired: false }, at);
+  }
+
+  #templateOf(
+    text: string,
+    owner: Pick<RegistryInput, 'variables' | 'isSecret' | 'isRequired'>,
+    at: ValuePlace,
+  ): Template | null {
+    const matches = Array.from(text.matchAll(VARIABLE));
+    const follows = matches.map((match, index) => {
+      const end = match.index + match[0].length;
+      const isNextToInput = matches[index + 1]?.index === end;
+      return isNextToInput || NAME_CHARACTER.test(text.slice(end));
+    });
+    const asked = matches.map((match, index) => askedOf(match[1] ?? '', owner, at, follows[index] !== true));
+    if (asked.some(({ variable, mayBeReferred }) => variable.isSecret && !mayBeReferred)) return null;
+    const pieces: Piece[] = [];
+    let end = 0;
+    for (const [index, match] of matches.entries()) {
+      const one = asked[index];
+      if (match.index > end) pieces.push({ kind: 'text', text: text.slice(end, match.index) });
+      if (one !== undefined) pieces.push(this.#ask(one, at));
+      end = match.index + match[0].length;
+    }
+    if (end < text.length) pieces.push({ kind: 'text', text: text.slice(end) });
+    return pieces;
+  }
+
+  /** A variable of a template that is asked for with the same words twice is one input; every other input is its own. */
+  #ask(asked: Asked, at: ValuePlace): Piece {
+    const { variable, name } = asked;
+    const known = this.#inputs.get(name);
+    const isSame =
+      known !== undefined && known.description === variable.description && known.format === variable.format;
+    const isShared = isSame && name !== at.name && known.secret === variable.isSecret;
+    if (isShared) {
+      const goesTo = [...new Set([...known.goesTo, at.goesTo])];
+      const places = [...new Set([...known.places, at.place])];
+      const credential = asked.mayBeReferred && mayRefer(known.secret, places) ? known.credential : null;
+      this.#inputs.set(name, { ...known, goesTo, places, credential, required: known.required || variable.isRequired });
+      return { kind: 'input', input: name };
+    }
+    const input = this.#newInput(asked, at);
+    this.#inputs.set(input.name, input);
+    return { kind: 'input', input: input.name };
+  }
+
+  #newInput({ name, variable, isRepeated, mayBeReferred }: Asked, at: ValuePlace): PlanInput {
+    const secret = variable.isSecret || namesSecret(name) || (name === at.name && namesSecret(at.goesTo));
+    const given = variable.default !== null && variable.default !== '' && !isPlaceholder(variable.default);
+    return {
+      name: unique(name, '-', new Set(this.#inputs.keys())),
+      description: variable.description,
+      required: variable.isRequired,
+      secret,
+      format: secret ? 'string' : variable.format,
+      default: given ? variable.default : null,
+      placeholder: variable.placeholder,
+      choices: variable.choices,
+      isRepeated: isRepeated && !secret,
+      goesTo: [at.goesTo],
+      places: [at.place],
+      credential:
+        mayBeReferred && mayRefer(secret, [at.place]) && (secret || !isRepeated) ? this.#credential(name, at) : null,
+    };
+  }
+
+  #credential(name: string, at: ValuePlace): string {
+    if (at.credentialName !== null && name === at.name) return at.credentialName;
+    const credential = credentialNameOf(name, this.#credentials);
+    this.#credentials.add(credential);
+    return credential;
+  }
+}
+
+/** A value that the configuration need not hold: every secret, and what only the environment or a header is given. */
+function mayRefer(secret: boolean, places: readonly InputPlace[]): boolean {
+  if (places.includes('url_host') || places.includes('url_path')) return false;
+  return secret || places.every((place) => place === 'env' || place === 'header');
+}
+
+/** A variable that a template names and nobody declared is asked for like one that is required. */
+function askedOf(
+  name: string,
+  owner: Pick<RegistryInput, 'variables' | 'isSecret' | 'isRequired'>,
+  at: ValuePlace,
+  mayBeReferred: boolean,
+): Asked {
+  const declared = owner.variables.find((variable) => variable.name === name);
+  const format: InputFormat | null = null;
+  const undeclared = {
+    description: '',
+    isRequired: true,
+    isSecret: false,
+    format,
+    default: null,
+    placeholder: null,
+    choices: [],
+  };
+  const known = declared ?? undeclared;
+  const isSecret =
+    known.isSecret || namesSecret(name) || (owner.isSecret && declared === undefined) || isAuthorization(at);
+  const fixed = declared?.value ?? null;
+  const variable = {
+    ...known,
+    isSecret,
+    isRequired: known.isRequired || owner.isRequired,
+    default: fixed ?? known.default,
+  };
+  return { name, variable, isRepeated: false, mayBeReferred };
+}
+
+function isAuthorization(at: ValuePlace): boolean {
+  return at.place === 'header' && /^(?:proxy-)?(?:authorization|authentication)$/i.test(at.name);
+}

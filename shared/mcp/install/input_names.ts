@@ -1,0 +1,46 @@
+import { MCP_CREDENTIAL_NAME } from '../../model/mcp_server.ts';
+
+/** Ends of names whose values are secrets, for publishers often do not say so. */
+const SECRET_NAME =
+  /(?:^|[_.-])(?:api[_-]?key|app[_-]?key|key[_-]?secret|access[_-]?key|private[_-]?key|secret[_-]?key|secret|token|password|passwd|pwd|passphrase|passcode|credentials?|authorization|authentication|auth|pat|bearer|cookie|session[_-]?key|connection[_-]?string|dsn)$/i;
+const CAMEL_SECRET_NAME = /(?:[a-z]|^)(?:ApiKey|AccessKey|Secret|Token|Password|apiKey|apikey|Passcode)$/;
+
+/** True for the name of something that is a secret, whatever the entry says. */
+export function namesSecret(name: string): boolean {
+  return SECRET_NAME.test(name) || CAMEL_SECRET_NAME.test(name);
+}
+
+const PLACEHOLDERS = [
+  /^<[^<>]*>$/,
+  /^\[[^[\]]*\]$/,
+  /^\.{3}$/,
+  /^x{3,}$/i,
+  /^(?:your|my|insert|enter|replace|change)[-_ ]?(?:\w+[-_ ])*\w*(?:key|token|secret|password|id|name|url|path|here|me|this)$/i,
+  /^your[-_ ]/i,
+  /\/path\/to(?:\/|$)|[\\/]YourName[\\/]|YOUR_[A-Z]+/,
+  /^(?:todo|tbd|changeme|placeholder|example|none|null|undefined)$/i,
+];
+
+/** True for a text that says where a value belongs and is none; it is never used as a value. */
+export function isPlaceholder(text: string): boolean {
+  return PLACEHOLDERS.some((pattern) => pattern.test(text.trim()));
+}
+
+/** A name of a credential made of a publisher's name, other than those taken. */
+export function credentialNameOf(name: string, taken: ReadonlySet<string>): string {
+  const plain = name
+    .replaceAll(/[^A-Za-z0-9_]+/g, '_')
+    .replace(/^_+(?=[A-Za-z])/, '')
+    .slice(0, 100);
+  const named = MCP_CREDENTIAL_NAME.test(plain) ? plain : `CREDENTIAL_${plain.replace(/^svc_/i, '')}`;
+  const usable = MCP_CREDENTIAL_NAME.test(named) ? named : 'CREDENTIAL';
+  return unique(usable, '_', taken);
+}
+
+/** The name, or the name with the first number that makes it another one. */
+export function unique(name: string, separator: string, taken: ReadonlySet<string>): string {
+  if (!taken.has(name)) return name;
+  let number = 2;
+  while (taken.has(name + separator + String(number))) number += 1;
+  return name + separator + String(number);
+}

@@ -1,0 +1,144 @@
+import { err, ok, type Result } from '../../model/result.ts';
+import { refusedVariable } from '../dangers/environment_dangers.ts';
+import { quoted } from '../dangers/danger.ts';
+import type { RegistryArgument, RegistryInput } from '../registry/registry_input.ts';
+import { InputCollector, type ValuePlace } from './input_collector.ts';
+import type { NotInstallable, PlanArgument, PlanField, PlanWarning, Template } from './plan.ts';
+
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+/** Headers that are HTTP's or the protocol's own. */
+const OWN_HEADERS =
+  /^(?:mcp-.*|accept|accept-encoding|content-type|content-length|last-event-id|origin|host|connection|transfer-encoding|te|trailer|upgrade|expect|keep-alive|proxy-.*|cookie|set-cookie|forwarded|x-forwarded-.*|via)$/i;
+/** The name of an option, with a letter or digit after its dashes: never a word that is two. */
+const FLAG = /^-{0,2}[A-Za-z0-9][\w.:@/-]*=?$/;
+
+/** Collects what a plan is made of: inputs, variables, headers, warnings. */
+export class PlanBuilder {
+  readonly inputs = new InputCollector();
+  readonly warnings: PlanWarning[] = [];
+  readonly env: PlanField[] = [];
+
+  warn(code: PlanWarning['code'], message: string): void {
+    this.warnings.push({ code, message });
+  }
+
+  /** The variables of a package. One that no server may be given is left out, unless the package cannot do without it. */
+  addEnvironment(variables: readonly RegistryInput[]): NotInstallable | null {
+    for (const variable of variables) this.inputs.reserveCredential(variable.name);
+    for (const variable of variables) {
+      const problem = variableProblem(variable.name);
+      if (problem === null) this.addVariable(variable);
+      else if (variable.isRequired) {
+        const message = `It needs the variable ${quoted(variable.name)}, which ${problem}. Add the server by hand if it can do without.`;
+        return { reason: 'variable_not_allowed', message };
+      } else this.warn('variable_ignored', `the variable ${quoted(variable.name)} is left out: it ${problem}`);
+    }
+    return null;
+  }
+
+  addVariable(variable: RegistryInput): void {
+    if (this.env.some(({ name }) => name === variable.name)) return;
+    const place = {
+      place: 'env',
+      goesTo: `variable ${variable.name}`,
+      name: variable.name,
+      credentialName: variable.name,
+    } as const;
+    this.env.push({ name: variable.name, value: this.inputs.valueOf(variable, place) });
+  }
+
+  /** The headers of a remote server. */
+  headersOf(headers: readonly RegistryInput[]): Result<readonly PlanField[], NotInstallable> {
+    const fields: PlanField[] = [];
+    const seen = new Set<string>();
+    for (const header of headers) {
+      const isTwin = seen.has(header.name.toLowerCase());
+      seen.add(header.name.toLowerCase());
+      const problem = isTwin ? 'is there twice' : headerProblem(header.name);
+      if (problem === null) {
+        const place = {
+          place: 'header',
+          goesTo: `header ${header.name}`,
+          name: header.name,
+          credentialName: null,
+        } as const;
+        fields.push({ name: header.name, value: this.inputs.valueOf(header, place) });
+      } else if (header.isRequired && !isTwin) {
+        return err({
+          reason: 'header_not_allowed',
+          message: `It needs the header ${quoted(header.name)}, which ${problem}.`,
+        });
+      } else this.warn('header_ignored', `the header ${quoted(header.name)} is left out: it ${problem}`);
+    }
+    return ok(fields);
+  }
+
+  /** The words of arguments that the package's own program reads. */
+  argumentsOf(list: readonly RegistryArgument[]): Result<readonly PlanArgument[], NotInstallable> {
+    const words: PlanArgument[] = [];
+    for (const argument of list) {
+      const read = argument.type === 'named' ? this.#named(argument) : ok(this.#positional(argument));
+      if (!read.ok) return read;
+      if (read.value !== null) words.push(read.value);
+    }
+    return ok(words);
+  }
+
+  #positional(argument: RegistryArgument): PlanArgument {
+    const name =
+      argument.valueHint === null || !/^[\w.-]{1,64}$/.test(argument.valueHint) ? 'argument' : argument.valueHint;
+    const place = argumentPlace(name, `argument ${name}`);
+    return {
+      flag: null,
+      isJoined: false,
+      value: this.inputs.valueOf(argument, place, argument.isRepeated),
+      when: null,
+    };
+  }
+
+  #named(argument: RegistryArgument): Result<PlanArgument | null, NotInstallable> {
+    if (!FLAG.test(argument.name)) return this.#oddName(argument);
+    const isJoined = argument.name.endsWith('=');
+    const flag = dashed(isJoined ? argument.name.slice(0, -1) : argument.name);
+    const place = argumentPlace(flag.replace(/^-+/, ''), `argument ${flag}`);
+    const { value } = argument;
+    if (argument.format === 'boolean' && value !== null) {
+      return ok(value === 'false' ? null : { flag, isJoined: false, value: null, when: null });
+    }
+    if (argument.format === 'boolean') {
+      return ok({ flag, isJoined: false, value: null, when: this.inputs.flag(argument, place) });
+    }
+    const template: Template = this.inputs.valueOf(argument, place, argument.isRepeated);
+    return ok({ flag, isJoined, value: template, when: null });
+  }
+
+  #oddName(argument: RegistryArgument): Result<null, NotInstallable> {
+    const isNeeded = argument.isRequired || argument.value !== null;
+    const problem = `${quoted(argument.name)}, which is no name of an option`;
+    if (isNeeded)
+      return err({ reason: 'argument_not_allowed', message: `It is started with the argument ${problem}.` });
+    this.warn('argument_ignored', `the argument ${problem}, is left out`);
+    return ok(null);
+  }
+}
+
+/** Many publishers write the name of an option without its dashes. */
+function dashed(name: string): string {
+  if (name.startsWith('-')) return name;
+  return name.length === 1 ? `-${name}` : `--${name}`;
+}
+
+function argumentPlace(name: string, goesTo: string): ValuePlace {
+  return { place: 'argument', goesTo, name, credentialName: null };
+}
+
+function variableProblem(name: string): string | null {
+  if (!VARIABLE_NAME.test(name)) return 'is no name of a variable';
+  return refusedVariable(name);
+}
+
+function headerProblem(name: string): string | null {
+  if (!HEADER_NAME.test(name)) return 'is no name of a header';
+  return OWN_HEADERS.test(name) ? 'belongs to the protocol' : null;
+}

@@ -1,0 +1,195 @@
+import { err, ok, type Result } from '../model/result.ts';
+import { commandDangers, refusalOf } from './command_dangers.ts';
+import { quoted } from './dangers/danger.ts';
+import { hiddenCharacters } from './hidden_characters.ts';
+import { fixedText, type InstallationPlan, type InstallChoice, type NotInstallable } from './install/plan.ts';
+import { PlanBuilder } from './install/plan_builder.ts';
+import { previewWords } from './install/preview.ts';
+import { remoteParts } from './install/remote_plan.ts';
+import { PACKAGE_RUNTIMES, runtimeOf } from './package_runtimes/runtimes.ts';
+import type { PackageRuntime } from './package_runtimes/package_runtime.ts';
+import type { RegistryEntry, RegistryPackage } from './registry_entry.ts';
+
+/** One way to install an entry: its plan, or why it is none. */
+export interface InstallationOption {
+  readonly choice: InstallChoice;
+  readonly plan: Result<InstallationPlan, NotInstallable>;
+}
+
+/**
+ * How an entry is installed: the exact command or URL, what is asked for, and what a person should know; or why it cannot
+ * be installed safely. Without a choice the best package is taken (specification section 4, Marketplace): npm, else any
+ * other that can be started, else a remote server, streamable HTTP before SSE.
+ */
+export function planInstallation(
+  entry: RegistryEntry,
+  choice?: InstallChoice,
+): Result<InstallationPlan, NotInstallable> {
+  if (entry.status === 'deleted') {
+    return err({
+      reason: 'deleted',
+      message: 'It was deleted from the registry, by its publisher or because it does harm.',
+    });
+  }
+  if (choice !== undefined) return planChoice(entry, choice);
+  let first: NotInstallable | null = null;
+  for (const candidate of choicesOf(entry)) {
+    const plan = planChoice(entry, candidate);
+    if (plan.ok) return plan;
+    first ??= plan.error;
+  }
+  return err(first ?? { reason: 'nothing_to_install', message: 'It has neither a package nor a remote address.' });
+}
+
+/** Every way to install an entry, the best first. */
+export function installationOptions(entry: RegistryEntry): readonly InstallationOption[] {
+  return choicesOf(entry).map((choice) => ({ choice, plan: planInstallation(entry, choice) }));
+}
+
+/** Packages in the order of the runtimes' table, those of one kind as the publisher has them; then remotes. */
+function choicesOf(entry: RegistryEntry): readonly InstallChoice[] {
+  const packages = entry.packages.map((item, index) => ({ kind: 'package', index, rank: packageRank(item) }) as const);
+  const remotes = entry.remotes.map(({ transport }, index) => {
+    return { kind: 'remote', index, rank: PACKAGE_RUNTIMES.length + (transport === 'sse' ? 2 : 1) } as const;
+  });
+  const ranked = [...packages, ...remotes].toSorted((a, b) => a.rank - b.rank || a.index - b.index);
+  return ranked.map(({ kind, index }) => ({ kind, index }));
+}
+
+function packageRank({ registryType }: RegistryPackage): number {
+  const known = PACKAGE_RUNTIMES.findIndex((runtime) => runtime.registryType === registryType);
+  return known < 0 ? PACKAGE_RUNTIMES.length : known;
+}
+
+function planChoice(entry: RegistryEntry, choice: InstallChoice): Result<InstallationPlan, NotInstallable> {
+  const builder = new PlanBuilder();
+  const plan = choice.kind === 'remote' ? planRemote(entry, choice, builder) : planPackage(entry, choice, builder);
+  if (!plan.ok) return plan;
+  if (entry.status === 'deprecated') builder.warn('deprecated', 'its publisher has deprecated it');
+  warnOfHiddenCharacters(entry, plan.value, builder);
+  warnOfSecretArguments(builder);
+  // Words with a value in them are looked at when the value is there.
+  const known = plan.value.command.filter(({ value }) => value === null || fixedText(value) !== null);
+  const dangers = plan.value.mode === 'remote' ? [] : commandDangers(previewWords(known), fixedEnv(plan.value));
+  const refusal = refusalOf(dangers);
+  if (refusal !== null) {
+    return err({ reason: 'command_refused', message: `Its entry is not started: the server ${refusal.message}.` });
+  }
+  for (const { code, message } of dangers) builder.warn(code, `the server ${message}`);
+  return ok({ ...plan.value, inputs: builder.inputs.inputs, warnings: builder.warnings });
+}
+
+function planRemote(
+  entry: RegistryEntry,
+  choice: InstallChoice,
+  builder: PlanBuilder,
+): Result<InstallationPlan, NotInstallable> {
+  const remote = entry.remotes[choice.index];
+  if (remote === undefined) return noSuchChoice(choice);
+  const parts = remoteParts(remote, entry, builder);
+  if (!parts.ok) return parts;
+  const { url, headers } = parts.value;
+  const version = entry.version;
+  return ok({
+    ...emptyPlan(entry, choice),
+    ecosystem: 'remote',
+    mode: 'remote',
+    version,
+    url,
+    transport: remote.transport,
+    headers,
+  });
+}
+
+function planPackage(
+  entry: RegistryEntry,
+  choice: InstallChoice,
+  builder: PlanBuilder,
+): Result<InstallationPlan, NotInstallable> {
+  const item = entry.packages[choice.index];
+  if (item === undefined) return noSuchChoice(choice);
+  const runtime = runtimeOf(item.registryType);
+  if (runtime === undefined) {
+    const message = `Its package is of the registry ${quoted(item.registryType)}; those of npm, PyPI, OCI and NuGet can be installed.`;
+    return err({ reason: 'unsupported_registry', message });
+  }
+  const problem = packageProblem(item, runtime, builder) ?? builder.addEnvironment(item.environmentVariables);
+  if (problem !== null) return err(problem);
+  const derived = runtime.command({ entry, package: item }, builder);
+  if (!derived.ok) return derived;
+  const { command, version } = derived.value;
+  return ok({ ...emptyPlan(entry, choice), ecosystem: runtime.registryType, version, command, env: builder.env });
+}
+
+/** What rules a package out whatever its arguments are. */
+function packageProblem(item: RegistryPackage, runtime: PackageRuntime, builder: PlanBuilder): NotInstallable | null {
+  if (runtime.program === null) return null;
+  if (item.transport !== 'stdio') {
+    const message = `Its package is a server that listens for ${quoted(item.transport)}; one that speaks on standard streams (stdio) can be started here. Start it yourself and add its address by hand.`;
+    return { reason: 'unsupported_transport', message };
+  }
+  if (!isOfPublicRegistry(item.registryBaseUrl, runtime.registryLabel)) {
+    const message = `Its package is published in another registry, ${quoted(item.registryBaseUrl ?? '')}: ${runtime.program} would look for it elsewhere, and find somebody else's.`;
+    return { reason: 'foreign_registry', message };
+  }
+  const hint = item.runtimeHint;
+  if (hint === null || hint === '' || hint === runtime.program) return null;
+  if (!runtime.hints.includes(hint)) {
+    const message = `It asks to be started with ${quoted(hint)}, which is none of the programs that packages are started with.`;
+    return { reason: 'runtime_not_allowed', message };
+  }
+  builder.warn(
+    'runtime_hint_ignored',
+    `it asks to be started with ${quoted(hint)}, and is started with ${runtime.program}`,
+  );
+  return null;
+}
+
+/**
+ * Whether a package is where its runner will look for it. No runner is ever told another place: a name that is one
+ * publisher's in one registry is anybody's in another.
+ */
+function isOfPublicRegistry(baseUrl: string | null, label: string | null): boolean {
+  if (baseUrl === null || baseUrl === '' || label === null) return true;
+  if (!URL.canParse(baseUrl)) return false;
+  const { protocol, hostname } = new URL(baseUrl);
+  const labels = hostname.split('.');
+  return (
+    protocol === 'https:' &&
+    (labels.at(-2) ?? '').startsWith(label) &&
+    !labels.slice(0, -2).some((one) => /^(?:test|staging|int)/.test(one))
+  );
+}
+
+function warnOfSecretArguments(builder: PlanBuilder): void {
+  const secrets = builder.inputs.inputs.filter(({ secret, places }) => secret && places.includes('argument'));
+  for (const { name } of secrets) {
+    const message = `the secret ${quoted(name)} is an argument, which every program of the machine can list while it runs`;
+    builder.warn('secret_in_arguments', message);
+  }
+}
+
+function warnOfHiddenCharacters(entry: RegistryEntry, plan: InstallationPlan, builder: PlanBuilder): void {
+  const inputs = builder.inputs.inputs.flatMap((input) => [input.description, input.default ?? '', ...input.choices]);
+  const fixed = [...Object.values(fixedEnv(plan)), entry.title ?? '', entry.description];
+  const hidden = [...new Set([...fixed, ...inputs].flatMap((text) => hiddenCharacters(text)))];
+  if (hidden.length === 0) return;
+  builder.warn('hidden_characters', `its texts have characters that are not shown (${hidden.join(', ')})`);
+}
+
+function fixedEnv(plan: InstallationPlan): Readonly<Record<string, string>> {
+  const entries = plan.env.map(({ name, value }) => {
+    const text = value.map((piece) => (piece.kind === 'text' ? piece.text : '')).join('');
+    return [name, text] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+function emptyPlan(entry: RegistryEntry, choice: InstallChoice): InstallationPlan {
+  const nothing = { url: null, transport: null, headers: [], command: [], env: [], inputs: [], warnings: [] };
+  return { registryId: entry.name, choice, ecosystem: '', mode: 'local', version: null, ...nothing };
+}
+
+function noSuchChoice({ kind, index }: InstallChoice): Result<never, NotInstallable> {
+  return err({ reason: 'no_such_choice', message: `The entry has no ${kind} number ${index + 1}.` });
+}
