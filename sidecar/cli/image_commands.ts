@@ -92,7 +92,7 @@ async function checkCommand(call: Call, engine: ImageEngine): Promise<number> {
 async function buildCommand(call: Call<BuildOptions>, engine: ImageEngine): Promise<undefined> {
   const { base, tag } = call.options;
   const runtime = await open(call, engine);
-  const code = await build(call, engine, runtime);
+  const code = await buildFromContext(call, engine, runtime);
   if (code !== 0) {
     throw new CliError(EXIT.failed, `the image was not built: docker build ended with ${code}`, [
       `The base has to be in the engine (docker pull ${base}) and to have /bin/sh.`,
@@ -104,7 +104,7 @@ async function buildCommand(call: Call<BuildOptions>, engine: ImageEngine): Prom
   call.print.data({ ok: true, image: tag, ...factsJson(facts) }, () => factsText(tag, facts));
 }
 
-async function build(call: Call<BuildOptions>, engine: ImageEngine, runtime: ImageRuntime): Promise<number> {
+async function buildFromContext(call: Call<BuildOptions>, engine: ImageEngine, runtime: ImageRuntime): Promise<number> {
   const uid = agentUid(call.options.agentUid, engine.uid);
   const node = await mcpNode(call, engine, runtime);
   const context = await engine.makeContext(join(call.context.root, 'sidecar', 'image'), node);
