@@ -52,17 +52,19 @@ import {
 } from './routes/host_bindings.ts';
 import { getKeySet } from './routes/jwks.ts';
 import {
+  deleteMcpAuthorization,
   deleteMcpCredential,
   deleteMcpServer,
   getMcpRevisions,
   getMcpServer,
   getMcpServers,
+  postMcpAuthorization,
   postMcpCredential,
   postMcpRollback,
   postMcpServer,
   putMcpServer,
 } from './routes/mcp_servers.ts';
-import { getMarketplaceServers } from './routes/marketplace.ts';
+import { getMarketplaceServer, getMarketplaceServers } from './routes/marketplace.ts';
 import { getMembers, putMember } from './routes/members.ts';
 import {
   answerLocalNamesOnly,
@@ -149,10 +151,13 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['delete', '/v1/mcp-servers/{id}', deleteMcpServer],
   ['post', '/v1/mcp-servers/{id}/credentials', postMcpCredential],
   ['delete', '/v1/mcp-servers/{id}/credentials/{name}', deleteMcpCredential],
+  ['post', '/v1/mcp-servers/{id}/authorize', postMcpAuthorization],
+  ['delete', '/v1/mcp-servers/{id}/authorize', deleteMcpAuthorization],
   ['get', '/v1/mcp-servers/{id}/revisions', getMcpRevisions],
   ['post', '/v1/mcp-servers/{id}/rollback', postMcpRollback],
 
   ['get', '/v1/marketplace/servers', getMarketplaceServers],
+  ['get', '/v1/marketplace/servers/{registryId+}', getMarketplaceServer],
 
   ['get', '/v1/approvals', getApprovals],
   ['get', '/v1/approvals/{id}', getApproval],

@@ -7,6 +7,8 @@ export type Behaviour =
   | 'well'
   /** Entries in the flat shape of early 2025. */
   | 'flat'
+  /** The same from a registry that knows no `/versions`. */
+  | 'flat_only'
   /** Every page also holds entries that are none. */
   | 'bad_entries'
   /** 429 with an HTML page and `Retry-After: 7`. */
@@ -113,7 +115,7 @@ class GeneratedRegistry {
     const [, , , encoded, versions, version] = url.pathname.split('/');
     if (encoded === undefined) return this.#list(url.searchParams, response);
     const all = this.#versions(decodeURIComponent(encoded));
-    if (all.length === 0 || versions !== 'versions')
+    if (all.length === 0 || this.behaviour === 'flat_only' || versions !== 'versions')
       return sendJson(response, 404, { title: 'Not Found', status: 404 });
     if (version === undefined) return sendJson(response, 200, this.#page(all.toReversed(), all.at(-1) ?? null));
     const wanted = decodeURIComponent(version);
@@ -137,7 +139,7 @@ class GeneratedRegistry {
 
   #page(entries: readonly PublishedEntry[], latest: PublishedEntry | null, nextCursor?: string) {
     const servers: unknown[] = entries.map((entry) =>
-      this.behaviour === 'flat' ? flatEntry(entry) : wrapped(entry, latest === null || entry === latest),
+      this.behaviour.startsWith('flat') ? flatEntry(entry) : wrapped(entry, latest === null || entry === latest),
     );
     if (this.behaviour === 'bad_entries') servers.push(...BAD_ENTRIES);
     const metadata = { count: entries.length, ...(nextCursor !== undefined && { nextCursor }) };

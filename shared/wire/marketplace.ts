@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { OWNERS } from '../model/host_binding.ts';
 import { MCP_TRANSPORTS } from '../model/mcp_server.ts';
 import { time } from './primitives.ts';
 
@@ -84,5 +85,81 @@ export const marketplacePage = z
   .meta({ id: 'MarketplacePage' });
 export type MarketplacePage = z.output<typeof marketplacePage>;
 
-/** `GET /v1/marketplace/servers/{registryId}`. */
+/** The name of the entry, its slash as it is or percent-encoded. */
 export const marketplaceParams = z.strictObject({ registryId: z.string().min(1).max(1_000) });
+export const marketplaceDetailQuery = z.strictObject({
+  /** The newest one without it. */
+  version: z.string().min(1).max(255).optional(),
+});
+
+/** One way to install an entry: which of its packages or remotes it is, by its place there. */
+const choice = z.object({ kind: z.enum(['package', 'remote']), index: z.number().int() });
+
+/** A way to install an entry, or why it cannot be installed that way. */
+const installOption = z.object({
+  ...choice.shape,
+  /** `npm`, `pypi` and so on; `remote` for a server that is reached over HTTP. */
+  ecosystem: z.string(),
+  label: z.string(),
+  installable: z.boolean(),
+  problem: z.object({ reason: z.string(), message: z.string() }).nullable(),
+});
+
+const planInput = z.object({
+  name: z.string(),
+  description: z.string(),
+  required: z.boolean(),
+  secret: z.boolean(),
+  format: z.string().nullable(),
+  default: z.string().nullable(),
+  placeholder: z.string().nullable(),
+  choices: z.array(z.string()),
+  repeated: z.boolean(),
+  /** Where its value goes, such as `variable API_KEY`. */
+  goes_to: z.array(z.string()),
+  /** The credential that holds it, which may also be given later; null: it is given at install. */
+  credential: z.string().nullable(),
+});
+export type MarketplaceInput = z.output<typeof planInput>;
+
+/** What an install comes to: exactly what is started or called, `{input}` where a value belongs, and what to know of it. */
+export const installPreview = z
+  .object({
+    choice,
+    mode: z.enum(['local', 'remote']),
+    version: z.string().nullable(),
+    /** The program and its arguments; no shell reads them. Empty for a remote server. */
+    command: z.array(z.string()),
+    env: z.record(z.string(), z.string()),
+    url: z.string().nullable(),
+    transport: z.string().nullable(),
+    headers: z.record(z.string(), z.string()),
+    inputs: z.array(planInput),
+    warnings: z.array(z.object({ code: z.string(), message: z.string() })),
+  })
+  .meta({ id: 'InstallPreview' });
+export type InstallPreview = z.output<typeof installPreview>;
+
+const entryVersion = z.object({
+  version: z.string().nullable(),
+  status: z.enum(['active', 'deprecated', 'deleted']),
+  published_at: z.string().nullable(),
+  is_latest: z.boolean(),
+});
+
+export const marketplaceDetail = z
+  .object({
+    ...entryFields,
+    installed: z.boolean(),
+    /** The caller's servers that were installed from it. */
+    installed_servers: z.array(
+      z.object({ id: z.string(), name: z.string(), owner: z.enum(OWNERS), version: z.string().nullable() }),
+    ),
+    versions: z.array(entryVersion),
+    options: z.array(installOption),
+    /** Of the option that an install takes when nothing is chosen; null when none can be installed. */
+    preview: installPreview.nullable(),
+    ...freshness,
+  })
+  .meta({ id: 'MarketplaceDetail' });
+export type MarketplaceDetail = z.output<typeof marketplaceDetail>;

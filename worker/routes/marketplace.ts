@@ -1,8 +1,15 @@
 import { ok } from '../../shared/model/result.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
-import { marketplacePage, marketplaceQuery } from '../../shared/wire/marketplace.ts';
+import {
+  marketplaceDetail,
+  marketplaceDetailQuery,
+  marketplacePage,
+  marketplaceParams,
+  marketplaceQuery,
+} from '../../shared/wire/marketplace.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { browse } from '../marketplace/browse.ts';
+import { showEntry } from '../marketplace/detail.ts';
 import type { Caller } from '../services/caller.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import { takeClientAttempt, type Throttle } from '../sign_in/throttle.ts';
@@ -30,5 +37,19 @@ export const getMarketplaceServers = forVisitor({
   async handle({ context, who, query, clientAddress }) {
     const allowed = await mayBrowse(context, who, clientAddress);
     return allowed.ok ? json(await browse(context, who, query)) : allowed;
+  },
+});
+
+export const getMarketplaceServer = forVisitor({
+  summary: 'Show an entry of the MCP registry',
+  description:
+    'With its versions, the ways to install it and why others cannot be, and what an install comes to: the exact command or URL, what is asked for, and warnings.',
+  params: marketplaceParams,
+  query: marketplaceDetailQuery,
+  replies: { 200: marketplaceDetail },
+  async handle({ context, who, params, query, clientAddress }) {
+    const allowed = await mayBrowse(context, who, clientAddress);
+    if (!allowed.ok) return allowed;
+    return json(await showEntry(context, who, { name: params.registryId, version: query.version ?? null }));
   },
 });

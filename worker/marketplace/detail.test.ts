@@ -1,0 +1,126 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
+import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
+import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { errorBody } from '../../shared/wire/errors.ts';
+import { marketplaceDetail } from '../../shared/wire/marketplace.ts';
+import { nodeOutbound } from '../entries/node_outbound.ts';
+
+const MINUTE_MS = 60_000;
+let registry: RegistryServer;
+let control: InProcess;
+let clock: QuickClock;
+beforeEach(async () => {
+  registry = await startRegistryServer({ entries: 30 });
+  clock = new QuickClock();
+  control = await startInProcess({
+    clock,
+    outbound: nodeOutbound({ isLocal: true, pinned: new Map(), timeoutMs: 2_000 }),
+    registry: { url: registry.url },
+  });
+});
+afterEach(async () => {
+  await control.stop();
+  await registry.stop();
+});
+
+const show = (id: string) => control.send(`/v1/marketplace/servers/${id}`);
+const detail = (id: string) => parsed(marketplaceDetail, show(id));
+async function codeOf(id: string): Promise<string> {
+  const body = errorBody.safeParse(await (await show(id)).json());
+  return body.data?.error.code ?? 'none';
+}
+
+describe('an entry', () => {
+  test('is found by its name, with its slash as it is or encoded', async () => {
+    const { name } = registry.entry(5).server;
+    expect((await detail(name)).name).toBe(name);
+    expect((await detail(encodeURIComponent(name))).name).toBe(name);
+    expect((await detail(name.replace('/', '%2f'))).name).toBe(name);
+  });
+
+  test('is shown with its versions and in the one that is asked for', async () => {
+    const { server } = registry.entry(5);
+    registry.publish({ ...registry.entry(5), server: { ...server, version: '7.0.0' } });
+    const shown = await detail(server.name);
+    expect([shown.version, shown.versions.map(({ version }) => version)]).toEqual(['7.0.0', ['7.0.0', server.version]]);
+    expect((await detail(`${server.name}?version=${server.version}`)).version).toBe(server.version);
+    expect(await codeOf(`${server.name}?version=8.0.0`)).toBe('not_found');
+  });
+
+  test('says what an install comes to, or why there is none', async () => {
+    const all = await Promise.all(Array.from({ length: 30 }, (_, index) => detail(registry.entry(index).server.name)));
+    const remote = all.find(({ remotes }) => remotes.length > 0);
+    expect(remote?.preview).toMatchObject({
+      mode: 'remote',
+      command: [],
+      headers: { Authorization: '{Authorization}' },
+    });
+    const local = all.find(({ packages }) => packages.length > 0);
+    expect(local?.preview?.command.slice(0, 2)).toEqual(['npx', '-y']);
+    expect(local?.preview?.inputs).toMatchObject([{ name: 'API_KEY', secret: true, required: true }]);
+    const name = 'io.example/shell';
+    const packages = [
+      { registryType: 'npm', identifier: 'a;rm -rf ~', version: '1.0.0', transport: { type: 'stdio' } },
+    ];
+    registry.publish({
+      server: { name, version: '1.0.0', packages },
+      status: 'active',
+      updatedAt: '2026-01-01T00:00:00Z',
+    });
+    const refused = await detail(name);
+    expect([refused.preview, refused.options[0]?.installable]).toEqual([null, false]);
+  });
+
+  test('that was deleted is gone', async () => {
+    const entry = registry.entry(4);
+    registry.publish({ ...entry, status: 'deleted' });
+    expect(await codeOf(entry.server.name)).toBe('not_found');
+  });
+
+  test('is asked for once in 15 minutes', async () => {
+    const { name } = registry.entry(5).server;
+    await detail(name);
+    await detail(name);
+    expect(registry.calls).toHaveLength(1);
+    clock.move(15 * MINUTE_MS);
+    await detail(name);
+    expect(registry.calls).toHaveLength(2);
+  });
+
+  test('is shown as it was, and marked so, when the registry is down', async () => {
+    const { name } = registry.entry(5).server;
+    const { fetched_at } = await detail(name);
+    await registry.stop();
+    clock.move(16 * MINUTE_MS);
+    expect(await detail(name)).toMatchObject({ name, fetched_at, stale: true });
+    expect(await codeOf(registry.entry(6).server.name)).toBe('registry_unavailable');
+    await registry.start();
+  });
+
+  test('of the flat shape is found by a registry that has no versions', async () => {
+    registry.behaviour = 'flat_only';
+    const { name } = registry.entry(5).server;
+    expect((await detail(name)).version).toBe(registry.entry(5).server.version);
+    expect(await codeOf('io.example/none')).toBe('not_found');
+  });
+});
+
+test.each([
+  'nothing',
+  'io.example/none',
+  '%',
+  'a%00b/c',
+  'a/b%0Ac',
+  '%E2%80%AE/x',
+  '..%2f..%2fv0%2fservers',
+  'a%252Fb',
+  '%ED%A0%80/x',
+  'x'.repeat(900),
+  'a/b?version=%00',
+  "a'/b%22;drop",
+])('%s is not found, and no fault', async (id) => {
+  expect(await codeOf(id)).toBe('not_found');
+  const calls = registry.calls.filter((call) => !/^\/v0\/servers(\?|\/[^/]+\/versions(\/[^/]+)?$)/.test(call));
+  expect(calls).toEqual([]);
+});

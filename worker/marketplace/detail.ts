@@ -1,0 +1,41 @@
+import { installationOptions } from '../../shared/mcp/installation.ts';
+import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
+import { ok, type Result } from '../../shared/model/result.ts';
+import type { ApiError } from '../../shared/wire/errors.ts';
+import type { MarketplaceDetail } from '../../shared/wire/marketplace.ts';
+import { type Caller, ownerName } from '../services/caller.ts';
+import { configurationOf } from '../services/mcp_server_records.ts';
+import { mcpServersInstalledFrom } from '../services/mcp_servers.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import { findEntry } from './find_entry.ts';
+import { toItem } from './items.ts';
+import { toOption, toPreview } from './plan_view.ts';
+
+/** An entry with its versions, the ways to install it, and what an install comes to. Refuses with `not_found`, `registry_unavailable`. */
+export async function showEntry(
+  context: ServiceContext,
+  caller: Caller | null,
+  wanted: { readonly name: string; readonly version: string | null },
+): Promise<Result<MarketplaceDetail, ApiError>> {
+  const found = await findEntry(context, wanted, 'any');
+  if (!found.ok) return found;
+  const { entry, versions, fetchedAt, isStale } = found.value;
+  const rows = caller === null ? [] : await mcpServersInstalledFrom(context, caller, [entry.name]);
+  const options = installationOptions(entry);
+  const plan = options.map((option) => option.plan).find(({ ok: isInstallable }) => isInstallable);
+  return ok({
+    ...toItem(entry, rows.length > 0),
+    installed_servers: rows.map((row) => {
+      return { id: row.id, name: row.name, owner: ownerName(row.ownerId), version: configurationOf(row).version };
+    }),
+    versions: versions.map((version) => toVersion(version)),
+    options: options.map((option) => toOption(entry, option)),
+    preview: plan?.ok === true ? toPreview(plan.value) : null,
+    fetched_at: fetchedAt,
+    stale: isStale,
+  });
+}
+
+function toVersion({ version, status, publishedAt, isLatest }: RegistryEntry): MarketplaceDetail['versions'][number] {
+  return { version, status, published_at: publishedAt, is_latest: isLatest === true };
+}

@@ -1,0 +1,46 @@
+import type { InstallationOption } from '../../shared/mcp/installation.ts';
+import type { InstallationPlan, PlanField, PlanInput } from '../../shared/mcp/install/plan.ts';
+import { previewText, previewUrl, previewWords } from '../../shared/mcp/install/preview.ts';
+import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
+import type { InstallPreview, MarketplaceDetail, MarketplaceInput } from '../../shared/wire/marketplace.ts';
+
+/** What an install by this plan comes to, before its inputs have values. */
+export function toPreview(plan: InstallationPlan): InstallPreview {
+  return {
+    choice: plan.choice,
+    mode: plan.mode,
+    version: plan.version,
+    command: [...previewWords(plan.command)],
+    env: fieldTexts(plan.env),
+    url: previewUrl(plan),
+    transport: plan.transport,
+    headers: fieldTexts(plan.headers),
+    inputs: plan.inputs.map((input) => toMarketplaceInput(input)),
+    warnings: plan.warnings.map(({ code, message }) => ({ code, message })),
+  };
+}
+
+function fieldTexts(fields: readonly PlanField[]): Record<string, string> {
+  return Object.fromEntries(fields.map(({ name, value }) => [name, previewText(value)]));
+}
+
+/** An input as it is asked for. */
+export function toMarketplaceInput(input: PlanInput): MarketplaceInput {
+  const { isRepeated: repeated, goesTo, choices, places: _places, ...rest } = input;
+  return { ...rest, choices: [...choices], repeated, goes_to: [...goesTo] };
+}
+
+type OptionView = MarketplaceDetail['options'][number];
+
+/** A way to install an entry, as it is listed. */
+export function toOption(entry: RegistryEntry, { choice, plan }: InstallationOption): OptionView {
+  const problem = plan.ok ? null : { reason: plan.error.reason, message: plan.error.message };
+  return { ...choice, ...labelOf(entry, choice), installable: plan.ok, problem };
+}
+
+function labelOf(entry: RegistryEntry, { kind, index }: OptionView | InstallationOption['choice']) {
+  if (kind === 'remote') return { ecosystem: 'remote', label: entry.remotes[index]?.url ?? '' };
+  const item = entry.packages[index];
+  const version = item?.version === null ? '' : ` ${item?.version}`;
+  return { ecosystem: item?.registryType ?? '', label: `${item?.identifier ?? ''}${version}` };
+}
