@@ -1,6 +1,5 @@
 import { continuePage, ssoPage } from '../pages/sign_in.ts';
 import { beginSignIn, finishSignIn } from '../sign_in/flows.ts';
-import { beginBrowserSession } from '../sign_in/browser_session.ts';
 import { findSso } from '../sign_in/find_sso.ts';
 import type { AuthProvider } from '../sign_in/provider.ts';
 import type { AppContext } from './app_env.ts';
@@ -45,12 +44,12 @@ export async function finishProvider(c: AppContext): Promise<Response> {
   if (!where.ok) return refusalPage(c, where.error);
   const { provider, redirectURL } = where.value;
   const { state = '', code = null, error = null, iss: issuer = null } = c.req.query();
-  const answer = { state, code, error, issuer, redirectURL, ...takeFlowCookies(c) };
+  const client = c.req.header('user-agent') ?? '';
+  const answer = { state, code, error, issuer, redirectURL, client, ...takeFlowCookies(c) };
   const finished = await finishSignIn(c.get('context'), provider, answer, await callerOfBrowser(c));
   if (!finished.ok) return refusalPage(c, finished.error);
   if (finished.value.kind === 'links') return askToLink(c, provider, finished.value);
-  const meta = { provider: provider.name, client: c.req.header('user-agent') ?? '' };
-  setSessionCookie(c, await beginBrowserSession(c.get('context'), finished.value.userId, meta));
+  setSessionCookie(c, finished.value.token);
   return c.redirect(finished.value.returnTo, 303);
 }
 

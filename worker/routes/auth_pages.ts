@@ -3,8 +3,8 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { loginInput, signupInput, verifyInput } from '../../shared/wire/auth.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { codePage, signUpPage } from '../pages/sign_up.ts';
-import { beginBrowserSession, endBrowserSession } from '../sign_in/browser_session.ts';
-import { PASSWORD, passwordsOff } from '../sign_in/password_identity.ts';
+import { endBrowserSession } from '../sign_in/browser_session.ts';
+import { passwordsOff } from '../sign_in/password_identity.ts';
 import { signInWithPassword } from '../sign_in/password_sign_in.ts';
 import { beginSignup, verifySignup } from '../sign_in/signup.ts';
 import type { SignedIn } from '../sign_in/accounts.ts';
@@ -25,11 +25,8 @@ export function getSignIn(c: AppContext): Promise<Response> {
 export async function submitSignIn(c: AppContext): Promise<Response> {
   const form = await readForm(c, loginInput);
   if (!form.ok) return refusalPage(c, form.error);
-  return goOn(
-    c,
-    await signInWithPassword(c.get('context'), form.value, c.get('clientAddress')),
-    c.req.query('return_to'),
-  );
+  const client = { client: nameOf(c), address: c.get('clientAddress') };
+  return goOn(c, await signInWithPassword(c.get('context'), form.value, client), c.req.query('return_to'));
 }
 
 /** `GET /sign-up`: the form for an account with a password, or for another password. */
@@ -49,7 +46,7 @@ export async function submitSignUp(c: AppContext): Promise<Response> {
 export async function submitCode(c: AppContext): Promise<Response> {
   const form = await readForm(c, verifyInput);
   if (!form.ok) return refusalPage(c, form.error);
-  return goOn(c, await verifySignup(c.get('context'), form.value), undefined);
+  return goOn(c, await verifySignup(c.get('context'), form.value, nameOf(c)), undefined);
 }
 
 /** `POST /auth/logout`: ends the session of this browser, from a page of ours. */
@@ -68,14 +65,17 @@ async function readForm<T>(c: AppContext, schema: z.ZodType<T>): Promise<Result<
   return parsed.success ? ok(parsed.data) : err(invalidInput('json', parsed.error));
 }
 
+function nameOf(c: AppContext): string {
+  return c.req.header('user-agent') ?? '';
+}
+
 async function goOn(
   c: AppContext,
   result: Result<SignedIn, ApiError>,
   returnTo: string | undefined,
 ): Promise<Response> {
   if (!result.ok) return refusalPage(c, result.error);
-  const meta = { provider: PASSWORD, client: c.req.header('user-agent') ?? '' };
-  setSessionCookie(c, await beginBrowserSession(c.get('context'), result.value.userId, meta));
+  setSessionCookie(c, result.value.token);
   return c.redirect(localPath(returnTo), 303);
 }
 

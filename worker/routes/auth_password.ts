@@ -3,8 +3,6 @@ import { loginInput, signedInReply, signupInput, signupReply, verifyInput } from
 import type { ApiError } from '../../shared/wire/errors.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import type { SignedIn } from '../sign_in/accounts.ts';
-import { beginBrowserSession } from '../sign_in/browser_session.ts';
-import { PASSWORD } from '../sign_in/password_identity.ts';
 import { signInWithPassword } from '../sign_in/password_sign_in.ts';
 import { beginSignup, verifySignup } from '../sign_in/signup.ts';
 import { sessionCookieHeader } from './auth_cookies.ts';
@@ -28,7 +26,7 @@ export const postVerify = forAnyone({
   body: verifyInput,
   replies: { 200: signedInReply },
   async handle({ context, body, request }) {
-    return signedIn(context, request, await verifySignup(context, body));
+    return signedIn(context, await verifySignup(context, body, nameOf(request)));
   },
 });
 
@@ -38,20 +36,19 @@ export const postLogin = forAnyone({
   body: loginInput,
   replies: { 200: signedInReply },
   async handle({ context, body, request, clientAddress }) {
-    return signedIn(context, request, await signInWithPassword(context, body, clientAddress));
+    const client = { client: nameOf(request), address: clientAddress };
+    return signedIn(context, await signInWithPassword(context, body, client));
   },
 });
 
-/** Begins the browser's session. */
-async function signedIn(
-  context: ServiceContext,
-  request: Request,
-  result: Result<SignedIn, ApiError>,
-): Promise<Result<Reply, ApiError>> {
+/** Gives the browser its session. */
+function signedIn(context: ServiceContext, result: Result<SignedIn, ApiError>): Result<Reply, ApiError> {
   if (!result.ok) return result;
-  const { userId } = result.value;
-  const meta = { provider: PASSWORD, client: request.headers.get('user-agent') ?? '' };
-  const token = await beginBrowserSession(context, userId, meta);
+  const { userId, token } = result.value;
   const headers = { 'set-cookie': sessionCookieHeader(context, token) };
   return ok({ status: 200, json: { user_id: userId }, headers });
+}
+
+function nameOf(request: Request): string {
+  return request.headers.get('user-agent') ?? '';
 }

@@ -3,7 +3,9 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { isId } from '../../shared/wire/ids.ts';
 import { type AuditDraft, type Change, commit } from '../services/commit.ts';
 import { freshId, nowText, type ServiceContext } from '../services/service_context.ts';
+import { newBrowserSession, type SessionMeta } from '../services/sign_in.ts';
 import { type Account, type EnterpriseRow, insertAccount, insertUser } from '../store/accounts.ts';
+import { insertBrowserSession } from '../store/browser_sessions.ts';
 import { domainStillOf, findEnterprise, findEnterpriseOfDomain } from '../store/enterprise_settings.ts';
 import type { Statement } from '../store/database.ts';
 import {
@@ -20,14 +22,19 @@ import { parseEmail, slugOf } from '../../shared/model/email.ts';
 import { admissionProblem, domainNotAllowed, enterpriseProblem } from './admission.ts';
 import type { Identity } from './provider.ts';
 
-/** How somebody signs in. */
-export interface SignInMethod {
-  /** The provider's name, or `password`. */
-  readonly provider: string;
+/** How somebody signs in, and with what. */
+export interface SignInMethod extends SessionMeta {
+  /** What is written with the sign-in, before the browser's session begins. */
+  readonly before?: (userId: string) => readonly Statement[];
 }
+
+/** The provider's name, or `password`. */
+type ByProvider = Pick<SignInMethod, 'provider'>;
 
 export interface SignedIn {
   readonly userId: string;
+  /** The token of the browser's session. */
+  readonly token: string;
 }
 
 /**
@@ -42,7 +49,8 @@ type Place =
 const MAX_ATTEMPTS = 5;
 
 /**
- * Signs an identity in. Accounts join by email only where both sides verified it; the first sign-in of somebody new makes an
+ * Signs an identity in: a session of its browser begins in the write that decides, so that whoever is suspended or shut out
+ * by a rule at that time has none. Accounts join by email only where both sides verified it; the first sign-in of somebody new makes an
  * enterprise. Refuses with `account_unavailable`, `provider_not_allowed`,
  * `domain_not_allowed`, `sso_required`, `account_elsewhere`.
  */
@@ -77,7 +85,7 @@ async function locate(context: ServiceContext, identity: Identity, how: SignInMe
 async function enterpriseFor(
   context: ServiceContext,
   identity: Identity,
-  { provider }: SignInMethod,
+  { provider }: ByProvider,
 ): Promise<EnterpriseRow | null> {
   if (isId('ent', provider)) return findEnterprise(context.database, provider);
   const domain = identity.emailVerified ? parseEmail(identity.email)?.domain : undefined;
@@ -102,9 +110,8 @@ async function decide(
   const problem = admissionProblem(place.account, identity, how);
   if (problem !== null) return err(problem);
   const { account } = place;
-  return ok(
-    place.kind === 'known' ? signInKnown(context, identity, how, account) : join(context, identity, how, account),
-  );
+  const change = place.kind === 'known' ? signInKnown : join;
+  return ok(await change(context, identity, how, account));
 }
 
 function signInKnown(
@@ -112,7 +119,7 @@ function signInKnown(
   identity: Identity,
   how: SignInMethod,
   { user }: Account,
-): Change<SignedIn> {
+): Promise<Change<SignedIn>> {
   const { email, emailVerified } = identity;
   const touched = touchIdentity(context.database, keyOf(identity, how), {
     email,
@@ -121,24 +128,29 @@ function signInKnown(
   });
   const claimed =
     emailVerified && user.verifiedEmail === null ? [claimVerifiedEmail(context.database, user.id, email)] : [];
-  return signedIn(user.id, how, [touched, ...claimed], []);
+  return signedIn(context, user.id, how, { statements: [touched, ...claimed], events: [] });
 }
 
-function join(context: ServiceContext, identity: Identity, how: SignInMethod, { user }: Account): Change<SignedIn> {
+function join(
+  context: ServiceContext,
+  identity: Identity,
+  how: SignInMethod,
+  { user }: Account,
+): Promise<Change<SignedIn>> {
   const statements = [
     ...joinable(user.id, identity.email),
     insertIdentity(context.database, newIdentity(context, identity, how, user.id)),
   ];
-  return signedIn(user.id, how, statements, [draft('control.identity.linked', user.id, how)]);
+  return signedIn(context, user.id, how, { statements, events: [draft('control.identity.linked', user.id, how)] });
 }
 
 /** A new member of an enterprise: whoever has a verified address of a domain that is the enterprise's. */
-function addMember(
+async function addMember(
   context: ServiceContext,
   identity: Identity,
   how: SignInMethod,
   enterprise: EnterpriseRow,
-): Result<Change<SignedIn>, ApiError> {
+): Promise<Result<Change<SignedIn>, ApiError>> {
   const domain = identity.emailVerified ? parseEmail(identity.email)?.domain : undefined;
   const problem = domain === undefined ? domainNotAllowed() : enterpriseProblem(enterprise, identity, how);
   if (problem !== null || domain === undefined) return err(problem ?? domainNotAllowed());
@@ -148,7 +160,8 @@ function addMember(
     insertUser(context.database, user),
     insertIdentity(context.database, newIdentity(context, identity, how, user.id)),
   ];
-  return ok(signedIn(user.id, how, statements, [draft('control.user.created', user.id, how)]));
+  const events = [draft('control.user.created', user.id, how)];
+  return ok(await signedIn(context, user.id, how, { statements, events }));
 }
 
 async function createAccount(
@@ -169,7 +182,8 @@ async function createAccount(
     ...draft('control.enterprise.created', userId, how),
     data: { 'svc.control.resource': enterpriseId },
   };
-  return ok(signedIn(userId, how, statements, [created, draft('control.user.created', userId, how)]));
+  const events = [created, draft('control.user.created', userId, how)];
+  return ok(await signedIn(context, userId, how, { statements, events }));
 }
 
 function newUser(
@@ -200,13 +214,20 @@ async function freeSlug(context: ServiceContext, address: string): Promise<strin
   return `${wanted}-${freshId(context, 'ent').slice(-8)}`;
 }
 
-function signedIn(
+/** A change that signs a user in, with the session of its browser. */
+async function signedIn(
+  context: ServiceContext,
   userId: string,
   how: SignInMethod,
-  statements: readonly Statement[],
-  events: readonly AuditDraft[],
-): Change<SignedIn> {
-  return { statements, events: [...events, draft('control.user.signed_in', userId, how)], value: { userId } };
+  { statements, events }: Pick<Change<never>, 'statements' | 'events'>,
+): Promise<Change<SignedIn>> {
+  const { token, session } = await newBrowserSession(context, userId, how);
+  const begun = insertBrowserSession(context.database, session, Math.floor(context.clock.now() / 1000));
+  return {
+    statements: [...statements, ...(how.before?.(userId) ?? []), ...begun],
+    events: [...events, draft('control.user.signed_in', userId, how)],
+    value: { userId, token },
+  };
 }
 
 type SignInEventType =
@@ -215,16 +236,16 @@ type SignInEventType =
   | 'control.enterprise.created'
   | 'control.identity.linked';
 
-function draft(type: SignInEventType, userId: string, { provider }: SignInMethod): AuditDraft {
+function draft(type: SignInEventType, userId: string, { provider }: ByProvider): AuditDraft {
   return { type, actor: userId, data: { 'svc.control.resource': userId, 'svc.control.provider': provider } };
 }
 
-export function keyOf({ issuer, subject }: Identity, { provider }: SignInMethod): IdentityKey {
+export function keyOf({ issuer, subject }: Identity, { provider }: ByProvider): IdentityKey {
   return { provider, issuer, subject };
 }
 
 /** The row of an identity that becomes a user's. */
-export function newIdentity(context: ServiceContext, identity: Identity, how: SignInMethod, userId: string) {
+export function newIdentity(context: ServiceContext, identity: Identity, how: ByProvider, userId: string) {
   const now = nowText(context);
   const { email, emailVerified } = identity;
   const id = freshId(context, 'idn');

@@ -5,7 +5,7 @@ import { randomToken, sha256Base64Url } from '../services/encoding.ts';
 import type { Caller } from '../services/caller.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import { findSignInFlow, insertSignInFlow, type SignInFlowRow, takeSignInFlow } from '../store/sign_in_flows.ts';
-import { signInIdentity } from './accounts.ts';
+import { type SignedIn, signInIdentity } from './accounts.ts';
 import { type Linker, linkOver } from './linking.ts';
 import type { AuthProvider, Identity, ProviderError } from './provider.ts';
 import { word } from './provider_client.ts';
@@ -66,11 +66,13 @@ export interface SignInAnswer {
   readonly extraState: string;
   /** Where the answer came to. */
   readonly redirectURL: string;
+  /** What the browser calls itself. */
+  readonly client: string;
 }
 
 /** What came of it: a user who is signed in, or an identity for the account of the user who asked for it. */
 export type FinishedFlow =
-  | { readonly kind: 'signed_in'; readonly userId: string; readonly returnTo: string }
+  | ({ readonly kind: 'signed_in'; readonly returnTo: string } & SignedIn)
   | { readonly kind: 'links'; readonly linker: Linker; readonly identity: Identity };
 
 /**
@@ -94,9 +96,8 @@ export async function finishSignIn(
   const identity = await identityOf(provider, answer);
   if (!identity.ok) return identity;
   if (linker !== null) return ok({ kind: 'links', linker, identity: identity.value });
-  const signedIn = await signInIdentity(context, identity.value, { provider: provider.name });
-  if (!signedIn.ok) return signedIn;
-  return ok({ kind: 'signed_in', userId: signedIn.value.userId, returnTo: flow.returnTo });
+  const signedIn = await signInIdentity(context, identity.value, { provider: provider.name, client: answer.client });
+  return signedIn.ok ? ok({ kind: 'signed_in', ...signedIn.value, returnTo: flow.returnTo }) : signedIn;
 }
 
 /** Who the provider says it is. */

@@ -3,7 +3,6 @@ import type { Identity } from './provider.ts';
 
 /** How an enterprise names passwords among the ways to sign in. */
 export const PASSWORD = 'password';
-export const PASSWORD_METHOD = { provider: PASSWORD };
 
 /** Whoever has the password of an address: it was set with a code from its mailbox, so the address is theirs. */
 export function passwordIdentity(email: string, displayName: string): Identity {

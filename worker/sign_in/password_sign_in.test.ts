@@ -8,7 +8,7 @@ import { Secret } from '../../shared/model/secret.ts';
 import { hashPassword } from '../services/passwords.ts';
 import { setPassword } from '../store/passwords.ts';
 import { signInIdentity } from './accounts.ts';
-import { passwordIdentity, PASSWORD_METHOD } from './password_identity.ts';
+import { passwordIdentity } from './password_identity.ts';
 import { CLIENT_TRIES, PASSWORD_TRIES, signInWithPassword } from './password_sign_in.ts';
 import { beginSignup, CLIENT_SIGNUPS, SIGNUP_TRIES } from './signup.ts';
 import { takeAttempt, type Throttle } from './throttle.ts';
@@ -57,7 +57,7 @@ async function spend(throttle: Throttle, email: string, times: number): Promise<
 
 /** An account with the password. */
 async function existing(): Promise<void> {
-  await signInIdentity(control.context, passwordIdentity(EMAIL, 'Alice'), PASSWORD_METHOD);
+  await signInIdentity(control.context, passwordIdentity(EMAIL, 'Alice'), { provider: 'password', client: '' });
   const row = { email: EMAIL, hash, updatedAt: '2026-01-01T00:00:00.000Z' };
   await control.context.database.write([setPassword(control.context.database, row)]);
 }
@@ -231,9 +231,10 @@ describe('one client', () => {
 
   test('goes through a limited number of addresses, and another one is not held up by that', async () => {
     await spend(CLIENT_TRIES, ADDRESS, CLIENT_TRIES.most);
-    const tried = await signInWithPassword(control.context, { ...input, email: 'other@acme.test' }, ADDRESS);
+    const other = { ...input, email: 'other@acme.test' };
+    const tried = await signInWithPassword(control.context, other, { client: '', address: ADDRESS });
     expect(tried).toMatchObject({ ok: false, error: { code: 'too_many_attempts' } });
-    expect(await signInWithPassword(control.context, input, '203.0.113.8')).toMatchObject({
+    expect(await signInWithPassword(control.context, input, { client: '', address: '203.0.113.8' })).toMatchObject({
       error: { code: 'wrong_email_or_password' },
     });
   });

@@ -6,7 +6,7 @@ import { isPassword } from '../services/passwords.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import { findPassword } from '../store/passwords.ts';
 import { type SignedIn, signInIdentity } from './accounts.ts';
-import { passwordIdentity, PASSWORD_METHOD, passwordsOff } from './password_identity.ts';
+import { PASSWORD, passwordIdentity, passwordsOff } from './password_identity.ts';
 import { clearAttempts, takeAttempt, takeClientAttempt } from './throttle.ts';
 
 /** Tries of one address; whether it has an account makes no difference. */
@@ -15,6 +15,12 @@ export const PASSWORD_TRIES = { kind: 'password', most: 10, windowSeconds: 15 * 
 /** Tries of one client with any address: what one machine may cost, and how many addresses it may go through. */
 export const CLIENT_TRIES = { kind: 'password by client', most: 100, windowSeconds: 15 * 60 };
 
+/** What calls: what it calls itself, and from where. */
+export interface SignInClient {
+  readonly client: string;
+  readonly address: string | null;
+}
+
 /**
  * Signs in with a password. A wrong one and an address without one are one answer after the same work. Refuses with
  * `not_found`, `too_many_attempts`, `wrong_email_or_password`, and what `signInIdentity` refuses with.
@@ -22,10 +28,10 @@ export const CLIENT_TRIES = { kind: 'password by client', most: 100, windowSecon
 export async function signInWithPassword(
   context: ServiceContext,
   input: LoginInput,
-  clientAddress: string | null,
+  { client: clientName, address }: SignInClient,
 ): Promise<Result<SignedIn, ApiError>> {
   if (context.signIn.mail === null) return err(passwordsOff());
-  const client = await takeClientAttempt(context, CLIENT_TRIES, clientAddress);
+  const client = await takeClientAttempt(context, CLIENT_TRIES, address);
   if (!client.ok) return client;
   const email = input.email.toLowerCase();
   const allowed = await takeAttempt(context, PASSWORD_TRIES, email);
@@ -34,7 +40,7 @@ export async function signInWithPassword(
   if (!(await isPassword(new Secret(input.password), stored?.hash ?? null, context.signIn.passwordCost)))
     return err(wrong());
   await clearAttempts(context, PASSWORD_TRIES, email);
-  return signInIdentity(context, passwordIdentity(email, ''), PASSWORD_METHOD);
+  return signInIdentity(context, passwordIdentity(email, ''), { provider: PASSWORD, client: clientName });
 }
 
 function wrong(): ApiError {

@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import {
@@ -17,6 +18,10 @@ import { TestBrowser } from '../../e2e/sign_in/test_browser.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { enterpriseReply, meReply } from '../../shared/wire/account.ts';
 import { providersReply } from '../../shared/wire/auth.ts';
+import { ok } from '../../shared/model/result.ts';
+import { commit } from '../services/commit.ts';
+import { statement } from '../store/database.ts';
+import { signInIdentity } from './accounts.ts';
 import { finishSignIn } from './flows.ts';
 import { findAccountByVerifiedEmail } from '../store/identities.ts';
 
@@ -231,7 +236,7 @@ describe('a sign-in is refused', () => {
     const state = back.searchParams.get('state') ?? '';
     const extraState = decodeURIComponent(browser.cookies.get('oauth_extra') ?? '');
     const kept = { state, cookieState: state, extraState, redirectURL: CALLBACK };
-    const answer = { ...kept, code: back.searchParams.get('code'), error: null, issuer: null };
+    const answer = { ...kept, code: back.searchParams.get('code'), error: null, issuer: null, client: '' };
     expect(await finishSignIn(control.context, other, answer)).toMatchObject({ error: { code: 'sign_in_expired' } });
     expect((await browser.get(back.pathname + back.search)).status).toBe(303);
   });
@@ -457,6 +462,37 @@ describe('an account', () => {
     expect((await by.get('/v1/me')).status).toBe(401);
     await expectRefused(await signIn('general'), 401, 'this account cannot sign in');
     await expectRefused(await signIn('codehost'), 401, 'this account cannot sign in');
+  });
+
+  test('that is suspended while it signs in has no session, also once it is let in again', async () => {
+    const { context } = control;
+    const owner = await signedIn('general');
+    const { client } = context.database;
+    const chain = { enterpriseId: owner.enterprise_id, writer: owner.enterprise_id };
+    const suspend = () =>
+      commit(context, chain, async () => {
+        const set = sql`UPDATE users SET suspended_at = ${owner.created_at} WHERE id = ${owner.id}`;
+        const event = { type: 'control.member.changed' as const, actor: owner.id, data: {} };
+        const statements = [statement(set), statement(sql`DELETE FROM browser_sessions`)];
+        return ok({ statements, events: [event], value: null });
+      });
+    let isBetween = true;
+    const write: typeof context.database.write = async (statements) => {
+      const begins = statements.some((each) => each.toSQL().sql.includes('insert into "browser_sessions"'));
+      if (begins && isBetween) {
+        isBetween = false;
+        await suspend();
+      }
+      return context.database.write(statements);
+    };
+    const disturbed = { ...context, database: { ...context.database, write } };
+    const identity = { issuer: openId.origin, subject: 'alice', email: 'alice@acme.test', emailVerified: true };
+    const how = { provider: 'general', client: '' };
+    expect(await signInIdentity(disturbed, { ...identity, displayName: '' }, how)).toMatchObject({
+      error: { code: 'account_unavailable' },
+    });
+    expect(isBetween).toBe(false);
+    expect((await client.execute('SELECT id FROM browser_sessions')).rows).toEqual([]);
   });
 
   test('is kept to the domains of its enterprise, and an unverified address is of no domain', async () => {

@@ -17,7 +17,7 @@ import {
 } from '../store/passwords.ts';
 import { type SignedIn, signInIdentity } from './accounts.ts';
 import type { Mail } from './mail.ts';
-import { passwordIdentity, PASSWORD_METHOD, passwordsOff } from './password_identity.ts';
+import { PASSWORD, passwordIdentity, passwordsOff } from './password_identity.ts';
 import { takeAttempt, takeClientAttempt } from './throttle.ts';
 
 const SIGNUP_SECONDS = 10 * 60;
@@ -87,23 +87,25 @@ async function sendCode(mail: Mail, to: string, code: string): Promise<Result<vo
  * Ends a signup with the code of the mail: sets the password and signs in. Whoever knew the password before is signed out.
  * Refuses with `not_found`, `verification_failed`, and what `signInIdentity` refuses with.
  */
-export async function verifySignup(context: ServiceContext, input: VerifyInput): Promise<Result<SignedIn, ApiError>> {
+export async function verifySignup(
+  context: ServiceContext,
+  input: VerifyInput,
+  client: string,
+): Promise<Result<SignedIn, ApiError>> {
   if (context.signIn.mail === null) return err(passwordsOff());
   const row = await signupOfCode(context, input);
   if (row === null) return err(verificationFailed());
   const taken = await context.database.write(takeSignup(context.database, row.idHash));
   if (!taken.ok) return err(verificationFailed());
-  const signedIn = await signInIdentity(context, passwordIdentity(row.email, row.displayName), PASSWORD_METHOD);
-  if (!signedIn.ok) return signedIn;
   const now = nowText(context);
-  const before = await findPassword(context.database, row.email);
-  const written = await context.database.write([
+  const known = await findPassword(context.database, row.email);
+  const before = (userId: string) => [
     setPassword(context.database, { email: row.email, hash: row.passwordHash, updatedAt: now }),
     // A browser that is signed in with the password of before is not its owner's for sure.
-    ...(before === null ? [] : endAllSignIns(context.database, signedIn.value.userId, now)),
-  ]);
-  if (!written.ok) throw new Error('a password could not be set');
-  return signedIn;
+    ...(known === null ? [] : endAllSignIns(context.database, userId, now)),
+  ];
+  const identity = passwordIdentity(row.email, row.displayName);
+  return signInIdentity(context, identity, { provider: PASSWORD, client, before });
 }
 
 /** The signup that the code is of. A try is used up before the code is looked at, so that no two guesses share one. */
