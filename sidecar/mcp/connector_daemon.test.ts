@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { listen } from '../connection/listen.ts';
-import { connectorDaemon, type ConnectorDaemon } from './connector_daemon.ts';
+import { connectorDaemon, type ConnectorDaemon, type DaemonPlace } from './connector_daemon.ts';
 
 const RUN = { connector_fqn: 'acme/items', operation: 'get-item', args: {} };
 const REPLY = {
@@ -17,6 +17,7 @@ const never = new AbortController().signal;
 
 let server: Server;
 let daemon: ConnectorDaemon;
+let place: DaemonPlace | null;
 let requests: IncomingMessage[];
 let answer: (response: ServerResponse) => void;
 
@@ -27,7 +28,8 @@ beforeEach(async () => {
     request.resume().on('end', () => answer(response));
   });
   const port = await listen(server, 0, '127.0.0.1');
-  daemon = connectorDaemon(new URL(`http://127.0.0.1:${port}`), 'svc_host_x');
+  place = { origin: new URL(`http://127.0.0.1:${port}`), hostToken: 'svc_host_x' };
+  daemon = connectorDaemon(() => place);
 });
 
 afterEach(() => {
@@ -72,6 +74,15 @@ describe('the daemon, as the gateway calls it', () => {
     answer = given;
     expect(await daemon.run(RUN, null, never)).toMatchObject({ ok: false, error: { code: 'sidecar_unreachable' } });
     expect(requests).toHaveLength(1);
+  });
+
+  it('is looked for at each call', async () => {
+    place = null;
+    expect(await daemon.operations(null, 0, never)).toMatchObject({
+      ok: false,
+      error: { code: 'sidecar_unreachable' },
+    });
+    expect(requests).toHaveLength(0);
   });
 
   it('gives a run up with its caller', async () => {

@@ -47,42 +47,43 @@ const refusalBody = z.object({
   }),
 });
 
-/** Calls the daemon at `origin` as the host. */
-export function connectorDaemon(origin: URL, hostToken: string): ConnectorDaemon {
-  const lists = createHttpClient({ baseUrl: origin, maxReplyBytes: MAX_REPLY_BYTES });
-  const authorization = `Bearer ${hostToken}`;
+/** Where the daemon listens, and what opens its local API. */
+export interface DaemonPlace {
+  readonly origin: URL;
+  readonly hostToken: string;
+}
+
+/**
+ * Calls the daemon as the host. Where it is, is looked up for each call: it may have been started again. A connection is
+ * for one call: on one that was kept a call is made again when that turns out to be closed, and a run must not be.
+ */
+export function connectorDaemon(locate: () => DaemonPlace | null): ConnectorDaemon {
   return {
     async operations(heldEtag, waitSeconds, signal) {
       const target = `/v1/connector-operations?wait=${waitSeconds}`;
-      const headers = { authorization, ...(heldEtag !== null && { 'if-none-match': heldEtag }) };
+      const headers = heldEtag === null ? {} : { 'if-none-match': heldEtag };
       const timeoutMs = LIST_TIMEOUT_MS + waitSeconds * 1000;
-      const reply = await answered(lists, { method: 'GET', target, headers, body: '', timeoutMs, signal });
+      const reply = await answered(locate(), { method: 'GET', target, headers, body: '', timeoutMs, signal });
       if (!reply.ok) return reply;
       return reply.value.status === 304 ? ok(null) : listOf(reply.value);
     },
     async run(request, sessionId, signal) {
-      // A connection of its own: a call on a kept one is made again when that turns out to be closed.
-      const client = createHttpClient({ baseUrl: origin, maxReplyBytes: MAX_REPLY_BYTES });
       const acting = sessionId === null ? {} : { [ACTING_SESSION_HEADER]: sessionId };
-      const headers = { authorization, 'content-type': 'application/json', ...acting };
+      const headers = { 'content-type': 'application/json', ...acting };
       const target = '/v1/connector-operations/run';
       const body = JSON.stringify(request);
       const timeoutMs = RUN_TIMEOUT_MS;
-      try {
-        const reply = await answered(client, { method: 'POST', target, headers, body, timeoutMs, signal });
-        return reply.ok ? parsed(runReply, reply.value) : reply;
-      } finally {
-        client.close();
-      }
+      const reply = await answered(locate(), { method: 'POST', target, headers, body, timeoutMs, signal });
+      return reply.ok ? parsed(runReply, reply.value) : reply;
     },
   };
 }
 
-async function answered(
-  client: ReturnType<typeof createHttpClient>,
-  call: HttpCall,
-): Promise<Result<HttpReply, DaemonProblem>> {
-  const reply = await client.call(call);
+async function answered(place: DaemonPlace | null, call: HttpCall): Promise<Result<HttpReply, DaemonProblem>> {
+  if (place === null) return err(unreachable('it is not running'));
+  const client = createHttpClient({ baseUrl: place.origin, maxReplyBytes: MAX_REPLY_BYTES });
+  const headers = { ...call.headers, authorization: `Bearer ${place.hostToken}` };
+  const reply = await client.call({ ...call, headers }).finally(() => client.close());
   if (!reply.ok) return err(unreachable(reply.error.message));
   if (reply.value.status < 400) return reply;
   const refused = refusalBody.safeParse(jsonOf(reply.value.body));
