@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url';
 export const MAY_REVEAL = {
   'shared/inject/inject.ts': 'writes the credential onto a request',
   'shared/inject/scrub/secrets_of.ts': 'makes the patterns that mask it in a reply',
+  'sidecar/mcp/launch_values.ts':
+    'puts credentials into the environment, arguments and headers of an MCP server, and masks them',
   'sidecar/local_api/launch_routes.ts': 'hands out a credential that a container gets unsealed, which is recorded',
   'sidecar/local_api/mcp_release.ts':
     'hands the gateway of this machine what it starts an MCP server with, which was consented to here',

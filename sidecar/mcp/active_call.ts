@@ -7,7 +7,9 @@ import {
   type ProgressToken,
   ProtocolError,
   ProtocolErrorCode,
+  type Result,
 } from '@modelcontextprotocol/server';
+import { z } from 'zod';
 import type { InputCall } from './downstream.ts';
 
 /** One request of a client that is being answered. A call may take several, each of which brings what was asked for. */
@@ -27,8 +29,8 @@ export interface CallOwner {
   wantsLog(level: LoggingLevel): boolean;
 }
 
-export type CallStep<T> =
-  | { readonly kind: 'done'; readonly result: T }
+export type CallStep =
+  | { readonly kind: 'done'; readonly result: Result }
   | { readonly kind: 'input'; readonly requests: InputRequests };
 
 /** Why a call was ended from here. */
@@ -56,12 +58,12 @@ const MOST_PROGRESS_PER_SECOND = 50;
  * client as input that the call requires; the call goes on with the client's next request, over whatever generation of the
  * protocol either side speaks.
  */
-export class ActiveCall<T> {
+export class ActiveCall {
   readonly owner: CallOwner;
   readonly #abort = new AbortController();
   readonly #asked = new Map<string, Asked>();
   readonly #silentMs: number;
-  #result: Promise<CallStep<T>>;
+  #result: Promise<CallStep>;
   #round: CallRound | null = null;
   #wake = Promise.withResolvers<void>();
   #count = 0;
@@ -70,11 +72,11 @@ export class ActiveCall<T> {
   #progressCount = 0;
 
   /** `send` sends the request; it is given up when its signal is aborted. */
-  constructor(owner: CallOwner, silentMs: number, send: (signal: AbortSignal) => Promise<T>) {
+  constructor(owner: CallOwner, silentMs: number, send: (signal: AbortSignal) => Promise<Result>) {
     this.owner = owner;
     this.#silentMs = silentMs;
     this.#result = send(this.#abort.signal).then(
-      (result): CallStep<T> => ({ kind: 'done', result }),
+      (result): CallStep => ({ kind: 'done', result }),
       (error: unknown) => {
         throw this.#abort.signal.reason instanceof CallEnded ? this.#abort.signal.reason : error;
       },
@@ -83,7 +85,7 @@ export class ActiveCall<T> {
   }
 
   /** Resolves with the result, or with what the client is asked for. Rejects as the request does. */
-  async next(round: CallRound): Promise<CallStep<T>> {
+  async next(round: CallRound): Promise<CallStep> {
     this.#round = round;
     this.#listenForSilence();
     const cancel = (): void => this.end('cancelled');
@@ -109,7 +111,7 @@ export class ActiveCall<T> {
       if (!asked.isTold) continue;
       this.#asked.delete(key);
       const answer = responses?.[key];
-      if (typeof answer === 'object' && answer !== null) asked.resolve(answer as Record<string, unknown>);
+      if (typeof answer === 'object' && answer !== null) asked.resolve({ ...answer });
       else asked.reject(new ProtocolError(ProtocolErrorCode.InvalidRequest, 'the client gave no answer'));
     }
   }
@@ -159,7 +161,7 @@ export class ActiveCall<T> {
     if (untold.length === 0) return null;
     this.#stopTimer();
     for (const [, asked] of untold) asked.isTold = true;
-    return Object.fromEntries(untold.map(([key, { call }]) => [key, call])) as unknown as InputRequests;
+    return z.custom<InputRequests>().parse(Object.fromEntries(untold.map(([key, { call }]) => [key, call])));
   }
 
   #rouse(): void {

@@ -4,11 +4,9 @@ import type { ActiveCall } from './active_call.ts';
 import type { InputCall } from './downstream.ts';
 import type { ToolOutcome } from './gateway_ports.ts';
 
-type AnyCall = ActiveCall<unknown>;
-
 /** The calls that are running, by server: who is asked when a server asks for something. */
 export class CallRegistry {
-  readonly #calls = new Map<string, Set<AnyCall>>();
+  readonly #calls = new Map<string, Set<ActiveCall>>();
   #count = 0;
 
   get count(): number {
@@ -19,14 +17,14 @@ export class CallRegistry {
     return this.#calls.get(serverId)?.size ?? 0;
   }
 
-  add(serverId: string, call: AnyCall): void {
-    const calls = this.#calls.get(serverId) ?? new Set<AnyCall>();
+  add(serverId: string, call: ActiveCall): void {
+    const calls = this.#calls.get(serverId) ?? new Set<ActiveCall>();
     if (calls.has(call)) return;
     this.#calls.set(serverId, calls.add(call));
     this.#count += 1;
   }
 
-  remove(serverId: string, call: AnyCall): void {
+  remove(serverId: string, call: ActiveCall): void {
     const calls = this.#calls.get(serverId);
     if (calls?.delete(call) !== true) return;
     this.#count -= 1;
@@ -34,7 +32,7 @@ export class CallRegistry {
   }
 
   /** The newest call of the one client that uses the server now; null when there is none, or when there are several. */
-  only(serverId: string): AnyCall | null {
+  only(serverId: string): ActiveCall | null {
     const calls = [...(this.#calls.get(serverId) ?? [])];
     const clients = new Set(calls.map(({ owner }) => owner.clientKey));
     return clients.size === 1 ? (calls.at(-1) ?? null) : null;
@@ -55,7 +53,7 @@ export interface HeldCall {
   readonly subject: string;
   readonly clientKey: string | null;
   /** Of a server of the earlier generation: the call that is still running. */
-  readonly running: ActiveCall<unknown> | null;
+  readonly running: ActiveCall | null;
   /** Of a server of the later generation: what it wants to see again. */
   readonly state: string | undefined;
   /** Called when the request that it belongs to is over. */

@@ -9,6 +9,7 @@ import {
   SdkErrorCode,
   type Transport,
 } from '@modelcontextprotocol/client';
+import { z } from 'zod';
 import type { GatewayLimits } from './gateway_limits.ts';
 import type { SecretMask } from './secret_mask.ts';
 
@@ -54,7 +55,11 @@ export const CLIENT_CAPABILITIES: ClientCapabilities = {
 const UNCHECKED: jsonSchemaValidator = {
   getValidator:
     <T>(): JsonSchemaValidator<T> =>
-    (input) => ({ valid: true, data: input as T, errorMessage: undefined }),
+    (input) => ({
+      valid: true,
+      data: z.custom<T>().parse(input),
+      errorMessage: undefined,
+    }),
 };
 
 export interface ConnectOptions {
@@ -97,8 +102,9 @@ export async function connectClient(options: ConnectOptions): Promise<Client> {
 function listenTo(client: Client, events: DownstreamEvents): void {
   for (const method of ['sampling/createMessage', 'elicitation/create', 'roots/list'] as const) {
     client.setRequestHandler(method, async (request, ctx) => {
-      const params = { ...(request.params as Record<string, unknown> | undefined) };
-      return (await events.input({ method, params }, ctx.mcpReq.signal)) as never;
+      const answer = await events.input({ method, params: { ...request.params } }, ctx.mcpReq.signal);
+      // What the client of the call answered; the SDK checks it against the schema of the method.
+      return z.custom<never>().parse(answer);
     });
   }
   client.setNotificationHandler('notifications/message', ({ params }) => events.log(params));
@@ -107,7 +113,7 @@ function listenTo(client: Client, events: DownstreamEvents): void {
     events.elicitationComplete(params),
   );
   // What a server sends out of turn is its own mistake; it is not ours to end for it.
-  client.onerror = () => undefined;
+  Object.assign(client, { onerror: () => undefined });
 }
 
 /** True when the connection broke while the server was asked which revision it speaks: servers that end then are older ones. */

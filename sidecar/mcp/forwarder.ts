@@ -57,7 +57,7 @@ const ANY_RESULT = z.looseObject({});
 export class Forwarder {
   readonly #options: ForwarderOptions;
   /** Of the calls that wait for their clients: the connection that each is on. */
-  readonly #downstreamOf = new WeakMap<ActiveCall<Result>, Downstream>();
+  readonly #downstreamOf = new WeakMap<ActiveCall, Downstream>();
 
   constructor(options: ForwarderOptions) {
     this.#options = options;
@@ -73,7 +73,7 @@ export class Forwarder {
     const held = request.state === undefined ? undefined : this.#options.held.take(request.state, subject);
     if (held === null) throw invalidState();
     if (held === undefined) return this.#first(target, request, subject, await begin());
-    const running = held.running as ActiveCall<Result> | null;
+    const { running } = held;
     const downstream = running === null ? undefined : this.#downstreamOf.get(running);
     if (running === null || downstream === undefined) {
       return this.#first(target, request, subject, held.finished, held);
@@ -128,7 +128,7 @@ export class Forwarder {
     }
   }
 
-  #begin(leg: Leg, held: HeldCall | undefined): ActiveCall<Result> {
+  #begin(leg: Leg, held: HeldCall | undefined): ActiveCall {
     const { target, request, downstream } = leg;
     const { client } = request;
     const { capabilities } = request;
@@ -136,7 +136,7 @@ export class Forwarder {
     const owner = { clientKey: client.key ?? randomUUID(), capabilities, wantsLog };
     const params = paramsOf(target, request, downstream, held);
     const { callMs, maxCallMs } = this.#options.limits;
-    const call: ActiveCall<Result> = new ActiveCall(owner, callMs, (signal) =>
+    const call: ActiveCall = new ActiveCall(owner, callMs, (signal) =>
       send(target, downstream, params, {
         signal,
         timeout: maxCallMs,
@@ -149,7 +149,7 @@ export class Forwarder {
     return call;
   }
 
-  async #step(leg: Leg, call: ActiveCall<Result>): Promise<Answer> {
+  async #step(leg: Leg, call: ActiveCall): Promise<Answer> {
     const { downstream, target, finished } = leg;
     try {
       const step = await call.next(leg.request.round);
@@ -168,13 +168,13 @@ export class Forwarder {
   #required(
     { request, subject, finished, target }: Leg,
     inputRequests: InputRequiredResult['inputRequests'],
-    running: ActiveCall<Result> | null,
+    running: ActiveCall | null,
     state: string | undefined,
   ): InputRequiredResult {
     const requestState = this.#options.held.hold({
       subject,
       clientKey: request.client.key,
-      running: running as ActiveCall<unknown> | null,
+      running,
       state,
       finished,
       dropped: () => {

@@ -1,11 +1,13 @@
 import {
   CLIENT_CAPABILITIES_META_KEY,
   type ClientCapabilities,
+  isSpecType,
   LOG_LEVEL_META_KEY,
   type LoggingLevel,
   type Server,
   type ServerContext,
 } from '@modelcontextprotocol/server';
+import { z } from 'zod';
 import type { CallRound } from './active_call.ts';
 import type { Caller } from './caller.ts';
 
@@ -32,18 +34,25 @@ export interface ClientRequest {
   readonly inputResponses: Readonly<Record<string, unknown>> | undefined;
 }
 
+const envelopeKeys = z.looseObject({
+  [CLIENT_CAPABILITIES_META_KEY]: z.custom<ClientCapabilities>().optional(),
+  [LOG_LEVEL_META_KEY]: z
+    .custom<LoggingLevel>((level) => isSpecType.LoggingLevel(level))
+    .optional()
+    .catch(undefined),
+});
+
 export function clientRequest(client: GatewayClient, server: Server, ctx: ServerContext): ClientRequest {
   const { mcpReq } = ctx;
-  const envelope = mcpReq.envelope as Readonly<Record<string, unknown>> | undefined;
-  const { progressToken, ...meta } = mcpReq._meta ?? {};
+  const { _meta: given } = mcpReq;
+  const { progressToken, ...meta } = given ?? {};
+  const envelope = mcpReq.envelope === undefined ? {} : envelopeKeys.parse(mcpReq.envelope);
   return {
     client,
     round: { notify: (notification) => mcpReq.notify(notification), progressToken, signal: mcpReq.signal },
-    capabilities: (envelope?.[CLIENT_CAPABILITIES_META_KEY] ??
-      server.getClientCapabilities() ??
-      {}) as ClientCapabilities,
+    capabilities: envelope[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities() ?? {},
     meta,
-    logLevel: (envelope?.[LOG_LEVEL_META_KEY] as LoggingLevel | undefined) ?? null,
+    logLevel: envelope[LOG_LEVEL_META_KEY] ?? null,
     state: mcpReq.requestState<string>(),
     inputResponses: mcpReq.inputResponses,
   };

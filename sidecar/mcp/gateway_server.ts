@@ -1,5 +1,4 @@
 import {
-  type CallToolResult,
   isInputRequiredResult,
   type LoggingLevel,
   Server,
@@ -47,7 +46,7 @@ export function gatewayServer(gateway: Gateway, caller: Caller, connected: boole
   const level: { now: LoggingLevel | null } = { now: null };
   const client: GatewayClient = { key: connected ? newClientKey() : null, caller, logLevel: () => level.now };
   // What a client sends out of turn is answered by the SDK; there is nothing to be done about it here.
-  server.onerror = () => undefined;
+  Object.assign(server, { onerror: () => undefined });
   serveTools(gateway, server, client);
   servePrompts(gateway, server, client);
   serveResources(gateway, server, client);
@@ -68,7 +67,7 @@ function serveTools(gateway: Gateway, server: Server, client: GatewayClient): vo
     const call = { name: params.name, args: params.arguments };
     const { result, tool } = await gateway.tools.call(call, clientRequest(client, server, ctx));
     if (isInputRequiredResult(result)) return result;
-    return server.projectCallToolResult(result as CallToolResult, tool?.outputSchema);
+    return server.projectCallToolResult(result, tool?.outputSchema);
   });
 }
 
@@ -107,7 +106,6 @@ function serveResources(gateway: Gateway, server: Server, client: GatewayClient)
 }
 
 function join(gateway: Gateway, server: Server, client: GatewayClient, key: string): void {
-  const told = (sent: Promise<void>): void => void sent.catch(() => undefined);
   gateway.audience.add({
     key,
     caller: client.caller,
@@ -120,5 +118,10 @@ function join(gateway: Gateway, server: Server, client: GatewayClient, key: stri
     resourceUpdated: (uri) => told(server.sendResourceUpdated({ uri })),
     log: (params) => told(server.notification({ method: 'notifications/message', params })),
   });
-  server.onclose = () => gateway.leave(key);
+  Object.assign(server, { onclose: () => gateway.leave(key) });
+}
+
+/** A client that has gone is not told. */
+function told(sent: Promise<void>): void {
+  sent.catch(() => undefined);
 }

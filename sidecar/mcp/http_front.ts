@@ -10,6 +10,7 @@ import {
   originValidationResponse,
   readRequestBody,
 } from '@modelcontextprotocol/server';
+import { z } from 'zod';
 import { CALLER_HEADER, type Caller, readCallerHeader } from './caller.ts';
 import type { Gateway } from './gateway.ts';
 import { newClientKey } from './gateway.ts';
@@ -78,8 +79,11 @@ export function httpFrontListener(front: HttpFront): (request: IncomingMessage, 
         : front.fetch(request, caller);
     },
   });
-  return (request, response) => void handler(request as Parameters<typeof handler>[0], response);
+  return (request, response) => void handler(INCOMING.parse(request), response);
 }
+
+/** Node's own request, which the SDK describes without the undefined members that it may have. */
+const INCOMING = z.custom<Parameters<ReturnType<typeof toNodeHandler>>[0]>();
 
 /** The parsed body, undefined where there is none; or the answer to a request whose body is none. */
 async function bodyOf(request: Request, maxBytes: number): Promise<{ readonly body: unknown } | Response> {

@@ -10,7 +10,7 @@ import { fillBearer, fillLaunch, type FilledBearer, type FilledLaunch } from './
 import type { LocalLaunch } from './local_launch.ts';
 import { ProcessTransport } from './process_transport.ts';
 import { openRemote } from './remote_launch.ts';
-import { SecretMask } from './secret_mask.ts';
+import type { SecretMask } from './secret_mask.ts';
 import type { ServerProcess } from './server_process.ts';
 import type { ServerProblem } from './server_problem.ts';
 import type { StderrRing } from './stderr_ring.ts';
@@ -104,7 +104,7 @@ export class Launcher {
       return err(remoteProblem(request.server, connected.error, mask.now));
     }
     const ended = Promise.withResolvers<string>();
-    connected.value.onclose = () => ended.resolve('the connection has ended');
+    Object.assign(connected.value, { onclose: () => ended.resolve('the connection has ended') });
     const downstream = this.#downstream(connected.value, filled.mask, ended.promise, () => opened.value.release());
     return ok({
       ...downstream,

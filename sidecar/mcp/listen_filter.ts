@@ -1,7 +1,10 @@
+import { z } from 'zod';
 import type { Gateway } from './gateway.ts';
 import type { Caller } from './caller.ts';
 
 const MOST_URIS = 256;
+
+const params = z.looseObject({ notifications: z.looseObject({ resourceSubscriptions: z.array(z.string()) }) });
 
 /**
  * The resources that a `subscriptions/listen` request names. The SDK serves these requests by itself and tells nobody what
@@ -10,11 +13,8 @@ const MOST_URIS = 256;
 export function listenedUris(message: unknown): readonly string[] {
   if (typeof message !== 'object' || message === null || !('method' in message) || !('params' in message)) return [];
   if (message.method !== 'subscriptions/listen') return [];
-  const { params } = message;
-  if (typeof params !== 'object' || params === null || !('notifications' in params)) return [];
-  const filter = params.notifications as { readonly resourceSubscriptions?: unknown } | null;
-  const uris = filter?.resourceSubscriptions;
-  return Array.isArray(uris) ? uris.filter((uri) => typeof uri === 'string').slice(0, MOST_URIS) : [];
+  const read = params.safeParse(message.params);
+  return read.success ? read.data.notifications.resourceSubscriptions.slice(0, MOST_URIS) : [];
 }
 
 /** Subscribes to the servers of these resources; one that there is not, or that refuses, changes nothing for the others. */

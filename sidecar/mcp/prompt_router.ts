@@ -8,6 +8,7 @@ import {
   ProtocolError,
   ProtocolErrorCode,
 } from '@modelcontextprotocol/server';
+import { z } from 'zod';
 import { exposedToolName, splitToolName } from '../../shared/mcp/tool_names.ts';
 import type { Caller } from './caller.ts';
 import type { Fleet } from './fleet.ts';
@@ -66,7 +67,7 @@ export class PromptRouter {
     const params = { name: prompt, ...(args === undefined ? {} : { arguments: args }) };
     const target = { supervised, method: 'prompts/get', params } as const;
     const result = await this.#options.forwarder.run(target, request, () => Promise.resolve(() => undefined));
-    return result as GetPromptResult | InputRequiredResult;
+    return ANSWER.parse(result);
   }
 
   async complete(params: CompleteRequestParams, caller: Caller, signal: AbortSignal): Promise<CompleteResult> {
@@ -110,6 +111,7 @@ export class PromptRouter {
   }
 }
 
+const ANSWER = z.custom<GetPromptResult | InputRequiredResult>();
 const NOTHING: CompleteResult = { completion: { values: [] } };
 
 function sha256(text: string): string {

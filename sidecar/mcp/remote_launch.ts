@@ -53,7 +53,7 @@ export function openRemote(
     server.transport === 'sse'
       ? new SSEClientTransport(url, settings)
       : new StreamableHTTPClientTransport(url, settings);
-  return ok({ transport: transport as Transport, release: () => remote.close() });
+  return ok({ transport, release: () => remote.close() });
 }
 
 function bearerOf(first: FilledBearer, { now, refresh }: RemoteLaunchOptions): AuthProvider {

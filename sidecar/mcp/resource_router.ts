@@ -10,6 +10,7 @@ import {
   type ResourceTemplateType,
   UriTemplate,
 } from '@modelcontextprotocol/server';
+import { z } from 'zod';
 import type { Caller } from './caller.ts';
 import type { Forwarder } from './forwarder.ts';
 import type { ClientRequest } from './gateway_client.ts';
@@ -79,7 +80,7 @@ export class ResourceRouter {
     if (isLargerThan(result, this.#options.limits.maxReplyBytes)) {
       throw new ProtocolError(ProtocolErrorCode.InternalError, 'the resource is too large to be passed on');
     }
-    return result as ReadResourceResult | InputRequiredResult;
+    return ANSWER.parse(result);
   }
 
   /** Where a resource is: listed, of a template, linked to by a result, or with the server's name in its URI. */
@@ -131,6 +132,7 @@ function one(uri: string, listings: readonly ServerListing<'resources' | 'templa
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
 }
 
+const ANSWER = z.custom<ReadResourceResult | InputRequiredResult>();
 const MOST_TEMPLATE_CHARACTERS = 1_000;
 
 function matches(template: string, uri: string): boolean {

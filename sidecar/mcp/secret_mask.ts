@@ -22,8 +22,9 @@ export class SecretMask {
   }
 
   /** The JSON value with every text in it masked, keys too. What holds no secret is given back as it is, not copied. */
-  value<T>(value: T): T {
-    return this.patterns.isEmpty ? value : (this.#masked(value) as T);
+  value<T>(value: T): T;
+  value(value: unknown): unknown {
+    return this.patterns.isEmpty ? value : this.#masked(value);
   }
 
   #masked(value: unknown): unknown {

@@ -66,7 +66,7 @@ const UNTOLD_MS = 30_000;
 const SLOW_MS = 300_000;
 
 interface Kept {
-  readonly list: Promise<readonly unknown[]>;
+  readonly list: Promise<unknown>;
   readonly until: number;
 }
 
@@ -87,7 +87,8 @@ export class ServerLists {
   /** Rejects when the server does not answer in time, or with something that is no list. */
   list<K extends Listable>(kind: K): Promise<readonly Listed[K][]> {
     const kept = this.#kept.get(kind);
-    if (kept !== undefined && kept.until > this.#now()) return kept.list as Promise<readonly Listed[K][]>;
+    if (kept !== undefined && kept.until > this.#now())
+      return z.custom<Promise<readonly Listed[K][]>>().parse(kept.list);
     const list = this.#fetch(kind);
     const isTold = this.#downstream.client.getServerCapabilities()?.[FACTS[kind].capability]?.listChanged === true;
     const mine = { list, until: isTold ? Number.POSITIVE_INFINITY : this.#now() + UNTOLD_MS };

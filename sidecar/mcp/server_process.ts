@@ -1,7 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { killTree, signalGroup } from './process_tree.ts';
-import { StderrRing } from './stderr_ring.ts';
+import type { StderrRing } from './stderr_ring.ts';
 
 /** What is started, without a shell. */
 export interface ProgramStart {

@@ -1,7 +1,10 @@
+import { z } from 'zod';
 import { hiddenCharacters, withHiddenCharactersShown } from '../../shared/mcp/hidden_characters.ts';
 
 /** Where a definition says which hidden characters were made visible in it. */
 export const HIDDEN_CHARACTERS_META = 'svc/hidden-characters';
+
+const metaHolder = z.looseObject({ _meta: z.looseObject({}).optional().catch(undefined) });
 
 /** The members that are written for people and models, wherever they stand; any other one means something to the server. */
 const PROSE = new Set(['title', 'description']);
@@ -14,8 +17,8 @@ export function shownDefinition<T extends object>(definition: T): T {
   const found = new Set<string>();
   const shown = shownObject(definition, found);
   if (found.size === 0) return definition;
-  const meta = '_meta' in definition && typeof definition._meta === 'object' ? definition._meta : {};
-  return { ...shown, _meta: { ...meta, [HIDDEN_CHARACTERS_META]: [...found] } } as T;
+  const { _meta: meta } = metaHolder.parse(definition);
+  return { ...definition, ...shown, _meta: { ...meta, [HIDDEN_CHARACTERS_META]: [...found] } };
 }
 
 function shownObject(object: object, found: Set<string>): object {

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
+import type { JSONRPCMessage } from '@modelcontextprotocol/server';
 import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import type { Caller } from './caller.ts';
 import type { Gateway } from './gateway.ts';
@@ -32,16 +33,18 @@ export function serveStdioFront({ gateway, caller, stdin, stdout }: StdioFrontOp
     { transport },
   );
   const { onmessage, onclose } = transport;
-  transport.onmessage = (message) => {
-    onmessage?.(message);
-    const key = served?.client.key ?? null;
-    if (key !== null) subscribeAll(gateway, caller, key, listenedUris(message), gone.signal);
-  };
-  transport.onclose = () => {
-    gone.abort();
-    onclose?.();
-    ended.resolve();
-  };
+  Object.assign(transport, {
+    onmessage(message: JSONRPCMessage) {
+      onmessage?.(message);
+      const key = served?.client.key ?? null;
+      if (key !== null) subscribeAll(gateway, caller, key, listenedUris(message), gone.signal);
+    },
+    onclose() {
+      gone.abort();
+      onclose?.();
+      ended.resolve();
+    },
+  });
   return {
     ended: ended.promise,
     async close() {

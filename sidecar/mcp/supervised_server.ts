@@ -160,13 +160,16 @@ export class SupervisedServer {
     });
     this.#starting = starting;
     this.#changed();
-    void starting.then((connected) => {
-      if (this.#life !== life) return;
-      this.#starting = null;
-      if (connected.ok) this.#hasConnected(life, connected.value);
-      else this.#hasFailed(life, connected.error);
-    });
+    void this.#settle(life, starting);
     return starting;
+  }
+
+  async #settle(life: AbortController, starting: Promise<Connected>): Promise<void> {
+    const connected = await starting;
+    if (this.#life !== life) return;
+    this.#starting = null;
+    if (connected.ok) this.#hasConnected(life, connected.value);
+    else this.#hasFailed(life, connected.error);
   }
 
   async #start(life: AbortController, delayMs: number): Promise<Connected> {
@@ -196,13 +199,17 @@ export class SupervisedServer {
     this.#options.ports.record({ type: 'mcp.server.started', server: this.server });
     this.#changed();
     this.#options.onConnection(this.server.id);
-    void downstream.closed.then((message) => {
-      if (this.#life !== life || this.#downstream !== downstream) return;
-      this.#downstream = null;
-      if (this.#options.ports.clock.now() - startedAt >= this.#options.limits.steadyMs) this.#failures = 0;
-      this.#options.onConnection(this.server.id);
-      this.#hasFailed(life, { reason: 'exited', message });
-    });
+    void this.#mourn(life, downstream, startedAt);
+  }
+
+  /** A server that ended by itself is started again. */
+  async #mourn(life: AbortController, downstream: Downstream, startedAt: number): Promise<void> {
+    const message = await downstream.closed;
+    if (this.#life !== life || this.#downstream !== downstream) return;
+    this.#downstream = null;
+    if (this.#options.ports.clock.now() - startedAt >= this.#options.limits.steadyMs) this.#failures = 0;
+    this.#options.onConnection(this.server.id);
+    this.#hasFailed(life, { reason: 'exited', message });
   }
 
   /** Tries again after a while when that may help; otherwise, and after too many times, it waits to be asked for. */

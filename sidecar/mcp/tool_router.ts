@@ -7,6 +7,7 @@ import {
   ProtocolErrorCode,
   type Tool,
 } from '@modelcontextprotocol/server';
+import { z } from 'zod';
 import { exposedToolName, splitToolName } from '../../shared/mcp/tool_names.ts';
 import { isToolListed, toolDecision } from '../../shared/mcp/tool_policy.ts';
 import { CallEnded } from './active_call.ts';
@@ -92,7 +93,8 @@ export class ToolRouter {
   }
 
   #callSource(source: ToolSource, { name, args = {} }: ToolCall, request: ClientRequest): Promise<CallToolResult> {
-    const { progressToken, signal, notify } = request.round;
+    const { round } = request;
+    const { progressToken, signal } = round;
     return source.call({
       caller: request.client.caller,
       tool: name,
@@ -101,7 +103,7 @@ export class ToolRouter {
       progress: (progress) => {
         if (progressToken === undefined) return;
         const params = { ...progress, progressToken };
-        notify({ method: 'notifications/progress', params }).catch(() => undefined);
+        round.notify({ method: 'notifications/progress', params }).catch(() => undefined);
       },
     });
   }
@@ -116,7 +118,7 @@ export class ToolRouter {
       return failure('calls cannot be recorded now, so none is made; try again later');
     try {
       const begin = () => this.#begin({ supervised, tool }, call, request);
-      const result = (await forwarder.run(target, request, begin)) as CallAnswer;
+      const result = ANSWER.parse(await forwarder.run(target, request, begin));
       if (isLargerThan(result, limits.maxReplyBytes)) return failure(TOO_LARGE);
       this.#options.links.learn(request.client.caller, supervised.server.id, result);
       return result;
@@ -221,6 +223,7 @@ const DENIALS: Readonly<Record<ToolDenial, string>> = {
   too_many_calls: 'too many calls are running; try again when some are over',
 };
 
+const ANSWER = z.custom<CallAnswer>();
 const TOO_LARGE = 'the result is too large to be passed on; ask for less';
 
 /** The tools that the policy lets be called, by the names that clients see. One whose name another has already is left out. */

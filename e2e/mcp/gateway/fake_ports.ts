@@ -50,8 +50,8 @@ export class FakePorts implements GatewayPorts {
     return Promise.resolve(ok({ values: new Map(values), bearer }));
   }
 
-  async approve({ signal: _, ...call }: ToolApproval) {
-    this.approvals.push(call);
+  approve({ server, tool, argumentsHash, summary, sessionId }: ToolApproval) {
+    this.approvals.push({ server, tool, argumentsHash, summary, sessionId });
     return this.decide();
   }
 
