@@ -18,13 +18,14 @@ import {
   findEnterpriseOidc,
   listDomains,
   listIdentities,
+  type ProvenDomain,
   putEnterpriseOidc,
   setDomains,
   updateEnterprise,
 } from '../store/enterprise_settings.ts';
 import type { IdentityRow } from '../store/identities.ts';
 import { admissionProblem, admissionRules } from './admission.ts';
-import { proveDomain } from './domain_proof.ts';
+import { domainTaken, proveDomain } from './domain_proof.ts';
 import { oidcSealPlace } from './providers/enterprise_oidc.ts';
 
 /** The enterprise of the caller, with how its people sign in. */
@@ -82,23 +83,24 @@ async function proveNewDomains(
   context: ServiceContext,
   { enterpriseId }: Caller,
   domains: readonly string[],
-): Promise<Result<readonly string[], ApiError>> {
+): Promise<Result<readonly ProvenDomain[], ApiError>> {
   const held = await listDomains(context.database, enterpriseId);
   const fresh = [...new Set(domains)].filter((domain) => !held.includes(domain));
+  const proven: ProvenDomain[] = [];
   for (const domain of fresh) {
-    const holder = await findEnterpriseOfDomain(context.database, domain);
-    if (holder !== null) return err(domainTaken(domain));
-    const proof = await proveDomain(context, domain, enterpriseId);
+    const holder = (await findEnterpriseOfDomain(context.database, domain))?.id ?? null;
+    const proof = await proveDomain(context, domain, { enterpriseId, holder });
     if (!proof.ok) return proof;
+    proven.push({ domain, holder });
   }
-  return ok(fresh);
+  return ok(proven);
 }
 
 async function decide(
   context: ServiceContext,
   caller: Caller,
   input: EnterpriseInput,
-  proven: readonly string[],
+  proven: readonly ProvenDomain[],
 ): Promise<Result<Change<null>, ApiError>> {
   const account = await accountOf(context, caller);
   if (!mayActAs(caller, 'owner') && (await changesProvider(context, caller, input))) return err(ownersOnly());
@@ -114,8 +116,9 @@ async function decide(
   const after = { ...account, enterprise: { ...account.enterprise, ...change } };
   if (await locksOut(context, after, input.oidc?.issuer ?? null)) return err(lockOut());
   const { enterpriseId } = caller;
-  for (const domain of proven) {
-    if ((await findEnterpriseOfDomain(context.database, domain)) !== null) return err(domainTaken(domain));
+  for (const { domain, holder } of proven) {
+    const now = (await findEnterpriseOfDomain(context.database, domain))?.id ?? null;
+    if (now !== holder) return err(domainTaken(domain));
   }
   const domains = { all: input.oidc?.domains ?? [], proven, provenAt: nowText(context) };
   const admitted = await admittedSignIns(context, caller, input);
@@ -226,10 +229,6 @@ function ownersOnly(): ApiError {
   const message =
     'the provider of the enterprise and its domains are changed by an owner, for whoever runs it can sign in as anybody: ask one';
   return apiError('admin_required', message);
-}
-
-function domainTaken(domain: string): ApiError {
-  return apiError('domain_taken', `${domain} is another enterprise's: take it out`);
 }
 
 function lockOut(): ApiError {

@@ -255,6 +255,24 @@ describe('the settings of an enterprise', () => {
     expect(await refusal(put({ oidc: oidc() }, other))).toMatchObject({ code: 'domain_taken' });
   });
 
+  test('take a domain that has gone to others: it names them, and no longer who had it', async () => {
+    await withProvider();
+    const other = newBrowser();
+    person('eve@new.test', 2);
+    await signIn(other, 'codehost');
+    const { id } = await settings(other);
+    proofs['acme.test'] = 'nobody';
+    expect(await refusal(put({ oidc: oidc() }, other))).toMatchObject({ code: 'domain_taken' });
+    proofs['acme.test'] = id;
+    expect((await put({ oidc: oidc() }, other)).status).toBe(200);
+    expect((await settings(other)).oidc?.domains).toEqual(['acme.test']);
+    expect((await settings()).oidc?.domains).toEqual([]);
+    person('dora@acme.test', 7);
+    const dora = newBrowser();
+    await signIn(dora, 'codehost');
+    expect((await me(dora)).enterprise_id).toBe(id);
+  });
+
   test.each([
     ['domains of others', { allowed_domains: ['other.test'] }],
     ['providers that its admin never used', { allowed_providers: ['general'] }],

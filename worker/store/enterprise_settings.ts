@@ -62,18 +62,31 @@ export function putEnterpriseOidc(database: Database, row: EnterpriseOidcRow): S
   return [deleteEnterpriseOidc(database, row.enterpriseId), database.read.insert(enterpriseOidc).values(row)];
 }
 
-/** Gives an enterprise these domains and no others; a conflict when one is another's by then. */
+/** A domain that has shown to be an enterprise's, and whose it was before. */
+export interface ProvenDomain {
+  readonly domain: string;
+  readonly holder: string | null;
+}
+
+/** Gives an enterprise these domains and no others; a conflict when one is another's by then than it was. */
 export function setDomains(
   database: Database,
   enterpriseId: string,
-  domains: { readonly all: readonly string[]; readonly proven: readonly string[]; readonly provenAt: string },
+  domains: { readonly all: readonly string[]; readonly proven: readonly ProvenDomain[]; readonly provenAt: string },
 ): Statement[] {
   const { all, proven, provenAt } = domains;
   const left = all.length === 0 ? undefined : notInArray(enterpriseDomains.domain, [...all]);
   return [
     database.read.delete(enterpriseDomains).where(and(eq(enterpriseDomains.enterpriseId, enterpriseId), left)),
-    ...proven.map((domain) => database.read.insert(enterpriseDomains).values({ domain, enterpriseId, provenAt })),
+    ...proven.flatMap(({ domain, holder }) => [
+      ...(holder === null ? [] : [database.read.delete(enterpriseDomains).where(isHeld(domain, holder))]),
+      database.read.insert(enterpriseDomains).values({ domain, enterpriseId, provenAt }),
+    ]),
   ];
+}
+
+function isHeld(domain: string, holder: string) {
+  return and(eq(enterpriseDomains.domain, domain), eq(enterpriseDomains.enterpriseId, holder));
 }
 
 /** Holds while a domain is still this enterprise's: what joining it rests on. */
