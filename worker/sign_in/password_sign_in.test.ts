@@ -225,6 +225,25 @@ describe('a password', () => {
   });
 });
 
+test('a form of another site signs nobody in: it cannot say that it sends JSON', async () => {
+  await existing();
+  const body = JSON.stringify({ email: EMAIL, password: PASSWORD });
+  const answer = async (type: string) => {
+    const headers = { 'content-type': type, 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };
+    const reply = await control.send('/auth/login', { method: 'POST', headers, body });
+    return [reply.status, reply.headers.getSetCookie().length];
+  };
+  expect(await answer('application/json')).toEqual([200, 1]);
+  for (const type of [
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'text/json',
+  ]) {
+    expect([type, ...(await answer(type))]).toEqual([type, 415, 0]);
+  }
+});
+
 describe('one client', () => {
   const ADDRESS = '203.0.113.7';
   const input = { email: EMAIL, password: PASSWORD };
