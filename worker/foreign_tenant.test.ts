@@ -101,6 +101,7 @@ beforeAll(async () => {
       body: { env_var_name: 'TOKEN', secret_value: 'value-of-a-test' },
     },
     '/v1/mcp-servers/{id}/credentials/{name}': { id: serverId },
+    '/v1/mcp-servers/{id}/authorize': { id: serverId, body: {} },
     '/v1/mcp-servers/{id}/revisions': { id: serverId },
     '/v1/mcp-servers/{id}/rollback': { id: serverId, body: { revision: 1 } },
     '/v1/approvals/{id}': { id: approvalId },

@@ -1,10 +1,13 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { Provider } from 'oidc-provider';
+import { errors, Provider } from 'oidc-provider';
 import { listen } from '../support/tls_upstream.ts';
 
 export const CLIENT_ID = 'svc-client';
 export const CLIENT_SECRET = 'client-secret-of-a-test';
 const SCOPE = 'openid offline_access';
+const RESOURCE_SCOPE = 'tools';
+/** So that a test can read whom a token is for. */
+const AS_JWT = { accessTokenFormat: 'jwt', jwt: { sign: { alg: 'RS256' } } };
 
 /** A real OAuth provider on loopback, with one user who agrees to everything. */
 export interface OAuthProvider {
@@ -27,6 +30,10 @@ export interface OAuthProvider {
 export interface OAuthProviderOptions {
   readonly redirectUris: readonly string[];
   readonly authentication?: 'client_secret_post' | 'client_secret_basic' | 'none';
+  /** Whether clients may register themselves (RFC 7591). */
+  readonly registration?: boolean;
+  /** What tokens may be asked for (RFC 8707). */
+  readonly resources?: readonly string[];
   /** How long the next access token lives. */
   readonly accessTokenSeconds?: () => number;
 }
@@ -45,7 +52,7 @@ export async function startOAuthProvider(options: OAuthProviderOptions): Promise
   let tokenCalls = 0;
   server.on('request', (request, response) => {
     if (request.url?.startsWith('/interaction/')) {
-      void provider.interactionFinished(request, response, { login: { accountId: 'alice' } });
+      void provider.interactionFinished(request, response, { login: { accountId: 'alice' }, consent: {} });
       return;
     }
     if (request.url === '/token') tokenCalls += 1;
@@ -86,7 +93,13 @@ function delayEnd(response: ServerResponse, wait: () => Promise<void>): void {
 }
 
 function configuration(options: OAuthProviderOptions, keep: (grantId: string) => void): object {
-  const { redirectUris, authentication = 'client_secret_post', accessTokenSeconds = () => 3600 } = options;
+  const {
+    redirectUris,
+    authentication = 'client_secret_post',
+    accessTokenSeconds = () => 3600,
+    registration = false,
+    resources = [],
+  } = options;
   return {
     clients: [
       {
@@ -98,7 +111,18 @@ function configuration(options: OAuthProviderOptions, keep: (grantId: string) =>
         response_types: ['code'],
       },
     ],
-    features: { devInteractions: { enabled: false }, deviceFlow: { enabled: true } },
+    features: {
+      devInteractions: { enabled: false },
+      deviceFlow: { enabled: true },
+      registration: { enabled: registration },
+      resourceIndicators: {
+        enabled: resources.length > 0,
+        getResourceServerInfo: (_: unknown, resource: string) => {
+          if (!resources.includes(resource)) throw new errors.InvalidTarget();
+          return { scope: RESOURCE_SCOPE, audience: resource, accessTokenTTL: accessTokenSeconds(), ...AS_JWT };
+        },
+      },
+    },
     interactions: { url: (_: unknown, interaction: { uid: string }) => `/interaction/${interaction.uid}` },
     findAccount: (_: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
     issueRefreshToken: () => true,
@@ -117,6 +141,7 @@ function configuration(options: OAuthProviderOptions, keep: (grantId: string) =>
       const { client, session, provider } = context.oidc;
       const grant = new provider.Grant({ clientId: client.clientId, accountId: session.accountId });
       grant.addOIDCScope(SCOPE);
+      for (const resource of resources) grant.addResourceScope(resource, RESOURCE_SCOPE);
       keep(await grant.save());
       return grant;
     },

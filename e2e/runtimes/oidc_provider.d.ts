@@ -7,6 +7,7 @@ declare module 'oidc-provider' {
   }
   interface Grant extends Stored {
     addOIDCScope(scope: string): void;
+    addResourceScope(resource: string, scope: string): void;
   }
   interface DeviceCode extends Stored {
     accountId?: string;
@@ -24,6 +25,8 @@ declare module 'oidc-provider' {
     body: unknown;
     status: number;
   }
+
+  export const errors: { readonly InvalidTarget: new () => Error };
 
   export class Provider {
     constructor(issuer: string, configuration: object);

@@ -89,6 +89,12 @@ export function mcpVaultPath(serverId: string, credentialName: string): string {
   return `${MCP_VAULT_PREFIX}/${serverId}/${credentialName}`;
 }
 
+/** The server whose access token lies at a vault path; null for every other path. */
+export function mcpServerOfToken(path: string): string | null {
+  const [prefix, serverId = '', name, ...more] = path.split('/');
+  return prefix === MCP_VAULT_PREFIX && name === MCP_OAUTH_NAME && more.length === 0 ? serverId : null;
+}
+
 /** The reference of a remote server's access token, in its owner's namespace. */
 export function mcpOAuthRef(server: Pick<McpServer, 'id' | 'owner'>): CredentialRef {
   return { owner: server.owner, path: mcpVaultPath(server.id, MCP_OAUTH_NAME) };

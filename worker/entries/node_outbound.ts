@@ -8,6 +8,7 @@ import { normaliseHost } from '../../shared/net/host.ts';
 import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
 import {
   CALL_MS,
+  carriedHeaders,
   decodedBody,
   invalidReply,
   type Outbound,
@@ -15,7 +16,6 @@ import {
   type OutboundReply,
   type OutboundRequest,
   ReplyBody,
-  retryAfterOf,
   targetProblem,
   unreachable,
 } from '../services/outbound.ts';
@@ -133,8 +133,13 @@ async function read(host: string, reply: IncomingMessage, deadline: AbortSignal)
   if (!reply.complete) return err(invalidReply(host, 'ended early'));
   const decoded = await decodedBody(host, reply.headers['content-encoding'] ?? '', body.bytes());
   if (!decoded.ok) return decoded;
-  const { 'content-type': contentType = '', 'retry-after': retryAfter } = reply.headers;
-  return ok({ status: reply.statusCode ?? 0, contentType, ...retryAfterOf(retryAfter), body: decoded.value });
+  const { 'content-type': contentType = '' } = reply.headers;
+  return ok({
+    status: reply.statusCode ?? 0,
+    contentType,
+    ...carriedHeaders((name) => reply.headers[name]),
+    body: decoded.value,
+  });
 }
 
 /** Errors of TLS, as Node and OpenSSL name them. */

@@ -29,11 +29,11 @@ export const postAuthorisation = forUser({
  * What the redirect URL is under, which people register with the provider: never the name a hosted control plane was called by,
  * which is not what stands in front of it, or somebody else's. Refuses with `misdirected_host`.
  */
-function redirectOrigin({ local, publicUrl }: ServiceContext, calledUrl: string): Result<string, ApiError> {
+export function redirectOrigin({ local, publicUrl }: ServiceContext, calledUrl: string): Result<string, ApiError> {
   if (publicUrl !== null) return ok(publicUrl);
   if (local !== null) return ok(new URL(calledUrl).origin);
   const message =
-    'connectors are authorised under the public name of the control plane, which it was not told: set SVC_PUBLIC_URL';
+    'connectors and MCP servers are authorised under the public name of the control plane, which it was not told: set SVC_PUBLIC_URL';
   return err(apiError('misdirected_host', message));
 }
 

@@ -1,4 +1,5 @@
 import { Secret } from '../../shared/model/secret.ts';
+import { mcpAuthorizationInput, mcpAuthorizeReply } from '../../shared/wire/mcp_authorization.ts';
 import {
   mcpCredentialInput,
   mcpCredentialParams,
@@ -11,6 +12,7 @@ import {
   mcpServersPage,
   mcpServersQuery,
 } from '../../shared/wire/mcp_servers.ts';
+import { beginMcpAuthorisation, removeMcpAuthorisation } from '../services/mcp_authorisation.ts';
 import { removeMcpCredential, storeMcpCredential } from '../services/mcp_credentials.ts';
 import {
   createMcpServer,
@@ -21,6 +23,7 @@ import {
   removeMcpServer,
   rollbackMcpServer,
 } from '../services/mcp_servers.ts';
+import { redirectOrigin } from './connector_authorisation.ts';
 import { forUser } from './operation.ts';
 import { changed, json } from './replies.ts';
 
@@ -119,5 +122,28 @@ export const postMcpRollback = forUser({
   async handle({ context, who, params, body }) {
     const replaced = await rollbackMcpServer(context, who, params.id, body.revision);
     return changed(replaced, (server) => ({ status: 200, json: server }));
+  },
+});
+
+export const postMcpAuthorization = forUser({
+  summary: 'Authorise a remote MCP server',
+  description:
+    'Finds where the server is signed in to (RFC 9728, RFC 8414), registers a client where that is offered (RFC 7591), and answers with a link to open in a browser.',
+  params: mcpServerParams,
+  body: mcpAuthorizationInput,
+  replies: { 200: mcpAuthorizeReply },
+  async handle({ context, who, params, body, request }) {
+    const origin = redirectOrigin(context, request.url);
+    if (!origin.ok) return origin;
+    return json(await beginMcpAuthorisation(context, who, params.id, { input: body, origin: origin.value }));
+  },
+});
+
+export const deleteMcpAuthorization = forUser({
+  summary: 'Forget the authorisation of a remote MCP server',
+  params: mcpServerParams,
+  replies: { 204: 'Forgotten' },
+  async handle({ context, who, params }) {
+    return changed(await removeMcpAuthorisation(context, who, params.id), () => ({ status: 204 }));
   },
 });

@@ -1,4 +1,5 @@
 import type { AuditEventData } from '../../shared/model/audit_event.ts';
+import { mcpServerOfToken } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import { formatVaultReference } from '../../shared/model/vault_path.ts';
@@ -10,12 +11,14 @@ import {
   type UnsealedRequest,
 } from '../../shared/wire/channel.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import { type ConnectorSummaryRow, findConnectorAt, type WithCredential } from '../store/connectors.ts';
-import { findSealedSecret, referredSecret, type SecretRow } from '../store/secrets.ts';
+import { findConnectorAt } from '../store/connectors.ts';
+import { findMcpServer } from '../store/mcp_servers.ts';
+import { findSealedSecret, referredSecret, type SecretRow, type VaultPlace } from '../store/secrets.ts';
 import { ownerId, ownerName } from './caller.ts';
 import { type AuditDraft, commit } from './commit.ts';
-import { connectorAccess } from './connector_access.ts';
+import { type ConnectorAccess, connectorAccess } from './connector_access.ts';
 import { isWorthRetrying } from './failures.ts';
+import { accessToken } from './oauth_refresh.ts';
 import { controlChain } from './policy_change.ts';
 import type { ServiceContext } from './service_context.ts';
 import type { SidecarCaller } from './sidecar_calls.ts';
@@ -52,7 +55,9 @@ export async function releaseCredentials(
 async function find(context: ServiceContext, caller: SidecarCaller, ref: CredentialRef): Promise<Found> {
   const place = { ownerId: ownerId(caller, ref.owner), path: ref.path };
   const connector = await findConnectorAt(context.database, place);
-  if (connector !== null) return foundOfConnector(context, caller, ref, connector);
+  if (connector !== null) return foundAccess(caller, place, ref, await connectorAccess(context, connector));
+  const serverId = mcpServerOfToken(ref.path);
+  if (serverId !== null) return foundOfMcpServer(context, caller, place, ref, serverId);
   const row = await referredSecret(context.database, place);
   if (row === null) return { ref, stored: null };
   return { ref, stored: { row, sealed: await reseal(caller, await opened(context, row)), expiresAt: null } };
@@ -91,17 +96,30 @@ export async function releaseUnsealed(
   return answer(context, caller, { requestId, found: [{ ref, stored }], about });
 }
 
-/** The API key or the access token of a connector; a refresh token never leaves the control plane. */
-async function foundOfConnector(
+/** The access token of a remote MCP server of this owner; nothing while nobody has authorised it. */
+async function foundOfMcpServer(
   context: ServiceContext,
   caller: SidecarCaller,
+  place: VaultPlace,
   ref: CredentialRef,
-  connector: WithCredential<ConnectorSummaryRow>,
+  serverId: string,
 ): Promise<Found> {
-  const access = await connectorAccess(context, connector);
+  const server = await findMcpServer(context.database, [place.ownerId], serverId);
+  const access = server === null ? null : await accessToken(context, server.id);
+  if (access === null || (!access.ok && access.error.code === 'binding_required')) return { ref, stored: null };
+  return foundAccess(caller, place, ref, access);
+}
+
+/** An API key or an access token; a refresh token never leaves the control plane. */
+async function foundAccess(
+  caller: SidecarCaller,
+  place: VaultPlace,
+  ref: CredentialRef,
+  access: Result<ConnectorAccess, ApiError>,
+): Promise<Found> {
   if (access.ok) {
     const { token, expiresAt, secret } = access.value;
-    const row = { ...secret, ownerId: connector.connector.ownerId, path: ref.path };
+    const row = { ...secret, ...place };
     return { ref, stored: { row, sealed: await reseal(caller, token), expiresAt } };
   }
   const isRevoked = access.error.code === 'reauthorisation_required';

@@ -1,10 +1,10 @@
 import { err, ok } from '../../shared/model/result.ts';
 import {
   CALL_MS,
+  carriedHeaders,
   type Outbound,
   type OutboundRequest,
   readBody,
-  retryAfterOf,
   targetProblem,
   unreachable,
 } from './outbound.ts';
@@ -39,7 +39,7 @@ async function callOnce(url: URL, request: OutboundRequest) {
     signal: AbortSignal.timeout(CALL_MS),
   });
   const contentType = reply.headers.get('content-type') ?? '';
-  const head = { status: reply.status, contentType, ...retryAfterOf(reply.headers.get('retry-after')) };
+  const head = { status: reply.status, contentType, ...carriedHeaders((name) => reply.headers.get(name)) };
   if (reply.body === null) return ok({ ...head, body: new Uint8Array() });
   const body = await readBody(url.hostname, reply.body);
   return body.ok ? ok({ ...head, body: body.value }) : body;

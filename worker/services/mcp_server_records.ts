@@ -8,9 +8,12 @@ import {
   toMcpServer,
   type ValidMcpServer,
 } from '../../shared/wire/mcp_servers.ts';
+import type { ConnectorCredentialRow } from '../store/connectors.ts';
+import { mcpAuthorizationsOf } from '../store/mcp_authorizations.ts';
 import { type McpHealthRow, mcpHealthOf } from '../store/mcp_health.ts';
 import { type McpCredentialRow, mcpCredentialsOf, type McpServerRow } from '../store/mcp_servers.ts';
 import type { Caller } from './caller.ts';
+import { storedClient } from './oauth_client.ts';
 import type { ServiceContext } from './service_context.ts';
 
 /** A configuration as it is stored: its references name the server's own id. */
@@ -40,12 +43,13 @@ export async function toRecords(
 ): Promise<McpServerRecord[]> {
   const ids = rows.map(({ id }) => id);
   const ownerIds = [...new Set(rows.map(({ ownerId }) => ownerId))];
-  const [stored, said] = await Promise.all([
+  const [stored, said, authorizations] = await Promise.all([
     mcpCredentialsOf(context.database, ownerIds, ids),
     mcpHealthOf(context.database, caller.userId, ids),
+    mcpAuthorizationsOf(context.database, ids),
   ]);
   const now = context.clock.now();
-  return rows.map((row) => toRecord(row, { stored, said, now }));
+  return rows.map((row) => toRecord(row, { stored, said, authorizations, now }));
 }
 
 export async function toRecordOf(
@@ -62,6 +66,7 @@ interface Known {
   readonly stored: readonly McpCredentialRow[];
   /** Newest first. */
   readonly said: readonly McpHealthRow[];
+  readonly authorizations: readonly ConnectorCredentialRow[];
   readonly now: number;
 }
 
@@ -74,7 +79,7 @@ function toRecord(row: McpServerRow, known: Known): McpServerRecord {
     status: 'stopped',
     health: healthOf(row.id, known),
     credentials: credentialsOf(row, known.stored),
-    authorization: null,
+    authorization: authorizationOf(row.id, known),
     warnings: warningsOf(configuration),
     created_at: row.createdAt,
     updated_at: row.updatedAt,
@@ -113,7 +118,24 @@ function credentialsOf(row: McpServerRow, stored: readonly McpCredentialRow[]): 
   });
 }
 
-/** A server in a sidecar's snapshot. */
-export function toSnapshotServer(row: McpServerRow): SnapshotMcpServerRecord {
-  return { ...configurationOf(row), id: row.id, revision: row.revision, authorization: null };
+function authorizationOf(serverId: string, { authorizations }: Known): McpServerRecord['authorization'] {
+  const found = authorizations.find(({ connectorId }) => connectorId === serverId);
+  if (found === undefined) return null;
+  return { state: found.state, expires_at: found.expiresAt, scopes: [...(storedClient(found)?.scopes ?? [])] };
+}
+
+/** Servers in a sidecar's snapshot. */
+export async function toSnapshotServers(
+  context: ServiceContext,
+  rows: readonly McpServerRow[],
+): Promise<SnapshotMcpServerRecord[]> {
+  const authorizations = await mcpAuthorizationsOf(
+    context.database,
+    rows.map(({ id }) => id),
+  );
+  const states = new Map(authorizations.map(({ connectorId, state }) => [connectorId, state]));
+  return rows.map((row) => {
+    const { id, revision } = row;
+    return { ...configurationOf(row), id, revision, authorization: states.get(id) ?? null };
+  });
 }

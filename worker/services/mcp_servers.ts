@@ -8,6 +8,7 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { McpRevisionsReply, McpServerRecord, ValidMcpServer } from '../../shared/wire/mcp_servers.ts';
 import type { Page } from '../../shared/wire/primitives.ts';
 import { bumpPolicy } from '../store/accounts.ts';
+import { deleteMcpAuthorization } from '../store/mcp_authorizations.ts';
 import {
   deleteMcpServer,
   findMcpRevision,
@@ -116,8 +117,22 @@ export async function reconfigured(
   if (row.record === before.record) return ok({ statements: [], events: [], value: before });
   const twin = await findMcpServerNamed(context.database, row);
   if (twin !== null) return err(nameTaken(twin));
-  const write = replaceMcpServer(context.database, { row, changedBy: caller.userId, paths: pathsOf(row) });
+  const write = [
+    ...replaceMcpServer(context.database, { row, changedBy: caller.userId, paths: pathsOf(row) }),
+    ...(isSameResource(configurationOf(before).url, configuration.url)
+      ? []
+      : deleteMcpAuthorization(context.database, row)),
+  ];
   return ok(change(context, caller, { type: 'control.mcp_server.updated', row, write, value: row }));
+}
+
+/** What was authorised for one URL is not for another: its tokens are sent nowhere else. */
+function isSameResource(before: string | null, after: string | null): boolean {
+  return withoutQuery(before) === withoutQuery(after);
+}
+
+function withoutQuery(url: string | null): string | null {
+  return url?.split('?')[0] ?? null;
 }
 
 /** Removes a server with its credentials. Refuses with `not_found`, `admin_required`. */
@@ -131,7 +146,11 @@ export async function removeMcpServer(
     if (!found.ok) return found;
     const row = found.value;
     const stored = await mcpCredentialsOf(context.database, [row.ownerId], [id]);
-    const write = [...isStill(id, row.revision), ...deleteMcpServer(context.database, row)];
+    const write = [
+      ...isStill(id, row.revision),
+      ...deleteMcpAuthorization(context.database, row),
+      ...deleteMcpServer(context.database, row),
+    ];
     const deleted = change(context, caller, { type: 'control.mcp_server.deleted', row, write, value: null });
     const events = stored.map(({ name }) =>
       mcpServerEvent('control.mcp_server.credential_deleted', caller.userId, row, name),

@@ -44,13 +44,14 @@ export async function beginAuthorisation(
   return ok(await beginBrowser(context, caller, held.value, client.authorization_url, how.origin));
 }
 
-async function beginBrowser(
+/** Begins an authorisation in the browser: the link to open. */
+export async function beginBrowser(
   context: ServiceContext,
   caller: Caller,
   held: HeldCredential,
   authorizationUrl: string,
   origin: string,
-): Promise<AuthorizeReply> {
+): Promise<Extract<AuthorizeReply, { grant: 'browser' }>> {
   const [state, verifier] = [randomToken(), generateRandomCodeVerifier()];
   const redirectUri = origin + CALLBACK_PATH;
   const expiresAt = await beginFlow(context, caller, held, {
@@ -78,6 +79,7 @@ function linkOf(
     client_id: client.client_id,
     redirect_uri: redirectUri,
     ...(client.scopes.length > 0 && { scope: client.scopes.join(' ') }),
+    ...(client.resource !== undefined && { resource: client.resource }),
     state,
     code_challenge: challenge,
     code_challenge_method: 'S256',
@@ -144,7 +146,7 @@ export async function finishAuthorisation(
   const resumed = await resumeFlow(context, flow);
   if (!resumed.ok) return resumed;
   const { held, secret: verifier } = resumed.value;
-  if (callback.issuer !== null && !isIssuerOf(held.client, callback.issuer)) return err(OTHER_PROVIDER);
+  if (!isFromProvider(held.client, callback.issuer)) return err(OTHER_PROVIDER);
   if (callback.code === null) return err(`the provider refused: ${wordOf(callback.error)}`);
   const redirectUri = flow.redirectUri ?? '';
   const granted = await codeGrant(granteeOf(context, held), { code: callback.code, redirectUri, verifier });
@@ -160,7 +162,10 @@ function withoutTokens({ bundle }: HeldCredential): HeldCredential['bundle'] {
 }
 
 /** A code that another provider sent must not be given to this one (RFC 9207 section 2.4). */
-function isIssuerOf({ authorization_url: authorizationUrl }: OAuthClient, issuer: string): boolean {
+function isFromProvider(client: OAuthClient, issuer: string | null): boolean {
+  const { authorization_url: authorizationUrl } = client;
+  if (issuer === null) return client.names_itself !== true;
+  if (client.issuer !== undefined) return issuer === client.issuer;
   if (authorizationUrl === null || !URL.canParse(issuer)) return false;
   return new URL(issuer).origin === new URL(authorizationUrl).origin;
 }

@@ -14,6 +14,14 @@ export interface OAuthClient {
   readonly token_url: string;
   readonly device_authorization_url: string | null;
   readonly scopes: readonly string[];
+  /** What the tokens are for (RFC 8707); of an MCP server. */
+  readonly resource?: string;
+  /** The provider's own name, where it is known: no other one may answer (RFC 9207). */
+  readonly issuer?: string;
+  /** The provider says that it always names itself. */
+  readonly names_itself?: boolean;
+  /** Of a client that was registered for this redirect URL alone. */
+  readonly registered_for?: string;
 }
 
 /** The client of a stored credential; null for an API key. */

@@ -134,7 +134,11 @@ function partsOf({ outbound, client, clientSecret }: Grantee) {
     ...(client.device_authorization_url !== null && { device_authorization_endpoint: client.device_authorization_url }),
   };
   // The outbound port says which plain URLs may be called.
-  const options = { [customFetch]: oauthFetch(outbound), [allowInsecureRequests]: true };
+  const options = {
+    [customFetch]: oauthFetch(outbound),
+    [allowInsecureRequests]: true,
+    ...(client.resource !== undefined && { additionalParameters: { resource: client.resource } }),
+  };
   return { server, client: { client_id: client.client_id }, auth: authenticationOf(client, clientSecret), options };
 }
 

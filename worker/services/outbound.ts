@@ -21,6 +21,8 @@ export interface OutboundReply {
   readonly contentType: string;
   /** Its `Retry-After`, when it has one. */
   readonly retryAfter?: string;
+  /** Its `WWW-Authenticate`, when it has one. */
+  readonly wwwAuthenticate?: string;
   /** Decoded, when the upstream compressed it in spite of what it was asked. */
   readonly body: Uint8Array<ArrayBuffer>;
 }
@@ -127,9 +129,12 @@ export async function readBody(
   }
 }
 
-/** The header as a reply carries it on. */
-export function retryAfterOf(header: string | null | undefined): Pick<OutboundReply, 'retryAfter'> {
-  return header === null || header === undefined ? {} : { retryAfter: header };
+/** The headers that a reply carries on. */
+export function carriedHeaders(
+  header: (name: 'retry-after' | 'www-authenticate') => string | null | undefined,
+): Pick<OutboundReply, 'retryAfter' | 'wwwAuthenticate'> {
+  const [retryAfter, wwwAuthenticate] = [header('retry-after') ?? null, header('www-authenticate') ?? null];
+  return { ...(retryAfter !== null && { retryAfter }), ...(wwwAuthenticate !== null && { wwwAuthenticate }) };
 }
 
 export function invalidReply(host: string, problem: string): OutboundError {

@@ -14,7 +14,7 @@ import { ownerName, visibleOwners } from './caller.ts';
 import { allConnectors } from './all_connectors.ts';
 import { toSnapshotRecord } from './connector_records.ts';
 import { allHostBindings } from './host_bindings.ts';
-import { toSnapshotServer } from './mcp_server_records.ts';
+import { toSnapshotServers } from './mcp_server_records.ts';
 import { allMcpServers } from './mcp_servers.ts';
 import type { ServiceContext } from './service_context.ts';
 import { revoked, type SidecarCaller } from './sidecar_calls.ts';
@@ -102,7 +102,7 @@ function consistentRead(context: ServiceContext, caller: SidecarCaller) {
       version: await policyVersion(database, caller.userId),
       bindings: await allHostBindings(together, owners),
       connectors: await snapshotConnectors(together, owners),
-      mcpServers: (await allMcpServers(together, owners)).map((row) => toSnapshotServer(row)),
+      mcpServers: await toSnapshotServers(together, await allMcpServers(together, owners)),
       secrets: await referredSecrets(database, owners),
     };
   });

@@ -1,0 +1,309 @@
+import { createServer, type Server } from 'node:http';
+import { decodeJwt } from 'jose';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { addUser, type InProcess, ORIGIN, parsed, startInProcess } from '../e2e/runtimes/in_process.ts';
+import { CLIENT_ID, CLIENT_SECRET, type OAuthProvider, startOAuthProvider } from '../e2e/runtimes/oauth_provider.ts';
+import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
+import { listen } from '../e2e/support/tls_upstream.ts';
+import { meReply } from '../shared/wire/account.ts';
+import { auditEventsPage } from '../shared/wire/audit_events.ts';
+import { CREDENTIALS_TYP, credentialsPayload, SNAPSHOT_TYP, snapshotPayload } from '../shared/wire/channel.ts';
+import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
+import { mcpAuthorizationInput, mcpAuthorizeReply } from '../shared/wire/mcp_authorization.ts';
+import { mcpServerRecord, readSnapshotMcpServers } from '../shared/wire/mcp_servers.ts';
+import { nodeOutbound } from './entries/node_outbound.ts';
+import { beginMcpAuthorisation } from './services/mcp_authorisation.ts';
+import type { Outbound, OutboundRequest } from './services/outbound.ts';
+
+const CALLBACK = `${ORIGIN}/auth/connectors/callback`;
+const HOUR_MS = 3_600_000;
+
+/** A remote MCP server that wants a token, and says where to get it. */
+class ProtectedServer {
+  readonly #server: Server = createServer((request, response) => {
+    this.asked.push(`${request.method} ${request.url}`);
+    const said = request.method === 'POST' ? null : this.documents[request.url ?? ''];
+    if (said === null) response.writeHead(401, this.challenge === null ? {} : { 'www-authenticate': this.challenge });
+    else response.writeHead(said === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    response.end(said === null ? '' : JSON.stringify(said ?? {}));
+  });
+  asked: string[] = [];
+  challenge: string | null = null;
+  documents: Record<string, unknown> = {};
+  origin = '';
+
+  async start(): Promise<void> {
+    this.origin = `http://127.0.0.1:${await listen(this.#server)}`;
+  }
+  stop(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+}
+
+let server: ProtectedServer;
+let provider: OAuthProvider;
+let control: InProcess;
+let sidecar: TestSidecar;
+let id = '';
+/** What was sent outwards. */
+let sent: OutboundRequest[] = [];
+const real = nodeOutbound({ isLocal: true, pinned: new Map() });
+const outbound: Outbound = {
+  async call(request) {
+    sent.push(request);
+    return real.call(request);
+  },
+};
+const resource = () => `${server.origin}/mcp`;
+
+beforeEach(async () => {
+  sent = [];
+  server = new ProtectedServer();
+  await server.start();
+  provider = await startOAuthProvider({ redirectUris: [CALLBACK], registration: true, resources: [resource()] });
+  server.challenge = `Bearer resource_metadata="${server.origin}/metadata", scope="openid offline_access tools"`;
+  server.documents['/metadata'] = { resource: resource(), authorization_servers: [provider.origin] };
+  control = await startInProcess({ outbound });
+  const headers = { 'X-Key': 'vault://mcp-servers/{id}/KEY' };
+  const body = { name: 'hub', mode: 'remote', url: `${resource()}?k=vault://mcp-servers/{id}/KEY`, headers };
+  id = (await parsed(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', body))).id;
+  sidecar = await control.enrolled();
+});
+afterEach(async () => {
+  await control.stop();
+  await provider.stop();
+  server.stop();
+});
+
+const begin = (body: object = {}) => control.asUser('POST', `/v1/mcp-servers/${id}/authorize`, body);
+const begun = (body: object = {}) => parsed(mcpAuthorizeReply, begin(body));
+const record = () => parsed(mcpServerRecord, control.asUser('GET', `/v1/mcp-servers/${id}`));
+const types = async () =>
+  (await parsed(auditEventsPage, control.asUser('GET', '/v1/audit-events'))).items.map(({ type }) => type);
+
+async function refusal(answered: Response | Promise<Response>) {
+  const { error } = errorBody.parse(await (await answered).json());
+  expect((await answered).status).toBe(ERROR_STATUS[error.code]);
+  return error;
+}
+
+const clientOf = (link: string) => new URL(link).searchParams.get('client_id');
+const why = async () => (await refusal(begin())).message;
+
+/** Opens the link and comes back, as a browser does; what the page says. */
+async function open(link: string): Promise<string> {
+  const back = await provider.authorise(link);
+  return (await control.send(back.pathname + back.search)).text();
+}
+
+async function release() {
+  const credentials = [{ owner: 'personal', path: `mcp-servers/${id}/SVC_OAUTH` }];
+  const body = { request_id: crypto.randomUUID(), credentials };
+  const reply = await sidecar.call('POST', '/v1/sidecar/credentials', { body });
+  return sidecar.verified(await reply.text(), CREDENTIALS_TYP, credentialsPayload);
+}
+
+async function released(): Promise<string> {
+  const { credentials } = await release();
+  const opened = await sidecar.unsealed(credentials[0]?.sealed ?? '');
+  return String(Object.values(Object(opened))[0]);
+}
+
+describe('the authorisation of a remote server', () => {
+  test('finds where, registers a client, and gives the sidecar tokens for that server alone', async () => {
+    const link = await begun();
+    expect(link).toMatchObject({ authorization_server: provider.origin, redirect_uri: CALLBACK });
+    const asked = new URL(link.authorization_url).searchParams;
+    expect(Object.fromEntries(asked)).toMatchObject({
+      resource: resource(),
+      scope: 'openid offline_access tools',
+      code_challenge_method: 'S256',
+    });
+    expect((await record()).authorization).toMatchObject({ state: 'authorisation_required' });
+    expect((await release()).missing).toHaveLength(1);
+    expect(await open(link.authorization_url)).toContain('hub is authorised');
+    expect((await record()).authorization).toMatchObject({
+      state: 'ready',
+      scopes: ['openid', 'offline_access', 'tools'],
+      expires_at: expect.any(String),
+    });
+    const reply = await release();
+    expect(reply.credentials[0]?.expires_at).toBe((await record()).authorization?.expires_at);
+    expect(decodeJwt(await released()).aud).toBe(resource());
+    const held = await sidecar.call('GET', '/v1/sidecar/snapshot');
+    const snapshot = await sidecar.verified(await held.text(), SNAPSHOT_TYP, snapshotPayload);
+    expect(readSnapshotMcpServers(snapshot.mcp_servers).servers).toMatchObject([{ authorization: 'ready' }]);
+    expect(snapshot.credentials).toMatchObject([{ path: `mcp-servers/${id}/SVC_OAUTH` }]);
+    expect((await record()).credentials.map(({ name }) => name)).toEqual(['KEY']);
+    expect(await types()).toContain('control.mcp_server.credential_stored');
+  });
+
+  test('sends neither the query of its URL nor a reference anywhere', async () => {
+    await open((await begun()).authorization_url);
+    expect(server.asked[0]).toBe('POST /mcp');
+    const texts = sent.map(
+      ({ url, headers, body }) => url + JSON.stringify(headers) + new TextDecoder().decode(body ?? new Uint8Array()),
+    );
+    expect(texts.filter((text) => text.includes('vault:') || text.includes('KEY'))).toEqual([]);
+  });
+
+  test('shows no token in a reply, a log line or a readable byte of the database', async () => {
+    await open((await begun()).authorization_url);
+    const token = await released();
+    const texts = await Promise.all(
+      ['', '/revisions'].map(async (path) => (await control.asUser('GET', `/v1/mcp-servers/${id}${path}`)).text()),
+    );
+    expect(JSON.stringify([texts, control.log, await types()])).not.toContain(token);
+    expect((await control.databaseBytes()).includes(token)).toBe(false);
+  });
+
+  test('is renewed before it ends, for the same server, and by nobody else', async () => {
+    await open((await begun()).authorization_url);
+    const first = await released();
+    const calls = provider.tokenCalls();
+    control.clock.ms += HOUR_MS;
+    const both = await Promise.all([released(), released()]);
+    expect(new Set([first, ...both]).size).toBe(2);
+    expect(provider.tokenCalls()).toBe(calls + 1);
+    expect(decodeJwt(both[0] ?? '').aud).toBe(resource());
+    expect(await types()).toContain('control.mcp_server.credential_refreshed');
+  });
+
+  test('that is taken back says so, and can be made anew with the same client', async () => {
+    const first = await begun();
+    await open(first.authorization_url);
+    await provider.revoke();
+    control.clock.ms += HOUR_MS;
+    const { unavailable } = await release();
+    expect(unavailable).toMatchObject([
+      { reason: 'reauthorisation_required', message: expect.stringContaining('svc mcp authorize hub') },
+    ]);
+    expect((await record()).authorization?.state).toBe('reauthorisation_required');
+    const again = await begun();
+    expect(clientOf(again.authorization_url)).toBe(clientOf(first.authorization_url));
+    expect(await open(again.authorization_url)).toContain('hub is authorised');
+    expect(decodeJwt(await released()).aud).toBe(resource());
+  });
+
+  test('takes a client that was made by hand', async () => {
+    const client = { client_id: CLIENT_ID, client_secret: CLIENT_SECRET, client_authentication: 'post' };
+    const link = await begun(client);
+    expect(new URL(link.authorization_url).searchParams.get('client_id')).toBe(CLIENT_ID);
+    expect(await open(link.authorization_url)).toContain('hub is authorised');
+    expect(sent.some(({ url }) => url.endsWith('/reg'))).toBe(false);
+    expect(await refusal(begin({ client_secret: CLIENT_SECRET }))).toMatchObject({ code: 'invalid_input' });
+  });
+
+  test('ends with the URL it was for, and with the server', async () => {
+    await open((await begun()).authorization_url);
+    const stale = (await begun()).authorization_url;
+    const moved = { name: 'hub', mode: 'remote', url: 'https://other.example.test/mcp' };
+    await control.asUser('PUT', `/v1/mcp-servers/${id}`, moved);
+    expect((await record()).authorization).toBeNull();
+    expect((await release()).missing).toHaveLength(1);
+    expect(await open(stale)).toContain('begin again');
+    await control.asUser('DELETE', `/v1/mcp-servers/${id}`);
+    const { rows } = await control.context.database.client.execute(
+      'SELECT (SELECT count(*) FROM connector_credentials) + (SELECT count(*) FROM secrets) AS n',
+    );
+    expect(rows[0]?.['n']).toBe(0);
+  });
+
+  test('stays when something else of the server changes, and is forgotten when asked', async () => {
+    await open((await begun()).authorization_url);
+    const same = { name: 'renamed', mode: 'remote', url: `${resource()}?other=1` };
+    await control.asUser('PUT', `/v1/mcp-servers/${id}`, same);
+    expect((await record()).authorization?.state).toBe('ready');
+    const forget = () => control.asUser('DELETE', `/v1/mcp-servers/${id}/authorize`);
+    expect((await forget()).status).toBe(204);
+    expect((await forget()).status).toBe(204);
+    expect((await types()).filter((type) => type === 'control.mcp_server.credential_deleted')).toHaveLength(1);
+    expect((await release()).missing).toHaveLength(1);
+    expect((await refusal(control.asUser('DELETE', `/v1/mcp-servers/${id}/credentials/SVC_OAUTH`))).code).toBe(
+      'not_found',
+    );
+  });
+
+  test('is begun by who may change the server', async () => {
+    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const how = { input: mcpAuthorizationInput.parse({}), origin: ORIGIN };
+    const colleague = await addUser(control.context, me.enterprise_id);
+    expect(await beginMcpAuthorisation(control.context, colleague, id, how)).toMatchObject({
+      error: { code: 'not_found' },
+    });
+  });
+});
+
+describe('what a server may say of where it is signed in to', () => {
+  test('lies at its well-known places too', async () => {
+    server.challenge = null;
+    server.documents['/.well-known/oauth-protected-resource/mcp'] = server.documents['/metadata'];
+    expect((await begun()).authorization_server).toBe(provider.origin);
+    expect(new URL((await begun()).authorization_url).searchParams.get('scope')).toBe('offline_access');
+  });
+
+  test('is for this server, and not for another one', async () => {
+    for (const other of ['https://victim.example.test/mcp', `${server.origin}/mcpx`, `${server.origin}/mcp/deeper`]) {
+      server.documents['/metadata'] = { resource: other, authorization_servers: [provider.origin] };
+      expect([other, await why()]).toEqual([other, expect.stringContaining('is about another server')]);
+    }
+  });
+
+  test('has to be there when it is named', async () => {
+    delete server.documents['/metadata'];
+    expect(await why()).toContain('names metadata that cannot be read');
+    server.challenge = null;
+    expect(await why()).toContain('no authorization server says how to sign in there');
+  });
+
+  const METADATA = {
+    issuer: '',
+    authorization_endpoint: 'https://auth.example.test/authorize',
+    token_endpoint: 'https://auth.example.test/token',
+    code_challenge_methods_supported: ['S256'],
+  };
+  test.each([
+    [{ issuer: 'https://victim.example.test' }, /is about another server \(RFC 8414/],
+    [{ code_challenge_methods_supported: ['plain'] }, /PKCE with S256/],
+    [{ code_challenge_methods_supported: undefined }, /PKCE with S256/],
+    [{ authorization_endpoint: 'javascript:alert(1)' }, /only https is called/],
+    [{ token_endpoint: 'http://10.0.0.1/token' }, /only https is called/],
+    [{}, /client_id is missing: 127\.0\.0\.1 registers no clients by itself/],
+  ])('names an authorization server that is what it says, and safe: %j', async (changes, message) => {
+    server.documents['/metadata'] = { resource: resource(), authorization_servers: [server.origin] };
+    server.documents['/.well-known/oauth-authorization-server'] = { ...METADATA, issuer: server.origin, ...changes };
+    expect(await why()).toMatch(message);
+    expect(JSON.stringify(await record())).not.toContain('auth.example.test');
+  });
+
+  test('and an answer that another provider names itself in is not taken', async () => {
+    const link = new URL((await begun()).authorization_url);
+    const state = link.searchParams.get('state') ?? '';
+    const page = await control.send(
+      `/auth/connectors/callback?code=stolen&state=${state}&iss=https://victim.example.test`,
+    );
+    expect(await page.text()).toContain('another provider answered');
+    const silent = new URL((await begun()).authorization_url).searchParams.get('state') ?? '';
+    const unnamed = await control.send(`/auth/connectors/callback?code=stolen&state=${silent}`);
+    expect(await unnamed.text()).toContain('another provider answered');
+    expect(provider.tokenCalls()).toBe(0);
+  });
+
+  test('is asked of a public name alone when hosted', async () => {
+    const hosted = { ...control.context, local: null, outbound: nodeOutbound({ isLocal: false, pinned: new Map() }) };
+    const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
+    const caller = { userId: me.id, enterpriseId: me.enterprise_id, role: me.role };
+    const how = { input: mcpAuthorizationInput.parse({}), origin: ORIGIN };
+    expect(await beginMcpAuthorisation(hosted, caller, id, how)).toMatchObject({
+      error: { code: 'oauth_provider_failed', message: expect.stringContaining('https alone') },
+    });
+  });
+});
+
+test('a local server is signed in to nowhere', async () => {
+  const body = { name: 'files', command: ['a-server'] };
+  const local = await parsed(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', body));
+  const answered = control.asUser('POST', `/v1/mcp-servers/${local.id}/authorize`, {});
+  expect((await refusal(answered)).message).toContain('is a local server');
+});
