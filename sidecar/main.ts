@@ -27,6 +27,7 @@ import { openHostToken } from './local_api/host_token.ts';
 import type { LocalApiOptions } from './local_api/local_api_options.ts';
 import { MetricsRegistry } from './local_api/metrics.ts';
 import { jsonLog } from './log.ts';
+import { type DaemonMcp, openDaemonMcp } from './mcp/daemon_mcp.ts';
 import type { Clock, SessionDirectory } from './ports.ts';
 import { namespaceRights, rightsFacts } from './reach/namespace_rights.ts';
 import { type ListenerKind, SessionListeners } from './reach/session_listeners.ts';
@@ -92,8 +93,9 @@ async function main(): Promise<void> {
   });
   await control.value.start();
   stopOnSignal(async () => {
+    // The gateway hands over its last events as it ends, for which this API has to be there.
+    await Promise.all([served.mcp.stop(), sessions.stop()]);
     served.close();
-    await sessions.stop();
     await control.value.stop(FLUSH_AT_STOP_MS);
   });
 }
@@ -105,9 +107,10 @@ interface Parts {
 }
 
 /** Listens on the sidecar's own port; the listeners of containers come with their sessions. */
-async function serve(config: SidecarConfig, parts: Parts): Promise<{ close(): void }> {
+async function serve(config: SidecarConfig, parts: Parts): Promise<{ readonly mcp: DaemonMcp; close(): void }> {
   let own = { origin: '', port: 0 };
-  const tunnelPorts = tunnelPortsOf(config, parts);
+  const approvals = new Approvals({ channel: parts.control.channel });
+  const tunnelPorts = tunnelPortsOf(config, parts, approvals);
   const listeners: SessionListeners = new SessionListeners({
     makeListener: (kind) => containerListener(kind, tunnelPorts, apiOptions),
     engineAt,
@@ -115,8 +118,21 @@ async function serve(config: SidecarConfig, parts: Parts): Promise<{ close(): vo
     ownPort: () => own.port,
     execArgv: process.execArgv,
   });
+  const mcp = openDaemonMcp({
+    ...parts,
+    home: config.home,
+    origin: () => own.origin,
+    approvals,
+    isLocal: config.controlUrl.startsWith('http:'),
+    extraRoots: config.upstreamRoots,
+    env: process.env,
+    execArgv: process.execArgv,
+    clock,
+    warn,
+  });
   const apiOptions: LocalApiOptions = {
     ...apiParts(config, parts),
+    mcp: mcp.options,
     operations: createOperationRunner(tunnelPorts),
     listeners,
     proxyOrigin: () => own.origin,
@@ -133,6 +149,7 @@ async function serve(config: SidecarConfig, parts: Parts): Promise<{ close(): vo
   own = { origin: `http://${bracketed(config.listen[0] ?? '127.0.0.1')}:${port}`, port };
   process.stdout.write(`${JSON.stringify({ listening: own.origin })}\n`);
   return {
+    mcp,
     close: () => {
       for (const { server } of servers) server.close();
       listeners.close();
@@ -160,7 +177,7 @@ function apiParts(
   };
 }
 
-function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts): TunnelPorts {
+function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts, approvals: Approvals): TunnelPorts {
   const dialer = createDialer({
     extraRoots: config.upstreamRoots,
     pinned: config.pinned,
@@ -174,7 +191,7 @@ function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts): Tun
     exchange: {
       policy: control.policy,
       credentials: control.credentials,
-      approvals: new Approvals({ channel: control.channel }),
+      approvals,
       audit: control.audit,
       clock,
       materials,

@@ -5,6 +5,7 @@ import type { GatewayChild } from '../mcp/gateway_child.ts';
 import type { HealthBoard } from '../mcp/health_board.ts';
 import type { ServerDirectory } from '../mcp/server_directory.ts';
 import type { CredentialSource, NotApproved } from '../ports.ts';
+import type { GatewayFacts } from './mcp_wire.ts';
 
 /** What the local API stands on where it is about MCP servers. */
 export interface McpOptions {
@@ -18,4 +19,6 @@ export interface McpOptions {
   readonly approve: (request: ToolApprovalRequest, gone: AbortSignal) => Promise<Result<string, NotApproved>>;
   /** The gateway behind `/v1/mcp`. */
   readonly gateway: Pick<GatewayChild, 'socket'>;
+  /** For every gateway. */
+  readonly facts: GatewayFacts;
 }

@@ -261,6 +261,7 @@ describe('what gateways ask of the daemon', () => {
   const id = `mcp_${'0'.repeat(26)}`;
   test.each([
     ['GET', '/v1/mcp/servers'],
+    ['GET', '/v1/mcp/gateway'],
     ['POST', `/v1/mcp/servers/${id}/release`],
     ['POST', `/v1/mcp/servers/${id}/consent`],
     ['DELETE', `/v1/mcp/servers/${id}/consent`],

@@ -30,7 +30,7 @@ const changed = localServer({ ...withToken, command: ['npx', '-y', 'other-mcp@1.
 const GATEWAY = { id: 'gateway-0123456789', kind: 'stdio', pid: 1 } as const;
 
 const anyObject = z.record(z.string(), z.unknown());
-const refused = z.object({ error: z.object({ code: z.string() }) });
+const refusalBody = z.object({ error: z.object({ code: z.string() }) });
 
 interface Reply {
   readonly status: number;
@@ -44,7 +44,7 @@ async function call(method: string, path: string, body?: object, signal?: AbortS
   const reply = await api.request(`http://127.0.0.1:9100${path}`, { method, headers, ...more });
   const text = await reply.text();
   const json = anyObject.parse(text === '' ? {} : JSON.parse(text));
-  return { status: reply.status, code: refused.safeParse(json).data?.error.code ?? '', body: json };
+  return { status: reply.status, code: refusalBody.safeParse(json).data?.error.code ?? '', body: json };
 }
 
 function use(server: McpServer, authorization: 'ready' | 'authorisation_required' | null = null): void {
@@ -73,6 +73,20 @@ const ask = (more: object = {}) =>
     session_id: null,
     ...more,
   });
+
+const event = (number: number, more: object = {}) => ({
+  number,
+  type: 'mcp.tool.called',
+  server_id: SERVER_ID,
+  server: 'demo',
+  registry_id: null,
+  version: '1.0.0',
+  session_id: null,
+  tool: 'echo',
+  outcome: 'ok',
+  duration_ms: 12.6,
+  ...more,
+});
 
 describe('the servers of this machine', () => {
   test('are listed as the snapshot has them, with what this machine knows', async () => {
@@ -254,20 +268,6 @@ describe('a remote server that was signed in to', () => {
 });
 
 describe('the events of a gateway', () => {
-  const event = (number: number, more: object = {}) => ({
-    number,
-    type: 'mcp.tool.called',
-    server_id: SERVER_ID,
-    server: 'demo',
-    registry_id: null,
-    version: '1.0.0',
-    session_id: null,
-    tool: 'echo',
-    outcome: 'ok',
-    duration_ms: 12.6,
-    ...more,
-  });
-
   test('are recorded, each once however often it is sent', async () => {
     expect((await tell(event(1), event(2))).body).toEqual({ accepting: true });
     await tell(event(2), event(3, { type: 'mcp.server.failed', tool: undefined, reason: 'exited' }));

@@ -40,6 +40,7 @@ export function addMcpRoutes(app: LocalApi, options: LocalApiOptions): void {
   if (mcp === undefined) return;
   const withMcp = { ...options, mcp };
   addServerRoutes(app, withMcp);
+  app.get('/v1/mcp/gateway', (c) => c.json(mcp.facts));
   const events = new GatewayEvents(options.audit);
   app.post('/v1/mcp/events', async (c) => {
     const input = await inputOf(c.req.raw, eventsInput);

@@ -141,6 +141,15 @@ export const healthInput = z.strictObject({
 });
 export type HealthInput = z.output<typeof healthInput>;
 
+/** `GET /v1/mcp/gateway`: what a gateway is to know before it begins. */
+export const gatewayFacts = z.object({
+  /** The control plane is on this machine, so that servers on its loopback may be used. */
+  is_local: z.boolean(),
+  /** PEM roots that remote servers are trusted by, besides the system's. */
+  extra_roots: z.array(z.string()),
+});
+export type GatewayFacts = z.output<typeof gatewayFacts>;
+
 /** `GET /v1/mcp/logs/{id}`: of each gateway that runs or ran the server. */
 export const logsReply = z.object({
   items: z.array(z.object({ gateway: gatewayIdentity, lines: z.array(z.string()) })),

@@ -46,6 +46,7 @@ export function mcpOptions({ home, clock }: { readonly home: string; readonly cl
     },
     approving: () => Promise.resolve(ok('apr_1')),
     gateway: { socket: () => Promise.resolve(err('there is no gateway in this test')) },
+    facts: { is_local: true, extra_roots: [] },
     asked,
     healthChanges: () => changes,
     use: (next) => {

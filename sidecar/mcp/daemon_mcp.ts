@@ -1,0 +1,87 @@
+import { rmSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Approvals } from '../control/approvals.ts';
+import type { Control } from '../control/control.ts';
+import type { McpOptions } from '../local_api/mcp_options.ts';
+import type { Clock } from '../ports.ts';
+import { Consents } from './consents.ts';
+import { GatewayChild } from './gateway_child.ts';
+import { HealthBoard, healthReport } from './health_board.ts';
+import { HealthSender } from './health_sender.ts';
+import { ServerDirectory } from './server_directory.ts';
+import { newSocketPath, openGatewayDirectory, spawnGateway } from './spawn_gateway.ts';
+
+export interface DaemonMcpOptions {
+  /** `$SVC_HOME`. */
+  readonly home: string;
+  /** Of the local API; known once it listens. */
+  readonly origin: () => string;
+  readonly control: Pick<Control, 'policy' | 'credentials' | 'channel' | 'link'>;
+  readonly approvals: Pick<Approvals, 'approveTool'>;
+  /** The control plane is on this machine. */
+  readonly isLocal: boolean;
+  readonly extraRoots: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly execArgv: readonly string[];
+  readonly clock: Clock;
+  readonly warn: (message: string) => void;
+}
+
+/** Everything of the daemon that is about MCP servers. */
+export interface DaemonMcp {
+  readonly options: McpOptions;
+  stop(): Promise<void>;
+}
+
+export function openDaemonMcp(options: DaemonMcpOptions): DaemonMcp {
+  const { home, control, approvals, clock, warn } = options;
+  const directory = openGatewayDirectory(home);
+  const consents = new Consents({ directory, clock, warn });
+  const servers = new ServerDirectory({ policy: control.policy, credentials: control.credentials, consents });
+  const board = new HealthBoard(clock);
+  const sender = new HealthSender({
+    report: () => {
+      const known = servers.all();
+      return known === null ? null : healthReport(known, board);
+    },
+    send: (report) => control.channel.reportMcpHealth(report),
+    pause,
+  });
+  servers.onChange(() => sender.notify());
+  control.link.onUp(() => sender.notify());
+  const gateway = gatewayChild(options, directory);
+  return {
+    options: {
+      directory: servers,
+      consents,
+      board,
+      healthChanged: () => sender.notify(),
+      credentials: control.credentials,
+      approve: (request, gone) => approvals.approveTool(request, gone),
+      gateway,
+      facts: { is_local: options.isLocal, extra_roots: [...options.extraRoots] },
+    },
+    async stop() {
+      await gateway.stop();
+      await sender.stop();
+    },
+  };
+}
+
+function gatewayChild({ home, origin, env, execArgv, warn }: DaemonMcpOptions, directory: string): GatewayChild {
+  return new GatewayChild({
+    launch: (socketPath) => {
+      const log = (line: string): void => warn(`MCP gateway: ${line}`);
+      return spawnGateway({ home, origin: origin(), env, execArgv, log }, socketPath);
+    },
+    newSocketPath: () => newSocketPath(directory),
+    removeSocket: (path) => rmSync(path, { force: true }),
+    now: () => performance.now(),
+    pause,
+    warn,
+  });
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal, ref: false }).catch(() => undefined);
+}

@@ -1,0 +1,263 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import { readSnapshotMcpServers } from '../../shared/wire/mcp_servers.ts';
+import {
+  eventsReply,
+  type GatewayEventRecord,
+  type GatewayIdentity,
+  MAX_LIST_WAIT_SECONDS,
+  releaseReply,
+  type ReportedServer,
+  type ServersReply,
+  serversReply,
+} from '../local_api/mcp_wire.ts';
+import type { Clock } from '../ports.ts';
+import type { DaemonCalls, DaemonRefusal } from './daemon_calls.ts';
+import { EventOutbox } from './event_outbox.ts';
+import type {
+  ApprovalProblem,
+  GatewayEvent,
+  GatewayPorts,
+  GatewayServer,
+  LaunchProblem,
+  ReleasedValues,
+  ServerHealth,
+  ToolApproval,
+} from './gateway_ports.ts';
+
+/** What a person who looks for what is wrong with a server wants to know besides its state. */
+export interface ServerDetail {
+  readonly restarts: number;
+  /** Null while it is not known. */
+  readonly tools: number | null;
+  /** What it wrote on stderr, with released values masked. */
+  readonly stderr: string;
+}
+
+export interface DaemonPortsOptions {
+  readonly daemon: DaemonCalls;
+  readonly identity: GatewayIdentity;
+  readonly clock: Clock;
+  /** Waits; resolves at once when the signal is aborted. */
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly warn: (message: string) => void;
+  /** Looked up at each report. */
+  readonly detailOf: (serverId: string) => ServerDetail | null;
+}
+
+const LIST_MARGIN_MS = 10_000;
+const RETRY_MS = 250;
+const MAX_RETRY_MS = 5_000;
+const RELEASE_TIMEOUT_MS = 100_000;
+const APPROVAL_TIMEOUT_MS = 120_000;
+const GATHER_MS = 100;
+const MAX_LOG_LINES = 500;
+const MAX_LOG_LINE_CHARACTERS = 4_000;
+const MAX_TOOL_CHARACTERS = 1_000;
+const nothing = z.null();
+const approved = z.object({ approval_id: z.string() });
+
+/** The gateway's ports against the daemon: a daemon that was started again is found again, and told everything again. */
+export class DaemonPorts implements GatewayPorts {
+  readonly #options: DaemonPortsOptions;
+  readonly #outbox: EventOutbox;
+  readonly #closing = new AbortController();
+  readonly #toldLogs = new Map<string, string>();
+  #states: readonly ServerHealth[] = [];
+  #reporting: Promise<void> | null = null;
+  #isNews = false;
+
+  constructor(options: DaemonPortsOptions) {
+    this.#options = options;
+    const { daemon, identity, clock, pause, warn } = options;
+    const send = (events: readonly GatewayEventRecord[]) =>
+      daemon.call('POST', '/v1/mcp/events', eventsReply, { body: { gateway: identity, events } });
+    this.#outbox = new EventOutbox({ send, pause, warn, now: () => clock.now() });
+  }
+
+  get clock(): Clock {
+    return this.#options.clock;
+  }
+
+  async watchServers(onChange: (servers: readonly GatewayServer[]) => void, signal: AbortSignal): Promise<void> {
+    const { pause } = this.#options;
+    let version: string | null = null;
+    let retryMs = RETRY_MS;
+    while (!signal.aborted) {
+      const reply = await this.#list(version, signal);
+      if (signal.aborted) return;
+      if (!reply.ok) {
+        await pause(retryMs, signal);
+        retryMs = Math.min(MAX_RETRY_MS, retryMs * 2);
+        continue;
+      }
+      if (retryMs !== RETRY_MS) this.#tellEverything();
+      retryMs = RETRY_MS;
+      if (reply.value.version !== version) onChange(serversIn(reply.value));
+      version = reply.value.version;
+    }
+  }
+
+  async release(
+    server: GatewayServer['server'],
+    consentHash: string | null,
+  ): Promise<Result<ReleasedValues, LaunchProblem>> {
+    const body = { consent_hash: consentHash };
+    const target = `/v1/mcp/servers/${server.id}/release`;
+    const reply = await this.#options.daemon.call('POST', target, releaseReply, {
+      body,
+      timeoutMs: RELEASE_TIMEOUT_MS,
+    });
+    if (!reply.ok) return err(launchProblem(reply.error));
+    const { values, bearer } = reply.value;
+    return ok({
+      values: new Map(Object.entries(values).map(([path, value]) => [path, new Secret(value)])),
+      bearer: bearer && { token: new Secret(bearer.token), expiresAt: bearer.expires_at },
+    });
+  }
+
+  async approve(call: ToolApproval): Promise<Result<null, ApprovalProblem>> {
+    const { server, tool, argumentsHash, summary, sessionId, signal } = call;
+    const body = {
+      server_id: server.id,
+      tool: shownTool(tool),
+      arguments_hash: callHash(tool, argumentsHash),
+      summary,
+      session_id: sessionId,
+    };
+    const how = { body, timeoutMs: APPROVAL_TIMEOUT_MS, signal };
+    const reply = await this.#options.daemon.call('POST', '/v1/mcp/approvals', approved, how);
+    return reply.ok ? ok(null) : err(approvalProblem(reply.error));
+  }
+
+  record(event: GatewayEvent): void {
+    this.#outbox.add(recordOf(event));
+  }
+
+  accepting(): boolean {
+    return this.#outbox.accepting;
+  }
+
+  reportHealth(states: readonly ServerHealth[]): void {
+    this.#states = states;
+    this.#isNews = true;
+    if (this.#closing.signal.aborted) return;
+    this.#reporting ??= this.#report().finally(() => {
+      this.#reporting = null;
+    });
+  }
+
+  /** Hands over what is left, and says that this gateway ends. */
+  async close(timeoutMs: number): Promise<void> {
+    this.#closing.abort();
+    await Promise.all([this.#outbox.close(timeoutMs), this.#reporting]);
+    await this.#sendHealth({ ended: true, timeoutMs });
+  }
+
+  /** The list, once it is another one than that of `version`. */
+  #list(version: string | null, signal: AbortSignal): Promise<Result<ServersReply, DaemonRefusal>> {
+    const wait = version === null ? '' : `?wait=${MAX_LIST_WAIT_SECONDS}&version=${version}`;
+    const timeoutMs = MAX_LIST_WAIT_SECONDS * 1000 + LIST_MARGIN_MS;
+    return this.#options.daemon.call('GET', `/v1/mcp/servers${wait}`, serversReply, { timeoutMs, signal });
+  }
+
+  /** The daemon that answers now may know nothing of what the one before it was told. */
+  #tellEverything(): void {
+    this.#toldLogs.clear();
+    if (this.#states.length > 0) this.reportHealth(this.#states);
+  }
+
+  async #report(): Promise<void> {
+    while (this.#isNews && !this.#closing.signal.aborted) {
+      await this.#options.pause(GATHER_MS, this.#closing.signal);
+      this.#isNews = false;
+      // One that does not arrive is not tried again: the next change, or the next minute, tells everything.
+      await this.#sendHealth({ ended: false, timeoutMs: LIST_MARGIN_MS });
+    }
+  }
+
+  async #sendHealth({ ended, timeoutMs }: { readonly ended: boolean; readonly timeoutMs: number }): Promise<void> {
+    const { daemon, identity, detailOf } = this.#options;
+    const told = new Map<string, string>();
+    const servers = this.#states.map((state): ReportedServer => {
+      const detail = detailOf(state.id);
+      const stderr = detail?.stderr ?? '';
+      const isTold = stderr === (this.#toldLogs.get(state.id) ?? '');
+      told.set(state.id, stderr);
+      return {
+        id: state.id,
+        state: state.state,
+        last_error: state.lastError,
+        checked_at: new Date(state.checkedAt).toISOString(),
+        restarts: detail?.restarts ?? null,
+        tools: detail?.tools ?? null,
+        log: isTold ? null : linesOf(stderr),
+      };
+    });
+    const body = { gateway: identity, servers, ended };
+    const reply = await daemon.call('POST', '/v1/mcp/health', nothing, { body, timeoutMs });
+    if (reply.ok) for (const [id, stderr] of told) this.#toldLogs.set(id, stderr);
+  }
+}
+
+function serversIn({ items }: ServersReply): readonly GatewayServer[] {
+  return items.flatMap(({ server: record, consent, missing }) => {
+    const [known] = readSnapshotMcpServers([record]).servers;
+    return known === undefined ? [] : [{ server: known.server, consent, missing }];
+  });
+}
+
+function linesOf(stderr: string): string[] {
+  const lines = stderr.split('\n').map((line) => line.slice(0, MAX_LOG_LINE_CHARACTERS));
+  if (lines.at(-1) === '') lines.pop();
+  return lines.slice(-MAX_LOG_LINES);
+}
+
+const LAUNCH_REASONS: Readonly<Record<string, LaunchProblem['reason']>> = {
+  consent_needed: 'consent_needed',
+  command_refused: 'consent_needed',
+  credential_missing: 'credential_missing',
+  credential_unavailable: 'credential_unavailable',
+  authorisation_needed: 'authorisation_needed',
+  reauthorisation_required: 'authorisation_needed',
+};
+
+function launchProblem({ code, message }: DaemonRefusal): LaunchProblem {
+  return { reason: LAUNCH_REASONS[code] ?? 'control_plane_unavailable', message };
+}
+
+function approvalProblem({ code, message }: DaemonRefusal): ApprovalProblem {
+  const isDecision = code === 'approval_required' || code === 'approval_denied';
+  return { reason: isDecision ? code : 'control_plane_unavailable', message };
+}
+
+/** The tool goes in as its server names it: two whose names are shown alike are two all the same. */
+function callHash(tool: string, argumentsHash: string): string {
+  return createHash('sha256')
+    .update(JSON.stringify([tool, argumentsHash]))
+    .digest('hex');
+}
+
+/** A tool's name as it is recorded and shown: a server may call it anything. */
+function shownTool(tool: string): string {
+  const line = tool.toWellFormed().replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, '\ufffd');
+  return line.slice(0, MAX_TOOL_CHARACTERS) || '\ufffd';
+}
+
+function recordOf(event: GatewayEvent): Omit<GatewayEventRecord, 'number'> {
+  const { id, name, registryId, version } = event.server;
+  const common = {
+    type: event.type,
+    server_id: id,
+    server: name,
+    registry_id: registryId,
+    version,
+    session_id: 'sessionId' in event ? event.sessionId : null,
+  };
+  const tool = 'tool' in event ? { tool: shownTool(event.tool) } : {};
+  const reason = 'reason' in event ? { reason: event.reason } : {};
+  const called = 'outcome' in event ? { outcome: event.outcome, duration_ms: Math.max(0, event.durationMs) } : {};
+  return { ...common, ...tool, ...reason, ...called };
+}
