@@ -45,6 +45,12 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
     const explain = async (method: string, url: string) =>
       (await asUser('POST', '/v1/host-bindings/explain', { method, url })).json();
 
+    const prune = async (hoursBack: number) => {
+      const before = new Date(Date.now() - hoursBack * 3_600_000).toISOString();
+      const reply = await asUser('POST', '/v1/audit-events/prune', { before });
+      return [reply.status, await reply.json()];
+    };
+
     beforeAll(async () => {
       control = await start();
       sidecar = await TestSidecar.make(send);
@@ -172,6 +178,11 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       const verified = auditVerification.parse(await (await asUser('GET', '/v1/audit-events/verify')).json());
       expect(verified).toMatchObject({ ok: true, first_break: null });
       expect(verified.chains).toHaveLength(2);
+    });
+
+    test('removes no event of the last day', async () => {
+      expect(await prune(25)).toMatchObject([200, { removed: 0, finished: true, broken: [] }]);
+      expect(await prune(23)).toMatchObject([400, { error: { code: 'invalid_input' } }]);
     });
 
     test('keeps an MCP server with its credential, hands both to a sidecar, and goes back to what it was', async () => {

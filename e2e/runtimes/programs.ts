@@ -206,8 +206,8 @@ export async function startOnDeno(
 }
 
 /** Deno on the embedded database of a home that stays. */
-export async function startDenoAt(home: string): Promise<ControlPlaneUnderTest> {
-  const program = runDeno(['--allow-write'], ['--home', home], {});
+export async function startDenoAt(home: string, settings: Record<string, string> = {}): Promise<ControlPlaneUnderTest> {
+  const program = runDeno(['--allow-write'], ['--home', home], settings);
   const url = await until(program, listening(program));
   return { url, localKey: await readLocalKey(home), output: program.output, stop: program.stop };
 }

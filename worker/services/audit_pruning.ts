@@ -19,12 +19,19 @@ import type { ServiceContext } from './service_context.ts';
 
 /** What is younger is never removed: nobody can remove the events of what they just did, or of a sidecar that still sends. */
 export const YOUNGEST_REMOVED_MS = 24 * 3_600_000;
-/** How many events are read, checked and removed in one write: a small part of a second. */
-const EVENTS_PER_WRITE = 500;
-/** Of how many chains at most. */
-const CHAINS_PER_WRITE = 20;
-/** How many writes one call makes; a caller goes on with the next. */
-const WRITES_PER_CALL = 10;
+
+/** How much is done before others have their turn. */
+export interface PruneLimits {
+  /** How many events are read, checked and removed in one write. */
+  readonly eventsPerWrite: number;
+  /** Of how many chains at most. */
+  readonly chainsPerWrite: number;
+  /** How many writes one call makes; a caller goes on with the next. */
+  readonly writes: number;
+}
+
+/** A write of so many events takes a small part of a second. */
+export const PRUNE_LIMITS: PruneLimits = { eventsPerWrite: 500, chainsPerWrite: 20, writes: 10 };
 
 /**
  * Removes the beginning of each of the enterprise's chains: what was received before a time. Refuses with `admin_required`,
@@ -34,6 +41,7 @@ export async function pruneAudit(
   context: ServiceContext,
   caller: Caller,
   input: AuditPruneInput,
+  limits: PruneLimits = PRUNE_LIMITS,
 ): Promise<Result<AuditPruneReply, ApiError>> {
   if (!mayActAs(caller, 'admin')) return err(adminsOnly());
   const { enterpriseId, userId } = caller;
@@ -43,7 +51,7 @@ export async function pruneAudit(
   if (input.dry_run) {
     return ok({ ...what, removed: await countRemovable(context, enterpriseId, before), finished: true, broken: [] });
   }
-  const pruned = await pruneEnterprise(context, { enterpriseId, actor: userId, before, writes: WRITES_PER_CALL });
+  const pruned = await pruneEnterprise(context, { enterpriseId, actor: userId, before, limits });
   if (!pruned.ok) return pruned;
   const { removed, finished, broken } = pruned.value;
   return ok({ ...what, removed, finished, broken: [...broken] });
@@ -74,8 +82,7 @@ export interface PruneOrder {
   /** Who wants it; null for the retention that is set. */
   readonly actor: string | null;
   readonly before: string;
-  /** How many writes it may take. */
-  readonly writes: number;
+  readonly limits: PruneLimits;
 }
 
 export interface Pruned {
@@ -96,7 +103,7 @@ export async function pruneEnterprise(context: ServiceContext, order: PruneOrder
   let removed = 0;
   let after = '';
   let writes = 0;
-  while (writes < order.writes && !context.stopping.aborted) {
+  while (writes < order.limits.writes && !context.stopping.aborted) {
     const cut = await nextCut(context, order, after);
     if (cut === null) return ok({ removed, writes, finished: true, broken });
     const done = cut.taken.length === 0 ? ok(true) : await write(context, order, cut);
@@ -132,14 +139,14 @@ function eventsOf({ taken }: Pick<Cut, 'taken'>): number {
 
 /** As much of the next chains as one write removes; null when there is nothing left. */
 async function nextCut(context: ServiceContext, order: PruneOrder, done: string): Promise<Cut | null> {
-  const page = { after: done, limit: CHAINS_PER_WRITE };
+  const page = { after: done, limit: order.limits.chainsPerWrite };
   const due = await dueChains(context.database, order.enterpriseId, order.before, page);
   if (due.length === 0) return null;
   const taken: Taken[] = [];
   const broken: BrokenChain[] = [];
   let after = done;
   for (const writer of due) {
-    const room = EVENTS_PER_WRITE - eventsOf({ taken });
+    const room = order.limits.eventsPerWrite - eventsOf({ taken });
     if (room === 0) break;
     const part = await beginningOf(context, order, writer, room);
     if (!part.ok) broken.push(part.error);

@@ -176,13 +176,13 @@ function killedAt(write: number, when: 'before' | 'after'): Database {
 
 describe('changing the master key', () => {
   test('takes everything to the new key, and leaves the old one nothing to open', async () => {
-    const planted = await plant(await worker(before), 120);
+    const planted = await plant(await worker(before), 60);
     const old = await openedBy(before);
     expect(old.opens).toBe(old.of);
     const report = await rotated();
     expect(report.damaged).toEqual([]);
     expect(report.resealed).toMatchObject({
-      secrets: 120,
+      secrets: 60,
       access_token_keys: 2,
       oauth_flows: 1,
       enterprise_clients: 1,

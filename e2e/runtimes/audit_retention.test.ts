@@ -1,0 +1,127 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createClient } from '@libsql/client';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { Secret } from '../../shared/model/secret.ts';
+import { type AuditVerification, auditVerification } from '../../shared/wire/audit_events.ts';
+import { openDatabase } from '../../worker/store/database.ts';
+import { startInProcess } from './in_process.ts';
+import {
+  type ControlPlaneUnderTest,
+  runSvc,
+  startDenoAt,
+  startLibsqlServer,
+  startNodeAt,
+  startOnWorkerd,
+} from './programs.ts';
+
+const OLD_SECRETS = 25;
+
+let home = '';
+const vaultKey = randomBytes(32).toString('base64url');
+const localKey = `svc_local_${randomBytes(32).toString('base64url')}`;
+const running: { stop(): Promise<void> }[] = [];
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'svc-retention-'));
+  await writeFile(join(home, 'vault.key'), `${vaultKey}\n`, { mode: 0o600 });
+  await writeFile(join(home, 'local.key'), `${localKey}\n`, { mode: 0o600 });
+});
+afterEach(async () => {
+  for (const each of running.splice(0).toReversed()) await each.stop();
+  await rm(home, { recursive: true, force: true });
+});
+
+/** Events of a control plane whose clock stood at the beginning of 2026. */
+async function recordOld(url: string): Promise<void> {
+  const client = createClient({ url, timeout: 5_000 });
+  const keys = { masterKey: new Secret(vaultKey), localKey: new Secret(localKey) };
+  const control = await startInProcess({ database: openDatabase(client), ...keys });
+  const headers = { authorization: `Bearer ${localKey}`, 'content-type': 'application/json' };
+  for (let at = 0; at < OLD_SECRETS; at += 1) {
+    const body = JSON.stringify({ path: `user/s-${at}`, value: 'value' });
+    expect((await control.send('/v1/secrets', { method: 'POST', headers, body })).status).toBe(201);
+  }
+  await control.stop();
+  client.close();
+}
+
+const fileUrl = () => `file:${join(home, 'control.db')}`;
+
+async function started<T extends ControlPlaneUnderTest>(starting: Promise<T>): Promise<T> {
+  const control = await starting;
+  running.push(control);
+  return control;
+}
+
+const call = (control: ControlPlaneUnderTest, method: string, path: string, body?: unknown) =>
+  fetch(control.url + path, {
+    method,
+    headers: { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+
+async function verified(control: ControlPlaneUnderTest): Promise<AuditVerification> {
+  return auditVerification.parse(await (await call(control, 'GET', '/v1/audit-events/verify')).json());
+}
+
+describe.each([
+  ['Node', startNodeAt],
+  ['Deno', startDenoAt],
+])('SVC_AUDIT_RETENTION_DAYS on %s', (_, startAt) => {
+  test('has old events removed by themselves, and what is left verifies', async () => {
+    await recordOld(fileUrl());
+    const control = await started(startAt(home, { SVC_AUDIT_RETENTION_DAYS: '30' }));
+    await vi.waitFor(async () => expect((await verified(control)).removed).toBe(OLD_SECRETS), { timeout: 30_000 });
+    expect(await verified(control)).toMatchObject({ ok: true, events: 1 });
+    expect((await call(control, 'POST', '/v1/secrets', { path: 'user/new', value: 'v' })).status).toBe(201);
+    expect(await verified(control)).toMatchObject({ ok: true, events: 2, removed: OLD_SECRETS });
+    expect(control.output()).not.toContain('deferred work failed');
+  });
+});
+
+test('in workerd the platform asks for it by its clock', async () => {
+  const server = await startLibsqlServer();
+  running.push(server);
+  await recordOld(server.url);
+  const settings = { SVC_VAULT_KEY: vaultKey, SVC_AUDIT_RETENTION_DAYS: '30' };
+  const control = await started(startOnWorkerd({ url: server.url }, settings));
+  expect(await verified(control)).toMatchObject({ ok: true, removed: 0 });
+  const asked = await fetch(`${control.url}/cdn-cgi/handler/scheduled`);
+  expect([asked.status, await asked.text()]).toEqual([200, 'ok']);
+  expect(await verified(control)).toMatchObject({ ok: true, events: 1, removed: OLD_SECRETS });
+});
+
+describe('svc audit prune', () => {
+  test('removes, or only counts, beside a worker that serves; without it all events stay', async () => {
+    await recordOld(fileUrl());
+    const control = await started(startNodeAt(home));
+    const svc = (...args: string[]) => runSvc(home, ['audit', ...args], { SVC_CONTROL_URL: control.url });
+    const counted = await svc('prune', '--older-than', '30d', '--dry-run', '--json');
+    expect([counted.exitCode, JSON.parse(counted.stdout)]).toMatchObject([0, { removed: OLD_SECRETS, dry_run: true }]);
+    expect(await verified(control)).toMatchObject({ events: OLD_SECRETS, removed: 0 });
+    const pruned = await svc('prune', '--older-than', '30d');
+    expect([pruned.exitCode, pruned.stdout]).toEqual([0, expect.stringContaining(`removed ${OLD_SECRETS} events`)]);
+    const listed = await svc('list', '--type', 'control.audit.');
+    expect(listed.stdout).toContain('control.audit.pruned');
+    expect(await verified(control)).toMatchObject({ ok: true, events: 1, removed: OLD_SECRETS });
+    expect((await svc('verify')).exitCode).toBe(0);
+    expect(await svc('prune', '--older-than', '1h')).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('less than a day'),
+    });
+  });
+
+  test('a new master key seals where the chains begin', async () => {
+    await recordOld(fileUrl());
+    const before = await started(startNodeAt(home));
+    const settings = { SVC_CONTROL_URL: before.url };
+    expect((await runSvc(home, ['audit', 'prune', '--older-than', '30d'], settings)).exitCode).toBe(0);
+    expect((await runSvc(home, ['vault', 'rotate', '--json'], {})).stdout).toContain('"audit_beginnings":1');
+    expect(await verified(before)).toMatchObject({ ok: true, removed: OLD_SECRETS });
+    await before.stop();
+    const after = await started(startNodeAt(home));
+    expect(await verified(after)).toMatchObject({ ok: true, removed: OLD_SECRETS });
+  });
+});
