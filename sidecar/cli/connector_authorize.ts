@@ -17,10 +17,14 @@ import type { HttpClient } from './http_client.ts';
 import { printable } from './output.ts';
 import { promptHidden, readSecret } from './read_secret.ts';
 
-export interface AuthorizeOptions extends OwnerOption {
-  readonly clientId?: string;
+/** Where the secret of an OAuth client comes from. */
+export interface ClientSecretOptions {
   readonly clientSecretStdin?: boolean;
   readonly publicClient?: boolean;
+}
+
+export interface AuthorizeOptions extends OwnerOption, ClientSecretOptions {
+  readonly clientId?: string;
   readonly clientAuthentication?: 'post' | 'basic';
   readonly authorizationUrl?: string;
   readonly tokenUrl?: string;
@@ -102,7 +106,7 @@ async function clientInput(call: Call<AuthorizeOptions>, clientId: string): Prom
 }
 
 /** The client's secret; null for a public client. */
-async function clientSecret({ context, options }: Call<AuthorizeOptions>): Promise<string | null> {
+export async function clientSecret({ context, options }: Call<ClientSecretOptions>): Promise<string | null> {
   const isPublic = options.publicClient === true;
   if (isPublic && options.clientSecretStdin === true) {
     throw new CliError(EXIT.usage, 'both --public-client and --client-secret-stdin were given: choose one');

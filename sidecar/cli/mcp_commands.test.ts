@@ -201,6 +201,53 @@ test('svc mcp rollback lists revisions, and goes back to one', async () => {
   expect((await run(['rollback', 'files', '--to', '-1'])).code).toBe(2);
 });
 
+describe('svc mcp authorize', () => {
+  const remote: McpServerRecord = {
+    ...server,
+    ...mcpServerInput.parse({ name: 'hub', mode: 'remote', url: 'https://mcp.example.com/mcp' }),
+    registry_id: null,
+  };
+  const reply = {
+    authorization_url: 'https://auth.example.com/authorize?x=1',
+    redirect_uri: 'http://127.0.0.1:7420/auth/connectors/callback',
+    authorization_server: 'https://auth.example.com',
+    expires_at: '2026-01-01T12:10:00.000Z',
+  };
+  /** Is authorised by the second look. */
+  const signingIn = (): Answer => {
+    let looks = 0;
+    return (call) => {
+      if (call.url.pathname.endsWith('/authorize')) return { status: 200, body: reply };
+      if (!call.url.pathname.endsWith(ID)) return control([remote])(call);
+      looks += 1;
+      const authorization = { state: looks < 2 ? 'authorisation_required' : 'ready', expires_at: null, scopes: [] };
+      return { status: 200, body: { ...remote, authorization } };
+    };
+  };
+
+  test('shows where to sign in, and waits for it', async () => {
+    const result = await run(['authorize', 'hub'], { answer: signingIn() });
+    expect([result.code, result.stdout]).toEqual([0, 'authorised hub\n']);
+    expect(result.stderr).toContain('https://auth.example.com/authorize?x=1');
+    expect(writes(result.calls)).toMatchObject([{ body: {} }]);
+  });
+
+  test('sends a client that was made by hand, its secret from stdin', async () => {
+    const argv = ['authorize', 'hub', '--client-id', 'me', '--client-secret-stdin', '--scope', 'a', '--no-wait'];
+    const result = await run(argv, { answer: signingIn(), stdin: VALUE });
+    const body = { client_id: 'me', client_secret: VALUE, scopes: ['a'] };
+    expect(writes(result.calls)).toMatchObject([{ body }]);
+    expect(result.stdout + result.stderr).not.toContain(VALUE);
+    expect((await run(['authorize', 'hub', '--public-client'], { answer: signingIn() })).code).toBe(2);
+  });
+
+  test('is of remote servers, and can be forgotten', async () => {
+    expect((await run(['authorize', 'files'])).stderr).toContain('is a local server');
+    const forgotten = await run(['authorize', 'hub', '--forget'], { answer: control([remote]) });
+    expect(forgotten.calls.at(-1)).toMatchObject({ method: 'DELETE' });
+  });
+});
+
 test('svc mcp remove says what went with it', async () => {
   const result = await run(['remove', 'files'], { terminal: true });
   expect(result.calls.at(-1)).toMatchObject({ method: 'DELETE', url: { pathname: `/v1/mcp-servers/${ID}` } });

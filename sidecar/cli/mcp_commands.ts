@@ -2,6 +2,7 @@ import { Option, type Command } from 'commander';
 import { OWNERS } from '../../shared/model/host_binding.ts';
 import { MCP_ISOLATIONS, MCP_TRANSPORTS } from '../../shared/model/mcp_server.ts';
 import { handle, several, type CommandLine } from './command_line.ts';
+import type { McpAuthorizeOptions } from './mcp_authorize.ts';
 import type { McpAddOptions, McpUpdateOptions } from './mcp_change.ts';
 import type { McpCredentialOptions } from './mcp_credential.ts';
 import type { McpRollbackOptions } from './mcp_revisions.ts';
@@ -16,6 +17,7 @@ export function addMcpCommands(line: CommandLine): Command {
   addList(line, mcp);
   addChanges(line, mcp);
   addCredential(line, mcp);
+  addAuthorize(line, mcp);
   addTools(line, mcp);
   addRollback(line, mcp);
   return mcp;
@@ -137,6 +139,29 @@ function addCredential(line: CommandLine, mcp: Command): void {
     .argument('<name>')
     .addOption(mcpOwnerOption());
   handle<OwnerOption>(line, unset, async (call) => (await import('./mcp_credential.ts')).unsetMcpCredential(call));
+}
+
+function addAuthorize(line: CommandLine, mcp: Command): void {
+  const authorize = mcp
+    .command('authorize')
+    .description('sign in to a remote server in the browser, again too')
+    .argument(...MCP_SERVER_ARGUMENT)
+    .option('--client-id <id>', 'an OAuth client, where the server registers none by itself')
+    .option('--client-secret-stdin', 'read its secret from stdin (else it is asked for; a public client has none)')
+    .option('--public-client', 'the client has no secret')
+    .addOption(
+      new Option('--client-authentication <way>', 'how the secret is sent (default: post, in the body)').choices([
+        'post',
+        'basic',
+      ]),
+    )
+    .option('--scope <scope>', 'in place of what the server asks for (repeatable)', several)
+    .option('--forget', 'forget the authorisation')
+    .option('--no-wait', 'print the link and return')
+    .addOption(mcpOwnerOption());
+  handle<McpAuthorizeOptions>(line, authorize, async (call) =>
+    (await import('./mcp_authorize.ts')).authorizeMcpServer(call),
+  );
 }
 
 function addTools(line: CommandLine, mcp: Command): void {
