@@ -193,8 +193,8 @@ describe('a client with a session', () => {
     await expect.poll(() => waiting).not.toBeNull();
     say({ method: 'notifications/cancelled', params: { requestId: 1 } });
     await expect.poll(() => seen.at(-1)?.body.method).toBe('notifications/cancelled');
-    waiting!.end();
     await bridge.answered();
+    await expect.poll(() => waiting?.closed).toBe(true);
     expect(written).toHaveLength(1);
   });
 

@@ -145,7 +145,8 @@ export class Bridge {
     if (call === undefined) return;
     call.isCancelled = true;
     if (ownVersion(call.message) === null) this.#tell(message);
-    else call.aborting.abort();
+    // With a session the server has been told by then; it owes no answer, and may keep the stream open for good.
+    void this.#sent.then(() => call.aborting.abort());
   }
 
   #warnOf({ status, problem }: Extract<ExchangeEnd, { readonly kind: 'refused' }>): void {
@@ -153,9 +154,11 @@ export class Bridge {
       this.#ports.warn(`the daemon refused (${status} ${problem.code}): ${problem.message}`);
   }
 
-  /** A subscription goes on until the client ends it. */
+  /** A subscription goes on until the client ends it, and nobody waits for what was cancelled. */
   #isIdle(): boolean {
-    return [...this.#calls.values()].every(({ message }) => message.method === 'subscriptions/listen');
+    return Array.from(this.#calls.values()).every(
+      ({ message, isCancelled }) => isCancelled || message.method === 'subscriptions/listen',
+    );
   }
 }
 
