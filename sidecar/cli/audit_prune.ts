@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { type AuditPruneReply, auditPruneReply } from '../../shared/wire/audit_events.ts';
 import { controlClient } from './clients.ts';
+import { withProgress } from './connector_progress.ts';
 import { handle, type Call, type CommandLine } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import { parseDuration, parseTime } from './relative_time.ts';
@@ -31,7 +32,8 @@ async function pruneEvents(call: Call<PruneOptions>): Promise<number> {
   const body = { before, dry_run: call.options.dryRun ?? false };
   let removed = 0;
   for (;;) {
-    const reply = await client.call('POST', '/v1/audit-events/prune', auditPruneReply, { body, timeoutMs: CALL_MS });
+    const asked = client.call('POST', '/v1/audit-events/prune', auditPruneReply, { body, timeoutMs: CALL_MS });
+    const reply = await withProgress(call.print, 'looking at the events ...', asked);
     removed += reply.removed;
     if (reply.finished) return report(call, { ...reply, removed });
     call.print.note(`removed ${removed} events so far`);

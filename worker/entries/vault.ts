@@ -41,7 +41,7 @@ const ACTIONS: ReadonlyMap<string, Action> = new Map<string, Action>([
 ]);
 
 async function showStatus(database: Database, settings: Settings, home: string): Promise<VaultStatus> {
-  const status = await vaultStatus(database, await masterKeys(settings, home));
+  const status = await vaultStatus(database, await masterKeys(settings, home), toldNowAndThen());
   if (!status.ok) throw new Refusal(status.error.reason, status.error.message);
   const isUnderWay = settings.vaultKey === undefined && (await keyChange(home)) !== null;
   return { ...status.value, finished: status.value.finished && !isUnderWay };

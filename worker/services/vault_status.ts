@@ -21,29 +21,36 @@ export interface VaultStatus {
   readonly values: readonly SealedCount[];
 }
 
-/** Which master key everything is sealed with. Reads all that is sealed, and writes nothing. */
+/** Which master key everything is sealed with. Reads all that is sealed, and writes nothing; `told` hears how far it is. */
 export async function vaultStatus(
   database: Database,
   { masterKey, previousMasterKey }: MasterKeys,
+  told: (progress: string) => void = () => undefined,
 ): Promise<Result<VaultStatus, VaultKeyProblem>> {
   if (masterKey === null) return err({ reason: 'missing_vault_key', message: NO_KEY });
   const installed = await readInstallation(database);
   const problem = await checkVaultKey(await Vault.open(masterKey, previousMasterKey), installed);
   if (problem !== null) return err(problem);
   const before = previousMasterKey && (await Vault.open(previousMasterKey));
+  const keys = { before, after: await Vault.open(masterKey) };
   const values: SealedCount[] = [];
-  for (const kind of SEALED_KINDS)
-    values.push(await countOf(database, kind, { before, after: await Vault.open(masterKey) }));
+  for (const kind of SEALED_KINDS) values.push(await countOf(database, kind, keys, told));
   const isUnderWay = installed.has('vault_key_previous_check');
   return ok({ finished: !isUnderWay && values.every(({ previous }) => previous === 0), values });
 }
 
 const NO_KEY = 'missing vault key: set SVC_VAULT_KEY, or put vault.key back into the home';
 
-async function countOf(database: Database, kind: SealedKind, keys: SealingKeys): Promise<SealedCount> {
+async function countOf(
+  database: Database,
+  kind: SealedKind,
+  keys: SealingKeys,
+  told: (progress: string) => void,
+): Promise<SealedCount> {
   const count = { kind: kind.name, current: 0, previous: 0, damaged: 0 };
   for await (const rows of pagesOf(database, kind)) {
     for (const row of rows) count[(await row.examine(keys)).state] += 1;
+    told(`${kind.name}: looked at ${count.current + count.previous + count.damaged}`);
   }
   return count;
 }

@@ -56,13 +56,16 @@ export function stillInstalled(name: InstallationName, value: string): Statement
   return guard(sql`EXISTS (SELECT 1 FROM installation WHERE name = ${name} AND value = ${value})`);
 }
 
-/** Takes a turn that is over by itself: a conflict while another worker has it. Both times are RFC 3339 in UTC. */
+/**
+ * Takes a turn that is over by itself: a conflict while another worker has it. Both times are RFC 3339 in UTC. A turn that
+ * would end later than this one was taken by a clock that is wrong, and holds nobody up.
+ */
 export function takeTurn(
   database: Database,
   name: InstallationName,
   times: { readonly now: string; readonly until: string },
 ): Statement[] {
-  const taken = sql`SELECT 1 FROM installation WHERE name = ${name} AND value > ${times.now}`;
+  const taken = sql`SELECT 1 FROM installation WHERE name = ${name} AND value > ${times.now} AND value <= ${times.until}`;
   return [...guard(sql`NOT EXISTS (${taken})`), setAnew(database, name, times.until)];
 }
 
