@@ -4,7 +4,7 @@ import { commandDangers, refusalOf } from './command_dangers.ts';
 import type { Danger } from './dangers/danger.ts';
 import { inputProblems, inputValues, type InputProblem, type InputValues } from './install/input_values.ts';
 import type { InstallationPlan, PlanArgument, PlanField, PlanInput, Template } from './install/plan.ts';
-import { mcpReference } from './references.ts';
+import { mcpReference, referenceProblem } from './references.ts';
 
 /** A credential that the server still lacks, or may have. */
 export interface RequiredCredential {
@@ -65,6 +65,9 @@ export function completeInstallation(
   const { mode, transport, version } = plan;
   const url = urlOf(plan, written);
   const headers = fieldsOf(plan.headers, written);
+  const misplaced = referenceProblem({ id: serverId, command, env, url, headers });
+  if (misplaced !== null)
+    return err([{ input: guilty(plan, values), code: 'invalid', message: `makes a reference: ${misplaced}` }]);
   const stored = { credentials: credentialsOf(plan, values), requiredCredentials: lackingCredentials(plan, values) };
   return ok({ mode, command, env, url, transport, headers, version, ...stored, warnings: dangers });
 }

@@ -8,6 +8,7 @@ import { previewWords } from './install/preview.ts';
 import { remoteParts } from './install/remote_plan.ts';
 import { PACKAGE_RUNTIMES, runtimeOf } from './package_runtimes/runtimes.ts';
 import type { PackageRuntime } from './package_runtimes/package_runtime.ts';
+import { hasReference } from './references.ts';
 import type { RegistryEntry, RegistryPackage } from './registry_entry.ts';
 
 /** One way to install an entry: its plan, or why it is none. */
@@ -67,6 +68,12 @@ function planChoice(entry: RegistryEntry, choice: InstallChoice): Result<Install
   if (!plan.ok) return plan;
   if (entry.status === 'deprecated') builder.warn('deprecated', 'its publisher has deprecated it');
   warnOfHiddenCharacters(entry, plan.value, builder);
+  if (hasOwnReference(plan.value)) {
+    return err({
+      reason: 'command_refused',
+      message: "Its entry names a place in the vault, which is not the publisher's to name.",
+    });
+  }
   warnOfSecretArguments(builder);
   // Words with a value in them are looked at when the value is there.
   const known = plan.value.command.filter(({ value }) => value === null || fixedText(value) !== null);
@@ -113,7 +120,9 @@ function planPackage(
     const message = `Its package is of the registry ${quoted(item.registryType)}; those of npm, PyPI, OCI and NuGet can be installed.`;
     return err({ reason: 'unsupported_registry', message });
   }
-  const problem = packageProblem(item, runtime, builder) ?? builder.addEnvironment(item.environmentVariables);
+  const problem =
+    packageProblem(item, runtime, builder) ??
+    (runtime.program === null ? null : builder.addEnvironment(item.environmentVariables));
   if (problem !== null) return err(problem);
   const derived = runtime.command({ entry, package: item }, builder);
   if (!derived.ok) return derived;
@@ -175,6 +184,17 @@ function warnOfHiddenCharacters(entry: RegistryEntry, plan: InstallationPlan, bu
   const hidden = [...new Set([...fixed, ...inputs].flatMap((text) => hiddenCharacters(text)))];
   if (hidden.length === 0) return;
   builder.warn('hidden_characters', `its texts have characters that are not shown (${hidden.join(', ')})`);
+}
+
+/** A reference that the publisher wrote, and that would be filled with a credential. */
+function hasOwnReference(plan: InstallationPlan): boolean {
+  const url = plan.url === null ? [] : [plan.url.authority, plan.url.path, plan.url.query ?? []];
+  const fields = [...plan.env, ...plan.headers].map(({ value }) => value);
+  const words = plan.command.flatMap(({ flag, value }) => [
+    ...(value ?? []),
+    { kind: 'text' as const, text: flag ?? '' },
+  ]);
+  return [...url, ...fields, words].flat().some((piece) => piece.kind === 'text' && hasReference(piece.text));
 }
 
 function fixedEnv(plan: InstallationPlan): Readonly<Record<string, string>> {

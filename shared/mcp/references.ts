@@ -55,12 +55,15 @@ export function hasReference(text: string): boolean {
   return text.search(SCHEME) >= 0;
 }
 
+/** The parts of a server that may refer to credentials. */
+export type ReferringServer = Pick<McpServer, 'id' | 'command' | 'env' | 'url' | 'headers'>;
+
 /**
  * What is wrong with where a server refers to credentials, naming the field; null when nothing is. Allowed are values of
  * `env` and `headers`, arguments after the program, and the query of `url`; only of the server's own credentials, so that
  * nobody can have another server's secret delivered to a program of their own.
  */
-export function referenceProblem(server: McpServer): string | null {
+export function referenceProblem(server: ReferringServer): string | null {
   const [program = '', ...args] = server.command;
   if (hasReference(program)) return 'command[0] has a vault:// reference; name a program there';
   const url = server.url ?? '';

@@ -65,6 +65,9 @@ const MAX_LINE = 512;
 const MAX_DESCRIPTION = 4_000;
 const MAX_URL = 2_048;
 
+/** A version is one word of printable ASCII. */
+const VERSION = /^[!-~]{1,128}$/;
+
 const REGISTRY_META = 'io.modelcontextprotocol.registry/official';
 const OLDER_REGISTRY_META = 'x-io.modelcontextprotocol.registry';
 /** What older registries called the kinds of packages. */
@@ -107,12 +110,13 @@ function readServer(name: string, server: LooseObject, meta: LooseObject): Regis
   const detail = looseObject(member(server, 'version_detail', 'versionDetail')) ?? {};
   const repository = looseObject(member(server, 'repository')) ?? {};
   const version = looseText(member(server, 'version') ?? member(detail, 'version'), MAX_LINE);
+  if (version !== null && version !== '' && !VERSION.test(version)) reading.note('the version cannot be shown');
   const isLatest = member(meta, 'isLatest', 'is_latest') ?? member(detail, 'is_latest');
   return {
     name,
     title: looseText(member(server, 'title'), MAX_LINE),
     description: cutText(member(server, 'description'), MAX_DESCRIPTION),
-    version: version === '' ? null : version,
+    version: version !== null && VERSION.test(version) ? version : null,
     status: readStatus(member(meta, 'status') ?? member(server, 'status')),
     isLatest: isLatest === undefined ? null : looseFlag(isLatest),
     publishedAt: looseText(member(meta, 'publishedAt', 'published_at') ?? member(detail, 'release_date'), MAX_LINE),

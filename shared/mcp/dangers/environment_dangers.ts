@@ -66,7 +66,9 @@ function variableDangers(name: string, value: string): readonly Danger[] {
   }
   const reason = refusedVariable(name);
   if (reason !== null) return [refused('environment_variable', `sets ${name}, which ${reason}; remove it`)];
-  if (value.includes('\0')) return [refused('bad_text', `sets ${name} to a value with a NUL character`)];
+  if (/[\0\p{Cs}]/u.test(value)) {
+    return [refused('bad_text', `sets ${name} to a value with a character that no variable can hold`)];
+  }
   if (name.toUpperCase() === 'NODE_OPTIONS' && !value.split(/\s+/).every((word) => word === '' || isNodeOption(word))) {
     return [refused('environment_variable', 'sets NODE_OPTIONS to options that can load code into node; remove it')];
   }

@@ -2,7 +2,7 @@ import { MCP_CREDENTIAL_NAME } from '../../model/mcp_server.ts';
 
 /** Ends of names whose values are secrets, for publishers often do not say so. */
 const SECRET_NAME =
-  /(?:^|[_.-])(?:api[_-]?key|app[_-]?key|key[_-]?secret|access[_-]?key|private[_-]?key|secret[_-]?key|secret|token|password|passwd|pwd|passphrase|passcode|credentials?|authorization|authentication|auth|pat|bearer|cookie|session[_-]?key|connection[_-]?string|dsn)$/i;
+  /(?:^|[_.-])(?:api[_-]?key|app[_-]?key|key[_-]?secret|access[_-]?key|private[_-]?key|secret[_-]?key|secret|token|password|passwd|pwd|passphrase|passcode|credentials?|authorization|authentication|auth|pat|bearer|cookie|session[_-]?key|connection[_-]?string|dsn|(?<!(?:public|primary|foreign|partition|sort|ssh)[_-])key)$/i;
 const CAMEL_SECRET_NAME = /(?:[a-z]|^)(?:ApiKey|AccessKey|Secret|Token|Password|apiKey|apikey|Passcode)$/;
 
 /** True for the name of something that is a secret, whatever the entry says. */
@@ -17,6 +17,7 @@ const PLACEHOLDERS = [
   /^x{3,}$/i,
   /^(?:your|my|insert|enter|replace|change)[-_ ]?(?:\w+[-_ ])*\w*(?:key|token|secret|password|id|name|url|path|here|me|this)$/i,
   /^your[-_ ]/i,
+  /\$\{(?:input|env|workspaceFolder|userHome)[:}]/,
   /\/path\/to(?:\/|$)|[\\/]YourName[\\/]|YOUR_[A-Z]+/,
   /^(?:todo|tbd|changeme|placeholder|example|none|null|undefined)$/i,
 ];

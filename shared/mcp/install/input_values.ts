@@ -73,6 +73,7 @@ function valueProblem(input: PlanInput, value: string): string | null {
   if (/[\0\p{Cs}]/u.test(value)) return 'has a character that no value can hold';
   if (hasReference(value))
     return 'has a vault:// reference; give the value itself, it goes into the vault if it is a secret';
+  if (value === input.default) return placesProblem(input, value);
   if (input.choices.length > 0 && !input.choices.includes(value))
     return `is none of its choices: ${input.choices.join(', ')}`;
   return formatProblem(input, value) ?? placesProblem(input, value);

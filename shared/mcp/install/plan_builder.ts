@@ -55,7 +55,7 @@ export class PlanBuilder {
     for (const header of headers) {
       const isTwin = seen.has(header.name.toLowerCase());
       seen.add(header.name.toLowerCase());
-      const problem = isTwin ? 'is there twice' : headerProblem(header.name);
+      const problem = isTwin ? 'is there twice' : headerProblem(header);
       if (problem === null) {
         const place = {
           place: 'header',
@@ -138,7 +138,9 @@ function variableProblem(name: string): string | null {
   return refusedVariable(name);
 }
 
-function headerProblem(name: string): string | null {
+function headerProblem({ name, value }: RegistryInput): string | null {
   if (!HEADER_NAME.test(name)) return 'is no name of a header';
-  return OWN_HEADERS.test(name) ? 'belongs to the protocol' : null;
+  if (OWN_HEADERS.test(name)) return 'belongs to the protocol';
+  const isPlain = value === null || (/^[ -~]*$/.test(value) && value.trim() === value);
+  return isPlain ? null : 'has a value that no header can hold';
 }

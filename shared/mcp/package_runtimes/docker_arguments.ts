@@ -32,7 +32,7 @@ export function dockerArguments(
   const words = paired(list);
   for (const [index, argument] of words.entries()) {
     const text = argument.type === 'named' ? argument.name : (argument.value ?? '');
-    if (argument.type === 'positional' && readOciReference(text)?.repository === repository) {
+    if (argument.type === 'positional' && isImage(text, repository)) {
       return ok({ options, afterImage: words.slice(index + 1) });
     }
     if (IMPLIED.has(text) || (argument.type === 'positional' && COMMAND_WORDS.has(text))) continue;
@@ -45,6 +45,16 @@ export function dockerArguments(
   return ok({ options, afterImage: [] });
 }
 
+/** The image itself, which publishers repeat with or without the host of its registry. */
+function isImage(text: string, repository: string): boolean {
+  const named = readOciReference(text)?.repository;
+  return named !== undefined && withoutHost(named) === withoutHost(repository);
+}
+
+function withoutHost(repository: string): string {
+  return repository.replace(/^[^/]*[.:][^/]*\//, '');
+}
+
 /** Null for an option that can be left out, and has to be. */
 function dockerOption(
   argument: RegistryArgument,
@@ -53,7 +63,6 @@ function dockerOption(
   const takesValue = dockerOptionTakesValue(argument.name);
   const hasValue = argument.value !== null || argument.default !== null || argument.isRequired;
   if (takesValue === null) {
-    if (!hasValue) return ok(null);
     return refused(dockerOptionDanger(argument.name, argument.value)?.message ?? `the option ${quoted(argument.name)}`);
   }
   if (!takesValue) return ok(argument.value === 'false' ? [] : [word(argument.name)]);

@@ -1,0 +1,295 @@
+import { describe, expect, test } from 'vitest';
+import { completeInstallation } from './complete_installation.ts';
+import type { InputValues } from './install/input_values.ts';
+import type { RegistryEntry } from './registry_entry.ts';
+import { installed, packageEntry, planOf, remoteEntry } from './testing/entries.ts';
+import { SERVER_ID } from './testing/servers.ts';
+
+const reference = (name: string) => `vault://mcp-servers/${SERVER_ID}/${name}`;
+const withArguments = (...packageArguments: readonly object[]) => packageEntry({ packageArguments });
+const withVariables = (...environmentVariables: readonly object[]) => packageEntry({ environmentVariables });
+const named = (name: string, rest: object = {}) => ({ type: 'named', name, ...rest });
+
+function problems(entry: RegistryEntry, values: InputValues = {}): readonly string[] {
+  const completed = completeInstallation(planOf(entry), SERVER_ID, values);
+  return completed.ok ? [] : completed.error.map(({ input, code }) => `${input} ${code}`);
+}
+
+function rest(entry: RegistryEntry, values: InputValues = {}): string {
+  return installed(entry, values).command.slice(3).join(' ');
+}
+
+describe('secrets', () => {
+  test('go into the vault, and the configuration refers to them', () => {
+    const entry = withVariables({ name: 'API_KEY', isSecret: true, isRequired: true, description: 'A key' });
+    expect(installed(entry, { API_KEY: 'hush' })).toMatchObject({
+      env: { API_KEY: reference('API_KEY') },
+      credentials: [{ name: 'API_KEY', value: 'hush' }],
+      requiredCredentials: [],
+    });
+  });
+
+  test('that are required may be stored later', () => {
+    const entry = withVariables({ name: 'API_KEY', isSecret: true, isRequired: true, description: 'A key' });
+    expect(installed(entry)).toMatchObject({
+      env: { API_KEY: reference('API_KEY') },
+      credentials: [],
+      requiredCredentials: [{ name: 'API_KEY', description: 'A key', required: true, secret: true }],
+    });
+  });
+
+  test('that are optional are not referred to before they are there', () => {
+    const entry = withVariables({ name: 'API_KEY', isSecret: true });
+    expect(installed(entry)).toMatchObject({
+      env: {},
+      requiredCredentials: [{ name: 'API_KEY', required: false, secret: true }],
+    });
+  });
+
+  test('are told by their names when the publisher does not say so', () => {
+    const entry = withVariables(
+      { name: 'ACME_TOKEN' },
+      { name: 'MAX_TOKENS' },
+      { name: 'dbPassword' },
+      { name: 'PUBLIC_KEY' },
+    );
+    expect(planOf(entry).inputs.map(({ secret }) => secret)).toEqual([true, false, true, false]);
+  });
+
+  test('are parts of a value', () => {
+    const token = { token: { isSecret: true, isRequired: true } };
+    const entry = withVariables({ name: 'AUTH', value: 'Bearer {token}!', variables: token });
+    const { env, credentials } = installed(entry, { token: 'hush' });
+    expect([env, credentials]).toEqual([{ AUTH: `Bearer ${reference('token')}!` }, [{ name: 'token', value: 'hush' }]]);
+  });
+
+  test('that text follows without a break are the whole value', () => {
+    const entry = withVariables({ name: 'AUTH', value: '{token}abc', isRequired: true });
+    expect(installed(entry)).toMatchObject({
+      env: { AUTH: reference('AUTH') },
+      requiredCredentials: [{ name: 'AUTH' }],
+    });
+  });
+
+  test('have names that the vault takes, each its own', () => {
+    const entry = remoteEntry({
+      headers: [
+        { name: 'X-API-Key', isRequired: true },
+        { name: 'X_API_Key', isRequired: true },
+        { name: 'SVC-Token', isRequired: true },
+      ],
+    });
+    const names = installed(entry).requiredCredentials.map(({ name }) => name);
+    expect(names).toEqual(['X_API_Key', 'X_API_Key_2', 'CREDENTIAL_Token']);
+  });
+
+  test('never stand in the configuration, wherever they are asked for', () => {
+    const secret = { isSecret: true, isRequired: true };
+    const local = packageEntry({
+      packageArguments: [
+        named('--token', secret),
+        { type: 'positional', valueHint: 'pw', ...secret },
+        named('--many', { ...secret, isRepeated: true }),
+      ],
+      environmentVariables: [{ name: 'A', ...secret }],
+    });
+    const values = { token: 'hush-1', pw: 'hush-2', many: 'hush-3', A: 'hush-4' };
+    const { credentials, ...configuration } = installed(local, values);
+    expect(credentials.map(({ value }) => value).toSorted()).toEqual(['hush-1', 'hush-2', 'hush-3', 'hush-4']);
+    expect(JSON.stringify(configuration)).not.toContain('hush');
+    expect(configuration.command).toContain(reference('token'));
+    const remote = remoteEntry({
+      url: 'https://a.example.com/mcp?k={api_key}',
+      headers: [{ name: 'Authorization', value: 'Bearer {t}' }],
+    });
+    const called = installed(remote, { api_key: 'hush-5', t: 'hush-6' });
+    expect(called).toMatchObject({
+      url: `https://a.example.com/mcp?k=${reference('api_key')}`,
+      headers: { Authorization: `Bearer ${reference('t')}` },
+    });
+  });
+});
+
+describe('values that are no secrets', () => {
+  test('are written, given or by default', () => {
+    const entry = withVariables(
+      { name: 'LEVEL', default: 'info' },
+      { name: 'REGION' },
+      { name: 'MODE', value: 'fixed' },
+    );
+    expect(installed(entry).env).toEqual({ LEVEL: 'info', MODE: 'fixed' });
+    expect(installed(entry, { LEVEL: 'debug', REGION: 'eu' }).env).toEqual({
+      LEVEL: 'debug',
+      REGION: 'eu',
+      MODE: 'fixed',
+    });
+  });
+
+  test('that a variable or header needs may be given later, like a credential', () => {
+    const entry = withVariables({ name: 'SITE', isRequired: true, description: 'Where' });
+    expect(installed(entry)).toMatchObject({
+      env: { SITE: reference('SITE') },
+      requiredCredentials: [{ name: 'SITE', description: 'Where', required: true, secret: false }],
+    });
+    expect(installed(entry, { SITE: 'a.example' })).toMatchObject({
+      env: { SITE: 'a.example' },
+      credentials: [],
+      requiredCredentials: [],
+    });
+  });
+
+  test('that an argument or address needs are asked for', () => {
+    expect(problems(withArguments(named('--dir', { isRequired: true })))).toEqual(['dir missing']);
+    expect(problems(remoteEntry({ url: 'https://{tenant}.example.com/mcp' }))).toEqual(['tenant missing']);
+  });
+
+  test.each([
+    '<your value>',
+    'YOUR_API_KEY',
+    'your-key-here',
+    '/path/to/file',
+    'xxxx',
+    '...',
+    '${input:x}',
+    'changeme',
+  ])('are never the placeholder %s', (value) => {
+    const fixed = withVariables({ name: 'SITE', value });
+    expect(installed(fixed).env).toEqual({ SITE: reference('SITE') });
+    const byDefault = withVariables({ name: 'SITE', default: value });
+    expect(installed(byDefault).env).toEqual({});
+  });
+
+  test('fill the places of a template, as one input', () => {
+    const variables = { host: { isRequired: true }, port: { default: '80' } };
+    const entry = withVariables(
+      { name: 'A', value: 'http://{host}:{port}/', variables },
+      { name: 'B', value: '{host}', variables },
+    );
+    expect(planOf(entry).inputs.map(({ name, goesTo }) => [name, goesTo])).toEqual([
+      ['host', ['variable A', 'variable B']],
+      ['port', ['variable A']],
+    ]);
+    expect(installed(entry, { host: 'h.example' }).env).toEqual({ A: 'http://h.example:80/', B: 'h.example' });
+  });
+
+  test('are two inputs when two things have one name', () => {
+    const entry = withArguments(named('--path'), named('path', { isRepeated: true }));
+    expect(planOf(entry).inputs.map(({ name }) => name)).toEqual(['path', 'path-2']);
+  });
+});
+
+describe('arguments', () => {
+  test('are an option and its value, or one word', () => {
+    expect(rest(withArguments(named('--a'), named('--b=')), { a: '1', b: '2 3' })).toBe('--a 1 --b=2 3');
+    expect(installed(withArguments(named('--b=')), { b: '2 3' }).command.at(-1)).toBe('--b=2 3');
+  });
+
+  test('are repeated', () => {
+    const entry = withArguments(named('--dir', { isRepeated: true }), {
+      type: 'positional',
+      valueHint: 'file',
+      isRepeated: true,
+    });
+    expect(rest(entry, { dir: ['a', 'b'], file: ['c', 'd'] })).toBe('--dir a --dir b c d');
+    expect(problems(withArguments(named('--dir')), { dir: ['a', 'b'] })).toEqual(['dir invalid']);
+  });
+
+  test('stand alone when they are yes or no', () => {
+    const entry = withArguments(
+      named('--on', { format: 'boolean' }),
+      named('--off', { format: 'boolean' }),
+      named('--maybe'),
+    );
+    expect(rest(entry, { on: 'true', off: 'false', maybe: 'true' })).toBe('--on --maybe');
+    expect(rest(entry, { maybe: 'value' })).toBe('--maybe value');
+    expect(problems(entry, { on: 'yes' })).toEqual(['on invalid']);
+  });
+
+  test('a value is never read as an option', () => {
+    expect(installed(withArguments(named('--a')), { a: '--evil' }).command.at(-1)).toBe('--a=--evil');
+    expect(problems(withArguments(named('-a')), { a: '-evil' })).toEqual(['a invalid']);
+    expect(problems(withArguments({ type: 'positional', valueHint: 'x' }), { x: '--evil' })).toEqual(['x invalid']);
+    expect(rest(withArguments({ type: 'positional', valueHint: 'x' }), { x: '-1.5' })).toBe('-1.5');
+    expect(rest(withArguments({ type: 'positional', value: '{x}-y' }), { x: 'a' })).toBe('a-y');
+  });
+
+  test('a directory is mounted as it is, or not at all', () => {
+    const runtimeArguments = [named('-v', { value: '{dir}:/work', variables: { dir: { isRequired: true } } })];
+    const entry = packageEntry({ registryType: 'oci', identifier: 'acme/demo:1.2.3', runtimeArguments });
+    expect(installed(entry, { dir: '/srv/project' }).command.slice(4, 6)).toEqual(['-v', '/srv/project:/work']);
+    for (const dir of [
+      '/',
+      '/etc',
+      '/srv:/x',
+      '/home/me',
+      '../x',
+      '~',
+      '/var/run/docker.sock',
+      '/srv/x:/work:ro,rshared',
+    ]) {
+      expect(problems(entry, { dir })).toEqual(['dir invalid']);
+    }
+    expect(planOf(entry).warnings.map(({ code }) => code)).toContain('docker_mount');
+  });
+});
+
+describe('what is given has to fit', () => {
+  const choices = withVariables({ name: 'UNIT', choices: ['c', 'f'], default: 'k' });
+  const number = withVariables({ name: 'PORT', format: 'number' });
+  test.each([
+    ['one of the choices', choices, { UNIT: 'x' }, ['UNIT invalid']],
+    ['though the default is as the publisher has it', choices, {}, []],
+    ['a number', number, { PORT: '8x' }, ['PORT invalid']],
+    ['a number that is one', number, { PORT: '-8.5' }, []],
+    ['an input of the server', number, { OTHER: 'x' }, ['OTHER unknown']],
+    [
+      'an input of the server, whatever it is called',
+      number,
+      { ['__proto__']: 'x', constructor: 'x' },
+      ['__proto__ unknown', 'constructor unknown'],
+    ],
+    ['no reference', withVariables({ name: 'A' }), { A: `x ${reference('B')}` }, ['A invalid']],
+    ['no control character', withVariables({ name: 'A' }), { A: 'a\nb' }, ['A invalid']],
+    ['no NUL', withVariables({ name: 'A', isSecret: true }), { A: 'a\0' }, ['A invalid']],
+    ['lines only where a key has them', withVariables({ name: 'A', isSecret: true }), { A: 'a\nb' }, []],
+    ['within bounds', withVariables({ name: 'A' }), { A: 'x'.repeat(8_001) }, ['A invalid']],
+    ['a header', remoteEntry({ headers: [{ name: 'X-A' }] }), { 'X-A': 'a\u00e9' }, ['X-A invalid']],
+    ['a host', remoteEntry({ url: 'https://{t}.example.com/' }), { t: 'evil.example/' }, ['t invalid']],
+    ['a path', remoteEntry({ url: 'https://a.example.com/{p}/x' }), { p: '..' }, ['p invalid']],
+  ])('%s', (_what, entry, values, expected) => {
+    expect(problems(entry, values)).toEqual(expected);
+  });
+
+  test('and no problem quotes what was given', () => {
+    const completed = completeInstallation(planOf(number), SERVER_ID, { PORT: 'hush-hush' });
+    expect(JSON.stringify(completed)).not.toContain('hush');
+  });
+
+  test('everything that is wrong is told at once', () => {
+    const entry = withArguments(
+      named('--a', { isRequired: true }),
+      named('--b', { isRequired: true, format: 'number' }),
+    );
+    expect(problems(entry, { b: 'x', c: 'y' })).toEqual(['c unknown', 'a missing', 'b invalid']);
+  });
+});
+
+describe('an address', () => {
+  test('holds what is given as a part of it, and nothing more', () => {
+    const entry = remoteEntry({ url: 'https://{t}.example.com/{p}/mcp?a={q}&b=1', variables: { t: {}, p: {}, q: {} } });
+    const { url, mode, transport } = installed(entry, { t: 'acme', p: 'a/../b?c#d', q: 'x&y=z' });
+    expect([url, mode, transport]).toEqual([
+      'https://acme.example.com/a%2F..%2Fb%3Fc%23d/mcp?a=x%26y%3Dz&b=1',
+      'remote',
+      'streamable-http',
+    ]);
+  });
+
+  test('has headers, those that are optional only when they are given', () => {
+    const entry = remoteEntry({
+      headers: [{ name: 'X-A' }, { name: 'X-B', value: 'fixed' }, { name: 'Accept', value: 'x' }],
+    });
+    expect(installed(entry).headers).toEqual({ 'X-B': 'fixed' });
+    expect(installed(entry, { 'X-A': 'a' }).headers).toEqual({ 'X-A': 'a', 'X-B': 'fixed' });
+  });
+});

@@ -1,0 +1,217 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { refusalOf, commandDangers } from './command_dangers.ts';
+import { completeInstallation } from './complete_installation.ts';
+import { previewUrl, previewWords } from './install/preview.ts';
+import { installationOptions, planInstallation } from './installation.ts';
+import { isNpmName, isNpmVersion, isNugetName, isNugetVersion, isPypiName, isPypiVersion } from './package_specs.ts';
+import { readOciReference } from './oci_reference.ts';
+import { referenceProblem } from './references.ts';
+import { mcpServerInput } from '../wire/mcp_servers.ts';
+import { readRegistryEntry } from './registry_entry.ts';
+import { localServer, SERVER_ID } from './testing/servers.ts';
+
+/** Words that mean something to a shell, a runner, docker, a URL or this service. */
+const hostile = fc.constantFrom(
+  'bash',
+  '-c',
+  '--',
+  '-',
+  '-e',
+  '--call',
+  '--from',
+  '--package=evil',
+  '-v',
+  '/:/host',
+  '--privileged',
+  '--network',
+  'host',
+  '-p',
+  '$(reboot)',
+  '`reboot`',
+  '; reboot',
+  '| sh',
+  '&& x',
+  '\n',
+  '\0',
+  '\u202e',
+  '{x}',
+  '{token}',
+  '${HOME}',
+  '{}',
+  '{',
+  'vault://user/demo',
+  `vault://mcp-servers/${SERVER_ID}/A`,
+  '@evil',
+  'a@b',
+  'demo',
+  '@acme/demo',
+  'demo@latest',
+  'demo@1.0.0',
+  '1.0.0',
+  'latest',
+  '^1',
+  '../x',
+  'http://evil.example',
+  'https://a.example/{x}',
+  'https://{x}.example.com?q={token}',
+  '__proto__',
+  'constructor',
+  'true',
+  'false',
+  'PATH',
+  'LD_PRELOAD',
+  'API_KEY',
+  'Authorization',
+  'Host',
+  'stdio',
+  'run',
+  'acme/demo:1.0',
+  'acme/demo',
+  '',
+);
+const text = fc.oneof({ weight: 4, arbitrary: hostile }, { weight: 1, arbitrary: fc.string() });
+const flag = fc.oneof(fc.boolean(), fc.constantFrom('true', 1, null));
+const variable = fc.record(
+  {
+    description: text,
+    isRequired: flag,
+    isSecret: flag,
+    format: fc.oneof(text, fc.constantFrom('boolean', 'number', 'filepath')),
+    value: text,
+    default: text,
+    choices: fc.array(text, { maxLength: 3 }),
+  },
+  { requiredKeys: [] },
+);
+const input = fc.tuple(
+  variable,
+  fc.record({ name: text, variables: fc.dictionary(text, variable, { maxKeys: 2 }) }, { requiredKeys: [] }),
+);
+const merged = input.map(([one, two]) => ({ ...one, ...two }));
+const argument = fc
+  .tuple(
+    merged,
+    fc.record(
+      { type: fc.constantFrom('named', 'positional', ''), isRepeated: flag, valueHint: text },
+      { requiredKeys: [] },
+    ),
+  )
+  .map(([one, two]) => ({ ...one, ...two }));
+const list = <T>(item: fc.Arbitrary<T>) => fc.array(item, { maxLength: 4 });
+const item = fc.record(
+  {
+    registryType: fc.oneof(
+      { weight: 6, arbitrary: fc.constantFrom('npm', 'pypi', 'oci', 'nuget', 'mcpb') },
+      { weight: 1, arbitrary: text },
+    ),
+    registryBaseUrl: text,
+    identifier: fc.oneof(fc.constantFrom('demo', 'Acme.Demo', 'acme/demo', 'acme/demo:1.0'), text),
+    version: fc.oneof(fc.constant('1.0.0'), text),
+    runtimeHint: fc.oneof(fc.constantFrom('npx', 'uvx', 'docker', 'dnx'), text),
+    transport: fc.record({
+      type: fc.oneof({ weight: 5, arbitrary: fc.constant('stdio') }, { weight: 1, arbitrary: text }),
+    }),
+    runtimeArguments: list(argument),
+    packageArguments: list(argument),
+    environmentVariables: list(merged),
+  },
+  { requiredKeys: ['registryType', 'identifier', 'version'] },
+);
+const remote = fc.record(
+  {
+    type: fc.constantFrom('sse', 'streamable-http', 'stdio'),
+    url: fc.oneof(text, fc.constant('https://a.example.com/mcp')),
+    headers: list(merged),
+    variables: fc.dictionary(text, variable, { maxKeys: 2 }),
+  },
+  { requiredKeys: ['type', 'url'] },
+);
+const entry = fc.record(
+  {
+    name: fc.oneof(fc.constant('a/b'), text),
+    version: text,
+    status: text,
+    packages: list(item),
+    remotes: list(remote),
+    title: text,
+    description: text,
+  },
+  { requiredKeys: ['name'] },
+);
+
+function isExactPackage(command: readonly string[]): boolean {
+  const [program, first = '', second = ''] = command;
+  const [name = '', version = ''] = (program === 'npx' ? second : first).split(/(?!^)@/);
+  if (program === 'npx') return first === '-y' && isNpmName(name) && isNpmVersion(version);
+  if (program === 'uvx') return isPypiName(name) && isPypiVersion(version);
+  if (program === 'dnx') return isNugetName(name) && isNugetVersion(version) && second === '--yes';
+  return (
+    program === 'docker' && first === 'run' && command.some((word) => (readOciReference(word)?.tag ?? null) !== null)
+  );
+}
+
+describe('whatever an entry says', () => {
+  test('its plans come, are bounded, and start nothing but one exact package', { timeout: 60_000 }, () => {
+    fc.assert(
+      fc.property(entry, fc.dictionary(text, fc.oneof(text, list(text)), { maxKeys: 4 }), (value, extra) => {
+        const read = readRegistryEntry(value);
+        if (!read.ok) return;
+        for (const { plan } of installationOptions(read.value)) {
+          if (!plan.ok) {
+            expect(plan.error.message).not.toMatch(/[^\x20-\x7e]/);
+            continue;
+          }
+          expect(previewUrl(plan.value) ?? previewWords(plan.value.command).join('')).not.toBe('');
+          const given = Object.fromEntries(
+            plan.value.inputs.map(({ name, choices }, index) => [
+              name,
+              choices[0] ?? Object.values(extra)[index] ?? 'x',
+            ]),
+          );
+          for (const values of [{}, given, extra]) expectSafe(completeInstallation(plan.value, SERVER_ID, values));
+        }
+      }),
+      { numRuns: 1_500 },
+    );
+  });
+
+  test('the same entry comes to the same plan', () => {
+    fc.assert(
+      fc.property(entry, (value) => {
+        const read = readRegistryEntry(value);
+        if (read.ok) expect(planInstallation(read.value)).toEqual(planInstallation(read.value));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('an entry as large as can be read is planned in a moment', () => {
+    const many = (count: number, one: unknown) => Array.from({ length: count }, () => one);
+    const long = `{x}${'a'.repeat(4_000)}`;
+    const packageArguments = many(200, {
+      type: 'named',
+      name: '--x',
+      value: long,
+      isRepeated: true,
+      variables: { x: { isRequired: true } },
+    });
+    const packages = many(50, { registryType: 'npm', identifier: 'demo', version: '1.0.0', packageArguments });
+    const read = readRegistryEntry({ name: 'a/b', packages });
+    expect(read.ok && installationOptions(read.value)).toHaveLength(50);
+  });
+});
+
+function expectSafe(completed: ReturnType<typeof completeInstallation>): void {
+  if (!completed.ok) return;
+  const { mode, command, env, url, headers, transport, version, credentials } = completed.value;
+  const wire = mcpServerInput.safeParse({ name: 'demo', mode, command, env, url, headers, transport, version });
+  expect(wire.error?.issues ?? []).toEqual([]);
+  expect(referenceProblem(localServer({ mode, command, env, url, headers }))).toBeNull();
+  for (const { value } of credentials) expect(value).not.toBe('');
+  if (mode === 'remote') expect(new URL(url ?? '').protocol).toBe('https:');
+  else {
+    expect(isExactPackage(command)).toBe(true);
+    expect(refusalOf(commandDangers(command, env))).toBeNull();
+  }
+}
