@@ -64,7 +64,12 @@ import {
   postMcpServer,
   putMcpServer,
 } from './routes/mcp_servers.ts';
-import { getMarketplaceServer, getMarketplaceServers } from './routes/marketplace.ts';
+import {
+  getMarketplaceServer,
+  getMarketplaceServers,
+  postMarketplaceInstall,
+  postMarketplacePreview,
+} from './routes/marketplace.ts';
 import { getMembers, putMember } from './routes/members.ts';
 import {
   answerLocalNamesOnly,
@@ -158,6 +163,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
 
   ['get', '/v1/marketplace/servers', getMarketplaceServers],
   ['get', '/v1/marketplace/servers/{registryId+}', getMarketplaceServer],
+  ['post', '/v1/marketplace/servers/{registryId+}/preview', postMarketplacePreview],
+  ['post', '/v1/marketplace/servers/{registryId+}/install', postMarketplaceInstall],
 
   ['get', '/v1/approvals', getApprovals],
   ['get', '/v1/approvals/{id}', getApproval],

@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { OWNERS } from '../model/host_binding.ts';
 import { MCP_TRANSPORTS } from '../model/mcp_server.ts';
-import { time } from './primitives.ts';
+import { mcpServerRecord } from './mcp_servers.ts';
+import { mcpNameText } from './mcp_server_fields.ts';
+import { owner, time } from './primitives.ts';
 
 /** The registry gives no more at a time. */
 export const MAX_MARKETPLACE_PAGE = 100;
@@ -163,3 +165,118 @@ export const marketplaceDetail = z
   })
   .meta({ id: 'MarketplaceDetail' });
 export type MarketplaceDetail = z.output<typeof marketplaceDetail>;
+
+/** A value for each input that is given; a list for one that is repeated. What is secret goes into the vault. */
+const inputs = z
+  .record(z.string().min(1).max(256), z.union([z.string().max(8_000), z.array(z.string().max(8_000)).max(50)]))
+  .optional();
+
+/** Which package or remote to take, by its place in the entry; the best one without. */
+const chosen = {
+  package: z.number().int().min(0).max(50).optional(),
+  remote: z.number().int().min(0).max(50).optional(),
+  /** The newest one without it. */
+  version: z.string().min(1).max(255).optional(),
+  inputs,
+};
+const ONE_CHOICE = { error: 'take a package or a remote, not both', path: ['remote'] };
+const isOneChoice = (body: { readonly package?: number | undefined; readonly remote?: number | undefined }) =>
+  body.package === undefined || body.remote === undefined;
+
+/** `POST /v1/marketplace/servers/{registryId}/preview`. */
+export const marketplacePreviewInput = z
+  .strictObject(chosen)
+  .refine(isOneChoice, ONE_CHOICE)
+  .meta({ id: 'PreviewMarketplaceServer' });
+export type MarketplacePreviewInput = z.output<typeof marketplacePreviewInput>;
+
+/** `POST /v1/marketplace/servers/{registryId}/install`; the body may be left out. */
+export const marketplaceInstallInput = z
+  .strictObject({
+    ...chosen,
+    /** The name of the server and the prefix of its tools; made of the entry's without it. */
+    name: mcpNameText.optional(),
+    owner: owner.optional(),
+    /** Check everything, and install nothing. */
+    dry_run: z.boolean().optional(),
+  })
+  .refine(isOneChoice, ONE_CHOICE)
+  .meta({ id: 'InstallMarketplaceServer' });
+export type MarketplaceInstallInput = z.output<typeof marketplaceInstallInput>;
+
+const requiredCredential = z.object({
+  name: z.string(),
+  description: z.string(),
+  required: z.boolean(),
+  secret: z.boolean(),
+});
+export type RequiredCredentialRecord = z.output<typeof requiredCredential>;
+
+const inputProblem = z.object({
+  input: z.string(),
+  code: z.enum(['missing', 'invalid', 'unknown']),
+  message: z.string(),
+});
+
+/** What would be started or called with the inputs that were given; secrets are references. */
+const outcome = z.object({
+  command: z.array(z.string()),
+  env: z.record(z.string(), z.string()),
+  url: z.string().nullable(),
+  headers: z.record(z.string(), z.string()),
+});
+
+export const marketplacePreviewReply = z
+  .object({
+    preview: installPreview,
+    /** Null while inputs are missing or do not fit. */
+    outcome: outcome.nullable(),
+    required_credentials: z.array(requiredCredential),
+    problems: z.array(inputProblem),
+    ...freshness,
+  })
+  .meta({ id: 'MarketplacePreview' });
+export type MarketplacePreviewReply = z.output<typeof marketplacePreviewReply>;
+
+export const marketplaceInstallReply = z
+  .object({
+    /** Null for a dry run. */
+    server: mcpServerRecord.nullable(),
+    /** What the server lacks, or may be given, with POST /v1/mcp-servers/{id}/credentials. */
+    required_credentials: z.array(requiredCredential),
+  })
+  .meta({ id: 'MarketplaceInstall' });
+export type MarketplaceInstallReply = z.output<typeof marketplaceInstallReply>;
+
+/** `GET /v1/mcp-servers/{id}/upgrade`. */
+export const upgradeQuery = z.strictObject({ version: z.string().min(1).max(255).optional() });
+
+const changed = z.object({ before: z.string().nullable(), after: z.string().nullable() });
+
+export const upgradeReply = z
+  .object({
+    from_version: z.string().nullable(),
+    to_version: z.string().nullable(),
+    /** False: the server is as an install would make it. */
+    available: z.boolean(),
+    /** The configuration is not what its version was installed as: the upgrade replaces the command. */
+    customised: z.boolean(),
+    diff: z.object({
+      command: z.object({ before: z.array(z.string()), after: z.array(z.string()) }).nullable(),
+      url: changed.nullable(),
+      env: z.record(z.string(), changed),
+      headers: z.record(z.string(), changed),
+    }),
+    preview: installPreview,
+    /** Inputs that have to be given. */
+    problems: z.array(inputProblem),
+    ...freshness,
+  })
+  .meta({ id: 'McpServerUpgrade' });
+export type UpgradeReply = z.output<typeof upgradeReply>;
+
+/** `POST /v1/mcp-servers/{id}/upgrade`; the body may be left out. */
+export const upgradeInput = z
+  .strictObject({ version: z.string().min(1).max(255).optional(), inputs })
+  .meta({ id: 'UpgradeMcpServer' });
+export type UpgradeInput = z.output<typeof upgradeInput>;

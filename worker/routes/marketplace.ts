@@ -3,18 +3,24 @@ import type { ApiError } from '../../shared/wire/errors.ts';
 import {
   marketplaceDetail,
   marketplaceDetailQuery,
+  marketplaceInstallInput,
+  marketplaceInstallReply,
   marketplacePage,
   marketplaceParams,
+  marketplacePreviewInput,
+  marketplacePreviewReply,
   marketplaceQuery,
 } from '../../shared/wire/marketplace.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { browse } from '../marketplace/browse.ts';
+import { install } from '../marketplace/install.ts';
+import { previewInstall } from '../marketplace/install_plan.ts';
 import { showEntry } from '../marketplace/detail.ts';
 import type { Caller } from '../services/caller.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import { takeClientAttempt, type Throttle } from '../sign_in/throttle.ts';
-import { forVisitor } from './operation.ts';
-import { json } from './replies.ts';
+import { forUser, forVisitor } from './operation.ts';
+import { changed, json } from './replies.ts';
 
 /** Who is not signed in may look so often, by address; on one's own machine nobody counts. */
 const BROWSING: Throttle = { kind: 'marketplace', most: 300, windowSeconds: 300 };
@@ -51,5 +57,32 @@ export const getMarketplaceServer = forVisitor({
     const allowed = await mayBrowse(context, who, clientAddress);
     if (!allowed.ok) return allowed;
     return json(await showEntry(context, who, { name: params.registryId, version: query.version ?? null }));
+  },
+});
+
+export const postMarketplacePreview = forUser({
+  summary: 'Show what an install would come to',
+  description:
+    'With the inputs that are given, and without installing anything. Values of secrets are shown as references.',
+  params: marketplaceParams,
+  body: marketplacePreviewInput,
+  isBodyOptional: true,
+  replies: { 200: marketplacePreviewReply },
+  async handle({ context, params, body }) {
+    return json(await previewInstall(context, params.registryId, body ?? {}));
+  },
+});
+
+export const postMarketplaceInstall = forUser({
+  summary: 'Install an MCP server from the registry',
+  description:
+    'Takes the best package (npm first), pins its version, and registers the server; what required_credentials names is stored next. One that is installed is answered with 200, as it is. Nothing is installed from what the registry said more than 15 minutes ago.',
+  params: marketplaceParams,
+  body: marketplaceInstallInput,
+  isBodyOptional: true,
+  replies: { 201: marketplaceInstallReply, 200: marketplaceInstallReply },
+  async handle({ context, who, params, body }) {
+    const installed = await install(context, who, params.registryId, body ?? {});
+    return changed(installed, ({ reply, isNew }) => ({ status: isNew ? 201 : 200, json: reply }));
   },
 });

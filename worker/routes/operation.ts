@@ -41,6 +41,8 @@ interface Described<Query, Params, Body> {
   readonly query?: z.ZodObject & z.ZodType<Query>;
   readonly params?: z.ZodObject & z.ZodType<Params>;
   readonly body?: z.ZodType<Body>;
+  /** The body may be left out; the handler then gets an empty one. */
+  readonly isBodyOptional?: true;
   /** What success looks like, by status; null for a reply without a JSON body. */
   readonly replies: Readonly<Record<number, z.ZodType | string>>;
 }
@@ -134,6 +136,12 @@ const refuseOtherEncodings: MiddlewareHandler<AppEnv> = async (c, next) => {
   return next();
 };
 
+/** A client that sends no body may say all the same that it is JSON. */
+const takeNoBodyForEmpty: MiddlewareHandler<AppEnv> = async (c, next) => {
+  if ((await c.req.arrayBuffer()).byteLength === 0) Object.assign(c.req.bodyCache, { text: Promise.resolve('{}') });
+  return next();
+};
+
 /** What the validators of a route leave: of the types that its own schemas say, which this table does not know. */
 type ValidatedContext = Context<AppEnv, string, { out: { query: never; param: never; json: never } }>;
 
@@ -141,8 +149,10 @@ type ValidatedContext = Context<AppEnv, string, { out: { query: never; param: ne
 export function mount(app: OpenAPIHono<AppEnv>, method: Method, path: string, operation: Operation): void {
   const route = routeConfig(method, path.replace('+}', '}'), operation);
   app.openAPIRegistry.registerPath(route);
-  const ofBody = operation.described.body === undefined ? [] : [refuseOtherEncodings];
-  const middleware = [...authentication(operation.access, method, path), ...ofBody];
+  const { body, isBodyOptional } = operation.described;
+  const ofBody = body === undefined ? [] : [refuseOtherEncodings];
+  const ofNoBody = isBodyOptional === true ? [takeNoBodyForEmpty] : [];
+  const middleware = [...authentication(operation.access, method, path), ...ofBody, ...ofNoBody];
   const routed = { ...route, path: path.replace('+}', '}{[^]+}'), hide: true, middleware };
   app.openapi(createRoute(routed), async (c: ValidatedContext) => {
     const parts = { query: c.req.valid('query'), params: c.req.valid('param'), body: c.req.valid('json') };
@@ -158,7 +168,7 @@ function toResponse(c: AppContext, reply: Reply): Response {
 }
 
 function routeConfig(method: Method, path: string, operation: Operation): RouteConfig {
-  const { summary, description, query, params, body, replies } = operation.described;
+  const { summary, description, query, params, body, isBodyOptional = false, replies } = operation.described;
   const successes = Object.entries(replies).map(([status, reply]) => [status, replyConfig(reply)]);
   return {
     method,
@@ -170,7 +180,7 @@ function routeConfig(method: Method, path: string, operation: Operation): RouteC
     request: {
       ...(query && { query }),
       ...(params && { params }),
-      ...(body && { body: { required: true, content: { 'application/json': { schema: body } } } }),
+      ...(body && { body: { required: !isBodyOptional, content: { 'application/json': { schema: body } } } }),
     },
     responses: { ...Object.fromEntries(successes), default: ERROR_REPLY },
   };

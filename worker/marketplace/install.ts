@@ -1,0 +1,155 @@
+import type { CompletedInstallation } from '../../shared/mcp/complete_installation.ts';
+import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
+import type { Owner } from '../../shared/model/host_binding.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import { type ApiError, fieldProblems } from '../../shared/wire/errors.ts';
+import type { MarketplaceInstallInput, MarketplaceInstallReply } from '../../shared/wire/marketplace.ts';
+import { mcpServerInput, type McpServerInput, type ValidMcpServer } from '../../shared/wire/mcp_servers.ts';
+import { type Caller, ownerId, writableOwner } from '../services/caller.ts';
+import { storeMcpCredential } from '../services/mcp_credentials.ts';
+import { toRecordOf } from '../services/mcp_server_records.ts';
+import { createMcpServer, getMcpServer, mcpServersInstalledFrom } from '../services/mcp_servers.ts';
+import { type Changed, withPolicyVersion } from '../services/policy_change.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import type { McpServerRow } from '../store/mcp_servers.ts';
+import { completed, notInstallable, planEntry } from './install_plan.ts';
+import { numbered, plainLine, serverName } from './server_names.ts';
+
+/** What an install answered with: a new server, or the one that was there. */
+export interface Installed {
+  readonly reply: MarketplaceInstallReply;
+  readonly isNew: boolean;
+}
+type Installing = Promise<Result<Changed<Installed>, ApiError>>;
+
+/** Servers whose names differ by a number alone. */
+const MAX_NUMBERED = 20;
+const MAX_DESCRIPTION = 1_000;
+
+/** Where a server of an entry goes; without a name, one that is made of the entry's. */
+interface Place {
+  readonly registryId: string;
+  readonly owner: Owner;
+  readonly name: string | undefined;
+}
+
+/**
+ * Installs an entry: what the registry says now, or said in the last 15 minutes, and never what it said before. A server that
+ * is installed already is answered as it is. Refuses with `not_found`, `registry_unavailable`, `package_not_installable`,
+ * `inputs_required`, `admin_required`, `name_taken`.
+ */
+export async function install(
+  context: ServiceContext,
+  caller: Caller,
+  registryId: string,
+  input: MarketplaceInstallInput,
+): Installing {
+  const place = { registryId, owner: input.owner ?? 'personal', name: input.name };
+  const mayWrite = writableOwner(caller, place.owner);
+  if (!mayWrite.ok) return mayWrite;
+  const before = await installedBefore(context, caller, place);
+  if (before !== null) return asItIs(context, caller, before);
+  const planned = await planEntry(context, registryId, input, 'fresh');
+  if (!planned.ok) return planned;
+  const complete = completed(planned.value.plan, input.inputs);
+  if (!complete.ok) return complete;
+  const configuration = configurationOf(planned.value.entry, complete.value, place);
+  if (!configuration.ok) return configuration;
+  if (input.dry_run === true) return dryRun(context, caller, complete.value);
+  return create(context, caller, { place, configuration: configuration.value, complete: complete.value });
+}
+
+/** The caller's server that an install of this entry would make again. */
+async function installedBefore(context: ServiceContext, caller: Caller, place: Place): Promise<McpServerRow | null> {
+  const rows = await mcpServersInstalledFrom(context, caller, [place.registryId]);
+  const own = rows.filter((row) => row.ownerId === ownerId(caller, place.owner));
+  return own.find(({ name }) => place.name === undefined || name === place.name) ?? null;
+}
+
+function configurationOf(
+  entry: RegistryEntry,
+  complete: CompletedInstallation,
+  { registryId, owner, name }: Place,
+): Result<ValidMcpServer, ApiError> {
+  const { mode, command, env, url, transport, headers, version } = complete;
+  const input: McpServerInput = {
+    owner,
+    name: name ?? serverName(registryId),
+    description: plainLine(entry.description, MAX_DESCRIPTION),
+    registry_id: registryId,
+    version: version ?? entry.version,
+    mode,
+    command: [...command],
+    env,
+    url,
+    transport,
+    headers,
+  };
+  return checkedConfiguration(registryId, input);
+}
+
+/** What an entry comes to has to be a configuration that anybody could have written. */
+export function checkedConfiguration(registryId: string, input: McpServerInput): Result<ValidMcpServer, ApiError> {
+  const valid = mcpServerInput.safeParse(input);
+  if (valid.success) return ok(valid.data);
+  const problems = fieldProblems(valid.error).map(({ field, message }) => `${field} ${message}`);
+  const message = `What it comes to is no configuration of a server: ${problems.join('; ')}`;
+  return err(notInstallable(registryId, { reason: 'command_refused', message }));
+}
+
+interface Creation {
+  readonly place: Place;
+  readonly configuration: ValidMcpServer;
+  readonly complete: CompletedInstallation;
+}
+
+/** Under the name that was asked for, or the first one that is free. Of two installs at once, one makes the server. */
+async function create(context: ServiceContext, caller: Caller, creation: Creation): Installing {
+  const { place, configuration } = creation;
+  for (let number = 1; ; number += 1) {
+    const name = number === 1 ? configuration.name : numbered(configuration.name, number);
+    const created = await createMcpServer(context, caller, { ...configuration, name });
+    if (created.ok) return withCredentials(context, caller, created.value.value.id, creation.complete);
+    if (created.error.code !== 'name_taken') return err(asRefusedEntry(place.registryId, created.error));
+    const meanwhile = await installedBefore(context, caller, place);
+    if (meanwhile !== null) return asItIs(context, caller, meanwhile);
+    if (place.name !== undefined || number === MAX_NUMBERED) return created;
+  }
+}
+
+/** What would be the caller's mistake in a configuration of their own is the entry's here. */
+function asRefusedEntry(registryId: string, error: ApiError): ApiError {
+  if (error.code !== 'invalid_input') return error;
+  return notInstallable(registryId, { reason: 'command_refused', message: `Its command is refused: ${error.message}` });
+}
+
+/** Stores what was given and is secret; the configuration only refers to it. */
+async function withCredentials(
+  context: ServiceContext,
+  caller: Caller,
+  serverId: string,
+  { credentials, requiredCredentials }: CompletedInstallation,
+): Installing {
+  for (const { name, value } of credentials) {
+    const stored = await storeMcpCredential(context, caller, serverId, { name, value: new Secret(value) });
+    if (!stored.ok) return stored;
+  }
+  const server = await getMcpServer(context, caller, serverId);
+  if (!server.ok) return server;
+  const reply = { server: server.value, required_credentials: [...requiredCredentials] };
+  return withPolicyVersion(context, caller, ok({ reply, isNew: true }));
+}
+
+/** A server that was there; what it lacks is what it refers to. */
+async function asItIs(context: ServiceContext, caller: Caller, row: McpServerRow): Installing {
+  const server = await toRecordOf(context, caller, row);
+  const lacking = server.credentials.filter(({ required, set }) => required && !set);
+  const required_credentials = lacking.map(({ name }) => ({ name, description: '', required: true, secret: true }));
+  return withPolicyVersion(context, caller, ok({ reply: { server, required_credentials }, isNew: false }));
+}
+
+function dryRun(context: ServiceContext, caller: Caller, { requiredCredentials }: CompletedInstallation): Installing {
+  const reply = { server: null, required_credentials: [...requiredCredentials] };
+  return withPolicyVersion(context, caller, ok({ reply, isNew: false }));
+}

@@ -1,0 +1,94 @@
+import { completeInstallation, type CompletedInstallation } from '../../shared/mcp/complete_installation.ts';
+import type { InputProblem, InputValues } from '../../shared/mcp/install/input_values.ts';
+import type { InstallationPlan, InstallChoice, NotInstallable } from '../../shared/mcp/install/plan.ts';
+import { mcpReference } from '../../shared/mcp/references.ts';
+import { planInstallation } from '../../shared/mcp/installation.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import type { MarketplacePreviewInput, MarketplacePreviewReply } from '../../shared/wire/marketplace.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import { findEntry, type FoundEntry, type Freshness } from './find_entry.ts';
+import { toMarketplaceInput, toPreview } from './plan_view.ts';
+
+/** An id of no server. */
+const NO_SERVER = 'mcp_00000000000000000000000000';
+
+/** An entry, and how it is installed. */
+export interface Planned extends FoundEntry {
+  readonly plan: InstallationPlan;
+}
+
+/** Which package, remote and version somebody wants. */
+type Wanted = Pick<MarketplacePreviewInput, 'package' | 'remote' | 'version'>;
+
+/** Refuses with `not_found`, `registry_unavailable`, `package_not_installable`. */
+export async function planEntry(
+  context: ServiceContext,
+  registryId: string,
+  wanted: Wanted,
+  freshness: Freshness,
+): Promise<Result<Planned, ApiError>> {
+  const found = await findEntry(context, { name: registryId, version: wanted.version ?? null }, freshness);
+  if (!found.ok) return found;
+  const plan = planInstallation(found.value.entry, choiceOf(wanted));
+  return plan.ok ? ok({ ...found.value, plan: plan.value }) : err(notInstallable(registryId, plan.error));
+}
+
+function choiceOf(wanted: Wanted): InstallChoice | undefined {
+  if (wanted.package !== undefined) return { kind: 'package', index: wanted.package };
+  return wanted.remote === undefined ? undefined : { kind: 'remote', index: wanted.remote };
+}
+
+/** What a plan comes to with the inputs that are given. Refuses with `inputs_required`. */
+export function completed(
+  plan: InstallationPlan,
+  given: InputValues | undefined,
+): Result<CompletedInstallation, ApiError> {
+  const complete = completeInstallation(plan, NO_SERVER, given ?? {});
+  return complete.ok ? ok(withOpenId(complete.value)) : err(inputsRequired(plan, complete.error));
+}
+
+/** The same for a server that is yet to be made: `{id}` stands for its id in each reference. */
+function withOpenId(complete: CompletedInstallation): CompletedInstallation {
+  const open = (text: string) => text.replaceAll(mcpReference(NO_SERVER, ''), mcpReference('{id}', ''));
+  const openAll = (texts: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, open(text)]));
+  const { command, env, url, headers } = complete;
+  return {
+    ...complete,
+    command: command.map((word) => open(word)),
+    env: openAll(env),
+    url: url === null ? null : open(url),
+    headers: openAll(headers),
+  };
+}
+
+/** What an install would come to, and what it lacks. Refuses with `not_found`, `registry_unavailable`, `package_not_installable`. */
+export async function previewInstall(
+  context: ServiceContext,
+  registryId: string,
+  input: MarketplacePreviewInput,
+): Promise<Result<MarketplacePreviewReply, ApiError>> {
+  const planned = await planEntry(context, registryId, input, 'any');
+  if (!planned.ok) return planned;
+  const { plan, fetchedAt, isStale } = planned.value;
+  const shown = { preview: toPreview(plan), fetched_at: fetchedAt, stale: isStale };
+  const complete = completeInstallation(plan, NO_SERVER, input.inputs ?? {});
+  if (!complete.ok) return ok({ ...shown, outcome: null, required_credentials: [], problems: [...complete.error] });
+  const { command, env, url, headers, requiredCredentials } = withOpenId(complete.value);
+  const outcome = { command: [...command], env, url, headers };
+  return ok({ ...shown, outcome, required_credentials: [...requiredCredentials], problems: [] });
+}
+
+/** An entry that cannot be installed safely. */
+export function notInstallable(registryId: string, { reason, message }: NotInstallable): ApiError {
+  return apiError('package_not_installable', `${registryId} cannot be installed. ${message}`, { reason });
+}
+
+/** With what is asked for, so that whoever installs can be asked. */
+export function inputsRequired(plan: InstallationPlan, problems: readonly InputProblem[]): ApiError {
+  const named = new Set(problems.map(({ input }) => input));
+  const inputs = plan.inputs.filter(({ name }) => named.has(name)).map((input) => toMarketplaceInput(input));
+  const message = problems.map((problem) => `${problem.input} ${problem.message}`).join('; ');
+  return apiError('inputs_required', message, { inputs, problems });
+}
