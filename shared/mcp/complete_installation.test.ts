@@ -8,7 +8,7 @@ import { SERVER_ID } from './testing/servers.ts';
 const reference = (name: string) => `vault://mcp-servers/${SERVER_ID}/${name}`;
 const withArguments = (...packageArguments: readonly object[]) => packageEntry({ packageArguments });
 const withVariables = (...environmentVariables: readonly object[]) => packageEntry({ environmentVariables });
-const named = (name: string, rest: object = {}) => ({ type: 'named', name, ...rest });
+const named = (name: string, more: object = {}) => ({ type: 'named', name, ...more });
 
 function problems(entry: RegistryEntry, values: InputValues = {}): readonly string[] {
   const completed = completeInstallation(planOf(entry), SERVER_ID, values);

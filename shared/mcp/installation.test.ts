@@ -8,6 +8,12 @@ const pypi = { registryType: 'pypi', identifier: 'acme-demo' };
 const nuget = { registryType: 'nuget', identifier: 'Acme.Demo' };
 const named = (name: string, rest: object = {}) => ({ type: 'named', name, ...rest });
 const positional = (value: string, rest: object = {}) => ({ type: 'positional', value, ...rest });
+const packageOf = (registryType: string, rest: object = {}) => ({
+  registryType,
+  identifier: 'demo',
+  version: '1.2.3',
+  ...rest,
+});
 const codesOf = (entry: Parameters<typeof planOf>[0]) => planOf(entry).warnings.map(({ code }) => code);
 
 describe('the command of a package', () => {
@@ -257,23 +263,17 @@ describe('which package is taken', () => {
     { type: 'sse', url: 'https://mcp.example.com/sse' },
     { type: 'streamable-http', url: 'https://mcp.example.com/mcp' },
   ];
-  const item = (registryType: string, rest: object = {}) => ({
-    registryType,
-    identifier: 'demo',
-    version: '1.2.3',
-    ...rest,
-  });
   const taken = (packages: readonly object[], withRemotes = true) => {
     const { ecosystem, choice } = planOf(entryOf({ name: 'a/b', packages, remotes: withRemotes ? remotes : [] }));
     return [ecosystem, choice.kind, choice.index];
   };
 
   test('npm, wherever it stands', () => {
-    expect(taken([item('oci'), item('pypi'), item('npm')])).toEqual(['npm', 'package', 2]);
+    expect(taken([packageOf('oci'), packageOf('pypi'), packageOf('npm')])).toEqual(['npm', 'package', 2]);
   });
 
   test('else one that can be started, before a remote', () => {
-    expect(taken([item('mcpb'), item('npm', { transport: { type: 'sse' } }), item('oci')])).toEqual([
+    expect(taken([packageOf('mcpb'), packageOf('npm', { transport: { type: 'sse' } }), packageOf('oci')])).toEqual([
       'oci',
       'package',
       2,
@@ -281,15 +281,15 @@ describe('which package is taken', () => {
   });
 
   test('else a remote, streamable HTTP before SSE', () => {
-    expect(taken([item('mcpb')])).toEqual(['remote', 'remote', 1]);
+    expect(taken([packageOf('mcpb')])).toEqual(['remote', 'remote', 1]);
   });
 
   test('of two of one kind the first that can be started', () => {
-    expect(taken([item('npm', { version: 'next' }), item('npm')])).toEqual(['npm', 'package', 1]);
+    expect(taken([packageOf('npm', { version: 'next' }), packageOf('npm')])).toEqual(['npm', 'package', 1]);
   });
 
   test('or the one that is chosen', () => {
-    const entry = entryOf({ name: 'a/b', packages: [item('npm'), item('pypi')], remotes });
+    const entry = entryOf({ name: 'a/b', packages: [packageOf('npm'), packageOf('pypi')], remotes });
     expect(planInstallation(entry, { kind: 'package', index: 1 })).toMatchObject({
       ok: true,
       value: { ecosystem: 'pypi' },
@@ -311,7 +311,7 @@ describe('which package is taken', () => {
   });
 
   test('and when none can be, the reason is that of the best one', () => {
-    const entry = entryOf({ name: 'a/b', packages: [item('mcpb'), item('npm', { version: 'next' })] });
+    const entry = entryOf({ name: 'a/b', packages: [packageOf('mcpb'), packageOf('npm', { version: 'next' })] });
     expect(refusalOfEntry(entry).reason).toBe('unpinned_version');
   });
 });
