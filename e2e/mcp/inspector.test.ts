@@ -1,0 +1,98 @@
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { foundIn, plantSecret } from '../support/planted_secret.ts';
+import { run, ROOT, SVC } from '../support/program.ts';
+import { startWorld, type World } from '../support/world.ts';
+import { addServers, answerWithIssues, FILE_TEXT, HOST, installTickets, RUN_LIST } from './mcp_servers.ts';
+
+// Issue 7: a client that nobody here wrote, MCP Inspector, over both fronts of the gateway.
+
+const INSPECTOR = join(ROOT, 'node_modules', '.bin', 'mcp-inspector');
+const SECRET = plantSecret();
+const toolList = z.object({
+  tools: z.array(
+    z.object({ name: z.string(), annotations: z.looseObject({}).optional(), inputSchema: z.looseObject({}) }),
+  ),
+});
+const called = z.object({
+  isError: z.boolean().optional(),
+  content: z.array(z.looseObject({ type: z.string(), text: z.string().optional() })),
+  structuredContent: z.unknown().optional(),
+});
+
+let world: World;
+let folder: string;
+
+beforeAll(async () => {
+  world = await startWorld([HOST]);
+  await installTickets(world.svc, SECRET);
+  folder = await addServers(world.svc);
+});
+afterAll(async () => {
+  await world.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** How the inspector is told where the gateway is. */
+const FRONTS = [
+  ['stdio', () => [SVC, 'mcp', 'gateway', '-e', `SVC_HOME=${world.svc.home}`]],
+  [
+    'HTTP',
+    () => {
+      const token = readFileSync(join(world.svc.home, 'sidecar', 'host.token'), 'utf8').trim();
+      return [
+        `${world.svc.runFile.proxy_url}/v1/mcp`,
+        '--transport',
+        'http',
+        '--header',
+        `Authorization: Bearer ${token}`,
+      ];
+    },
+  ],
+] as const;
+
+describe.each(FRONTS)('MCP Inspector over %s', (_front, target) => {
+  const inspect = async (...request: string[]): Promise<unknown> => {
+    const done = await run(INSPECTOR, ['--cli', ...target(), ...request], { timeoutMs: 90_000 });
+    expect({ code: done.code, stderr: done.code === 0 ? '' : done.stderr + done.stdout }).toEqual({
+      code: 0,
+      stderr: '',
+    });
+    expect(foundIn(done.stdout + done.stderr, SECRET)).toEqual([]);
+    return JSON.parse(done.stdout);
+  };
+
+  it('lists the tools of connectors and of every server', async () => {
+    const { tools } = toolList.parse(await inspect('--method', 'tools/list'));
+    const names = tools.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining([RUN_LIST, 'files__read_text_file', 'everything__echo']));
+    expect(tools.find(({ name }) => name === RUN_LIST)).toMatchObject({
+      annotations: { readOnlyHint: true, destructiveHint: false },
+      inputSchema: {
+        properties: { project: { type: 'string' }, filter_state_: { type: 'string' } },
+        required: ['project'],
+      },
+    });
+  });
+
+  it('runs an operation of a connector, with the credential added outside', async () => {
+    world.upstream.reset();
+    answerWithIssues(world);
+    const args = ['project=a b', 'filter_state_=open', 'page=2'].flatMap((pair) => ['--tool-arg', pair]);
+    const result = called.parse(await inspect('--method', 'tools/call', '--tool-name', RUN_LIST, ...args));
+    expect(result).toMatchObject({ content: [{ text: '{"issues":[7]}' }], structuredContent: { issues: [7] } });
+    const { target: asked, headers } = world.upstream.last();
+    expect(asked).toBe('/projects/a%20b/issues?filter%5Bstate%5D=open&page=2');
+    expect(headers('authorization')).toEqual([`Bearer ${SECRET}`]);
+  });
+
+  it('calls a tool of a server', async () => {
+    const args = ['--tool-arg', `path=${join(folder, 'read.me')}`];
+    const result = called.parse(
+      await inspect('--method', 'tools/call', '--tool-name', 'files__read_text_file', ...args),
+    );
+    expect(result.content[0]?.text).toContain(FILE_TEXT);
+  });
+});
