@@ -19,6 +19,7 @@ import { addLogoutCommand } from './logout_command.ts';
 import { addKeysCommands } from './keys_commands.ts';
 import { addVaultCommands } from './vault_commands.ts';
 import { addMcpCommands } from './mcp_commands.ts';
+import { addMcpGatewayCommands } from './mcp_gateway_commands.ts';
 import { addLaunchCommand } from './launch_command.ts';
 import { addReportCommand } from './report_command.ts';
 import { addPlanCommands } from './plan_commands.ts';
@@ -56,7 +57,8 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
   addSecretCommands(line);
   addBindingCommands(line);
   addConnectorCommands(line);
-  addMcpCommands(line);
+  const mcp = addMcpCommands(line);
+  addMcpGatewayCommands(line, mcp);
   addApprovalsCommands(line);
   addRunCommand(line, signals);
   addLaunchCommand(line, signals);

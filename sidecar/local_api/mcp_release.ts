@@ -50,7 +50,7 @@ function launchable(
   const { server, consent, missing } = known;
   if (!server.enabled) return err(localError('mcp_server_disabled', `The server ${server.name} is disabled.`));
   const danger = server.mode === 'local' ? refusalOf(commandDangers(server.command, server.env)) : null;
-  if (danger !== null) return err(localError('command_refused', `${server.name}: ${danger.message}`));
+  if (danger !== null) return err(localError('command_refused', `The server ${server.name} ${danger.message}.`));
   if (known.consentHash !== consentHash) return err(changed(server.name));
   if (consent === 'needed') return err(consentNeeded(server.name));
   if (missing.length > 0) return err(credentialMissing(server.name, missing));

@@ -20,10 +20,12 @@ const POLICY_WAIT_MS = 10_000;
 
 /** `GET /v1/mcp/servers`: the servers of this machine, once they differ from what the caller holds or its time is up. */
 export async function listServers(
-  { mcp, clock }: { readonly mcp: McpOptions } & Pick<LocalApiOptions, 'clock'>,
-  { wait, version }: z.output<typeof serversQuery>,
+  { mcp, clock, policy }: { readonly mcp: McpOptions } & Pick<LocalApiOptions, 'clock' | 'policy'>,
+  { wait, version, min_policy_version: newest }: z.output<typeof serversQuery>,
   signal: AbortSignal,
 ): Promise<Result<ServersReply, LocalError>> {
+  const reached = await policyOf(policy, newest);
+  if (!reached.ok) return reached;
   const until = clock.now() + wait * 1000;
   for (;;) {
     const servers = mcp.directory.all();
@@ -68,10 +70,8 @@ export async function giveConsent(
   serverId: string,
   input: ConsentInput,
 ): Promise<Result<void, LocalError>> {
-  if (input.min_policy_version !== undefined) {
-    const reached = await policy.waitForVersion(input.min_policy_version, POLICY_WAIT_MS);
-    if (!reached.ok) return err(localError(reached.error.reason, reached.error.message));
-  }
+  const reached = await policyOf(policy, input.min_policy_version);
+  if (!reached.ok) return reached;
   const known = mcp.directory.find(serverId);
   if (known === null) return err(noServer(serverId));
   const { server, consentHash: hash, consentText: text } = known;
@@ -99,6 +99,15 @@ export function serverLogs(mcp: McpOptions, serverId: string): Result<z.output<t
   const items = mcp.board.logsOf(serverId).map(({ gateway, lines }) => ({ gateway, lines: [...lines] }));
   if (items.length === 0 && mcp.directory.find(serverId) === null) return err(noServer(serverId));
   return ok({ items });
+}
+
+async function policyOf(
+  policy: LocalApiOptions['policy'],
+  minVersion: number | undefined,
+): Promise<Result<void, LocalError>> {
+  if (minVersion === undefined) return ok(undefined);
+  const reached = await policy.waitForVersion(minVersion, POLICY_WAIT_MS);
+  return reached.ok ? ok(undefined) : err(localError(reached.error.reason, reached.error.message));
 }
 
 function noneYet(): LocalError {

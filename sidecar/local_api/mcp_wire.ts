@@ -22,6 +22,8 @@ const sessionId = id('ses').nullable();
 export const serversQuery = z.strictObject({
   wait: z.coerce.number().int().min(0).max(MAX_LIST_WAIT_SECONDS).default(0),
   version: z.string().max(64).optional(),
+  /** What was written just now is waited for. */
+  min_policy_version: z.coerce.number().int().min(0).optional(),
 });
 
 const consentRecord = z.object({ hash, text: z.string(), consented_at: z.string() });

@@ -69,11 +69,9 @@ export function openDaemonMcp(options: DaemonMcpOptions): DaemonMcp {
 }
 
 function gatewayChild({ home, origin, env, execArgv, warn }: DaemonMcpOptions, directory: string): GatewayChild {
+  const log = (line: string): void => warn(`MCP gateway: ${line}`);
   return new GatewayChild({
-    launch: (socketPath) => {
-      const log = (line: string): void => warn(`MCP gateway: ${line}`);
-      return spawnGateway({ home, origin: origin(), env, execArgv, log }, socketPath);
-    },
+    launch: (socketPath) => spawnGateway({ home, origin: origin(), env, execArgv, log }, socketPath),
     newSocketPath: () => newSocketPath(directory),
     removeSocket: (path) => rmSync(path, { force: true }),
     now: () => performance.now(),

@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto';
+import { createInterface } from 'node:readline/promises';
+import { z } from 'zod';
+import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
+import { consentText } from '../../shared/mcp/consent_hash.ts';
+import { daemonClient } from './clients.ts';
+import type { Call } from './command_line.ts';
+import { consentView } from './mcp_consent_view.ts';
+import { CliError, EXIT } from './exit_codes.ts';
+import type { HttpClient } from './http_client.ts';
+import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
+import { printable } from './output.ts';
+
+export interface ConsentOptions {
+  readonly yes?: boolean;
+  readonly withdraw?: boolean;
+}
+
+/** `svc mcp consent [SERVER]`. */
+export async function consentToServers(call: Call<ConsentOptions>): Promise<number | undefined> {
+  const { args, options, print, context } = call;
+  const [wanted] = args;
+  const { servers } = await serversOfMachine(call);
+  if (options.withdraw === true) return withdraw(call, servers, wanted);
+  const waiting = wanted === undefined ? servers.filter(isWaiting) : [machineServer(servers, wanted)];
+  if (waiting.length === 0) {
+    print.data({ items: [] }, () => (print.person ? 'No server waits for consent on this machine.\n' : ''));
+    return undefined;
+  }
+  if (options.yes !== true && (!context.interactive || print.json)) return listOnly(call, waiting);
+  let refused = 0;
+  for (const server of waiting) if (!(await consentToOne(call, server))) refused += 1;
+  return refused === 0 ? undefined : EXIT.failed;
+}
+
+function isWaiting({ consent, server }: MachineServer): boolean {
+  return consent === 'needed' && server.enabled;
+}
+
+/** Nobody can be asked: what would be asked about is printed, and nothing is consented to. */
+function listOnly({ print, context }: Call, waiting: readonly MachineServer[]): number {
+  const open = waiting.filter(({ consent }) => consent === 'needed');
+  const items = open.map(({ server, consent_hash: hash, last_consent: last, missing }) => ({
+    id: server.id,
+    name: server.name,
+    command: server.command,
+    env: server.env,
+    version: server.version,
+    isolation: server.isolation,
+    registry_id: server.registryId,
+    consent_hash: hash,
+    last_consent: last,
+    missing,
+    dangers: commandDangers(server.command, server.env),
+  }));
+  print.data({ items }, () => open.map((server) => consentView(server, context.now(), print.paint)).join('\n'));
+  if (open.length === 0) return EXIT.ok;
+  print.note('svc: nobody can be asked here; consent in a terminal, or with --yes');
+  return EXIT.failed;
+}
+
+/** True when this machine may run it now. */
+async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): Promise<boolean> {
+  const { print, context, options } = call;
+  const { server, consent } = known;
+  if (consent !== 'needed') {
+    const why = consent === 'given' ? 'has your consent already' : 'runs no program on this machine';
+    print.note(`${server.name} ${why}`);
+    return true;
+  }
+  print.raw(`${consentView(known, context.now(), print.paint)}\n`);
+  const danger = refusalOf(commandDangers(server.command, server.env));
+  if (danger !== null) {
+    print.warn(`svc does not run ${server.name}, whoever consents: it ${printable(danger.message)}`);
+    return false;
+  }
+  if (options.yes !== true && !(await isAnsweredYes(call, `Run this on this machine, as you? [y/N] `))) {
+    print.note(`${server.name}: not consented to`);
+    return false;
+  }
+  await giveConsent(daemonClient(context, options), known);
+  print.note(`${server.name}: consented to; gateways start it when a client asks for it`);
+  return true;
+}
+
+/**
+ * Tells the sidecar that a person was shown this configuration, by the hash of what was shown: another one that has taken
+ * its place meanwhile is refused.
+ */
+export async function giveConsent(daemon: HttpClient, { server }: Pick<MachineServer, 'server'>): Promise<void> {
+  const hash = createHash('sha256').update(consentText(server)).digest('hex');
+  await daemon.callEmpty('POST', `/v1/mcp/servers/${server.id}/consent`, { body: { consent_hash: hash } });
+}
+
+async function isAnsweredYes({ context }: Call, question: string): Promise<boolean> {
+  const prompt = createInterface({ input: context.stdin, output: context.stderr });
+  try {
+    const answer = await prompt.question(question, { signal: context.stop });
+    return /^\s*y(?:es)?\s*$/i.test(answer);
+  } catch (error) {
+    // Ctrl-C, or the end of the input: that is no consent.
+    if (z.object({ code: z.string() }).safeParse(error).success) return false;
+    throw error;
+  } finally {
+    prompt.close();
+  }
+}
+
+async function withdraw(
+  { context, options, print }: Call,
+  servers: readonly MachineServer[],
+  wanted: string | undefined,
+): Promise<undefined> {
+  if (wanted === undefined) throw new CliError(EXIT.usage, '--withdraw needs the name or id of a server');
+  const { server } = machineServer(servers, wanted);
+  await daemonClient(context, options).callEmpty('DELETE', `/v1/mcp/servers/${server.id}/consent`);
+  print.note(`${server.name}: the consent is taken back; it is stopped`);
+}
