@@ -7,6 +7,7 @@ const schemaObject = z.looseObject({
   type: z.union([z.string(), z.array(z.string())]).optional(),
   enum: z.array(z.unknown()).optional(),
   oneOf: z.array(z.unknown()).optional(),
+  anyOf: z.array(z.unknown()).optional(),
   pattern: z.string().optional(),
   format: z.string().optional(),
   minLength: z.number().optional(),
@@ -78,6 +79,8 @@ export function readDocument(text: string, hints: Hints): readonly DescribedOper
 function accessOf(security: readonly Readonly<Record<string, unknown>>[]): DescribedOperation['access'] {
   const names = security.flatMap((requirement) => Object.keys(requirement));
   if (names.includes('sidecar')) return 'sidecar';
+  // A choice without a name: nobody has to be signed in.
+  if (security.some((requirement) => Object.keys(requirement).length === 0)) return 'anyone';
   return names.includes('user') ? 'user' : 'anyone';
 }
 
@@ -121,7 +124,8 @@ class SchemaReader {
     const refersTo = schema.$ref?.split('/').at(-1);
     if (refersTo !== undefined) return this.values(this.#named[refersTo], refersTo);
     if (schema.enum !== undefined) return fc.constantFrom(...schema.enum);
-    if (schema.oneOf !== undefined) return fc.oneof(...schema.oneOf.map((form) => this.values(form)));
+    const forms = schema.oneOf ?? schema.anyOf;
+    if (forms !== undefined) return fc.oneof(...forms.map((form) => this.values(form, name)));
     const type = Array.isArray(schema.type) ? schema.type[0] : schema.type;
     if (type === 'string') return texts(schema);
     if (type === 'integer') return fc.integer({ min: schema.minimum ?? 0, max: schema.maximum ?? 1_000 });

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ERROR_STATUS, errorBody } from '../../shared/wire/errors.ts';
 import { installReply } from '../../shared/wire/connectors.ts';
 import { hostBindingRecord } from '../../shared/wire/host_binding.ts';
+import { mcpServerRecord } from '../../shared/wire/mcp_servers.ts';
+import { type RegistryServer, startRegistryServer } from '../marketplace/registry_server.ts';
 import { type DescribedOperation, type Parameter, readDocument } from './api_document.ts';
 import { ITEMS_SPEC } from './connector_samples.ts';
 import { type ControlPlaneUnderTest, startOnNode } from './programs.ts';
@@ -12,6 +14,7 @@ import { TestSidecar } from './sidecar_client.ts';
 const RUNS = { seed: 20_260_102, numRuns: 25 };
 
 let control: ControlPlaneUnderTest;
+let registry: RegistryServer;
 let sidecar: TestSidecar;
 let operations: readonly DescribedOperation[];
 
@@ -70,9 +73,16 @@ const mcpServer = fc
       }),
     ),
   );
+/** What is asked of the marketplace about an entry. */
+const entryChoice = fc.record(
+  { owner: fc.constantFrom('personal', 'enterprise'), name: fc.constantFrom('one', 'two'), dry_run: fc.boolean() },
+  { requiredKeys: [] },
+);
 const HINTS = {
   HostBindingInput: binding,
   McpServerInput: mcpServer,
+  InstallMarketplaceServer: entryChoice,
+  PreviewMarketplaceServer: fc.constant({}),
   ConnectorSpec: spec,
   ConnectorRun: run.map((fields) => ({ connector_fqn: ITEMS_SPEC.connector.fqn, ...fields })),
   host: fc.constantFrom('a.example.test', 'b.example.test', 'B.example.test'),
@@ -85,13 +95,22 @@ const HINTS = {
 };
 
 beforeAll(async () => {
-  control = await startOnNode();
+  registry = await startRegistryServer({ entries: 30 });
+  control = await startOnNode({ SVC_REGISTRY_URL: registry.url });
   sidecar = await TestSidecar.make((path, init) => fetch(control.url + path, init));
   await sidecar.enrol(control.localKey);
-  const hints = { ...HINTS, connector_id: fc.constant(await installed()) };
+  const hints = {
+    ...HINTS,
+    connector_id: fc.constant(await installed()),
+    mcp_server_id: fc.constant(await registered()),
+    registryId: fc.constantFrom(...[1, 2, 3, 4, 5].map((index) => registry.entry(index).server.name), 'no/such'),
+  };
   operations = readDocument(await (await fetch(`${control.url}/openapi.json`)).text(), hints);
 });
-afterAll(() => control.stop());
+afterAll(async () => {
+  await control.stop();
+  await registry.stop();
+});
 
 /** A connector that agents may ask approvals for. */
 async function installed(): Promise<string> {
@@ -99,6 +118,14 @@ async function installed(): Promise<string> {
   const body = JSON.stringify(ITEMS_SPEC);
   const made = await fetch(`${control.url}/v1/connectors`, { method: 'POST', headers, body });
   return installReply.parse(await made.json()).id;
+}
+
+/** An MCP server whose tools agents may ask approvals for. */
+async function registered(): Promise<string> {
+  const headers = { authorization: `Bearer ${control.localKey}`, 'content-type': 'application/json' };
+  const body = JSON.stringify({ name: 'approved', command: ['a-server'], tools: { approval: ['*'] } });
+  const made = await fetch(`${control.url}/v1/mcp-servers`, { method: 'POST', headers, body });
+  return mcpServerRecord.parse(await made.json()).id;
 }
 
 /** A call as it goes over the wire. */

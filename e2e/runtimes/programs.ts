@@ -125,9 +125,9 @@ export async function startLibsqlServer(): Promise<{ readonly url: string; stop(
 }
 
 /** Node on the embedded database. */
-export async function startOnNode(): Promise<ControlPlaneUnderTest> {
+export async function startOnNode(settings: Record<string, string> = {}): Promise<ControlPlaneUnderTest> {
   const home = await mkdtemp(join(tmpdir(), 'svc-home-'));
-  const program = await startNodeAt(home);
+  const program = await startNodeAt(home, settings);
   const stopAll = async () => {
     await program.stop();
     await rm(home, { recursive: true, force: true });

@@ -30,7 +30,7 @@ function describeOnServer(runtime: string, start: (database: DatabaseUrls) => Pr
   });
 }
 
-describeControlApi('Node with the embedded database', startOnNode);
+describeControlApi('Node with the embedded database', () => startOnNode());
 describeOnServer('Node', startOnNodeServer);
 describeOnServer('Deno', startOnDeno);
 describeOnServer('workerd', startOnWorkerd);
