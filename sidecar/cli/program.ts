@@ -19,6 +19,7 @@ import { addLogoutCommand } from './logout_command.ts';
 import { addKeysCommands } from './keys_commands.ts';
 import { addVaultCommands } from './vault_commands.ts';
 import { addMcpCommands } from './mcp_commands.ts';
+import { addMcpExportCommand } from './mcp_export_command.ts';
 import { addMcpGatewayCommands } from './mcp_gateway_commands.ts';
 import { addLaunchCommand } from './launch_command.ts';
 import { addReportCommand } from './report_command.ts';
@@ -59,6 +60,7 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
   addConnectorCommands(line);
   const mcp = addMcpCommands(line);
   addMcpGatewayCommands(line, mcp);
+  addMcpExportCommand(line, mcp);
   addApprovalsCommands(line);
   addRunCommand(line, signals);
   addLaunchCommand(line, signals);

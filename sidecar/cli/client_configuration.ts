@@ -1,0 +1,119 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import type { AgentConfig, AgentType } from 'add-mcp';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { isJsonWithComments } from './json_with_comments.ts';
+
+/** A client of MCP servers, as the library that writes their configurations knows it. */
+export interface McpClient {
+  readonly name: AgentType;
+  readonly title: string;
+  readonly format: AgentConfig['format'];
+  /** The user's configuration. */
+  readonly path: string;
+  /** The project's one, in the working directory; null when the client has none. */
+  readonly projectPath: string | null;
+}
+
+/** What a client starts. */
+export interface ClientServer {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/** Which of a client's configurations is written. */
+export interface ConfigurationScope {
+  readonly project: boolean;
+  readonly workingDirectory: string;
+}
+
+/** Names that people use for clients, beside those of the library. */
+export const CLIENT_ALIASES: ReadonlyMap<string, AgentType> = new Map<string, AgentType>([
+  ['claude', 'claude-code'],
+  ['code', 'vscode'],
+  ['copilot', 'github-copilot-cli'],
+  ['gemini', 'gemini-cli'],
+  ['grok', 'grok-build'],
+  ['kilo', 'kilo-code'],
+  ['kimi', 'kimi-code'],
+  ['kiro', 'kiro-cli'],
+  ['mastra', 'mastracode'],
+]);
+
+/** Every client, in the order of their names. The library is loaded only here: it costs more than most commands do. */
+export async function mcpClients(workingDirectory: string): Promise<readonly McpClient[]> {
+  const { agents, getAgentTypes } = await import('add-mcp');
+  return getAgentTypes()
+    .toSorted()
+    .map((name) => {
+      const agent = agents[name];
+      const hasProject = agent.localConfigPath !== undefined;
+      return {
+        name,
+        title: agent.displayName,
+        format: agent.format,
+        path: pathOf(agent, { project: false, workingDirectory }),
+        projectPath: hasProject ? pathOf(agent, { project: true, workingDirectory }) : null,
+      };
+    });
+}
+
+/**
+ * The text of a client's configuration with the server in it: of `current`, or of an empty one when that is null. The
+ * library writes into a directory that is only for this, so that the client's own file is replaced in one step, or not.
+ * Refuses a file that cannot be read as what it is.
+ */
+export async function configurationWith(
+  client: McpClient,
+  server: ClientServer,
+  current: string | null,
+  scope: ConfigurationScope,
+): Promise<Result<string, string>> {
+  if (client.format === 'json' && current !== null && current.trim() !== '' && !isJsonWithComments(current)) {
+    return err('it is no valid JSON');
+  }
+  const directory = mkdtempSync(join(tmpdir(), 'svc-mcp-export-'));
+  try {
+    const path = join(
+      directory,
+      basename(scope.project && client.projectPath !== null ? client.projectPath : client.path),
+    );
+    if (current !== null) writeFileSync(path, current, { mode: 0o600 });
+    return await writtenBy(client.name, server, path, scope);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+async function writtenBy(
+  name: AgentType,
+  server: ClientServer,
+  path: string,
+  scope: ConfigurationScope,
+): Promise<Result<string, string>> {
+  const { agents, upsertServer } = await import('add-mcp');
+  const agent = agents[name];
+  const known = agent.resolveConfigPath;
+  agent.resolveConfigPath = () => path;
+  try {
+    const entry = { command: server.command, args: [...server.args] };
+    const result = upsertServer(name, server.name, entry, { local: scope.project, cwd: scope.workingDirectory });
+    return result.success ? ok(readFileSync(path, 'utf8')) : err(result.error ?? 'it cannot be written');
+  } finally {
+    if (known === undefined) delete agent.resolveConfigPath;
+    else agent.resolveConfigPath = known;
+  }
+}
+
+function pathOf(agent: AgentConfig, { project, workingDirectory }: ConfigurationScope): string {
+  if (agent.resolveConfigPath !== undefined)
+    return agent.resolveConfigPath(agent, { local: project, cwd: workingDirectory });
+  return project ? join(workingDirectory, agent.localConfigPath ?? '') : agent.configPath;
+}
+
+/** The directory of a configuration, made when it is missing; a new one is its owner's alone. */
+export function makeDirectory(directory: string): void {
+  if (!existsSync(directory)) mkdirSync(directory, { recursive: true, mode: 0o700 });
+}

@@ -1,0 +1,43 @@
+import { randomBytes } from 'node:crypto';
+import { copyFileSync, constants, realpathSync, statSync } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
+
+/** What a user's file was, before it is replaced. */
+export interface ReplacedFile {
+  /** A copy of the file as it was; null when there was none. */
+  readonly backup: string | null;
+}
+
+const NEW_FILE_MODE = 0o600;
+
+/**
+ * Writes a file of the user's in one step, so that it holds either the old text or the new. A link stays a link, and what
+ * it leads to is written. The mode is kept. The file as it was is kept beside it, under a name of its own.
+ */
+export async function replaceFile(path: string, text: string, now: number): Promise<ReplacedFile> {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  const target = stats === undefined ? path : realpathSync(path);
+  const backup = stats === undefined ? null : `${target}.${stamp(now)}.bak`;
+  if (backup !== null) copyFileSync(target, backup, constants.COPYFILE_EXCL);
+  const temporary = `${target}.${randomBytes(6).toString('hex')}.tmp`;
+  try {
+    const file = await open(temporary, 'wx', NEW_FILE_MODE);
+    try {
+      await file.writeFile(text);
+      if (stats !== undefined) await file.chmod(stats.mode & 0o777);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, target);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  return { backup };
+}
+
+/** `20261121T181500123Z` */
+function stamp(now: number): string {
+  return new Date(now).toISOString().replaceAll(/[-:.]/g, '');
+}
