@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
 import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
 import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
@@ -10,7 +10,7 @@ const MINUTE_MS = 60_000;
 let registry: RegistryServer;
 let control: InProcess;
 let clock: QuickClock;
-beforeEach(async () => {
+beforeAll(async () => {
   registry = await startRegistryServer({ entries: 30 });
   clock = new QuickClock();
   control = await startInProcess({
@@ -19,7 +19,12 @@ beforeEach(async () => {
     registry: { url: registry.url },
   });
 });
-afterEach(async () => {
+beforeEach(() => {
+  registry.behaviour = 'well';
+  registry.calls.length = 0;
+  clock.move(16 * MINUTE_MS);
+});
+afterAll(async () => {
   await control.stop();
   await registry.stop();
 });
@@ -94,7 +99,7 @@ describe('an entry', () => {
     await registry.stop();
     clock.move(16 * MINUTE_MS);
     expect(await detail(name)).toMatchObject({ name, fetched_at, stale: true });
-    expect(await codeOf(registry.entry(6).server.name)).toBe('registry_unavailable');
+    expect(await codeOf('io.example/never-seen')).toBe('registry_unavailable');
     await registry.start();
   });
 

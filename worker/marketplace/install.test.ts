@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
 import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
 import { addUser, type InProcess, startInProcess } from '../../e2e/runtimes/in_process.ts';
@@ -14,7 +14,6 @@ import { nodeOutbound } from '../entries/node_outbound.ts';
 import { install } from './install.ts';
 
 const MINUTE_MS = 60_000;
-const NAME = 'io.example.acme/weather';
 const SECRET = 'planted-secret-value-that-stands-nowhere';
 const apiKey = { name: 'API_KEY', description: 'Key of the service', isRequired: true, isSecret: true };
 const region = { name: 'REGION', description: 'Where', isRequired: false, default: 'eu' };
@@ -36,7 +35,11 @@ const remote = {
 let registry: RegistryServer;
 let control: InProcess;
 let clock: QuickClock;
-beforeEach(async () => {
+/** The entry of each test, and the name that its server gets. */
+let NAME = '';
+let SERVER = '';
+let tests = 0;
+beforeAll(async () => {
   registry = await startRegistryServer({ entries: 5 });
   clock = new QuickClock();
   control = await startInProcess({
@@ -44,15 +47,21 @@ beforeEach(async () => {
     outbound: nodeOutbound({ isLocal: true, pinned: new Map(), timeoutMs: 2_000 }),
     registry: { url: registry.url },
   });
+});
+beforeEach(() => {
+  SERVER = `weather-${(tests += 1)}`;
+  NAME = `io.example.acme/${SERVER}`;
+  // Whatever the registry said to the test before is over.
+  clock.move(16 * MINUTE_MS);
   publish({ packages: [npm], remotes: [remote] });
 });
-afterEach(async () => {
+afterAll(async () => {
   await control.stop();
   await registry.stop();
 });
 
-function publish(server: Readonly<Record<string, unknown>>, name = NAME): void {
-  const whole = { name, description: 'The weather', version: '1.2.3', ...server };
+function publish(server: Readonly<Record<string, unknown>>): void {
+  const whole = { name: NAME, description: 'The weather', version: '1.2.3', ...server };
   registry.publish({ server: whole, status: 'active', updatedAt: new Date(clock.now()).toISOString() });
 }
 
@@ -73,7 +82,7 @@ describe('an install', () => {
     const { status, server, required_credentials } = await installed();
     expect(status).toBe(201);
     expect(server).toMatchObject({
-      name: 'weather',
+      name: SERVER,
       registry_id: NAME,
       version: '1.2.3',
       status: 'stopped',
@@ -84,9 +93,9 @@ describe('an install', () => {
     expect(required_credentials).toEqual([
       { name: 'API_KEY', description: 'Key of the service', required: true, secret: true },
     ]);
-    const page = await control.asUser('GET', '/v1/marketplace/servers?q=acme');
+    const page = await control.asUser('GET', `/v1/marketplace/servers?q=${NAME}`);
     expect(marketplacePage.parse(await page.json()).items[0]?.installed).toBe(true);
-    const anonymous = await control.send('/v1/marketplace/servers?q=acme');
+    const anonymous = await control.send(`/v1/marketplace/servers?q=${NAME}`);
     expect(marketplacePage.parse(await anonymous.json()).items[0]?.installed).toBe(false);
   });
 
@@ -130,10 +139,10 @@ describe('an install', () => {
   });
 
   test('under another name makes another server, and a name that is taken gets a number', async () => {
-    await control.asUser('POST', '/v1/mcp-servers', { name: 'weather', command: ['/usr/bin/true'] });
-    expect((await installed()).server?.name).toBe('weather-2');
+    await control.asUser('POST', '/v1/mcp-servers', { name: SERVER, command: ['/usr/bin/true'] });
+    expect((await installed()).server?.name).toBe(`${SERVER}-2`);
     expect((await installed({ name: 'work' })).server?.name).toBe('work');
-    expect(await refused({ name: 'weather' })).toMatchObject({ status: 409, code: 'name_taken' });
+    expect(await refused({ name: SERVER })).toMatchObject({ status: 409, code: 'name_taken' });
   });
 
   test('of an earlier version is pinned to that', async () => {
@@ -144,7 +153,7 @@ describe('an install', () => {
 
   test('that is only tried installs nothing', async () => {
     expect(await installed({ dry_run: true })).toMatchObject({ status: 200, server: null });
-    expect(await servers()).not.toContain('weather');
+    expect(await servers()).not.toContain(NAME);
   });
 
   test('is of who asks: another one installs for themselves', async () => {
@@ -168,7 +177,7 @@ describe('an install is refused', () => {
   ])('with %s', async (_, change) => {
     publish({ packages: [{ ...npm, ...change }] });
     expect(await refused()).toMatchObject({ status: 422, code: 'package_not_installable' });
-    expect(await servers()).not.toContain('weather');
+    expect(await servers()).not.toContain(NAME);
   });
 
   test('while inputs are missing, and says which', async () => {

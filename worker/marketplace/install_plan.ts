@@ -48,9 +48,12 @@ export function completed(
   return complete.ok ? ok(withOpenId(complete.value)) : err(inputsRequired(plan, complete.error));
 }
 
+function open(text: string): string {
+  return text.replaceAll(mcpReference(NO_SERVER, ''), mcpReference('{id}', ''));
+}
+
 /** The same for a server that is yet to be made: `{id}` stands for its id in each reference. */
 function withOpenId(complete: CompletedInstallation): CompletedInstallation {
-  const open = (text: string) => text.replaceAll(mcpReference(NO_SERVER, ''), mcpReference('{id}', ''));
   const openAll = (texts: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, open(text)]));
   const { command, env, url, headers } = complete;

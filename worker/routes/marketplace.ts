@@ -10,11 +10,16 @@ import {
   marketplacePreviewInput,
   marketplacePreviewReply,
   marketplaceQuery,
+  upgradeInput,
+  upgradeQuery,
+  upgradeReply,
 } from '../../shared/wire/marketplace.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { browse } from '../marketplace/browse.ts';
 import { install } from '../marketplace/install.ts';
 import { previewInstall } from '../marketplace/install_plan.ts';
+import { showUpgrade, upgrade } from '../marketplace/upgrade.ts';
+import { mcpServerParams } from '../../shared/wire/mcp_servers.ts';
 import { showEntry } from '../marketplace/detail.ts';
 import type { Caller } from '../services/caller.ts';
 import type { ServiceContext } from '../services/service_context.ts';
@@ -84,5 +89,30 @@ export const postMarketplaceInstall = forUser({
   async handle({ context, who, params, body }) {
     const installed = await install(context, who, params.registryId, body ?? {});
     return changed(installed, ({ reply, isNew }) => ({ status: isNew ? 201 : 200, json: reply }));
+  },
+});
+
+export const getMcpUpgrade = forUser({
+  summary: 'Show what an upgrade of an installed MCP server would change',
+  description:
+    'To the newest version of its registry entry, or to the one that is named: the difference, warnings, and inputs that have to be given.',
+  params: mcpServerParams,
+  query: upgradeQuery,
+  replies: { 200: upgradeReply },
+  async handle({ context, who, params, query }) {
+    return json(await showUpgrade(context, who, params.id, query.version ?? null));
+  },
+});
+
+export const postMcpUpgrade = forUser({
+  summary: 'Upgrade an installed MCP server',
+  description:
+    'It gets a new revision; POST /v1/mcp-servers/{id}/rollback undoes it. What was typed at install is kept, and so are credentials.',
+  params: mcpServerParams,
+  body: upgradeInput,
+  isBodyOptional: true,
+  replies: { 200: marketplaceInstallReply },
+  async handle({ context, who, params, body }) {
+    return changed(await upgrade(context, who, params.id, body ?? {}), (reply) => ({ status: 200, json: reply }));
   },
 });

@@ -1,0 +1,141 @@
+import type { InputValues } from '../../shared/mcp/install/input_values.ts';
+import type { InstallationPlan, PlanArgument, PlanField, Template } from '../../shared/mcp/install/plan.ts';
+import { hasReference } from '../../shared/mcp/references.ts';
+
+/** As much of a configuration as a plan makes. */
+export interface MadeConfiguration {
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly url: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** What a configuration was made of. */
+export interface Recovered {
+  readonly values: InputValues;
+  /** False: the plan makes no such command or URL, so somebody has changed it since. */
+  readonly isOfPlan: boolean;
+}
+
+type Found = readonly (readonly [input: string, value: string])[];
+
+/**
+ * The inputs that a configuration was made with by a plan: what was typed at install is kept nowhere else. References to
+ * credentials are no inputs; they stay what they are.
+ */
+export function recoverInputs(plan: InstallationPlan, made: MadeConfiguration): Recovered {
+  const command = plan.mode === 'local' ? matchCommand(plan.command, made.command) : [];
+  const url = matchUrl(plan, made.url);
+  const fields = [...matchFields(plan.env, made.env), ...matchFields(plan.headers, made.headers)];
+  const values: Record<string, string[]> = {};
+  for (const [input, value] of [...(command ?? []), ...(url ?? []), ...fields]) {
+    if (!hasReference(value)) (values[input] ??= []).push(value);
+  }
+  return { values: usable(plan, values), isOfPlan: command !== null && url !== null };
+}
+
+/** One value for an input that takes one, whichever of its places it was found in. */
+function usable(plan: InstallationPlan, values: Readonly<Record<string, readonly string[]>>): InputValues {
+  const entries = Object.entries(values).map(([name, found]) => {
+    const isRepeated = plan.inputs.find((input) => input.name === name)?.isRepeated === true;
+    return [name, isRepeated ? [...new Set(found)] : (found[0] ?? '')] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+function matchFields(fields: readonly PlanField[], made: Readonly<Record<string, string>>): Found {
+  return fields.flatMap(({ name, value }) => {
+    const text = Object.hasOwn(made, name) ? made[name] : undefined;
+    return (text === undefined ? null : matchText(value, text)) ?? [];
+  });
+}
+
+function matchUrl({ url }: InstallationPlan, made: string | null): Found | null {
+  if (url === null) return made === null ? [] : null;
+  const query: Template = url.query === null ? [] : [{ kind: 'text', text: '?' }, ...url.query];
+  const whole: Template = [{ kind: 'text', text: 'https://' }, ...url.authority, ...url.path, ...query];
+  const found = made === null ? null : matchText(whole, made);
+  return found === null ? null : found.map(([input, value]) => [input, decoded(value)] as const);
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/**
+ * The inputs in a text that a template came to; null when it is none of it. Each input reaches to the first place where
+ * what follows it stands, so that a text is read once, whatever the publisher's template is.
+ */
+function matchText(template: Template, text: string): Found | null {
+  const found: (readonly [string, string])[] = [];
+  let at = 0;
+  for (const [index, piece] of template.entries()) {
+    if (piece.kind === 'text') {
+      if (!text.startsWith(piece.text, at)) return null;
+      at += piece.text.length;
+      continue;
+    }
+    const end = endOfInput(text, at, template.slice(index + 1));
+    if (end === null) return null;
+    found.push([piece.input, text.slice(at, end)]);
+    at = end;
+  }
+  return at === text.length ? found : null;
+}
+
+function endOfInput(text: string, from: number, [next, ...more]: Template): number | null {
+  if (next === undefined) return text.length;
+  // Where one input ends and the next begins, nobody can tell.
+  if (next.kind === 'input') return null;
+  const end = more.length === 0 ? text.length - next.text.length : text.indexOf(next.text, from);
+  return end < from ? null : end;
+}
+
+/** One way to read words of a command by an argument of the plan. */
+interface Reading {
+  readonly words: number;
+  readonly found: Found;
+  /** The argument may stand there again. */
+  readonly isRepeatable: boolean;
+}
+
+/** Reads a command by the arguments of its plan; what is optional may be missing. Null when it is not of the plan. */
+function matchCommand(plan: readonly PlanArgument[], command: readonly string[]): Found | null {
+  const dead = new Set<string>();
+  const from = (argument: number, word: number): Found | null => {
+    const current = plan[argument];
+    if (current === undefined) return word === command.length ? [] : null;
+    const place = `${argument} ${word}`;
+    if (dead.has(place)) return null;
+    for (const { words, found, isRepeatable } of readings(current, command.slice(word, word + 2))) {
+      const rest = (isRepeatable ? from(argument, word + words) : null) ?? from(argument + 1, word + words);
+      if (rest !== null) return [...found, ...rest];
+    }
+    dead.add(place);
+    return null;
+  };
+  return from(0, 0);
+}
+
+const ABSENT: Reading = { words: 0, found: [], isRepeatable: false };
+
+function readings({ flag, value, when }: PlanArgument, [first, second]: readonly string[]): readonly Reading[] {
+  const alone = (found: Found): Reading[] => (first === flag ? [{ words: 1, found, isRepeatable: false }] : []);
+  if (when !== null) return [...alone([[when, 'true']]), ABSENT];
+  if (value === null) return flag === null ? [ABSENT] : alone([]);
+  const inputs = value.flatMap((piece) => (piece.kind === 'input' ? [piece.input] : []));
+  const reading = (words: number, text: string | undefined): Reading[] => {
+    const found = text === undefined ? null : matchText(value, text);
+    return found === null ? [] : [{ words, found, isRepeatable: inputs.length > 0 }];
+  };
+  const absent = inputs.length > 0 ? [ABSENT] : [];
+  if (flag === null) return [...reading(1, first), ...absent];
+  const [only = ''] = inputs;
+  const joined = first?.startsWith(`${flag}=`) === true ? first.slice(flag.length + 1) : undefined;
+  const apart = first === flag ? reading(2, second) : [];
+  return [...reading(1, joined), ...apart, ...(inputs.length === 1 ? alone([[only, 'true']]) : []), ...absent];
+}

@@ -1,0 +1,177 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
+import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
+import { type InProcess, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { errorBody } from '../../shared/wire/errors.ts';
+import { marketplaceInstallReply, upgradeReply } from '../../shared/wire/marketplace.ts';
+import { nodeOutbound } from '../entries/node_outbound.ts';
+
+const MINUTE_MS = 60_000;
+const apiKey = { name: 'API_KEY', isRequired: true, isSecret: true };
+const region = { name: 'REGION', isRequired: true };
+const unit = { type: 'named', name: '--unit', isRequired: true };
+const npm = {
+  registryType: 'npm',
+  identifier: '@acme/weather',
+  version: '1.0.0',
+  transport: { type: 'stdio' },
+  environmentVariables: [apiKey, region],
+  packageArguments: [unit],
+};
+const GIVEN = { API_KEY: 'the-key-of-the-service', REGION: 'eu', unit: 'celsius' };
+
+let registry: RegistryServer;
+let control: InProcess;
+let clock: QuickClock;
+let made = 0;
+beforeAll(async () => {
+  registry = await startRegistryServer({ entries: 0 });
+  clock = new QuickClock();
+  control = await startInProcess({
+    clock,
+    outbound: nodeOutbound({ isLocal: true, pinned: new Map(), timeoutMs: 2_000 }),
+    registry: { url: registry.url },
+  });
+});
+afterAll(async () => {
+  await control.stop();
+  await registry.stop();
+});
+
+/** Publishes a version of an entry; those that were fetched before are over. */
+function publish(name: string, version: string, change: Readonly<Record<string, unknown>> = {}): void {
+  const packages = [{ ...npm, version, ...change }];
+  const server = { name, description: 'The weather', version, packages };
+  clock.move(16 * MINUTE_MS);
+  registry.publish({ server, status: 'active', updatedAt: new Date(clock.now()).toISOString() });
+}
+
+const newName = () => `io.example.acme/weather-${(made += 1)}`;
+async function install(name: string, inputs: unknown = GIVEN) {
+  const reply = await control.asUser('POST', `/v1/marketplace/servers/${name}/install`, { inputs });
+  const { server } = marketplaceInstallReply.parse(await reply.json());
+  if (server === null) throw new Error('no server');
+  return server;
+}
+async function shown(id: string, query = '') {
+  const reply = await control.asUser('GET', `/v1/mcp-servers/${id}/upgrade${query}`);
+  return upgradeReply.parse(await reply.json());
+}
+const post = (id: string, body?: unknown) => control.asUser('POST', `/v1/mcp-servers/${id}/upgrade`, body);
+async function upgraded(id: string, body?: unknown) {
+  const { server } = marketplaceInstallReply.parse(await (await post(id, body)).json());
+  if (server === null) throw new Error('no server');
+  return server;
+}
+async function refused(id: string, body?: unknown) {
+  return errorBody.parse(await (await post(id, body)).json()).error;
+}
+
+describe('an upgrade', () => {
+  test('changes the version and keeps what was typed, stored and added', async () => {
+    const name = newName();
+    publish(name, '1.0.0');
+    const before = await install(name);
+    expect((await shown(before.id)).available).toBe(false);
+    publish(name, '2.0.0');
+    expect(await shown(before.id)).toMatchObject({
+      from_version: '1.0.0',
+      to_version: '2.0.0',
+      available: true,
+      customised: false,
+      diff: {
+        command: { before: before.command, after: ['npx', '-y', '@acme/weather@2.0.0', '--unit', 'celsius'] },
+        env: {},
+      },
+      problems: [],
+    });
+    const { name: _name, ...configuration } = await upgraded(before.id);
+    expect(configuration).toMatchObject({ version: '2.0.0', revision: before.revision + 1, env: before.env });
+    expect(configuration.command).toEqual(['npx', '-y', '@acme/weather@2.0.0', '--unit', 'celsius']);
+    expect(configuration.credentials).toMatchObject([{ name: 'API_KEY', set: true }]);
+    const back = await control.asUser('POST', `/v1/mcp-servers/${before.id}/rollback`, { revision: before.revision });
+    expect(await back.json()).toMatchObject({ version: '1.0.0', command: before.command });
+  });
+
+  test('asks for what is new, and shows what goes', async () => {
+    const name = newName();
+    publish(name, '1.0.0');
+    const before = await install(name);
+    const station = { type: 'named', name: '--station', isRequired: true };
+    publish(name, '2.0.0', { environmentVariables: [apiKey], packageArguments: [station] });
+    const offered = await shown(before.id);
+    expect(offered.problems).toMatchObject([{ input: 'station', code: 'missing' }]);
+    expect(await refused(before.id)).toMatchObject({
+      code: 'inputs_required',
+      details: { inputs: [{ name: 'station' }] },
+    });
+    const after = await upgraded(before.id, { inputs: { station: 'north' } });
+    expect(after.env).toEqual({ API_KEY: before.env['API_KEY'] });
+    expect(after.command).toEqual(['npx', '-y', '@acme/weather@2.0.0', '--station', 'north']);
+  });
+
+  test('of a configuration that somebody has changed says so', async () => {
+    const name = newName();
+    publish(name, '1.0.0');
+    const before = await install(name);
+    const { owner, command, env, registry_id, version } = before;
+    const changed = {
+      name: before.name,
+      owner,
+      registry_id,
+      version,
+      command: [...command, '--verbose'],
+      env: { ...env, MORE: '1' },
+    };
+    await control.asUser('PUT', `/v1/mcp-servers/${before.id}`, changed);
+    publish(name, '2.0.0');
+    const offered = await shown(before.id);
+    expect(offered.customised).toBe(true);
+    const after = await upgraded(before.id, { inputs: { unit: 'kelvin' } });
+    expect([after.command.slice(2), after.env['MORE'], after.env['REGION']]).toEqual([
+      ['@acme/weather@2.0.0', '--unit', 'kelvin'],
+      '1',
+      'eu',
+    ]);
+  });
+
+  test('to a version that cannot be installed is refused, and changes nothing', async () => {
+    const name = newName();
+    publish(name, '1.0.0');
+    const before = await install(name);
+    publish(name, '2.0.0', { runtimeHint: 'bash' });
+    expect(await refused(before.id)).toMatchObject({ code: 'package_not_installable' });
+    expect(await (await control.asUser('GET', `/v1/mcp-servers/${before.id}`)).json()).toMatchObject({
+      command: before.command,
+      revision: before.revision,
+    });
+  });
+
+  test('may name a version, and twice is once', async () => {
+    const name = newName();
+    publish(name, '1.0.0');
+    const before = await install(name);
+    publish(name, '2.0.0');
+    publish(name, '3.0.0');
+    expect((await shown(before.id, '?version=2.0.0')).to_version).toBe('2.0.0');
+    const once = await upgraded(before.id, { version: '2.0.0' });
+    const twice = await upgraded(before.id, { version: '2.0.0' });
+    expect([once.version, twice.revision]).toEqual(['2.0.0', once.revision]);
+  });
+
+  test('is for servers of the registry, of who asks, while the registry answers', async () => {
+    const manual = await control.asUser('POST', '/v1/mcp-servers', { name: 'own', command: ['/usr/bin/true'] });
+    const { id }: { readonly id: string } = JSON.parse(await manual.text());
+    expect(await refused(id)).toMatchObject({ code: 'not_found' });
+    expect(await refused('mcp_00000000000000000000000000')).toMatchObject({ code: 'not_found' });
+    const name = newName();
+    publish(name, '1.0.0');
+    const before = await install(name);
+    await registry.stop();
+    clock.move(16 * MINUTE_MS);
+    expect(await refused(before.id)).toMatchObject({ code: 'registry_unavailable' });
+    expect((await shown(before.id)).stale).toBe(true);
+    await registry.start();
+    clock.move(MINUTE_MS);
+  });
+});
