@@ -67,8 +67,10 @@ import {
 import {
   getMarketplaceServer,
   getMarketplaceServers,
+  getMcpUpgrade,
   postMarketplaceInstall,
   postMarketplacePreview,
+  postMcpUpgrade,
 } from './routes/marketplace.ts';
 import { getMembers, putMember } from './routes/members.ts';
 import {
@@ -160,6 +162,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['delete', '/v1/mcp-servers/{id}/authorize', deleteMcpAuthorization],
   ['get', '/v1/mcp-servers/{id}/revisions', getMcpRevisions],
   ['post', '/v1/mcp-servers/{id}/rollback', postMcpRollback],
+  ['get', '/v1/mcp-servers/{id}/upgrade', getMcpUpgrade],
+  ['post', '/v1/mcp-servers/{id}/upgrade', postMcpUpgrade],
 
   ['get', '/v1/marketplace/servers', getMarketplaceServers],
   ['get', '/v1/marketplace/servers/{registryId+}', getMarketplaceServer],
