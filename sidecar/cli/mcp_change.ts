@@ -1,8 +1,11 @@
-import { mcpServerRecord, type McpServerRecord } from '../../shared/wire/mcp_servers.ts';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { withOwnId } from '../../shared/wire/mcp_references.ts';
+import { mcpServerInput, mcpServerRecord, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp_servers.ts';
 import { controlClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import type { HttpClient } from './http_client.ts';
+import { consentHere, isConsentedHere } from './mcp_consent_here.ts';
 import {
   envOf,
   headersOf,
@@ -53,7 +56,7 @@ export async function addMcpServer(call: Call<McpAddOptions>): Promise<undefined
   const record = await controlClient(call.context, options).call('POST', '/v1/mcp-servers', mcpServerRecord, {
     body: fields,
   });
-  tell(call, record, 'registered');
+  tell(call, record, { what: 'registered', isRun: await consentHere(call, asTyped(fields, record)) });
 }
 
 /** `svc mcp update SERVER`: what is given replaces what was; variables and headers are changed one by one. */
@@ -78,7 +81,10 @@ export async function updateMcpServer(call: Call<McpUpdateOptions>): Promise<und
     throw new CliError(EXIT.usage, 'nothing to change was given', ['svc mcp update --help lists what can be.']);
   }
   for (const warning of typedSecrets(env, headers)) print.warn(warning);
-  tell(call, await replace(client, before, changes), 'updated');
+  const wasRun = await isConsentedHere(call, toMcpServer(before));
+  const record = await replace(client, before, changes);
+  const typed = asTyped({ ...writableFields(before), ...changes }, record);
+  tell(call, record, { what: 'updated', isRun: wasRun && (await consentHere(call, typed)) });
 }
 
 /** `svc mcp enable SERVER` and `svc mcp disable SERVER`. */
@@ -105,16 +111,28 @@ export function replace(client: HttpClient, before: McpServerRecord, changes: Fi
   return client.call('PUT', `/v1/mcp-servers/${before.id}`, mcpServerRecord, { body });
 }
 
+/** The server that was typed: of what the control plane answers, its id alone. */
+function asTyped(fields: Fields, { id, revision }: McpServerRecord): McpServer {
+  const parsed = mcpServerInput.parse(fields);
+  const own = withOwnId({ ...parsed, registry_id: parsed.registry_id ?? null, id, revision }, id);
+  if (!own.ok) throw new CliError(EXIT.failed, 'the control plane took a reference to another server');
+  return toMcpServer(own.value);
+}
+
 /** What a person does next: the credentials that are not there, and what should be known. */
-function tell(call: Call, record: McpServerRecord, what: string): void {
+function tell(
+  call: Call,
+  record: McpServerRecord,
+  { what, isRun }: { readonly what: string; readonly isRun: boolean },
+): void {
   const { print } = call;
   for (const { message } of record.warnings) print.warn(printable(message));
   print.data(record, () => (print.person ? `${what} ${record.name} (${record.id})\n` : `${record.id}\n`));
   for (const { name } of record.credentials.filter(({ required, set }) => required && !set)) {
     print.note(`next: svc mcp credential set ${record.name} ${name}`);
   }
-  if (record.mode === 'local' && record.enabled) {
-    print.note(`A gateway starts it on a machine once that was consented to there: svc mcp consent ${record.name}`);
+  if (record.mode === 'local' && record.enabled && !isRun) {
+    print.note(`A machine runs it once that was consented to there: svc mcp consent ${record.name}`);
   }
 }
 

@@ -1,8 +1,11 @@
+import { mcpReference, referencesOf } from '../../shared/mcp/references.ts';
+import { mcpVaultPath, type McpServer } from '../../shared/model/mcp_server.ts';
 import { mcpCredentialName } from '../../shared/wire/mcp_server_fields.ts';
-import { mcpCredentialReply } from '../../shared/wire/mcp_servers.ts';
+import { mcpCredentialReply, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp_servers.ts';
 import { controlClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
+import { consentHere, isConsentedHere } from './mcp_consent_here.ts';
 import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
 import { readSecret, type SecretSource } from './read_secret.ts';
 
@@ -21,6 +24,7 @@ export async function setMcpCredential(call: Call<McpCredentialOptions>): Promis
   const problem = mcpCredentialName.safeParse(name).error?.issues[0];
   if (problem !== undefined) throw new CliError(EXIT.usage, `NAME ${problem.message}`);
   const value = await readSecret(call.context, options);
+  const wasRun = await isConsentedHere(call, toMcpServer(server));
   const body = { env_var_name: name, secret_value: value };
   const reply = await client.call('POST', `/v1/mcp-servers/${server.id}/credentials`, mcpCredentialReply, { body });
   if (Buffer.byteLength(value) < SHORTEST_SCRUBBED_BYTES) {
@@ -30,8 +34,16 @@ export async function setMcpCredential(call: Call<McpCredentialOptions>): Promis
   }
   if (value.trim() !== value)
     print.warn('this credential begins or ends with white space: check that it belongs to it');
-  const reference = `vault://mcp-servers/${server.id}/${name}`;
+  if (wasRun) await consentHere(call, withReference(server, name));
+  const reference = mcpReference(server.id, name);
   print.data(reply, () => (print.person ? `stored ${name} for ${server.name}\n` : `${reference}\n`));
+}
+
+/** The server as it is once the credential is stored: a local one gets the variable, unless another value refers to it. */
+function withReference(record: McpServerRecord, name: string): McpServer {
+  const server = toMcpServer(record);
+  if (server.mode === 'remote' || referencesOf(server).includes(mcpVaultPath(server.id, name))) return server;
+  return { ...server, env: { ...server.env, [name]: mcpReference(server.id, name) } };
 }
 
 function refuseArgument(): CliError {
