@@ -83,9 +83,9 @@ describe.each(FRONTS)('MCP Inspector over %s', (_front, target) => {
     const args = ['project=a b', 'filter_state_=open', 'page=2'].flatMap((pair) => ['--tool-arg', pair]);
     const result = called.parse(await inspect('--method', 'tools/call', '--tool-name', RUN_LIST, ...args));
     expect(result).toMatchObject({ content: [{ text: '{"issues":[7]}' }], structuredContent: { issues: [7] } });
-    const { target: asked, headers } = world.upstream.last();
-    expect(asked).toBe('/projects/a%20b/issues?filter%5Bstate%5D=open&page=2');
-    expect(headers('authorization')).toEqual([`Bearer ${SECRET}`]);
+    const request = world.upstream.last();
+    expect(request.target).toBe('/projects/a%20b/issues?filter%5Bstate%5D=open&page=2');
+    expect(request.headers('authorization')).toEqual([`Bearer ${SECRET}`]);
   });
 
   it('calls a tool of a server', async () => {

@@ -71,9 +71,12 @@ export async function installMore(svc: Svc, name: string): Promise<void> {
 export async function addServers(svc: Svc): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-files-'));
   writeFileSync(join(folder, 'read.me'), FILE_TEXT);
-  const program = (name: string): string => join(PACKAGES, name, 'dist', 'index.js');
   await svc.ok(['mcp', 'add', 'files', '--', process.execPath, program('server-filesystem'), folder]);
   await svc.ok(['mcp', 'add', 'everything', '--', process.execPath, program('server-everything')]);
   await svc.ok(['mcp', 'consent', '--yes']);
   return folder;
+}
+
+function program(name: string): string {
+  return join(PACKAGES, name, 'dist', 'index.js');
 }
