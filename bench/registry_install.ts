@@ -32,6 +32,7 @@ function main(folder: string | undefined, wanted: string | undefined): void {
     const ms = performance.now() - startedAt;
     print(`\n## ${title}: ${entries.length} entries, ${(ms / entries.length).toFixed(3)} ms each`);
     printCounts(outcomes);
+    printRefusals(outcomes);
     for (const { reason, name, shown } of outcomes) if (reason === wanted) print(`${name}\n    ${shown}`);
   }
 }
@@ -105,6 +106,16 @@ function printCounts(outcomes: readonly Outcome[]): void {
   );
   for (const [key, count] of [...counts].toSorted(([, a], [, b]) => b - a))
     print(`${String(count).padStart(6)}  ${key}`);
+}
+
+/** The sentence that a person reads for each entry that is not installed, with how many entries have it. */
+function printRefusals(outcomes: readonly Outcome[]): void {
+  const counts = new Map<string, number>();
+  for (const { result, shown } of outcomes) {
+    if (result === 'refused') counts.set(shown, (counts.get(shown) ?? 0) + 1);
+  }
+  for (const [sentence, count] of [...counts].toSorted(([, a], [, b]) => b - a))
+    print(`${String(count).padStart(6)}x ${sentence}`);
 }
 
 function print(line: string): void {

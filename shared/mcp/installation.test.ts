@@ -57,6 +57,11 @@ describe('the command of a package', () => {
       'npx -y @acme/demo@1.2.3 --on',
     ],
     [
+      'npm with an option that is repeated as its value',
+      { packageArguments: [named('--stdio', { value: '--stdio' })] },
+      'npx -y @acme/demo@1.2.3 --stdio',
+    ],
+    [
       'npm with an optional argument that is not given',
       { packageArguments: [named('--unit'), { type: 'positional', valueHint: 'city' }] },
       'npx -y @acme/demo@1.2.3',

@@ -103,6 +103,8 @@ export class PlanBuilder {
     const flag = dashed(isJoined ? argument.name.slice(0, -1) : argument.name);
     const place = argumentPlace(flag.replace(/^-+/, ''), `argument ${flag}`);
     const { value } = argument;
+    // Older entries repeat the option as its value.
+    if (value === argument.name) return ok({ flag, isJoined: false, value: null, when: null });
     if (argument.format === 'boolean' && value !== null) {
       return ok(value === 'false' ? null : { flag, isJoined: false, value: null, when: null });
     }
