@@ -241,7 +241,7 @@ export type MarketplacePreviewReply = z.output<typeof marketplacePreviewReply>;
 export const marketplaceInstallReply = z
   .object({
     /** Null for a dry run. */
-    server: mcpServerRecord.nullable(),
+    server: z.union([mcpServerRecord, z.null()]),
     /** What the server lacks, or may be given, with POST /v1/mcp-servers/{id}/credentials. */
     required_credentials: z.array(requiredCredential),
   })
