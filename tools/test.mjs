@@ -17,6 +17,7 @@ const CHECKS = [
   { name: 'types', command: 'tsc', args: ['-p', 'tsconfig.json'] },
   { name: 'lint', command: 'oxlint', args: ['--type-aware'] },
   { name: 'types of shared/ without Node', command: 'tsc', args: ['-p', 'tsconfig.shared.json'] },
+  { name: 'types of the islands', command: 'tsc', args: ['-p', 'tsconfig.islands.json'] },
   {
     name: 'import rules',
     command: 'depcruise',

@@ -7,6 +7,7 @@ import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { hostBindingRecord } from '../shared/wire/host_binding.ts';
 import { secretsPage } from '../shared/wire/secrets.ts';
 import { createApp } from './app.ts';
+import { fileAssets } from './entries/file_assets.ts';
 import { VERSION } from './services/account.ts';
 import packageJson from '../package.json' with { type: 'json' };
 
@@ -97,7 +98,7 @@ describe('what the API refuses', () => {
     'a call by the name %s',
     async (name) => {
       const url = `http://${name}:7420/v1/health`;
-      const app = createApp({ context: () => control.context, log: () => undefined });
+      const app = createApp({ context: () => control.context, assets: fileAssets(), log: () => undefined });
       expect(await refusal(app.fetch(new Request(url)))).toMatchObject({ code: 'misdirected_host' });
     },
   );
@@ -152,12 +153,15 @@ describe('a signed-in browser', () => {
     expect((await control.send('/', { headers: { cookie: held } })).status).toBe(401);
   });
 
-  test('gets pages that run no script and load nothing from elsewhere', async () => {
+  test('gets pages that run files of ours alone and load nothing from elsewhere', async () => {
     for (const path of ['/', '/docs']) {
       const page = await control.send(path, { headers: { cookie: await cookie() } });
-      expect(page.headers.get('content-security-policy')).toContain("default-src 'none'; style-src 'self'");
+      expect(page.headers.get('content-security-policy')).toMatch(
+        /^default-src 'none'; script-src 'self'; .*require-trusted-types-for 'script'; trusted-types 'none'$/,
+      );
       const html = await page.text();
-      expect(html).not.toMatch(/<script|style=|https?:\/\/|\son\w+=/i);
+      expect(html).not.toMatch(/<script(?! type="module" src="\/assets\/console\.[0-9a-f]{16}\.js"><\/script>)/);
+      expect(html).not.toMatch(/style=|(?:src|href|action)="(?:https?:)?\/\/|\son\w+=/i);
     }
   });
 });

@@ -2,45 +2,27 @@ import { OpenAPIHono } from '@hono/zod-openapi';
 import { getHealth, getMe, postSignInLink } from './routes/account.ts';
 import { getApproval, getApprovals, postDecision } from './routes/approvals.ts';
 import type { AppContext, AppEnv, Log } from './routes/app_env.ts';
-import { finishProvider, openProvider, openSso } from './routes/auth_flow.ts';
-import {
-  beginLink,
-  deleteIdentity,
-  getIdentities,
-  getIdentitiesPage,
-  submitLink,
-  submitRemoval,
-} from './routes/auth_identities.ts';
+import type { Assets } from './pages/assets.ts';
+import { deleteIdentity, getIdentities } from './routes/auth_identities.ts';
 import { getProviders } from './routes/auth_methods.ts';
-import { getSignIn, getSignUp, postLogout, submitCode, submitSignIn, submitSignUp } from './routes/auth_pages.ts';
 import { postLogin, postSignup, postVerify } from './routes/auth_password.ts';
 import { getAuditEvents, getAuditStream, getAuditVerification, postAuditPrune } from './routes/audit_events.ts';
 import { limitBody } from './routes/body_limit.ts';
-import { finishAuthorisationPage, openAuthorisation, postAuthorisation } from './routes/connector_authorisation.ts';
+import { postAuthorisation } from './routes/connector_authorisation.ts';
 import {
   deleteConnector,
   deleteConnectorCredential,
   getConnector,
   getConnectors,
-  getConnectorSpecSchema,
   postConnector,
   postConnectorRun,
   postConnectorValidation,
   putConnectorCredential,
-  SPEC_SCHEMA_PATH,
 } from './routes/connectors.ts';
 import { deleteSession, getSessions } from './routes/browser_sessions_api.ts';
 import { getEnterprise, putEnterprise } from './routes/enterprise.ts';
 import { errorReply, failureReply, invalidInput } from './routes/error_reply.ts';
-import {
-  getDevicePage,
-  postDeviceCode,
-  postDeviceDecision,
-  postDevicePage,
-  postDeviceToken,
-  postRefresh,
-  postRevoke,
-} from './routes/device.ts';
+import { postDeviceCode, postDeviceToken, postRefresh, postRevoke } from './routes/device.ts';
 import { useFieldMessages } from './routes/field_messages.ts';
 import {
   deleteHostBinding,
@@ -84,7 +66,7 @@ import {
 } from './routes/middleware.ts';
 import { notFound, type RouteName } from './routes/not_found.ts';
 import { describeAccess, type Method, mount, type Operation } from './routes/operation.ts';
-import { getDocs, getHome, getOpenApi, getStyle, openSignInLink } from './routes/pages.ts';
+import { pageTable, routerPath } from './routes/page_table.ts';
 import { getReady } from './routes/ready.ts';
 import { deleteSecret, getSecrets, postSecret, postSecretCheck } from './routes/secrets.ts';
 import {
@@ -98,7 +80,6 @@ import {
 } from './routes/sidecar_channel.ts';
 import { deleteSidecar, getSidecars, postSidecar } from './routes/sidecars.ts';
 import { deleteToken, getTokens, postToken } from './routes/tokens.ts';
-import { CALLBACK_PATH } from './services/oauth_authorisation.ts';
 import type { ServiceContext } from './services/service_context.ts';
 
 /** The route table. Each operation says for itself who may call it; `{name+}` takes slashes too. */
@@ -192,38 +173,13 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/sidecar/approvals/{id}', getSidecarApproval],
 ];
 
-const PAGES: readonly RouteName[] = [
-  ['get', '/'],
-  ['get', '/auth/link/{code}'],
-  ['get', '/openapi.json'],
-  ['get', '/docs'],
-  ['get', '/style.css'],
-  ['get', SPEC_SCHEMA_PATH],
-  ['get', '/auth/connectors/{id}/authorize'],
-  ['get', CALLBACK_PATH],
-  ['get', '/sign-in'],
-  ['post', '/sign-in'],
-  ['get', '/sign-up'],
-  ['post', '/sign-up'],
-  ['post', '/sign-up/code'],
-  ['post', '/auth/logout'],
-  ['get', '/device'],
-  ['post', '/device'],
-  ['post', '/device/decide'],
-  ['get', '/auth/sso'],
-  ['get', '/auth/{provider}/login'],
-  ['get', '/auth/{provider}/callback'],
-  ['post', '/auth/{provider}/link'],
-  ['get', '/identities'],
-  ['post', '/identities/link'],
-  ['post', '/identities/remove'],
-];
-
 const MAX_BODY_BYTES = 1024 * 1024;
 
 export interface AppOptions {
   /** The services of this program, or of this request where a runtime wants that. */
   readonly context: (c: AppContext) => ServiceContext | Promise<ServiceContext>;
+  /** The files that pages load. */
+  readonly assets: Assets;
   readonly log: Log;
   /** The address that a call came from, as the runtime knows it; a header that anybody can send is no such thing. */
   readonly clientAddress?: (c: AppContext) => string | null;
@@ -235,35 +191,19 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   const app = new OpenAPIHono<AppEnv>({
     defaultHook: (result, c) => (result.success ? undefined : errorReply(c, invalidInput(result.target, result.error))),
   });
-  app.use(nameRequest, logRequests(options.log), sendSafeHeaders, provide(options.context), answerLocalNamesOnly);
+  app.use(
+    nameRequest,
+    logRequests(options.log),
+    sendSafeHeaders,
+    provide(options.context, options.assets),
+    answerLocalNamesOnly,
+  );
   app.use(demandHttps, knowClient(options.clientAddress ?? (() => null)), limitBody(MAX_BODY_BYTES));
   describeAccess(app);
   for (const [method, path, operation] of ROUTES) mount(app, method, path, operation);
-  app.get('/', getHome);
-  app.get('/auth/link/:code', openSignInLink);
-  app.get('/openapi.json', getOpenApi(app));
-  app.get('/docs', getDocs(app));
-  app.get('/style.css', getStyle);
-  app.get(SPEC_SCHEMA_PATH, getConnectorSpecSchema);
-  app.get('/auth/connectors/:id/authorize', openAuthorisation);
-  app.get(CALLBACK_PATH, finishAuthorisationPage);
-  app.get('/sign-in', getSignIn);
-  app.post('/sign-in', submitSignIn);
-  app.get('/sign-up', getSignUp);
-  app.post('/sign-up', submitSignUp);
-  app.post('/sign-up/code', submitCode);
-  app.post('/auth/logout', postLogout);
-  app.get('/device', getDevicePage);
-  app.post('/device', postDevicePage);
-  app.post('/device/decide', postDeviceDecision);
-  app.get('/auth/sso', openSso);
-  app.get('/auth/:provider/login', openProvider);
-  app.get('/auth/:provider/callback', finishProvider);
-  app.post('/auth/:provider/link', beginLink);
-  app.get('/identities', getIdentitiesPage);
-  app.post('/identities/link', submitLink);
-  app.post('/identities/remove', submitRemoval);
-  app.notFound(notFound([...ROUTES.map(([method, path]): RouteName => [method, path]), ...PAGES]));
+  const pages = pageTable(app);
+  for (const [method, path, answer] of pages) app[method](routerPath(path), answer);
+  app.notFound(notFound([...ROUTES, ...pages].map(([method, path]): RouteName => [method, path])));
   app.onError((error, c) => failureReply(c, error, options.log));
   return app;
 }

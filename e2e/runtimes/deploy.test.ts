@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ASSET_FILES } from '../../worker/pages/asset_files.ts';
 import { ROOT } from './programs.ts';
 
 const run = promisify(execFile);
@@ -23,9 +24,12 @@ test('the worker bundles for workerd, as wrangler deploys it, in under 1 MiB com
   const bundle = join(directory, 'bundle');
   await run(join(BIN, 'wrangler'), ['deploy', '--dry-run', '--outdir', bundle], { cwd: ROOT, env });
   const modules = (await readdir(bundle)).filter((name) => !/\.(map|md)$/.test(name));
-  expect(modules).toEqual(['workerd.js']);
-  const code = await readFile(join(bundle, 'workerd.js'));
-  expect(gzipSync(code).length).toBeLessThan(MAX_BUNDLE_BYTES);
+  // Besides the code, what pages load, as text.
+  const isOfPages = (name: string) => /-[a-z_]+\.(?:js|mjs|css)$/.test(name);
+  expect(modules.filter((name) => !isOfPages(name))).toEqual(['workerd.js']);
+  expect(modules).toHaveLength(1 + ASSET_FILES.length);
+  const texts = await Promise.all(modules.map((name) => readFile(join(bundle, name))));
+  expect(texts.reduce((sum, text) => sum + gzipSync(text).length, 0)).toBeLessThan(MAX_BUNDLE_BYTES);
 });
 
 test("the worker type-checks with Deno's own types", async () => {

@@ -7,6 +7,7 @@ import type { z } from 'zod';
 import { err } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../../worker/app.ts';
+import { fileAssets } from '../../worker/entries/file_assets.ts';
 import type { LogEntry } from '../../worker/routes/app_env.ts';
 import type { Caller } from '../../worker/services/caller.ts';
 import { ProgramLifetime } from '../../worker/services/lifetime.ts';
@@ -31,6 +32,8 @@ export class TestClock implements Clock {
 
 /** Hashes that take no time. */
 export const CHEAP_PASSWORDS = { N: 16, r: 8, p: 1 };
+
+const ASSETS = fileAssets();
 
 export const ORIGIN = 'http://127.0.0.1:7420';
 
@@ -97,7 +100,7 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
   const { signIn } = started.value;
   const context = { ...started.value, signIn: { ...signIn, passwordCost: CHEAP_PASSWORDS } };
   const log: LogEntry[] = [];
-  const app = createApp({ context: () => context, log: (entry) => log.push(entry) });
+  const app = createApp({ context: () => context, assets: ASSETS, log: (entry) => log.push(entry) });
   const send = async (path: string, init?: RequestInit) => app.fetch(new Request(ORIGIN + path, init));
   return {
     context,

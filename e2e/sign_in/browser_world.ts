@@ -4,6 +4,7 @@ import { getConnInfo } from '@hono/node-server/conninfo';
 import { z } from 'zod';
 import { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../../worker/app.ts';
+import { fileAssets } from '../../worker/entries/file_assets.ts';
 import { clientAddress } from '../../worker/entries/client_address.ts';
 import { SYSTEM_CLOCK } from '../../worker/services/service_context.ts';
 import type { StartInput } from '../../worker/services/start.ts';
@@ -84,6 +85,7 @@ async function startHostedControl(front: TlsFront, input: Partial<StartInput>): 
   const control = await startInProcess({ localKey: null, clock: SYSTEM_CLOCK, ...input });
   const app = createApp({
     context: () => control.context,
+    assets: fileAssets(),
     log: () => undefined,
     clientAddress: (c) => clientAddress(getConnInfo(c).remote.address ?? null, c.req.header('x-forwarded-for')),
   });

@@ -6,6 +6,7 @@ import { type Client, createClient } from '@libsql/client';
 import { DEFAULT_CONTROL_PORT, parseSettings, type Settings } from '../../shared/model/settings.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../app.ts';
+import { fileAssets } from './file_assets.ts';
 import { clientAddress } from './client_address.ts';
 import { nodeOutbound } from './node_outbound.ts';
 import { startRetention } from './retention_timer.ts';
@@ -65,6 +66,7 @@ async function main(): Promise<void> {
   const context = await startServices(options, client, lifetime);
   const app = createApp({
     context: () => context,
+    assets: fileAssets(),
     log,
     clientAddress: (c) => clientAddress(peerIn(c.env), c.req.header('x-forwarded-for')),
   });

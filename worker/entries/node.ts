@@ -7,6 +7,7 @@ import { serve } from '@hono/node-server';
 import { getConnInfo } from '@hono/node-server/conninfo';
 import { DEFAULT_CONTROL_PORT, parseRegistryUrl, parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
+import { fileAssets } from './file_assets.ts';
 import { ProgramLifetime } from '../services/lifetime.ts';
 import { makeMasterKey, openLocalKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
@@ -50,6 +51,7 @@ async function main(): Promise<void> {
   const current = isFile ? followKeys(options, clients, { context, version }) : () => context;
   const app = createApp({
     context: current,
+    assets: fileAssets(),
     log,
     clientAddress: (c) => clientAddress(getConnInfo(c).remote.address ?? null, c.req.header('x-forwarded-for')),
   });

@@ -1,7 +1,10 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { html } from 'hono/html';
 import { ERROR_STATUS } from '../../shared/wire/errors.ts';
-import { type Html, layout } from './layout.ts';
+import { codeBlock } from './components/code_block.ts';
+import { pageHeader } from './components/page_header.ts';
+import type { Html } from './html.ts';
+import { layout, type Page } from './layout.ts';
 import { fieldRow, schemaView, type SchemaView } from './schema_view.ts';
 
 type ApiDocument = ReturnType<OpenAPIHono['getOpenAPI31Document']>;
@@ -35,7 +38,7 @@ interface Entry {
 }
 
 /** A reader of the API's own description: every operation with its fields, every named schema, every error. */
-export function docsPage(document: ApiDocument): Html {
+export function docsPage(document: ApiDocument): Page {
   const entries = Object.entries(document.paths ?? {}).flatMap(([path, methods]) => {
     const operations: [string, ApiOperation][] = Object.entries(methods);
     return operations.map(([method, operation]) => ({ method, path, operation }));
@@ -43,13 +46,15 @@ export function docsPage(document: ApiDocument): Html {
   const schemas = Object.entries(document.components?.schemas ?? {});
   return layout(
     'API reference',
-    html`<h1>${document.info.title} <span class="quiet">${document.info.version}</span></h1>
-      <p>${document.info.description ?? ''}</p>
-      <p>
-        The same as a document for programs: <a href="/openapi.json">openapi.json</a>. To call it:
-        <code>svc api GET /v1/me</code>.
-      </p>
-      <nav class="contents">${groups(entries).map(([tag, members]) => contents(tag, members))}</nav>
+    html`${pageHeader({
+        title: html`${document.info.title} <span class="quiet">${document.info.version}</span>`,
+        lead: document.info.description ?? '',
+        actions: html`<a class="button" href="/openapi.json">openapi.json</a>`,
+      })}
+      ${codeBlock('svc api GET /v1/me')}
+      <nav class="contents" aria-label="Operations">
+        ${groups(entries).map(([tag, members]) => contents(tag, members))}
+      </nav>
       ${entries.map((entry) => operationSection(entry))}
       <h2 id="errors">Errors</h2>
       ${errorTable()}
@@ -83,7 +88,7 @@ function anchor(method: string, path: string): string {
 }
 
 function operationSection({ method, path, operation }: Entry): Html {
-  return html`<section id="${anchor(method, path)}">
+  return html`<section class="reference" id="${anchor(method, path)}">
     <h3><span class="method ${method}">${method}</span> <code>${path}</code></h3>
     <p>${operation.summary ?? ''}. ${operation.description ?? ''} <span class="quiet">${access(operation)}</span></p>
     ${parameterTable('In the path', 'path', operation)} ${parameterTable('In the query', 'query', operation)}
@@ -105,7 +110,7 @@ function parameterTable(title: string, place: string, operation: ApiOperation): 
   if (parameters.length === 0) return '';
   const rows = parameters.map(({ name, required, schema }) => fieldRow(name, required === true, asSchema(schema)));
   return html`<p class="quiet">${title}</p>
-    <div class="scroll">
+    <div class="scroll" tabindex="0" role="group" aria-label="Fields">
       <table class="fields">
         <tbody>
           ${rows}
@@ -138,9 +143,9 @@ function errorTable(): Html {
 }
 
 function schemaSection(name: string, schema: unknown): Html {
-  return html`<section id="schema-${name}">
+  return html`<section class="reference" id="schema-${name}">
     <h3>${name}</h3>
-    <div class="scroll">${schemaView(asSchema(schema))}</div>
+    <div class="scroll" tabindex="0" role="group" aria-label="Fields">${schemaView(asSchema(schema))}</div>
   </section>`;
 }
 

@@ -1,29 +1,27 @@
 import { html } from 'hono/html';
+import { pageHeader } from './components/page_header.ts';
+import type { Html } from './html.ts';
 
-export type Html = ReturnType<typeof html>;
+export type { Html } from './html.ts';
 
-/** A whole page. What is put into a template is escaped. */
-export function layout(title: string, content: Html | Html[]): Html {
-  return html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <title>${title} · svc</title>
-        <link rel="stylesheet" href="/style.css" />
-      </head>
-      <body>
-        <header><strong>svc</strong> <a href="/">Overview</a> <a href="/docs">API reference</a></header>
-        <main>${content}</main>
-      </body>
-    </html>`;
+/** How much room a page takes: `card` is for a question or a message, `narrow` for text and forms. */
+export type PageWidth = 'card' | 'narrow' | 'wide';
+
+/** A page without its frame (shell.ts). */
+export interface Page {
+  readonly title: string;
+  readonly content: Html;
+  readonly width: PageWidth;
+}
+
+/** A page: what stands in `main`, and what the browser's tab says. */
+export function layout(title: string, content: Html, width: PageWidth = 'wide'): Page {
+  return { title, content, width };
 }
 
 /** A page with one message. */
-export function messagePage(title: string, message: string): Html {
-  return layout(
-    title,
-    html`<h1>${title}</h1>
-      <p>${message}</p>`,
-  );
+export function messagePage(title: string, message: string): Page {
+  const content = html`${pageHeader({ title })}
+    <p>${message}</p>`;
+  return layout(title, content, 'card');
 }

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Html } from './layout.ts';
+import type { Html } from './html.ts';
 
 /** As much of JSON Schema as the API's description uses. */
 export interface SchemaView {

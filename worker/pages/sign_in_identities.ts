@@ -2,66 +2,71 @@ import { html } from 'hono/html';
 import type { IdentityRecord } from '../../shared/wire/identities.ts';
 import type { SealedOffer } from '../sign_in/linking.ts';
 import type { Identity } from '../sign_in/provider.ts';
-import { type Html, layout } from './layout.ts';
+import { type Column, dataTable } from './components/data_table.ts';
+import { definitionList } from './components/definition_list.ts';
+import { emptyState } from './components/empty_state.ts';
+import { pageHeader } from './components/page_header.ts';
+import { timeAgo } from './components/time.ts';
+import type { Html } from './html.ts';
+import { layout, type Page } from './layout.ts';
 
 /** What the page shows. */
 export interface IdentitiesView {
   readonly identities: readonly IdentityRecord[];
   /** The providers that one can be added of. */
   readonly providers: readonly { readonly name: string; readonly title: string }[];
+  readonly nowMs: number;
 }
 
 /** The ways that a user signs in. */
-export function identitiesPage({ identities, providers }: IdentitiesView): Html {
-  return layout(
-    'Ways you sign in',
-    html`<h1>Ways you sign in</h1>
-      ${identities.length === 0 ? html`<p>None yet.</p>` : identityTable(identities)}
-      ${providers.map(
-        ({ name, title }) => html`<form method="post" action="/auth/${name}/link"><button>Add ${title}</button></form>`,
-      )}`,
+export function identitiesPage({ identities, providers, nowMs }: IdentitiesView): Page {
+  const add = providers.map(
+    ({ name, title }) => html`<form method="post" action="/auth/${name}/link"><button>Add ${title}</button></form>`,
   );
+  const lead = 'Each of them signs in to this account. Remove one that you no longer use.';
+  const content = html`${pageHeader({ title: 'Ways you sign in', lead, actions: add })}
+    <div class="panel flush">
+      ${identities.length === 0 ? noIdentities() : dataTable({ caption: 'Ways you sign in', columns: columns(nowMs), rows: identities })}
+    </div>`;
+  return layout('Ways you sign in', content);
 }
 
-function identityTable(identities: readonly IdentityRecord[]): Html {
-  return html`<div class="scroll">
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">By</th>
-          <th scope="col">Address</th>
-          <th scope="col">Last used (UTC)</th>
-          <th scope="col"></th>
-        </tr>
-      </thead>
-      <tbody>
-        ${identities.map((identity) => identityRow(identity))}
-      </tbody>
-    </table>
-  </div>`;
+function noIdentities(): Html {
+  const next = 'None yet. On your own machine you are signed in by the link that svc up prints.';
+  return emptyState({ title: 'No way to sign in is linked', next, command: 'svc api POST /v1/sign-in-links' });
 }
 
-function identityRow({ id, title, email, email_verified: isVerified, last_used_at: used }: IdentityRecord): Html {
-  return html`<tr>
-    <td>${title}</td>
-    <td>${email}${isVerified ? '' : ' (not verified)'}</td>
-    <td class="time"><time datetime="${used}">${used.slice(0, 19).replace('T', ' ')}</time></td>
-    <td>
-      <form method="post" action="/identities/remove">
-        <input type="hidden" name="id" value="${id}" /><button aria-label="Remove ${title}, ${email}">Remove</button>
-      </form>
-    </td>
-  </tr>`;
+function columns(nowMs: number): Column<IdentityRecord>[] {
+  return [
+    { title: 'By', cell: ({ title }) => title },
+    {
+      title: 'Address',
+      cell: ({ email, email_verified: isVerified }) => `${email}${isVerified ? '' : ' (not verified)'}`,
+    },
+    { title: 'Last used', cell: ({ last_used_at: used }) => timeAgo(used, nowMs) },
+    { title: 'Remove', isActions: true, cell: removal },
+  ];
+}
+
+function removal({ id, title, email }: IdentityRecord): Html {
+  return html`<form method="post" action="/identities/remove">
+    <input type="hidden" name="id" value="${id}" /><button
+      class="compact danger"
+      aria-label="Remove ${title}, ${email}"
+    >
+      Remove
+    </button>
+  </form>`;
 }
 
 /** The way to a provider to add a sign-in there. It is a link: a form may not lead to another site. */
-export function linkStartPage({ title, url }: { readonly title: string; readonly url: string }): Html {
-  return layout(
-    `Add ${title}`,
-    html`<h1>Add ${title} to the ways you sign in</h1>
-      <p>Sign in there as yourself, and come back.</p>
-      <p><a class="button" href="${url}">Continue to ${title}</a></p>`,
-  );
+export function linkStartPage({ title, url }: { readonly title: string; readonly url: string }): Page {
+  const content = html`${pageHeader({
+      title: `Add ${title} to the ways you sign in`,
+      lead: 'Sign in there as yourself, and come back.',
+    })}
+    <div class="actions"><a class="button primary" href="${url}">Continue to ${title}</a></div>`;
+  return layout(`Add ${title}`, content, 'narrow');
 }
 
 /** Who it is that came back, and the question. */
@@ -69,24 +74,21 @@ export function linkQuestionPage(
   title: string,
   { email, emailVerified, displayName }: Identity,
   { offer, seal }: SealedOffer,
-): Html {
-  return layout(
-    'Add this sign-in?',
-    html`<h1>Add this sign-in to your account?</h1>
-      <dl>
-        <dt>By</dt>
-        <dd>${title}</dd>
-        <dt>Address</dt>
-        <dd>${email}${emailVerified ? '' : ' (not verified)'}</dd>
-        <dt>Name there</dt>
-        <dd>${displayName}</dd>
-      </dl>
-      <p>Whoever signs in by it will be able to do all that you may do here.</p>
-      <form method="post" action="/identities/link">
-        <input type="hidden" name="offer" value="${offer}" />
-        <input type="hidden" name="seal" value="${seal}" />
-        <p><button>Add it</button></p>
-      </form>
-      <p><a href="/identities">That is not me</a></p>`,
-  );
+): Page {
+  const content = html`${pageHeader({ title: 'Add this sign-in to your account?' })}
+    ${definitionList([
+      ['By', title],
+      ['Address', `${email}${emailVerified ? '' : ' (not verified)'}`],
+      ['Name there', displayName],
+    ])}
+    <p>Whoever signs in by it will be able to do all that you may do here.</p>
+    <form method="post" action="/identities/link">
+      <input type="hidden" name="offer" value="${offer}" />
+      <input type="hidden" name="seal" value="${seal}" />
+      <div class="actions">
+        <button class="primary">Add it</button>
+        <a class="button" href="/identities">That is not me</a>
+      </div>
+    </form>`;
+  return layout('Add this sign-in?', content, 'card');
 }

@@ -1,4 +1,5 @@
 import type { Context } from 'hono';
+import type { Assets } from '../pages/assets.ts';
 import type { Caller } from '../services/caller.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import type { SidecarCaller } from '../services/sidecar_calls.ts';
@@ -9,6 +10,8 @@ export interface AppEnv {
   Variables: {
     requestId: string;
     context: ServiceContext;
+    /** The files that pages load. */
+    assets: Assets;
     /** The user a call is made for; set by the authentication of a user's operation. */
     caller: Caller;
     /** The same for an operation that needs no sign-in; null without one. */

@@ -17,7 +17,7 @@ import { refusalPage } from './auth_refusal.ts';
 import { callerOfBrowser, crossSite, isSameOrigin } from './authenticate.ts';
 import { invalidInput } from './error_reply.ts';
 import { forUser } from './operation.ts';
-import { page, showSignIn } from './pages.ts';
+import { consolePage, page, showSignIn } from './pages.ts';
 import { json } from './replies.ts';
 
 export const getIdentities = forUser({
@@ -51,7 +51,8 @@ export async function getIdentitiesPage(c: AppContext): Promise<Response> {
   if (!listed.ok) return refusal(c, listed.error);
   const own = await findProvider(context, caller.enterpriseId);
   const providers = [...context.signIn.providers.values(), ...(own === null ? [] : [own])];
-  return page(c, identitiesPage({ identities: listed.value.items, providers }), 200);
+  const view = identitiesPage({ identities: listed.value.items, providers, nowMs: context.clock.now() });
+  return consolePage(c, caller, view);
 }
 
 /** `POST /auth/{provider}/link`: begins to add a sign-in to the account of the browser's user. */

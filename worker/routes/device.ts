@@ -11,7 +11,7 @@ import type { AppContext } from './app_env.ts';
 import { callerOfBrowser, crossSite, isSameOrigin } from './authenticate.ts';
 import { errorReply } from './error_reply.ts';
 import { forAnyone } from './operation.ts';
-import { page, showSignIn } from './pages.ts';
+import { consolePage, showSignIn } from './pages.ts';
 import { json } from './replies.ts';
 
 export const postDeviceCode = forAnyone({
@@ -57,7 +57,7 @@ export const postRevoke = forAnyone({
 /** `GET /device`: where a person types the code. */
 export async function getDevicePage(c: AppContext): Promise<Response> {
   const caller = await callerOfBrowser(c);
-  return caller === null ? showSignIn(c, 401) : page(c, devicePage(null), 200);
+  return caller === null ? showSignIn(c, 401) : consolePage(c, caller, devicePage(null));
 }
 
 /** `POST /device`: shows which program the code is of, and asks. */
@@ -65,7 +65,7 @@ export function postDevicePage(c: AppContext): Promise<Response> {
   return fromOurPage(c, async (caller, field) => {
     const typed = field('user_code');
     const found = await findWaitingProgram(c.get('context'), caller, typed);
-    return found.ok ? page(c, deviceQuestionPage(found.value, typed), 200) : refused(c, found);
+    return found.ok ? consolePage(c, caller, deviceQuestionPage(found.value, typed)) : refused(c, caller, found);
   });
 }
 
@@ -74,7 +74,9 @@ export function postDeviceDecision(c: AppContext): Promise<Response> {
   return fromOurPage(c, async (caller, field) => {
     const decision = field('decision') === 'approve' ? 'approve' : 'deny';
     const decided = await decideOnProgram(c.get('context'), caller, { typed: field('user_code'), decision });
-    return decided.ok ? page(c, deviceDecidedPage(decided.value, decision), 200) : refused(c, decided);
+    return decided.ok
+      ? consolePage(c, caller, deviceDecidedPage(decided.value, decision))
+      : refused(c, caller, decided);
   });
 }
 
@@ -97,6 +99,10 @@ async function fromOurPage(
 
 const MAX_FIELD = 64;
 
-function refused(c: AppContext, { error }: Extract<Result<never, ApiError>, { ok: false }>): Promise<Response> {
-  return page(c, devicePage(error.message), ERROR_STATUS[error.code]);
+function refused(
+  c: AppContext,
+  caller: Caller,
+  { error }: Extract<Result<never, ApiError>, { ok: false }>,
+): Promise<Response> {
+  return consolePage(c, caller, devicePage(error.message), ERROR_STATUS[error.code]);
 }

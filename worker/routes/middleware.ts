@@ -2,6 +2,7 @@ import type { MiddlewareHandler } from 'hono';
 import { routePath } from 'hono/route';
 import { apiError } from '../../shared/wire/errors.ts';
 import { newId } from '../../shared/wire/ids.ts';
+import type { Assets } from '../pages/assets.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import type { AppContext, AppEnv, Log } from './app_env.ts';
 import { errorReply } from './error_reply.ts';
@@ -42,11 +43,13 @@ export const sendSafeHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (!c.res.headers.has('cache-control')) c.header('cache-control', 'no-store');
 };
 
-/** Puts the services beside the request. */
+/** Puts the services and what pages load beside the request. */
 export function provide(
   context: (c: AppContext) => ServiceContext | Promise<ServiceContext>,
+  assets: Assets,
 ): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
+    c.set('assets', assets);
     c.set('context', await context(c));
     await next();
   };

@@ -2,34 +2,41 @@ import type { OpenAPIHono } from '@hono/zod-openapi';
 import { setCookie } from 'hono/cookie';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { docsPage } from '../pages/docs.ts';
-import { homePage } from '../pages/home.ts';
-import { messagePage } from '../pages/layout.ts';
+import { messagePage, type Page } from '../pages/layout.ts';
+import { type Person, renderPage } from '../pages/shell.ts';
 import { signInPage } from '../pages/sign_in.ts';
-import { STYLE } from '../pages/style.ts';
-import { VERSION } from '../services/account.ts';
-import { describeOverview } from '../services/overview.ts';
+import { describePerson, VERSION } from '../services/account.ts';
+import type { Caller } from '../services/caller.ts';
 import { listMethods } from '../sign_in/methods.ts';
 import { exchangeSignInCode, SESSION_SECONDS } from '../services/sign_in.ts';
 import type { AppContext, AppEnv } from './app_env.ts';
+import { apiError } from '../../shared/wire/errors.ts';
+import { errorReply } from './error_reply.ts';
 import { localPath } from './return_to.ts';
-import { callerOfBrowser, sessionCookie } from './authenticate.ts';
+import { sessionCookie } from './authenticate.ts';
 
-type Page = Parameters<AppContext['html']>[0];
-
-/** Pages load one style sheet of ours and run nothing. */
-const PAGE_POLICY =
-  "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; img-src 'self'";
-
-export async function getHome(c: AppContext): Promise<Response> {
-  const caller = await callerOfBrowser(c);
-  if (caller === null) return showSignIn(c, 401);
-  return page(c, homePage(await describeOverview(c.get('context'), caller)), 200);
-}
+/**
+ * Pages load and run files of ours alone, under no name but this origin's, and nothing of theirs can become markup or code:
+ * trusted types refuse every text where one would.
+ */
+const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
 
 /** Every way to sign in. With 401 in place of a page that only somebody who is signed in may see: it comes back to it. */
 export function showSignIn(c: AppContext, status: 200 | 401): Promise<Response> {
   const context = c.get('context');
-  const returnTo = localPath(status === 401 ? c.req.path : c.req.query('return_to'));
+  const { pathname, search } = new URL(c.req.url);
+  const returnTo = localPath(status === 401 ? pathname + search : c.req.query('return_to'));
   return page(c, signInPage({ methods: listMethods(context), isLocal: context.local !== null, returnTo }), status);
 }
 
@@ -58,8 +65,12 @@ export function getDocs(app: OpenAPIHono<AppEnv>): (c: AppContext) => Promise<Re
   return (c) => page(c, describe(), 200);
 }
 
-export function getStyle(c: AppContext): Response {
-  return c.body(STYLE, 200, { 'content-type': 'text/css; charset=utf-8', 'cache-control': 'max-age=300' });
+/** A file that pages load. Another content has another URL. */
+export function getAsset(c: AppContext): Response {
+  const asset = c.get('assets').at(c.req.path);
+  if (asset === null) return errorReply(c, apiError('not_found', 'there is no such asset: load the page anew'));
+  const { contentType, text } = asset;
+  return c.body(text, 200, { 'content-type': contentType, 'cache-control': 'public, max-age=31536000, immutable' });
 }
 
 /** Makes a thing when it is first asked for. Nobody signs in to read the description: each reading has to cost little. */
@@ -78,8 +89,23 @@ function openApiDocument(app: OpenAPIHono<AppEnv>) {
 const DESCRIPTION =
   'JSON in snake_case; times are RFC 3339 in UTC; lists are paged by cursor. A refusal is {"error": {code, message, details?, request_id}}.';
 
-/** A page of ours. */
-export async function page(c: AppContext, html: Page, status: ContentfulStatusCode): Promise<Response> {
+/** A page of ours that needs no sign-in. */
+export function page(c: AppContext, view: Page, status: ContentfulStatusCode): Promise<Response> {
+  return send(c, view, null, status);
+}
+
+/** A page of the console, for who is signed in. */
+export async function consolePage(
+  c: AppContext,
+  caller: Caller,
+  view: Page,
+  status: ContentfulStatusCode = 200,
+): Promise<Response> {
+  return send(c, view, await describePerson(c.get('context'), caller), status);
+}
+
+async function send(c: AppContext, view: Page, person: Person | null, status: ContentfulStatusCode): Promise<Response> {
   c.header('content-security-policy', PAGE_POLICY);
-  return c.html(html, status);
+  c.header('cross-origin-opener-policy', 'same-origin');
+  return c.html(renderPage(view, { assets: c.get('assets'), person, path: c.req.path }), status);
 }

@@ -33,6 +33,12 @@ export async function describeEnterprise(context: ServiceContext, caller: Caller
   return { id: enterprise.id, slug: enterprise.slug, name: enterprise.name, created_at: enterprise.createdAt };
 }
 
+/** Who is signed in, in words. */
+export async function describePerson(context: ServiceContext, caller: Caller) {
+  const { user, enterprise } = await account(context, caller);
+  return { name: user.displayName, role: user.role, enterprise: enterprise.name };
+}
+
 async function account(context: ServiceContext, caller: Caller): Promise<Account> {
   const found = await findAccount(context.database, caller.userId);
   if (found === null) throw new Error('a signed-in user is not in the database');

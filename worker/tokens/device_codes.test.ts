@@ -11,6 +11,7 @@ import { type InProcess, parsed } from '../../e2e/runtimes/in_process.ts';
 import { type DeviceReply, deviceReply, tokenPair } from '../../shared/wire/device.ts';
 import { meReply } from '../../shared/wire/account.ts';
 import { createApp } from '../app.ts';
+import { fileAssets } from '../entries/file_assets.ts';
 
 const ADDRESS = '203.0.113.9';
 
@@ -21,7 +22,12 @@ let send: (path: string, init?: RequestInit) => Promise<Response>;
 beforeEach(async () => {
   control = await startHosted();
   const { context } = control;
-  const app = createApp({ context: () => context, log: () => undefined, clientAddress: () => ADDRESS });
+  const app = createApp({
+    context: () => context,
+    assets: fileAssets(),
+    log: () => undefined,
+    clientAddress: () => ADDRESS,
+  });
   send = async (path, init) => app.fetch(new Request(`http://127.0.0.1:7420${path}`, init));
   user = await hostedUser(control);
   cookie = await signInBrowser(control, user.caller);

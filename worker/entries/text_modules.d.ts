@@ -1,0 +1,13 @@
+/** What wrangler.toml's rules give the workerd entry as text. */
+declare module '*.css' {
+  const text: string;
+  export { text as default };
+}
+declare module '*.js' {
+  const text: string;
+  export { text as default };
+}
+declare module '*.mjs' {
+  const text: string;
+  export { text as default };
+}

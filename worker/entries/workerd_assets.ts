@@ -1,0 +1,33 @@
+import { createHash } from 'node:crypto';
+import hooks from '../../node_modules/preact/hooks/dist/hooks.mjs';
+import preact from '../../node_modules/preact/dist/preact.mjs';
+import consoleIsland from '../islands/console.js';
+import copy from '../islands/copy.js';
+import liveForm from '../islands/live_form.js';
+import liveList from '../islands/live_list.js';
+import refreshed from '../islands/refreshed.js';
+import { ASSET_FILES } from '../pages/asset_files.ts';
+import { Assets } from '../pages/assets.ts';
+import style from '../pages/style.css';
+
+/** Text modules, by the rules of wrangler.toml. */
+const TEXTS: Readonly<Record<string, string>> = {
+  'style.css': style,
+  'preact.js': preact,
+  'hooks.js': hooks,
+  'console.js': consoleIsland,
+  'copy.js': copy,
+  'live_form.js': liveForm,
+  'live_list.js': liveList,
+  'refreshed.js': refreshed,
+};
+
+/** The assets on a runtime without files. */
+export function workerdAssets(): Assets {
+  const sources = ASSET_FILES.map(({ name, specifier }) => {
+    const text = TEXTS[name];
+    if (text === undefined) throw new Error(`workerd_assets.ts lacks ${name}`);
+    return { name, specifier, text };
+  });
+  return new Assets(sources, (text) => createHash('sha256').update(text).digest('hex'));
+}

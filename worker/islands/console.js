@@ -1,0 +1,21 @@
+// Starts the islands of a page: elements that work by themselves, and better with what is here.
+
+/** @typedef {{ start: (element: HTMLElement) => void }} Island */
+
+/** @type {Readonly<Record<string, () => Promise<Island>>>} */
+const ISLANDS = {
+  copy: () => import('./copy.js'),
+  'live-list': () => import('./live_list.js'),
+  'live-form': () => import('./live_form.js'),
+};
+
+/** @param {ParentNode} root */
+async function startIslands(root) {
+  for (const element of root.querySelectorAll('[data-island]')) {
+    if (!(element instanceof HTMLElement)) continue;
+    const load = ISLANDS[element.dataset['island'] ?? ''];
+    if (load !== undefined) (await load()).start(element);
+  }
+}
+
+void startIslands(document);

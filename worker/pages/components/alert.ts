@@ -1,0 +1,25 @@
+import { html } from 'hono/html';
+import type { Content, Html } from '../html.ts';
+
+export type AlertKind = 'good' | 'warn' | 'bad' | 'info';
+
+/** A message about what was done or what is wrong. A wrong one is read out at once. */
+export function alert(kind: AlertKind, content: Content): Html {
+  return html`<div class="alert ${kind}" role="${kind === 'bad' ? 'alert' : 'status'}">${content}</div>`;
+}
+
+/** What a page says after a change. The query carries the code, never a text: a link could else make a page say anything. */
+const DONE: Readonly<Record<string, string>> = {
+  secret_stored: 'The secret is stored. Its value is never shown again.',
+  secret_deleted: 'The secret is deleted.',
+  binding_created: 'The host binding is in force.',
+  binding_deleted: 'The host binding is deleted.',
+  approved: 'Approved: one identical request may go through within fifteen minutes.',
+  denied: 'Denied: identical requests are refused for fifteen minutes.',
+};
+
+/** The message of `?done=`; nothing for a code that there is none of. */
+export function flash(done: string | undefined): Html | string {
+  const message = done === undefined || !Object.hasOwn(DONE, done) ? undefined : DONE[done];
+  return message === undefined ? '' : alert('good', message);
+}

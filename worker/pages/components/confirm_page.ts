@@ -1,0 +1,41 @@
+import { html } from 'hono/html';
+import type { Content, Html } from '../html.ts';
+import { layout, type Page } from '../layout.ts';
+import { type FormState, formRefusal, textField } from './form_field.ts';
+import { pageHeader } from './page_header.ts';
+
+export interface Confirmation {
+  readonly title: string;
+  /** What is lost by it. */
+  readonly consequence: Content;
+  /** What has to be typed. */
+  readonly name: string;
+  readonly action: string;
+  readonly button: string;
+  readonly hidden: Readonly<Record<string, string>>;
+  readonly above: { readonly path: string; readonly title: string };
+  readonly form: FormState;
+}
+
+/** Asks before something is destroyed: who does it types its name. */
+export function confirmPage(confirmation: Confirmation): Page {
+  const { title, consequence, above, form } = confirmation;
+  const content = html`${pageHeader({ title, above })} ${formRefusal(form, ['confirm'])}
+    <div class="panel">
+      <p>${consequence}</p>
+      ${question(confirmation)}
+    </div>`;
+  return layout(title, content, 'narrow');
+}
+
+function question({ name, action, button, hidden, above, form }: Confirmation): Html {
+  const fields = Object.entries(hidden);
+  return html`<form class="stack" method="post" action="${action}">
+    ${fields.map(([key, value]) => html`<input type="hidden" name="${key}" value="${value}" />`)}
+    ${textField(form, { name: 'confirm', label: `Type ${name} to confirm`, isRequired: true, isMono: true })}
+    <div class="actions">
+      <button class="danger">${button}</button>
+      <a class="button" href="${above.path}">Keep it</a>
+    </div>
+  </form>`;
+}

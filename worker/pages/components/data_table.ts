@@ -1,0 +1,53 @@
+import { html } from 'hono/html';
+import type { Content, Html } from '../html.ts';
+
+export interface Column<Row> {
+  readonly title: string;
+  readonly cell: (row: Row) => Content;
+  /** Of buttons: at the right, and without a word before it on a narrow screen. */
+  readonly isActions?: true;
+}
+
+/**
+ * A table of rows, which becomes a card for each row where there is no room. The roles stand there because `display` takes
+ * away those that the elements have.
+ */
+export function dataTable<Row>(table: {
+  /** What the rows are, for people who do not see the table's place on the page. */
+  readonly caption: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+}): Html {
+  const { caption, columns, rows } = table;
+  return html`<table class="rows" role="table">
+    <caption class="hidden-but-read">
+      ${caption}
+    </caption>
+    <thead role="rowgroup">
+      <tr role="row">
+        ${columns.map(
+          ({ title, isActions }) =>
+            html`<th scope="col" role="columnheader" class="${isActions === true ? 'end' : ''}">
+              ${isActions === true ? html`<span class="hidden-but-read">${title}</span>` : title}
+            </th>`,
+        )}
+      </tr>
+    </thead>
+    <tbody role="rowgroup">
+      ${rows.map(
+        (row) =>
+          html`<tr role="row">
+            ${columns.map((column) => cell(column, row))}
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+function cell<Row>({ title, cell: contentOf, isActions }: Column<Row>, row: Row): Html {
+  const content = contentOf(row);
+  const kind = [isActions === true ? 'end' : '', content === '' ? 'none' : ''].filter((each) => each !== '').join(' ');
+  return html`<td role="cell" data-label="${isActions === true ? '' : title}" class="${kind}">
+    <div>${content}</div>
+  </td>`;
+}

@@ -1,0 +1,18 @@
+import { html } from 'hono/html';
+import type { Content, Html } from '../html.ts';
+import { codeBlock } from './code_block.ts';
+
+/** Says that there is nothing, and what to do next: the command and the button. */
+export function emptyState(empty: {
+  readonly title: string;
+  readonly next: Content;
+  readonly command?: string;
+  readonly action?: Content;
+}): Html {
+  const { title, next, command, action } = empty;
+  return html`<div class="empty">
+    <h2>${title}</h2>
+    <p>${next}</p>
+    ${command === undefined ? '' : codeBlock(command)} ${action ?? ''}
+  </div>`;
+}

@@ -1,0 +1,121 @@
+import { html } from 'hono/html';
+import type { FieldProblem } from '../../../shared/wire/errors.ts';
+import type { Content, Html } from '../html.ts';
+import { alert } from './alert.ts';
+
+/** What was typed, and what is wrong with it. A secret is never in `values`: it is not echoed, not after an error either. */
+export interface FormState {
+  readonly values: Readonly<Record<string, string>>;
+  readonly problems: readonly FieldProblem[];
+  /** What is wrong with the whole of it. */
+  readonly refusal: string | null;
+}
+
+export const EMPTY_FORM: FormState = { values: {}, problems: [], refusal: null };
+
+interface FieldInput {
+  readonly name: string;
+  readonly label: string;
+  readonly hint?: Content;
+  readonly isRequired?: true;
+  readonly isMono?: true;
+  readonly isSecret?: true;
+  readonly placeholder?: string;
+  readonly maxLength?: number;
+}
+
+/** A field of one line. */
+export function textField(form: FormState, field: FieldInput): Html {
+  const { name, isSecret } = field;
+  const value = isSecret === true ? '' : (form.values[name] ?? '');
+  return labelled(form, field, (attributes) => {
+    return html`<input
+      ${attributes}
+      type="${isSecret === true ? 'password' : 'text'}"
+      class="${field.isMono === true ? 'mono' : ''}"
+      value="${value}"
+      autocomplete="off"
+      spellcheck="false"
+      autocapitalize="off"
+      ${field.placeholder === undefined ? '' : html`placeholder="${field.placeholder}"`}
+      ${field.maxLength === undefined ? '' : html`maxlength="${String(field.maxLength)}"`}
+      ${field.isRequired === true ? 'required' : ''}
+    />`;
+  });
+}
+
+export interface Choice {
+  readonly value: string;
+  readonly title: string;
+}
+
+/** One of a closed set; the first one when nothing was chosen. */
+export function selectField(form: FormState, field: FieldInput & { readonly choices: readonly Choice[] }): Html {
+  const chosen = form.values[field.name] ?? '';
+  return labelled(form, field, (attributes) => {
+    return html`<select ${attributes}>
+      ${field.choices.map(
+        ({ value, title }) => html`<option value="${value}" ${value === chosen ? 'selected' : ''}>${title}</option>`,
+      )}
+    </select>`;
+  });
+}
+
+/** One of a few, all in sight. */
+export function radioField(form: FormState, field: FieldInput & { readonly choices: readonly Choice[] }): Html {
+  const { name, label, choices } = field;
+  const chosen = form.values[name] ?? choices[0]?.value;
+  return html`<fieldset class="field">
+    <legend>${label}</legend>
+    <div class="choices">
+      ${choices.map(
+        ({ value, title }) =>
+          html`<label
+            ><input type="radio" name="${name}" value="${value}" ${value === chosen ? 'checked' : ''} /> ${title}</label
+          >`,
+      )}
+    </div>
+    ${field.hint === undefined ? '' : html`<p class="hint">${field.hint}</p>`} ${problemOf(form, name)}
+  </fieldset>`;
+}
+
+/** What is wrong with the whole, or with fields that are not in the form. */
+export function formRefusal(form: FormState, shown: readonly string[]): Html | string {
+  const others = form.problems.filter(({ field }) => !shown.includes(fieldOf(field)));
+  if (form.refusal === null && others.length === 0) return '';
+  return alert(
+    'bad',
+    html`<p><strong>${form.refusal ?? 'Nothing was stored.'}</strong></p>
+      ${others.map(({ field, message }) => html`<p>${field} ${message}</p>`)}`,
+  );
+}
+
+function labelled(form: FormState, field: FieldInput, control: (attributes: Html) => Html): Html {
+  const { name, label, hint } = field;
+  const isWrong = form.problems.some((problem) => fieldOf(problem.field) === name);
+  const isFirstWrong = fieldOf(form.problems[0]?.field ?? '') === name && isWrong;
+  const described = [hint === undefined ? '' : `${name}-hint`, isWrong ? `${name}-problem` : ''].filter(
+    (id) => id !== '',
+  );
+  const attributes = html`id="${name}" name="${name}"
+  ${described.length === 0 ? '' : html`aria-describedby="${described.join(' ')}"`}
+  ${isWrong ? html`aria-invalid="true"` : ''} ${isFirstWrong ? 'autofocus' : ''}`;
+  return html`<div class="field">
+    <label for="${name}">${label}</label>
+    ${control(attributes)} ${hint === undefined ? '' : html`<p class="hint" id="${name}-hint">${hint}</p>`}
+    ${problemOf(form, name)}
+  </div>`;
+}
+
+function problemOf(form: FormState, name: string): Html | string {
+  const problems = form.problems.filter(({ field }) => fieldOf(field) === name);
+  if (problems.length === 0) return '';
+  return html`<p class="problem" id="${name}-problem">
+    ${problems.map(({ message }) => `It ${message}`).join('. ')}.
+  </p>`;
+}
+
+/** `allowed_hosts.2` is the field `allowed_hosts`. */
+function fieldOf(path: string): string {
+  return path.split('.')[0] ?? path;
+}

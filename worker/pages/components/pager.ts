@@ -1,0 +1,27 @@
+import { html } from 'hono/html';
+import type { Html } from '../html.ts';
+
+/** The way to the next page of a list; the query of this one stays. */
+export function pager(
+  path: string,
+  query: Readonly<Record<string, string | undefined>>,
+  next: string | null,
+): Html | string {
+  const isFirst = (query['cursor'] ?? '') === '';
+  if (next === null && isFirst) return '';
+  const first = isFirst
+    ? ''
+    : html`<a class="button" href="${pathWith(path, { ...query, cursor: undefined })}">Newest</a>`;
+  const more =
+    next === null
+      ? ''
+      : html`<a class="button" rel="next" href="${pathWith(path, { ...query, cursor: next })}">Older</a>`;
+  return html`<nav class="pager" aria-label="Pages">${first} ${more}</nav>`;
+}
+
+/** A path with those of the parameters that have a value. */
+export function pathWith(path: string, query: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(query).filter((entry): entry is [string, string] => (entry[1] ?? '') !== '');
+  const text = new URLSearchParams(given).toString();
+  return text === '' ? path : `${path}?${text}`;
+}

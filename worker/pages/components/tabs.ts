@@ -1,0 +1,17 @@
+import { html } from 'hono/html';
+import type { Html } from '../html.ts';
+
+export interface Tab {
+  readonly path: string;
+  readonly title: string;
+  readonly isCurrent: boolean;
+}
+
+/** Views of one list, each with an address of its own. */
+export function tabs(label: string, all: readonly Tab[]): Html {
+  return html`<nav class="tabs" aria-label="${label}">
+    ${all.map(({ path, title, isCurrent }) =>
+      isCurrent ? html`<a href="${path}" aria-current="page">${title}</a>` : html`<a href="${path}">${title}</a>`,
+    )}
+  </nav>`;
+}

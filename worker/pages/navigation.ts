@@ -1,0 +1,40 @@
+/** One page of the navigation. A page is added by an entry here, a route file and a page file (docs/decisions/0038). */
+export interface NavigationEntry {
+  readonly path: string;
+  readonly title: string;
+  readonly icon: IconName;
+}
+
+export interface NavigationGroup {
+  readonly title: string;
+  readonly entries: readonly NavigationEntry[];
+}
+
+/** Drawn in components/icon.ts. */
+export type IconName = 'overview' | 'inbox' | 'list' | 'key' | 'link' | 'server' | 'shop' | 'plug' | 'person' | 'book';
+
+export const NAVIGATION: readonly NavigationGroup[] = [
+  {
+    title: 'Watch',
+    entries: [
+      { path: '/', title: 'Overview', icon: 'overview' },
+      { path: '/approvals', title: 'Approvals', icon: 'inbox' },
+      { path: '/audit', title: 'Audit', icon: 'list' },
+    ],
+  },
+  {
+    title: 'Seal',
+    entries: [
+      { path: '/secrets', title: 'Secrets', icon: 'key' },
+      { path: '/bindings', title: 'Host bindings', icon: 'link' },
+    ],
+  },
+  {
+    title: 'Account',
+    entries: [
+      { path: '/identities', title: 'Ways you sign in', icon: 'person' },
+      { path: '/device', title: 'Sign a program in', icon: 'server' },
+      { path: '/docs', title: 'API reference', icon: 'book' },
+    ],
+  },
+];

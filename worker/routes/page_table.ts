@@ -1,0 +1,53 @@
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import { CALLBACK_PATH } from '../services/oauth_authorisation.ts';
+import type { AppEnv } from './app_env.ts';
+import { finishProvider, openProvider, openSso } from './auth_flow.ts';
+import { beginLink, getIdentitiesPage, submitLink, submitRemoval } from './auth_identities.ts';
+import { getSignIn, getSignUp, postLogout, submitCode, submitSignIn, submitSignUp } from './auth_pages.ts';
+import { finishAuthorisationPage, openAuthorisation } from './connector_authorisation.ts';
+import { getConnectorSpecSchema, SPEC_SCHEMA_PATH } from './connectors.ts';
+import type { PageRoute } from './console.ts';
+import { getOverview } from './console_overview.ts';
+import { getDevicePage, postDeviceDecision, postDevicePage } from './device.ts';
+import { getAsset, getDocs, getOpenApi, openSignInLink } from './pages.ts';
+
+/** A method, a path in which `{name}` is one segment, and what answers. */
+export type PageEntry = readonly [method: 'get' | 'post', path: string, answer: PageRoute];
+
+/** What browsers ask for: pages, their forms and their files. A page of the console is added here and in pages/navigation.ts. */
+export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
+  return [
+    ['get', '/', getOverview],
+
+    ['get', '/identities', getIdentitiesPage],
+    ['post', '/identities/link', submitLink],
+    ['post', '/identities/remove', submitRemoval],
+    ['get', '/device', getDevicePage],
+    ['post', '/device', postDevicePage],
+    ['post', '/device/decide', postDeviceDecision],
+    ['get', '/auth/connectors/{id}/authorize', openAuthorisation],
+    ['get', CALLBACK_PATH, finishAuthorisationPage],
+
+    ['get', '/sign-in', getSignIn],
+    ['post', '/sign-in', submitSignIn],
+    ['get', '/sign-up', getSignUp],
+    ['post', '/sign-up', submitSignUp],
+    ['post', '/sign-up/code', submitCode],
+    ['post', '/auth/logout', postLogout],
+    ['get', '/auth/link/{code}', openSignInLink],
+    ['get', '/auth/sso', openSso],
+    ['get', '/auth/{provider}/login', openProvider],
+    ['get', '/auth/{provider}/callback', finishProvider],
+    ['post', '/auth/{provider}/link', beginLink],
+
+    ['get', '/assets/{file}', getAsset],
+    ['get', '/docs', getDocs(app)],
+    ['get', '/openapi.json', getOpenApi(app)],
+    ['get', SPEC_SCHEMA_PATH, getConnectorSpecSchema],
+  ];
+}
+
+/** The path as the router writes it. */
+export function routerPath(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ':$1');
+}
