@@ -134,6 +134,18 @@ describe('the tools of connectors', () => {
     expect(tool?.description).toContain('A person has to allow each call.');
   });
 
+  it('show what a spec hides in its texts from people', async () => {
+    const hidden = 'Reads\u{200b}\u{e0041} issues';
+    const input_schema = { type: 'object', properties: { state: { type: 'string', description: hidden } } } as const;
+    const [tool] = await toolsOf([operation({ summary: hidden, input_schema })]);
+    expect(tool).toMatchObject({
+      title: 'Tickets: Reads<U+200B><U+E0041> issues',
+      inputSchema: { properties: { state: { description: 'Reads<U+200B><U+E0041> issues' } } },
+      _meta: { 'svc/hidden-characters': ['U+200B', 'U+E0041'] },
+    });
+    expect(JSON.stringify(tool)).not.toContain('\u{200b}');
+  });
+
   it('have names of their own, whatever connectors and operations are called', async () => {
     const named = [
       ['acme/tickets', 'list.issues'],

@@ -6,6 +6,7 @@ import type { RunRequest } from '../../shared/wire/connectors.ts';
 import type { ListedOperation } from '../local_api/connector_list.ts';
 import type { ConnectorDaemon, DaemonProblem, OperationList } from './connector_daemon.ts';
 import { refusedRun, repliedRun } from './connector_results.ts';
+import { shownDefinition } from './shown_definition.ts';
 import type { SourceCall, ToolSource } from './source.ts';
 
 /** What the tools of connectors need from around them. */
@@ -99,13 +100,13 @@ function sha256Hex(text: string): string {
 
 function toolOf(name: string, operation: ListedOperation): Tool {
   const title = `${operation.connector_title}: ${operation.summary || operation.operation}`;
-  return {
+  return shownDefinition<Tool>({
     name,
     title,
     description: descriptionOf(operation),
     inputSchema: { ...operation.input_schema, type: 'object' },
     annotations: { title, ...hintsOf(operation.effect), openWorldHint: true },
-  };
+  });
 }
 
 /** Of a write nobody says that it only adds, nor that it destroys. */
