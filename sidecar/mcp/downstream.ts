@@ -12,6 +12,7 @@ import {
 import { z } from 'zod';
 import type { GatewayLimits } from './gateway_limits.ts';
 import type { SecretMask } from './secret_mask.ts';
+import type { ServerProblem } from './server_problem.ts';
 
 export type ListKind = 'tools' | 'prompts' | 'resources';
 
@@ -35,8 +36,8 @@ export interface DownstreamEvents {
 export interface Downstream {
   readonly client: Client;
   readonly mask: SecretMask;
-  /** Resolves when the connection has ended, in words. */
-  readonly closed: Promise<string>;
+  /** Resolves when the connection has ended, with why. */
+  readonly closed: Promise<ServerProblem>;
   close(): Promise<void>;
 }
 

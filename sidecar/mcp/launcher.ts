@@ -83,7 +83,10 @@ export class Launcher {
         atProbe: endedAtProbe(connected.error),
       });
     }
-    const how = process.ended.then((ending) => fault.message ?? endedProblem(ending, process.stderr));
+    const how = process.ended.then((ending): ServerProblem => {
+      if (fault.message !== null) return { reason: 'output_limit', message: fault.message };
+      return { reason: 'exited', message: endedProblem(ending, process.stderr) };
+    });
     return ok(this.#downstream(connected.value, filled.mask, how, () => undefined));
   }
 
@@ -103,8 +106,10 @@ export class Launcher {
       opened.value.release();
       return err(remoteProblem(request.server, connected.error, mask.now));
     }
-    const ended = Promise.withResolvers<string>();
-    Object.assign(connected.value, { onclose: () => ended.resolve('the connection has ended') });
+    const ended = Promise.withResolvers<ServerProblem>();
+    Object.assign(connected.value, {
+      onclose: () => ended.resolve({ reason: 'exited', message: 'the connection has ended' }),
+    });
     const downstream = this.#downstream(connected.value, filled.mask, ended.promise, () => opened.value.release());
     return ok({
       ...downstream,
@@ -144,15 +149,15 @@ export class Launcher {
   #downstream(
     client: Downstream['client'],
     mask: SecretMask,
-    closed: Promise<string>,
+    closed: Promise<ServerProblem>,
     release: () => void,
   ): Downstream {
     return {
       client,
       mask,
-      closed: closed.then((how) => {
+      closed: closed.then(({ reason, message }) => {
         release();
-        return mask.text(how);
+        return { reason, message: mask.text(message) };
       }),
       async close() {
         await client.close().catch(() => undefined);

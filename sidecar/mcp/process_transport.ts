@@ -15,6 +15,8 @@ type TransportLimits = Pick<
 
 /** The windows that a second's allowance of output is dealt out in. */
 const WINDOWS_PER_SECOND = 20;
+/** Messages that were read and not yet delivered. */
+const MOST_QUEUED = 2_000;
 
 /**
  * The SDK's stdio framing over a process of ours. The SDK's own transport starts the process itself, in our process group
@@ -30,6 +32,8 @@ export class ProcessTransport implements Transport {
   readonly #lines: LineSplitter;
   /** Called once when the server is ended for what it printed. */
   readonly #onFault: (message: string) => void;
+  readonly #queue: string[] = [];
+  #isDelivering = false;
   #closed = false;
   #garbageBytes = 0;
   #garbageLines = 0;
@@ -53,7 +57,7 @@ export class ProcessTransport implements Transport {
     stdout.on('data', (chunk: Uint8Array) => this.#read(chunk));
     stdout.on('error', () => undefined);
     stdin.on('error', () => undefined);
-    void this.#process.ended.then(() => this.#gone());
+    void this.#process.ended.then(() => this.#ended());
     return Promise.resolve();
   }
 
@@ -72,6 +76,12 @@ export class ProcessTransport implements Transport {
     this.#gone();
   }
 
+  /** What it said before it ended is heard. */
+  async #ended(): Promise<void> {
+    while (this.#isDelivering) await nextTurn();
+    this.#gone();
+  }
+
   #gone(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -84,15 +94,37 @@ export class ProcessTransport implements Transport {
     if (lines === null) {
       return this.#fault(`it wrote a message of more than ${this.#limits.maxMessageBytes} bytes`);
     }
-    for (const line of lines) this.#line(line);
     this.#allow(chunk.length, lines.length);
+    for (const line of lines) this.#queue.push(line);
+    if (!this.#isDelivering && this.#queue.length > 0) void this.#deliver();
   }
 
-  #line(line: string): void {
-    if (line.trim() === '' || this.#closed) return;
+  /**
+   * One message after the other. The SDK handles a notification a moment after it got it, and a response at once: progress
+   * that came in one piece with its result would be lost. So what follows a notification waits for that moment.
+   */
+  async #deliver(): Promise<void> {
+    this.#isDelivering = true;
+    while (this.#queue.length > 0) {
+      const lines = this.#queue.splice(0);
+      for (const [index, line] of lines.entries()) {
+        const isNotification = this.#line(line);
+        if (isNotification && index < lines.length - 1) await nextTurn();
+      }
+    }
+    this.#isDelivering = false;
+  }
+
+  /** Whether it is a notification. */
+  #line(line: string): boolean {
+    if (line.trim() === '' || this.#closed) return false;
     const message = messageOf(line);
-    if (message === null) return this.#garbage(line.length);
+    if (message === null) {
+      this.#garbage(line.length);
+      return false;
+    }
     this.onmessage?.(message);
+    return 'method' in message && !('id' in message);
   }
 
   /** A line or two that somebody's logger put there does no harm; the protocol has no room for more. */
@@ -119,6 +151,7 @@ export class ProcessTransport implements Transport {
     const share = Math.max(
       this.#windowBytes / (maxBytesPerSecond / WINDOWS_PER_SECOND),
       this.#windowMessages / (maxMessagesPerSecond / WINDOWS_PER_SECOND),
+      this.#queue.length / MOST_QUEUED,
     );
     if (share > 1) this.#pause((share * 1000) / WINDOWS_PER_SECOND);
   }
@@ -136,6 +169,10 @@ export class ProcessTransport implements Transport {
     this.#onFault(message);
     void this.#process.stop(0).then(() => this.onclose?.());
   }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function messageOf(line: string): JSONRPCMessage | null {

@@ -204,12 +204,12 @@ export class SupervisedServer {
 
   /** A server that ended by itself is started again. */
   async #mourn(life: AbortController, downstream: Downstream, startedAt: number): Promise<void> {
-    const message = await downstream.closed;
+    const problem = await downstream.closed;
     if (this.#life !== life || this.#downstream !== downstream) return;
     this.#downstream = null;
     if (this.#options.ports.clock.now() - startedAt >= this.#options.limits.steadyMs) this.#failures = 0;
     this.#options.onConnection(this.server.id);
-    this.#hasFailed(life, { reason: 'exited', message });
+    this.#hasFailed(life, problem);
   }
 
   /** Tries again after a while when that may help; otherwise, and after too many times, it waits to be asked for. */

@@ -81,14 +81,16 @@ export class ToolRouter {
     const { caller } = request.client;
     const source = this.#options.sources.find(({ prefix }) => call.name.startsWith(prefix));
     if (source !== undefined) return { result: await this.#callSource(source, call, request), tool: null };
-    const found = await this.#find(call.name, caller, request.round.signal);
+    let tool: Tool | null = null;
     try {
-      return { result: await this.#callServer(found, call, request), tool: found.tool };
+      const found = await this.#find(call.name, caller, request.round.signal);
+      tool = found.tool;
+      return { result: await this.#callServer(found, call, request), tool };
     } catch (error) {
       const told =
         error instanceof ServerUnavailable || error instanceof DownstreamFailure || error instanceof CallEnded;
       if (!told) throw error;
-      return { result: failure(error.message), tool: found.tool };
+      return { result: failure(error.message), tool };
     }
   }
 

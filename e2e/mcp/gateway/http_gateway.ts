@@ -1,0 +1,57 @@
+import { createServer } from 'node:http';
+import { CALLER_HEADER, type Caller, callerHeader, HOST_CALLER } from '../../../sidecar/mcp/caller.ts';
+import type { GatewayLimits } from '../../../sidecar/mcp/gateway_limits.ts';
+import { createHttpFront, httpFrontListener } from '../../../sidecar/mcp/http_front.ts';
+import { type LocalGateway, startLocalGateway } from '../../../sidecar/mcp/local_gateway.ts';
+import type { ToolSource } from '../../../sidecar/mcp/source.ts';
+import { listen } from '../../support/tls_upstream.ts';
+import type { FakePorts } from './fake_ports.ts';
+import type { Place } from './test_clients.ts';
+
+export interface HttpGateway {
+  readonly local: LocalGateway;
+  readonly url: URL;
+  /** Where a caller's client goes; without one, the host's. */
+  placeOf(caller?: Caller): Extract<Place, { readonly kind: 'http' }>;
+  stop(): Promise<void>;
+}
+
+export interface HttpGatewayOptions {
+  readonly ports: FakePorts;
+  readonly home: string;
+  readonly limits?: Partial<GatewayLimits>;
+  readonly sources?: readonly ToolSource[];
+}
+
+/** A gateway in this process that listens on a port of loopback. The test puts into the caller's header what the daemon would. */
+export async function startHttpGateway({
+  ports,
+  home,
+  limits = {},
+  sources = [],
+}: HttpGatewayOptions): Promise<HttpGateway> {
+  const local = startLocalGateway({
+    ports,
+    sources,
+    mcpHome: home,
+    env: process.env,
+    version: '0.0.0-test',
+    isLocal: true,
+    extraRoots: [],
+    limits,
+  });
+  const front = createHttpFront({ gateway: local.gateway, now: () => Date.now() });
+  const server = createServer(httpFrontListener(front));
+  const url = new URL(`http://127.0.0.1:${await listen(server)}/mcp`);
+  return {
+    local,
+    url,
+    placeOf: (caller = HOST_CALLER) => ({ kind: 'http', url, headers: { [CALLER_HEADER]: callerHeader(caller) } }),
+    async stop() {
+      await front.close();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      await local.stop();
+    },
+  };
+}

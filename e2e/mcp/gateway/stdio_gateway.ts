@@ -1,0 +1,33 @@
+/** A gateway over stdio with ports of its own, as a program: its argument is JSON of `{home, servers, secrets}`. */
+import { z } from 'zod';
+import { HOST_CALLER } from '../../../sidecar/mcp/caller.ts';
+import { startLocalGateway } from '../../../sidecar/mcp/local_gateway.ts';
+import { serveStdioFront } from '../../../sidecar/mcp/stdio_front.ts';
+import type { McpServer } from '../../../shared/model/mcp_server.ts';
+import { FakePorts } from './fake_ports.ts';
+
+const given = z
+  .custom<{
+    readonly home: string;
+    readonly servers: readonly McpServer[];
+    readonly secrets?: Readonly<Record<string, string>>;
+  }>()
+  .parse(JSON.parse(process.argv[2] ?? '{}'));
+const local = startLocalGateway({
+  ports: new FakePorts(given.servers, given.secrets),
+  sources: [],
+  mcpHome: given.home,
+  env: process.env,
+  version: '0.0.0-test',
+  isLocal: true,
+  extraRoots: [],
+});
+const front = serveStdioFront({
+  gateway: local.gateway,
+  caller: HOST_CALLER,
+  stdin: process.stdin,
+  stdout: process.stdout,
+});
+await front.ended;
+await local.stop();
+process.exit(0);

@@ -1,0 +1,146 @@
+import { Client as ModernClient, StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { Client as EarlierClient } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport as EarlierStdio } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport as EarlierHttp } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import {
+  CallToolResultSchema,
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
+  ListRootsRequestSchema,
+  ResourceUpdatedNotificationSchema,
+  ToolListChangedNotificationSchema,
+} from '@modelcontextprotocol/sdk/types.js';
+
+import { z } from 'zod';
+
+/** Where a client finds the gateway. */
+export type Place =
+  | { readonly kind: 'stdio'; readonly command: string; readonly args: readonly string[] }
+  | { readonly kind: 'http'; readonly url: URL; readonly headers: Readonly<Record<string, string>> };
+
+/** What of a client's answers a test looks at. */
+export interface ToolAnswer {
+  readonly content: readonly { readonly type: string; readonly text?: string }[];
+  readonly isError?: boolean;
+  readonly structuredContent?: unknown;
+  readonly _meta?: Readonly<Record<string, unknown>>;
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  readonly onprogress?: (progress: { readonly progress: number }) => void;
+}
+
+/** An official client, with the handlers that a test needs; the same for each generation. */
+export interface TestClient {
+  readonly asked: string[];
+  readonly toolChanges: () => number;
+  readonly updated: string[];
+  callTool(name: string, args?: Record<string, unknown>, options?: CallOptions): Promise<ToolAnswer>;
+  listTools(): Promise<readonly { readonly name: string; readonly description?: string }[]>;
+  listPrompts(): Promise<readonly string[]>;
+  getPrompt(name: string, args?: Record<string, string>): Promise<string>;
+  listResources(): Promise<readonly string[]>;
+  readResource(uri: string): Promise<string>;
+  complete(prompt: string, argument: string, value: string): Promise<readonly string[]>;
+  watch(uri: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+const ANSWER = z.custom<ToolAnswer>();
+const TOOLS = z.custom<readonly { readonly name: string; readonly description?: string }[]>();
+const SAMPLED = { model: 'm', role: 'assistant', content: { type: 'text', text: 'a sampled answer' } } as const;
+const CAPABILITIES = { sampling: {}, elicitation: { form: {} }, roots: {} };
+const INFO = { name: 'e2e', version: '1' };
+
+/** The SDK of the later generation, in either of the two. */
+export async function modernClient(
+  place: Place,
+  mode: 'auto' | 'legacy',
+  can: object = CAPABILITIES,
+): Promise<TestClient> {
+  const asked: string[] = [];
+  const updated: string[] = [];
+  let changes = 0;
+  const client = new ModernClient(INFO, {
+    capabilities: can,
+    versionNegotiation: { mode },
+    listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: () => (changes += 1) } },
+  });
+  if ('sampling' in can) client.setRequestHandler('sampling/createMessage', () => (asked.push('sampling'), SAMPLED));
+  if ('elicitation' in can) {
+    client.setRequestHandler(
+      'elicitation/create',
+      () => (asked.push('elicitation'), { action: 'accept', content: { name: 'Ada' } }),
+    );
+  }
+  if ('roots' in can)
+    client.setRequestHandler('roots/list', () => (asked.push('roots'), { roots: [{ uri: 'file:///e2e' }] }));
+  client.setNotificationHandler('notifications/resources/updated', ({ params }) => void updated.push(params.uri));
+  const transport: Transport =
+    place.kind === 'stdio'
+      ? new StdioClientTransport({ command: place.command, args: [...place.args], stderr: 'inherit' })
+      : new StreamableHTTPClientTransport(place.url, { requestInit: { headers: { ...place.headers } } });
+  await client.connect(transport);
+  if (mode === 'auto' && client.getProtocolEra() !== 'modern')
+    throw new Error('the later generation was not agreed on');
+  return {
+    asked,
+    updated,
+    toolChanges: () => changes,
+    callTool: async (name, args = {}, options = {}) =>
+      ANSWER.parse(await client.callTool({ name, arguments: args }, options)),
+    listTools: async () => TOOLS.parse((await client.listTools(undefined, { cacheMode: 'refresh' })).tools),
+    listPrompts: async () => (await client.listPrompts()).prompts.map(({ name }) => name),
+    getPrompt: async (name, args = {}) => JSON.stringify((await client.getPrompt({ name, arguments: args })).messages),
+    listResources: async () => (await client.listResources()).resources.map(({ uri }) => uri),
+    readResource: async (uri) => JSON.stringify((await client.readResource({ uri })).contents),
+    complete: async (prompt, name, value) =>
+      (await client.complete({ ref: { type: 'ref/prompt', name: prompt }, argument: { name, value } })).completion
+        .values,
+    watch: async (uri) => {
+      if (mode === 'auto') await client.listen({ resourceSubscriptions: [uri] });
+      else await client.subscribeResource({ uri });
+    },
+    close: () => client.close(),
+  };
+}
+
+/** The SDK that most clients are made with today. */
+export async function earlierClient(place: Place): Promise<TestClient> {
+  const asked: string[] = [];
+  const updated: string[] = [];
+  let changes = 0;
+  const client = new EarlierClient(INFO, { capabilities: CAPABILITIES });
+  client.setRequestHandler(CreateMessageRequestSchema, () => (asked.push('sampling'), SAMPLED));
+  client.setRequestHandler(ElicitRequestSchema, () => {
+    asked.push('elicitation');
+    return { action: 'accept', content: { name: 'Ada' } };
+  });
+  client.setRequestHandler(ListRootsRequestSchema, () => (asked.push('roots'), { roots: [{ uri: 'file:///e2e' }] }));
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => void (changes += 1));
+  client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => void updated.push(params.uri));
+  const transport =
+    place.kind === 'stdio'
+      ? new EarlierStdio({ command: place.command, args: [...place.args], stderr: 'inherit' })
+      : new EarlierHttp(place.url, { requestInit: { headers: { ...place.headers } } });
+  await client.connect(transport);
+  return {
+    asked,
+    updated,
+    toolChanges: () => changes,
+    callTool: async (name, args = {}, options = {}) =>
+      ANSWER.parse(await client.callTool({ name, arguments: args }, CallToolResultSchema, options)),
+    listTools: async () => TOOLS.parse((await client.listTools()).tools),
+    listPrompts: async () => (await client.listPrompts()).prompts.map(({ name }) => name),
+    getPrompt: async (name, args = {}) => JSON.stringify((await client.getPrompt({ name, arguments: args })).messages),
+    listResources: async () => (await client.listResources()).resources.map(({ uri }) => uri),
+    readResource: async (uri) => JSON.stringify((await client.readResource({ uri })).contents),
+    complete: async (prompt, name, value) =>
+      (await client.complete({ ref: { type: 'ref/prompt', name: prompt }, argument: { name, value } })).completion
+        .values,
+    watch: async (uri) => void (await client.subscribeResource({ uri })),
+    close: () => client.close(),
+  };
+}
