@@ -48,7 +48,9 @@ async function agent(flags: readonly string[], own = image, mode: 'auto' | 'lega
   const args = ['launch', '--image', own, '--no-default-mount', ...flags, '--', 'svc-mcp'];
   const transport = new StdioClientTransport({ command: SVC, args, env, stderr: 'pipe' });
   transport.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString('utf8')));
-  const client = new Client({ name: 'agent', version: '1' }, { versionNegotiation: { mode } });
+  // It asks a container of its own first, which takes its time to start.
+  const versionNegotiation = { mode, probe: { timeoutMs: 60_000 } };
+  const client = new Client({ name: 'agent', version: '1' }, { versionNegotiation });
   await client.connect(transport, { timeout: 60_000 });
   clients.push(client);
   return client;

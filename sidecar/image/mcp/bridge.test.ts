@@ -168,6 +168,18 @@ describe('a client with a session', () => {
     expect(pauses).toEqual([20]);
   });
 
+  it('opens the stream of the server again after a failure, and not after a refusal', async () => {
+    const statuses = [503, 401];
+    answer = (one, response) => {
+      if (one.method === 'GET') response.writeHead(statuses.shift() ?? 200).end();
+      else sessionServer()(one, response);
+    };
+    await greet();
+    await expect.poll(() => warned).toEqual(['changes are not told any more: the daemon answered 401']);
+    expect(methods().filter((method) => method === 'GET')).toHaveLength(2);
+    expect(pauses).toEqual([2_000]);
+  });
+
   it('is greeted anew where the server has forgotten it, and told that lists may have changed', async () => {
     await greet();
     forgotten = 's1';

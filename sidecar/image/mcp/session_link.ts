@@ -127,11 +127,12 @@ export class SessionLink {
     }
   }
 
-  /** A server without such a stream says 405, and one that has forgotten the session 404. */
+  /** A server without such a stream says 405, and one that has forgotten the session 404. One that is away comes back. */
   #isFinal(status: number, session: ClientSession): boolean {
+    if (status >= 500) return false;
     if (status === 404) void this.renew(session);
-    else if (status !== 405) this.#ports.warn(`the daemon does not send of its own: it answered ${status}`);
-    return status < 500;
+    else if (status !== 405) this.#ports.warn(`changes are not told any more: the daemon answered ${status}`);
+    return true;
   }
 
   #exchangePorts(): ExchangePorts {
