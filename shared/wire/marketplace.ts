@@ -257,6 +257,8 @@ export const upgradeReply = z
   .object({
     from_version: z.string().nullable(),
     to_version: z.string().nullable(),
+    /** What the registry calls that version: what an upgrade to just this one names. */
+    entry_version: z.string().nullable(),
     /** False: the server is as an install would make it. */
     available: z.boolean(),
     /** The configuration is not what its version was installed as: the upgrade replaces the command. */

@@ -21,6 +21,7 @@ import { addVaultCommands } from './vault_commands.ts';
 import { addMcpCommands } from './mcp_commands.ts';
 import { addMcpExportCommand } from './mcp_export_command.ts';
 import { addMcpGatewayCommands } from './mcp_gateway_commands.ts';
+import { addMcpMarketplaceCommands } from './mcp_marketplace_commands.ts';
 import { addLaunchCommand } from './launch_command.ts';
 import { addReportCommand } from './report_command.ts';
 import { addPlanCommands } from './plan_commands.ts';
@@ -59,6 +60,7 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
   addBindingCommands(line);
   addConnectorCommands(line);
   const mcp = addMcpCommands(line);
+  addMcpMarketplaceCommands(line, mcp);
   addMcpGatewayCommands(line, mcp);
   addMcpExportCommand(line, mcp);
   addApprovalsCommands(line);

@@ -34,6 +34,7 @@ export async function showUpgrade(
   return ok({
     from_version: before.version,
     to_version: made.value.plan.version ?? entry.version,
+    entry_version: entry.version,
     available: after === null || JSON.stringify(after) !== JSON.stringify(before),
     customised: made.value.isCustomised,
     diff: differences(before, after, toPreview(made.value.plan)),
