@@ -12,7 +12,7 @@ import { hasReference } from './references.ts';
 export const MAX_COMMAND_WORDS = 256;
 export const MAX_COMMAND_WORD = 4_096;
 
-const CONTAINER_RUNTIMES = new Set(['docker', 'podman', 'nerdctl']);
+const CONTAINER_RUNTIMES = new Set(['docker', 'podman', 'podman-remote', 'nerdctl', 'finch']);
 /** Runners within runners; more of them are refused. */
 const MAX_NESTING = 4;
 

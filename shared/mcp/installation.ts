@@ -3,6 +3,7 @@ import { commandDangers, refusalOf } from './command_dangers.ts';
 import { quoted } from './dangers/danger.ts';
 import { hiddenCharacters } from './hidden_characters.ts';
 import { fixedText, type InstallationPlan, type InstallChoice, type NotInstallable } from './install/plan.ts';
+import { MAX_INPUTS } from './install/input_collector.ts';
 import { PlanBuilder } from './install/plan_builder.ts';
 import { previewWords } from './install/preview.ts';
 import { remoteParts } from './install/remote_plan.ts';
@@ -66,6 +67,12 @@ function planChoice(entry: RegistryEntry, choice: InstallChoice): Result<Install
   const builder = new PlanBuilder();
   const plan = choice.kind === 'remote' ? planRemote(entry, choice, builder) : planPackage(entry, choice, builder);
   if (!plan.ok) return plan;
+  if (builder.inputs.isOverfull) {
+    return err({
+      reason: 'too_many_inputs',
+      message: `It asks for more than ${MAX_INPUTS} values, or for too many in one.`,
+    });
+  }
   if (entry.status === 'deprecated') builder.warn('deprecated', 'its publisher has deprecated it');
   warnOfHiddenCharacters(entry, plan.value, builder);
   if (hasOwnReference(plan.value)) {

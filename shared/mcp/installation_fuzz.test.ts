@@ -153,6 +153,12 @@ function isExactPackage(command: readonly string[]): boolean {
   );
 }
 
+const packageOf = (packageArguments: readonly unknown[]) => ({
+  registryType: 'npm',
+  identifier: 'demo',
+  version: '1.0.0',
+  packageArguments,
+});
 const many = (count: number, one: unknown) => Array.from({ length: count }, () => one);
 
 /** What must never be, of one way to install an entry. */
@@ -216,16 +222,49 @@ describe('whatever an entry says', () => {
   });
 
   test('an entry as large as can be read is planned in a moment', () => {
-    const long = `{x}${'a'.repeat(4_000)}`;
-    const packageArguments = many(200, {
-      type: 'named',
-      name: '--x',
-      value: long,
-      isRepeated: true,
-      variables: { x: { isRequired: true } },
+    const shared = { value: `{x}${'a'.repeat(4_000)}`, isRepeated: true, variables: { x: { isRequired: true } } };
+    const own = Array.from({ length: 200 }, (_unused, index) => {
+      const value = Array.from({ length: 40 }, (_none, at) => `{v${index}_${at}}`).join('.');
+      return { type: 'named', name: '--x', value };
     });
-    const packages = many(50, { registryType: 'npm', identifier: 'demo', version: '1.0.0', packageArguments });
+    const packages = [
+      ...many(12, packageOf(many(200, { type: 'named', name: '--x', ...shared }))),
+      ...many(13, packageOf(own)),
+    ];
     const read = readRegistryEntry({ name: 'a/b', packages });
-    expect(read.ok && installationOptions(read.value)).toHaveLength(50);
+    expect(read.ok && installationOptions(read.value)).toHaveLength(25);
+  });
+
+  test.each([
+    'your_a'.repeat(600),
+    'a-'.repeat(2_000),
+    '{a}'.repeat(1_300),
+    '<'.repeat(4_000),
+    '1.'.repeat(60),
+    '@'.repeat(200),
+  ])('no text is slow to read: %#', (one) => {
+    const value = `${one}!`;
+    const packageArguments = many(50, { type: 'named', name: one, value, default: value });
+    const environmentVariables = [
+      { name: one, value, default: value },
+      { name: 'A', value, default: value },
+    ];
+    const of = (registryType: string) => ({
+      registryType,
+      identifier: one.slice(0, 2_000),
+      version: one.slice(0, 500),
+      registryBaseUrl: one.slice(0, 2_000),
+      packageArguments,
+      environmentVariables,
+    });
+    const remotes = [
+      { type: 'sse', url: `https://a.example.com/${one.slice(0, 2_000)}`, headers: environmentVariables },
+    ];
+    const read = readRegistryEntry({
+      name: 'a/b',
+      packages: ['npm', 'pypi', 'oci', 'nuget'].map((type) => of(type)),
+      remotes,
+    });
+    expect(read.ok && installationOptions(read.value)).toHaveLength(5);
   });
 });

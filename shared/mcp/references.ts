@@ -112,6 +112,8 @@ export function withReferences(server: McpServer, values: ReadonlyMap<string, st
   if (problem !== null) return err(problem);
   const missing = referencesOf(server).find((path) => values.get(path) === undefined);
   if (missing !== undefined) return err(`no value is stored for ${VAULT_SCHEME}${missing}`);
+  const unwritable = [...values.values()].some((value) => /\p{Cs}/u.test(value));
+  if (unwritable) return err('a stored value is not well-formed Unicode; store it again');
   const fill = (text: string) => filled(text, values, (value) => value);
   return ok({
     command: server.command.map(fill),

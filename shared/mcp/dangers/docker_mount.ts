@@ -26,16 +26,17 @@ const SYSTEM_DIRECTORIES = [
 ];
 /** Directories that hold those of everybody, or everything of one person. */
 const WHOLE_DIRECTORIES = [
-  /^\/$/,
-  /^\/var$/,
-  /^\/private(?:\/var)?$/,
-  /^\/home(?:\/[^/]+)?$/,
+  /^\/(?:var|tmp|private|volumes|media)?$/,
+  /^\/(?:var|private)\/tmp$/,
+  /^\/private\/var$/,
+  /^(?:\/var)?\/home(?:\/[^/]+)?$/,
   /^\/users(?:\/[^/]+)?$/,
+  /^\/volumes\/[^/]+$/,
   /^\/mnt(?:\/[a-z](?:\/users(?:\/[^/]+)?)?)?$/,
 ];
 /** What programs keep credentials in, wherever it lies. */
 const CREDENTIAL_NAMES =
-  /\/(?:\.svc|\.ssh|\.aws|\.azure|\.gnupg|\.docker|\.kube|\.config|\.npmrc|\.netrc|\.git-credentials|\.pypirc|\.password-store|\.mozilla|keychains)(?:\/|$)/;
+  /\/(?:\.svc|\.ssh|\.aws|\.azure|\.gnupg|\.docker|\.kube|\.config|\.local|\.npmrc|\.netrc|\.git-credentials|\.pypirc|\.password-store|\.mozilla|\.cargo|\.m2|\.terraform\.d|\.claude|\.claude\.json|\.codex|\.gemini|\.cursor|\.[a-z]+_history|keychains|keyrings)(?:\/|$)|^\/users\/[^/]+\/library(?:\/|$)/;
 const SOCKET = /\.sock(?:\/|$)|docker_engine|containerd|podman\.sock/;
 const VOLUME_NAME = /^[a-z0-9][a-z0-9_.-]*$/i;
 const VOLUME_OPTIONS = new Set(['ro', 'rw', 'z', 'Z', 'cached', 'delegated', 'consistent', 'nocopy']);

@@ -1,4 +1,5 @@
-import { quoted, refused, type Danger } from './danger.ts';
+import { readNpmSpec } from '../package_specs.ts';
+import { quoted, refused, warned, type Danger } from './danger.ts';
 
 /** How an interpreter is called, as far as a server may be started with it. */
 interface Interpreter {
@@ -76,8 +77,10 @@ const INTERPRETERS: ReadonlyMap<string, Interpreter> = new Map([
 const MODULES_THAT_RUN_CODE =
   /^(?:code|codeop|timeit|pdb|trace|profile|cprofile|runpy|doctest|pip|ensurepip|venv|idlelib|easy_install|pty|this)(?:\.|$)/i;
 
-/** Words of deno that are a script's own code, or a shell's. */
+/** First words that are a script's own code, or a shell's. */
 const REFUSED_SUBCOMMANDS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['node', ['inspect', 'debug']],
+  ['nodejs', ['inspect', 'debug']],
   ['deno', ['eval', 'repl', 'task', 'install', 'upgrade', 'x', 'jupyter']],
   ['bun', ['repl', 'exec', 'install', 'add', 'upgrade', 'create', 'x']],
 ]);
@@ -122,10 +125,20 @@ function scriptDangers(program: string, script: string, index: number): readonly
       ),
     ];
   }
-  if (script.startsWith('/dev/') || script.startsWith('/proc/')) {
+  if (/^(?:npm|jsr):/i.test(script)) return packageDangers(script);
+  // Java reads options out of a file so named.
+  if (script.startsWith('@') || script.startsWith('/dev/') || script.startsWith('/proc/')) {
     return [refused('inline_code', `runs ${quoted(script)}, which is no script; name a file`)];
   }
   return [];
+}
+
+/** A package that deno fetches. */
+function packageDangers(script: string): readonly Danger[] {
+  const spec = readNpmSpec(script.slice('npm:'.length));
+  if (spec === null) return [refused('remote_code', `runs ${quoted(script)}, which is no package of a registry`)];
+  if (spec.isExact) return [];
+  return [warned('unpinned_version', `runs ${quoted(script)} without an exact version: it can be other code tomorrow`)];
 }
 
 function moduleDangers(program: string, module: string): readonly Danger[] {

@@ -15,6 +15,7 @@ const LAUNCHERS = new Set(
     'mosh telnet nc ncat netcat socat awk gawk mawk nawk sed ed vi vim nvim view emacs nano make gmake cmake ninja git ' +
     'curl wget aria2c at batch crontab open xdg-open start launchctl schtasks tar zip rsync dd tee cp mv rm ln chmod chown ' +
     'install kill reboot shutdown mount umount insmod modprobe ld-linux ld-musl direnv concurrently npm-run-all cross-env ' +
+    'docker-compose podman-compose ctr crictl buildah ' +
     'dotenv nodemon pm2 forever ts-node-dev watchexec entr'
   ).split(' '),
 );

@@ -24,8 +24,14 @@ interface Asked {
 const VARIABLE = /\$?\{([A-Za-z_][\w.-]{0,127})\}/g;
 const NAME_CHARACTER = /^[A-Za-z0-9_]/;
 
+/** More than a person can be asked for, and than any real entry has; a bound on the work that an entry makes. */
+export const MAX_INPUTS = 300;
+const MAX_VARIABLES = 50;
+
 /** The inputs of one plan, as its values are read. */
 export class InputCollector {
+  /** More was asked for than is kept: what was read is no plan. */
+  isOverfull = false;
   readonly #inputs = new Map<string, PlanInput>();
   readonly #credentials = new Set<string>();
 
@@ -79,6 +85,8 @@ export class InputCollector {
     at: ValuePlace,
   ): Template | null {
     const matches = Array.from(text.matchAll(VARIABLE));
+    if (matches.length > MAX_VARIABLES) this.isOverfull = true;
+    if (this.isOverfull) return [];
     const follows = matches.map((match, index) => {
       const end = match.index + match[0].length;
       const isNextToInput = matches[index + 1]?.index === end;
@@ -101,6 +109,8 @@ export class InputCollector {
   /** A variable of a template that is asked for with the same words twice is one input; every other input is its own. */
   #ask(asked: Asked, at: ValuePlace): Piece {
     const { variable, name } = asked;
+    if (this.#inputs.size >= MAX_INPUTS) this.isOverfull = true;
+    if (this.isOverfull) return { kind: 'text', text: '' };
     const known = this.#inputs.get(name);
     const isSame =
       known !== undefined && known.description === variable.description && known.format === variable.format;

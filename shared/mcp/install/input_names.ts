@@ -15,7 +15,7 @@ const PLACEHOLDERS = [
   /^\[[^[\]]*\]$/,
   /^\.{3}$/,
   /^x{3,}$/i,
-  /^(?:your|my|insert|enter|replace|change)[-_ ]?(?:\w+[-_ ])*\w*(?:key|token|secret|password|id|name|url|path|here|me|this)$/i,
+  /^(?:your|insert|enter|replace|change)[\w -]*(?:key|token|secret|password|id|name|url|path|here|me|this)$/i,
   /^your[-_ ]/i,
   /\$\{(?:input|env|workspaceFolder|userHome)[:}]/,
   /\/path\/to(?:\/|$)|[\\/]YourName[\\/]|YOUR_[A-Z]+/,

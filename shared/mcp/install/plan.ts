@@ -117,6 +117,7 @@ export const NOT_INSTALLABLE_REASONS = [
   'insecure_url',
   'local_url',
   'secret_in_url',
+  'too_many_inputs',
   'command_refused',
 ] as const;
 export type NotInstallableReason = (typeof NOT_INSTALLABLE_REASONS)[number];

@@ -38,6 +38,7 @@ const MAX_CHOICES = 200;
 const MAX_VARIABLES = 50;
 const MAX_NAME = 256;
 const MAX_VALUE = 4_096;
+const MAX_CHOICE = 256;
 const MAX_DESCRIPTION = 2_000;
 
 /** Variables of the environment, or headers: each with a name, the first one of each. */
@@ -103,7 +104,7 @@ function readVariable(object: LooseObject, name: string, reading: EntryReading):
     placeholder: looseText(member(object, 'placeholder'), MAX_VALUE),
     choices: reading
       .items(member(object, 'choices'), 'choices', MAX_CHOICES)
-      .flatMap((choice) => looseText(choice, MAX_VALUE) ?? []),
+      .flatMap((choice) => looseText(choice, MAX_CHOICE) ?? []),
   };
 }
 
