@@ -85,7 +85,9 @@ function sendOn(
 ): Promise<Result<IncomingMessage, LocalError>> {
   return new Promise((resolve) => {
     const { method = '' } = incoming;
-    const headers = { ...headersFor(incoming), [CALLER_HEADER]: callerHeader(caller) };
+    // Told to close, the gateway would do so when it has answered, which may be before the end of the body was written here.
+    const kept = { connection: 'keep-alive', [CALLER_HEADER]: callerHeader(caller) };
+    const headers = { ...headersFor(incoming), ...kept };
     const options = { socketPath, method, path: '/mcp', headers, agent: false as const, signal: gone };
     const upstream = httpRequest(options, (reply) => resolve(ok(reply)));
     const body = new LimitedBody();

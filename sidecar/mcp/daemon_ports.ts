@@ -86,14 +86,16 @@ export class DaemonPorts implements GatewayPorts {
     let version: string | null = null;
     let retryMs = RETRY_MS;
     while (!signal.aborted) {
-      const reply = await this.#list(version, signal);
+      // A daemon that may have been started again is not waited for: it is told everything as soon as it answers.
+      const isLost = retryMs !== RETRY_MS;
+      const reply = await this.#list(isLost ? null : version, signal);
       if (signal.aborted) return;
       if (!reply.ok) {
         await pause(retryMs, signal);
         retryMs = Math.min(MAX_RETRY_MS, retryMs * 2);
         continue;
       }
-      if (retryMs !== RETRY_MS) this.#tellEverything();
+      if (isLost) this.#tellEverything();
       retryMs = RETRY_MS;
       if (reply.value.version !== version) onChange(serversIn(reply.value));
       version = reply.value.version;
