@@ -100,7 +100,7 @@ test('nothing is left of a server that forks, also not what it put into a sessio
   expect(sleepers('987654')).toHaveLength(2);
   ports.change([]);
   await waitFor('the processes to end', () => sleepers('987654').length === 0);
-  expect(readdirSync(join(home, 'running'))).toEqual([]);
+  await waitFor('its record to go', () => readdirSync(join(home, 'running')).length === 0);
 });
 
 test('a server that ignores every signal is ended', async () => {
@@ -109,7 +109,8 @@ test('a server that ignores every signal is ended', async () => {
   expect(await textOf(client, 'stays__say')).toEqual([false, 'say']);
   ports.change([]);
   await waitFor('it to end', () => commandsWith(`${HOSTILE}\0stays`).length === 0);
-  expect(readdirSync(join(home, 'running'))).toEqual([]);
+  expect(stateOf(ports, ports.events[0]!.server)).toBeUndefined();
+  await waitFor('its record to go', () => readdirSync(join(home, 'running')).length === 0);
 });
 
 test('a server that dies in a loop is tried again later each time, given up, and tried again when it was changed', async () => {

@@ -114,12 +114,12 @@ async function* limited(
   let ofMessage = 0;
   let atLineEnd = false;
   for await (const chunk of reply as AsyncIterable<Uint8Array>) {
-    ofMessage += chunk.length;
+    // Of a stream, what stands behind the last event that ends here; the events within one chunk are small.
+    const lastEnd = isStream ? endOfEvent(chunk, atLineEnd) : -1;
+    ofMessage = lastEnd < 0 ? ofMessage + chunk.length : chunk.length - lastEnd;
     if (ofMessage > options.maxMessageBytes) {
       throw new TypeError(`the server sent a message of more than ${options.maxMessageBytes} bytes`);
     }
-    const lastEnd = isStream ? endOfEvent(chunk, atLineEnd) : -1;
-    if (lastEnd >= 0) ofMessage = chunk.length - lastEnd;
     atLineEnd = chunk.at(-1) === LINE_FEED;
     yield chunk;
     if (chunk.length > 1024) await pause((chunk.length * 1000) / options.maxBytesPerSecond);

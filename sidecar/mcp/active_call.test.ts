@@ -1,0 +1,159 @@
+import type { Notification } from '@modelcontextprotocol/server';
+import { describe, expect, test, vi } from 'vitest';
+import { ActiveCall, type CallOwner } from './active_call.ts';
+import { CallRegistry, HeldCalls } from './call_registry.ts';
+
+const ALL: CallOwner = {
+  clientKey: 'a',
+  capabilities: { sampling: {}, elicitation: { form: {} }, roots: {} },
+  wantsLog: () => true,
+};
+const SAMPLE = { method: 'sampling/createMessage', params: { messages: [] } } as const;
+const never = new AbortController().signal;
+const finished = (): void => undefined;
+
+function started(owner: CallOwner = ALL) {
+  const result = Promise.withResolvers<Record<string, unknown>>();
+  let signal: AbortSignal = never;
+  const call = new ActiveCall(owner, 60_000, (given) => {
+    signal = given;
+    given.addEventListener('abort', () => result.reject(new Error('given up')));
+    return result.promise;
+  });
+  return { call, result, signal: () => signal };
+}
+
+function round(progressToken?: string) {
+  const told: Notification[] = [];
+  const gone = new AbortController();
+  const notify = (notification: Notification) => Promise.resolve(void told.push(notification));
+  return { told, gone, round: { notify, progressToken, signal: gone.signal } };
+}
+
+describe('a call', () => {
+  test('gives its result', async () => {
+    const { call, result } = started();
+    result.resolve({ content: [] });
+    expect(await call.next(round().round)).toEqual({ kind: 'done', result: { content: [] } });
+  });
+
+  test('hands what the server asks for to the client, and its answer back, and goes on', async () => {
+    const { call, result } = started();
+    const first = call.next(round().round);
+    const asked = call.ask(SAMPLE, never);
+    expect(await first).toEqual({ kind: 'input', requests: { 'input-1': SAMPLE } });
+    call.answer({ 'input-1': { role: 'assistant' } });
+    expect(await asked).toEqual({ role: 'assistant' });
+    const second = call.next(round().round);
+    result.resolve({ content: [] });
+    expect(await second).toMatchObject({ kind: 'done' });
+  });
+
+  test('tells the server when the client left an answer out', async () => {
+    const { call } = started();
+    const first = call.next(round().round);
+    const asked = call.ask(SAMPLE, never);
+    await first;
+    call.answer(undefined);
+    await expect(asked).rejects.toThrow('the client gave no answer');
+  });
+
+  test('refuses what its client cannot do, by name', async () => {
+    const { call } = started({ ...ALL, capabilities: { elicitation: { form: {} } } });
+    await expect(call.ask(SAMPLE, never)).rejects.toThrow('does not support sampling');
+    await expect(call.ask({ method: 'roots/list', params: {} }, never)).rejects.toThrow('does not support roots');
+    const byUrl = { method: 'elicitation/create', params: { mode: 'url' } } as const;
+    await expect(call.ask(byUrl, never)).rejects.toThrow('does not support elicitation by URL');
+  });
+
+  test('is ended when its client goes, and refuses what is asked afterwards', async () => {
+    const { call, signal } = started();
+    const { gone, round: mine } = round();
+    const next = call.next(mine);
+    gone.abort();
+    await expect(next).rejects.toMatchObject({ why: 'cancelled' });
+    expect(signal().aborted).toBe(true);
+    await expect(call.ask(SAMPLE, never)).rejects.toThrow('cannot ask for more input');
+  });
+
+  test('is given up when it stays silent, but not while its client is asked', async () => {
+    vi.useFakeTimers();
+    try {
+      const { call } = started();
+      const first = call.next(round().round);
+      const asked = call.ask(SAMPLE, never).catch(() => 'over');
+      await first;
+      await vi.advanceTimersByTimeAsync(600_000);
+      call.answer({ 'input-1': {} });
+      await asked;
+      const second = call.next(round().round).catch((error: unknown) => error);
+      await vi.advanceTimersByTimeAsync(59_000);
+      call.progressed({ progress: 1 });
+      await vi.advanceTimersByTimeAsync(59_000);
+      await vi.advanceTimersByTimeAsync(2_000);
+      expect(await second).toMatchObject({ why: 'timeout' });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test('tells progress under the token of the request that is open, no more often than anybody reads', () => {
+    const { call } = started();
+    const { told, round: mine } = round('mine');
+    void call.next(mine).catch(() => undefined);
+    for (let progress = 0; progress < 500; progress += 1) call.progressed({ progress });
+    expect(told[0]).toEqual({ method: 'notifications/progress', params: { progress: 0, progressToken: 'mine' } });
+    expect(told.length).toBeLessThanOrEqual(100);
+  });
+});
+
+describe('who is asked', () => {
+  test('is the one client whose call is running; nobody, or one of several, never is', async () => {
+    const registry = new CallRegistry();
+    const [one, two] = [started().call, started({ ...ALL, clientKey: 'b' }).call];
+    await expect(registry.ask('s', SAMPLE, never)).rejects.toThrow('no call of a client is running');
+    registry.add('s', one);
+    expect(registry.only('s')).toBe(one);
+    registry.add('s', two);
+    expect(registry.only('s')).toBeNull();
+    await expect(registry.ask('s', SAMPLE, never)).rejects.toThrow('several clients have calls running');
+    await expect(registry.ask('other', SAMPLE, never)).rejects.toThrow('no call of a client is running');
+    registry.remove('s', one);
+    registry.remove('s', one);
+    expect([registry.only('s'), registry.count, registry.countOf('s')]).toEqual([two, 1, 1]);
+  });
+});
+
+describe('a call that waits for its client', () => {
+  test('goes on once, with the same request only', () => {
+    const held = new HeldCalls(60_000);
+    const call = { subject: 'mine', clientKey: 'a', running: null, state: 's', finished, dropped: finished };
+    const state = held.hold(call)!;
+    expect(held.take(state, 'another request')).toBeNull();
+    expect(held.take(`${state}x`, 'mine')).toBeNull();
+    expect(held.take(state, 'mine')).toBe(call);
+    expect(held.take(state, 'mine')).toBeNull();
+  });
+
+  test('is ended when nobody comes back, or when its client has gone', async () => {
+    vi.useFakeTimers();
+    try {
+      const held = new HeldCalls(1_000);
+      const dropped: string[] = [];
+      const hold = (clientKey: string) => {
+        const { call } = started();
+        void call.next(round().round).catch(() => undefined);
+        const waiting = { subject: '', clientKey, running: call, state: undefined, finished };
+        return held.hold({ ...waiting, dropped: () => void dropped.push(clientKey) })!;
+      };
+      const [first, second] = [hold('a'), hold('b')];
+      held.dropClient('b');
+      expect(dropped).toEqual(['b']);
+      await vi.advanceTimersByTimeAsync(1_100);
+      expect(dropped).toEqual(['b', 'a']);
+      expect([held.take(first, ''), held.take(second, '')]).toEqual([null, null]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});

@@ -1,0 +1,40 @@
+import { describe, expect, test } from 'vitest';
+import { asContainer, DEFAULT_RUNTIME_IMAGES, inContainer, isContainerCommand } from './container_command.ts';
+
+const marks = { gatewayMark: 'abc', runId: 'abc.1', endpoint: 'unix:///run/docker.sock' };
+
+describe('inContainer', () => {
+  test('runs the program in an image that has it, without rights, and with names of variables only', () => {
+    const placed = inContainer(['npx', '-y', 'x@1.0.0'], ['TOKEN'], DEFAULT_RUNTIME_IMAGES, marks);
+    if (!placed.ok) throw new Error(placed.error);
+    const { program, args } = placed.value;
+    expect([program, ...args.slice(0, 3)]).toEqual(['docker', '--host', 'unix:///run/docker.sock', 'run']);
+    expect(args).toEqual(
+      expect.arrayContaining(['--rm', '--interactive', '--init', '--cap-drop=ALL', '--read-only', '--pids-limit=256']),
+    );
+    expect(args).toEqual(expect.arrayContaining(['--security-opt=no-new-privileges', '--user=65532:65532']));
+    expect(args).toEqual(expect.arrayContaining(['--label', 'svc.mcp.gateway=abc', 'svc.mcp.run=abc.1']));
+    expect(args[args.indexOf('TOKEN') - 1]).toBe('--env');
+    expect(args.slice(args.indexOf('--entrypoint=npx'))).toEqual(['--entrypoint=npx', 'node:24-slim', '-y', 'x@1.0.0']);
+    expect(args.some((arg) => /^(-v|--volume|--mount|--privileged|--net)/.test(arg))).toBe(false);
+  });
+
+  test('refuses a program that no image is known to have', () => {
+    const placed = inContainer(['dnx', 'x'], [], DEFAULT_RUNTIME_IMAGES, marks);
+    expect(placed).toMatchObject({ ok: false, error: expect.stringContaining('no image is known that has "dnx"') });
+  });
+});
+
+test('a configuration’s own docker run is bound to the engine, marked and limited, and otherwise as it is', () => {
+  const { args } = asContainer(['docker', 'run', '-i', '--rm', '-e', 'TOKEN', 'acme/mcp:1.2'], marks);
+  expect(args.slice(0, 3)).toEqual(['--host', 'unix:///run/docker.sock', 'run']);
+  expect(args).toContain('svc.mcp.run=abc.1');
+  expect(args).toContain('--security-opt=no-new-privileges');
+  expect(args.slice(-5)).toEqual(['-i', '--rm', '-e', 'TOKEN', 'acme/mcp:1.2']);
+});
+
+test('knows a command that starts a container', () => {
+  expect(
+    ['docker', '/usr/bin/docker', 'npx', 'xdocker'].map((program) => isContainerCommand([program, 'run'])),
+  ).toEqual([true, true, false, false]);
+});

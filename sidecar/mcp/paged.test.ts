@@ -1,0 +1,32 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { pageOf, sortedBy } from './paged.ts';
+
+const key = (text: string) => text;
+
+test('the pages of a list are the list', () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.string(), { maxLength: 30 }), fc.integer({ min: 1, max: 7 }), (items, size) => {
+      const sorted = sortedBy(items, key);
+      const seen: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = pageOf(sorted, key, cursor, size)!;
+        seen.push(...page.items);
+        cursor = page.nextCursor;
+      } while (cursor !== undefined);
+      expect(seen).toEqual(sorted);
+    }),
+  );
+});
+
+test('a list that changes between two pages repeats nothing and leaves out nothing that stayed', () => {
+  const first = pageOf(['b', 'c', 'd', 'e'], key, undefined, 2)!;
+  expect(first.items).toEqual(['b', 'c']);
+  expect(pageOf(['a', 'd', 'e'], key, first.nextCursor, 2)?.items).toEqual(['d', 'e']);
+});
+
+test('refuses a cursor of nobody’s', () => {
+  for (const cursor of ['', 'x', Buffer.from('7').toString('base64url')])
+    expect(pageOf(['a'], key, cursor, 2)).toBeNull();
+});

@@ -1,0 +1,78 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { afterEach, expect, test } from 'vitest';
+import { listen } from '../../e2e/support/tls_upstream.ts';
+import { createRemoteFetch, type RemoteFetch, type RemoteFetchOptions } from './remote_fetch.ts';
+
+let server: Server | null = null;
+let remote: RemoteFetch | null = null;
+afterEach(() => {
+  remote?.close();
+  server?.closeAllConnections();
+  server?.close();
+});
+
+async function serving(answer: RequestListener, options: Partial<RemoteFetchOptions> = {}): Promise<string> {
+  server = createServer(answer);
+  const origin = `http://127.0.0.1:${await listen(server)}`;
+  const limits = { maxMessageBytes: 10_000, maxBytesPerSecond: 1e9 };
+  remote = createRemoteFetch({ origin, isLocal: true, extraRoots: [], ...limits, ...options });
+  return origin;
+}
+
+test('carries method, headers and body, and asks for nothing compressed', async () => {
+  let seen = {};
+  const origin = await serving((request, response) => {
+    seen = request.headers;
+    let body = '';
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+    request.on('end', () => response.end(JSON.stringify([request.method, request.url, request.headers, body])));
+  });
+  const headers = { authorization: 'Bearer x', 'accept-encoding': 'gzip' };
+  const reply = await remote!.fetch(`${origin}/a?b=c`, { method: 'POST', headers, body: '{"ü":1}' });
+  expect(await reply.json()).toEqual(['POST', '/a?b=c', expect.anything(), '{"ü":1}']);
+  expect(seen).toMatchObject({ authorization: 'Bearer x', 'accept-encoding': 'identity', 'content-length': '8' });
+});
+
+test('gives a redirect as it is, and sends nothing to another origin', async () => {
+  const origin = await serving((_request, response) =>
+    response.writeHead(307, { location: 'http://127.0.0.1:9/' }).end(),
+  );
+  expect((await remote!.fetch(`${origin}/`)).status).toBe(307);
+  await expect(remote!.fetch('http://127.0.0.1:9/')).rejects.toThrow('is not the origin of this server');
+  await expect(remote!.fetch(origin.replace('127.0.0.1', 'localhost'))).rejects.toThrow('is not the origin');
+});
+
+test('reaches no address of a private range unless local', async () => {
+  const origin = await serving((_request, response) => response.end('inside'), { isLocal: false });
+  await expect(remote!.fetch(origin)).rejects.toMatchObject({ code: 'EPRIVATE' });
+  for (const target of ['https://localhost', 'https://10.0.0.1', 'https://[fd00::1]', 'https://169.254.169.254']) {
+    const other = createRemoteFetch({
+      origin: target,
+      isLocal: false,
+      extraRoots: [],
+      maxMessageBytes: 9,
+      maxBytesPerSecond: 9,
+    });
+    await expect(other.fetch(target)).rejects.toMatchObject({ code: 'EPRIVATE' });
+    other.close();
+  }
+});
+
+test('ends a reply that is larger than a message may be, and a stream only when one event is', async () => {
+  const origin = await serving((request, response) => {
+    const stream = request.url === '/stream';
+    response.setHeader('content-type', stream ? 'text/event-stream' : 'application/json');
+    const event = `data: ${'x'.repeat(request.url === '/one' ? 20_000 : 4_000)}\n\n`;
+    for (let count = 0; count < 10; count += 1) response.write(event);
+    response.end();
+  });
+  await expect((await remote!.fetch(`${origin}/one`)).text()).rejects.toThrow('more than 10000 bytes');
+  expect((await (await remote!.fetch(`${origin}/stream`)).text()).length).toBe(40_080);
+});
+
+test('refuses a compressed reply', async () => {
+  const origin = await serving((_request, response) =>
+    response.writeHead(200, { 'content-encoding': 'gzip' }).end('x'),
+  );
+  await expect(remote!.fetch(origin)).rejects.toThrow('compressed');
+});

@@ -1,0 +1,33 @@
+import { inspect } from 'node:util';
+import { expect, test } from 'vitest';
+import { NO_MASK, SecretMask } from './secret_mask.ts';
+
+const SECRET = 'S3CR3T-pässword';
+const mask = new SecretMask([SECRET]);
+
+test('masks a secret in every text of a value, and in its keys, however it is written', () => {
+  const value = {
+    a: [`x${SECRET}y`, encodeURIComponent(SECRET), Buffer.from(SECRET).toString('hex')],
+    [SECRET]: { deep: JSON.stringify({ s: SECRET }) },
+  };
+  const masked = JSON.stringify(mask.value(value));
+  for (const trace of [SECRET, encodeURIComponent(SECRET), Buffer.from(SECRET).toString('hex')]) {
+    expect(masked).not.toContain(trace);
+  }
+  expect(masked).toContain('x****************y');
+});
+
+test('gives what holds no secret back as it is', () => {
+  const value = { text: 'grüße', list: [1, null, { deep: true }] };
+  expect(mask.value(value)).toBe(value);
+  expect(NO_MASK.value(value)).toBe(value);
+  expect(mask.text('grüße')).toBe('grüße');
+});
+
+test('does not search for values under eight bytes, which would mask ordinary words', () => {
+  expect(new SecretMask(['short']).text('a short text')).toBe('a short text');
+});
+
+test('prints nothing of what it holds', () => {
+  expect(JSON.stringify({ mask }) + inspect(mask, { depth: 9 })).not.toContain('S3CR3T');
+});
