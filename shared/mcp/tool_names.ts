@@ -12,14 +12,6 @@ const SHORTENED = /_[0-9a-f]{12}$/;
 /** SHA-256 of a text's UTF-8, in lower-case hexadecimal. */
 export type Sha256Hex = (text: string) => string;
 
-/** The tools of a server by the names that clients see. */
-export interface ExposedTools {
-  /** Exposed name -> the name that the server gave. */
-  readonly toolByName: ReadonlyMap<string, string>;
-  /** Tools whose exposed name another one already has; they are not listed. */
-  readonly collided: readonly string[];
-}
-
 /**
  * The name of a server's tool for clients: `<server>__<tool>`. A tool whose name does not fit, or has characters that a
  * provider refuses, gets `<beginning>_<12 digits of its SHA-256>` in its place: the same one each time, whatever other
@@ -29,19 +21,6 @@ export function exposedToolName(server: string, tool: string, sha256Hex: Sha256H
   const room = MAX_TOOL_NAME_CHARACTERS - server.length - SEPARATOR.length;
   const isPlain = tool.length <= room && PLAIN.test(tool) && !SHORTENED.test(tool);
   return server + SEPARATOR + (isPlain ? tool : shortened(tool, room, sha256Hex));
-}
-
-/** The names of all of a server's tools. A tool that is listed twice is listed once. */
-export function exposedTools(server: string, tools: readonly string[], sha256Hex: Sha256Hex): ExposedTools {
-  const toolByName = new Map<string, string>();
-  const collided: string[] = [];
-  for (const tool of tools) {
-    const name = exposedToolName(server, tool, sha256Hex);
-    const other = toolByName.get(name);
-    if (other === undefined) toolByName.set(name, tool);
-    else if (other !== tool) collided.push(tool);
-  }
-  return { toolByName, collided };
 }
 
 /** The server and the rest of an exposed name; null when it is none. The rest may be a shortened name. */
