@@ -51,7 +51,7 @@ beforeAll(async () => {
   ({ id } = server.parse(reply.body));
 });
 afterEach(async () => {
-  for (const client of clients.splice(0)) await client.close().catch(() => undefined);
+  for (const open of clients.splice(0)) await open.close().catch(() => undefined);
 });
 afterAll(() => svc.stop());
 
@@ -216,7 +216,7 @@ describe('a session', () => {
     await waitFor('the tools', () => hasEcho(over));
     await echoes(over);
     expectStatus(await svc.local('DELETE', `/v1/sandbox-proxy/sessions/${made.session_id}`), 204);
-    await expect(over.callTool(ECHO, { message: 'hello' })).rejects.toThrow();
+    await expect(over.callTool(ECHO, { message: 'hello' })).rejects.toThrow(/token is not known/);
     const event = (await svc.events()).findLast(({ type }) => type === 'mcp.tool.called');
     expect(event?.session_id).toBe(made.session_id);
   });
@@ -247,13 +247,16 @@ describe('a tool that needs an approval', () => {
 
 describe('a daemon that was killed', () => {
   it('is found again by a client over stdio, whose server ran on', async () => {
+    const others = processes();
     const over = await client(overStdio());
     await waitFor('the tools', () => hasEcho(over));
+    const [started] = processes().filter((pid) => !others.includes(pid));
     kill(svc.runFile.sidecar_pid, 'SIGKILL');
     await echoes(over);
     await svc.comesBack();
     await echoes(over);
     await waitFor('the server to be shown again', async () => (await onThisMachine()).state === 'running');
+    expect(processes()).toContain(started);
   });
 
   it('leaves no gateway and no server behind, and begins anew', async () => {
@@ -316,7 +319,8 @@ describe('the command line', () => {
   it('shows what the server wrote', async () => {
     const over = await client(overHttp());
     await waitFor('the tools', () => hasEcho(over));
-    await waitFor('the log', async () => (await svc.ok(['mcp', 'logs', 'everything'])).includes('STDIO'));
+    const log = await waitFor('the log', () => svc.ok(['mcp', 'logs', 'everything']));
+    expect(log).toContain('STDIO');
   });
 
   it('says on stderr that svc is not running, and nothing on stdout', async () => {
