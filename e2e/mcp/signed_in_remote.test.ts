@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { decodeJwt } from 'jose';
@@ -26,7 +26,7 @@ let url: string;
 const taken = new Set<string>();
 
 beforeAll(async () => {
-  const handler = toNodeHandler(createMcpHandler(() => whoServer()));
+  const handler = z.custom<RequestListener>().parse(toNodeHandler(createMcpHandler(() => whoServer())));
   remote = createServer((request, response) => {
     if (request.url === '/metadata') {
       response.writeHead(200, { 'content-type': 'application/json' });
@@ -36,7 +36,7 @@ beforeAll(async () => {
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
     if (token !== undefined && decodeJwt(token).aud === url) {
       taken.add(token);
-      void handler(request, response);
+      handler(request, response);
       return;
     }
     const metadata = new URL('/metadata', url).href;
