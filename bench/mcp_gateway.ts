@@ -1,0 +1,115 @@
+/**
+ * `node bench/mcp_gateway.ts [CALLS]`: what a tool call takes longer through the gateway than on a connection of its own,
+ * and what 50 servers take to start and to hold. The ports are in the gateway's process: nothing is asked of a daemon.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { localServer } from '../e2e/mcp/gateway/fake_ports.ts';
+import { figure, table } from './table.ts';
+
+const SERVER = fileURLToPath(new URL('../e2e/mcp/gateway/hostile_server.ts', import.meta.url));
+const GATEWAY = fileURLToPath(new URL('../e2e/mcp/gateway/stdio_gateway.ts', import.meta.url));
+const DEFAULT_CALLS = 2_000;
+const WARM_UP = 200;
+const MANY = 50;
+
+/** One connection to something that has the tool `say`. */
+interface Way {
+  readonly name: string;
+  readonly client: Client;
+  readonly transport: StdioClientTransport;
+  readonly tool: string;
+}
+
+async function connect(name: string, args: readonly string[], mode: 'auto' | 'legacy', tool: string): Promise<Way> {
+  const client = new Client({ name: 'bench', version: '1' }, { versionNegotiation: { mode } });
+  const transport = new StdioClientTransport({ command: process.execPath, args: [...args], stderr: 'ignore' });
+  await client.connect(transport);
+  await client.listTools();
+  return { name, client, transport, tool };
+}
+
+function gatewayArgs(home: string, count: number): readonly string[] {
+  const servers = Array.from({ length: count }, (_, index) =>
+    localServer(`s${index}`, [process.execPath, SERVER, 'well']),
+  );
+  return [GATEWAY, JSON.stringify({ home, servers })];
+}
+
+/** Milliseconds of each call, one after the other, in turns of the ways. */
+async function measure(
+  ways: readonly Way[],
+  calls: number,
+  bytes: number,
+): Promise<ReadonlyMap<string, readonly number[]>> {
+  const text = 'x'.repeat(bytes);
+  const taken = new Map<string, number[]>(ways.map(({ name }) => [name, []]));
+  for (let call = -WARM_UP; call < calls; call += 1) {
+    for (const { name, client, tool } of ways) {
+      const began = performance.now();
+      await client.callTool({ name: tool, arguments: { text } });
+      if (call >= 0) taken.get(name)?.push(performance.now() - began);
+    }
+  }
+  return taken;
+}
+
+function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+function rssMib(pid: number | null): number {
+  const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  return Number(line) / 1024;
+}
+
+async function callTimes(home: string, calls: number): Promise<readonly (readonly string[])[]> {
+  const ways = [
+    await connect('direct', [SERVER, 'well'], 'legacy', 'say'),
+    await connect('gateway, earlier generation', gatewayArgs(join(home, 'a'), 1), 'legacy', 's0__say'),
+    await connect('gateway, later generation', gatewayArgs(join(home, 'b'), 1), 'auto', 's0__say'),
+  ];
+  const rows: (readonly string[])[] = [];
+  for (const bytes of [16, 64 * 1024]) {
+    const taken = await measure(ways, bytes > 1024 ? Math.ceil(calls / 4) : calls, bytes);
+    for (const [name, times] of taken) {
+      const [p50, p99] = [quantile(times, 0.5), quantile(times, 0.99)];
+      rows.push([`${bytes} bytes`, name, figure(p50), figure(p99)]);
+    }
+  }
+  for (const { client } of ways) await client.close();
+  return rows;
+}
+
+async function manyServers(home: string): Promise<readonly (readonly string[])[]> {
+  const rows: (readonly string[])[] = [];
+  for (const count of [1, MANY]) {
+    const began = performance.now();
+    const args = gatewayArgs(join(home, `many-${count}`), count);
+    const { client, transport } = await connect(String(count), args, 'auto', 's0__say');
+    const first = performance.now() - began;
+    const again = performance.now();
+    const { tools } = await client.listTools(undefined, { cacheMode: 'refresh' });
+    const second = performance.now() - again;
+    rows.push([String(count), String(tools.length), figure(first), figure(second), figure(rssMib(transport.pid))]);
+    await client.close();
+  }
+  return rows;
+}
+
+const home = mkdtempSync(join(tmpdir(), 'svc-bench-mcp-'));
+try {
+  const calls = Number(process.argv[2] ?? DEFAULT_CALLS);
+  const times = await callTimes(home, calls);
+  const many = await manyServers(home);
+  process.stdout.write(`${table(['Argument and reply', 'Way', 'p50 ms', 'p99 ms'], times)}\n\n`);
+  const columns = ['Servers', 'Tools', 'First list, with every start, ms', 'List again, ms', "Gateway's memory, MiB"];
+  process.stdout.write(`${table(columns, many)}\n`);
+} finally {
+  rmSync(home, { recursive: true, force: true });
+}
