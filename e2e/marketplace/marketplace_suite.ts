@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { errorBody } from '../../shared/wire/errors.ts';
+import {
+  marketplaceDetail,
+  marketplaceInstallReply,
+  marketplacePage,
+  type MarketplacePage,
+} from '../../shared/wire/marketplace.ts';
+import type { ControlPlaneUnderTest } from '../runtimes/programs.ts';
+import { waitFor } from '../support/wait_for.ts';
+import { type RegistryServer, startRegistryServer } from './registry_server.ts';
+
+const ENTRIES = 350;
+const ACME = 'io.example.acme/weather';
+const apiKey = { name: 'API_KEY', description: 'Key of the service', isRequired: true, isSecret: true };
+const npm = {
+  registryType: 'npm',
+  identifier: '@acme/weather',
+  version: '1.2.3',
+  transport: { type: 'stdio' },
+  environmentVariables: [apiKey],
+};
+
+/** The marketplace on a runtime, over a registry of its own. The tests build on one another. */
+export function describeMarketplace(
+  runtime: string,
+  start: (registryUrl: string) => Promise<ControlPlaneUnderTest>,
+): void {
+  describe(`the marketplace on ${runtime}`, () => {
+    let registry: RegistryServer;
+    let control: ControlPlaneUnderTest;
+
+    const send = (path: string, init?: RequestInit) => fetch(`${control.url}/v1/marketplace/servers${path}`, init);
+    const list = async (query = ''): Promise<MarketplacePage> =>
+      marketplacePage.parse(await (await send(query)).json());
+    const install = async (name: string) => {
+      const headers = { authorization: `Bearer ${control.localKey}` };
+      return send(`/${encodeURIComponent(name)}/install`, { method: 'POST', headers });
+    };
+
+    beforeAll(async () => {
+      registry = await startRegistryServer({ entries: ENTRIES });
+      const server = { name: ACME, description: 'Sun, rain and SNOW', version: '1.2.3', packages: [npm] };
+      registry.publish({ server, status: 'active', updatedAt: '2026-02-01T00:00:00Z' });
+      control = await start(registry.url);
+    });
+    afterAll(async () => {
+      await control.stop();
+      await registry.stop();
+    });
+
+    test('answers many who come first with one call, and nobody waits for the mirror', async () => {
+      registry.behaviour = 'slow';
+      registry.slowMs = 300;
+      const began = Date.now();
+      const pages = await Promise.all(Array.from({ length: 12 }, () => list('?limit=5')));
+      expect(Date.now() - began).toBeLessThan(5_000);
+      expect(pages.every(({ items, stale }) => items.length === 5 && !stale)).toBe(true);
+      // One of those who browse, and one of the mirror's.
+      expect(registry.calls.filter((call) => !call.includes('cursor=')).length).toBeLessThanOrEqual(2);
+      registry.behaviour = 'well';
+    });
+
+    test('searches names by the registry at first, and everything once there is a mirror', async () => {
+      const first = await list(`?q=${ACME}`);
+      expect(first.items.map(({ name }) => name)).toEqual([ACME]);
+      await waitFor('a complete mirror', async () => !(await list('?q=snow')).partial);
+      const found = await list('?q=rain%20and%20Snow');
+      expect([found.items.map(({ name }) => name), found.partial, found.stale]).toEqual([[ACME], false, false]);
+      const calls = registry.calls.length;
+      for (let index = 0; index < 5; index += 1) await list('?q=mcp');
+      expect(registry.calls).toHaveLength(calls);
+    });
+
+    test('pages through all of it', async () => {
+      const names: string[] = [];
+      let cursor = '';
+      do {
+        const page = await list(`?limit=100${cursor}`);
+        names.push(...page.items.map(({ name }) => name));
+        cursor = page.next_cursor === null ? '' : `&cursor=${page.next_cursor}`;
+      } while (cursor !== '');
+      expect([names.length, new Set(names).size]).toEqual([ENTRIES + 1, ENTRIES + 1]);
+    });
+
+    test('shows and installs an entry, once', async () => {
+      const detail = marketplaceDetail.parse(await (await send(`/${ACME}`)).json());
+      expect(detail.preview?.command).toEqual(['npx', '-y', '@acme/weather@1.2.3']);
+      const [first, again] = [await install(ACME), await install(ACME)];
+      expect([first.status, again.status]).toEqual([201, 200]);
+      const made = marketplaceInstallReply.parse(await first.json());
+      expect(made.server).toMatchObject({ registry_id: ACME, status: 'stopped', version: '1.2.3' });
+      expect(made.required_credentials).toMatchObject([{ name: 'API_KEY', required: true }]);
+      expect(marketplaceInstallReply.parse(await again.json()).server?.id).toBe(made.server?.id);
+      const headers = { authorization: `Bearer ${control.localKey}` };
+      const mine = marketplacePage.parse(await (await send(`?q=${ACME}`, { headers })).json());
+      expect([mine.items[0]?.installed, (await list(`?q=${ACME}`)).items[0]?.installed]).toEqual([true, false]);
+    });
+
+    test('names what is wrong with what it is asked', async () => {
+      for (const [path, status] of [
+        ['?limit=0', 400],
+        ['?cursor=bm90IG91cnM', 400],
+        ['/%00%0a', 404],
+        ['/..%2f..%2fsecrets', 404],
+        ['/%E2%80%AEevil', 404],
+      ] as const) {
+        expect([path, (await send(path)).status]).toEqual([path, status]);
+      }
+      expect((await send(`/${ACME}/install`, { method: 'POST' })).status).toBe(401);
+    });
+
+    test('goes on without the registry, and installs nothing then that it has not just been told', async () => {
+      await registry.stop();
+      expect((await list('?q=mcp&limit=3')).items).toHaveLength(3);
+      const gone = await send('/io.example.none%2Fgone');
+      expect([gone.status, errorBody.parse(await gone.json()).error.code]).toEqual([502, 'registry_unavailable']);
+      const refused = await install('io.example.none/gone');
+      expect([refused.status, errorBody.parse(await refused.json()).error.code]).toEqual([502, 'registry_unavailable']);
+      await registry.start();
+    });
+  });
+}

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
+import { ProgramLifetime } from '../services/lifetime.ts';
+import { Flights } from './flights.ts';
+
+const clock = new QuickClock();
+const lifetime = new ProgramLifetime(() => undefined);
+const context = { clock, defer: lifetime.defer };
+
+/** Something that many want, and how often it was fetched. */
+function wanted(fetchMs: number) {
+  const state = { value: null as string | null, fetches: 0 };
+  const work = async () => {
+    state.fetches += 1;
+    await clock.sleep(fetchMs);
+    state.value = 'there';
+  };
+  return { state, flight: { key: 'k', patienceMs: 5_000, look: () => state.value, work } };
+}
+
+test('many who want the same make one flight, and all of them get it', async () => {
+  const { state, flight } = wanted(200);
+  const flights = new Flights();
+  const got = await Promise.all(Array.from({ length: 50 }, () => flights.join(context, flight)));
+  expect([new Set(got), state.fetches]).toEqual([new Set(['there']), 1]);
+});
+
+test('who waits no longer goes without, and the flight goes on for the others', async () => {
+  const { state, flight } = wanted(1_000);
+  const flights = new Flights();
+  const hasty = flights.join(context, { ...flight, patienceMs: 100 });
+  const patient = flights.join(context, flight);
+  expect([await hasty, await patient, state.fetches]).toEqual([null, 'there', 1]);
+});
+
+test('a flight whose request is gone is taken over', async () => {
+  const { state, flight } = wanted(10);
+  const flights = new Flights();
+  const lost = flights.join(context, { ...flight, patienceMs: 50, work: () => new Promise<void>(() => undefined) });
+  expect(await lost).toBeNull();
+  clock.move(60_000);
+  expect([await flights.join(context, flight), state.fetches]).toEqual(['there', 1]);
+});
+
+test('flights of different things do not wait for one another', async () => {
+  const [slow, quick] = [wanted(3_000), wanted(10)];
+  const flights = new Flights();
+  const first = flights.join(context, slow.flight);
+  const began = clock.now();
+  await flights.join(context, { ...quick.flight, key: 'other' });
+  expect(clock.now() - began).toBeLessThan(2_500);
+  await first;
+});

@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest';
+import { type FoundPlace, type IndexedServer, ServerIndex, type ServerQuery } from './server_index.ts';
+
+const STATE = { change: 1, nowMs: 0 };
+const server = (name: string, description = '', more: Partial<IndexedServer> = {}): IndexedServer => {
+  return { name, description, transports: ['stdio'], registryTypes: ['npm'], ...more };
+};
+const ALL: Omit<ServerQuery, 'text'> = { transport: null, registryType: null };
+
+function indexOf(...servers: readonly IndexedServer[]): ServerIndex {
+  const index = new ServerIndex();
+  index.replace('mirror', servers, STATE);
+  return index;
+}
+
+function found(index: ServerIndex, text: string, more: Partial<ServerQuery> = {}): string[] {
+  return index.search({ ...ALL, ...more, text }, null, 100).map(({ name }) => name);
+}
+
+describe('a search', () => {
+  test('puts the whole name first, then its start, a word in it, the rest of it, and the description the same way', () => {
+    const index = indexOf(
+      server('io.a/x', 'the best of githubs'),
+      server('io.b/x', 'mygithub'),
+      server('io.c/mygithub'),
+      server('io.d/my-github'),
+      server('io.e/github-tools'),
+      server('io.f/github'),
+      server('io.g/other', 'nothing'),
+    );
+    expect(found(index, 'GitHub')).toEqual([
+      'io.f/github',
+      'io.e/github-tools',
+      'io.d/my-github',
+      'io.c/mygithub',
+      'io.a/x',
+      'io.b/x',
+    ]);
+  });
+
+  test('does not look across the name and the description', () => {
+    expect(found(indexOf(server('io.a/abc', 'def')), 'abcdef')).toEqual([]);
+  });
+
+  test.each([
+    ['İSTANBUL', 'istanbul'],
+    ['café', 'cafe\u0301'],
+    ['ﬁle', 'file'],
+    ['ＡＢＣ', 'abc'],
+  ])('finds %s by %s where Unicode says they are the same', (one, other) => {
+    const index = indexOf(server('io.a/x', one));
+    expect(
+      found(index, other.normalize('NFKC') === one ? one : other).length + found(index, one).length,
+    ).toBeGreaterThan(0);
+    expect(found(index, one)).toEqual(['io.a/x']);
+  });
+
+  test.each(['.*', '%', '_', '[', '\\', "'", '"', '(', '\u0000'])('takes %j for what it is', (text) => {
+    const index = indexOf(server('io.a/plain', 'words'), server('io.b/odd', `with ${text} in it`));
+    expect(found(index, text)).toEqual(['io.b/odd']);
+  });
+
+  test('is narrowed by transport and package registry, which are never parts of others', () => {
+    const index = indexOf(
+      server('io.a/local'),
+      server('io.b/remote', '', { transports: ['sse'], registryTypes: [] }),
+      server('io.c/both', '', { transports: ['stdio', 'streamable-http'], registryTypes: ['npm-like', 'oci'] }),
+    );
+    expect(found(index, '', { transport: 'stdio' })).toEqual(['io.a/local', 'io.c/both']);
+    expect(found(index, '', { registryType: 'npm' })).toEqual(['io.a/local']);
+    expect(found(index, '', { transport: 'sse', registryType: 'oci' })).toEqual([]);
+  });
+
+  test('goes on after a place, whatever was added or deleted meanwhile', () => {
+    const servers = Array.from({ length: 40 }, (_, at) => server(`io.n${String(at).padStart(2, '0')}/mcp`, 'weather'));
+    const index = indexOf(...servers);
+    const names: string[] = [];
+    let after: FoundPlace | null = null;
+    for (let turn = 0; turn < 10; turn += 1) {
+      const places: readonly FoundPlace[] = index.search({ ...ALL, text: 'weather' }, after, 7);
+      names.push(...places.map(({ name }) => name));
+      after = places.at(-1) ?? after;
+      index.update([server(`io.a${turn}/before`, 'weather')], [`io.n0${turn}/mcp`], STATE);
+    }
+    expect(new Set(names).size).toBe(names.length);
+    expect(names.filter((name) => name.startsWith('io.n')).length).toBeGreaterThanOrEqual(35);
+  });
+});
+
+test('a copy is of one mirror, and knows which write of it it has', () => {
+  const index = indexOf(server('io.a/x'));
+  expect([index.stateOf('mirror')?.change, index.stateOf('other'), index.size]).toEqual([1, null, 1]);
+  index.update([server('io.b/x')], ['io.a/x'], { change: 7, nowMs: 3 });
+  expect([index.stateOf('mirror')?.change, found(index, '')]).toEqual([7, ['io.b/x']]);
+  index.replace('other', [], STATE);
+  expect([index.stateOf('mirror'), index.size]).toEqual([null, 0]);
+});
