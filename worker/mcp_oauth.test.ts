@@ -13,6 +13,7 @@ import { mcpAuthorizationInput, mcpAuthorizeReply } from '../shared/wire/mcp_aut
 import { mcpServerRecord, readSnapshotMcpServers } from '../shared/wire/mcp_servers.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
 import { beginMcpAuthorisation } from './services/mcp_authorisation.ts';
+import { discoverAuthorization } from './services/mcp_oauth_discovery.ts';
 import type { Outbound, OutboundRequest } from './services/outbound.ts';
 
 const CALLBACK = `${ORIGIN}/auth/connectors/callback`;
@@ -275,6 +276,22 @@ describe('what a server may say of where it is signed in to', () => {
     server.documents['/.well-known/oauth-authorization-server'] = { ...METADATA, issuer: server.origin, ...changes };
     expect(await why()).toMatch(message);
     expect(JSON.stringify(await record())).not.toContain('auth.example.test');
+  });
+
+  test('is looked for no longer than half a minute, however many places it names', async () => {
+    let asked = 0;
+    const slow: Outbound = {
+      async call(request) {
+        asked += 1;
+        control.clock.ms += 20_000;
+        return real.call(request);
+      },
+    };
+    const servers = Array.from({ length: 20 }, (_, index) => `${server.origin}/issuer/${index}`);
+    server.documents['/metadata'] = { resource: resource(), authorization_servers: servers };
+    const way = { outbound: slow, isLocal: true, now: () => control.clock.now() };
+    expect(await discoverAuthorization(way, resource())).toMatchObject({ ok: false });
+    expect(asked).toBe(2);
   });
 
   test('and an answer that another provider names itself in is not taken', async () => {

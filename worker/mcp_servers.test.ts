@@ -189,6 +189,20 @@ describe('a credential', () => {
     ]);
   });
 
+  test('that was typed into the configuration before does not stay in the earlier ones', async () => {
+    const { id } = await made({ ...LOCAL, env: { TOKEN: VALUE, LOG_LEVEL: 'info' } });
+    await put(id, { ...LOCAL, env: { TOKEN: VALUE } });
+    await credential(id, 'TOKEN', 'another-value');
+    const revisions = await (await control.asUser('GET', `/v1/mcp-servers/${id}/revisions`)).text();
+    expect(mcpRevisionsReply.parse(JSON.parse(revisions)).items).toHaveLength(3);
+    expect(revisions).not.toContain(VALUE);
+    const back = await parsed(
+      mcpServerRecord,
+      control.asUser('POST', `/v1/mcp-servers/${id}/rollback`, { revision: 1 }),
+    );
+    expect(back.env).toEqual({ TOKEN: `vault://mcp-servers/${id}/TOKEN`, LOG_LEVEL: 'info' });
+  });
+
   test('leaves a configuration alone that refers to it elsewhere', async () => {
     const { id } = await made({ ...LOCAL, env: { AUTH: 'Bearer vault://mcp-servers/{id}/TOKEN' } });
     await credential(id, 'TOKEN');

@@ -37,7 +37,7 @@ export async function beginMcpAuthorisation(
   const { url } = configurationOf(row.value);
   if (url === null)
     return err(apiError('invalid_input', `${row.value.name} is a local server: nothing is signed in to`));
-  const way = { outbound: context.outbound, isLocal: context.local !== null };
+  const way = { outbound: context.outbound, isLocal: context.local !== null, now: () => context.clock.now() };
   const found = await discoverAuthorization(way, url);
   if (!found.ok) return err(failed(row.value, found.error));
   const client = await chooseClient(context, row.value, found.value, how);

@@ -1,10 +1,17 @@
-import { mcpReference } from '../../shared/mcp/references.ts';
+import { hasReference, mcpReference } from '../../shared/mcp/references.ts';
 import { MCP_OAUTH_NAME, mcpVaultPath } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { McpCredentialReply } from '../../shared/wire/mcp_servers.ts';
-import { deleteMcpCredential, isStill, type McpServerRow } from '../store/mcp_servers.ts';
+import type { Statement } from '../store/database.ts';
+import {
+  deleteMcpCredential,
+  isStill,
+  listMcpRevisions,
+  type McpServerRow,
+  rewriteMcpRevision,
+} from '../store/mcp_servers.ts';
 import { findSecret } from '../store/secrets.ts';
 import type { Caller } from './caller.ts';
 import { type Change, commit } from './commit.ts';
@@ -35,6 +42,7 @@ export async function storeMcpCredential(
       ...isStill(id, row.value.revision),
       ...(await vaultWrite(context, vaultPlace(row.value, name), value)),
       ...referring.value.statements,
+      ...(await withoutPlainValue(context, row.value, name)),
     ];
     const reply: McpCredentialReply = { env_var_name: name, stored: true };
     const type = 'control.mcp_server.credential_stored' as const;
@@ -79,6 +87,21 @@ export async function removeMcpCredential(
     return ok(change(context, caller, { type, row, write, value: null, credential: name }));
   });
   return withPolicyVersion(context, caller, removed);
+}
+
+/** A value that was typed into the configuration before it came into the vault does not stay in the earlier ones. */
+async function withoutPlainValue(context: ServiceContext, row: McpServerRow, name: string): Promise<Statement[]> {
+  const revisions = await listMcpRevisions(context.database, row.id);
+  return revisions.flatMap((revision) => {
+    const configuration = configurationOf(revision);
+    if (!isPlain(configuration.env[name])) return [];
+    const env = { ...configuration.env, [name]: mcpReference(row.id, name) };
+    return rewriteMcpRevision(context.database, revision, JSON.stringify({ ...configuration, env }));
+  });
+}
+
+function isPlain(value: string | undefined): boolean {
+  return value !== undefined && !hasReference(value);
 }
 
 /** Where a credential of a server lies. */

@@ -1,7 +1,7 @@
 import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
 import { noteMcpHealth } from '../store/mcp_health.ts';
+import { knownMcpServers } from '../store/mcp_servers.ts';
 import { visibleOwners } from './caller.ts';
-import { allMcpServers } from './mcp_servers.ts';
 import type { ServiceContext } from './service_context.ts';
 import type { SidecarCaller } from './sidecar_calls.ts';
 
@@ -11,7 +11,8 @@ export async function noteHealth(
   caller: SidecarCaller,
   { servers }: McpHealthReport,
 ): Promise<void> {
-  const known = new Set((await allMcpServers(context, visibleOwners(caller))).map(({ id }) => id));
+  const ids = servers.map(({ id }) => id);
+  const known = await knownMcpServers(context.database, visibleOwners(caller), ids);
   const now = context.clock.now();
   const rows = servers
     .filter(({ id }) => known.has(id))

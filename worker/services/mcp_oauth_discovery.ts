@@ -42,7 +42,12 @@ export type ServerMetadata = z.infer<typeof serverMetadata>;
 interface Way {
   readonly outbound: Outbound;
   readonly isLocal: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
 }
+
+/** No call begins later than this: a server may name many places, each of which takes its time. */
+const MOST_MS = 30_000;
 
 /**
  * Finds where a server is signed in to (the MCP authorization specification): the server's 401 names its metadata, else that
@@ -53,6 +58,15 @@ export async function discoverAuthorization(
   way: Way,
   serverUrl: string,
 ): Promise<Result<McpAuthorizationServer, string>> {
+  const ends = way.now() + MOST_MS;
+  return discover({ ...way, isOver: () => way.now() >= ends }, serverUrl);
+}
+
+interface TimedWay extends Way {
+  readonly isOver: () => boolean;
+}
+
+async function discover(way: TimedWay, serverUrl: string): Promise<Result<McpAuthorizationServer, string>> {
   const server = new URL(serverUrl);
   const asked = await ask(way, server);
   if (!asked.ok) return asked;
@@ -90,7 +104,7 @@ async function ask({ outbound }: Way, server: URL): Promise<Result<Challenge, st
 
 /** The metadata of the server; null where it has none, as servers of before. Refuses one that is for something else. */
 async function findResource(
-  way: Way,
+  way: TimedWay,
   server: URL,
   named: string | null,
 ): Promise<Result<ResourceMetadata | null, string>> {
@@ -111,7 +125,7 @@ function isFor(resource: URL, server: URL): boolean {
   return resource.origin === server.origin && `${server.pathname}/`.startsWith(prefix);
 }
 
-async function findServer(way: Way, issuers: readonly string[]): Promise<Result<ServerMetadata, string>> {
+async function findServer(way: TimedWay, issuers: readonly string[]): Promise<Result<ServerMetadata, string>> {
   for (const issuer of issuers) {
     for (const place of metadataPlaces(new URL(issuer))) {
       const metadata = await read(way, place, serverMetadata);
@@ -156,8 +170,8 @@ function withoutSlash(text: string): string {
 }
 
 /** A JSON document of this form; null for anything else. What may be called at all, the outbound port says. */
-async function read<T>({ outbound }: Way, place: string, form: z.ZodType<T>): Promise<T | null> {
-  if (!URL.canParse(place)) return null;
+async function read<T>({ outbound, isOver }: TimedWay, place: string, form: z.ZodType<T>): Promise<T | null> {
+  if (isOver() || !URL.canParse(place)) return null;
   const called = await outbound.call({
     method: 'GET',
     url: place,

@@ -19,6 +19,19 @@ export async function findMcpServer(
   return rows[0] ?? null;
 }
 
+/** Which of these ids are servers of these owners. */
+export async function knownMcpServers(
+  database: Database,
+  ownerIds: readonly string[],
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const rows = await database.read
+    .select({ id: mcpServers.id })
+    .from(mcpServers)
+    .where(and(inArray(mcpServers.id, [...ids]), inArray(mcpServers.ownerId, [...ownerIds])));
+  return new Set(rows.map(({ id }) => id));
+}
+
 /** Another server of the same owner with the same name. */
 export async function findMcpServerNamed(
   database: Database,
@@ -150,6 +163,20 @@ export async function findMcpRevision(
     .from(mcpServerRevisions)
     .where(and(eq(mcpServerRevisions.serverId, serverId), eq(mcpServerRevisions.revision, revision)));
   return rows[0] ?? null;
+}
+
+/** Changes what is kept of an earlier configuration. */
+export function rewriteMcpRevision(
+  database: Database,
+  { serverId, revision }: Pick<McpRevisionRow, 'serverId' | 'revision'>,
+  record: string,
+): Statement[] {
+  return [
+    database.read
+      .update(mcpServerRevisions)
+      .set({ record })
+      .where(and(eq(mcpServerRevisions.serverId, serverId), eq(mcpServerRevisions.revision, revision))),
+  ];
 }
 
 /** A stored credential of a server, without its value. */
