@@ -68,15 +68,16 @@ function begun(context: ServiceContext, mirror: RegistryMirrorRow): RegistryMirr
   return { ...mirror, beganAt: nowText(context), since, crawl, cursor: null, pages: 0 };
 }
 
+/** At least one page, so that every slice of a sync comes further. */
 async function syncAs(context: ServiceContext, first: RegistryMirrorRow, ends: number): Promise<void> {
-  let mirror: RegistryMirrorRow | null = first;
   const seen = new Set<string>();
-  while (mirror !== null) {
-    const isOver = context.clock.now() >= ends || context.stopping.aborted;
-    if (isOver) return release(context, mirror, { notBeforeMs: 0 });
+  let mirror: RegistryMirrorRow | null = first;
+  while (mirror !== null && !context.stopping.aborted) {
     mirror = await syncPage(context, mirror, seen);
+    if (mirror !== null && context.clock.now() >= ends) break;
     if (mirror !== null) await context.clock.sleep(PACE_MS, context.stopping);
   }
+  if (mirror !== null) await release(context, mirror, { notBeforeMs: 0 });
 }
 
 /** Fetches and writes one page; null when the sync is over, well or not. */
