@@ -6,6 +6,7 @@ import copy from '../islands/copy.js';
 import liveForm from '../islands/live_form.js';
 import liveList from '../islands/live_list.js';
 import refreshed from '../islands/refreshed.js';
+import search from '../islands/search.js';
 import { ASSET_FILES } from '../pages/asset_files.ts';
 import { Assets } from '../pages/assets.ts';
 import style from '../pages/style.css';
@@ -20,6 +21,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   'live_form.js': liveForm,
   'live_list.js': liveList,
   'refreshed.js': refreshed,
+  'search.js': search,
 };
 
 /** The assets on a runtime without files. */

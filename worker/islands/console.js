@@ -7,6 +7,7 @@ const ISLANDS = {
   copy: () => import('./copy.js'),
   'live-list': () => import('./live_list.js'),
   'live-form': () => import('./live_form.js'),
+  search: () => import('./search.js'),
 };
 
 /** @param {ParentNode} root */

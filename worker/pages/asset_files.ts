@@ -12,5 +12,5 @@ export const ASSET_FILES: readonly AssetFile[] = [
   { name: 'style.css', specifier: './style.css', from: { file: './style.css' } },
   { name: 'preact.js', specifier: 'preact', from: { package: 'preact' } },
   { name: 'hooks.js', specifier: 'preact/hooks', from: { package: 'preact/hooks' } },
-  ...['console.js', 'copy.js', 'live_form.js', 'live_list.js', 'refreshed.js'].map((name) => island(name)),
+  ...['console.js', 'copy.js', 'live_form.js', 'live_list.js', 'refreshed.js', 'search.js'].map((name) => island(name)),
 ];

@@ -30,6 +30,13 @@ export const NAVIGATION: readonly NavigationGroup[] = [
     ],
   },
   {
+    title: 'Extend',
+    entries: [
+      { path: '/marketplace', title: 'Marketplace', icon: 'shop' },
+      { path: '/mcp-servers', title: 'Installed servers', icon: 'plug' },
+    ],
+  },
+  {
     title: 'Account',
     entries: [
       { path: '/identities', title: 'Ways you sign in', icon: 'person' },

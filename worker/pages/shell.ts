@@ -47,6 +47,7 @@ function publicFrame(page: Page): Html {
     <header class="public-bar">
       ${brand()}
       <nav aria-label="Site">
+        <a href="/marketplace">Marketplace</a>
         <a href="/">Console</a>
         <a href="/docs">API reference</a>
       </nav>

@@ -30,7 +30,7 @@ import { changed, json } from './replies.ts';
 /** Who is not signed in may look so often, by address; on one's own machine nobody counts. */
 const BROWSING: Throttle = { kind: 'marketplace', most: 300, windowSeconds: 300 };
 
-function mayBrowse(
+export function mayBrowse(
   context: ServiceContext,
   who: Caller | null,
   clientAddress: string | null,

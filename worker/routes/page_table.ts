@@ -8,16 +8,20 @@ import { finishAuthorisationPage, openAuthorisation } from './connector_authoris
 import { getConnectorSpecSchema, SPEC_SCHEMA_PATH } from './connectors.ts';
 import type { PageRoute } from './console.ts';
 import { getOverview } from './console_overview.ts';
+import { getMarketplace, getMarketplaceEntry } from './console_marketplace.ts';
 import { getDevicePage, postDeviceDecision, postDevicePage } from './device.ts';
 import { getAsset, getDocs, getOpenApi, openSignInLink } from './pages.ts';
 
-/** A method, a path in which `{name}` is one segment, and what answers. */
+/** A method, a path in which `{name}` is one segment and `{name+}` takes slashes too, and what answers. */
 export type PageEntry = readonly [method: 'get' | 'post', path: string, answer: PageRoute];
 
 /** What browsers ask for: pages, their forms and their files. A page of the console is added here and in pages/navigation.ts. */
 export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
   return [
     ['get', '/', getOverview],
+
+    ['get', '/marketplace', getMarketplace],
+    ['get', '/marketplace/{registryId+}', getMarketplaceEntry],
 
     ['get', '/identities', getIdentitiesPage],
     ['post', '/identities/link', submitLink],
@@ -49,5 +53,5 @@ export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
 
 /** The path as the router writes it. */
 export function routerPath(path: string): string {
-  return path.replaceAll(/\{(\w+)\}/g, ':$1');
+  return path.replaceAll(/\{(\w+)\}/g, ':$1').replaceAll(/\{(\w+)\+\}/g, ':$1{[^]+}');
 }

@@ -1,0 +1,98 @@
+// A search whose results come while it is typed, and are walked through with the arrow keys. What is shown is the same page
+// that the form asks for without this, and its address stays in the address bar.
+
+import { fetchDocument, replacePart } from './refreshed.js';
+
+const PAUSE_MS = 150;
+const RESULTS = 'results';
+const FOUND = 'found';
+
+/** @param {HTMLElement} element a form with method GET, above the parts `results` and `found` */
+export function start(element) {
+  if (!(element instanceof HTMLFormElement)) return;
+  const field = element.querySelector('input[type="search"]');
+  if (!(field instanceof HTMLInputElement)) return;
+  const ask = asker(element);
+  element.addEventListener('input', ask);
+  document.addEventListener('keydown', (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (act(event, field, ask)) event.preventDefault();
+  });
+}
+
+/**
+ * Asks a moment after the last change. A slower answer to an earlier question is not shown.
+ * @param {HTMLFormElement} form
+ */
+function asker(form) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  let asked = 0;
+  const answer = async () => {
+    const turn = (asked += 1);
+    const url = addressOf(form);
+    const fresh = await fetchDocument(url);
+    if (turn !== asked) return;
+    if (fresh === null) return say('The search got no answer: press Enter to try again');
+    replacePart(fresh, RESULTS);
+    say(fresh.getElementById(FOUND)?.textContent ?? '');
+    history.replaceState(null, '', url);
+  };
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => void answer(), PAUSE_MS);
+  };
+}
+
+/** @param {string} words */
+function say(words) {
+  const place = document.getElementById(FOUND);
+  if (place !== null && place.textContent !== words) place.textContent = words;
+}
+
+/**
+ * True for a key that means something here.
+ * @param {KeyboardEvent} event
+ * @param {HTMLInputElement} field
+ * @param {() => void} ask
+ */
+function act({ key, target }, field, ask) {
+  const links = Array.from(document.querySelectorAll('[data-result]')).filter((each) => each instanceof HTMLElement);
+  const at = links.findIndex((link) => link === target);
+  const isHere = target === field || at >= 0;
+  if (key === '/' && !isTyping(target)) return focus(field);
+  if (key === 'Escape' && isHere) {
+    field.value = '';
+    ask();
+    return focus(field);
+  }
+  if (key === 'ArrowDown' && isHere) return focus(links[at + 1]);
+  if (key === 'ArrowUp' && at >= 0) return focus(at === 0 ? field : links[at - 1]);
+  return false;
+}
+
+/** @param {HTMLElement | undefined} element */
+function focus(element) {
+  if (element === undefined) return false;
+  element.focus();
+  if (element instanceof HTMLInputElement) element.select();
+  return true;
+}
+
+/** @param {EventTarget | null} target */
+function isTyping(target) {
+  return target instanceof HTMLElement && target.matches('input, select, textarea, [contenteditable]');
+}
+
+/**
+ * Without what is empty; a list that is asked for anew begins at its first page.
+ * @param {HTMLFormElement} form
+ */
+function addressOf(form) {
+  const query = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) {
+    if (typeof value === 'string' && value !== '') query.append(name, value);
+  }
+  const path = new URL(form.action).pathname;
+  return query.size === 0 ? path : `${path}?${query.toString()}`;
+}
