@@ -46,7 +46,7 @@ export async function browse(
 ): Promise<Result<MarketplacePage, ApiError>> {
   const place = decodeCursor(browsePlace, query.cursor);
   if (!place.ok) return place;
-  const mirror = await findMirror(context.database, context.registry.url);
+  const mirror = await currentMirror(context);
   lookAfterMirror(context, mirror);
   const listed = await list(context, mirror, query, place.value);
   if (!listed.ok) return listed;
@@ -61,6 +61,15 @@ export async function browse(
     stale,
     partial,
   });
+}
+
+/** The mirror's row. A complete one is read every few seconds, for nothing of it is urgent. */
+async function currentMirror({ registry, database, clock }: ServiceContext): Promise<RegistryMirrorRow | null> {
+  const known = registry.known.find(clock.now());
+  if (known !== null) return known;
+  const mirror = await findMirror(database, registry.url);
+  if (mirror?.syncedAt != null) registry.known.note(mirror, clock.now());
+  return mirror;
 }
 
 /** Has the mirror brought up to date after the reply, when it is due. */

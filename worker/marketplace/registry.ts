@@ -1,4 +1,5 @@
 import type { Result } from '../../shared/model/result.ts';
+import type { RegistryMirrorRow } from '../store/registry_mirrors.ts';
 import { Flights } from './flights.ts';
 import type { RegistryPage, RegistryProblem } from './registry_client.ts';
 import { ServerIndex } from './server_index.ts';
@@ -16,6 +17,7 @@ export interface Registry {
   readonly responses: Responses;
   readonly index: ServerIndex;
   readonly syncs: Syncs;
+  readonly known: KnownMirror;
 }
 
 export function openRegistry(url: string, syncMs: number | null): Registry {
@@ -26,7 +28,24 @@ export function openRegistry(url: string, syncMs: number | null): Registry {
     responses: new Responses(),
     index: new ServerIndex(),
     syncs: new Syncs(),
+    known: new KnownMirror(),
   };
+}
+
+/** How long what was read of a complete mirror is used. */
+const KNOWN_MS = 5_000;
+
+/** The row of the mirror, as it was read a moment ago. */
+export class KnownMirror {
+  #known: { readonly mirror: RegistryMirrorRow; readonly readMs: number } | null = null;
+
+  find(nowMs: number): RegistryMirrorRow | null {
+    return this.#known !== null && nowMs - this.#known.readMs < KNOWN_MS ? this.#known.mirror : null;
+  }
+
+  note(mirror: RegistryMirrorRow, nowMs: number): void {
+    this.#known = { mirror, readMs: nowMs };
+  }
 }
 
 /** When this program last tried to bring the mirror up to date: many requests at once need not all try. */
