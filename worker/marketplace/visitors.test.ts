@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
+import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
+import { addUser, type InProcess, ORIGIN, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { marketplaceQuery } from '../../shared/wire/marketplace.ts';
+import { createApp } from '../app.ts';
+import { nodeOutbound } from '../entries/node_outbound.ts';
+import { browse } from './browse.ts';
+import { install } from './install.ts';
+
+let registry: RegistryServer;
+let control: InProcess;
+beforeAll(async () => {
+  registry = await startRegistryServer({ entries: 20 });
+  control = await startInProcess({
+    clock: new QuickClock(),
+    outbound: nodeOutbound({ isLocal: true, pinned: new Map(), timeoutMs: 2_000 }),
+    registry: { url: registry.url },
+  });
+});
+afterAll(async () => {
+  await control.stop();
+  await registry.stop();
+});
+
+const PATH = '/v1/marketplace/servers?limit=1';
+/** The same control plane as if it were hosted. */
+function hosted(address: string | null) {
+  const app = createApp({
+    context: () => ({ ...control.context, local: null }),
+    log: () => undefined,
+    clientAddress: () => address,
+  });
+  return async () => (await app.fetch(new Request(ORIGIN + PATH))).status;
+}
+
+describe('who is not signed in', () => {
+  test('may look so often by address when hosted, and as often as they like on their own machine', async () => {
+    const look = hosted('203.0.113.7');
+    const answers: number[] = [];
+    for (let index = 0; index < 301; index += 1) answers.push(await look());
+    expect([answers.filter((status) => status === 200).length, answers.at(-1)]).toEqual([300, 429]);
+    expect(await hosted('203.0.113.8')()).toBe(200);
+    expect((await control.send(PATH)).status).toBe(200);
+  });
+
+  test('is told so when the credentials that were given are none', async () => {
+    const headers = { authorization: 'Bearer svc_pat_nonsense' };
+    expect((await control.send(PATH, { headers })).status).toBe(401);
+    expect((await control.send(PATH, { headers: { cookie: 'svc_session=over' } })).status).toBe(200);
+  });
+});
+
+test('what somebody has installed is nobody else’s business', async () => {
+  const { name } = registry.entry(3).server;
+  const [one, other] = [await addUser(control.context, null), await addUser(control.context, null)];
+  await install(control.context, one, name, {});
+  const query = marketplaceQuery.parse({ q: name });
+  const installed = async (caller: typeof one | null) => {
+    const page = await browse(control.context, caller, query);
+    return page.ok ? page.value.items[0]?.installed : null;
+  };
+  expect([await installed(one), await installed(other), await installed(null)]).toEqual([true, false, false]);
+});
