@@ -83,7 +83,12 @@ export class CredentialCache implements CredentialSource {
   }
 
   isStored(ref: CredentialRef): boolean {
-    return this.#versions?.[ref.owner].has(ref.path) ?? false;
+    return this.storedVersion(ref) !== null;
+  }
+
+  /** Of the stored value, as far as the policy in force tells; null when there is none. */
+  storedVersion(ref: CredentialRef): string | null {
+    return this.#versions?.[ref.owner].get(ref.path) ?? null;
   }
 
   /** Drops what the newest snapshot says has changed or vanished. */

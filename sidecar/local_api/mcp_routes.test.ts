@@ -55,7 +55,7 @@ const hashOf = (server: McpServer): string => consentOf(server)?.hash ?? '';
 const consent = (server: McpServer) =>
   call('POST', `/v1/mcp/servers/${SERVER_ID}/consent`, { consent_hash: hashOf(server) });
 const release = (hash: string | null) => call('POST', `/v1/mcp/servers/${SERVER_ID}/release`, { consent_hash: hash });
-const store = (path = TOKEN_PATH) => mcp.credentials.set({ owner: 'personal', path }, SECRET);
+const store = (version = '1') => mcp.credentials.set({ owner: 'personal', path: TOKEN_PATH }, SECRET, version);
 
 async function list(query = ''): Promise<{ readonly version: string; readonly first: Record<string, unknown> }> {
   const { body } = await call('GET', `/v1/mcp/servers${query}`);
@@ -124,9 +124,11 @@ describe('the servers of this machine', () => {
     ['a changed configuration', async () => use(changed)],
     ['a removed server', async () => mcp.use([])],
     ['a stored credential', async () => (store(), use(withToken))],
+    ['a credential in the place of another', async () => (store('2'), use(withToken))],
   ])('are told again after %s, and not before', async (what, change) => {
     use(withToken);
     if (what.includes('taken back')) await consent(withToken);
+    if (what.includes('in the place')) store('1');
     const { version } = await list();
     const next = list(`?wait=25&version=${version}`);
     expect(await Promise.race([next, new Promise((resolve) => setImmediate(() => resolve('waits')))])).toBe('waits');

@@ -45,7 +45,7 @@ function replyWith(mcp: McpOptions, servers: readonly KnownServer[]): ServersRep
 
 /** What a gateway has to act on when it changes. */
 function factsOf(known: KnownServer): Omit<ListedServer, 'health'> {
-  const { consent, consentHash, lastConsent, missing } = known;
+  const { consent, consentHash, lastConsent, missing, credentials } = known;
   const { hash, text, consented_at } = lastConsent ?? { hash: '', text: '', consented_at: '' };
   return {
     server: snapshotRecord(known),
@@ -53,6 +53,7 @@ function factsOf(known: KnownServer): Omit<ListedServer, 'health'> {
     consent_hash: consentHash,
     last_consent: lastConsent && { hash, text, consented_at },
     missing: [...missing],
+    credentials,
   };
 }
 

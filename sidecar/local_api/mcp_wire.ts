@@ -35,6 +35,8 @@ const listedServer = z.object({
   consent_hash: hash.nullable(),
   last_consent: consentRecord.nullable(),
   missing: z.array(z.string()),
+  /** Changes whenever another value is stored for one of its references. */
+  credentials: z.string(),
   /** What the gateways say, or what is known without one. */
   health: z.object({
     state: z.enum(MCP_HEALTH_STATES),

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
@@ -26,6 +25,7 @@ import type {
   ServerHealth,
   ToolApproval,
 } from './gateway_ports.ts';
+import { sha256 } from './server_directory.ts';
 
 /** What a person who looks for what is wrong with a server wants to know besides its state. */
 export interface ServerDetail {
@@ -65,6 +65,7 @@ export class DaemonPorts implements GatewayPorts {
   readonly #outbox: EventOutbox;
   readonly #closing = new AbortController();
   readonly #toldLogs = new Map<string, string>();
+  #toldDetails = '';
   #states: readonly ServerHealth[] = [];
   #reporting: Promise<void> | null = null;
   #isNews = false;
@@ -151,6 +152,11 @@ export class DaemonPorts implements GatewayPorts {
     });
   }
 
+  /** Tells the state of the servers again when there is more to know of one than was told. */
+  refreshDetails(): void {
+    if (this.#details() !== this.#toldDetails) this.reportHealth(this.#states);
+  }
+
   /** Hands over what is left, and says that this gateway ends. */
   async close(timeoutMs: number): Promise<void> {
     this.#closing.abort();
@@ -171,10 +177,17 @@ export class DaemonPorts implements GatewayPorts {
     if (this.#states.length > 0) this.reportHealth(this.#states);
   }
 
+  /** Whether it is other than before is all that is asked of it. */
+  #details(): string {
+    const { detailOf } = this.#options;
+    return sha256(JSON.stringify(this.#states.map(({ id }) => [id, detailOf(id)])));
+  }
+
   async #report(): Promise<void> {
     while (this.#isNews && !this.#closing.signal.aborted) {
       await this.#options.pause(GATHER_MS, this.#closing.signal);
       this.#isNews = false;
+      this.#toldDetails = this.#details();
       // One that does not arrive is not tried again: the next change, or the next minute, tells everything.
       await this.#sendHealth({ ended: false, timeoutMs: LIST_MARGIN_MS });
     }
@@ -205,9 +218,9 @@ export class DaemonPorts implements GatewayPorts {
 }
 
 function serversIn({ items }: ServersReply): readonly GatewayServer[] {
-  return items.flatMap(({ server: record, consent, missing }) => {
+  return items.flatMap(({ server: record, consent, missing, credentials }) => {
     const [known] = readSnapshotMcpServers([record]).servers;
-    return known === undefined ? [] : [{ server: known.server, consent, missing }];
+    return known === undefined ? [] : [{ server: known.server, consent, missing, credentials }];
   });
 }
 
@@ -237,9 +250,7 @@ function approvalProblem({ code, message }: DaemonRefusal): ApprovalProblem {
 
 /** The tool goes in as its server names it: two whose names are shown alike are two all the same. */
 function callHash(tool: string, argumentsHash: string): string {
-  return createHash('sha256')
-    .update(JSON.stringify([tool, argumentsHash]))
-    .digest('hex');
+  return sha256(JSON.stringify([tool, argumentsHash]));
 }
 
 /** A tool's name as it is recorded and shown: a server may call it anything. */

@@ -84,6 +84,11 @@ export class Gateway {
     this.fleet.start();
   }
 
+  /** How many tools a server listed the last time; null when it was not asked, or does not run. */
+  toolCount(serverId: string): number | null {
+    return this.#catalog.countOf('tools', serverId);
+  }
+
   /** A client has gone: what it asked for is ended. */
   leave(clientKey: string): void {
     this.audience.remove(clientKey);

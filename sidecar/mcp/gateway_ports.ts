@@ -33,6 +33,8 @@ export interface GatewayServer {
   readonly consent: 'given' | 'needed' | 'not_needed';
   /** The vault paths that the server refers to and that hold no value; a server with one is not started. */
   readonly missing: readonly string[];
+  /** Changes whenever another value is stored for one of its references, so that the server is started with it. */
+  readonly credentials?: string;
 }
 
 export interface ReleasedValues {

@@ -34,6 +34,8 @@ export interface GatewayRun {
 
 /** How much longer than its last client a gateway may live. */
 const CLOSE_MS = 2_000;
+/** How old what a person is shown of a server may be. */
+const DETAILS_MS = 5_000;
 
 /** Serves one client over the program's own input and output, until it goes. Refuses when there is no daemon. */
 export async function runStdioGateway(
@@ -102,13 +104,15 @@ async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<R
     extraRoots: facts.value.extra_roots,
   });
   gateway = local.gateway;
+  setInterval(() => ports.refreshDetails(), DETAILS_MS).unref();
   return ok({ local, ports });
 }
 
-function detail({ fleet }: Gateway, serverId: string): ServerDetail | null {
-  const supervised = fleet.find(serverId);
+function detail(gateway: Gateway, serverId: string): ServerDetail | null {
+  const supervised = gateway.fleet.find(serverId);
   if (supervised === null) return null;
-  return { restarts: supervised.facts.restarts, tools: null, stderr: supervised.stderr.text() };
+  const { restarts } = supervised.facts;
+  return { restarts, tools: gateway.toolCount(serverId), stderr: supervised.stderr.text() };
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -53,6 +53,12 @@ export class ServerCatalog {
     if (downstream !== null) this.#listsOf(downstream).forget(kind);
   }
 
+  /** How many a server that runs listed the last time; null when it was not asked yet. */
+  countOf(kind: Listable, serverId: string): number | null {
+    const downstream = this.#options.fleet.find(serverId)?.current ?? null;
+    return downstream === null ? null : this.#listsOf(downstream).countOf(kind);
+  }
+
   async #of<K extends Listable>(kind: K, supervised: SupervisedServer): Promise<ServerListing<K> | null> {
     const connected = await supervised.connect();
     if (!connected.ok) return null;

@@ -4,7 +4,7 @@ import { referencesOf } from '../../shared/mcp/references.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import type { SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp_servers.ts';
 import type { SnapshotSource } from '../control/snapshot.ts';
-import type { CredentialSource } from '../ports.ts';
+import type { CredentialCache } from '../control/credentials.ts';
 import type { Consent, Consents } from './consents.ts';
 
 /** A server of the policy in force, and what this machine knows about it. */
@@ -18,11 +18,13 @@ export interface KnownServer extends SnapshotMcpServer {
   readonly lastConsent: Consent | null;
   /** The vault paths that it refers to and that hold no value. */
   readonly missing: readonly string[];
+  /** Changes whenever another value is stored for one of its references. */
+  readonly credentials: string;
 }
 
 export interface ServerDirectoryOptions {
   readonly policy: Pick<SnapshotSource, 'mcpServers' | 'unreadableMcpServers' | 'onCredentials'>;
-  readonly credentials: Pick<CredentialSource, 'isStored'>;
+  readonly credentials: Pick<CredentialCache, 'storedVersion'>;
   readonly consents: Pick<Consents, 'all' | 'onChange'>;
 }
 
@@ -89,9 +91,13 @@ export class ServerDirectory {
   #known({ server, authorization }: SnapshotMcpServer, lastConsent: Consent | null): KnownServer {
     const { text: asked = null, hash: consentHash = null } = consentOf(server) ?? {};
     const { owner } = server;
-    const missing = referencesOf(server).filter((path) => !this.#options.credentials.isStored({ owner, path }));
+    const stored = referencesOf(server).map((path) => {
+      return [path, this.#options.credentials.storedVersion({ owner, path })] as const;
+    });
+    const missing = stored.filter(([, version]) => version === null).map(([path]) => path);
+    const credentials = stored.length === 0 ? '' : sha256(JSON.stringify(stored));
     const consent = consentHash === null ? 'not_needed' : lastConsent?.hash === consentHash ? 'given' : 'needed';
-    return { server, authorization, consent, consentHash, consentText: asked, lastConsent, missing };
+    return { server, authorization, consent, consentHash, consentText: asked, lastConsent, missing, credentials };
   }
 }
 

@@ -77,6 +77,7 @@ export class ServerLists {
   readonly #now: () => number;
   readonly #kept = new Map<Listable, Kept>();
   readonly #slowUntil = new Map<Listable, number>();
+  readonly #counts = new Map<Listable, number>();
 
   constructor(downstream: Downstream, limits: GatewayLimits, now: () => number) {
     this.#downstream = downstream;
@@ -120,7 +121,13 @@ export class ServerLists {
       if (isOne(clean) && !byKey.has(keyOf(clean))) byKey.set(keyOf(clean), shownDefinition(clean));
       if (byKey.size >= this.#limits.maxListItems) break;
     }
+    this.#counts.set(kind, byKey.size);
     return [...byKey.values()];
+  }
+
+  /** How many it listed the last time; null when it was not asked yet. */
+  countOf(kind: Listable): number | null {
+    return this.#counts.get(kind) ?? null;
   }
 
   /** Over HTTP, the later generation forbids tools with a bad `x-mcp-header`; the SDK knows which those are. */

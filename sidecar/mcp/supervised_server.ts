@@ -254,7 +254,7 @@ const REFUSED: ReadonlySet<string> = new Set([
 ]);
 
 /** What a server is launched from. What is not in it (policy, description) takes effect without a new start. */
-function launchKey({ server, consent, missing }: GatewayServer): string {
+function launchKey({ server, consent, missing, credentials = '' }: GatewayServer): string {
   const { id, mode, command, env, url, transport, headers, enabled, isolation, version } = server;
   return JSON.stringify([
     id,
@@ -269,5 +269,6 @@ function launchKey({ server, consent, missing }: GatewayServer): string {
     version,
     consent,
     missing,
+    credentials,
   ]);
 }

@@ -85,6 +85,10 @@ export class FakeCredentialSource implements CredentialSource {
     return this.#values.has(`${ref.owner} ${ref.path}`);
   }
 
+  storedVersion(ref: CredentialRef): string | null {
+    return this.#values.get(`${ref.owner} ${ref.path}`)?.version ?? null;
+  }
+
   #answer(ref: CredentialRef): Result<ReleasedCredential, Refusal> {
     if (this.#refusal !== null) return err(this.#refusal);
     const value = this.#values.get(`${ref.owner} ${ref.path}`);

@@ -1,0 +1,101 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { localServer, remoteServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
+import type { McpHealthState } from '../../shared/model/mcp_server.ts';
+import type { ReportedServer } from '../local_api/mcp_wire.ts';
+import { FakeClock } from '../testing/fakes.ts';
+import { HealthBoard, healthReport } from './health_board.ts';
+import type { KnownServer } from './server_directory.ts';
+
+let clock: FakeClock;
+let board: HealthBoard;
+
+beforeEach(() => {
+  clock = new FakeClock();
+  board = new HealthBoard(clock);
+});
+
+/** A server that nothing stands in the way of; a test changes one thing about it. */
+const known = (more: Partial<KnownServer> = {}): KnownServer => ({
+  server: localServer(),
+  authorization: null,
+  consent: 'given',
+  consentHash: 'a'.repeat(64),
+  consentText: '{}',
+  lastConsent: null,
+  missing: [],
+  credentials: '',
+  ...more,
+});
+
+function say(gatewayId: string, state: McpHealthState, more: Partial<ReportedServer> = {}): void {
+  const facts = { last_error: null, checked_at: '2026-01-02T03:04:05.678Z', restarts: 0, tools: null, log: null };
+  const servers = [{ id: SERVER_ID, state, ...facts, ...more }];
+  board.take({ gateway: { id: gatewayId, kind: 'stdio', pid: 7 }, ended: false, servers });
+}
+
+describe('the state of a server', () => {
+  test('is what its gateway says', () => {
+    say('one', 'failed', { last_error: 'it ended', restarts: 3 });
+    expect(board.stateOf(known())).toMatchObject({ state: 'failed', lastError: 'it ended', restarts: 3, gateways: 0 });
+  });
+
+  test('is the best that any of them says', () => {
+    say('one', 'failed');
+    say('two', 'running', { tools: 4 });
+    say('three', 'running');
+    expect(board.stateOf(known())).toMatchObject({ state: 'running', tools: 4, gateways: 2 });
+  });
+
+  test('is stopped while no gateway runs it', () => {
+    expect(board.stateOf(known())).toMatchObject({ state: 'stopped', restarts: null });
+  });
+
+  test.each([
+    ['disabled', { server: localServer({ enabled: false }) }],
+    ['needs_consent', { consent: 'needed' }],
+    ['needs_credentials', { missing: [`mcp-servers/${SERVER_ID}/TOKEN`] }],
+    ['needs_authorisation', { server: remoteServer(), authorization: 'authorisation_required' }],
+  ] as const)('is %s, whatever a gateway says that has not heard of it', (state, more) => {
+    say('one', 'running');
+    expect(board.stateOf(known(more))).toMatchObject({ state, gateways: 0 });
+  });
+
+  test('a gateway that ended counts no more, nor one that has been silent for long', () => {
+    say('one', 'running');
+    board.end('one');
+    expect(board.stateOf(known()).state).toBe('stopped');
+    say('two', 'running');
+    clock.advance(150_000);
+    expect(board.stateOf(known()).state).toBe('running');
+    clock.advance(1);
+    expect(board.stateOf(known()).state).toBe('stopped');
+  });
+
+  test('is told with every server, also those that no gateway has', () => {
+    say('one', 'running');
+    const other = known({ server: localServer({ id: `mcp_${'0'.repeat(25)}2` }), consent: 'needed' });
+    expect(healthReport([known(), other], board).servers.map(({ state }) => state)).toEqual([
+      'running',
+      'needs_consent',
+    ]);
+  });
+});
+
+describe('what servers wrote', () => {
+  test('is kept until the gateway says something else, and when it has ended', () => {
+    say('one', 'running', { log: ['a'] });
+    say('one', 'running', { log: null });
+    board.end('one');
+    expect(board.logsOf(SERVER_ID)).toMatchObject([{ gateway: { id: 'one' }, lines: ['a'] }]);
+    say('two', 'running', { log: ['b'] });
+    expect(board.logsOf(SERVER_ID).map(({ lines }) => lines)).toEqual([['b'], ['a']]);
+  });
+
+  test('of gateways that are gone is kept of the last few alone', () => {
+    for (let n = 0; n < 10; n += 1) {
+      say(`gateway ${n}`, 'running', { log: [String(n)] });
+      board.end(`gateway ${n}`);
+    }
+    expect(board.logsOf(SERVER_ID).map(({ lines }) => lines[0])).toEqual(['6', '7', '8', '9']);
+  });
+});

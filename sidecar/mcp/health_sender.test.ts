@@ -1,0 +1,80 @@
+import { beforeEach, expect, test } from 'vitest';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
+import { GATHER_MS, HealthSender } from './health_sender.ts';
+
+type State = McpHealthReport['servers'][number]['state'];
+
+let state: State | null;
+let checkedAt: string;
+let sent: string[];
+let reply: Result<void, unknown>;
+let pauses: { readonly ms: number; readonly over: () => void }[];
+let sender: HealthSender;
+
+beforeEach(() => {
+  state = 'running';
+  checkedAt = '2026-01-02T03:04:05.678Z';
+  sent = [];
+  reply = ok(undefined);
+  pauses = [];
+  sender = new HealthSender({
+    report: () => state && { servers: [{ id: 'mcp_1', state, last_error: null, checked_at: checkedAt }] },
+    send: ({ servers }) => {
+      sent.push(servers[0]?.state ?? '');
+      return Promise.resolve(reply);
+    },
+    pause: (ms, signal) =>
+      new Promise((resolve) => {
+        pauses.push({ ms, over: resolve });
+        signal.addEventListener('abort', () => resolve());
+        if (signal.aborted) resolve();
+      }),
+  });
+});
+
+async function passes(): Promise<void> {
+  pauses.pop()?.over();
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+test('changes that come together are told once', async () => {
+  for (const next of ['starting', 'running', 'failed'] as const) {
+    state = next;
+    sender.notify();
+  }
+  expect(pauses.map(({ ms }) => ms)).toEqual([GATHER_MS]);
+  await passes();
+  expect(sent).toEqual(['failed']);
+});
+
+test('what is no news is not told', async () => {
+  sender.notify();
+  await passes();
+  checkedAt = '2026-01-02T04:04:05.678Z';
+  sender.notify();
+  await passes();
+  expect(sent).toEqual(['running']);
+});
+
+test('what did not arrive is told again after a while, as it is then', async () => {
+  reply = err('down');
+  sender.notify();
+  await passes();
+  reply = ok(undefined);
+  state = 'failed';
+  await passes();
+  await passes();
+  expect(sent).toEqual(['running', 'failed']);
+});
+
+test('nothing is told while nothing is known, nor after the end', async () => {
+  state = null;
+  sender.notify();
+  await passes();
+  state = 'running';
+  sender.notify();
+  await sender.stop();
+  sender.notify();
+  expect(sent).toEqual([]);
+});
