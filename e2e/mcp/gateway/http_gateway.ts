@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import { CALLER_HEADER, type Caller, callerHeader, HOST_CALLER } from '../../../sidecar/mcp/caller.ts';
+import type { RuntimeImages } from '../../../sidecar/mcp/container_command.ts';
 import type { GatewayLimits } from '../../../sidecar/mcp/gateway_limits.ts';
 import { createHttpFront, httpFrontListener } from '../../../sidecar/mcp/http_front.ts';
 import { type LocalGateway, startLocalGateway } from '../../../sidecar/mcp/local_gateway.ts';
@@ -21,6 +22,8 @@ export interface HttpGatewayOptions {
   readonly home: string;
   readonly limits?: Partial<GatewayLimits>;
   readonly sources?: readonly ToolSource[];
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly images?: RuntimeImages;
 }
 
 /** A gateway in this process that listens on a port of loopback. The test puts into the caller's header what the daemon would. */
@@ -29,16 +32,19 @@ export async function startHttpGateway({
   home,
   limits = {},
   sources = [],
+  env = process.env,
+  images,
 }: HttpGatewayOptions): Promise<HttpGateway> {
   const local = startLocalGateway({
     ports,
     sources,
     mcpHome: home,
-    env: process.env,
+    env,
     version: '0.0.0-test',
     isLocal: true,
     extraRoots: [],
     limits,
+    ...(images === undefined ? {} : { images }),
   });
   const front = createHttpFront({ gateway: local.gateway, now: () => Date.now() });
   const server = createServer(httpFrontListener(front));
