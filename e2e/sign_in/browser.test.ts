@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ROOT, run, until } from '../runtimes/programs.ts';
-import type { BrowserPage } from '../support/browser_page.ts';
 import { chromiumProblem } from '../support/chromium.ts';
+import { BrowserPage } from './browser_page.ts';
 import { type BrowserWorld, startBrowserWorld } from './browser_world.ts';
 
 const MISSING = chromiumProblem();
@@ -22,7 +22,7 @@ afterAll(() => world?.stop());
 beforeEach(async ({ skip }) => {
   if (MISSING !== null) skip(MISSING);
   world.openId.person = { sub: 'alice', email: 'alice@acme.test', email_verified: true, name: 'Alice' };
-  page = await world.chromium.open();
+  page = await BrowserPage.open(world.chromium);
 });
 
 const home = (by = page) => by.goto(`${world.origin}/`);
@@ -148,7 +148,7 @@ describe('specification section 5: federated sign-in in Chromium', () => {
     const first = (await page.goto(`${world.origin}/v1/me`)).text;
     world.codeHost.user = { id: 79, login: 'gina', name: 'Gina', email: 'gina@eta.test' };
     world.codeHost.emails = [{ email: 'gina@eta.test', primary: true, verified: true }];
-    const other = await world.chromium.open();
+    const other = await BrowserPage.open(world.chromium);
     await signInByCodeHost(other);
     expect((await other.goto(`${world.origin}/v1/me`)).text).toBe(first);
   });
@@ -176,7 +176,7 @@ describe('a way to sign in that is added in Chromium', () => {
     const listed = await page.click('Add it');
     expect(listed.url).toBe(`${world.origin}/identities`);
     expect(listed.text).toMatch(/carol@gamma\.test[^]*carol@home\.test/);
-    const other = await world.chromium.open();
+    const other = await BrowserPage.open(world.chromium);
     await signInByCodeHost(other);
     expect((await other.click('Ways you sign in')).text).toContain('carol@gamma.test');
     expect((await other.click('Remove')).text).not.toContain('carol@gamma.test');
@@ -184,7 +184,7 @@ describe('a way to sign in that is added in Chromium', () => {
   });
 
   test('is not added by what somebody else brought back from there', async () => {
-    const mallory = await world.chromium.open();
+    const mallory = await BrowserPage.open(world.chromium);
     await home(mallory);
     await mallory.click('Continue with Single sign-on');
     await mallory.click('Ways you sign in');
@@ -209,7 +209,7 @@ describe('specification section 5: what Chromium brings back from a provider is 
   });
 
   test('with the code and state of somebody who wants others to act in his account', async () => {
-    const mallory = await world.chromium.open();
+    const mallory = await BrowserPage.open(world.chromium);
     await home(mallory);
     await mallory.click('Continue with Code hosting');
     const begun = mallory.visited.find((url) => url.includes('/login/oauth/authorize')) ?? '';
@@ -232,7 +232,7 @@ describe('specification section 5: what Chromium brings back from a provider is 
     await expectRefused(page.goto(replayed));
     for (const each of begun) await page.putBack(each);
     await expectRefused(page.goto(replayed));
-    const other = await world.chromium.open();
+    const other = await BrowserPage.open(world.chromium);
     await expectRefused(other.goto(replayed), other);
   });
 

@@ -1,6 +1,7 @@
 import { createServer, type RequestListener, Server } from 'node:http';
 import { serve } from '@hono/node-server';
 import { getConnInfo } from '@hono/node-server/conninfo';
+import type { Browser } from 'playwright-core';
 import { z } from 'zod';
 import { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../../worker/app.ts';
@@ -9,7 +10,7 @@ import { clientAddress } from '../../worker/entries/client_address.ts';
 import { SYSTEM_CLOCK } from '../../worker/services/service_context.ts';
 import type { StartInput } from '../../worker/services/start.ts';
 import { type InProcess, startInProcess } from '../runtimes/in_process.ts';
-import { type Chromium, startChromium } from '../support/chromium.ts';
+import { startChromium } from '../support/chromium.ts';
 import { createTestCa, type TestCa } from '../support/test_ca.ts';
 import { startTlsFront, type TlsFront } from '../support/tls_front.ts';
 import { listen } from '../support/tls_upstream.ts';
@@ -27,7 +28,7 @@ export interface BrowserWorld {
   /** The control plane's origin. */
   readonly origin: string;
   readonly ca: TestCa;
-  readonly chromium: Chromium;
+  readonly chromium: Browser;
   readonly openId: OpenIdProvider;
   readonly codeHost: CodeHost;
   /** The code of the newest mail to an address. */
@@ -60,8 +61,9 @@ export async function startBrowserWorld(): Promise<BrowserWorld> {
   front.route(CODE_HOST, consent(codeHost));
   const names = { [OPENID_HOST]: front.port, [CODE_HOST]: front.port };
   const chromium = await startChromium({ certificate: certificate.cert, names });
-  const parts = [chromium, front, control, mails, openId, codeHost];
+  const parts = [front, control, mails, openId, codeHost];
   const stop = async () => {
+    await chromium.close();
     for (const part of parts) await part.stop();
   };
   return { origin, ca, chromium, openId, codeHost, codeFor: mails.codeFor, stop };

@@ -19,4 +19,7 @@ async function startIslands(root) {
   }
 }
 
+document.addEventListener('svc:shown', ({ target }) => {
+  if (target instanceof HTMLElement) void startIslands(target);
+});
 void startIslands(document);

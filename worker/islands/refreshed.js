@@ -18,8 +18,8 @@ export function fetchDocument(url) {
 }
 
 /**
- * Puts the part with this id of another document in the place of ours. Rows that are the same (`data-key`, `data-state`) stay
- * as they are, so that nothing is taken from under a pointer or the focus.
+ * Puts the part with this id of another document in the place of ours. The row that has the focus stays as it is while there
+ * is one with its `data-key`, so that nothing is taken from under a hand. Islands in it start with the event `svc:shown`.
  * @param {Document} fresh
  * @param {string} id
  */
@@ -31,7 +31,8 @@ export function replacePart(fresh, id) {
     const same = ours.querySelector(rowSelector(row));
     if (same !== null && same.contains(document.activeElement)) keepFocus(same, row);
   }
-  ours.replaceChildren(...Array.from(theirs.childNodes, (node) => document.adoptNode(node)));
+  ours.replaceChildren(...theirs.childNodes);
+  ours.dispatchEvent(new CustomEvent('svc:shown', { bubbles: true }));
 }
 
 /** @param {Element} row */
@@ -46,7 +47,6 @@ function rowSelector(row) {
  */
 function keepFocus(same, row) {
   const focused = document.activeElement;
-  if (same.getAttribute('data-state') !== row.getAttribute('data-state')) return;
   row.replaceWith(document.adoptNode(same));
   if (focused instanceof HTMLElement) queueMicrotask(() => focused.focus());
 }

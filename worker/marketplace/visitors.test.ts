@@ -4,6 +4,7 @@ import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/
 import { addUser, type InProcess, ORIGIN, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import { marketplaceQuery } from '../../shared/wire/marketplace.ts';
 import { createApp } from '../app.ts';
+import { fileAssets } from '../entries/file_assets.ts';
 import { nodeOutbound } from '../entries/node_outbound.ts';
 import { browse } from './browse.ts';
 import { install } from './install.ts';
@@ -28,6 +29,7 @@ const PATH = '/v1/marketplace/servers?limit=1';
 function hosted(address: string | null) {
   const app = createApp({
     context: () => ({ ...control.context, local: null }),
+    assets: fileAssets(),
     log: () => undefined,
     clientAddress: () => address,
   });

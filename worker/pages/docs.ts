@@ -55,6 +55,7 @@ export function docsPage(document: ApiDocument): Page {
       <nav class="contents" aria-label="Operations">
         ${groups(entries).map(([tag, members]) => contents(tag, members))}
       </nav>
+      <h2>Operations</h2>
       ${entries.map((entry) => operationSection(entry))}
       <h2 id="errors">Errors</h2>
       ${errorTable()}

@@ -12,6 +12,7 @@ export function eventTable(caption: string, events: readonly StoredAuditEvent[],
   return dataTable<StoredAuditEvent>({
     caption,
     rows: events,
+    key: ({ id }) => id,
     columns: [
       { title: 'Time', cell: ({ time }) => timeAgo(time, nowMs) },
       { title: 'Decision', cell: (event) => wordBadge(event) },
@@ -31,5 +32,5 @@ export function wordBadge(event: Pick<StoredAuditEvent, 'type' | 'data'>): Html 
 }
 
 function whyLink({ id, type, time }: StoredAuditEvent): Html {
-  return html`<a class="nowrap" href="/audit/${id}">Why<span class="hidden-but-read">: ${type} at ${time}</span></a>`;
+  return html`<a class="nowrap" href="/audit/${id}">Why<span class="hidden-but-read"> ${type} at ${time}</span></a>`;
 }

@@ -69,3 +69,17 @@ export function formAgain(c: AppContext, caller: Caller, view: Page, error: ApiE
 function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
+
+/** The fields that were typed into: an empty one was not. */
+export function typed(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
+}
+
+/** The form of a confirmation whose name was not the one that was asked for. */
+export function notConfirmed(name: string): FormState {
+  return {
+    values: {},
+    problems: [{ field: 'confirm', message: `is not ${name}: nothing was deleted` }],
+    refusal: null,
+  };
+}

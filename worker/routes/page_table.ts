@@ -7,7 +7,24 @@ import { getSignIn, getSignUp, postLogout, submitCode, submitSignIn, submitSignU
 import { finishAuthorisationPage, openAuthorisation } from './connector_authorisation.ts';
 import { getConnectorSpecSchema, SPEC_SCHEMA_PATH } from './connectors.ts';
 import type { PageRoute } from './console.ts';
+import { getApprovalsPage, submitDecision } from './console_approvals.ts';
+import { getAudit, getAuditEventPage, getVerification } from './console_audit.ts';
+import {
+  askBindingDeletion,
+  getBinding,
+  getBindings,
+  getNewBinding,
+  submitBinding,
+  submitBindingDeletion,
+} from './console_bindings.ts';
 import { getOverview } from './console_overview.ts';
+import {
+  askSecretDeletion,
+  getNewSecret,
+  getSecretsPage,
+  submitSecret,
+  submitSecretDeletion,
+} from './console_secrets.ts';
 import { getMarketplace, getMarketplaceEntry } from './console_marketplace.ts';
 import { getDevicePage, postDeviceDecision, postDevicePage } from './device.ts';
 import { getAsset, getDocs, getOpenApi, openSignInLink } from './pages.ts';
@@ -19,6 +36,22 @@ export type PageEntry = readonly [method: 'get' | 'post', path: string, answer: 
 export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
   return [
     ['get', '/', getOverview],
+    ['get', '/approvals', getApprovalsPage],
+    ['post', '/approvals/{id}', submitDecision],
+    ['get', '/audit', getAudit],
+    ['get', '/audit/verify', getVerification],
+    ['get', '/audit/{id}', getAuditEventPage],
+    ['get', '/secrets', getSecretsPage],
+    ['get', '/secrets/new', getNewSecret],
+    ['post', '/secrets', submitSecret],
+    ['get', '/secrets/delete', askSecretDeletion],
+    ['post', '/secrets/delete', submitSecretDeletion],
+    ['get', '/bindings', getBindings],
+    ['get', '/bindings/new', getNewBinding],
+    ['post', '/bindings', submitBinding],
+    ['get', '/bindings/{id}', getBinding],
+    ['get', '/bindings/{id}/delete', askBindingDeletion],
+    ['post', '/bindings/{id}/delete', submitBindingDeletion],
 
     ['get', '/marketplace', getMarketplace],
     ['get', '/marketplace/{registryId+}', getMarketplaceEntry],

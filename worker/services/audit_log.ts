@@ -4,7 +4,14 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { AuditEventsQuery, AuditStreamQuery, StoredAuditEvent } from '../../shared/wire/audit_events.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { Page } from '../../shared/wire/primitives.ts';
-import { arrivalStart, type AuditEventRow, type AuditFilter, listArrivals, listEvents } from '../store/audit_events.ts';
+import {
+  arrivalStart,
+  type AuditEventRow,
+  type AuditFilter,
+  findEvent,
+  listArrivals,
+  listEvents,
+} from '../store/audit_events.ts';
 import type { Caller } from './caller.ts';
 import { decodeCursor, toPage } from './cursors.ts';
 import type { ServiceContext } from './service_context.ts';
@@ -23,6 +30,18 @@ export async function listAuditPage(
   if (!filter.ok) return filter;
   const rows = await listEvents(context.database, filter.value, { before: before.value, limit: query.limit + 1 });
   return ok(toPage(rows, query.limit, toStoredEvent, ({ time, position }) => ({ time, position })));
+}
+
+/** Refuses with `not_found`. */
+export async function getAuditEvent(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<StoredAuditEvent, ApiError>> {
+  const row = await findEvent(context.database, caller.enterpriseId, id);
+  return row === null
+    ? err(apiError('not_found', 'there is no such event: it may have been removed'))
+    : ok(toStoredEvent(row));
 }
 
 /** An event as it arrived, with the position after which the next one comes. */
@@ -73,7 +92,7 @@ async function* arrivals(
 type FilterQuery = Pick<AuditStreamQuery, 'type' | 'session' | 'connector' | 'host'> &
   Partial<Pick<AuditEventsQuery, 'since' | 'until'>>;
 
-function toFilter(caller: Caller, query: FilterQuery): Result<AuditFilter, ApiError> {
+export function toFilter(caller: Caller, query: FilterQuery): Result<AuditFilter, ApiError> {
   const types = query.type?.split(',').map((type) => type.trim());
   const unknown = types?.find((type) => !namesTypes(type));
   if (unknown !== undefined) return err(unknownType(unknown));

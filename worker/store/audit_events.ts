@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, inArray, lt, or, type SQL, sql, sum } from 'drizzle-orm';
+import { and, asc, count, desc, eq, gt, gte, inArray, lt, or, type SQL, sql, sum } from 'drizzle-orm';
 import type { Database, Statement } from './database.ts';
 import { auditEvents, auditHeads } from './tables.ts';
 
@@ -104,6 +104,30 @@ export async function listEvents(
     .where(and(matches(filter), earlier ?? undefined))
     .orderBy(desc(auditEvents.time), desc(auditEvents.position))
     .limit(page.limit);
+}
+
+export async function findEvent(database: Database, enterpriseId: string, id: string): Promise<AuditEventRow | null> {
+  const rows = await database.read
+    .select()
+    .from(auditEvents)
+    .where(and(eq(auditEvents.enterpriseId, enterpriseId), eq(auditEvents.id, id)))
+    .limit(1);
+  return rows[0] ?? null;
+}
+
+/** How many events of a type there are in each of equal spans of time, the first of which is 0 and begins at `since`. */
+export async function countByTime(
+  database: Database,
+  filter: AuditFilter & { readonly since: string },
+  spanSeconds: number,
+): Promise<{ readonly span: number; readonly type: AuditEventRow['type']; readonly events: number }[]> {
+  const sinceSeconds = Math.floor(Date.parse(filter.since) / 1000);
+  const span = sql<number>`(unixepoch(${auditEvents.time}) - ${sinceSeconds}) / ${spanSeconds}`.mapWith(Number);
+  return database.read
+    .select({ span, type: auditEvents.type, events: count() })
+    .from(auditEvents)
+    .where(matches(filter))
+    .groupBy(sql`1`, auditEvents.type);
 }
 
 /** In the order of arrival, after a position. */

@@ -17,8 +17,10 @@ export function dataTable<Row>(table: {
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
+  /** Tells rows apart in a list that is live: the row with the focus stays while its key does. */
+  readonly key?: (row: Row) => string;
 }): Html {
-  const { caption, columns, rows } = table;
+  const { caption, columns, rows, key } = table;
   return html`<table class="rows" role="table">
     <caption class="hidden-but-read">
       ${caption}
@@ -36,7 +38,7 @@ export function dataTable<Row>(table: {
     <tbody role="rowgroup">
       ${rows.map(
         (row) =>
-          html`<tr role="row">
+          html`<tr role="row" ${key === undefined ? '' : html`data-key="${key(row)}"`}>
             ${columns.map((column) => cell(column, row))}
           </tr>`,
       )}

@@ -22,6 +22,8 @@ interface FieldInput {
   readonly isSecret?: true;
   readonly placeholder?: string;
   readonly maxLength?: number;
+  /** The id of a datalist to choose from. */
+  readonly list?: string;
 }
 
 /** A field of one line. */
@@ -39,6 +41,7 @@ export function textField(form: FormState, field: FieldInput): Html {
       autocapitalize="off"
       ${field.placeholder === undefined ? '' : html`placeholder="${field.placeholder}"`}
       ${field.maxLength === undefined ? '' : html`maxlength="${String(field.maxLength)}"`}
+      ${field.list === undefined ? '' : html`list="${field.list}"`}
       ${field.isRequired === true ? 'required' : ''}
     />`;
   });

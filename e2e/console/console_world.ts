@@ -1,0 +1,196 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AxeBuilder } from '@axe-core/playwright';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { z } from 'zod';
+import { newId } from '../../shared/wire/ids.ts';
+import { signInLinkReply } from '../../shared/wire/account.ts';
+import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
+import { type ControlPlaneUnderTest, ROOT, startOnNode } from '../runtimes/programs.ts';
+import { TestSidecar } from '../runtimes/sidecar_client.ts';
+import { startChromium } from '../support/chromium.ts';
+
+/** A value that is in the vault, and must be on no page. */
+export const PLANTED_SECRET = 'planted-a7f3c1e95d2b4086';
+
+/** The widths and schemes that every page is looked at in. */
+export const LOOKS = [
+  { width: 360, colorScheme: 'light' },
+  { width: 360, colorScheme: 'dark' },
+  { width: 1440, colorScheme: 'light' },
+  { width: 1440, colorScheme: 'dark' },
+] as const;
+export type Look = (typeof LOOKS)[number];
+
+const HEIGHT = 900;
+const created = z.object({ id: z.string() });
+
+/** A control plane in local mode, a sidecar that reports to it, and a browser that is signed in by its link. */
+export class ConsoleWorld {
+  readonly control: ControlPlaneUnderTest;
+  readonly sidecar: TestSidecar;
+  readonly #browser: Browser;
+
+  private constructor(control: ControlPlaneUnderTest, browser: Browser, sidecar: TestSidecar) {
+    this.control = control;
+    this.#browser = browser;
+    this.sidecar = sidecar;
+  }
+
+  static async start(control?: ControlPlaneUnderTest): Promise<ConsoleWorld> {
+    const plane = control ?? (await startOnNode());
+    const sidecar = await TestSidecar.make((path, init) => fetch(plane.url + path, init));
+    return new ConsoleWorld(plane, await startChromium(), sidecar);
+  }
+
+  async stop(): Promise<void> {
+    await this.#browser.close();
+    await this.control.stop();
+  }
+
+  /** Calls the control API as the local user; throws when it refuses. */
+  async api(method: string, path: string, body?: unknown): Promise<unknown> {
+    const headers = { authorization: `Bearer ${this.control.localKey}`, 'content-type': 'application/json' };
+    const reply = await fetch(this.control.url + path, {
+      method,
+      headers,
+      body: body === undefined ? null : JSON.stringify(body),
+    });
+    const text = await reply.text();
+    if (!reply.ok) throw new Error(`${method} ${path} was answered with ${reply.status}: ${text}`);
+    return text === '' ? null : JSON.parse(text);
+  }
+
+  /** A tab of a browser with cookies of its own that is signed in. */
+  async open(options: BrowserContextOptions = {}): Promise<Page> {
+    const page = await this.openSignedOut(options);
+    const { url } = signInLinkReply.parse(await this.api('POST', '/v1/sign-in-links'));
+    await page.goto(`${this.control.url}${new URL(url).pathname}`);
+    return page;
+  }
+
+  async openSignedOut(options: BrowserContextOptions = {}): Promise<Page> {
+    const viewport = { width: 1440, height: HEIGHT };
+    const context = await this.#browser.newContext({
+      baseURL: this.control.url,
+      viewport,
+      reducedMotion: 'reduce',
+      ...options,
+    });
+    context.setDefaultTimeout(10_000);
+    return context.newPage();
+  }
+
+  /** A secret, a binding, a connector with an approval that waits, and requests of an agent. */
+  async seed(): Promise<{ readonly bindingId: string; readonly eventId: string }> {
+    await this.api('POST', '/v1/secrets', { path: 'user/github', value: PLANTED_SECRET, description: 'Build agent' });
+    const binding = { host: 'api.github.com', scheme: 'bearer', credential_ref: 'vault://user/github', effect: 'read' };
+    const { id: bindingId } = created.parse(await this.api('POST', '/v1/host-bindings', binding));
+    await this.sidecar.enrol(this.control.localKey);
+    const eventId = await this.record('sandbox.proxy.binding_injected', {
+      'svc.proxy.mediation': 'binding',
+      'svc.proxy.method': 'GET',
+      'svc.proxy.upstream.host': 'api.github.com',
+      'svc.proxy.upstream.path': '/user',
+      'svc.proxy.upstream.status': 200,
+      'svc.proxy.binding.host': 'api.github.com',
+      'svc.proxy.binding.scheme': 'bearer',
+      'svc.proxy.emit': 'inject',
+    });
+    const passed = { 'svc.proxy.method': 'GET', 'svc.proxy.upstream.path': '/', 'svc.proxy.upstream.status': 200 };
+    await this.record('sandbox.proxy.passthrough', { ...passed, 'svc.proxy.upstream.host': 'example.com' });
+    await this.record('sandbox.proxy.trust_denied', {
+      'svc.proxy.method': 'POST',
+      'svc.proxy.upstream.host': 'api.github.com',
+      'svc.proxy.upstream.path': '/user/repos',
+      'svc.proxy.binding.host': 'api.github.com',
+      'svc.proxy.reason': 'effect_not_allowed',
+    });
+    const { id: connectorId } = created.parse(await this.api('POST', '/v1/connectors', ITEMS_SPEC));
+    await this.api('PUT', `/v1/connectors/${connectorId}/credential`, {
+      kind: 'api_key',
+      value: `${PLANTED_SECRET}-2`,
+    });
+    await this.askApproval(connectorId);
+    return { bindingId, eventId };
+  }
+
+  /** An event as the sidecar sends it; its id. */
+  async record(type: string, data: Readonly<Record<string, unknown>>): Promise<string> {
+    const id = newId('evt', crypto.getRandomValues(new Uint8Array(16)));
+    const event = {
+      id,
+      type,
+      time: new Date().toISOString(),
+      sidecar_id: this.sidecar.enrolled.sidecar_id,
+      session_id: 'ses_demo',
+      actor: 'session',
+      data,
+    };
+    const reply = await this.sidecar.call('POST', '/v1/sidecar/events', { body: { events: [event] } });
+    if (!reply.ok) throw new Error(`the event was not taken: ${await reply.text()}`);
+    return id;
+  }
+
+  /** A request that waits for somebody. */
+  async askApproval(connectorId: string, summary = 'Items: delete item 42'): Promise<void> {
+    const body = {
+      request_id: crypto.randomUUID(),
+      connector_id: connectorId,
+      operation: 'delete-item',
+      fingerprint: Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('hex'),
+      summary,
+      session_id: 'ses_demo',
+    };
+    const reply = await this.sidecar.call('POST', '/v1/sidecar/approvals', { body });
+    if (!reply.ok) throw new Error(`the approval was not asked: ${await reply.text()}`);
+  }
+}
+
+/** Nothing that axe knows of keeps anybody from using the page. */
+export async function expectAccessible(page: Page): Promise<void> {
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`);
+  expect({ url: page.url(), found }).toEqual({ url: page.url(), found: [] });
+}
+
+/** Nothing of the page is wider than the window. */
+export async function expectFits(page: Page): Promise<void> {
+  const over = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+  expect({ url: page.url(), over }).toEqual({ url: page.url(), over: 0 });
+}
+
+/** Goes on with Tab until what has the focus has this name, as a person does who uses no mouse. */
+export async function tabTo(page: Page, name: string): Promise<void> {
+  for (let presses = 0; presses < 120; presses += 1) {
+    await page.keyboard.press('Tab');
+    if ((await focusedName(page)).includes(name)) return;
+  }
+  throw new Error(`Tab leads to nothing named ${name} at ${page.url()}`);
+}
+
+/** The name of what has the focus, as it is written on the page. */
+async function focusedName(page: Page): Promise<string> {
+  const name = await page.evaluate(
+    `(() => { const it = document.activeElement; return it?.getAttribute('aria-label') ?? it?.labels?.[0]?.textContent ?? it?.textContent ?? ''; })()`,
+  );
+  return String(name).replaceAll(/\s+/g, ' ').trim();
+}
+
+/** Looks at a page in every width and scheme. */
+export async function inEveryLook(page: Page, check: (look: Look) => Promise<void>): Promise<void> {
+  for (const look of LOOKS) {
+    await page.setViewportSize({ width: look.width, height: HEIGHT });
+    await page.emulateMedia({ colorScheme: look.colorScheme });
+    await check(look);
+  }
+}
+
+/** Keeps the picture for the documentation, when CONSOLE_SHOTS=write asks for it. */
+export async function savePicture(page: Page, name: string): Promise<void> {
+  if (process.env['CONSOLE_SHOTS'] !== 'write') return;
+  const folder = join(ROOT, 'docs/images');
+  await mkdir(folder, { recursive: true });
+  await page.screenshot({ path: join(folder, `console_${name}.png`) });
+}

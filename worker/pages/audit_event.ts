@@ -1,0 +1,65 @@
+import { html } from 'hono/html';
+import type { StoredAuditEvent } from '../../shared/wire/audit_events.ts';
+import { decisionSentences, eventSubject, eventWords } from './audit_words.ts';
+import { codeBlock } from './components/code_block.ts';
+import { definitionList } from './components/definition_list.ts';
+import { foreignText } from './components/foreign_text.ts';
+import { pageHeader } from './components/page_header.ts';
+import { pathWith } from './components/pager.ts';
+import { exactTime, timeAgo } from './components/time.ts';
+import { wordBadge } from './event_table.ts';
+import type { Html } from './html.ts';
+import { layout, type Page } from './layout.ts';
+
+/** One event in words: what was decided, why, and where it stands in its chain. */
+export function auditEventPage(event: StoredAuditEvent, nowMs: number): Page {
+  const { word } = eventWords(event);
+  const sentences = decisionSentences(event);
+  const content = html`${pageHeader({
+      title: html`${word}`,
+      lead: html`<span class="mono">${foreignText(eventSubject(event))}</span>`,
+      above: { path: '/audit', title: 'Audit' },
+      actions: wordBadge(event),
+    })}
+    ${sentences.length === 0 ? '' : why(sentences)}
+    <section class="panel" aria-labelledby="facts-title">
+      <h2 id="facts-title">Recorded</h2>
+      ${definitionList([
+        ['Time', html`${exactTime(event.time)} <span class="quiet">(${timeAgo(event.time, nowMs)})</span>`],
+        ['Type', html`<code>${event.type}</code>`],
+        ['Session', event.session_id === null ? null : sessionLink(event.session_id)],
+        ['Sidecar', event.sidecar_id === null ? null : html`<code>${event.sidecar_id}</code>`],
+        ['Who', event.actor === null ? null : html`<code>${event.actor}</code>`],
+        ...Object.entries(event.data).map(([key, value]) => [key, dataValue(value)] as const),
+      ])}
+    </section>
+    <section class="panel" aria-labelledby="chain-title">
+      <h2 id="chain-title">Place in the chain</h2>
+      ${definitionList([
+        ['Event', html`<code>${event.id}</code>`],
+        ['Chain of', html`<code>${event.writer}</code>, number ${event.sequence}`],
+        ['Hash', html`<code>${event.hash}</code>`],
+        ['After', html`<code>${event.previous_hash}</code>`],
+      ])}
+      <div class="actions"><a class="button" href="/audit/verify">Verify the chain</a></div>
+    </section>
+    ${codeBlock(`svc audit list --session ${event.session_id ?? ''}`.trim())}`;
+  return layout(word, content, 'narrow');
+}
+
+function why(sentences: readonly string[]): Html {
+  return html`<section class="panel" aria-labelledby="why-title">
+    <h2 id="why-title">Why</h2>
+    <ol class="reasons">
+      ${sentences.map((sentence) => html`<li>${foreignText(sentence)}</li>`)}
+    </ol>
+  </section>`;
+}
+
+function sessionLink(session: string): Html {
+  return html`<a class="mono" href="${pathWith('/audit', { session })}">${session}</a>`;
+}
+
+function dataValue(value: unknown): Html {
+  return html`<span class="mono">${foreignText(typeof value === 'string' ? value : JSON.stringify(value))}</span>`;
+}

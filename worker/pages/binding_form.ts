@@ -1,0 +1,122 @@
+import { html } from 'hono/html';
+import { EFFECTS, INJECTION_SCHEMES, type InjectionScheme } from '../../shared/model/host_binding.ts';
+import { SCHEME_PARAMETERS } from '../../shared/wire/host_binding_rules.ts';
+import { BINDINGS_PAGE } from './bindings.ts';
+import { type FormState, formRefusal, radioField, selectField, textField } from './components/form_field.ts';
+import { pageHeader } from './components/page_header.ts';
+import { tabs } from './components/tabs.ts';
+import type { Html } from './html.ts';
+import { layout, type Page } from './layout.ts';
+import { OWNER_CHOICES } from './secrets.ts';
+
+/** What each scheme does, in a sentence, by its form on the wire. */
+const SCHEMES: { readonly [S in InjectionScheme]: { readonly title: string; readonly wire: string } } = {
+  bearer: { title: 'Bearer', wire: 'Authorization: Bearer <credential>' },
+  basic: { title: 'Basic', wire: 'Authorization: Basic <user name:credential>' },
+  'header-template': { title: 'Header', wire: 'a header of your choice, such as X-Api-Key: <credential>' },
+  'query-param': { title: 'Query parameter', wire: 'a parameter of the query, such as ?key=<credential>' },
+  'sigv4-resign': { title: 'AWS signature', wire: 'Authorization: AWS4-HMAC-SHA256, signed anew with the credential' },
+};
+
+interface Parameter {
+  readonly label: string;
+  readonly placeholder: string;
+}
+
+/** The fields that a scheme needs, or takes. */
+const PARAMETERS: Readonly<Record<string, Parameter>> = {
+  username: { label: 'User name', placeholder: 'x-access-token' },
+  header: { label: 'Header', placeholder: 'X-Api-Key' },
+  template: { label: 'Template', placeholder: '{token}' },
+  query_param: { label: 'Query parameter', placeholder: 'key' },
+  access_key_id: { label: 'Access key id', placeholder: 'AKIAIOSFODNN7EXAMPLE' },
+  region: { label: 'Region', placeholder: 'eu-central-1' },
+  service: { label: 'Service', placeholder: 's3' },
+  session_token_ref: { label: 'Session token (optional)', placeholder: 'vault://user/aws-session-token' },
+};
+
+export interface BindingFormView {
+  readonly form: FormState;
+  readonly scheme: InjectionScheme;
+  /** References of stored secrets, to choose from. */
+  readonly references: readonly string[];
+}
+
+const COMMON = [
+  'owner',
+  'host',
+  'credential_ref',
+  'scheme',
+  'effect',
+  'allowed_hosts',
+  'description',
+  'sentinel_value',
+  'sentinel_env',
+];
+
+/** The form of a binding, for one scheme. */
+export function newBindingPage({ form, scheme, references }: BindingFormView): Page {
+  const { required, optional } = SCHEME_PARAMETERS[scheme];
+  const own = [...required, ...optional];
+  const content = html`${pageHeader({ title: 'Bind a credential to a host', above: BINDINGS_PAGE })}
+    ${tabs('How the credential is written', schemeTabs(form, scheme))} ${formRefusal(form, [...COMMON, ...own])}
+    <form class="panel stack" method="post" action="/bindings">
+      <input type="hidden" name="scheme" value="${scheme}" />
+      <p class="quiet small">On the wire: <code>${SCHEMES[scheme].wire}</code></p>
+      ${textField(form, { name: 'host', label: 'Host', hint: 'Exact, or with one leading *. for all below it', placeholder: 'api.github.com', isRequired: true, isMono: true })}
+      ${credentialField(form, references)} ${own.map((name) => parameterField(form, name, required.includes(name)))}
+      ${selectField(form, { name: 'effect', label: 'Effect', hint: 'read admits GET, HEAD and OPTIONS alone', choices: effectChoices() })}
+      ${radioField(form, { name: 'owner', label: 'Owner', choices: OWNER_CHOICES })} ${moreFields(form)}
+      <div class="actions"><button class="primary">Bind</button> <a class="button" href="/bindings">Cancel</a></div>
+    </form>`;
+  return layout('Bind a credential', content, 'narrow');
+}
+
+function schemeTabs({ values }: FormState, current: InjectionScheme) {
+  return INJECTION_SCHEMES.map((scheme) => {
+    const query = new URLSearchParams({
+      scheme,
+      host: values['host'] ?? '',
+      credential_ref: values['credential_ref'] ?? '',
+    });
+    return { path: `/bindings/new?${query.toString()}`, title: SCHEMES[scheme].title, isCurrent: scheme === current };
+  });
+}
+
+function credentialField(form: FormState, references: readonly string[]): Html {
+  return html`${textField(form, {
+      name: 'credential_ref',
+      label: 'Credential',
+      hint: html`A stored secret's reference; <a href="/secrets/new">store one</a> first`,
+      placeholder: 'vault://user/github',
+      isRequired: true,
+      isMono: true,
+      list: 'references',
+    })}
+    <datalist id="references">
+      ${references.map((reference) => html`<option value="${reference}"></option>`)}
+    </datalist>`;
+}
+
+function parameterField(form: FormState, name: string, isRequired: boolean): Html {
+  const { label, placeholder } = PARAMETERS[name] ?? { label: name, placeholder: '' };
+  return textField(form, { name, label, placeholder, isMono: true, ...(isRequired && { isRequired: true }) });
+}
+
+function effectChoices() {
+  return [{ value: '', title: 'every method' }, ...EFFECTS.map((effect) => ({ value: effect, title: effect }))];
+}
+
+function moreFields(form: FormState): Html {
+  const names = ['allowed_hosts', 'description', 'sentinel_value', 'sentinel_env'];
+  const isUsed = names.some((name) => (form.values[name] ?? '') !== '');
+  return html`<details class="more" ${isUsed ? 'open' : ''}>
+    <summary>Allowed hosts, a stand-in for the agent, description</summary>
+    <div class="stack">
+      ${textField(form, { name: 'allowed_hosts', label: 'Allowed hosts', hint: 'Exact hosts, with commas between; none: all that the pattern matches', isMono: true })}
+      ${textField(form, { name: 'sentinel_value', label: 'Stand-in', hint: 'For clients that insist on a credential: no secret, swapped for the real one on the way out', isMono: true })}
+      ${textField(form, { name: 'sentinel_env', label: 'Variable of the stand-in', placeholder: 'GITHUB_TOKEN', isMono: true })}
+      ${textField(form, { name: 'description', label: 'Description', maxLength: 500 })}
+    </div>
+  </details>`;
+}
