@@ -68,7 +68,7 @@ async function currentMirror({ registry, database, clock }: ServiceContext): Pro
   const known = registry.known.find(clock.now());
   if (known !== null) return known;
   const mirror = await findMirror(database, registry.url);
-  if (mirror?.syncedAt != null) registry.known.note(mirror, clock.now());
+  if (mirror !== null && mirror.syncedAt !== null) registry.known.note(mirror, clock.now());
   return mirror;
 }
 

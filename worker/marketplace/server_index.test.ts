@@ -18,7 +18,7 @@ function found(index: ServerIndex, text: string, more: Partial<ServerQuery> = {}
 }
 
 describe('a search', () => {
-  test('puts the whole name first, then its start, a word in it, the rest of it, and the description the same way', () => {
+  test('puts the whole name first, then its start, a word in it, the rest of it, the description the same way, and the namespace last', () => {
     const index = indexOf(
       server('io.a/x', 'the best of githubs'),
       server('io.b/x', 'mygithub'),
@@ -27,6 +27,8 @@ describe('a search', () => {
       server('io.e/github-tools'),
       server('io.f/github'),
       server('io.g/other', 'nothing'),
+      server('io.github.h/other', 'nothing'),
+      server('io.github.i/other', 'for GitHub'),
     );
     expect(found(index, 'GitHub')).toEqual([
       'io.f/github',
@@ -34,8 +36,12 @@ describe('a search', () => {
       'io.d/my-github',
       'io.c/mygithub',
       'io.a/x',
+      'io.github.i/other',
       'io.b/x',
+      'io.github.h/other',
     ]);
+    expect(found(index, 'io.f/git')).toEqual(['io.f/github']);
+    expect(found(index, 'd/my')).toEqual(['io.d/my-github']);
   });
 
   test('does not look across the name and the description', () => {

@@ -33,8 +33,20 @@ interface Entry {
   readonly facets: string;
 }
 
-/** How well a server fits, best first: all of the name, its start, a word's start in it, the rest of it; then the description. */
-const RANKS = { exact: 0, prefix: 1, nameWord: 2, name: 3, descriptionWord: 4, description: 5, none: 6 } as const;
+/**
+ * How well a server fits, best first: all of its name or of the part after the slash, a start of them, a word's start in that
+ * part, the rest of it; then the description the same way; then the namespace, for `github` stands in a third of those.
+ */
+const RANKS = {
+  exact: 0,
+  prefix: 1,
+  nameWord: 2,
+  name: 3,
+  descriptionWord: 4,
+  description: 5,
+  namespace: 6,
+  none: 7,
+} as const;
 
 /** Two texts that differ in case or in how their characters are composed are the same to a search. */
 export function fold(text: string): string {
@@ -115,17 +127,29 @@ function rankOf({ text, nameLength }: Entry, wanted: string): number {
   if (wanted === '') return RANKS.exact;
   const first = text.indexOf(wanted);
   if (first === -1) return RANKS.none;
-  if (first + wanted.length > nameLength) return descriptionRank(text, wanted, Math.max(first, nameLength));
-  const tail = text.lastIndexOf('/', nameLength - 1) + 1;
-  const starts = first === 0 || text.startsWith(wanted, tail);
-  const isWhole = (from: number) => nameLength - from === wanted.length && text.startsWith(wanted, from);
-  if (isWhole(0) || isWhole(tail)) return RANKS.exact;
-  if (starts) return RANKS.prefix;
-  return startsWord(text, wanted, first, nameLength) ? RANKS.nameWord : RANKS.name;
+  const tail = first < nameLength ? text.lastIndexOf('/', nameLength - 1) + 1 : 0;
+  const inName = first < nameLength ? nameRank(text, wanted, { tail, nameLength, first }) : RANKS.none;
+  if (inName < RANKS.namespace) return inName;
+  const described = text.indexOf(wanted, nameLength + 1);
+  if (described === -1) return inName;
+  return startsWord(text, wanted, described, text.length) ? RANKS.descriptionWord : RANKS.description;
 }
 
-function descriptionRank(text: string, wanted: string, from: number): number {
-  return startsWord(text, wanted, from, text.length) ? RANKS.descriptionWord : RANKS.description;
+function nameRank(
+  text: string,
+  wanted: string,
+  { tail, nameLength, first }: { readonly tail: number; readonly nameLength: number; readonly first: number },
+): number {
+  const isWhole = (from: number) => nameLength - from === wanted.length && text.startsWith(wanted, from);
+  if (isWhole(0) || isWhole(tail)) return RANKS.exact;
+  const own = text.indexOf(wanted, tail);
+  const isOwn = own !== -1 && own + wanted.length <= nameLength;
+  if (isOwn && own === tail) return RANKS.prefix;
+  if (isOwn) return startsWord(text, wanted, own, nameLength) ? RANKS.nameWord : RANKS.name;
+  if (first + wanted.length > nameLength) return RANKS.none;
+  // A start of the whole name that reaches into its last part, or stands in the part before.
+  if (first + wanted.length > tail) return first === 0 ? RANKS.prefix : RANKS.name;
+  return RANKS.namespace;
 }
 
 const WORD_CHARACTER = /[\p{L}\p{N}]/u;
