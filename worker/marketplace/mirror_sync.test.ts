@@ -90,13 +90,7 @@ describe('the mirror', () => {
 
   test('is made in slices where a request may not go on for long, each from where the last one ended', async () => {
     const context = await worker({ syncMs: 1 });
-    for (
-      let slice = 0;
-      slice < 12 && (await findMirror(context.database, registry.url))?.syncedAt == null;
-      slice += 1
-    ) {
-      await syncMirror(context);
-    }
+    for (let slice = 0; slice < 5; slice += 1) await syncMirror(context);
     expect(await namesIn(context)).toHaveLength(ENTRIES);
     expect(new Set(registry.calls).size).toBe(5);
     expect(pages()).toBe(5);

@@ -77,17 +77,22 @@ export async function listChanged(
     .limit(page.limit);
 }
 
+/** An entry has at most 128 KB, and a reply of the database at most 10 MB. */
+const DOCUMENTS_PER_READ = 50;
+
 /** The entries of these names, as they were published. */
 export async function findDocuments(
   database: Database,
   registryId: number,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
-  if (names.length === 0) return new Map();
   const { name, document } = registryDocuments;
-  const rows = await database.read
-    .select({ name, document })
-    .from(registryDocuments)
-    .where(and(eq(registryDocuments.registryId, registryId), inArray(name, [...names])));
+  const reads: Promise<{ name: string; document: string }[]>[] = [];
+  for (let at = 0; at < names.length; at += DOCUMENTS_PER_READ) {
+    const some = names.slice(at, at + DOCUMENTS_PER_READ);
+    const isWanted = and(eq(registryDocuments.registryId, registryId), inArray(name, some));
+    reads.push(database.read.select({ name, document }).from(registryDocuments).where(isWanted).all());
+  }
+  const rows = (await Promise.all(reads)).flat();
   return new Map(rows.map((row) => [row.name, row.document]));
 }
