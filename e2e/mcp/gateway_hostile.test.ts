@@ -305,6 +305,24 @@ test('kill -9 of the gateway leaves no process behind', async () => {
   expect(leftServers()).toEqual([]);
 });
 
+test('what a killed gateway and its guard left behind is ended by the next gateway', async () => {
+  const config = JSON.stringify({ home, servers: [hostile('stays')] });
+  const child = spawn('node', [STDIO_GATEWAY, config], { stdio: ['pipe', 'pipe', 'inherit'] });
+  await callOnce(child, 'stays__say');
+  const [guard] = readdirSync('/proc').filter(
+    (pid) => readStat(pid).startsWith(`${child.pid} `) && readCommand(pid).includes('svc-mcp-guard'),
+  );
+  // The guard first, while the gateway cannot start another one.
+  child.kill('SIGSTOP');
+  process.kill(Number(guard), 'SIGKILL');
+  child.kill('SIGKILL');
+  await waitFor('the gateway to end', () => child.signalCode !== null || child.exitCode !== null);
+  expect(leftServers()).toHaveLength(1);
+  await open(new FakePorts([]));
+  await waitFor('the server to end', () => leftServers().length === 0);
+  expect(readdirSync(join(home, 'running'))).toEqual([]);
+});
+
 /** Shakes hands in the earlier generation, lists tools, and calls one. */
 async function callOnce(child: ChildProcess, name: string): Promise<void> {
   const answered = new Promise<void>((resolve) => {
@@ -329,6 +347,16 @@ function commandsWith(text: string): readonly string[] {
 
 const leftServers = () => commandsWith(HOSTILE).filter((line) => !line.includes('stdio_gateway'));
 const sleepers = (seconds: string) => commandsWith(`sleep\0${seconds}\0`);
+
+/** From the parent's id on; empty for what is no process. */
+function readStat(pid: string): string {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    return stat.slice(stat.lastIndexOf(')') + 4);
+  } catch {
+    return '';
+  }
+}
 
 function readCommand(pid: string): string {
   try {

@@ -11,6 +11,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { InputCall } from './downstream.ts';
+import { SecondLimit } from './second_limit.ts';
 
 /** One request of a client that is being answered. A call may take several, each of which brings what was asked for. */
 export interface CallRound {
@@ -68,8 +69,7 @@ export class ActiveCall {
   #wake = Promise.withResolvers<void>();
   #count = 0;
   #timer: NodeJS.Timeout | null = null;
-  #progressWindow = 0;
-  #progressCount = 0;
+  readonly #progressLimit = new SecondLimit(MOST_PROGRESS_PER_SECOND);
 
   /** `send` sends the request; it is given up when its signal is aborted. */
   constructor(owner: CallOwner, silentMs: number, send: (signal: AbortSignal) => Promise<Result>) {
@@ -143,7 +143,7 @@ export class ActiveCall {
   progressed(progress: Progress): void {
     this.#listenForSilence();
     const token = this.#round?.progressToken;
-    if (token === undefined || !this.#mayTell()) return;
+    if (token === undefined || !this.#progressLimit.allow()) return;
     this.notify({ method: 'notifications/progress', params: { ...progress, progressToken: token } });
   }
 
@@ -168,14 +168,6 @@ export class ActiveCall {
     const { resolve } = this.#wake;
     this.#wake = Promise.withResolvers<void>();
     resolve();
-  }
-
-  #mayTell(): boolean {
-    const second = Math.floor(performance.now() / 1000);
-    if (second !== this.#progressWindow) this.#progressCount = 0;
-    this.#progressWindow = second;
-    this.#progressCount += 1;
-    return this.#progressCount <= MOST_PROGRESS_PER_SECOND;
   }
 
   #listenForSilence(): void {

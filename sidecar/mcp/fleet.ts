@@ -42,9 +42,7 @@ export class Fleet {
 
   /** Follows the list of servers from now on. */
   start(): void {
-    this.#watched = this.#options.ports
-      .watchServers((servers) => this.#reconcile(servers), this.#watching.signal)
-      .catch(() => undefined);
+    this.#watched = this.#options.ports.watchServers((servers) => this.#reconcile(servers), this.#watching.signal);
     this.#timer = setInterval(() => this.#report(), HEALTH_EVERY_MS);
     this.#timer.unref();
   }

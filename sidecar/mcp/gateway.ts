@@ -11,6 +11,7 @@ import type { Launcher } from './launcher.ts';
 import { PromptRouter } from './prompt_router.ts';
 import { ResourceRouter } from './resource_router.ts';
 import { ResourceSubscriptions } from './resource_subscriptions.ts';
+import { SecondLimit } from './second_limit.ts';
 import { ServerCatalog } from './server_catalog.ts';
 import type { ToolSource } from './source.ts';
 import { ToolRouter } from './tool_router.ts';
@@ -41,13 +42,14 @@ export class Gateway {
   readonly #held: HeldCalls;
   readonly #catalog: ServerCatalog;
   readonly #unwatch: (() => void)[];
+  readonly #logLimits = new Map<string, SecondLimit>();
   #logLevel: LoggingLevel | null = null;
 
   constructor(options: GatewayOptions) {
     const { ports, limits, sources, version, launcher, pause } = options;
     this.version = version;
     this.limits = limits;
-    this.#held = new HeldCalls(limits.inputMs);
+    this.#held = new HeldCalls(limits.inputMs + HELD_LONGER_MS);
     this.fleet = new Fleet({
       ports,
       launcher,
@@ -127,6 +129,7 @@ export class Gateway {
 
   /** A message goes to the one client whose call is running; between calls, to the only client there is. */
   #log(serverId: string, message: LoggingMessageNotificationParams): void {
+    if (!this.#limitOf(serverId).allow()) return;
     const name = this.fleet.nameOf(serverId);
     const named = { ...message, logger: message.logger === undefined ? name : `${name}/${message.logger}` };
     const call = this.#registry.only(serverId);
@@ -135,6 +138,12 @@ export class Gateway {
     } else if (call.owner.wantsLog(message.level)) {
       call.notify({ method: 'notifications/message', params: named });
     }
+  }
+
+  #limitOf(serverId: string): SecondLimit {
+    const limit = this.#logLimits.get(serverId) ?? new SecondLimit(MOST_MESSAGES_PER_SECOND);
+    this.#logLimits.set(serverId, limit);
+    return limit;
   }
 
   #onConnection(serverId: string): void {
@@ -148,6 +157,11 @@ export class Gateway {
     for (const kind of ['tools', 'prompts', 'resources'] as const) this.audience.listChanged(kind, serverId);
   }
 }
+
+/** An answer that comes at the last moment still finds its call. */
+const HELD_LONGER_MS = 60_000;
+/** Of one server; nobody reads more. */
+const MOST_MESSAGES_PER_SECOND = 100;
 
 /** A key for a client that has a connection. */
 export function newClientKey(): string {

@@ -18,7 +18,7 @@ export interface GatewayPorts {
   release(server: McpServer, consentHash: string | null): Promise<Result<ReleasedValues, LaunchProblem>>;
   /** Holds until a person has decided, or the call is gone. */
   approve(call: ToolApproval): Promise<Result<null, ApprovalProblem>>;
-  /** Is in the spool when it returns. Asked for only while {@link GatewayPorts.accepting} is true. */
+  /** Keeps an event. No call is made and no server started while {@link GatewayPorts.accepting} is false; what ends then is told all the same. */
   record(event: GatewayEvent): void;
   /** False when nothing more can be recorded: tool calls are refused then, and no server is started. */
   accepting(): boolean;

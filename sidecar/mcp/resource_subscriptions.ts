@@ -13,12 +13,15 @@ interface Subscribed {
 }
 
 const MOST = 4_096;
+const TOGETHER_MS = 100;
 
 /** Subscriptions to resources: one with the server for all of its clients, made anew when the server was started anew. */
 export class ResourceSubscriptions {
   readonly #fleet: Pick<Fleet, 'find'>;
   readonly #tell: (clientKey: string, uri: string) => void;
   readonly #subscribed = new Map<string, Subscribed>();
+  readonly #changed = new Set<string>();
+  #timer: NodeJS.Timeout | null = null;
 
   constructor(fleet: Pick<Fleet, 'find'>, tell: (clientKey: string, uri: string) => void) {
     this.#fleet = fleet;
@@ -59,8 +62,12 @@ export class ResourceSubscriptions {
 
   /** The server says that a resource of its has changed. */
   updated(serverId: string, uri: string): void {
-    const one = this.#subscribed.get(JSON.stringify([serverId, uri]));
-    for (const [clientKey, asked] of one?.clients ?? []) this.#tell(clientKey, asked);
+    const key = JSON.stringify([serverId, uri]);
+    if (!this.#subscribed.has(key)) return;
+    this.#changed.add(key);
+    if (this.#timer !== null) return;
+    this.#timer = setTimeout(() => this.#tellChanged(), TOGETHER_MS);
+    this.#timer.unref();
   }
 
   /** The server has connected anew, and knows of none. */
@@ -69,6 +76,16 @@ export class ResourceSubscriptions {
     if (current === null) return;
     const ofServer = Array.from(this.#subscribed.values()).filter((one) => one.serverId === serverId);
     await Promise.allSettled(ofServer.map((one) => subscribe(current, one)));
+  }
+
+  /** A resource that changed many times is told once. */
+  #tellChanged(): void {
+    this.#timer = null;
+    const keys = [...this.#changed];
+    this.#changed.clear();
+    for (const key of keys) {
+      for (const [clientKey, asked] of this.#subscribed.get(key)?.clients ?? []) this.#tell(clientKey, asked);
+    }
   }
 
   async #leave(key: string, one: Subscribed, clientKey: string): Promise<void> {

@@ -4,6 +4,7 @@ import type { Fleet } from './fleet.ts';
 import type { GatewayLimits } from './gateway_limits.ts';
 import { type Listable, type Listed, ServerLists } from './server_lists.ts';
 import type { SupervisedServer } from './supervised_server.ts';
+import { until } from './until.ts';
 
 /** What one server listed. */
 export interface ServerListing<K extends Listable> {
@@ -84,16 +85,3 @@ export class ServerCatalog {
 }
 
 const SLOW_PATIENCE_MS = 1_000;
-
-/** The value, or null once the signal is aborted. */
-async function until<T>(value: Promise<T>, signal: AbortSignal): Promise<T | null> {
-  const over = Promise.withResolvers<null>();
-  const end = (): void => over.resolve(null);
-  if (signal.aborted) end();
-  signal.addEventListener('abort', end, { once: true });
-  try {
-    return await Promise.race([value, over.promise]);
-  } finally {
-    signal.removeEventListener('abort', end);
-  }
-}

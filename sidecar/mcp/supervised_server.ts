@@ -85,9 +85,16 @@ export class SupervisedServer {
   async update(known: GatewayServer): Promise<void> {
     const before = this.#known;
     this.#known = known;
-    if (launchKey(before) === launchKey(known)) return;
+    if (launchKey(before) === launchKey(known)) return this.#reconsider();
     await this.#reset();
     if (this.#wanted && this.server.enabled) void this.connect();
+  }
+
+  /** The control plane has news: whoever was waited for may have signed in, or stored a credential. */
+  #reconsider(): void {
+    this.#failedAt = Number.NEGATIVE_INFINITY;
+    const waits = this.#wanted && this.#problem !== null && this.#downstream === null && this.#starting === null;
+    if (waits) void this.connect();
   }
 
   /** The connection is of no use any more: it is ended, and made anew when somebody asks. */

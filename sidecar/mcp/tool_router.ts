@@ -26,6 +26,7 @@ import type { ServerCatalog } from './server_catalog.ts';
 import { DownstreamFailure, ServerUnavailable } from './server_unavailable.ts';
 import type { ToolSource } from './source.ts';
 import type { SupervisedServer } from './supervised_server.ts';
+import { until } from './until.ts';
 
 export interface ToolRouterOptions {
   readonly ports: GatewayPorts;
@@ -63,7 +64,7 @@ export class ToolRouter {
     const { catalog, limits } = this.#options;
     const [listings, ...built] = await Promise.all([
       catalog.all('tools', caller, signal),
-      ...this.#options.sources.map((source) => source.tools(caller, signal).catch((): readonly Tool[] => [])),
+      ...this.#options.sources.map((source) => this.#built(source, caller, signal)),
     ]);
     const ofServers = listings.flatMap(({ supervised, name, items }) => exposed(supervised, name, items));
     const sorted = sortedBy([...ofServers, ...built.flat()], ({ name }) => name);
@@ -71,6 +72,13 @@ export class ToolRouter {
     if (page === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'cursor is none that was given out');
     const { items, nextCursor } = page;
     return { tools: [...items], ...(nextCursor === undefined ? {} : { nextCursor }) };
+  }
+
+  /** A source that cannot tell its tools, or not in time, takes no other away. */
+  async #built(source: ToolSource, caller: Caller, signal: AbortSignal): Promise<readonly Tool[]> {
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(this.#options.limits.listWaitMs)]);
+    const tools = await until(source.tools(caller, deadline), deadline).catch(() => null);
+    return tools ?? [];
   }
 
   /** The result for the client and the schema that it was promised; a refusal is a result with `isError`, for a model to read. */

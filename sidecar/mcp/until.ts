@@ -1,0 +1,12 @@
+/** The value, or null once the signal is aborted. Rejects as the value does. */
+export async function until<T>(value: Promise<T>, signal: AbortSignal): Promise<T | null> {
+  const over = Promise.withResolvers<null>();
+  const end = (): void => over.resolve(null);
+  if (signal.aborted) end();
+  signal.addEventListener('abort', end, { once: true });
+  try {
+    return await Promise.race([value, over.promise]);
+  } finally {
+    signal.removeEventListener('abort', end);
+  }
+}
