@@ -19,7 +19,7 @@ import { askInputs, type Inputs, inputsOf, refuseTypedSecrets } from './mcp_inpu
 import { promptHidden, readSecret, type SecretSource } from './read_secret.ts';
 
 export type McpInstallOptions = SecretSource & {
-  readonly version?: string;
+  readonly release?: string;
   readonly package?: string;
   readonly remote?: string;
   readonly name?: string;
@@ -36,7 +36,7 @@ export async function installMcpServer(call: Call<McpInstallOptions>): Promise<u
   const entry = call.args[0] ?? '';
   refuseUnanswerable(call);
   const client = controlClient(context, options);
-  const detail = await client.call('GET', entryPath(entry), marketplaceDetail, { query: { version: options.version } });
+  const detail = await client.call('GET', entryPath(entry), marketplaceDetail, { query: { version: options.release } });
   const there = installedServer(detail, options);
   if (there !== undefined) print.note(`${published(entry)} is installed as ${there.name}: nothing is changed`);
   const shown = there === undefined ? await confirmed(call, client, detail) : null;

@@ -187,6 +187,11 @@ describe('svc mcp search and view', () => {
     expect(stdout).toContain('It asks for bash.');
   });
 
+  test('--release is a version of the entry', async () => {
+    const { calls } = await run(['view', NAME, '--release', '1.0.0']);
+    expect(calls[0]?.url.searchParams.get('version')).toBe('1.0.0');
+  });
+
   test('--limit is a number', async () => {
     expect((await run(['search', 'x', '--limit', '0'])).code).toBe(2);
   });

@@ -21,7 +21,7 @@ export function addMcpMarketplaceCommands(line: CommandLine, mcp: Command): void
     .command('upgrade')
     .description('give an installed server the newest version of its registry entry, after showing what changes')
     .argument(...MCP_SERVER_ARGUMENT)
-    .option('--version <version>', 'this version')
+    .option('--release <version>', 'this version')
     .option(...INPUT_OPTION, several)
     .option('--check', 'only show what would change')
     .option('--yes', 'do not ask')
@@ -42,7 +42,7 @@ function addSearch(line: CommandLine, mcp: Command): void {
     .command('view')
     .description('show an entry of the registry: versions, and what an install would start and ask for')
     .argument(...ENTRY_ARGUMENT)
-    .option('--version <version>', 'this version');
+    .option('--release <version>', 'this version');
   handle<McpViewOptions>(line, view, async (call) => (await import('./mcp_search.ts')).viewEntry(call));
 }
 
@@ -51,7 +51,7 @@ function addInstall(line: CommandLine, mcp: Command): void {
     .command('install')
     .description('install a server from the registry, after showing exactly what it starts')
     .argument(...ENTRY_ARGUMENT)
-    .option('--version <version>', 'this version')
+    .option('--release <version>', 'this version')
     .option('--package <number>', 'this package, as `svc mcp view` counts them')
     .option('--remote <number>', 'this remote server')
     .option('--name <name>', 'the name of the server here, and the prefix of its tools')

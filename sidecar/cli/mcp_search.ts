@@ -18,7 +18,7 @@ export interface McpSearchOptions {
   readonly limit: string;
 }
 export interface McpViewOptions {
-  readonly version?: string;
+  readonly release?: string;
 }
 
 const MAX_SHOWN = 1_000;
@@ -84,7 +84,7 @@ function shortened(text: string): string {
 export async function viewEntry({ context, args, options, print }: Call<McpViewOptions>): Promise<undefined> {
   const client = controlClient(context, options);
   const path = entryPath(args[0] ?? '');
-  const detail = await client.call('GET', path, marketplaceDetail, { query: { version: options.version } });
+  const detail = await client.call('GET', path, marketplaceDetail, { query: { version: options.release } });
   print.data(detail, () => `${entryLines(detail, print.paint).join('\n')}\n`);
   if (detail.stale && !print.json) {
     print.warn(`the registry does not answer: this is what it said ${agoText(detail.fetched_at, context.now())}`);

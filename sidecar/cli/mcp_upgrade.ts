@@ -12,7 +12,7 @@ import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
 import type { Paint } from './output.ts';
 
 export type McpUpgradeOptions = OwnerOption & {
-  readonly version?: string;
+  readonly release?: string;
   readonly input?: readonly string[];
   readonly check?: boolean;
   readonly yes?: boolean;
@@ -24,7 +24,7 @@ export async function upgradeMcpServer(call: Call<McpUpgradeOptions>): Promise<n
   const client = controlClient(context, options);
   const before = await findMcpServer(client, call.args[0] ?? '', options.owner);
   const path = `/v1/mcp-servers/${before.id}/upgrade`;
-  const offered = await client.call('GET', path, upgradeReply, { query: { version: options.version } });
+  const offered = await client.call('GET', path, upgradeReply, { query: { version: options.release } });
   if (!offered.available || options.check === true) {
     print.data(offered, () => textOf(before, offered, print.paint));
     return undefined;
