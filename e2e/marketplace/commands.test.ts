@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { z } from 'zod';
+import { foundIn, plantSecret, searchFiles } from '../support/planted_secret.ts';
+import { expectStatus, Svc } from '../support/svc.ts';
+import { waitFor } from '../support/wait_for.ts';
+import { type RegistryServer, startRegistryServer } from './registry_server.ts';
+
+// Issue 7: from the registry to a server that this machine may run, by the commands that a person types.
+
+const ENTRY = 'io.example.acme/weather';
+const SECRET = plantSecret();
+const status = z.object({ items: z.array(z.looseObject({ name: z.string(), consent: z.string() })) });
+const record = z.looseObject({ id: z.string(), version: z.string(), command: z.array(z.string()) });
+
+let svc: Svc;
+let registry: RegistryServer;
+
+function publish(version: string): void {
+  const apiKey = { name: 'API_KEY', isRequired: true, isSecret: true };
+  const packages = [
+    {
+      registryType: 'npm',
+      identifier: '@acme/weather',
+      version,
+      transport: { type: 'stdio' },
+      environmentVariables: [apiKey],
+      packageArguments: [{ type: 'named', name: '--unit', isRequired: true }],
+    },
+  ];
+  const server = { name: ENTRY, description: 'The \u202eweather of today', version, packages };
+  registry.publish({ server, status: 'active', updatedAt: new Date().toISOString() });
+}
+
+beforeAll(async () => {
+  registry = await startRegistryServer({ entries: 40 });
+  publish('1.0.0');
+  publish('1.1.0');
+  svc = await Svc.up({ flags: ['--registry-url', registry.url] });
+});
+afterAll(async () => {
+  await svc.stop();
+  await registry.stop();
+});
+
+const consent = async () => status.parse(JSON.parse(await svc.ok(['mcp', 'status', '--json']))).items[0]?.consent;
+const shown = async () => record.parse(JSON.parse(await svc.ok(['mcp', 'show', 'weather', '--json'])));
+
+it('finds an entry, and shows what its publisher hides', async () => {
+  const found = await svc.ok(['mcp', 'search', 'ACME']);
+  expect(found).toContain(ENTRY);
+  const view = await svc.ok(['mcp', 'view', ENTRY, '--release', '1.0.0']);
+  expect(view).toContain('npx -y @acme/weather@1.0.0 --unit {unit}');
+  expect(found + view).not.toContain('\u202e');
+});
+
+it('installs it: what was shown may run on this machine, and the secret is in the vault alone', async () => {
+  const argv = ['mcp', 'install', ENTRY, '--release', '1.0.0', '--yes', '--input', 'unit=celsius'];
+  const installed = await svc.cli([...argv, '--credential', 'API_KEY', '--stdin'], { input: SECRET });
+  expect([installed.code, installed.stderr]).toEqual([0, expect.stringContaining('npx -y @acme/weather@1.0.0')]);
+  expect(installed.stdout + installed.stderr).not.toContain(SECRET);
+  expect((await shown()).command).toEqual(['npx', '-y', '@acme/weather@1.0.0', '--unit', 'celsius']);
+  await waitFor('the consent', async () => (await consent()) === 'given');
+  expect(searchFiles(svc.home, SECRET)).toEqual([]);
+  expect(foundIn(readFileSync(join(svc.home, 'control.db')), SECRET)).toEqual([]);
+});
+
+it('installs it once', async () => {
+  const before = await shown();
+  const again = await svc.cli(['mcp', 'install', ENTRY, '--yes']);
+  expect([again.code, again.stdout.trim()]).toEqual([0, before.id]);
+});
+
+it('upgrades it after showing what changes; the consent goes along, and a rollback undoes it', async () => {
+  const offered = await svc.ok(['mcp', 'upgrade', 'weather', '--check']);
+  expect(offered).toContain('+ npx -y @acme/weather@1.1.0 --unit celsius');
+  const upgraded = await svc.cli(['mcp', 'upgrade', 'weather', '--yes']);
+  expect(upgraded.code).toBe(0);
+  expect((await shown()).version).toBe('1.1.0');
+  await waitFor('the consent to the new one', async () => (await consent()) === 'given');
+  expect(await svc.ok(['mcp', 'upgrade', 'weather'])).toContain('up to date');
+  await svc.ok(['mcp', 'rollback', 'weather', '1']);
+  expect((await shown()).version).toBe('1.0.0');
+});
+
+it('gives no consent to what somebody else makes of it', async () => {
+  const { id, ...server } = await shown();
+  const command = ['npx', '-y', '@evil/weather@1.0.0'];
+  const fields = { name: 'weather', mode: 'local', command, env: {}, version: server.version };
+  expectStatus(await svc.api('PUT', `/v1/mcp-servers/${id}`, fields), 200);
+  await waitFor('the consent to be over', async () => (await consent()) === 'needed');
+});
