@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
-import { z } from 'zod';
 import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
 import { consentText } from '../../shared/mcp/consent_hash.ts';
 import { daemonClient } from './clients.ts';
@@ -94,16 +93,11 @@ export async function giveConsent(daemon: HttpClient, { server }: Pick<MachineSe
 
 async function isAnsweredYes({ context }: Call, question: string): Promise<boolean> {
   const prompt = createInterface({ input: context.stdin, output: context.stderr });
-  try {
-    const answer = await prompt.question(question, { signal: context.stop });
-    return /^\s*y(?:es)?\s*$/i.test(answer);
-  } catch (error) {
-    // Ctrl-C, or the end of the input: that is no consent.
-    if (z.object({ code: z.string() }).safeParse(error).success) return false;
-    throw error;
-  } finally {
-    prompt.close();
-  }
+  // Ctrl-C and the end of the input close it: that is no consent.
+  const closed = new Promise<string>((resolve) => prompt.once('close', () => resolve('')));
+  const answer = await Promise.race([prompt.question(question), closed]);
+  prompt.close();
+  return /^\s*y(?:es)?\s*$/i.test(answer);
 }
 
 async function withdraw(

@@ -99,6 +99,21 @@ async function until(look: () => boolean): Promise<void> {
   while (!look()) await new Promise((resolve) => setImmediate(resolve));
 }
 
+const call = (more: Partial<ToolApproval> = {}): ToolApproval => ({
+  server,
+  tool: 'delete_file',
+  argumentsHash: 'a'.repeat(64),
+  summary: 'demo: delete_file (path)',
+  sessionId: null,
+  signal: new AbortController().signal,
+  ...more,
+});
+
+const shown = () => {
+  const [known] = mcp.directory.all() ?? [];
+  return known === undefined ? null : mcp.board.stateOf({ ...known, consent: 'given', missing: [] });
+};
+
 describe('the list of servers', () => {
   test('is told at once, and at each change', async () => {
     const list = watched();
@@ -147,16 +162,6 @@ describe('values', () => {
 });
 
 describe('an approval', () => {
-  const call = (more: Partial<ToolApproval> = {}): ToolApproval => ({
-    server,
-    tool: 'delete_file',
-    argumentsHash: 'a'.repeat(64),
-    summary: 'demo: delete_file (path)',
-    sessionId: null,
-    signal: new AbortController().signal,
-    ...more,
-  });
-
   test('is given, or refused by its reason', async () => {
     expect(await ports.approve(call())).toEqual(ok(null));
     const denied = { refusal: refusal('approval_denied', 'denied'), approvalId: 'apr_2' };
@@ -186,10 +191,6 @@ test('events are in the daemon’s log, with names that steer nothing', async ()
 
 describe('the state of the servers', () => {
   const running = [{ id: SERVER_ID, state: 'running' as const, lastError: null, checkedAt: 0 }];
-  const shown = () => {
-    const [known] = mcp.directory.all() ?? [];
-    return known === undefined ? null : mcp.board.stateOf({ ...known, consent: 'given', missing: [] });
-  };
 
   test('is told with what the server wrote, and again when there is more of it', async () => {
     details.set(SERVER_ID, { restarts: 1, tools: 3, stderr: 'one\n' });
