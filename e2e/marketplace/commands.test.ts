@@ -62,7 +62,7 @@ it('installs it: what was shown may run on this machine, and the secret is in th
   expect(installed.stdout + installed.stderr).not.toContain(SECRET);
   expect((await shown()).command).toEqual(['npx', '-y', '@acme/weather@1.0.0', '--unit', 'celsius']);
   await waitFor('the consent', async () => (await consent()) === 'given');
-  expect(searchFiles(svc.home, SECRET)).toEqual([]);
+  expect(searchFiles(svc.home, SECRET).holding).toEqual([]);
   expect(foundIn(readFileSync(join(svc.home, 'control.db')), SECRET)).toEqual([]);
 });
 
@@ -80,7 +80,7 @@ it('upgrades it after showing what changes; the consent goes along, and a rollba
   expect((await shown()).version).toBe('1.1.0');
   await waitFor('the consent to the new one', async () => (await consent()) === 'given');
   expect(await svc.ok(['mcp', 'upgrade', 'weather'])).toContain('up to date');
-  await svc.ok(['mcp', 'rollback', 'weather', '1']);
+  await svc.ok(['mcp', 'rollback', 'weather', '--to', '1']);
   expect((await shown()).version).toBe('1.0.0');
 });
 

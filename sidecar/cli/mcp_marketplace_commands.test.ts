@@ -264,7 +264,7 @@ describe('svc mcp upgrade', () => {
     const { code, stderr, calls } = await run(['upgrade', 'weather', '--yes']);
     expect(code).toBe(0);
     expect(writes(calls)).toMatchObject([{ body: { version: '2.0.0' } }]);
-    expect(stderr).toContain('svc mcp rollback weather 1');
+    expect(stderr).toContain('svc mcp rollback weather --to 1');
   });
 
   test('asks nobody where there is nobody', async () => {

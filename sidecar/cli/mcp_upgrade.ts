@@ -46,7 +46,7 @@ export async function upgradeMcpServer(call: Call<McpUpgradeOptions>): Promise<n
   }
   if (server.mode === 'local' && !isRun)
     print.note(`This machine does not run it so yet: svc mcp consent ${server.name}`);
-  print.note(`To undo it: svc mcp rollback ${server.name} ${before.revision}`);
+  print.note(`To undo it: svc mcp rollback ${server.name} --to ${before.revision}`);
   return undefined;
 }
 
