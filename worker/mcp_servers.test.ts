@@ -149,7 +149,7 @@ describe('changing a server', () => {
 
   test('with what it has already changes nothing', async () => {
     const { id } = await made(LOCAL);
-    const again = await parsed(mcpServerRecord, put(id, LOCAL));
+    const again = await parsed(mcpServerRecord, put(id, { registry_id: null, ...LOCAL, enabled: true }));
     expect(again.revision).toBe(1);
     expect(await events('control.mcp_server.updated')).toEqual([]);
   });
@@ -165,6 +165,16 @@ describe('changing a server', () => {
     const back = await parsed(mcpServerRecord, rollback(7));
     expect([back.revision, back.description]).toEqual([26, 'number 7']);
     expect(await refusal(rollback(1))).toMatchObject({ code: 'not_found' });
+  });
+
+  test('that is started in a way which is refused by now can be disabled, and nothing else', async () => {
+    const { id } = await made(LOCAL);
+    const { client } = control.context.database;
+    await client.execute(`UPDATE mcp_servers SET record = replace(record, '"npx"', '"bash"')`);
+    const bash = { ...LOCAL, command: ['bash', ...LOCAL.command.slice(1)] };
+    expect((await refusal(put(id, { ...bash, description: 'other' }))).message).toMatch(/shell/);
+    expect((await refusal(put(id, { ...bash, enabled: false, env: {} }))).message).toMatch(/shell/);
+    expect((await parsed(mcpServerRecord, put(id, { ...bash, enabled: false }))).enabled).toBe(false);
   });
 
   test('does not change its owner', async () => {

@@ -1,3 +1,4 @@
+import { canonicalJson } from '../../shared/audit/canonical_json.ts';
 import { commandDangers } from '../../shared/mcp/command_dangers.ts';
 import type { Danger } from '../../shared/mcp/dangers/danger.ts';
 import { referenceProblem } from '../../shared/mcp/references.ts';
@@ -14,28 +15,40 @@ import { type McpConfiguration, told } from './mcp_server_records.ts';
 export function settledConfiguration(
   input: ValidMcpServer,
   place: { readonly id: string; readonly registryId: string | null },
+  before: McpConfiguration | null,
 ): Result<McpConfiguration, ApiError> {
   const own = withOwnId(input, place.id);
   if (!own.ok) return err(invalidFields(own.error));
   const transport = own.value.mode === 'remote' ? (own.value.transport ?? 'streamable-http') : null;
   const registryId = input.registry_id === undefined ? place.registryId : input.registry_id;
   const configuration = { ...own.value, transport, registry_id: registryId };
-  const problem = configurationProblem(configuration, place.id);
+  const problem = configurationProblem(configuration, place.id, before);
   return problem === null ? ok(configuration) : err(problem);
 }
 
-/** Why a configuration is not kept, whoever wrote it; null when it is. */
-export function configurationProblem(configuration: McpConfiguration, id: string): ApiError | null {
+/**
+ * Why a configuration is not kept, whoever wrote it; null when it is. `before`: what the server has. With a command that was
+ * taken once and is refused now it can still be disabled.
+ */
+export function configurationProblem(
+  configuration: McpConfiguration,
+  id: string,
+  before: McpConfiguration | null = null,
+): ApiError | null {
   const misplaced = referenceProblem(toMcpServer({ ...configuration, id, revision: 1 }));
   if (misplaced !== null) {
     const [place = '', ...rest] = misplaced.split(' ');
     return invalidFields([{ field: place.replaceAll('[', '.').replaceAll(']', ''), message: rest.join(' ') }]);
   }
-  if (configuration.mode !== 'local') return null;
+  if (configuration.mode !== 'local' || (!configuration.enabled && startsTheSame(configuration, before))) return null;
   const refused = commandDangers(configuration.command, configuration.env).filter(
     ({ severity }) => severity === 'refuse',
   );
   return refused.length === 0 ? null : dangerous(refused);
+}
+
+function startsTheSame({ command, env }: McpConfiguration, before: McpConfiguration | null): boolean {
+  return before !== null && canonicalJson([command, env]) === canonicalJson([before.command, before.env]);
 }
 
 function dangerous(dangers: readonly Danger[]): ApiError {

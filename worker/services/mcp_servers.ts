@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { canonicalJson } from '../../shared/audit/canonical_json.ts';
 import type { AuditEventType } from '../../shared/model/audit_event.ts';
 import type { Owner } from '../../shared/model/host_binding.ts';
 import { mcpVaultPath } from '../../shared/model/mcp_server.ts';
@@ -44,7 +45,7 @@ export async function createMcpServer(context: ServiceContext, caller: Caller, i
   const owner = writableOwner(caller, input.owner);
   if (!owner.ok) return owner;
   const id = freshId(context, 'mcp');
-  const configuration = settledConfiguration(input, { id, registryId: null });
+  const configuration = settledConfiguration(input, { id, registryId: null }, null);
   if (!configuration.ok) return configuration;
   const now = nowText(context);
   const row = rowOf(configuration.value, {
@@ -78,7 +79,7 @@ export async function putMcpServer(
     const before = await writableMcpServer(context, caller, id);
     if (!before.ok) return before;
     if (ownerName(before.value.ownerId) !== input.owner) return err(ownerChange(before.value));
-    const configuration = settledConfiguration(input, before.value);
+    const configuration = settledConfiguration(input, before.value, configurationOf(before.value));
     return configuration.ok ? reconfigured(context, caller, before.value, configuration.value) : configuration;
   });
   return shown(context, caller, replaced);
@@ -275,7 +276,7 @@ function rowOf(
   place: Omit<McpServerRow, 'name' | 'registryId' | 'record'>,
 ): McpServerRow {
   const { name, registry_id: registryId } = configuration;
-  return { ...place, name, registryId, record: JSON.stringify(configuration) };
+  return { ...place, name, registryId, record: canonicalJson(configuration) };
 }
 
 /** The vault paths that a server refers to. */
