@@ -2,7 +2,9 @@ import { OpenAPIHono } from '@hono/zod-openapi';
 import { getHealth, getMe, postSignInLink } from './routes/account.ts';
 import { getApproval, getApprovals, postDecision } from './routes/approvals.ts';
 import type { AppContext, AppEnv, Log } from './routes/app_env.ts';
+import type { BindingTemplate } from '../shared/wire/binding_template.ts';
 import type { Assets } from './pages/assets.ts';
+import { once } from './routes/once.ts';
 import { deleteIdentity, getIdentities } from './routes/auth_identities.ts';
 import { getProviders } from './routes/auth_methods.ts';
 import { postLogin, postSignup, postVerify } from './routes/auth_password.ts';
@@ -180,6 +182,8 @@ export interface AppOptions {
   readonly context: (c: AppContext) => ServiceContext | Promise<ServiceContext>;
   /** The files that pages load. */
   readonly assets: Assets;
+  /** The ready bindings of the catalog; none when nothing is said. They are read when they are first asked for. */
+  readonly templates?: () => readonly BindingTemplate[];
   readonly log: Log;
   /** The address that a call came from, as the runtime knows it; a header that anybody can send is no such thing. */
   readonly clientAddress?: (c: AppContext) => string | null;
@@ -195,7 +199,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
     nameRequest,
     logRequests(options.log),
     sendSafeHeaders,
-    provide(options.context, options.assets),
+    provide(options.context, { assets: options.assets, templates: once(options.templates ?? (() => [])) }),
     answerLocalNamesOnly,
   );
   app.use(demandHttps, knowClient(options.clientAddress ?? (() => null)), limitBody(MAX_BODY_BYTES));

@@ -24,10 +24,11 @@ test('the worker bundles for workerd, as wrangler deploys it, in under 1 MiB com
   const bundle = join(directory, 'bundle');
   await run(join(BIN, 'wrangler'), ['deploy', '--dry-run', '--outdir', bundle], { cwd: ROOT, env });
   const modules = (await readdir(bundle)).filter((name) => !/\.(map|md)$/.test(name));
-  // Besides the code, what pages load, as text.
-  const isOfPages = (name: string) => /-[a-z_]+\.(?:js|mjs|css)$/.test(name);
+  // Besides the code, what pages load and the catalog, as text.
+  const isOfPages = (name: string) => /-[a-z0-9_-]+\.(?:js|mjs|css|yaml)$/.test(name);
   expect(modules.filter((name) => !isOfPages(name))).toEqual(['workerd.js']);
-  expect(modules).toHaveLength(1 + ASSET_FILES.length);
+  const catalog = await readdir(join(ROOT, 'catalog/bindings'));
+  expect(modules).toHaveLength(1 + ASSET_FILES.length + catalog.length);
   const texts = await Promise.all(modules.map((name) => readFile(join(bundle, name))));
   expect(texts.reduce((sum, text) => sum + gzipSync(text).length, 0)).toBeLessThan(MAX_BUNDLE_BYTES);
 });

@@ -7,6 +7,7 @@ import { DEFAULT_CONTROL_PORT, parseSettings, type Settings } from '../../shared
 import type { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../app.ts';
 import { fileAssets } from './file_assets.ts';
+import { fileTemplates } from './file_templates.ts';
 import { clientAddress } from './client_address.ts';
 import { nodeOutbound } from './node_outbound.ts';
 import { startRetention } from './retention_timer.ts';
@@ -67,6 +68,7 @@ async function main(): Promise<void> {
   const app = createApp({
     context: () => context,
     assets: fileAssets(),
+    templates: fileTemplates,
     log,
     clientAddress: (c) => clientAddress(peerIn(c.env), c.req.header('x-forwarded-for')),
   });

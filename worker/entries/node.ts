@@ -8,6 +8,7 @@ import { getConnInfo } from '@hono/node-server/conninfo';
 import { DEFAULT_CONTROL_PORT, parseRegistryUrl, parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
 import { fileAssets } from './file_assets.ts';
+import { fileTemplates } from './file_templates.ts';
 import { ProgramLifetime } from '../services/lifetime.ts';
 import { makeMasterKey, openLocalKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
@@ -52,6 +53,7 @@ async function main(): Promise<void> {
   const app = createApp({
     context: current,
     assets: fileAssets(),
+    templates: fileTemplates,
     log,
     clientAddress: (c) => clientAddress(getConnInfo(c).remote.address ?? null, c.req.header('x-forwarded-for')),
   });

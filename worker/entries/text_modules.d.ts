@@ -11,3 +11,7 @@ declare module '*.mjs' {
   const text: string;
   export { text as default };
 }
+declare module '*.yaml' {
+  const text: string;
+  export { text as default };
+}

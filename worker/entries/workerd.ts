@@ -5,6 +5,7 @@ import { createApp } from '../app.ts';
 import type { LogEntry } from '../routes/app_env.ts';
 import { retainOnce } from './retain_once.ts';
 import { workerdAssets } from './workerd_assets.ts';
+import { workerdTemplates } from './workerd_templates.ts';
 import { fetchOutbound } from '../services/fetch_outbound.ts';
 import { parseLocalKey } from '../services/local_home.ts';
 import { type Lifetime, requestLifetime } from '../services/lifetime.ts';
@@ -25,6 +26,7 @@ const contextFor = provideContext();
 const app = createApp({
   context: (c) => contextFor(c.env, c.executionCtx),
   assets: workerdAssets(),
+  templates: workerdTemplates,
   log,
   // Cloudflare writes this header itself, over whatever the client sent.
   clientAddress: (c) => c.req.header('cf-connecting-ip') ?? null,

@@ -1,8 +1,10 @@
 import { html } from 'hono/html';
 import { EFFECTS, INJECTION_SCHEMES, type InjectionScheme } from '../../shared/model/host_binding.ts';
+import type { BindingTemplate } from '../../shared/wire/binding_template.ts';
 import { SCHEME_PARAMETERS } from '../../shared/wire/host_binding_rules.ts';
 import { BINDINGS_PAGE } from './bindings.ts';
 import { type FormState, formRefusal, radioField, selectField, textField } from './components/form_field.ts';
+import { foreignLink } from './components/foreign_text.ts';
 import { pageHeader } from './components/page_header.ts';
 import { tabs } from './components/tabs.ts';
 import type { Html } from './html.ts';
@@ -40,6 +42,8 @@ export interface BindingFormView {
   readonly scheme: InjectionScheme;
   /** References of stored secrets, to choose from. */
   readonly references: readonly string[];
+  /** Ready bindings to begin with. */
+  readonly templates: readonly BindingTemplate[];
 }
 
 const COMMON = [
@@ -55,10 +59,11 @@ const COMMON = [
 ];
 
 /** The form of a binding, for one scheme. */
-export function newBindingPage({ form, scheme, references }: BindingFormView): Page {
+export function newBindingPage({ form, scheme, references, templates }: BindingFormView): Page {
   const { required, optional } = SCHEME_PARAMETERS[scheme];
   const own = [...required, ...optional];
   const content = html`${pageHeader({ title: 'Bind a credential to a host', above: BINDINGS_PAGE })}
+    ${templates.length === 0 ? '' : templateForm(form, templates)}
     ${tabs('How the credential is written', schemeTabs(form, scheme))} ${formRefusal(form, [...COMMON, ...own])}
     <form class="panel stack" method="post" action="/bindings">
       <input type="hidden" name="scheme" value="${scheme}" />
@@ -70,6 +75,26 @@ export function newBindingPage({ form, scheme, references }: BindingFormView): P
       <div class="actions"><button class="primary">Bind</button> <a class="button" href="/bindings">Cancel</a></div>
     </form>`;
   return layout('Bind a credential', content, 'narrow');
+}
+
+/** Chooses a template by a form of its own: the form below is then filled by it. */
+function templateForm(form: FormState, templates: readonly BindingTemplate[]): Html {
+  const chosen = templates.find(({ name }) => name === form.values['template']);
+  const choices = [{ value: '', title: 'None' }, ...templates.map(({ name, title }) => ({ value: name, title }))];
+  return html`<section class="panel" aria-label="Template">
+    <form method="get" action="/bindings/new" class="one-line">
+      ${selectField(form, { name: 'template', label: 'Begin with a template', choices })}
+      <button>Fill in</button>
+    </form>
+    ${chosen === undefined ? '' : templateNotes(chosen)}
+  </section>`;
+}
+
+function templateNotes({ notes, source }: BindingTemplate): Html {
+  return html`<ul class="small">
+      ${notes.map((note) => html`<li>${note}</li>`)}
+    </ul>
+    <p class="small">As documented in ${foreignLink(source.url, source.title)}</p>`;
 }
 
 function schemeTabs({ values }: FormState, current: InjectionScheme) {

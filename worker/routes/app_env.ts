@@ -1,4 +1,5 @@
 import type { Context } from 'hono';
+import type { BindingTemplate } from '../../shared/wire/binding_template.ts';
 import type { Assets } from '../pages/assets.ts';
 import type { Caller } from '../services/caller.ts';
 import type { ServiceContext } from '../services/service_context.ts';
@@ -12,6 +13,8 @@ export interface AppEnv {
     context: ServiceContext;
     /** The files that pages load. */
     assets: Assets;
+    /** The ready bindings of the catalog. */
+    templates: () => readonly BindingTemplate[];
     /** The user a call is made for; set by the authentication of a user's operation. */
     caller: Caller;
     /** The same for an operation that needs no sign-in; null without one. */

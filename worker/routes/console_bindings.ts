@@ -1,4 +1,6 @@
+import { z } from 'zod';
 import { INJECTION_SCHEMES, type InjectionScheme } from '../../shared/model/host_binding.ts';
+import type { BindingTemplate } from '../../shared/wire/binding_template.ts';
 import { hostBindingInput } from '../../shared/wire/host_binding.ts';
 import { explainInput } from '../../shared/wire/host_bindings.ts';
 import { newBindingPage } from '../pages/binding_form.ts';
@@ -48,15 +50,34 @@ async function explained(c: AppContext, caller: Caller, values: { readonly metho
   return { question: { ...EMPTY_FORM, values }, explanation: explanation.value };
 }
 
-/** `GET /bindings/new?scheme=`: the form of a scheme. */
+/** `GET /bindings/new?scheme=&template=`: the form of a scheme, filled as a template says. */
 export const getNewBinding = forReader(async (c, caller) => {
-  return consolePage(c, caller, await formPage(c, caller, { ...EMPTY_FORM, values: c.req.query() }));
+  const typedIn = typed(c.req.query());
+  const template = c
+    .get('templates')()
+    .find(({ name }) => name === typedIn['template']);
+  const values = template === undefined ? typedIn : { ...templateValues(template), template: template.name };
+  return consolePage(c, caller, await formPage(c, caller, { ...EMPTY_FORM, values }));
 });
+
+/** A template's binding as fields of the form; its placeholders are for the person to replace. */
+function templateValues({ binding }: BindingTemplate): Fields {
+  const { credential_ref: _, sentinel, ...others } = binding;
+  const texts = Object.entries(others).map(([name, value]): [string, string] => {
+    return [name, Array.isArray(value) ? value.join(', ') : String(value)];
+  });
+  const stand = z.object({ value: z.string(), env: z.string().default('') }).safeParse(sentinel);
+  return {
+    ...Object.fromEntries(texts),
+    ...(stand.success && { sentinel_value: stand.data.value, sentinel_env: stand.data.env }),
+  };
+}
 
 async function formPage(c: AppContext, caller: Caller, form: FormState) {
   const secrets = await listSecretPage(c.get('context'), caller, { limit: SHOWN });
   const references = secrets.ok ? secrets.value.items.map(({ ref }) => ref) : [];
-  return newBindingPage({ form, scheme: schemeOf(form.values), references: [...new Set(references)] });
+  const templates = c.get('templates')();
+  return newBindingPage({ form, scheme: schemeOf(form.values), references: [...new Set(references)], templates });
 }
 
 function schemeOf(values: Fields): InjectionScheme {
@@ -75,7 +96,8 @@ export const submitBinding = forChange(async (c, caller, fields) => {
 
 /** The record that the fields of the form make. */
 function recordOf(fields: Fields): Record<string, unknown> {
-  const { allowed_hosts: allowed, sentinel_value: value, sentinel_env: env, ...plain } = typed(fields);
+  const given = typed(fields);
+  const { allowed_hosts: allowed, sentinel_value: value, sentinel_env: env, template: _, ...plain } = given;
   const hosts = allowed?.split(/[\s,]+/).filter((host) => host !== '');
   const isSwap = value !== undefined || env !== undefined;
   return {

@@ -1,6 +1,7 @@
 import type { MiddlewareHandler } from 'hono';
 import { routePath } from 'hono/route';
 import { apiError } from '../../shared/wire/errors.ts';
+import type { BindingTemplate } from '../../shared/wire/binding_template.ts';
 import { newId } from '../../shared/wire/ids.ts';
 import type { Assets } from '../pages/assets.ts';
 import type { ServiceContext } from '../services/service_context.ts';
@@ -43,13 +44,20 @@ export const sendSafeHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (!c.res.headers.has('cache-control')) c.header('cache-control', 'no-store');
 };
 
-/** Puts the services and what pages load beside the request. */
+/** What pages are made with besides the services. */
+export interface PageFiles {
+  readonly assets: Assets;
+  readonly templates: () => readonly BindingTemplate[];
+}
+
+/** Puts the services and what pages are made with beside the request. */
 export function provide(
   context: (c: AppContext) => ServiceContext | Promise<ServiceContext>,
-  assets: Assets,
+  { assets, templates }: PageFiles,
 ): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     c.set('assets', assets);
+    c.set('templates', templates);
     c.set('context', await context(c));
     await next();
   };

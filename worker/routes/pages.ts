@@ -12,6 +12,7 @@ import { exchangeSignInCode, SESSION_SECONDS } from '../services/sign_in.ts';
 import type { AppContext, AppEnv } from './app_env.ts';
 import { apiError } from '../../shared/wire/errors.ts';
 import { errorReply } from './error_reply.ts';
+import { once } from './once.ts';
 import { localPath } from './return_to.ts';
 import { sessionCookie } from './authenticate.ts';
 
@@ -55,6 +56,7 @@ export async function openSignInLink(c: AppContext): Promise<Response> {
   return c.redirect('/', 303);
 }
 
+/** Nobody signs in to read the description: each reading has to cost little. */
 export function getOpenApi(app: OpenAPIHono<AppEnv>): (c: AppContext) => Response {
   const describe = once(() => openApiDocument(app));
   return (c) => c.json(describe());
@@ -71,12 +73,6 @@ export function getAsset(c: AppContext): Response {
   if (asset === null) return errorReply(c, apiError('not_found', 'there is no such asset: load the page anew'));
   const { contentType, text } = asset;
   return c.body(text, 200, { 'content-type': contentType, 'cache-control': 'public, max-age=31536000, immutable' });
-}
-
-/** Makes a thing when it is first asked for. Nobody signs in to read the description: each reading has to cost little. */
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | null = null;
-  return () => (made ??= { value: make() }).value;
 }
 
 function openApiDocument(app: OpenAPIHono<AppEnv>) {

@@ -1,0 +1,65 @@
+import anthropic from '../../catalog/bindings/anthropic.yaml';
+import awsGeneric from '../../catalog/bindings/aws-generic.yaml';
+import awsS3 from '../../catalog/bindings/aws-s3.yaml';
+import awsS3PathStyle from '../../catalog/bindings/aws-s3-path-style.yaml';
+import bitbucketApi from '../../catalog/bindings/bitbucket-api.yaml';
+import bitbucketGit from '../../catalog/bindings/bitbucket-git.yaml';
+import cloudflare from '../../catalog/bindings/cloudflare.yaml';
+import dockerHub from '../../catalog/bindings/docker-hub.yaml';
+import dockerRegistry from '../../catalog/bindings/docker-registry.yaml';
+import githubApi from '../../catalog/bindings/github-api.yaml';
+import githubCli from '../../catalog/bindings/github-cli.yaml';
+import githubGit from '../../catalog/bindings/github-git.yaml';
+import gitlabApi from '../../catalog/bindings/gitlab-api.yaml';
+import gitlabGit from '../../catalog/bindings/gitlab-git.yaml';
+import googleGemini from '../../catalog/bindings/google-gemini.yaml';
+import googleMaps from '../../catalog/bindings/google-maps.yaml';
+import jiraCloud from '../../catalog/bindings/jira-cloud.yaml';
+import linear from '../../catalog/bindings/linear.yaml';
+import notion from '../../catalog/bindings/notion.yaml';
+import npm from '../../catalog/bindings/npm.yaml';
+import openai from '../../catalog/bindings/openai.yaml';
+import pypiUpload from '../../catalog/bindings/pypi-upload.yaml';
+import sentry from '../../catalog/bindings/sentry.yaml';
+import slack from '../../catalog/bindings/slack.yaml';
+import stripe from '../../catalog/bindings/stripe.yaml';
+import { parse } from 'yaml';
+import { type BindingTemplate, parseBindingTemplate } from '../../shared/wire/binding_template.ts';
+
+/** Text modules, by the rules of wrangler.toml; a test holds them to the catalog. */
+const TEXTS: readonly string[] = [
+  anthropic,
+  awsGeneric,
+  awsS3,
+  awsS3PathStyle,
+  bitbucketApi,
+  bitbucketGit,
+  cloudflare,
+  dockerHub,
+  dockerRegistry,
+  githubApi,
+  githubCli,
+  githubGit,
+  gitlabApi,
+  gitlabGit,
+  googleGemini,
+  googleMaps,
+  jiraCloud,
+  linear,
+  notion,
+  npm,
+  openai,
+  pypiUpload,
+  sentry,
+  slack,
+  stripe,
+];
+
+/** The ready bindings of the catalog, on a runtime without files. */
+export function workerdTemplates(): readonly BindingTemplate[] {
+  return TEXTS.map((text) => {
+    const template = parseBindingTemplate(parse(text));
+    if (template.ok) return template.value;
+    throw new Error(`a template of the catalog is damaged: ${template.error.message}`);
+  });
+}

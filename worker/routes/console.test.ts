@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type InProcess, ORIGIN, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { signInLinkReply } from '../../shared/wire/account.ts';
+import { countRequests } from '../services/request_counts.ts';
+
+const PLANTED = 'planted-6e0f2b9c41d8';
+let control: InProcess;
+let cookie = '';
+beforeAll(async () => {
+  control = await startInProcess();
+  const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+  const reply = await control.send(new URL(url).pathname);
+  cookie = (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+});
+afterAll(() => control.stop());
+
+const open = (path: string) => control.send(path, { headers: { cookie } });
+const submit = (path: string, fields: Record<string, string>, headers: Record<string, string> = { origin: ORIGIN }) =>
+  control.send(path, { method: 'POST', headers: { cookie, ...headers }, body: new URLSearchParams(fields) });
+
+describe('a form of the console', () => {
+  test('changes what the API changes, and goes on to a page', async () => {
+    const reply = await submit('/secrets', { path: 'user/one', value: PLANTED, description: '', owner: 'personal' });
+    expect([reply.status, reply.headers.get('location')]).toEqual([303, '/secrets?done=secret_stored']);
+    expect(await (await open('/secrets')).text()).toContain('vault://user/one');
+  });
+
+  test('that is wrong is shown again with 4xx and without its secret', async () => {
+    const reply = await submit('/secrets', { path: 'No Path', value: PLANTED, owner: 'personal' });
+    const page = await reply.text();
+    expect(reply.status).toBe(400);
+    expect(page).toContain('value="No Path"');
+    expect(page).not.toContain(PLANTED);
+  });
+
+  test.each([
+    ['of another site', { origin: 'https://evil.test' }],
+    ['of nobody', {}],
+  ])('%s changes nothing', async (_, headers) => {
+    const reply = await submit('/secrets', { path: 'user/two', value: PLANTED, owner: 'personal' }, headers);
+    expect(reply.status).toBe(403);
+    expect(await (await open('/secrets')).text()).not.toContain('vault://user/two');
+  });
+
+  test('deletes only what is named', async () => {
+    const target = { path: 'user/one', owner: 'personal' };
+    const refused = await submit('/secrets/delete', { ...target, confirm: 'user/on' });
+    expect(refused.status).toBe(400);
+    const inUse = await control.asUser('POST', '/v1/host-bindings', {
+      host: 'api.example.test',
+      scheme: 'bearer',
+      credential_ref: 'vault://user/one',
+    });
+    expect(inUse.status).toBe(201);
+    const conflict = await submit('/secrets/delete', { ...target, confirm: 'user/one' });
+    expect([conflict.status, await conflict.text()]).toEqual([409, expect.stringContaining('used by the bindings of')]);
+  });
+});
+
+describe('a page of the console', () => {
+  test('is for who is signed in', async () => {
+    expect((await control.send('/audit?host=api.example.test')).status).toBe(401);
+  });
+
+  test('says which request failed', async () => {
+    const reply = await open('/bindings/bnd_nothing');
+    expect(reply.status).toBe(404);
+    expect(await reply.text()).toContain(reply.headers.get('svc-request-id') ?? 'no id');
+  });
+
+  test('keeps nothing in a cache, and its files for ever', async () => {
+    const page = await open('/');
+    expect(page.headers.get('cache-control')).toBe('no-store');
+    const [style = ''] = /\/assets\/style\.[0-9a-f]{16}\.css/.exec(await page.text()) ?? [];
+    const asset = await control.send(style);
+    expect(asset.headers.get('cache-control')).toContain('immutable');
+    expect((await control.send('/assets/style.0000000000000000.css')).status).toBe(404);
+  });
+
+  test('begins with a binding of the catalog only where there is one', async () => {
+    expect((await open('/bindings/new?template=nothing')).status).toBe(200);
+  });
+});
+
+test('requests are counted by what became of them, in the time that is asked for', async () => {
+  const sidecar = await control.enrolled();
+  const now = control.clock.now();
+  const event = (n: number, type: string, minutesAgo: number) => ({
+    id: `evt_${String(n).padStart(26, '0')}`,
+    type,
+    time: new Date(now - minutesAgo * 60_000).toISOString(),
+    sidecar_id: sidecar.enrolled.sidecar_id,
+    session_id: 'ses_1',
+    actor: 'session',
+    data: { 'svc.proxy.upstream.host': 'api.example.test' },
+  });
+  const events = [
+    event(1, 'sandbox.proxy.passthrough', 1),
+    event(2, 'sandbox.proxy.binding_injected', 1),
+    event(3, 'sandbox.proxy.rejected', 23 * 60),
+    event(4, 'sandbox.proxy.rejected', 25 * 60),
+  ];
+  expect((await sidecar.call('POST', '/v1/sidecar/events', { body: { events } })).status).toBeLessThan(300);
+  const { userId = '' } = control.context.local ?? {};
+  const enterpriseId = (await (await control.asUser('GET', '/v1/me')).json()).enterprise_id;
+  const caller = { userId, enterpriseId, role: 'owner' } as const;
+  const counts = await countRequests(control.context, caller, {});
+  if (!counts.ok) throw new Error(counts.error.message);
+  const { spans } = counts.value;
+  expect(spans).toHaveLength(48);
+  expect(spans.at(-1)).toEqual({ added: 1, connector: 0, passed: 1, refused: 0 });
+  expect(spans[2]).toMatchObject({ refused: 1 });
+  expect(spans.reduce((sum, { refused }) => sum + refused, 0)).toBe(1);
+});
