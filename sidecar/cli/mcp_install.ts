@@ -154,6 +154,7 @@ function asShown(
   const { command = [], env = {} } = outcome ?? {};
   return {
     ...toMcpServer(server),
+    isolation: 'process',
     mode: preview.mode,
     version: preview.version ?? detail.version,
     command: command.map((word) => own(word)),
