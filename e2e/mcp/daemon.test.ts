@@ -24,7 +24,11 @@ const server = z.looseObject({
 const serverList = z.object({ items: z.array(server) });
 const status = z.object({
   items: z.array(
-    z.looseObject({ name: z.string(), consent: z.string(), health: z.looseObject({ state: z.string() }) }),
+    z.looseObject({
+      name: z.string(),
+      consent: z.string(),
+      health: z.looseObject({ state: z.string(), tools: z.number().nullable() }),
+    }),
   ),
 });
 const approvalList = z.object({
@@ -160,6 +164,19 @@ describe('its credential', () => {
     expect(searchFiles(svc.home, SECRET).holding).toEqual([]);
     expect(foundIn(JSON.stringify(await svc.events()), SECRET)).toEqual([]);
     expect(foundIn(svc.output, SECRET)).toEqual([]);
+  });
+
+  it('is given to the server anew when another value is stored', async () => {
+    const over = await client(overHttp());
+    await waitFor('the tools', () => hasEcho(over));
+    const other = plantSecret();
+    await svc.ok(['mcp', 'credential', 'set', 'everything', 'TOKEN', '--stdin'], { input: other });
+    await waitFor('the server with it', () => {
+      return processes().some((pid) => foundIn(environmentOf(String(pid)), other).length > 0);
+    });
+    expect(processes()).toHaveLength(1);
+    await waitFor('the tools', () => hasEcho(over));
+    await echoes(over);
   });
 
   it('is released to nobody with a session’s token, nor for another hash', async () => {
