@@ -13,6 +13,8 @@ export interface Registry {
   readonly url: string;
   /** How long one request may go on keeping the mirror after its reply; null where only the end of the program ends it. */
   readonly syncMs: number | null;
+  /** How often a minute it is asked for whoever this is for. */
+  readonly mostCalls: number;
   readonly flights: Flights;
   readonly responses: Responses;
   readonly index: ServerIndex;
@@ -24,12 +26,18 @@ export function openRegistry(url: string, syncMs: number | null): Registry {
   return {
     url,
     syncMs,
+    mostCalls: MOST_CALLS_A_MINUTE,
     flights: new Flights(),
     responses: new Responses(),
     index: new ServerIndex(),
     syncs: new Syncs(),
     known: new KnownMirror(),
   };
+}
+
+/** The registry as those see it who are not signed in. */
+export function forVisitors(registry: Registry): Registry {
+  return { ...registry, mostCalls: MOST_CALLS_OF_VISITORS };
 }
 
 /** How long what was read of a complete mirror is used. */
@@ -74,6 +82,8 @@ const MOST_FAILURES = 1_000;
 const MAX_CHARACTERS = 12 * 1024 * 1024;
 /** The public registry takes 600 requests a minute from one address. People browse with these; the mirror is paced by itself. */
 const MOST_CALLS_A_MINUTE = 240;
+/** Those who are not signed in leave half of that to those who are. */
+const MOST_CALLS_OF_VISITORS = 120;
 const MINUTE_MS = 60_000;
 
 interface Failure {
@@ -113,11 +123,11 @@ export class Responses {
   }
 
   /** Why a URL is not asked for now: the registry failed a moment ago, wants to be left alone, or was asked too often. */
-  problem(url: string, nowMs: number): RegistryProblem | null {
+  problem(url: string, nowMs: number, mostCalls: number): RegistryProblem | null {
     const failure = this.#failures.get(url);
     if (failure !== undefined && nowMs < failure.untilMs) return failure.problem;
     const pause = this.pause(nowMs);
-    return pause === null && this.#calls(nowMs) >= MOST_CALLS_A_MINUTE ? TOO_MANY : pause;
+    return pause === null && this.#calls(nowMs) >= mostCalls ? TOO_MANY : pause;
   }
 
   /** Why nothing is asked of the registry now; with the time that is left of it, where the registry said one. */

@@ -22,7 +22,7 @@ export async function freshPage(context: Asking, url: string, patienceMs = PATIE
   const look = (): Answer | null => {
     const fresh = registry.responses.findFresh(url, clock.now());
     if (fresh !== null) return ok(fresh);
-    const problem = registry.responses.problem(url, clock.now());
+    const problem = registry.responses.problem(url, clock.now(), registry.mostCalls);
     return problem === null ? null : err(problem);
   };
   const work = async () => {

@@ -25,10 +25,13 @@ afterAll(async () => {
 });
 
 const PATH = '/v1/marketplace/servers?limit=1';
-/** The same control plane as if it were hosted. */
+/** The same control plane as if it were hosted, at one moment. */
 function hosted(address: string | null) {
+  const { clock } = control.context;
+  const now = clock.now();
+  const still = { now: () => now, sleep: clock.sleep.bind(clock) };
   const app = createApp({
-    context: () => ({ ...control.context, local: null }),
+    context: () => ({ ...control.context, clock: still, local: null }),
     assets: fileAssets(),
     log: () => undefined,
     clientAddress: () => address,
@@ -40,8 +43,8 @@ describe('who is not signed in', () => {
   test('may look so often by address when hosted, and as often as they like on their own machine', async () => {
     const look = hosted('203.0.113.7');
     const answers: number[] = [];
-    for (let index = 0; index < 301; index += 1) answers.push(await look());
-    expect([answers.filter((status) => status === 200).length, answers.at(-1)]).toEqual([300, 429]);
+    for (let index = 0; index < 121; index += 1) answers.push(await look());
+    expect([answers.filter((status) => status === 200).length, answers.at(-1)]).toEqual([120, 429]);
     expect(await hosted('203.0.113.8')()).toBe(200);
     expect((await control.send(PATH)).status).toBe(200);
   });

@@ -15,6 +15,7 @@ import {
   upgradeReply,
 } from '../../shared/wire/marketplace.ts';
 import type { Result } from '../../shared/model/result.ts';
+import { forVisitors } from '../marketplace/registry.ts';
 import { browse } from '../marketplace/browse.ts';
 import { install } from '../marketplace/install.ts';
 import { previewInstall } from '../marketplace/install_plan.ts';
@@ -28,15 +29,17 @@ import { forUser, forVisitor } from './operation.ts';
 import { changed, json } from './replies.ts';
 
 /** Who is not signed in may look so often, by address; on one's own machine nobody counts. */
-const BROWSING: Throttle = { kind: 'marketplace', most: 300, windowSeconds: 300 };
+const BROWSING: Throttle = { kind: 'marketplace', most: 120, windowSeconds: 60 };
 
-export function mayBrowse(
+/** What a call of somebody who looks works with. Refuses with `too_many_attempts`. */
+async function looking(
   context: ServiceContext,
   who: Caller | null,
   clientAddress: string | null,
-): Promise<Result<void, ApiError>> | Result<void, ApiError> {
-  const isCounted = who === null && context.local === null;
-  return isCounted ? takeClientAttempt(context, BROWSING, clientAddress) : ok(undefined);
+): Promise<Result<ServiceContext, ApiError>> {
+  if (who !== null || context.local !== null) return ok(context);
+  const allowed = await takeClientAttempt(context, BROWSING, clientAddress);
+  return allowed.ok ? ok({ ...context, registry: forVisitors(context.registry) }) : allowed;
 }
 
 export const getMarketplaceServers = forVisitor({
@@ -46,8 +49,8 @@ export const getMarketplaceServers = forVisitor({
   query: marketplaceQuery,
   replies: { 200: marketplacePage },
   async handle({ context, who, query, clientAddress }) {
-    const allowed = await mayBrowse(context, who, clientAddress);
-    return allowed.ok ? json(await browse(context, who, query)) : allowed;
+    const visit = await looking(context, who, clientAddress);
+    return visit.ok ? json(await browse(visit.value, who, query)) : visit;
   },
 });
 
@@ -59,9 +62,9 @@ export const getMarketplaceServer = forVisitor({
   query: marketplaceDetailQuery,
   replies: { 200: marketplaceDetail },
   async handle({ context, who, params, query, clientAddress }) {
-    const allowed = await mayBrowse(context, who, clientAddress);
-    if (!allowed.ok) return allowed;
-    return json(await showEntry(context, who, { name: params.registryId, version: query.version ?? null }));
+    const visit = await looking(context, who, clientAddress);
+    if (!visit.ok) return visit;
+    return json(await showEntry(visit.value, who, { name: params.registryId, version: query.version ?? null }));
   },
 });
 
