@@ -13,7 +13,7 @@ import type { AppContext } from './app_env.ts';
 import { callerOfBrowser } from './authenticate.ts';
 import type { PageRoute } from './console.ts';
 import { invalidInput } from './error_reply.ts';
-import { mayBrowse } from './marketplace.ts';
+import { looking } from './marketplace.ts';
 import { consolePage, page } from './pages.ts';
 
 const SHOWN = 30;
@@ -48,21 +48,20 @@ async function search(
   const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
   const parsed = marketplaceQuery.safeParse({ ...given, limit: SHOWN });
   if (!parsed.success) return { ok: false, error: invalidInput('query', parsed.error) };
-  const allowed = await mayBrowse(c.get('context'), caller, c.get('clientAddress'));
-  return allowed.ok ? browse(c.get('context'), caller, parsed.data) : allowed;
+  const context = await looking(c.get('context'), caller, c.get('clientAddress'));
+  return context.ok ? browse(context.value, caller, parsed.data) : context;
 }
 
 /** `GET /marketplace/{registryId}?version=`, the slash of the name as it is or percent-encoded. */
 export const getMarketplaceEntry = forVisitor(async (c, caller) => {
-  const context = c.get('context');
   const name = c.req.param('registryId') ?? '';
   const parsed = marketplaceDetailQuery.safeParse(c.req.query('version') ? { version: c.req.query('version') } : {});
   if (!parsed.success) return refused(c, invalidInput('query', parsed.error));
-  const allowed = await mayBrowse(context, caller, c.get('clientAddress'));
-  if (!allowed.ok) return refused(c, allowed.error);
-  const entry = await showEntry(context, caller, { name, version: parsed.data.version ?? null });
+  const context = await looking(c.get('context'), caller, c.get('clientAddress'));
+  if (!context.ok) return refused(c, context.error);
+  const entry = await showEntry(context.value, caller, { name, version: parsed.data.version ?? null });
   if (!entry.ok) return refused(c, entry.error);
-  const view = { entry: entry.value, isSignedIn: caller !== null, nowMs: context.clock.now() };
+  const view = { entry: entry.value, isSignedIn: caller !== null, nowMs: context.value.clock.now() };
   return { view: marketplaceEntryPage(view), error: null };
 });
 

@@ -32,7 +32,7 @@ import { changed, json } from './replies.ts';
 const BROWSING: Throttle = { kind: 'marketplace', most: 120, windowSeconds: 60 };
 
 /** What a call of somebody who looks works with. Refuses with `too_many_attempts`. */
-async function looking(
+export async function looking(
   context: ServiceContext,
   who: Caller | null,
   clientAddress: string | null,
