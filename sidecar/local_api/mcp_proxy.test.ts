@@ -16,7 +16,7 @@ import { HOST_TOKEN, LocalApiBench } from '../testing/local_api_bench.ts';
 import { mcpOptions } from '../testing/mcp_options.ts';
 import { createApiServer } from './api_server.ts';
 import { createLocalApi } from './app.ts';
-import { MAX_MCP_BODY_BYTES } from './mcp_proxy.ts';
+import { MAX_MCP_BODY_BYTES, MAX_MCP_REQUESTS_OF_SESSION, OpenRequests } from './mcp_proxy.ts';
 
 /** One request as the gateway got it, which the test answers. */
 interface Arrived {
@@ -242,6 +242,18 @@ describe('/v1/mcp refuses', () => {
     expect(await answer).toEqual({ status: 413, code: 'body_too_large' });
   });
 
+  test('more requests than a session may have open', async () => {
+    const { session, token } = await bench.sessions.create({ name: null, ttlSeconds: 60 });
+    const open = new OpenRequests();
+    const others = Array.from({ length: 5 }, () => open.enter(session, () => undefined));
+    expect(await answerOf(send({ token: token ?? '' }))).toEqual({ status: 429, code: 'too_many_tunnels' });
+    for (const leave of others) leave?.();
+    const request = send({ token: token ?? '' });
+    request.end('{}');
+    (await arrived()).response.end('{}');
+    expect((await replyTo(request)).statusCode).toBe(200);
+  });
+
   test('when there is no gateway, and says why', async () => {
     socket = () => Promise.resolve({ ok: false, error: 'the gateway is down' });
     expect(await answerOf(send())).toEqual({ status: 503, code: 'gateway_unavailable' });
@@ -280,4 +292,14 @@ describe('what gateways ask of the daemon', () => {
       expect(await reply.json()).toMatchObject({ error: { code } });
     }
   });
+});
+
+test('the open requests of a session are counted, whatever tunnels it may have', () => {
+  const session = { openTunnel: () => () => undefined };
+  const open = new OpenRequests();
+  const leaves = Array.from({ length: MAX_MCP_REQUESTS_OF_SESSION }, () => open.enter(session, () => undefined));
+  expect(leaves).not.toContain(null);
+  expect(open.enter(session, () => undefined)).toBeNull();
+  leaves[0]?.();
+  expect(open.enter(session, () => undefined)).not.toBeNull();
 });

@@ -3,6 +3,7 @@ import { pipeline, Transform, type TransformCallback } from 'node:stream';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { CALLER_HEADER, type Caller as GatewayCaller, callerHeader, HOST_CALLER } from '../mcp/caller.ts';
+import type { Session } from '../session/session.ts';
 import type { Caller } from './callers.ts';
 import { errorReply, localError, type LocalError, noSession } from './local_error.ts';
 import type { McpOptions } from './mcp_options.ts';
@@ -19,6 +20,26 @@ const SENT_ON = /^(?:accept|accept-language|content-length|content-type|last-eve
 const SENT_BACK = /^(?:allow|content-type|mcp-[a-z0-9-]{1,120}|retry-after)$/;
 const LOOPBACK_ORIGIN = /^https?:\/\/(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i;
 
+/** Requests of one session that are open at one time; each may bring a message of the largest size. */
+export const MAX_MCP_REQUESTS_OF_SESSION = 64;
+
+/** Counts the open requests of each session, among its tunnels. */
+export class OpenRequests {
+  readonly #counts = new WeakMap<Pick<Session, 'openTunnel'>, number>();
+
+  /** What to call when the request is over; null when the session has as many as it may. */
+  enter(session: Pick<Session, 'openTunnel'>, close: () => void): (() => void) | null {
+    const count = this.#counts.get(session) ?? 0;
+    const leave = count < MAX_MCP_REQUESTS_OF_SESSION ? session.openTunnel(close) : null;
+    if (leave === null) return null;
+    this.#counts.set(session, count + 1);
+    return () => {
+      leave();
+      this.#counts.set(session, (this.#counts.get(session) ?? 1) - 1);
+    };
+  }
+}
+
 /** One request on its own connection, as Node has it. */
 export interface Exchange {
   readonly incoming: IncomingMessage;
@@ -33,13 +54,14 @@ export async function proxyMcp(
   { gateway }: Pick<McpOptions, 'gateway'>,
   caller: Extract<Caller, { readonly kind: 'host' | 'session' }>,
   exchange: Exchange,
+  open: OpenRequests,
 ): Promise<Response> {
   const problem = requestProblem(exchange.incoming);
   if (problem !== null) return errorReply(problem);
   const ended = new AbortController();
-  const done = caller.kind === 'host' ? () => undefined : caller.session.openTunnel(() => ended.abort());
+  const done = caller.kind === 'host' ? () => undefined : open.enter(caller.session, () => ended.abort());
   if (done === null) {
-    return errorReply(localError('too_many_tunnels', 'This session has as many open tunnels as it may.'));
+    return errorReply(localError('too_many_tunnels', 'This session has as many open requests as it may.'));
   }
   exchange.outgoing.once('close', done);
   const gone = AbortSignal.any([ended.signal, leftBy(exchange.outgoing)]);

@@ -5,7 +5,7 @@ import type { LocalApiOptions } from './local_api_options.ts';
 import type { LocalEnv } from './local_env.ts';
 import { errorReply, localError } from './local_error.ts';
 import type { McpOptions } from './mcp_options.ts';
-import { proxyMcp } from './mcp_proxy.ts';
+import { OpenRequests, proxyMcp } from './mcp_proxy.ts';
 import { releaseValues } from './mcp_release.ts';
 import { approveTool, GatewayEvents, takeHealth } from './mcp_reports.ts';
 import { giveConsent, listServers, serverLogs, withdrawConsent } from './mcp_servers.ts';
@@ -27,9 +27,10 @@ const serverParams = z.object({ id: id('mcp') });
  */
 export function addMcpEndpoint(app: LocalApi, { mcp }: LocalApiOptions): void {
   if (mcp === undefined) return;
+  const open = new OpenRequests();
   app.all('/v1/mcp', async (c) => {
     const caller = c.get('caller');
-    if (caller.kind === 'host' || caller.kind === 'session') return proxyMcp(mcp, caller, c.env);
+    if (caller.kind === 'host' || caller.kind === 'session') return proxyMcp(mcp, caller, c.env, open);
     return errorReply(TOKEN_REQUIRED);
   });
 }

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -48,6 +48,7 @@ function withoutSettings(env: GatewaySpawn['env']): Record<string, string | unde
 export function openGatewayDirectory(home: string): string {
   const directory = join(home, 'mcp');
   mkdirSync(directory, { recursive: true, mode: 0o700 });
+  chmodSync(directory, 0o700);
   for (const name of readdirSync(directory)) {
     if (/^gw-[0-9a-f]{8}[.]sock$/.test(name)) rmSync(join(directory, name), { force: true });
   }
