@@ -26,6 +26,21 @@ import {
   submitSecretDeletion,
 } from './console_secrets.ts';
 import { getMarketplace, getMarketplaceEntry } from './console_marketplace.ts';
+import { getMcpInstall, submitMcpInstall } from './console_mcp_install.ts';
+import {
+  askMcpCredentialDeletion,
+  askMcpServerDeletion,
+  getMcpConnect,
+  getMcpCredentials,
+  getMcpServerPage,
+  getMcpServersPage,
+  submitEnabled,
+  submitMcpCredentialDeletion,
+  submitMcpCredentials,
+  submitMcpServerDeletion,
+  submitTools,
+} from './console_mcp_servers.ts';
+import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade } from './console_mcp_versions.ts';
 import { getDevicePage, postDeviceDecision, postDevicePage } from './device.ts';
 import { getAsset, getDocs, getOpenApi, openSignInLink } from './pages.ts';
 
@@ -55,6 +70,23 @@ export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
 
     ['get', '/marketplace', getMarketplace],
     ['get', '/marketplace/{registryId+}', getMarketplaceEntry],
+    ['get', '/mcp-servers', getMcpServersPage],
+    ['get', '/mcp-servers/install', getMcpInstall],
+    ['post', '/mcp-servers/install', submitMcpInstall],
+    ['get', '/mcp-servers/{id}', getMcpServerPage],
+    ['post', '/mcp-servers/{id}/enabled', submitEnabled],
+    ['post', '/mcp-servers/{id}/tools', submitTools],
+    ['get', '/mcp-servers/{id}/delete', askMcpServerDeletion],
+    ['post', '/mcp-servers/{id}/delete', submitMcpServerDeletion],
+    ['get', '/mcp-servers/{id}/credentials', getMcpCredentials],
+    ['post', '/mcp-servers/{id}/credentials', submitMcpCredentials],
+    ['get', '/mcp-servers/{id}/credentials/delete', askMcpCredentialDeletion],
+    ['post', '/mcp-servers/{id}/credentials/delete', submitMcpCredentialDeletion],
+    ['get', '/mcp-servers/{id}/connect', getMcpConnect],
+    ['get', '/mcp-servers/{id}/upgrade', getMcpUpgradePage],
+    ['post', '/mcp-servers/{id}/upgrade', submitMcpUpgrade],
+    ['get', '/mcp-servers/{id}/rollback', askMcpRollback],
+    ['post', '/mcp-servers/{id}/rollback', submitMcpRollback],
 
     ['get', '/identities', getIdentitiesPage],
     ['post', '/identities/link', submitLink],

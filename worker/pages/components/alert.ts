@@ -16,6 +16,16 @@ const DONE: Readonly<Record<string, string>> = {
   binding_deleted: 'The host binding is deleted.',
   approved: 'Approved: one identical request may go through within fifteen minutes.',
   denied: 'Denied: identical requests are refused for fifteen minutes.',
+  mcp_installed: 'The server is installed. Nothing of it runs yet.',
+  mcp_was_installed: 'The server was installed already: this is it, as it is.',
+  mcp_enabled: 'The server is enabled.',
+  mcp_disabled: 'The server is disabled: gateways stop it.',
+  mcp_tools_saved: 'The tools are saved.',
+  mcp_credential_stored: 'Stored. The value is never shown again.',
+  mcp_credential_removed: 'The stored value is gone.',
+  mcp_upgraded: 'The server is updated. Its earlier configuration is kept below.',
+  mcp_rolled_back: 'The earlier configuration is in force again.',
+  mcp_deleted: 'The server and its credentials are deleted.',
 };
 
 /** The message of `?done=`; nothing for a code that there is none of. */
