@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { consentText } from '../../shared/mcp/consent_hash.ts';
 import { mcpServerInput, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp_servers.ts';
+import type { ListedServer } from '../local_api/mcp_wire.ts';
 import { PROXY_URL, runCli, TestHome, type Answer } from './testing/run_cli.ts';
 
 let home: TestHome;
@@ -81,7 +82,7 @@ class Machine {
       updated_at: _u,
       ...server
     } = this.record;
-    const health = {
+    const health: ListedServer['health'] = {
       state: 'needs_consent',
       last_error: null,
       checked_at: time,
@@ -89,12 +90,13 @@ class Machine {
       tools: null,
       gateways: 0,
     };
-    const item = {
+    const item: ListedServer = {
       server,
       consent: this.consent,
       consent_hash: hashOf(this.record),
       last_consent: null,
       missing: [],
+      credentials: '',
       health,
     };
     return { status: 200, body: { version: '1', items: [item], problems: [] } };
