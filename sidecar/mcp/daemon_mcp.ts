@@ -27,6 +27,8 @@ export interface DaemonMcpOptions {
   readonly warn: (message: string) => void;
 }
 
+const LAST_REPORT_MS = 1_000;
+
 /** Everything of the daemon that is about MCP servers. */
 export interface DaemonMcp {
   readonly options: McpOptions;
@@ -63,7 +65,7 @@ export function openDaemonMcp(options: DaemonMcpOptions): DaemonMcp {
     },
     async stop() {
       await gateway.stop();
-      await sender.stop();
+      await sender.stop(LAST_REPORT_MS);
     },
   };
 }

@@ -68,13 +68,22 @@ test('what did not arrive is told again after a while, as it is then', async () 
   expect(sent).toEqual(['running', 'failed']);
 });
 
-test('nothing is told while nothing is known, nor after the end', async () => {
+test('nothing is told while nothing is known', async () => {
   state = null;
   sender.notify();
   await passes();
-  state = 'running';
-  sender.notify();
-  await sender.stop();
-  sender.notify();
+  await sender.stop(1_000);
   expect(sent).toEqual([]);
+});
+
+test('what is so at the end is told, and nothing after it', async () => {
+  sender.notify();
+  await passes();
+  state = 'stopped';
+  sender.notify();
+  await sender.stop(1_000);
+  state = 'failed';
+  sender.notify();
+  await passes();
+  expect(sent).toEqual(['running', 'stopped']);
 });

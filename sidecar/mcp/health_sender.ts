@@ -34,13 +34,21 @@ export class HealthSender {
     if (this.#stopped.signal.aborted) return;
     this.#running ??= this.#tell().finally(() => {
       this.#running = null;
-      if (this.#again) this.notify();
+      if (this.#again && !this.#stopped.signal.aborted) this.notify();
     });
   }
 
-  async stop(): Promise<void> {
+  /** Tells what is so at the end; nothing is tried again, nor waited for longer than the time for that. */
+  async stop(timeoutMs: number): Promise<void> {
     this.#stopped.abort();
+    const late = new Promise((resolve) => setTimeout(resolve, timeoutMs).unref());
+    await Promise.race([this.#tellLast(), late]);
+  }
+
+  async #tellLast(): Promise<void> {
     await this.#running;
+    const current = this.#options.report();
+    if (current !== null && factsOf(current) !== this.#told) await this.#options.send(current);
   }
 
   async #tell(): Promise<void> {
