@@ -52,7 +52,10 @@ export class Launcher {
     if (!released.ok) return err({ reason: released.error.reason, message: released.error.message });
     const filled = fillLaunch(server, released.value);
     if (!filled.ok) return err({ reason: 'credential_missing', message: filled.error });
-    return server.mode === 'local' ? this.#local(request, filled.value) : this.#remote(request, filled.value);
+    if (server.mode === 'local') return this.#local(request, filled.value);
+    // Only the earlier generation was ever spoken over SSE alone.
+    const isLegacy = request.isLegacy || server.transport === 'sse';
+    return this.#remote({ ...request, isLegacy }, filled.value);
   }
 
   async #local(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {
@@ -93,24 +96,35 @@ export class Launcher {
   async #remote(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {
     const { isLocal, extraRoots, limits, ports } = this.#options;
     const mask = { now: filled.mask };
+    const ended = Promise.withResolvers<ServerProblem>();
     const opened = openRemote(request.server, filled, {
       isLocal,
       extraRoots,
       limits,
       now: () => ports.clock.now(),
+      onFault: (message) => ended.resolve({ reason: 'output_limit', message }),
       refresh: () => this.#freshBearer(request.server, mask),
     });
     if (!opened.ok) return opened;
     const connected = await this.#connect(request, filled.mask, opened.value.transport);
     if (!connected.ok) {
       opened.value.release();
+      // One that keeps silent when it is asked for its revision may be an earlier one; the next start tells.
+      const isSilent = SdkError.isInstance(connected.error) && connected.error.code === SdkErrorCode.RequestTimeout;
+      if (isSilent && !request.isLegacy && !request.signal.aborted) {
+        return this.#remote({ ...request, isLegacy: true }, filled);
+      }
       return err(remoteProblem(request.server, connected.error, mask.now));
     }
-    const ended = Promise.withResolvers<ServerProblem>();
     Object.assign(connected.value, {
       onclose: () => ended.resolve({ reason: 'exited', message: 'the connection has ended' }),
     });
-    const downstream = this.#downstream(connected.value, filled.mask, ended.promise, () => opened.value.release());
+    const client = connected.value;
+    const downstream = this.#downstream(client, filled.mask, ended.promise, () => {
+      opened.value.release();
+      // Nothing is to come any more: what waits for an answer is told so.
+      void client.close().catch(() => undefined);
+    });
     return ok({
       ...downstream,
       get mask() {

@@ -5,7 +5,10 @@ import { createRemoteFetch, type RemoteFetch, type RemoteFetchOptions } from './
 
 let server: Server | null = null;
 let remote: RemoteFetch | null = null;
+let faults: string[] = [];
+const onFault = (message: string): void => void faults.push(message);
 afterEach(() => {
+  faults = [];
   remote?.close();
   server?.closeAllConnections();
   server?.close();
@@ -14,7 +17,7 @@ afterEach(() => {
 async function serving(answer: RequestListener, options: Partial<RemoteFetchOptions> = {}): Promise<string> {
   server = createServer(answer);
   const origin = `http://127.0.0.1:${await listen(server)}`;
-  const limits = { maxMessageBytes: 10_000, maxBytesPerSecond: 1e9 };
+  const limits = { maxMessageBytes: 10_000, maxBytesPerSecond: 1e9, onFault };
   remote = createRemoteFetch({ origin, isLocal: true, extraRoots: [], ...limits, ...options });
   return origin;
 }
@@ -52,6 +55,7 @@ test('reaches no address of a private range unless local', async () => {
       extraRoots: [],
       maxMessageBytes: 9,
       maxBytesPerSecond: 9,
+      onFault,
     });
     await expect(other.fetch(target)).rejects.toMatchObject({ code: 'EPRIVATE' });
     other.close();
@@ -67,6 +71,7 @@ test('ends a reply that is larger than a message may be, and a stream only when 
     response.end();
   });
   await expect((await remote!.fetch(`${origin}/one`)).text()).rejects.toThrow('more than 10000 bytes');
+  expect(faults).toHaveLength(1);
   expect((await (await remote!.fetch(`${origin}/stream`)).text()).length).toBe(40_080);
 });
 

@@ -17,6 +17,8 @@ export interface RemoteFetchOptions {
   readonly extraRoots: readonly string[];
   readonly maxMessageBytes: number;
   readonly maxBytesPerSecond: number;
+  /** Told when a reply was ended for its size: what waits for it would wait on. */
+  readonly onFault: (message: string) => void;
 }
 
 export interface RemoteFetch {
@@ -118,7 +120,9 @@ async function* limited(
     const lastEnd = isStream ? endOfEvent(chunk, atLineEnd) : -1;
     ofMessage = lastEnd < 0 ? ofMessage + chunk.length : chunk.length - lastEnd;
     if (ofMessage > options.maxMessageBytes) {
-      throw new TypeError(`the server sent a message of more than ${options.maxMessageBytes} bytes`);
+      const message = `it sent a message of more than ${options.maxMessageBytes} bytes`;
+      options.onFault(message);
+      throw new TypeError(message);
     }
     atLineEnd = chunk.at(-1) === LINE_FEED;
     yield chunk;

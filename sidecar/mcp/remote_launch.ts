@@ -18,6 +18,8 @@ export interface RemoteLaunchOptions {
   readonly extraRoots: readonly string[];
   readonly limits: Pick<GatewayLimits, 'maxMessageBytes' | 'maxBytesPerSecond'>;
   readonly now: () => number;
+  /** Told when the connection is of no use any more. */
+  readonly onFault: (message: string) => void;
   /** A new access token of the server, or null when it has none now. */
   readonly refresh: () => Promise<FilledBearer | null>;
 }
@@ -42,8 +44,8 @@ export function openRemote(
     return err({ reason: 'url_refused', message: problem ?? 'the server has no url' });
   }
   const url = new URL(filled.values.url);
-  const { isLocal, extraRoots, limits } = options;
-  const remote = createRemoteFetch({ origin: url.origin, isLocal, extraRoots, ...limits });
+  const { isLocal, extraRoots, limits, onFault } = options;
+  const remote = createRemoteFetch({ origin: url.origin, isLocal, extraRoots, onFault, ...limits });
   const settings = {
     fetch: remote.fetch,
     requestInit: { headers: { ...filled.values.headers }, redirect: 'error' as const },

@@ -63,6 +63,7 @@ const page = z.looseObject({ nextCursor: z.string().optional() });
 
 /** How long a list of a server that does not say when it changes is good for. */
 const UNTOLD_MS = 30_000;
+const REMOTE_MS = 300_000;
 const SLOW_MS = 300_000;
 
 interface Kept {
@@ -92,13 +93,23 @@ export class ServerLists {
       return z.custom<Promise<readonly Listed[K][]>>().parse(kept.list);
     const list = this.#fetch(kind);
     const isTold = this.#downstream.client.getServerCapabilities()?.[FACTS[kind].capability]?.listChanged === true;
-    const mine = { list, until: isTold ? Number.POSITIVE_INFINITY : this.#now() + UNTOLD_MS };
+    const mine = { list, until: this.#now() + (isTold ? this.#toldMs() : UNTOLD_MS) };
     this.#kept.set(kind, mine);
     list.catch(() => {
       this.#slowUntil.set(kind, this.#now() + SLOW_MS);
       if (this.#kept.get(kind) === mine) this.#kept.delete(kind);
     });
     return list;
+  }
+
+  /** Over HTTP, the stream that changes are told by may have ended without anybody noticing. */
+  #toldMs(): number {
+    return this.#isLocal() ? Number.POSITIVE_INFINITY : REMOTE_MS;
+  }
+
+  #isLocal(): boolean {
+    const { transport } = this.#downstream.client;
+    return transport !== undefined && 'pid' in transport;
   }
 
   /** It did not tell this list the last time, so nobody is kept waiting for it for a while. */
@@ -135,8 +146,7 @@ export class ServerLists {
     const { client } = this.#downstream;
     const timeout = Math.min(this.#limits.requestMs, this.#limits.listWaitMs);
     const deadline = AbortSignal.timeout(timeout);
-    const isLocal = client.transport !== undefined && 'pid' in client.transport;
-    if (kind === 'tools' && client.getProtocolEra() === 'modern' && !isLocal) {
+    if (kind === 'tools' && client.getProtocolEra() === 'modern' && !this.#isLocal()) {
       return (await client.listTools(undefined, { signal: deadline, cacheMode: 'refresh' })).tools;
     }
     const items: unknown[] = [];
