@@ -8,16 +8,21 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { z } from 'zod';
+import { generatedEntry } from '../e2e/marketplace/registry_entries.ts';
 import { type RegistryServer, startRegistryServer } from '../e2e/marketplace/registry_server.ts';
 import { startLibsqlServer, startNodeAt, startOnWorkerd } from '../e2e/runtimes/programs.ts';
+import { type IndexedServer, ServerIndex } from '../worker/marketplace/server_index.ts';
 import { memoryOf, processesBeside } from './load/process_memory.ts';
 import { machine, machineLine } from './report.ts';
 import { figure, table } from './table.ts';
 
 const FIRST_LIMIT_MS = 2_000;
 const SEARCH_LIMIT_MS = 30;
-const WORKERD_LIMIT_MIB = 128;
+/** Of the 128 MiB that an isolate has. */
+const COPY_LIMIT_MIB = 64;
 const PATIENCE_MS = 15 * 60_000;
 const LOOK_MS = 1_000;
 
@@ -139,7 +144,7 @@ async function measure(runtime: string, start: (registry: RegistryServer) => Pro
     ['GET /v1/health p50', `${figure(at(0.5, alone))} ms`, 'the runtime alone'],
     ['GET /v1/health p99', `${figure(at(0.99, alone))} ms`, ''],
     [
-      'memory',
+      'memory of the whole process',
       `${figure(busy.residentMib)} MiB`,
       `${figure(idle.residentMib)} MiB idle, ${figure(busy.peakMib)} MiB at most`,
     ],
@@ -149,8 +154,31 @@ async function measure(runtime: string, start: (registry: RegistryServer) => Pro
     ...(first.ms > FIRST_LIMIT_MS ? [`${runtime}: the first browse took over ${FIRST_LIMIT_MS} ms`] : []),
     ...(at(0.5) - at(0.5, alone) > SEARCH_LIMIT_MS ? [`${runtime}: a search takes over ${SEARCH_LIMIT_MS} ms`] : []),
   ];
-  const grown = busy.residentMib - idle.residentMib;
-  return runtime === 'workerd' && grown > WORKERD_LIMIT_MIB ? [...misses, 'workerd: over 128 MiB'] : misses;
+  return misses;
+}
+
+/** What the searchable copy takes of a heap, garbage aside: the same engine runs in every runtime. */
+function copyMib(): number {
+  setFlagsFromString('--expose_gc');
+  const collect: unknown = runInNewContext('gc');
+  const heapMib = () => {
+    if (typeof collect === 'function') collect();
+    return process.memoryUsage().heapUsed / 1024 ** 2;
+  };
+  const before = heapMib();
+  const index = new ServerIndex();
+  index.replace('', generated(Number(options.entries)), { change: 0, nowMs: 0 });
+  const found = index.search({ text: 'mcp', transport: null, registryType: null }, null, 1);
+  return found.length === 0 ? Number.NaN : heapMib() - before;
+}
+
+function* generated(count: number): Iterable<IndexedServer> {
+  for (let number = 0; number < count; number += 1) {
+    const { server } = generatedEntry(number, 1);
+    // Texts of their own, as those that come from a database are.
+    const description = Buffer.from(String(server['description'])).toString();
+    yield { name: server.name, description, transports: ['stdio'], registryTypes: ['npm'] };
+  }
 }
 
 const RUNTIMES = new Map([
@@ -160,6 +188,9 @@ const RUNTIMES = new Map([
 
 process.stdout.write(`${machineLine(machine())}\n`);
 const missed: string[] = [];
+const copied = copyMib();
+process.stdout.write(`the searchable copy of ${options.entries} entries: ${figure(copied)} MiB of a heap\n`);
+if (!(copied <= COPY_LIMIT_MIB)) missed.push(`the searchable copy takes over ${COPY_LIMIT_MIB} MiB`);
 for (const runtime of options.runtime) {
   const start = RUNTIMES.get(runtime);
   if (start === undefined) throw new Error(`--runtime ${runtime}: use ${[...RUNTIMES.keys()].join(' or ')}`);
