@@ -11,7 +11,22 @@ export interface NavigationGroup {
 }
 
 /** Drawn in components/icon.ts. */
-export type IconName = 'overview' | 'inbox' | 'list' | 'key' | 'link' | 'server' | 'shop' | 'plug' | 'person' | 'book';
+export type IconName =
+  | 'overview'
+  | 'inbox'
+  | 'list'
+  | 'key'
+  | 'link'
+  | 'server'
+  | 'shop'
+  | 'plug'
+  | 'person'
+  | 'book'
+  | 'parts'
+  | 'box'
+  | 'people'
+  | 'building'
+  | 'door';
 
 export const NAVIGATION: readonly NavigationGroup[] = [
   {
@@ -20,6 +35,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
       { path: '/', title: 'Overview', icon: 'overview' },
       { path: '/approvals', title: 'Approvals', icon: 'inbox' },
       { path: '/audit', title: 'Audit', icon: 'list' },
+      { path: '/sidecars', title: 'Sidecars', icon: 'box' },
     ],
   },
   {
@@ -27,6 +43,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
     entries: [
       { path: '/secrets', title: 'Secrets', icon: 'key' },
       { path: '/bindings', title: 'Host bindings', icon: 'link' },
+      { path: '/connectors', title: 'Connectors', icon: 'parts' },
     ],
   },
   {
@@ -39,7 +56,8 @@ export const NAVIGATION: readonly NavigationGroup[] = [
   {
     title: 'Account',
     entries: [
-      { path: '/identities', title: 'Ways you sign in', icon: 'person' },
+      { path: '/account', title: 'Sign-ins and tokens', icon: 'person' },
+      { path: '/identities', title: 'Ways you sign in', icon: 'door' },
       { path: '/device', title: 'Sign a program in', icon: 'server' },
       { path: '/docs', title: 'API reference', icon: 'book' },
     ],

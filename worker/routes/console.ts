@@ -11,6 +11,9 @@ import { consolePage, showSignIn } from './pages.ts';
 
 export type PageRoute = (c: AppContext) => Response | Promise<Response>;
 
+/** A method, a path in which `{name}` is one segment and `{name+}` takes slashes too, and what answers. */
+export type PageEntry = readonly [method: 'get' | 'post', path: string, answer: PageRoute];
+
 /** A page of the console: who is not signed in is asked to sign in, and comes back to it. */
 export function forReader(answer: (c: AppContext, caller: Caller) => Promise<Response>): PageRoute {
   return async (c) => {
@@ -76,10 +79,10 @@ export function typed(fields: Fields): Fields {
 }
 
 /** The form of a confirmation whose name was not the one that was asked for. */
-export function notConfirmed(name: string): FormState {
+export function notConfirmed(name: string, happened = 'deleted'): FormState {
   return {
     values: {},
-    problems: [{ field: 'confirm', message: `is not ${name}: nothing was deleted` }],
+    problems: [{ field: 'confirm', message: `is not ${name}: nothing was ${happened}` }],
     refusal: null,
   };
 }

@@ -6,7 +6,7 @@ import { beginLink, getIdentitiesPage, submitLink, submitRemoval } from './auth_
 import { getSignIn, getSignUp, postLogout, submitCode, submitSignIn, submitSignUp } from './auth_pages.ts';
 import { finishAuthorisationPage, openAuthorisation } from './connector_authorisation.ts';
 import { getConnectorSpecSchema, SPEC_SCHEMA_PATH } from './connectors.ts';
-import type { PageRoute } from './console.ts';
+import type { PageEntry } from './console.ts';
 import { getApprovalsPage, submitDecision } from './console_approvals.ts';
 import { getAudit, getAuditEventPage, getVerification } from './console_audit.ts';
 import {
@@ -17,6 +17,7 @@ import {
   submitBinding,
   submitBindingDeletion,
 } from './console_bindings.ts';
+import { CONSOLE_ACCESS_PAGES } from './console_access_pages.ts';
 import { getOverview } from './console_overview.ts';
 import {
   askSecretDeletion,
@@ -43,9 +44,6 @@ import {
 import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade } from './console_mcp_versions.ts';
 import { getDevicePage, postDeviceDecision, postDevicePage } from './device.ts';
 import { getAsset, getDocs, getOpenApi, openSignInLink } from './pages.ts';
-
-/** A method, a path in which `{name}` is one segment and `{name+}` takes slashes too, and what answers. */
-export type PageEntry = readonly [method: 'get' | 'post', path: string, answer: PageRoute];
 
 /** What browsers ask for: pages, their forms and their files. A page of the console is added here and in pages/navigation.ts. */
 export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
@@ -87,6 +85,8 @@ export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
     ['post', '/mcp-servers/{id}/upgrade', submitMcpUpgrade],
     ['get', '/mcp-servers/{id}/rollback', askMcpRollback],
     ['post', '/mcp-servers/{id}/rollback', submitMcpRollback],
+
+    ...CONSOLE_ACCESS_PAGES,
 
     ['get', '/identities', getIdentitiesPage],
     ['post', '/identities/link', submitLink],

@@ -13,7 +13,7 @@ export interface FormState {
 
 export const EMPTY_FORM: FormState = { values: {}, problems: [], refusal: null };
 
-interface FieldInput {
+export interface FieldInput {
   readonly name: string;
   readonly label: string;
   readonly hint?: Content;
@@ -93,7 +93,8 @@ export function formRefusal(form: FormState, shown: readonly string[]): Html | s
   );
 }
 
-function labelled(form: FormState, field: FieldInput, control: (attributes: Html) => Html): Html {
+/** A control under its label, with its hint and what is wrong with it. */
+export function labelled(form: FormState, field: FieldInput, control: (attributes: Html) => Html): Html {
   const { name, label, hint } = field;
   const isWrong = form.problems.some((problem) => fieldOf(problem.field) === name);
   const isFirstWrong = fieldOf(form.problems[0]?.field ?? '') === name && isWrong;
@@ -110,7 +111,8 @@ function labelled(form: FormState, field: FieldInput, control: (attributes: Html
   </div>`;
 }
 
-function problemOf(form: FormState, name: string): Html | string {
+/** What is wrong with a field, as its control names it by `aria-describedby`. */
+export function problemOf(form: FormState, name: string): Html | string {
   const problems = form.problems.filter(({ field }) => fieldOf(field) === name);
   if (problems.length === 0) return '';
   return html`<p class="problem" id="${name}-problem">

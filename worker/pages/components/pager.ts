@@ -1,23 +1,27 @@
 import { html } from 'hono/html';
 import type { Html } from '../html.ts';
 
-/** The way to the next page of a list; the query of this one stays. */
+/** The way to the next page of a list; the query of this one stays. A list in another order than by time has other words. */
 export function pager(
   path: string,
   query: Readonly<Record<string, string | undefined>>,
   next: string | null,
+  words: { readonly first: string; readonly next: string } = { first: 'Newest', next: 'Older' },
 ): Html | string {
   const isFirst = (query['cursor'] ?? '') === '';
   if (next === null && isFirst) return '';
   const first = isFirst
     ? ''
-    : html`<a class="button" href="${pathWith(path, { ...query, cursor: undefined })}">Newest</a>`;
+    : html`<a class="button" href="${pathWith(path, { ...query, cursor: undefined })}">${words.first}</a>`;
   const more =
     next === null
       ? ''
-      : html`<a class="button" rel="next" href="${pathWith(path, { ...query, cursor: next })}">Older</a>`;
+      : html`<a class="button" rel="next" href="${pathWith(path, { ...query, cursor: next })}">${words.next}</a>`;
   return html`<nav class="pager" aria-label="Pages">${first} ${more}</nav>`;
 }
+
+/** Of a list that is in no order of time. */
+export const PAGE_WORDS = { first: 'First page', next: 'Next page' };
 
 /** A path with those of the parameters that have a value. */
 export function pathWith(path: string, query: Readonly<Record<string, string | undefined>>): string {

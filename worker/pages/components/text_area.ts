@@ -1,0 +1,22 @@
+import { html } from 'hono/html';
+import type { Html } from '../html.ts';
+import { type FieldInput, type FormState, labelled } from './form_field.ts';
+
+/** A field of many lines. */
+export function textArea(form: FormState, field: FieldInput & { readonly rows: number }): Html {
+  const { name, rows, isMono, isRequired, placeholder } = field;
+  const value = form.values[name] ?? '';
+  return labelled(form, field, (attributes) => {
+    return html`<textarea
+      ${attributes}
+      rows="${String(rows)}"
+      class="${isMono === true ? 'mono' : ''}"
+      autocomplete="off"
+      spellcheck="false"
+      autocapitalize="off"
+      ${placeholder === undefined ? '' : html`placeholder="${placeholder}"`}
+      ${isRequired === true ? 'required' : ''}
+    >
+${value}</textarea>`;
+  });
+}
