@@ -1,8 +1,10 @@
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { chromiumProblem } from '../support/chromium.ts';
+import { CONSOLE_PAGES, consolePath } from './console_pages.ts';
 import {
   ConsoleWorld,
+  type Seeded,
   expectAccessible,
   expectFits,
   inEveryLook,
@@ -13,7 +15,7 @@ import {
 
 const MISSING = chromiumProblem();
 let world: ConsoleWorld;
-let seeded: { readonly bindingId: string; readonly eventId: string };
+let seeded: Seeded;
 let pages: Page[] = [];
 
 beforeAll(async () => {
@@ -36,64 +38,27 @@ async function open(options: Parameters<ConsoleWorld['open']>[0] = {}): Promise<
   return page;
 }
 
-/** Every page, by the name of its picture. */
-const paths = (): Readonly<Record<string, string>> => ({
-  overview: '/',
-  approvals: '/approvals',
-  approvals_all: '/approvals?state=all',
-  audit: '/audit',
-  audit_event: `/audit/${seeded.eventId}`,
-  audit_verified: '/audit/verify',
-  audit_bad_filter: '/audit?since=yesterday',
-  secrets: '/secrets',
-  secret_new: '/secrets/new',
-  secret_delete: '/secrets/delete?path=user/github&owner=personal',
-  bindings: '/bindings?method=POST&url=https%3A%2F%2Fapi.github.com%2Fuser',
-  binding: `/bindings/${seeded.bindingId}`,
-  binding_new: '/bindings/new?scheme=sigv4-resign',
-  binding_delete: `/bindings/${seeded.bindingId}/delete`,
-  identities: '/identities',
-  device: '/device',
-  missing_binding: '/bindings/bnd_nothing',
-});
-const NAMES = [
-  'overview',
-  'approvals',
-  'approvals_all',
-  'audit',
-  'audit_event',
-  'audit_verified',
-  'audit_bad_filter',
-  'secrets',
-  'secret_new',
-  'secret_delete',
-  'bindings',
-  'binding',
-  'binding_new',
-  'binding_delete',
-  'identities',
-  'device',
-  'missing_binding',
-];
-
 describe('every page', () => {
-  test.each(NAMES)('%s: axe finds nothing and nothing overflows, light and dark, narrow and wide', async (name) => {
-    const page = await open();
-    const problems: string[] = [];
-    page.on('console', (message) => {
-      if (message.type() === 'error' && !message.text().includes('Failed to load resource'))
-        problems.push(message.text());
-    });
-    page.on('pageerror', (error) => problems.push(error.message));
-    await page.goto(paths()[name]!);
-    expect(await page.locator('h1').count()).toBe(1);
-    await inEveryLook(page, async ({ width, colorScheme }) => {
-      if ((width === 360) === (colorScheme === 'dark')) await expectAccessible(page);
-      await expectFits(page);
-      await savePicture(page, `${name}_${colorScheme}_${width}`);
-    });
-    expect(problems).toEqual([]);
-  });
+  test.each(CONSOLE_PAGES)(
+    '%s: axe finds nothing and nothing overflows, light and dark, narrow and wide',
+    async (name) => {
+      const page = await open();
+      const problems: string[] = [];
+      page.on('console', (message) => {
+        if (message.type() === 'error' && !message.text().includes('Failed to load resource'))
+          problems.push(message.text());
+      });
+      page.on('pageerror', (error) => problems.push(error.message));
+      await page.goto(consolePath(name, seeded));
+      expect(await page.locator('h1').count()).toBe(1);
+      await inEveryLook(page, async ({ width, colorScheme }) => {
+        if ((width === 360) === (colorScheme === 'dark')) await expectAccessible(page);
+        await expectFits(page);
+        await savePicture(page, `${name}_${colorScheme}_${width}`);
+      });
+      expect(problems).toEqual([]);
+    },
+  );
 
   test('the API reference: axe finds nothing', async () => {
     const page = await open({ viewport: { width: 360, height: 900 } });
@@ -107,8 +72,8 @@ describe('every page', () => {
     const page = await open();
     const asked: string[] = [];
     page.on('request', (request) => asked.push(request.url()));
-    for (const path of Object.values(paths())) {
-      await page.goto(path);
+    for (const name of CONSOLE_PAGES) {
+      await page.goto(consolePath(name, seeded));
       expect(await page.content()).not.toContain(PLANTED_SECRET);
     }
     const elsewhere = asked.filter((url) => !url.startsWith(world.control.url) && !url.startsWith('data:'));
@@ -178,19 +143,29 @@ describe('without JavaScript', () => {
     await page.getByLabel('Host', { exact: true }).fill('https://api.example.com');
     await page.getByRole('combobox', { name: 'Credential' }).fill('vault://user/github');
     await page.getByLabel('Header', { exact: true }).fill('X-Api-Key');
-    await page.getByLabel('Template').fill('{token}');
+    await page.getByLabel('Template', { exact: true }).fill('{token}');
     await page.getByRole('button', { name: 'Bind' }).click();
     const host = page.getByLabel('Host', { exact: true });
     expect(await host.getAttribute('aria-invalid')).toBe('true');
     expect(await page.locator('#host-problem').innerText()).toMatch(/^It .+\.$/);
     await host.fill('api.example.com');
-    expect(await page.getByLabel('Template').inputValue()).toBe('{token}');
+    expect(await page.getByLabel('Template', { exact: true }).inputValue()).toBe('{token}');
     await page.getByRole('button', { name: 'Bind' }).click();
     await page.waitForURL('**/bindings?done=binding_created');
     await page.getByRole('link', { name: 'Delete the binding for api.example.com' }).click();
     await page.getByLabel('Type api.example.com to confirm').fill('api.example.com');
     await page.getByRole('button', { name: 'Delete it' }).click();
     await page.waitForURL('**/bindings?done=binding_deleted');
+  });
+
+  test('a binding begins with a template of the catalog', async () => {
+    const page = await open(withoutScripts);
+    await page.goto('/bindings/new');
+    await page.getByLabel('Begin with a template').selectOption('google-maps');
+    await page.getByRole('button', { name: 'Fill in' }).click();
+    expect(await page.getByLabel('Host', { exact: true }).inputValue()).toBe('maps.googleapis.com');
+    expect(await page.getByRole('textbox', { name: 'Query parameter' }).inputValue()).toBe('key');
+    expect(await page.getByRole('combobox', { name: 'Credential' }).inputValue()).toBe('');
   });
 
   test('a request is explained', async () => {

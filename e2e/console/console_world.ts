@@ -26,6 +26,12 @@ export type Look = (typeof LOOKS)[number];
 const HEIGHT = 900;
 const created = z.object({ id: z.string() });
 
+/** What a page can be asked for by. */
+export interface Seeded {
+  readonly bindingId: string;
+  readonly eventId: string;
+}
+
 /** A control plane in local mode, a sidecar that reports to it, and a browser that is signed in by its link. */
 export class ConsoleWorld {
   readonly control: ControlPlaneUnderTest;
@@ -83,7 +89,7 @@ export class ConsoleWorld {
   }
 
   /** A secret, a binding, a connector with an approval that waits, and requests of an agent. */
-  async seed(): Promise<{ readonly bindingId: string; readonly eventId: string }> {
+  async seed(): Promise<Seeded> {
     await this.api('POST', '/v1/secrets', { path: 'user/github', value: PLANTED_SECRET, description: 'Build agent' });
     const binding = { host: 'api.github.com', scheme: 'bearer', credential_ref: 'vault://user/github', effect: 'read' };
     const { id: bindingId } = created.parse(await this.api('POST', '/v1/host-bindings', binding));

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type InProcess, ORIGIN, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
-import { signInLinkReply } from '../../shared/wire/account.ts';
+import { meReply, signInLinkReply } from '../../shared/wire/account.ts';
 import { countRequests } from '../services/request_counts.ts';
 
 const PLANTED = 'planted-6e0f2b9c41d8';
@@ -102,7 +102,7 @@ test('requests are counted by what became of them, in the time that is asked for
   ];
   expect((await sidecar.call('POST', '/v1/sidecar/events', { body: { events } })).status).toBeLessThan(300);
   const { userId = '' } = control.context.local ?? {};
-  const enterpriseId = (await (await control.asUser('GET', '/v1/me')).json()).enterprise_id;
+  const { enterprise_id: enterpriseId } = await parsed(meReply, control.asUser('GET', '/v1/me'));
   const caller = { userId, enterpriseId, role: 'owner' } as const;
   const counts = await countRequests(control.context, caller, {});
   if (!counts.ok) throw new Error(counts.error.message);
