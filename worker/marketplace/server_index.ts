@@ -54,7 +54,7 @@ export function fold(text: string): string {
 }
 
 /**
- * The servers of the registry in memory, for searching: names and descriptions alone, some 20 MB for 50,000. A scan of
+ * The servers of the registry in memory, for searching: names and descriptions alone, 16 MiB for 50,000. A scan of
  * them takes some milliseconds whatever is looked for, which no index of the database promises for every text.
  */
 export class ServerIndex {
