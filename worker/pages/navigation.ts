@@ -54,6 +54,13 @@ export const NAVIGATION: readonly NavigationGroup[] = [
     ],
   },
   {
+    title: 'Enterprise',
+    entries: [
+      { path: '/members', title: 'Members', icon: 'people' },
+      { path: '/enterprise', title: 'Settings', icon: 'building' },
+    ],
+  },
+  {
     title: 'Account',
     entries: [
       { path: '/account', title: 'Sign-ins and tokens', icon: 'person' },

@@ -14,6 +14,15 @@ import {
   submitConnectorRemoval,
   submitSpec,
 } from './console_connectors.ts';
+import { getEnterprisePage, submitSettings } from './console_enterprise.ts';
+import {
+  askSuspension,
+  getMemberPage,
+  getMembersPage,
+  submitResumption,
+  submitRole,
+  submitSuspension,
+} from './console_members.ts';
 import { askSidecarRevocation, getSidecarsPage, submitSidecarRevocation } from './console_sidecars.ts';
 import { askTokenRevocation, getNewToken, submitToken, submitTokenRevocation } from './console_tokens.ts';
 
@@ -40,4 +49,13 @@ export const CONSOLE_ACCESS_PAGES: readonly PageEntry[] = [
   ['post', '/account/tokens', submitToken],
   ['get', '/account/tokens/{id}/revoke', askTokenRevocation],
   ['post', '/account/tokens/{id}/revoke', submitTokenRevocation],
+
+  ['get', '/members', getMembersPage],
+  ['get', '/members/{id}', getMemberPage],
+  ['post', '/members/{id}/role', submitRole],
+  ['get', '/members/{id}/suspend', askSuspension],
+  ['post', '/members/{id}/suspend', submitSuspension],
+  ['post', '/members/{id}/resume', submitResumption],
+  ['get', '/enterprise', getEnterprisePage],
+  ['post', '/enterprise', submitSettings],
 ];
