@@ -96,8 +96,7 @@ function stateCell(approval: ApprovalRecord, nowMs: number): Html {
   const { kind, word } = STATES[approval.state];
   const until =
     approval.state === 'pending' ? approval.expires_at : approval.state === 'approved' ? approval.valid_until : null;
-  return html`${badge(kind, word)}
-  ${until === null ? '' : html`<span class="sub">until ${timeAgo(until, nowMs)}</span>`}`;
+  return html`${badge(kind, word)} ${until === null ? '' : html`<span class="sub">ends ${timeAgo(until, nowMs)}</span>`}`;
 }
 
 function decision(approval: ApprovalRecord): Html {

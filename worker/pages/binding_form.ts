@@ -56,6 +56,7 @@ const COMMON = [
   'description',
   'sentinel_value',
   'sentinel_env',
+  'body',
 ];
 
 /** The form of a binding, for one scheme. */
@@ -79,11 +80,11 @@ export function newBindingPage({ form, scheme, references, templates }: BindingF
 
 /** Chooses a template by a form of its own: the form below is then filled by it. */
 function templateForm(form: FormState, templates: readonly BindingTemplate[]): Html {
-  const chosen = templates.find(({ name }) => name === form.values['template']);
+  const chosen = templates.find(({ name }) => name === form.values['from']);
   const choices = [{ value: '', title: 'None' }, ...templates.map(({ name, title }) => ({ value: name, title }))];
-  return html`<section class="panel" aria-label="Template">
+  return html`<section class="panel" aria-label="Ready bindings">
     <form method="get" action="/bindings/new" class="one-line">
-      ${selectField(form, { name: 'template', label: 'Begin with a template', choices })}
+      ${selectField(form, { name: 'from', label: 'Begin with a template', choices })}
       <button>Fill in</button>
     </form>
     ${chosen === undefined ? '' : templateNotes(chosen)}
@@ -133,14 +134,23 @@ function effectChoices() {
 }
 
 function moreFields(form: FormState): Html {
-  const names = ['allowed_hosts', 'description', 'sentinel_value', 'sentinel_env'];
+  const names = ['allowed_hosts', 'description', 'sentinel_value', 'sentinel_env', 'body'];
   const isUsed = names.some((name) => (form.values[name] ?? '') !== '');
   return html`<details class="more" ${isUsed ? 'open' : ''}>
-    <summary>Allowed hosts, a stand-in for the agent, description</summary>
+    <summary>Allowed hosts, a stand-in for the agent, the request's body, description</summary>
     <div class="stack">
       ${textField(form, { name: 'allowed_hosts', label: 'Allowed hosts', hint: 'Exact hosts, with commas between; none: all that the pattern matches', isMono: true })}
       ${textField(form, { name: 'sentinel_value', label: 'Stand-in', hint: 'For clients that insist on a credential: no secret, swapped for the real one on the way out', isMono: true })}
       ${textField(form, { name: 'sentinel_env', label: 'Variable of the stand-in', placeholder: 'GITHUB_TOKEN', isMono: true })}
+      ${selectField(form, {
+        name: 'body',
+        label: 'Request body',
+        hint: 'Buffered up to the limit, or passed on as it comes, such as what git pushes',
+        choices: [
+          { value: '', title: 'buffer' },
+          { value: 'stream', title: 'stream' },
+        ],
+      })}
       ${textField(form, { name: 'description', label: 'Description', maxLength: 500 })}
     </div>
   </details>`;

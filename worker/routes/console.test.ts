@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type InProcess, ORIGIN, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import { meReply, signInLinkReply } from '../../shared/wire/account.ts';
+import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import { countRequests } from '../services/request_counts.ts';
 
 const PLANTED = 'planted-6e0f2b9c41d8';
@@ -42,6 +43,40 @@ describe('a form of the console', () => {
     expect(await (await open('/secrets')).text()).not.toContain('vault://user/two');
   });
 
+  test('makes a binding of every field that it has', async () => {
+    const fields = {
+      scheme: 'header-template',
+      host: 'Header.example.test',
+      credential_ref: 'vault://user/one',
+      header: 'X-Api-Key',
+      template: 'key {token}',
+      effect: 'read',
+      owner: 'personal',
+      allowed_hosts: 'header.example.test, ',
+      sentinel_value: 'stand-in-of-sixteen',
+      sentinel_env: 'API_KEY',
+      body: 'stream',
+      description: '',
+    };
+    const reply = await submit('/bindings', fields);
+    expect([reply.status, reply.headers.get('location')]).toEqual([303, '/bindings?done=binding_created']);
+    const { items } = await parsed(
+      hostBindingsPage,
+      control.asUser('GET', '/v1/host-bindings?host=header.example.test'),
+    );
+    expect(items).toEqual([
+      expect.objectContaining({
+        header: 'X-Api-Key',
+        template: 'key {token}',
+        effect: 'read',
+        allowed_hosts: ['header.example.test'],
+        emit_mechanism: 'sentinel-swap',
+        sentinel: { value: 'stand-in-of-sixteen', env: 'API_KEY' },
+        body: 'stream',
+      }),
+    ]);
+  });
+
   test('deletes only what is named', async () => {
     const target = { path: 'user/one', owner: 'personal' };
     const refused = await submit('/secrets/delete', { ...target, confirm: 'user/on' });
@@ -78,7 +113,7 @@ describe('a page of the console', () => {
   });
 
   test('begins with a binding of the catalog only where there is one', async () => {
-    expect((await open('/bindings/new?template=nothing')).status).toBe(200);
+    expect((await open('/bindings/new?from=nothing')).status).toBe(200);
   });
 });
 

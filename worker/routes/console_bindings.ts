@@ -50,13 +50,13 @@ async function explained(c: AppContext, caller: Caller, values: { readonly metho
   return { question: { ...EMPTY_FORM, values }, explanation: explanation.value };
 }
 
-/** `GET /bindings/new?scheme=&template=`: the form of a scheme, filled as a template says. */
+/** `GET /bindings/new?scheme=&from=`: the form of a scheme, filled as a template says. */
 export const getNewBinding = forReader(async (c, caller) => {
   const typedIn = typed(c.req.query());
   const template = c
     .get('templates')()
-    .find(({ name }) => name === typedIn['template']);
-  const values = template === undefined ? typedIn : { ...templateValues(template), template: template.name };
+    .find(({ name }) => name === typedIn['from']);
+  const values = template === undefined ? typedIn : { ...templateValues(template), from: template.name };
   return consolePage(c, caller, await formPage(c, caller, { ...EMPTY_FORM, values }));
 });
 
@@ -96,8 +96,7 @@ export const submitBinding = forChange(async (c, caller, fields) => {
 
 /** The record that the fields of the form make. */
 function recordOf(fields: Fields): Record<string, unknown> {
-  const given = typed(fields);
-  const { allowed_hosts: allowed, sentinel_value: value, sentinel_env: env, template: _, ...plain } = given;
+  const { allowed_hosts: allowed, sentinel_value: value, sentinel_env: env, ...plain } = typed(fields);
   const hosts = allowed?.split(/[\s,]+/).filter((host) => host !== '');
   const isSwap = value !== undefined || env !== undefined;
   return {
