@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@libsql/client';
@@ -17,6 +17,7 @@ import { start, type StartInput } from '../../worker/services/start.ts';
 import { NO_TURNS } from '../../worker/services/turns.ts';
 import { insertAccount } from '../../worker/store/accounts.ts';
 import { openDatabase } from '../../worker/store/database.ts';
+import { migrate } from '../../worker/store/migrate.ts';
 import { TestSidecar } from './sidecar_client.ts';
 
 /** A clock that a test moves; sleeping moves it too, and takes no time. */
@@ -77,8 +78,25 @@ export interface InProcess {
   readonly stop: () => Promise<void>;
 }
 
+/** A database at this program's schema and with nothing in it: steps of a schema are slow, for each is safe on its disk. */
+let emptyDatabase: Promise<Buffer> | null = null;
+
+async function makeEmptyDatabase(): Promise<Buffer> {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-schema-'));
+  const file = join(directory, 'control.db');
+  const client = createClient({ url: `file:${file}` });
+  const migrated = await migrate(client, new Date(0).toISOString());
+  client.close();
+  if (!migrated.ok) throw new Error(migrated.error.message);
+  const bytes = await readFile(file);
+  await rm(directory, { recursive: true, force: true });
+  return bytes;
+}
+
 export async function startInProcess(options: Partial<StartInput> = {}): Promise<InProcess> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-control-'));
+  emptyDatabase ??= makeEmptyDatabase();
+  await writeFile(join(directory, 'control.db'), await emptyDatabase);
   const client = createClient({ url: `file:${join(directory, 'control.db')}`, timeout: 5_000 });
   const clock = new TestClock();
   const localKey = newLocalKey();
