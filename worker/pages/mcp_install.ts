@@ -34,7 +34,13 @@ export function installReviewPage(view: InstallView): Page {
       ${installPreview(preview)}
       ${definitionList([
         ['Version', preview.version === null ? null : foreignText(preview.version)],
-        ['Isolation', 'A process of your user, like every program that you start. svc mcp can hold it in a container.'],
+        [
+          'Isolation',
+          preview.mode === 'local'
+            ? html`A process of your user; <code>svc mcp update NAME --isolation container</code> puts it into a
+                container`
+            : null,
+        ],
       ])}
     </section>
     ${
@@ -52,9 +58,9 @@ export function installReviewPage(view: InstallView): Page {
   return layout('Install a server', content, 'narrow');
 }
 
-/** The inputs that are given at the install; credentials are asked for after it. */
+/** The inputs that are given at the install; what is secret and may be given later is asked for after it. */
 export function inputsGivenNow({ inputs }: Pick<InstallPreview, 'inputs'>): readonly MarketplaceInput[] {
-  return inputs.filter(({ credential }) => credential === null);
+  return inputs.filter(({ secret, credential }) => !secret || credential === null);
 }
 
 /** Second step: the name, the owner and what is no secret. */
@@ -79,7 +85,7 @@ export function installSettingsPage(view: InstallView, form: FormState): Page {
 }
 
 function laterWords({ inputs }: InstallPreview): Html | string {
-  const count = inputs.filter(({ credential }) => credential !== null).length;
+  const count = inputs.length - inputsGivenNow({ inputs }).length;
   if (count === 0) return '';
   return html`<p class="quiet small">
     ${count === 1 ? 'Its credential is' : `Its ${count} credentials are`} asked for in the next step. Installing starts

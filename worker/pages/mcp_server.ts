@@ -186,7 +186,7 @@ function tools({ server, tools: form }: McpServerView): Html {
     ${formRefusal(form, TOOL_FIELDS)}
     <form class="stack" method="post" action="/mcp-servers/${server.id}/tools">
       <input type="hidden" name="revision" value="${String(server.revision)}" />
-      <div class="columns">
+      <div class="thirds">
         ${areaField(form, { name: 'allow', label: 'Allowed', hint: 'Empty: every tool.' })}
         ${areaField(form, { name: 'deny', label: 'Denied', hint: 'Wins over all else; clients do not see these.' })}
         ${areaField(form, { name: 'approval', label: 'Asked about', hint: 'Each call waits for a person. * is every tool.' })}

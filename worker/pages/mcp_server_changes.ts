@@ -105,10 +105,12 @@ export interface UpgradeView {
   readonly nowMs: number;
 }
 
-/** The inputs that an upgrade has to be given. */
-export function upgradeInputs({ preview, problems }: Pick<UpgradeReply, 'preview' | 'problems'>) {
+/** The inputs that an upgrade has to be given, and those that it would else leave to a credential though they are no secret. */
+export function upgradeInputs({ preview, problems, diff }: Pick<UpgradeReply, 'preview' | 'problems' | 'diff'>) {
   const asked = new Set(problems.map(({ input }) => input));
-  return preview.inputs.filter(({ name }) => asked.has(name));
+  const values = [...Object.values(diff.env), ...Object.values(diff.headers)].map(({ after }) => after ?? '');
+  const isLeft = (credential: string | null) => values.some((value) => value.endsWith(`/${credential}`));
+  return preview.inputs.filter(({ name, secret, credential }) => asked.has(name) || (!secret && isLeft(credential)));
 }
 
 /** What another version would change, before it does. */

@@ -1,0 +1,251 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { mcpServersPage } from '../../shared/wire/mcp_servers.ts';
+import { type RegistryServer, startRegistryServer } from '../marketplace/registry_server.ts';
+import { startOnNode } from '../runtimes/programs.ts';
+import { chromiumProblem } from '../support/chromium.ts';
+import {
+  ConsoleWorld,
+  expectAccessible,
+  expectFits,
+  inEveryLook,
+  PLANTED_SECRET,
+  savePicture,
+  tabTo,
+} from './console_world.ts';
+import { HOSTILE_ENTRY, WEATHER, WEATHER_VERSIONS } from './marketplace_entries.ts';
+
+const MISSING = chromiumProblem();
+
+let registry: RegistryServer;
+let world: ConsoleWorld;
+let pages: Page[] = [];
+
+beforeAll(async () => {
+  if (MISSING !== null) return;
+  registry = await startRegistryServer({ entries: 50 });
+  for (const entry of [...WEATHER_VERSIONS, HOSTILE_ENTRY]) registry.publish(entry);
+  world = await ConsoleWorld.start(await startOnNode({ SVC_REGISTRY_URL: registry.url }));
+});
+afterAll(async () => {
+  await world?.stop();
+  await registry?.stop();
+});
+beforeEach(({ skip }) => {
+  if (MISSING !== null) skip(MISSING);
+});
+afterEach(async () => {
+  for (const page of pages) await page.context().close();
+  pages = [];
+});
+
+async function visit(path: string, options: { readonly javaScriptEnabled?: boolean } = {}): Promise<Page> {
+  const page = await world.open(options);
+  pages.push(page);
+  await page.goto(path);
+  return page;
+}
+
+const install = (name: string, version = '1.2.2') =>
+  world.api('POST', `/v1/marketplace/servers/${WEATHER}/install`, {
+    name,
+    version,
+    package: 0,
+    inputs: { region: 'eu', UNIT: 'celsius' },
+  });
+
+async function serverNamed(name: string) {
+  const { items } = mcpServersPage.parse(await world.api('GET', `/v1/mcp-servers?name=${name}`));
+  return items[0]!;
+}
+
+const wizard = `/mcp-servers/install?registry_id=${encodeURIComponent(WEATHER)}&version=1.2.2`;
+const mainText = (page: Page) => page.getByRole('main').innerText();
+
+describe('an install in the console', () => {
+  test('goes from the preview to the commands without JavaScript, its errors beside the fields', async () => {
+    const page = await visit(wizard, { javaScriptEnabled: false });
+    expect(await mainText(page)).toContain('npx -y @acme/weather@1.2.2 --region {region}');
+    await page.getByRole('link', { name: 'Continue' }).click();
+    await page.getByLabel('region').fill('eu');
+    await page.getByLabel('UNIT').selectOption('celsius');
+    await page.getByLabel('Name (optional)').fill('Not A Name');
+    await page.getByRole('button', { name: 'Install' }).click();
+    const name = page.getByLabel('Name (optional)');
+    expect(await name.getAttribute('aria-invalid')).toBe('true');
+    expect(await page.locator('#name-problem').innerText()).toContain('It is no name of a server');
+    expect(await page.getByLabel('region').inputValue()).toBe('eu');
+    await name.fill('by-form');
+    await page.getByRole('button', { name: 'Install' }).click();
+    expect(await mainText(page)).toContain('Nothing of it runs yet');
+    const secret = page.getByLabel('API_KEY');
+    expect([await secret.getAttribute('type'), await secret.getAttribute('autocomplete')]).toEqual(['password', 'off']);
+    await secret.fill(PLANTED_SECRET);
+    await page.getByRole('button', { name: 'Store' }).click();
+    const last = await mainText(page);
+    for (const line of ['svc mcp consent by-form', 'svc mcp export --client claude-code --write'])
+      expect(last).toContain(line);
+    const made = await serverNamed('by-form');
+    expect(made).toMatchObject({
+      registry_id: WEATHER,
+      command: ['npx', '-y', '@acme/weather@1.2.2', '--region', 'eu'],
+    });
+    expect(made.env).toMatchObject({ UNIT: 'celsius' });
+    expect(made.credentials).toMatchObject([{ name: 'API_KEY', set: true }]);
+  });
+
+  test('goes by the keyboard alone', async () => {
+    const page = await visit(wizard);
+    await tabTo(page, 'Continue');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**step=settings');
+    await tabTo(page, 'UNIT');
+    await page.keyboard.press('ArrowDown');
+    await page.getByLabel('region').focus();
+    await page.keyboard.type('us');
+    await tabTo(page, 'Name (optional)');
+    await page.keyboard.type('by-keyboard');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/credentials?**');
+    await tabTo(page, 'API_KEY');
+    await page.keyboard.type(PLANTED_SECRET);
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/connect?**');
+    expect(await mainText(page)).toContain('svc mcp consent by-keyboard');
+  });
+
+  test('installs nothing but what was looked at', async () => {
+    const page = await visit(`${wizard}&step=settings`);
+    await page.evaluate(`document.querySelector('input[name="reviewed"]').value = 'another'`);
+    await page.getByLabel('region').fill('eu');
+    await page.getByLabel('UNIT').selectOption('celsius');
+    await page.getByLabel('Name (optional)').fill('never');
+    await page.getByRole('button', { name: 'Install' }).click();
+    expect(await mainText(page)).toContain('Nothing was installed');
+    expect(mcpServersPage.parse(await world.api('GET', '/v1/mcp-servers?name=never')).items).toEqual([]);
+  });
+
+  test('is only for who is signed in, and comes back to it', async () => {
+    const page = await world.openSignedOut();
+    pages.push(page);
+    expect((await page.goto(wizard))?.status()).toBe(401);
+    expect((await page.goto('/mcp-servers'))?.status()).toBe(401);
+  });
+});
+
+describe('installed servers in the console', () => {
+  test('say what runs, and what a person has to do', async () => {
+    await install('listed');
+    const { id } = await serverNamed('listed');
+    await world.sidecar.enrol(world.control.localKey);
+    const checked_at = new Date().toISOString();
+    const health = { id, state: 'failed', last_error: 'exited with 1: no \u202eroute', checked_at };
+    await world.sidecar.call('POST', '/v1/sidecar/mcp-health', { body: { servers: [health] } });
+    const page = await visit('/mcp-servers');
+    const row = page.getByRole('row').filter({ hasText: 'listed' });
+    expect(await row.innerText()).toMatch(/Failed[^]*exited with 1/);
+    expect(await row.getByRole('link', { name: 'Store API_KEY' }).count()).toBe(1);
+    await savePicture(page, 'mcp_servers');
+    await row.getByRole('link', { name: 'listed' }).click();
+    expect(await mainText(page)).toContain('svc mcp consent listed');
+    await savePicture(page, 'mcp_server');
+  });
+
+  test('take tools, off and on, and another credential, without JavaScript', async () => {
+    await install('changed');
+    const { id } = await serverNamed('changed');
+    const page = await visit(`/mcp-servers/${id}`, { javaScriptEnabled: false });
+    await page.getByLabel('Denied').fill('delete_*\nbad*name');
+    await page.getByRole('button', { name: 'Save the tools' }).click();
+    expect(await page.getByLabel('Denied').getAttribute('aria-invalid')).toBe('true');
+    await page.getByLabel('Denied').fill('delete_*');
+    await page.getByLabel('Asked about').fill('*');
+    await page.getByRole('button', { name: 'Save the tools' }).click();
+    expect((await serverNamed('changed')).tools).toEqual({ allow: null, deny: ['delete_*'], approval: ['*'] });
+    await page.getByRole('button', { name: 'Disable' }).click();
+    expect((await serverNamed('changed')).enabled).toBe(false);
+    await page.getByRole('button', { name: 'Enable' }).click();
+    expect((await serverNamed('changed')).enabled).toBe(true);
+    await page.getByRole('link', { name: 'Store API_KEY' }).click();
+    await page.getByLabel('API_KEY').fill(PLANTED_SECRET);
+    await page.getByRole('button', { name: 'Store' }).click();
+    expect((await serverNamed('changed')).credentials).toMatchObject([{ name: 'API_KEY', set: true }]);
+    await page.getByRole('link', { name: 'Remove API_KEY' }).click();
+    await page.getByLabel('Type API_KEY to confirm').fill('API_KEY');
+    await page.getByRole('button', { name: 'Remove it' }).click();
+    expect((await serverNamed('changed')).credentials).toMatchObject([{ name: 'API_KEY', set: false }]);
+  });
+
+  test('do not lose what somebody changed meanwhile', async () => {
+    await install('twice');
+    const { id } = await serverNamed('twice');
+    const [one, other] = [await visit(`/mcp-servers/${id}`), await visit(`/mcp-servers/${id}`)];
+    await one.getByLabel('Denied').fill('delete_*');
+    await one.getByRole('button', { name: 'Save the tools' }).click();
+    await other.getByLabel('Allowed').fill('read_*');
+    await other.getByRole('button', { name: 'Save the tools' }).click();
+    expect(await other.getByRole('alert').innerText()).toContain('changed the server meanwhile');
+    expect((await serverNamed('twice')).tools.deny).toEqual(['delete_*']);
+  });
+
+  test('show what an update changes, do it, and return', async () => {
+    await install('updated');
+    const { id } = await serverNamed('updated');
+    const page = await visit(`/mcp-servers/${id}/upgrade`, { javaScriptEnabled: false });
+    const text = await mainText(page);
+    for (const part of ['@acme/weather@1.2.2', '@acme/weather@1.3.0', 'LANGUAGE']) expect(text).toContain(part);
+    await page.getByLabel('LANGUAGE').fill('en');
+    await page.getByRole('button', { name: 'Update' }).click();
+    expect(await serverNamed('updated')).toMatchObject({ version: '1.3.0', env: { LANGUAGE: 'en', UNIT: 'celsius' } });
+    await page.goto(`/mcp-servers/${id}`);
+    await page.getByRole('link', { name: /revision 1$/ }).click();
+    expect(await mainText(page)).toContain('@acme/weather@1.2.2');
+    await page.getByRole('button', { name: 'Return to it' }).click();
+    expect(await serverNamed('updated')).toMatchObject({ version: '1.2.2', revision: 3 });
+  });
+
+  test('go for good when their name is typed, and not before', async () => {
+    await install('deleted');
+    const { id } = await serverNamed('deleted');
+    const page = await visit(`/mcp-servers/${id}`);
+    await page.getByRole('link', { name: 'Delete' }).click();
+    await page.getByLabel('Type deleted to confirm').fill('another');
+    await page.getByRole('button', { name: 'Delete it' }).click();
+    expect(await page.locator('#confirm-problem').innerText()).toContain('nothing was deleted');
+    await page.getByLabel('Type deleted to confirm').fill('deleted');
+    await page.getByRole('button', { name: 'Delete it' }).click();
+    await page.waitForURL('**/mcp-servers?done=mcp_deleted');
+    expect((await page.goto(`/mcp-servers/${id}`))?.status()).toBe(404);
+  });
+
+  test('can be used by everybody in every width and scheme, and no page has a secret', async () => {
+    await install('looked-at');
+    const { id } = await serverNamed('looked-at');
+    const credential = { env_var_name: 'API_KEY', secret_value: PLANTED_SECRET };
+    await world.api('POST', `/v1/mcp-servers/${id}/credentials`, credential);
+    const own = [
+      '',
+      '/credentials',
+      '/credentials?name=API_KEY',
+      '/connect',
+      '/upgrade',
+      '/delete',
+      '/rollback?revision=1',
+    ];
+    const paths = [
+      '/mcp-servers',
+      wizard,
+      `${wizard}&step=settings`,
+      ...own.map((path) => `/mcp-servers/${id}${path}`),
+    ];
+    const page = await visit('/mcp-servers');
+    for (const path of paths) {
+      await page.goto(path);
+      expect(await page.content()).not.toContain(PLANTED_SECRET);
+      await inEveryLook(page, async () => {
+        await expectFits(page);
+        await expectAccessible(page);
+      });
+    }
+  });
+});
