@@ -368,7 +368,7 @@ describe('a server that may run no more', () => {
     const changes = over.toolChanges();
     await svc.ok(['mcp', 'remove', 'other']);
     await waitFor('list_changed', () => over.toolChanges() > changes);
-    expect(await has()).toBe(false);
+    await waitFor('the tools to be gone', async () => !(await has()));
     expect(await hasEcho(over)).toBe(true);
   });
 
