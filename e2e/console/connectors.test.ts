@@ -1,0 +1,213 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { ITEMS_SPEC, itemsSpec } from '../runtimes/connector_samples.ts';
+import { chromiumProblem } from '../support/chromium.ts';
+import {
+  ConsoleWorld,
+  expectAccessible,
+  expectFits,
+  inEveryLook,
+  PLANTED_SECRET,
+  savePicture,
+  tabTo,
+} from './console_world.ts';
+
+const MISSING = chromiumProblem();
+const OAUTH_SPEC = {
+  ...ITEMS_SPEC,
+  connector: { fqn: 'acme/calendar', version: '2.1.0', title: 'Cal\u200Bendar', description: 'Of a test' },
+  hosts: ['calendar.example.test'],
+  credential: {
+    kind: 'oauth2',
+    authorization_url: 'https://auth.example.test/authorize',
+    token_url: 'https://auth.example.test/token',
+    device_authorization_url: 'https://auth.example.test/device',
+    scopes: ['calendar.read'],
+  },
+};
+const created = z.object({ id: z.string() });
+
+let world: ConsoleWorld;
+let keyed: string;
+let oauth: string;
+let pages: Page[] = [];
+
+beforeAll(async () => {
+  if (MISSING !== null) return;
+  world = await ConsoleWorld.start();
+  keyed = created.parse(await world.api('POST', '/v1/connectors', ITEMS_SPEC)).id;
+  oauth = created.parse(await world.api('POST', '/v1/connectors', OAUTH_SPEC)).id;
+  const client = { kind: 'oauth2', client_id: 'client-of-a-test', client_secret: `${PLANTED_SECRET}-client` };
+  await world.api('PUT', `/v1/connectors/${oauth}/credential`, client);
+});
+afterAll(() => world?.stop());
+beforeEach(({ skip }) => {
+  if (MISSING !== null) skip(MISSING);
+});
+afterEach(async () => {
+  for (const page of pages) await page.context().close();
+  pages = [];
+});
+
+async function open(options: Parameters<ConsoleWorld['open']>[0] = {}): Promise<Page> {
+  const page = await world.open(options);
+  pages.push(page);
+  return page;
+}
+
+const PATHS: Readonly<Record<string, () => string>> = {
+  connectors: () => '/connectors',
+  connector_install: () => '/connectors/install',
+  connector_of_a_key: () => `/connectors/${keyed}`,
+  connector_of_oauth: () => `/connectors/${oauth}`,
+  connector_removal: () => `/connectors/${keyed}/remove`,
+  credential_deletion: () => `/connectors/${oauth}/credential/delete`,
+};
+
+describe('every page of connectors', () => {
+  test.each(Object.keys(PATHS))('%s: axe finds nothing and nothing overflows, in every look', async (name) => {
+    const page = await open();
+    const problems: string[] = [];
+    page.on('pageerror', (error) => problems.push(error.message));
+    await page.goto(PATHS[name]!());
+    expect(await page.locator('h1').count()).toBe(1);
+    await inEveryLook(page, async ({ width, colorScheme }) => {
+      if ((width === 360) === (colorScheme === 'dark')) await expectAccessible(page);
+      await expectFits(page);
+      await savePicture(page, `${name}_${colorScheme}_${width}`);
+    });
+    expect(await page.content()).not.toContain(PLANTED_SECRET);
+    expect(problems).toEqual([]);
+  });
+
+  test('what a spec hides is shown by its name', async () => {
+    const page = await open();
+    await page.goto('/connectors');
+    expect(await page.locator('.revealed').first().innerText()).toBe('<U+200B>');
+  });
+
+  test.each(['', '/remove', '/credential/delete'])('a connector of somebody else is none: %s', async (below) => {
+    const page = await open();
+    const reply = await page.goto(`/connectors/con_00000000000000000000000000${below}`);
+    expect(reply?.status()).toBe(404);
+    expect(await page.locator('main').innerText()).toContain('there is no connector');
+    await expectAccessible(page);
+  });
+});
+
+test('by keyboard alone: a spec is installed, its key stored, and it is removed by its name', async () => {
+  const page = await open();
+  await page.goto('/connectors');
+  await tabTo(page, 'Install a connector');
+  await page.keyboard.press('Enter');
+  await page.waitForURL('**/connectors/install');
+  await tabTo(page, 'Connector spec');
+  const spec = { ...ITEMS_SPEC, connector: { ...ITEMS_SPEC.connector, fqn: 'acme/keyboard', title: 'Keyboard' } };
+  await page.keyboard.insertText(JSON.stringify(spec));
+  await tabTo(page, 'Install');
+  await page.keyboard.press('Enter');
+  await page.waitForURL('**/connectors/con_*?done=connector_installed');
+  await tabTo(page, 'API key');
+  await page.keyboard.type(`${PLANTED_SECRET}-key`);
+  await page.keyboard.press('Enter');
+  await page.waitForURL('**/connectors/con_*?done=credential_stored');
+  expect(await page.locator('main').innerText()).toContain('ready');
+  expect(await page.content()).not.toContain(PLANTED_SECRET);
+  await page.goto(new URL(page.url()).pathname);
+  await tabTo(page, 'Remove');
+  await page.keyboard.press('Enter');
+  await page.waitForURL('**/remove');
+  await tabTo(page, 'Type acme/keyboard to confirm');
+  await page.keyboard.type('acme/keyboard');
+  await page.keyboard.press('Enter');
+  await page.waitForURL('**/connectors?done=connector_removed');
+  expect(await page.locator('table').innerText()).not.toContain('acme/keyboard');
+});
+
+describe('without JavaScript', () => {
+  const withoutScripts = { javaScriptEnabled: false };
+
+  test('what is wrong in a spec is said by its places, and the text stays', async () => {
+    const page = await open(withoutScripts);
+    await page.goto('/connectors/install');
+    const [operation] = ITEMS_SPEC.operations;
+    const wrong = { ...ITEMS_SPEC, operations: [{ ...operation, method: 'FETCH', effect: undefined }] };
+    await page.getByLabel('Connector spec').fill(JSON.stringify(wrong));
+    await page.getByRole('button', { name: 'Install', exact: true }).click();
+    const places = await page.getByRole('alert').locator('li code').allInnerTexts();
+    expect(places).toEqual(expect.arrayContaining(['operations.0.method', 'operations.0.effect']));
+    expect(await page.getByLabel('Connector spec').inputValue()).toBe(JSON.stringify(wrong));
+    expect(await page.getByLabel('Connector spec').getAttribute('aria-invalid')).toBe('true');
+    await page.getByLabel('Connector spec').fill('schema_version: 1');
+    await page.getByRole('button', { name: 'Install', exact: true }).click();
+    expect(await page.getByRole('alert').innerText()).toContain('is not JSON');
+  });
+
+  test('a spec is checked and nothing is changed; another version says which host is new', async () => {
+    const page = await open(withoutScripts);
+    const more = itemsSpec('1.1.0', { hosts: [...ITEMS_SPEC.hosts, 'more.example.test'] });
+    await page.goto('/connectors/install');
+    await page.getByLabel('Connector spec').fill(JSON.stringify(more));
+    await page.getByRole('button', { name: 'Check only' }).click();
+    expect(await page.locator('main').innerText()).toContain('Nothing was changed');
+    expect(await world.api('GET', `/v1/connectors/${keyed}`)).toMatchObject({ version: '1.0.0' });
+    await page.getByRole('button', { name: 'Install', exact: true }).click();
+    expect(await page.locator('main').innerText()).toContain('more.example.test did not get the credential before');
+    expect(await world.api('GET', `/v1/connectors/${keyed}`)).toMatchObject({ version: '1.1.0' });
+  });
+
+  test('another content under an installed version is refused, and why', async () => {
+    const page = await open(withoutScripts);
+    await page.goto('/connectors/install');
+    const changed = { ...OAUTH_SPEC, hosts: ['other.example.test'] };
+    await page.getByLabel('Connector spec').fill(JSON.stringify(changed));
+    await page.getByRole('button', { name: 'Install', exact: true }).click();
+    expect(await page.getByRole('alert').innerText()).toContain('give the changed spec a version of its own');
+  });
+
+  test('a client that is refused is given back without its secrets', async () => {
+    const page = await open(withoutScripts);
+    await page.goto(`/connectors/${oauth}`);
+    await page.getByLabel('Client id').fill('another-client');
+    await page.getByLabel('Client secret').fill(`${PLANTED_SECRET}-other`);
+    await page.getByText('Other URLs and scopes').click();
+    await page.getByLabel('Token URL').fill('http://tokens.example.test/');
+    await page.getByRole('button', { name: 'Replace' }).click();
+    expect(await page.locator('#token_url-problem').innerText()).toContain('https');
+    expect(await page.getByLabel('Client id').inputValue()).toBe('another-client');
+    expect(await page.getByLabel('Client secret').inputValue()).toBe('');
+    expect(await page.content()).not.toContain(PLANTED_SECRET);
+  });
+
+  test('the credential is deleted by the name of its connector', async () => {
+    const page = await open(withoutScripts);
+    await page.goto(`/connectors/${oauth}`);
+    expect(await page.getByRole('link', { name: 'Authorise', exact: true }).getAttribute('href')).toBe(
+      `/auth/connectors/${oauth}/authorize`,
+    );
+    await page.getByRole('link', { name: 'Delete the credential' }).click();
+    await page.getByLabel('Type acme/calendar to confirm').fill('acme/other');
+    await page.getByRole('button', { name: 'Delete it' }).click();
+    expect(await page.locator('#confirm-problem').innerText()).toContain('nothing was deleted');
+    await page.getByLabel('Type acme/calendar to confirm').fill('acme/calendar');
+    await page.getByRole('button', { name: 'Delete it' }).click();
+    await page.waitForURL('**?done=credential_deleted');
+    expect(await page.locator('main').innerText()).toContain('no credential');
+  });
+});
+
+test('no page of another site changes a connector with the cookie of this one', async () => {
+  const page = await open();
+  const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
+  const paths = ['', `/${keyed}/remove`, `/${keyed}/credential`, `/${keyed}/credential/delete`, `/${keyed}/authorize`];
+  for (const path of paths) {
+    const body = new URLSearchParams({ spec: JSON.stringify(ITEMS_SPEC), confirm: 'acme/items', value: 'x' });
+    const headers = { cookie, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
+    const url = `${world.control.url}/connectors${path}`;
+    expect([path, (await fetch(url, { method: 'POST', headers, body, redirect: 'manual' })).status]).toEqual([
+      path,
+      403,
+    ]);
+  }
+});

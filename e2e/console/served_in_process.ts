@@ -1,0 +1,31 @@
+import { Server } from 'node:http';
+import { serve } from '@hono/node-server';
+import { createApp } from '../../worker/app.ts';
+import { fileAssets } from '../../worker/entries/file_assets.ts';
+import type { ServiceContext } from '../../worker/services/service_context.ts';
+import { SYSTEM_CLOCK } from '../../worker/services/service_context.ts';
+import { startInProcess } from '../runtimes/in_process.ts';
+import type { ControlPlaneUnderTest } from '../runtimes/programs.ts';
+
+/** A local control plane whose database a test can reach, for what no call of the API makes: other people. */
+export async function serveInProcess(): Promise<ControlPlaneUnderTest & { readonly context: ServiceContext }> {
+  const control = await startInProcess({ clock: SYSTEM_CLOCK });
+  const lines: string[] = [];
+  const app = createApp({
+    context: () => control.context,
+    assets: fileAssets(),
+    log: (entry) => lines.push(JSON.stringify(entry)),
+  });
+  const { server, port } = await new Promise<{ server: ReturnType<typeof serve>; port: number }>((resolve) => {
+    const made = serve({ fetch: app.fetch, hostname: '127.0.0.1', port: 0 }, (at) =>
+      resolve({ server: made, port: at.port }),
+    );
+  });
+  const stop = async () => {
+    if (server instanceof Server) server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await control.stop();
+  };
+  const { context, localKey } = control;
+  return { context, localKey, url: `http://127.0.0.1:${port}`, output: () => lines.join('\n'), stop };
+}
