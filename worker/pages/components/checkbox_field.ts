@@ -24,6 +24,7 @@ export function checkboxField(
         ${form.values[name] === TICKED ? 'checked' : ''}
         ${described.length === 0 ? '' : html`aria-describedby="${described.join(' ')}"`}
         ${isWrong ? html`aria-invalid="true"` : ''}
+        ${form.problems[0]?.field === name ? 'autofocus' : ''}
       />
       ${label}</label
     >
