@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest';
+import type { MarketplaceItem, MarketplacePage } from '../../shared/wire/marketplace.ts';
+import { marketplacePage } from './marketplace.ts';
+import { entryPath } from './marketplace_words.ts';
+
+const NOW = Date.parse('2026-01-02T03:04:05.000Z');
+const item: MarketplaceItem = {
+  name: 'io.example/one',
+  title: null,
+  description: 'One',
+  version: '1.0.0',
+  status: 'active',
+  published_at: null,
+  updated_at: null,
+  repository_url: null,
+  website_url: null,
+  packages: [],
+  remotes: [],
+  problems: [],
+  installed: false,
+};
+const found: MarketplacePage = {
+  items: [item],
+  next_cursor: null,
+  fetched_at: '2026-01-02T02:52:05.000Z',
+  stale: false,
+  partial: false,
+};
+const query = { q: '', registry_type: '', transport: '', cursor: '' };
+
+async function shown(changes: Partial<MarketplacePage>): Promise<string> {
+  const page = marketplacePage({ query, found: { ...found, ...changes }, nowMs: NOW });
+  return String(await page.content)
+    .replaceAll(/<[^>]+>/g, ' ')
+    .replaceAll(/\s+/g, ' ');
+}
+
+describe('the list of the marketplace', () => {
+  test('says how old it is, and that the registry does not answer when it does not', async () => {
+    expect(await shown({})).toContain('As of 12 min ago');
+    expect(await shown({})).not.toContain('does not answer');
+    expect(await shown({ stale: true })).toContain('As of 12 min ago ; the registry does not answer now');
+  });
+
+  test('says that it is a part', async () => {
+    expect(await shown({})).not.toContain('partial');
+    expect(await shown({ partial: true })).toContain('This answer is partial');
+  });
+
+  test('says that an entry is deprecated, and what is hidden in its text', async () => {
+    const hostile = { ...item, status: 'deprecated' as const, description: 'a\u202eb' };
+    expect(await shown({ items: [hostile] })).toMatch(/Deprecated.*a &lt;U\+202E&gt; b/);
+  });
+});
+
+describe('the address of an entry', () => {
+  test('has the slash of its name as it is, and nothing that a browser takes for a step', () => {
+    expect(entryPath('io.example/one')).toBe('/marketplace/io.example/one');
+    expect(entryPath('io.example/a?b#c')).toBe('/marketplace/io.example/a%3Fb%23c');
+    for (const name of ['../secrets', 'a/../b', 'a//b', '/a'])
+      expect(new URL(entryPath(name), 'http://x').pathname).toBe(`/marketplace/${encodeURIComponent(name)}`);
+  });
+});
