@@ -80,6 +80,7 @@ describe('an install in the console', () => {
     expect(await mainText(page)).toContain('Nothing of it runs yet');
     const secret = page.getByLabel('API_KEY');
     expect([await secret.getAttribute('type'), await secret.getAttribute('autocomplete')]).toEqual(['password', 'off']);
+    expect(await page.locator('input[type="password"]').count()).toBe(1);
     await secret.fill(PLANTED_SECRET);
     await page.getByRole('button', { name: 'Store' }).click();
     const last = await mainText(page);

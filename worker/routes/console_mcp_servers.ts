@@ -194,7 +194,7 @@ async function askedCredentials(
     return { name, description: described.get(name) ?? '', isSet: set, isRequired: required };
   });
   if (only !== undefined) return known.filter(({ name }) => name === only);
-  const mayBeGiven = server.mode === 'local' ? inputs : [];
+  const mayBeGiven = server.mode === 'local' ? inputs.filter(({ secret }) => secret) : [];
   const optional = mayBeGiven.flatMap(({ credential, description }) => {
     const isKnown = credential === null || known.some(({ name }) => name === credential);
     return isKnown ? [] : [{ name: credential, description, isSet: false, isRequired: false }];
