@@ -152,7 +152,8 @@ const run = (argv: readonly string[], options: RunOptions = {}) =>
   runCli(home, ['mcp', ...argv], { answer: control(), ...options });
 const writes = (calls: readonly SeenCall[]) =>
   calls.filter(({ method, url }) => method !== 'GET' && !url.pathname.endsWith('/preview'));
-const UNSEEN = /[\u202a-\u202e\u200b]|\u001b\[31m/;
+/** Hidden and direction characters, and what would colour a terminal. */
+const UNSEEN = /[\u202a-\u202e\u200b]|\p{Cc}\[31m/u;
 
 describe('svc mcp search and view', () => {
   test('page through what is found, and say how good the answer is', async () => {

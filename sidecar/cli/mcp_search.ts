@@ -34,7 +34,9 @@ export async function searchRegistry(call: Call<McpSearchOptions>): Promise<unde
   print.rows({ items, fetched_at, stale, partial }, items, COLUMNS, 'The registry has nothing like that.');
   if (print.json) return;
   if (stale)
-    print.warn(`this is what the registry said ${agoText(fetched_at, call.context.now())}; it does not answer, or is asked again now`);
+    print.warn(
+      `this is what the registry said ${agoText(fetched_at, call.context.now())}; it does not answer, or is asked again now`,
+    );
   if (partial)
     print.note('The registry was searched by name alone; descriptions are searched once its mirror is here.');
 }
