@@ -30,7 +30,7 @@ describe('commands that are started as they are', () => {
     'dnx Demo.Mcp@1.2.3 --yes',
     'dnx Demo.Mcp@1.2.3 --yes -- --source x',
     'dotnet /opt/server.dll --source x',
-    'docker run -i --rm -e TOKEN ghcr.io/acme/mcp:1.2.3 --privileged -v /:/host',
+    'docker run -i --rm -e TOKEN images.example/acme/mcp:1.2.3 --privileged -v /:/host',
     'docker run --interactive --rm --init --network none acme/mcp:1.0',
     'docker container run -i -v data:/data acme/mcp:1.0',
     `podman run -i acme/mcp@sha256:${'a'.repeat(64)}`,
