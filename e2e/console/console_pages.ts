@@ -9,6 +9,7 @@ const PATHS = {
   audit_event: ({ eventId }: Seeded) => `/audit/${eventId}`,
   audit_verified: () => '/audit/verify',
   audit_bad_filter: () => '/audit?since=yesterday',
+  mcp_servers: () => '/mcp-servers',
   secrets: () => '/secrets',
   secret_new: () => '/secrets/new',
   secret_delete: () => '/secrets/delete?path=user/github&owner=personal',

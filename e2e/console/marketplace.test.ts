@@ -23,8 +23,11 @@ beforeAll(async () => {
   registry = await startRegistryServer({ entries: ENTRIES });
   for (const entry of [...WEATHER_VERSIONS, HOSTILE_ENTRY]) registry.publish(entry);
   world = await ConsoleWorld.start(await startOnNode({ SVC_REGISTRY_URL: registry.url }));
-  const isMirrored = async () =>
-    !marketplacePage.parse(await world.api('GET', '/v1/marketplace/servers?q=snow')).partial;
+  // Each look is a search of the registry's own: it has to answer the mirror too.
+  const isMirrored = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    return !marketplacePage.parse(await world.api('GET', '/v1/marketplace/servers?q=snow')).partial;
+  };
   await waitFor('the mirror to be complete', isMirrored, 200_000);
 });
 afterAll(async () => {
