@@ -8,7 +8,6 @@ import {
   type Resource,
   ResourceNotFoundError,
   type ResourceTemplateType,
-  UriTemplate,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { Caller } from './caller.ts';
@@ -21,9 +20,10 @@ import { pageOf, sortedBy } from './paged.ts';
 import { qualifiedUri, readQualifiedUri } from './qualified_uri.ts';
 import type { ServerCatalog, ServerListing } from './server_catalog.ts';
 import type { SupervisedServer } from './supervised_server.ts';
+import { matchesTemplate } from './uri_template_match.ts';
 
 export interface ResourceRouterOptions {
-  readonly catalog: ServerCatalog;
+  readonly catalog: Pick<ServerCatalog, 'all'>;
   readonly forwarder: Forwarder;
   readonly limits: GatewayLimits;
 }
@@ -97,16 +97,14 @@ export class ResourceRouter {
     const first = one(uri, listed);
     if (first !== null) return first;
     const templates = await catalog.all('templates', caller, signal);
-    const matching = one(
-      uri,
-      templates.filter(({ items }) => items.some((item) => matches(item.uriTemplate, uri))),
-    );
-    if (matching !== null) return matching;
+    const ofTemplates = templates.filter(({ items }) => items.some((item) => matchesTemplate(item.uriTemplate, uri)));
     const linked = this.links.serversOf(caller, uri);
-    const place = one(
-      uri,
-      listings.filter(({ supervised }) => linked.includes(supervised.server.id)),
+    const isOfTemplate = new Set(ofTemplates.map(({ supervised }) => supervised.server.id));
+    const linking = listings.filter(
+      ({ supervised: { server } }) => linked.includes(server.id) && !isOfTemplate.has(server.id),
     );
+    // Both count alike: a template that takes everything does not get what another server's result named, nor the other way.
+    const place = one(uri, [...ofTemplates, ...linking]);
     if (place === null) throw new ResourceNotFoundError(uri);
     return place;
   }
@@ -133,13 +131,3 @@ function one(uri: string, listings: readonly ServerListing<'resources' | 'templa
 }
 
 const ANSWER = z.custom<ReadResourceResult | InputRequiredResult>();
-const MOST_TEMPLATE_CHARACTERS = 1_000;
-
-function matches(template: string, uri: string): boolean {
-  if (template.length > MOST_TEMPLATE_CHARACTERS) return false;
-  try {
-    return new UriTemplate(template).match(uri) !== null;
-  } catch {
-    return false;
-  }
-}
