@@ -22,7 +22,8 @@ import type { GatewayLimits } from './gateway_limits.ts';
 import type { ToolOutcome } from './gateway_ports.ts';
 import { isLogged } from './log_levels.ts';
 import { isUnauthorised } from './launcher.ts';
-import { DownstreamFailure, ServerUnavailable } from './server_unavailable.ts';
+import { maskedError } from './masked_error.ts';
+import { ServerUnavailable } from './server_unavailable.ts';
 import type { SupervisedServer } from './supervised_server.ts';
 
 /** A request to one server that may require input of the client before it is answered. */
@@ -274,11 +275,9 @@ function outcomeOf(error: unknown): ToolOutcome {
   return 'error';
 }
 
-/** The request is over. What is told is the server's own words with its secrets masked, without the SDK's inner state. */
+/** The request is over. */
 function failed({ finished, downstream: { mask } }: Leg, error: unknown): never {
   finished(outcomeOf(error));
   if (error instanceof CallEnded || error instanceof ServerUnavailable) throw error;
-  const message = mask.text(error instanceof Error ? error.message : String(error));
-  if (ProtocolError.isInstance(error)) throw ProtocolError.fromError(error.code, message, mask.value(error.data));
-  throw new DownstreamFailure(message);
+  throw maskedError(error, mask);
 }

@@ -15,6 +15,7 @@ import type { Fleet } from './fleet.ts';
 import type { Forwarder } from './forwarder.ts';
 import type { ClientRequest } from './gateway_client.ts';
 import type { GatewayLimits } from './gateway_limits.ts';
+import { maskedError } from './masked_error.ts';
 import { pageOf, sortedBy } from './paged.ts';
 import { readQualifiedUri } from './qualified_uri.ts';
 import type { ServerCatalog } from './server_catalog.ts';
@@ -83,8 +84,12 @@ export class PromptRouter {
     const downstream = await this.#options.forwarder.connection(place.supervised, signal);
     if (downstream.client.getServerCapabilities()?.completions === undefined) return NOTHING;
     const timeout = this.#options.limits.requestMs;
-    const result = await downstream.client.complete({ ...params, ref: place.ref }, { signal, timeout });
-    return downstream.mask.value(result);
+    try {
+      const result = await downstream.client.complete({ ...params, ref: place.ref }, { signal, timeout });
+      return downstream.mask.value(result);
+    } catch (error) {
+      throw maskedError(error, downstream.mask);
+    }
   }
 
   async #template(uri: string, caller: Caller, signal: AbortSignal) {

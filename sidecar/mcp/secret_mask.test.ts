@@ -28,6 +28,13 @@ test('does not search for values under eight bytes, which would mask ordinary wo
   expect(new SecretMask(['short']).text('a short text')).toBe('a short text');
 });
 
+test('masks a secret of digits that comes as a number, and no other number', () => {
+  const digits = new SecretMask(['482915736104']);
+  const value = { pin: 482_915_736_104, count: 12, list: [482_915_736_104.5] };
+  expect(JSON.stringify(digits.value(value))).not.toContain('482915736104');
+  expect(digits.value({ count: 12 })).toEqual({ count: 12 });
+});
+
 test('prints nothing of what it holds', () => {
   expect(JSON.stringify({ mask }) + inspect(mask, { depth: 9 })).not.toContain('S3CR3T');
 });

@@ -29,8 +29,16 @@ export class SecretMask {
 
   #masked(value: unknown): unknown {
     if (typeof value === 'string') return this.text(value);
+    if (typeof value === 'number') return this.#number(value);
     if (typeof value !== 'object' || value === null) return value;
     return Array.isArray(value) ? this.#list(value) : this.#object(value);
+  }
+
+  /** A secret of digits alone is one as a number too. */
+  #number(value: number): unknown {
+    const text = String(value);
+    const masked = this.text(text);
+    return masked === text ? value : masked;
   }
 
   #list(list: readonly unknown[]): readonly unknown[] {
