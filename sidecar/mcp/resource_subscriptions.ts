@@ -1,6 +1,7 @@
 import type { McpSubscription } from '@modelcontextprotocol/client';
 import type { Downstream } from './downstream.ts';
 import type { Fleet } from './fleet.ts';
+import { maskedError } from './masked_error.ts';
 import type { ResourcePlace } from './resource_router.ts';
 
 /** One resource of one server, who wants to be told of it, and by which URI each of them knows it. */
@@ -13,6 +14,7 @@ interface Subscribed {
 }
 
 const MOST = 4_096;
+const MOST_OF_CLIENT = 256;
 const TOGETHER_MS = 100;
 
 /** Subscriptions to resources: one with the server for all of its clients, made anew when the server was started anew. */
@@ -34,6 +36,7 @@ export class ResourceSubscriptions {
     const key = JSON.stringify([serverId, uri]);
     const known = this.#subscribed.get(key);
     if (known !== undefined) return void known.clients.set(clientKey, asked);
+    await this.#makeRoom(clientKey);
     if (this.#subscribed.size >= MOST) throw new Error('there are too many subscriptions');
     const mine: Subscribed = { serverId, uri, clients: new Map([[clientKey, asked]]), stream: null };
     this.#subscribed.set(key, mine);
@@ -43,7 +46,7 @@ export class ResourceSubscriptions {
       await subscribe(current, mine);
     } catch (error) {
       this.#subscribed.delete(key);
-      throw error;
+      throw maskedError(error, current.mask);
     }
   }
 
@@ -85,6 +88,23 @@ export class ResourceSubscriptions {
     this.#changed.clear();
     for (const key of keys) {
       for (const [clientKey, asked] of this.#subscribed.get(key)?.clients ?? []) this.#tell(clientKey, asked);
+    }
+  }
+
+  /** A client loses its oldest one when it has its share; when there are too many in all, who has the most does. */
+  async #makeRoom(clientKey: string): Promise<void> {
+    const counts = new Map<string, number>();
+    for (const { clients } of this.#subscribed.values()) {
+      for (const key of clients.keys()) counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    const [most] = [...counts].toSorted(([, a], [, b]) => b - a);
+    if ((counts.get(clientKey) ?? 0) >= MOST_OF_CLIENT) await this.#leaveOldest(clientKey);
+    else if (this.#subscribed.size >= MOST && most !== undefined) await this.#leaveOldest(most[0]);
+  }
+
+  async #leaveOldest(clientKey: string): Promise<void> {
+    for (const [key, one] of this.#subscribed) {
+      if (one.clients.has(clientKey)) return this.#leave(key, one, clientKey);
     }
   }
 
