@@ -222,6 +222,24 @@ test('a call that cannot be recorded is not made, and neither are too large and 
   expect(await textOf(client, 'well__say')).toEqual([true, expect.stringContaining('cannot be recorded')]);
 });
 
+test('calls that come in one message share no place among those that may run', async () => {
+  const ports = new FakePorts([hostile('well')]);
+  await open(ports, { maxCallsOfServer: 2, callMs: 1_000 });
+  const { url, headers: own } = gateway!.placeOf();
+  const headers = { ...own, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const clientInfo = { name: 'e2e', version: '1' };
+  const params = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo };
+  const post = (body: object, more = {}) =>
+    fetch(url, { method: 'POST', headers: { ...headers, ...more }, body: JSON.stringify(body) });
+  const begun = await post({ jsonrpc: '2.0', id: 0, method: 'initialize', params });
+  await begun.text();
+  const call = { method: 'tools/call', params: { name: 'well__wait', arguments: {} } };
+  const batch = Array.from({ length: 20 }, (_, index) => ({ jsonrpc: '2.0', id: index + 1, ...call }));
+  const answered = await post(batch, { 'mcp-session-id': begun.headers.get('mcp-session-id') ?? '' });
+  expect((await answered.text()).match(/too many calls are running/g)).toHaveLength(18);
+  expect(ports.calls()).toHaveLength(2);
+});
+
 test('a call that stays silent is given up after its time', async () => {
   const ports = new FakePorts([hostile('well')]);
   const client = await open(ports, { callMs: 300 });

@@ -157,3 +157,20 @@ describe('a call that waits for its client', () => {
     }
   });
 });
+
+describe('places of calls', () => {
+  const limits = { maxCalls: 3, maxCallsOfServer: 2 };
+
+  test('are taken before anything is waited for, so that calls which come together do not share one', () => {
+    const registry = new CallRegistry();
+    const leave = registry.take('s', limits);
+    expect(registry.take('s', limits)).not.toBeNull();
+    expect(registry.take('s', limits)).toBeNull();
+    expect(registry.take('t', limits)).not.toBeNull();
+    expect(registry.take('t', limits)).toBeNull();
+    leave?.();
+    leave?.();
+    expect(registry.take('t', limits)).not.toBeNull();
+    expect(registry.isFull('s', limits)).toBe(true);
+  });
+});

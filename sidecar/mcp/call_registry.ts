@@ -2,12 +2,18 @@ import { randomBytes } from 'node:crypto';
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import type { ActiveCall } from './active_call.ts';
 import type { InputCall } from './downstream.ts';
+import type { GatewayLimits } from './gateway_limits.ts';
 import type { ToolOutcome } from './gateway_ports.ts';
+
+type CallLimits = Pick<GatewayLimits, 'maxCalls' | 'maxCallsOfServer'>;
 
 /** The calls that are running, by server: who is asked when a server asks for something. */
 export class CallRegistry {
   readonly #calls = new Map<string, Set<ActiveCall>>();
+  /** Places that were taken, by server. A call has one before it is sent, and so before it is among the calls. */
+  readonly #taken = new Map<string, number>();
   #count = 0;
+  #allTaken = 0;
 
   get count(): number {
     return this.#count;
@@ -15,6 +21,28 @@ export class CallRegistry {
 
   countOf(serverId: string): number {
     return this.#calls.get(serverId)?.size ?? 0;
+  }
+
+  /** Whether there is no place for another call of a server. */
+  isFull(serverId: string, { maxCalls, maxCallsOfServer }: CallLimits): boolean {
+    const ofServer = Math.max(this.countOf(serverId), this.#taken.get(serverId) ?? 0);
+    return Math.max(this.#count, this.#allTaken) >= maxCalls || ofServer >= maxCallsOfServer;
+  }
+
+  /** Takes a place until what it returns is called; null when there is none. Calls that come together do not share one. */
+  take(serverId: string, limits: CallLimits): (() => void) | null {
+    if (this.isFull(serverId, limits)) return null;
+    this.#taken.set(serverId, (this.#taken.get(serverId) ?? 0) + 1);
+    this.#allTaken += 1;
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      this.#allTaken -= 1;
+      const left = (this.#taken.get(serverId) ?? 1) - 1;
+      if (left === 0) this.#taken.delete(serverId);
+      else this.#taken.set(serverId, left);
+    };
   }
 
   add(serverId: string, call: ActiveCall): void {

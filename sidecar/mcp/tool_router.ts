@@ -148,8 +148,7 @@ export class ToolRouter {
     const { server } = supervised;
     const { sessionId } = request.client.caller;
     if (isLargerThan(call.args ?? {}, limits.maxArgumentBytes)) throw new Denied('arguments_too_large');
-    const isFull = registry.count >= limits.maxCalls || registry.countOf(server.id) >= limits.maxCallsOfServer;
-    if (isFull) throw new Denied('too_many_calls');
+    if (registry.isFull(server.id, limits)) throw new Denied('too_many_calls');
     if (toolDecision(server.tools, tool.name) === 'approval') {
       const args = call.args ?? {};
       const asked = { server, tool: tool.name, sessionId, signal: request.round.signal };
@@ -160,8 +159,11 @@ export class ToolRouter {
       });
       if (!approved.ok) throw new Denied(approved.error.reason, approved.error.message);
     }
+    const leave = registry.take(server.id, limits);
+    if (leave === null) throw new Denied('too_many_calls');
     const startedAt = performance.now();
     return (outcome) => {
+      leave();
       const durationMs = Math.round(performance.now() - startedAt);
       ports.record({ type: 'mcp.tool.called', server, tool: tool.name, outcome, durationMs, sessionId });
     };
