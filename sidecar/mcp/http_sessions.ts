@@ -75,24 +75,44 @@ export class HttpSessions {
   async #answer(session: Session, request: Request, body: unknown): Promise<Response> {
     session.usedAt = this.#now();
     session.open += 1;
-    try {
-      return await session.transport.handleRequest(request, body === undefined ? {} : { parsedBody: body });
-    } finally {
+    let isOver = false;
+    const done = (): void => {
+      if (isOver) return;
+      isOver = true;
       session.open -= 1;
       session.usedAt = this.#now();
+    };
+    try {
+      const response = await session.transport.handleRequest(request, body === undefined ? {} : { parsedBody: body });
+      return untilRead(response, done);
+    } catch (error) {
+      done();
+      throw error;
     }
   }
 
-  /** Ends the caller's oldest session that is not in use, when there are as many as may be. */
+  /**
+   * Ends the oldest session that is not in use, when there are as many as may be: one of the caller's own, or where all
+   * callers together have too many, one of whoever has the most.
+   */
   #makeRoom(callerKey: string): boolean {
     const { maxSessions, maxSessionsOfCaller } = this.#gateway.limits;
-    const own = Array.from(this.#sessions.values()).filter((session) => session.callerKey === callerKey);
-    if (own.length < maxSessionsOfCaller && this.#sessions.size < maxSessions) return true;
-    const unused = own.filter(({ open, usedAt }) => open === 0 && this.#now() - usedAt > FRESH_MS);
-    const [oldest] = unused.toSorted((a, b) => a.usedAt - b.usedAt);
+    const byCaller = Map.groupBy(this.#sessions.values(), (session) => session.callerKey);
+    const own = byCaller.get(callerKey) ?? [];
+    const isOwnFull = own.length >= maxSessionsOfCaller;
+    if (!isOwnFull && this.#sessions.size < maxSessions) return true;
+    const others = isOwnFull ? [] : [...byCaller.values()].toSorted((a, b) => b.length - a.length);
+    const oldest = [own, ...others]
+      .map((sessions) => this.#oldestUnused(sessions))
+      .find((found) => found !== undefined);
     if (oldest === undefined) return false;
     void this.#end(oldest);
     return true;
+  }
+
+  #oldestUnused(sessions: readonly Session[]): Session | undefined {
+    const unused = sessions.filter(({ open, usedAt }) => open === 0 && this.#now() - usedAt > FRESH_MS);
+    return unused.toSorted((a, b) => a.usedAt - b.usedAt)[0];
   }
 
   #sweep(): void {
@@ -106,6 +126,33 @@ export class HttpSessions {
     this.#sessions.delete(session.id);
     await session.served.server.close().catch(() => undefined);
   }
+}
+
+/** The response, with `done` called when all of it was read, or whoever read it has gone: a stream may be long. */
+function untilRead(response: Response, done: () => void): Response {
+  const { body, status, statusText, headers } = response;
+  if (body === null) {
+    done();
+    return response;
+  }
+  const reader = body.getReader();
+  const watched = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const next = await reader.read();
+        if (!next.done) return controller.enqueue(next.value);
+        controller.close();
+      } catch (error) {
+        controller.error(error);
+      }
+      done();
+    },
+    async cancel(reason) {
+      done();
+      await reader.cancel(reason);
+    },
+  });
+  return new Response(watched, { status, statusText, headers });
 }
 
 /** What tells callers apart. */
