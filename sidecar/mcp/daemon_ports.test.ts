@@ -171,6 +171,11 @@ describe('an approval', () => {
     expect(await ports.approve(call())).toMatchObject({ error: { reason: 'control_plane_unavailable' } });
   });
 
+  test('names a tool in whole characters, however long its name is: half of one could not be recorded', async () => {
+    await ports.approve(call({ tool: `${'a'.repeat(999)}\u{1f642}b` }));
+    expect(mcp.asked[0]?.tool.isWellFormed()).toBe(true);
+  });
+
   test('tells tools apart whose names are shown alike', async () => {
     await ports.approve(call({ tool: 'a\u0001' }));
     await ports.approve(call({ tool: 'a\u0002' }));

@@ -256,7 +256,8 @@ function callHash(tool: string, argumentsHash: string): string {
 /** A tool's name as it is recorded and shown: a server may call it anything. */
 function shownTool(tool: string): string {
   const line = tool.toWellFormed().replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, '\ufffd');
-  return line.slice(0, MAX_TOOL_CHARACTERS) || '\ufffd';
+  // Half of a character that was cut in two could not be recorded.
+  return line.slice(0, MAX_TOOL_CHARACTERS).toWellFormed() || '\ufffd';
 }
 
 function recordOf(event: GatewayEvent): Omit<GatewayEventRecord, 'number'> {
