@@ -194,6 +194,8 @@ test('events are in the daemon’s log, with names that steer nothing', async ()
   expect(bench.sink.events[1]?.data).toMatchObject({ 'svc.mcp.tool': 'a\ufffd[2J', 'svc.mcp.duration_ms': 4 });
 });
 
+const hasLog = (id: string) => mcp.board.logsOf(id).length > 0;
+
 describe('the state of the servers', () => {
   const running = [{ id: SERVER_ID, state: 'running' as const, lastError: null, checkedAt: 0 }];
 
@@ -206,6 +208,19 @@ describe('the state of the servers', () => {
     ports.refreshDetails();
     await until(() => shown()?.tools === 4);
     expect(mcp.board.logsOf(SERVER_ID)[0]?.lines).toEqual(['one', 'two']);
+  });
+
+  test('is told when many servers wrote much: their logs come with several reports', async () => {
+    const ids = Array.from({ length: 30 }, (_, index) => `mcp_0${String(index).padStart(25, '0')}`);
+    const stderr = `${'\u{fffd}'.repeat(1_000)}\n`.repeat(60);
+    for (const id of ids) details.set(id, { restarts: 0, tools: 1, stderr });
+    ports.reportHealth([...running, ...ids.map((id) => ({ ...running[0]!, id }))]);
+    await until(() => shown()?.state === 'running');
+    expect(ids.every(hasLog)).toBe(false);
+    while (!ids.every(hasLog)) {
+      ports.refreshDetails();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   });
 
   test('is told to a daemon that was started again, and over when the gateway ends', async () => {

@@ -56,6 +56,8 @@ const GATHER_MS = 100;
 const MAX_LOG_LINES = 500;
 const MAX_LOG_LINE_CHARACTERS = 4_000;
 const MAX_TOOL_CHARACTERS = 1_000;
+/** Of one report; the daemon takes a body of twice this. */
+const MAX_LOG_BYTES = 512 * 1024;
 const nothing = z.null();
 const approved = z.object({ approval_id: z.string() });
 
@@ -66,6 +68,8 @@ export class DaemonPorts implements GatewayPorts {
   readonly #closing = new AbortController();
   readonly #toldLogs = new Map<string, string>();
   #toldDetails = '';
+  /** What was told last left out logs that had no room. */
+  #isPartial = false;
   #states: readonly ServerHealth[] = [];
   #reporting: Promise<void> | null = null;
   #isNews = false;
@@ -154,7 +158,7 @@ export class DaemonPorts implements GatewayPorts {
 
   /** Tells the state of the servers again when there is more to know of one than was told. */
   refreshDetails(): void {
-    if (this.#details() !== this.#toldDetails) this.reportHealth(this.#states);
+    if (this.#isPartial || this.#details() !== this.#toldDetails) this.reportHealth(this.#states);
   }
 
   /** Hands over what is left, and says that this gateway ends. */
@@ -195,12 +199,9 @@ export class DaemonPorts implements GatewayPorts {
 
   async #sendHealth({ ended, timeoutMs }: { readonly ended: boolean; readonly timeoutMs: number }): Promise<void> {
     const { daemon, identity, detailOf } = this.#options;
-    const told = new Map<string, string>();
+    const logs = this.#untoldLogs();
     const servers = this.#states.map((state): ReportedServer => {
       const detail = detailOf(state.id);
-      const stderr = detail?.stderr ?? '';
-      const isTold = stderr === (this.#toldLogs.get(state.id) ?? '');
-      told.set(state.id, stderr);
       return {
         id: state.id,
         state: state.state,
@@ -208,13 +209,40 @@ export class DaemonPorts implements GatewayPorts {
         checked_at: new Date(state.checkedAt).toISOString(),
         restarts: detail?.restarts ?? null,
         tools: detail?.tools ?? null,
-        log: isTold ? null : linesOf(stderr),
+        log: logs.get(state.id)?.lines ?? null,
       };
     });
     const body = { gateway: identity, servers, ended };
     const reply = await daemon.call('POST', '/v1/mcp/health', nothing, { body, timeoutMs });
-    if (reply.ok) for (const [id, stderr] of told) this.#toldLogs.set(id, stderr);
+    if (!reply.ok) return;
+    for (const [id, { stderr }] of logs) {
+      this.#toldLogs.delete(id);
+      this.#toldLogs.set(id, stderr);
+    }
   }
+
+  /** The logs that are other than they were told, as many as have room: first those that were told longest ago. */
+  #untoldLogs(): ReadonlyMap<string, UntoldLog> {
+    const toldOrder = [...this.#toldLogs.keys()];
+    const ids = this.#states.map(({ id }) => id).toSorted((a, b) => toldOrder.indexOf(a) - toldOrder.indexOf(b));
+    const logs = new Map<string, UntoldLog>();
+    let room = MAX_LOG_BYTES;
+    this.#isPartial = false;
+    for (const id of ids) {
+      const stderr = this.#options.detailOf(id)?.stderr ?? '';
+      if (stderr === (this.#toldLogs.get(id) ?? '')) continue;
+      const lines = linesOf(stderr);
+      room -= Buffer.byteLength(JSON.stringify(lines));
+      if (room < 0) this.#isPartial = true;
+      else logs.set(id, { stderr, lines });
+    }
+    return logs;
+  }
+}
+
+interface UntoldLog {
+  readonly stderr: string;
+  readonly lines: string[];
 }
 
 function serversIn({ items }: ServersReply): readonly GatewayServer[] {
