@@ -1,0 +1,137 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type RegistryServer, startRegistryServer } from '../marketplace/registry_server.ts';
+import { chromiumProblem, startChromium } from '../support/chromium.ts';
+import { foundIn, plantSecret, searchFiles } from '../support/planted_secret.ts';
+import { waitFor } from '../support/wait_for.ts';
+import { startWorld, type World } from '../support/world.ts';
+import { WEATHER, WEATHER_VERSIONS } from './marketplace_entries.ts';
+
+// Issue 8: the first walk of a person through the console, from the link that `svc up` prints to a server that a client
+// may start. Each step goes on from the one before.
+
+const HOST = 'api.example.test';
+const TOKEN = plantSecret();
+const API_KEY = plantSecret();
+const MISSING = chromiumProblem();
+
+let registry: RegistryServer;
+let world: World;
+let browser: Browser;
+let page: Page;
+/** What the browser asked for, and the pages among it. */
+const origins = new Set<string>();
+const visited = new Set<string>();
+
+beforeAll(async () => {
+  if (MISSING !== null) return;
+  registry = await startRegistryServer({ entries: 40 });
+  for (const entry of WEATHER_VERSIONS) registry.publish(entry);
+  world = await startWorld([HOST], { flags: ['--registry-url', registry.url] });
+  browser = await startChromium();
+  page = await browser.newPage({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' });
+  page.setDefaultTimeout(15_000);
+  page.on('request', (request) => {
+    origins.add(new URL(request.url()).origin);
+    if (request.isNavigationRequest() && request.method() === 'GET') visited.add(request.url());
+  });
+});
+afterAll(async () => {
+  await browser?.close();
+  await world?.stop();
+  await registry?.stop();
+});
+beforeEach(({ skip }) => {
+  if (MISSING !== null) skip(MISSING);
+});
+
+const main = () => page.getByRole('main');
+const open = (name: string) => page.getByRole('navigation').getByRole('link', { name, exact: true }).first().click();
+
+it('the link that svc up prints signs in, once', async () => {
+  await waitFor('the link', () => /\/auth\/link\/\S+/.test(world.svc.output));
+  const link = /http:\S+\/auth\/link\/[\w-]+/.exec(world.svc.output)?.[0] ?? '';
+  await page.goto(link);
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('Overview');
+  const again = await browser.newContext();
+  const other = await again.newPage();
+  await other.goto(link);
+  expect(await other.getByRole('heading', { level: 1 }).textContent()).not.toContain('Overview');
+  await again.close();
+});
+
+it('a credential is sealed', async () => {
+  await open('Secrets');
+  await page.getByRole('link', { name: 'Store a secret' }).first().click();
+  await page.getByLabel('Path').fill('user/demo');
+  await page.getByLabel('Value').fill(TOKEN);
+  await page.getByRole('button', { name: 'Store' }).click();
+  await page.waitForURL('**/secrets?done=secret_stored');
+  expect(await main().innerText()).toContain('user/demo');
+});
+
+it('the credential is bound to a host, and the console says what would happen to a request', async () => {
+  await open('Host bindings');
+  await page.getByRole('link', { name: 'Bind a credential' }).first().click();
+  await page.getByLabel('Host', { exact: true }).fill(HOST);
+  await page.getByRole('combobox', { name: 'Credential' }).fill('vault://user/demo');
+  await page.getByRole('button', { name: 'Bind' }).click();
+  await page.waitForURL('**/bindings?done=binding_created');
+  await page.getByLabel('URL').fill(`https://${HOST}/v1/things`);
+  const answer = page.locator('#explanation');
+  await answer.getByText(`${HOST} matches a personal host binding`).waitFor();
+  expect(await answer.innerText()).toContain('Binding: its credential is added');
+});
+
+it('the requests of an agent appear in the audit log as they are made', async () => {
+  await open('Audit');
+  await page.locator('[data-live-of=events]').getByText('Live').waitFor();
+  expect(await page.locator('#events').innerText()).not.toContain('/v1/things');
+  expect(await world.svc.ok(['run', '--', 'curl', '-sS', `https://${HOST}/v1/things`])).toBe('ok');
+  expect(world.upstream.last().headers('authorization')).toEqual([`Bearer ${TOKEN}`]);
+  await page.locator('#events').getByText(`GET ${HOST}/v1/things`).first().waitFor();
+});
+
+it('an MCP server is installed from the marketplace, its credential sealed, and what is left to do is shown', async () => {
+  await open('Marketplace');
+  await page.getByLabel('Search').fill('snow');
+  await page.waitForURL('**/marketplace?q=snow');
+  await page.getByRole('link', { name: 'Acme Weather' }).click();
+  await page.getByRole('link', { name: 'Install', exact: true }).click();
+  expect(await main().innerText()).toContain('npx -y @acme/weather@1.3.0 --region {region}');
+  await page.getByRole('link', { name: 'Continue' }).click();
+  await page.getByLabel('region').fill('eu');
+  await page.getByLabel('UNIT').selectOption('celsius');
+  await page.getByLabel('LANGUAGE').fill('en');
+  await page.getByLabel('Name (optional)').fill('weather');
+  await page.getByRole('button', { name: 'Install' }).click();
+  await page.getByLabel('API_KEY').fill(API_KEY);
+  await page.getByRole('button', { name: 'Store' }).click();
+  await page.waitForURL('**/connect?**');
+  const text = await main().innerText();
+  for (const line of ['svc mcp consent weather', 'svc mcp export --client claude-code --write'])
+    expect(text).toContain(line);
+  expect(await world.svc.ok(['mcp', 'show', 'weather', '--json'])).toContain(WEATHER);
+});
+
+it('no secret of it is on any page, in what svc printed, or in a file', async () => {
+  for (const name of ['Overview', 'Audit', 'Sidecars', 'Secrets', 'Host bindings', 'Installed servers']) {
+    await open(name);
+    await page.getByRole('link', { name, exact: true }).and(page.locator('[aria-current=page]')).first().waitFor();
+  }
+  await page.getByRole('link', { name: 'weather' }).first().click();
+  await page.waitForURL(/\/mcp-servers\/[^/]+$/);
+  expect(visited.size).toBeGreaterThan(12);
+  for (const url of visited) {
+    if (url.includes('/auth/link/')) continue;
+    const reply = await page.context().request.get(url);
+    expect([url, reply.status()]).toEqual([url, 200]);
+    const body = await reply.text();
+    for (const secret of [TOKEN, API_KEY]) expect([url, foundIn(body, secret)]).toEqual([url, []]);
+  }
+  for (const secret of [TOKEN, API_KEY]) {
+    expect(foundIn(world.svc.output, secret)).toEqual([]);
+    expect(searchFiles(world.svc.home, secret).holding).toEqual([]);
+  }
+  expect([...origins]).toEqual([world.svc.runFile.control_url]);
+});
