@@ -36,6 +36,11 @@ export interface LaunchRequest {
   readonly signal: AbortSignal;
 }
 
+/** What a server was given may change while it runs: the mask is looked up each time. */
+interface CurrentMask {
+  now: SecretMask;
+}
+
 type Launched = Result<Downstream, ServerProblem>;
 
 /** Starts or reaches servers and shakes hands with them; nothing of a start that failed is left. */
@@ -78,7 +83,8 @@ export class Launcher {
     const transport = new ProcessTransport(process, limits, (message) => {
       fault.message = message;
     });
-    const connected = await this.#connect(request, filled.mask, transport);
+    const mask = { now: filled.mask };
+    const connected = await this.#connect(request, mask, transport);
     if (!connected.ok) {
       await process.stop(0);
       return err({
@@ -90,7 +96,7 @@ export class Launcher {
       if (fault.message !== null) return { reason: 'output_limit', message: fault.message };
       return { reason: 'exited', message: endedProblem(ending, process.stderr) };
     });
-    return ok(this.#downstream(connected.value, filled.mask, how, () => undefined));
+    return ok(this.#downstream(connected.value, mask, how, () => undefined));
   }
 
   async #remote(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {
@@ -106,7 +112,7 @@ export class Launcher {
       refresh: () => this.#freshBearer(request.server, mask),
     });
     if (!opened.ok) return opened;
-    const connected = await this.#connect(request, filled.mask, opened.value.transport);
+    const connected = await this.#connect(request, mask, opened.value.transport);
     if (!connected.ok) {
       opened.value.release();
       // One that keeps silent when it is asked for its revision may be an earlier one; the next start tells.
@@ -120,21 +126,16 @@ export class Launcher {
       onclose: () => ended.resolve({ reason: 'exited', message: 'the connection has ended' }),
     });
     const client = connected.value;
-    const downstream = this.#downstream(client, filled.mask, ended.promise, () => {
+    const release = (): void => {
       opened.value.release();
       // Nothing is to come any more: what waits for an answer is told so.
       void client.close().catch(() => undefined);
-    });
-    return ok({
-      ...downstream,
-      get mask() {
-        return mask.now;
-      },
-    });
+    };
+    return ok(this.#downstream(client, mask, ended.promise, release));
   }
 
   /** A token that is given out later is masked too, from then on. */
-  async #freshBearer(server: McpServer, mask: { now: SecretMask }): Promise<FilledBearer | null> {
+  async #freshBearer(server: McpServer, mask: CurrentMask): Promise<FilledBearer | null> {
     const released = await this.#options.ports.release(server, null);
     if (!released.ok || released.value.bearer === null) return null;
     const filled = fillLaunch(server, released.value);
@@ -144,7 +145,7 @@ export class Launcher {
 
   async #connect(
     request: LaunchRequest,
-    mask: SecretMask,
+    mask: CurrentMask,
     transport: Transport,
   ): Promise<Result<Downstream['client'], unknown>> {
     const { limits, version } = this.#options;
@@ -162,16 +163,18 @@ export class Launcher {
 
   #downstream(
     client: Downstream['client'],
-    mask: SecretMask,
+    mask: CurrentMask,
     closed: Promise<ServerProblem>,
     release: () => void,
   ): Downstream {
     return {
       client,
-      mask,
+      get mask() {
+        return mask.now;
+      },
       closed: closed.then(({ reason, message }) => {
         release();
-        return { reason, message: mask.text(message) };
+        return { reason, message: mask.now.text(message) };
       }),
       async close() {
         await client.close().catch(() => undefined);
@@ -193,13 +196,13 @@ class StartTimeout extends Error {
 }
 
 /** What a server says by itself is masked before anybody hears it. */
-function maskedEvents(events: DownstreamEvents, mask: SecretMask): DownstreamEvents {
+function maskedEvents(events: DownstreamEvents, mask: CurrentMask): DownstreamEvents {
   return {
-    input: (call, gone) => events.input(mask.value(call), gone),
+    input: (call, gone) => events.input(mask.now.value(call), gone),
     listChanged: (kind) => events.listChanged(kind),
-    resourceUpdated: (uri) => events.resourceUpdated(mask.text(uri)),
-    log: (message) => events.log(mask.value(message)),
-    elicitationComplete: (params) => events.elicitationComplete(mask.value(params)),
+    resourceUpdated: (uri) => events.resourceUpdated(mask.now.text(uri)),
+    log: (message) => events.log(mask.now.value(message)),
+    elicitationComplete: (params) => events.elicitationComplete(mask.now.value(params)),
   };
 }
 
