@@ -34,7 +34,7 @@ export function refusalOf(dangers: readonly Danger[]): Danger | null {
 
 function programDangers(command: readonly string[], depth: number): readonly Danger[] {
   const [program = '', ...args] = command;
-  const path = depth === 0 ? programPathDanger(program) : null;
+  const path = depth === 0 ? programPathDanger(program) : startedNameDanger(program);
   if (path !== null) return [path];
   if (depth >= MAX_NESTING) return [refused('launcher', 'starts a program through too many others; name it itself')];
   const name = baseName(program);
@@ -110,6 +110,12 @@ function programPathDanger(program: string): Danger | null {
     );
   }
   return null;
+}
+
+/** What a runner starts: a name or a path as it stands, which a credential that is stored later cannot make another one. */
+function startedNameDanger(program: string): Danger | null {
+  if (!hasReference(program) && /^[\w./\\:@+~-]+$/.test(program) && !/^[-~]/.test(program)) return null;
+  return refused('program_path', `has its runner start ${quoted(program)}; write the plain name of a program`);
 }
 
 function textDangers(command: readonly string[]): readonly Danger[] {

@@ -1,4 +1,5 @@
 import { readNpmSpec } from '../package_specs.ts';
+import { hasReference } from '../references.ts';
 import { quoted, refused, warned, type Danger } from './danger.ts';
 
 /** How an interpreter is called, as far as a server may be started with it. */
@@ -104,13 +105,24 @@ export function interpreterDangers(program: string, args: readonly string[]): re
   if (interpreter === undefined) return [];
   for (let index = 0; index < args.length; index += 1) {
     const word = args[index] ?? '';
+    if (hasReference(word)) return [referenceDanger(program)];
     if (interpreter.module.includes(word)) return moduleDangers(program, args[index + 1] ?? '');
-    if (interpreter.withValue.includes(word)) index += 1;
-    else if (!word.startsWith('-') && index === 0 && interpreter.subcommands.includes(word)) continue;
+    if (interpreter.withValue.includes(word)) {
+      index += 1;
+      if (hasReference(args[index] ?? '')) return [referenceDanger(program)];
+    } else if (!word.startsWith('-') && index === 0 && interpreter.subcommands.includes(word)) continue;
     else if (!word.startsWith('-')) return scriptDangers(program, word, index);
     else if (!interpreter.plain.test(word)) return [optionDanger(program, word)];
   }
   return [refused('inline_code', `starts ${program} without a script, which then runs what it reads; name the script`)];
+}
+
+/** Whoever stores the credential would choose the code, after somebody consented to it. */
+function referenceDanger(program: string): Danger {
+  return refused(
+    'inline_code',
+    `lets a credential say what ${program} runs; name the script, and put the credential behind it or into a variable`,
+  );
 }
 
 function scriptDangers(program: string, script: string, index: number): readonly Danger[] {

@@ -16,7 +16,7 @@ const LAUNCHERS = new Set(
     'curl wget aria2c at batch crontab open xdg-open start launchctl schtasks tar zip rsync dd tee cp mv rm ln chmod chown ' +
     'install kill reboot shutdown mount umount insmod modprobe ld-linux ld-musl direnv concurrently npm-run-all cross-env ' +
     'docker-compose podman-compose ctr crictl buildah ' +
-    'dotenv nodemon pm2 forever ts-node-dev watchexec entr'
+    'dotenv nodemon pm2 forever ts-node-dev watchexec entr zx ipython bpython pip capsh'
   ).split(' '),
 );
 
