@@ -1,0 +1,99 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { marketplacePage } from '../../shared/wire/marketplace.ts';
+import { type RegistryServer, startRegistryServer } from '../marketplace/registry_server.ts';
+import { ROOT, startOnNode } from '../runtimes/programs.ts';
+import { chromiumProblem } from '../support/chromium.ts';
+import { waitFor } from '../support/wait_for.ts';
+import { ConsoleWorld, savePicture } from './console_world.ts';
+import { WEATHER_VERSIONS } from './marketplace_entries.ts';
+
+// The pictures of the documentation. They are made anew when CONSOLE_SHOTS=write asks for it, and only then.
+
+const MAX_PICTURE_BYTES = 200_000;
+const PICTURES = {
+  overview: '/',
+  audit: '/audit',
+  marketplace: '/marketplace?q=weather',
+  explain: '/bindings?method=GET&url=https%3A%2F%2Fapi.github.com%2Fuser%2Frepos',
+} as const;
+const MISSING =
+  chromiumProblem() ?? (process.env['CONSOLE_SHOTS'] === 'write' ? null : 'CONSOLE_SHOTS=write makes the pictures');
+let registry: RegistryServer;
+let world: ConsoleWorld;
+let page: Page;
+
+beforeAll(async () => {
+  if (MISSING !== null) return;
+  registry = await startRegistryServer({ entries: 400 });
+  for (const entry of WEATHER_VERSIONS) registry.publish(entry);
+  world = await ConsoleWorld.start(await startOnNode({ SVC_REGISTRY_URL: registry.url }));
+  await world.seed();
+  await bindMore();
+  await recordMore();
+  await waitFor(
+    'the mirror to be complete',
+    async () => {
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      return !marketplacePage.parse(await world.api('GET', '/v1/marketplace/servers?q=snow')).partial;
+    },
+    60_000,
+  );
+  page = await world.open();
+});
+afterAll(async () => {
+  await world?.stop();
+  await registry?.stop();
+});
+beforeEach(({ skip }) => {
+  if (MISSING !== null) skip(MISSING);
+});
+
+async function bindMore(): Promise<void> {
+  for (const path of ['user/maps', 'user/registry']) await world.api('POST', '/v1/secrets', { path, value: path });
+  const maps = { host: 'maps.googleapis.com', scheme: 'query-param', query_param: 'key' };
+  await world.api('POST', '/v1/host-bindings', { ...maps, credential_ref: 'vault://user/maps' });
+  const packages = { host: '*.packages.example.com', scheme: 'basic', username: 'agent' };
+  await world.api('POST', '/v1/host-bindings', { ...packages, credential_ref: 'vault://user/registry' });
+}
+
+const REQUESTS = [
+  ['binding_injected', 'api.github.com', '/user/repos'],
+  ['binding_injected', 'api.github.com', '/repos/acme/app/pulls'],
+  ['passthrough', 'docs.example.com', '/guide'],
+  ['binding_injected', 'maps.googleapis.com', '/maps/api/geocode/json'],
+  ['passthrough', 'files.packages.example.com', '/index.json'],
+  ['binding_injected', 'api.github.com', '/repos/acme/app/issues'],
+  ['trust_denied', 'api.github.com', '/repos/acme/app/merges'],
+] as const;
+
+/** What an agent has just done: the newest rows are requests. */
+async function recordMore(): Promise<void> {
+  for (const request of [...REQUESTS, ...REQUESTS]) await recordRequest(request);
+}
+
+async function recordRequest([kind, host, path]: (typeof REQUESTS)[number]): Promise<void> {
+  const isRefused = kind === 'trust_denied';
+  const data = {
+    'svc.proxy.method': isRefused ? 'POST' : 'GET',
+    'svc.proxy.upstream.host': host,
+    'svc.proxy.upstream.path': path,
+    ...(isRefused ? { 'svc.proxy.reason': 'effect_not_allowed' } : { 'svc.proxy.upstream.status': 200 }),
+    ...(kind === 'passthrough' ? {} : { 'svc.proxy.binding.host': host }),
+    ...(kind === 'binding_injected' ? { 'svc.proxy.mediation': 'binding', 'svc.proxy.emit': 'inject' } : {}),
+  };
+  await world.record(`sandbox.proxy.${kind}`, data);
+}
+
+test.each(Object.entries(PICTURES))('%s, light and dark', async (name, path) => {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.goto(path);
+    await page.locator('h1').waitFor();
+    await savePicture(page, `${name}_${colorScheme}`);
+    const { size } = statSync(join(ROOT, 'docs/images', `console_${name}_${colorScheme}.png`));
+    expect(size).toBeLessThan(MAX_PICTURE_BYTES);
+  }
+});
