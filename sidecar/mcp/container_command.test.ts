@@ -23,6 +23,10 @@ describe('inContainer', () => {
     const placed = inContainer(['dnx', 'x'], [], DEFAULT_RUNTIME_IMAGES, marks);
     expect(placed).toMatchObject({ ok: false, error: expect.stringContaining('no image is known that has "dnx"') });
   });
+
+  test.each(['constructor', 'toString', '__proto__'])('knows no image for the program %s', (program) => {
+    expect(inContainer([program], [], DEFAULT_RUNTIME_IMAGES, marks).ok).toBe(false);
+  });
 });
 
 test('a configuration’s own docker run is bound to the engine, marked and limited, and otherwise as it is', () => {

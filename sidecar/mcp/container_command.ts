@@ -65,7 +65,7 @@ export function inContainer(
   marks: ContainerMarks,
 ): Result<ProgramCommand, string> {
   const [program = '', ...args] = command;
-  const image = images[program];
+  const image = Object.hasOwn(images, program) ? images[program] : undefined;
   if (image === undefined) {
     const known = Object.keys(images).toSorted().join(', ');
     return err(`no image is known that has ${JSON.stringify(program)} (there is one for ${known})`);
