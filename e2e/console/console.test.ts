@@ -9,12 +9,9 @@ import {
   expectFits,
   inEveryLook,
   PLANTED_SECRET,
-  savePicture,
   tabTo,
 } from './console_world.ts';
 
-/** What the documentation shows: wide and light, narrow and dark. */
-const PICTURES = ['overview', 'audit', 'audit_event', 'approvals', 'bindings'];
 const MISSING = chromiumProblem();
 let world: ConsoleWorld;
 let seeded: Seeded;
@@ -56,8 +53,6 @@ describe('every page', () => {
       await inEveryLook(page, async ({ width, colorScheme }) => {
         if ((width === 360) === (colorScheme === 'dark')) await expectAccessible(page);
         await expectFits(page);
-        const isShown = PICTURES.includes(name) && (width === 360) === (colorScheme === 'dark');
-        if (isShown) await savePicture(page, `${name}_${colorScheme}`);
       });
       expect(problems).toEqual([]);
     },
