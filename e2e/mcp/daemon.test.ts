@@ -9,7 +9,7 @@ import { expectStatus, Svc } from '../support/svc.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { earlierClient, modernClient, type Place, type TestClient } from './gateway/test_clients.ts';
 
-// Issue 7: what the daemon lets a gateway start, and with what.
+// What the daemon lets a gateway start, and with what.
 
 const EVERYTHING = join(ROOT, 'node_modules', '@modelcontextprotocol', 'server-everything', 'dist', 'index.js');
 const SECRET = plantSecret();
@@ -33,6 +33,9 @@ const status = z.object({
 });
 const approvalList = z.object({
   items: z.array(z.looseObject({ id: z.string(), summary: z.string(), tool: z.string() })),
+});
+const serversHere = z.object({
+  items: z.array(z.looseObject({ server: z.looseObject({ tools: z.looseObject({ approval: z.array(z.string()) }) }) })),
 });
 const sidecars = z.object({ items: z.array(z.object({ id: z.string() })) });
 
@@ -84,6 +87,12 @@ async function onThisMachine(): Promise<{ readonly consent: string; readonly sta
   const { items } = status.parse(JSON.parse(await svc.ok(['mcp', 'status', '--json'])));
   const [found] = items.filter(({ name }) => name === 'everything');
   return { consent: found?.consent ?? 'gone', state: found?.health.state ?? 'gone' };
+}
+
+/** The tools whose calls wait for a person, as far as this machine knows. */
+async function heldHere(): Promise<string[]> {
+  const { items } = serversHere.parse((await svc.local('GET', '/v1/mcp/servers')).body);
+  return items.flatMap(({ server: { tools } }) => tools.approval);
 }
 
 /** The processes of the server: those with its mark in their environment. */
@@ -259,6 +268,7 @@ describe('a tool that needs an approval', () => {
     await svc.ok(['approvals', 'approve', waiting.id]);
     expect((await calls.at(-1))?.content).toMatchObject([{ text: 'Echo: a-value-nobody-sees' }]);
     await svc.ok(['mcp', 'tools', 'everything', '--reset']);
+    await waitFor('the rule to be gone here', async () => (await heldHere()).length === 0);
   });
 });
 

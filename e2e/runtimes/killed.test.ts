@@ -34,11 +34,13 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
+const REPLY_MS = 30_000;
+
 /** A reply, or null when its worker was killed: the call may have been done then, or not. */
 async function sendTo(worker: number, path: string, init?: RequestInit): Promise<Response | null> {
   const target = workers[worker % workers.length];
   try {
-    const reply = await fetch(target?.url + path, init);
+    const reply = await fetch(target?.url + path, { ...init, signal: AbortSignal.timeout(REPLY_MS) });
     await reply.clone().arrayBuffer();
     return reply;
   } catch {
