@@ -122,7 +122,16 @@ describe.each(CLIENTS)('%s', (_name, connect) => {
 
   test('tells progress, and resources and prompts of each server', async () => {
     const told: number[] = [];
-    const onprogress = ({ progress }: { readonly progress: number }) => void told.push(progress);
+    // The later SDK's client tells rounds of input in the same way; server-everything may ask for roots meanwhile.
+    const onprogress = ({
+      progress,
+      message,
+    }: {
+      readonly progress: number;
+      readonly message?: string | undefined;
+    }) => {
+      if (message?.startsWith('Fulfilling input required') !== true) told.push(progress);
+    };
     await client.callTool('everything__trigger-long-running-operation', { duration: 0.4, steps: 4 }, { onprogress });
     expect(told).toEqual(told.toSorted((a, b) => a - b));
     // The client itself may drop progress that it reads together with the result.

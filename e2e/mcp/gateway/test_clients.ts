@@ -29,7 +29,7 @@ export interface ToolAnswer {
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
-  readonly onprogress?: (progress: { readonly progress: number }) => void;
+  readonly onprogress?: (progress: { readonly progress: number; readonly message?: string | undefined }) => void;
 }
 
 /** An official client, with the handlers that a test needs; the same for each generation. */
