@@ -99,7 +99,15 @@ describe('svc db, and svc export', () => {
     expect([run.exitCode, run.stderr]).toEqual([0, '']);
     const lines = run.stdout.trimEnd().split('\n');
     const kinds = lines.map((line) => z.object({ kind: z.string() }).parse(JSON.parse(line)).kind);
-    expect(kinds).toEqual(['user', 'enterprise', 'member', 'secret', 'audit_event']);
+    expect(kinds).toEqual([
+      'user',
+      'enterprise',
+      'member',
+      'secret',
+      'audit_event',
+      'audit_chain',
+      'audit_verification',
+    ]);
     expect(run.stdout).not.toContain(secret);
   });
 });
