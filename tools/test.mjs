@@ -194,7 +194,7 @@ async function main() {
   await runTests('unit', 300);
   if (!QUICK) {
     await provideSystemParts();
-    await runTests('e2e', 1_500);
+    await runTests('e2e', 2_280);
   }
   if (CI && counts.skipped > 0) say('a skipped test counts as a failure under CI=true');
   process.exitCode = counts.failed > 0 || (CI && counts.skipped > 0) ? 1 : 0;
