@@ -9,7 +9,7 @@ import { pageHeader } from './components/page_header.ts';
 import { tabs } from './components/tabs.ts';
 import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
-import { OWNER_CHOICES } from './secrets.ts';
+import { OWNER_CHOICES } from './owner_choices.ts';
 
 /** What each scheme does, in a sentence, by its form on the wire. */
 const SCHEMES: { readonly [S in InjectionScheme]: { readonly title: string; readonly wire: string } } = {

@@ -15,7 +15,7 @@ import { textArea } from './components/text_area.ts';
 import { timeAgo } from './components/time.ts';
 import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
-import { OWNER_CHOICES } from './secrets.ts';
+import { OWNER_CHOICES } from './owner_choices.ts';
 
 export const CONNECTORS_PAGE = { path: '/connectors', title: 'Connectors' };
 const SPEC_SCHEMA = '/schemas/connector-spec-1.json';

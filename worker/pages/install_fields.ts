@@ -1,9 +1,9 @@
 import { html } from 'hono/html';
 import { withHiddenCharactersShown } from '../../shared/mcp/hidden_characters.ts';
 import type { MarketplaceInput } from '../../shared/wire/marketplace.ts';
-import { areaField } from './components/area_field.ts';
 import { foreignText } from './components/foreign_text.ts';
 import { type FormState, selectField, textField } from './components/form_field.ts';
+import { textArea } from './components/text_area.ts';
 import type { Html } from './html.ts';
 
 /** The field of an input in a form: its place, for a publisher may call an input anything. */
@@ -19,7 +19,7 @@ export function inputFields(form: FormState, inputs: readonly MarketplaceInput[]
 function oneField(form: FormState, name: string, input: MarketplaceInput): Html {
   const optional = input.required && input.default === null ? '' : ' (optional)';
   const field = { name, label: withHiddenCharactersShown(input.name) + optional, hint: hintOf(input) };
-  if (input.repeated) return areaField(form, field);
+  if (input.repeated) return textArea(form, { ...field, rows: 3, isMono: true });
   const choices = input.format === 'boolean' && input.choices.length === 0 ? ['true', 'false'] : input.choices;
   if (choices.length > 0) {
     const any = input.default === null ? 'Nothing' : `As published: ${withHiddenCharactersShown(input.default)}`;

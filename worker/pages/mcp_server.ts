@@ -2,7 +2,6 @@ import { html } from 'hono/html';
 import { mcpReference } from '../../shared/mcp/references.ts';
 import type { McpRevisionsReply, McpServerRecord } from '../../shared/wire/mcp_servers.ts';
 import { alert, flash } from './components/alert.ts';
-import { areaField } from './components/area_field.ts';
 import { badge } from './components/badge.ts';
 import { dataTable } from './components/data_table.ts';
 import { definitionList } from './components/definition_list.ts';
@@ -10,6 +9,7 @@ import { foreignCommand } from './components/foreign_command.ts';
 import { foreignText } from './components/foreign_text.ts';
 import { type FormState, formRefusal } from './components/form_field.ts';
 import { pageHeader } from './components/page_header.ts';
+import { textArea } from './components/text_area.ts';
 import { timeAgo } from './components/time.ts';
 import type { Content, Html } from './html.ts';
 import { warningList } from './install_preview.ts';
@@ -167,6 +167,7 @@ function credentialActions(path: string, { name, set }: McpServerRecord['credent
 
 /** The fields of the form of the tools. */
 export const TOOL_FIELDS = ['allow', 'deny', 'approval'] as const;
+const TOOL_LIST = { rows: 3, isMono: true } as const;
 
 /** The form as the policy is. */
 export function toolsForm({ tools: { allow, deny, approval } }: Pick<McpServerRecord, 'tools'>): FormState {
@@ -187,9 +188,9 @@ function tools({ server, tools: form }: McpServerView): Html {
     <form class="stack" method="post" action="/mcp-servers/${server.id}/tools">
       <input type="hidden" name="revision" value="${String(server.revision)}" />
       <div class="thirds">
-        ${areaField(form, { name: 'allow', label: 'Allowed', hint: 'Empty: every tool.' })}
-        ${areaField(form, { name: 'deny', label: 'Denied', hint: 'Wins over all else; clients do not see these.' })}
-        ${areaField(form, { name: 'approval', label: 'Asked about', hint: 'Each call waits for a person. * is every tool.' })}
+        ${textArea(form, { ...TOOL_LIST, name: 'allow', label: 'Allowed', hint: 'Empty: every tool.' })}
+        ${textArea(form, { ...TOOL_LIST, name: 'deny', label: 'Denied', hint: 'Wins over all else; clients do not see these.' })}
+        ${textArea(form, { ...TOOL_LIST, name: 'approval', label: 'Asked about', hint: 'Each call waits for a person. * is every tool.' })}
       </div>
       <div class="actions"><button>Save the tools</button></div>
     </form>

@@ -12,12 +12,9 @@ import { pager, pathWith } from './components/pager.ts';
 import { timeAgo } from './components/time.ts';
 import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
+import { OWNER_CHOICES } from './owner_choices.ts';
 
 const ABOVE = { path: '/secrets', title: 'Secrets' };
-export const OWNER_CHOICES = [
-  { value: 'personal', title: 'You' },
-  { value: 'enterprise', title: 'Your enterprise' },
-];
 
 export interface SecretsView {
   readonly secrets: ListPage<SecretRecord>;
