@@ -1,27 +1,25 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { MAX_PATH_SEGMENTS } from '../model/connector.ts';
 import { normaliseHost } from '../net/host.ts';
 import { isIpLiteral } from '../net/ip_literal.ts';
 import { canonicalPath } from '../net/target.ts';
-
-/** What is wrong with a text, as the rest of a sentence that begins with the field's name; null when nothing is. */
-type TextProblem = (text: string) => string | null;
+import { checkedText } from './checked_text.ts';
 
 /** An exact upstream host: a credential is sent there, so no pattern and no address. */
-export const hostText = checked(255, 'write a host such as api.example.com', hostProblem).overwrite((text) => {
+export const hostText = checkedText(255, 'write a host such as api.example.com', hostProblem).overwrite((text) => {
   const host = normaliseHost(text);
   return host.ok ? host.value : text;
 });
 
 /** A path, exact or with `{name}` in place of whole segments. */
-export const pathText = checked(2_000, 'write a path such as /items/{id}', pathProblem);
+export const pathText = checkedText(2_000, 'write a path such as /items/{id}', pathProblem);
 
 /** Where a token is asked for. Its host is checked again when it is called. */
-export const httpsUrlText = checked(2_000, 'write an https URL', urlProblem);
+export const httpsUrlText = checkedText(2_000, 'write an https URL', urlProblem);
 
 /** A word that names an input, an operation or an audit field. */
 export function nameText(what: string): z.ZodString {
-  return checked(128, `write ${what}`, (text) =>
+  return checkedText(128, `write ${what}`, (text) =>
     /^[A-Za-z0-9_][A-Za-z0-9_.$:[\]-]*$/.test(text)
       ? null
       : `is ${JSON.stringify(text.slice(0, 40))}: write ${what}, of letters, digits, "_", ".", "-"`,
@@ -30,21 +28,11 @@ export function nameText(what: string): z.ZodString {
 
 /** Text for people; lines may break, but nothing in it may steer a terminal or turn its direction. */
 export function proseText(maxCharacters: number): z.ZodString {
-  return checked(maxCharacters, 'write plain text', (text) =>
+  return checkedText(maxCharacters, 'write plain text', (text) =>
     /[\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]/u.test(text.replaceAll(/[\t\n]/g, ' '))
       ? 'has a control character in it: write plain text'
       : null,
   );
-}
-
-function checked(maxCharacters: number, fix: string, problem: TextProblem): z.ZodString {
-  return z
-    .string({ error: ({ input }) => (input === undefined ? `is missing: ${fix}` : `must be text: ${fix}`) })
-    .max(maxCharacters, { error: `is longer than ${maxCharacters} characters`, abort: true })
-    .superRefine((text, context) => {
-      const found = problem(text);
-      if (found !== null) context.addIssue({ code: 'custom', message: found });
-    });
 }
 
 function hostProblem(text: string): string | null {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { parseVaultReference } from '../model/vault_path.ts';
 import { normaliseHost } from '../net/host.ts';
 import { formatHostPattern, parseHostPattern } from '../net/host_pattern.ts';
+import { checkedText, type TextProblem } from './checked_text.ts';
 import { envNameProblem, headerNameProblem, queryParamProblem, templateProblem } from './injection_place.ts';
 import { didYouMean } from './near_match.ts';
 import { placeholderProblem } from './placeholder.ts';
@@ -9,9 +10,6 @@ import { lineProblem } from './primitives.ts';
 
 export const MAX_ALLOWED_HOSTS = 100;
 export const MIN_SENTINEL_CHARACTERS = 16;
-
-/** What is wrong with a text, as the rest of a sentence that begins with the field's name; null when nothing is. */
-type TextProblem = (text: string) => string | null;
 
 /** The values of secret-bearing fields are never quoted: people paste the secret itself there. */
 interface TextRules {
@@ -121,13 +119,7 @@ export function choice<const T extends readonly string[]>(values: T) {
 }
 
 function textField({ maxCharacters, fix, problem }: TextRules): z.ZodString {
-  return z
-    .string({ error: ({ input }) => (input === undefined ? `is missing: ${fix}` : `must be text: ${fix}`) })
-    .max(maxCharacters, { error: `is longer than ${maxCharacters} characters: ${fix}`, abort: true })
-    .superRefine((text, context) => {
-      const found = placeholderProblem(text) ?? problem(text);
-      if (found !== null) context.addIssue({ code: 'custom', message: found });
-    });
+  return checkedText(maxCharacters, fix, (text) => placeholderProblem(text) ?? problem(text));
 }
 
 function sigv4ScopeField(what: string): z.ZodString {

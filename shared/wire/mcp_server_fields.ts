@@ -1,11 +1,9 @@
 import { z } from 'zod';
 import { MCP_CREDENTIAL_NAME, MCP_SERVER_NAME } from '../model/mcp_server.ts';
+import { checkedText } from './checked_text.ts';
 import { headerNameProblem } from './injection_place.ts';
 import { otherReferenceProblem, withoutReferences } from './mcp_references.ts';
 import { lineProblem } from './primitives.ts';
-
-/** What is wrong with a text, as the rest of a sentence that begins with the field's name; null when nothing is. */
-type TextProblem = (text: string) => string | null;
 
 const MAX_ARGUMENTS = 128;
 const MAX_COMMAND_CHARACTERS = 64 * 1024;
@@ -18,7 +16,7 @@ const MAX_URL_CHARACTERS = 4_000;
 const NAME_FIX = 'write up to 48 of a-z, 0-9 and "-", beginning with a letter or digit, such as github';
 
 /** The name of a server. */
-export const mcpNameText = checked(48, NAME_FIX, (text) =>
+export const mcpNameText = checkedText(48, NAME_FIX, (text) =>
   MCP_SERVER_NAME.test(text) ? null : `is no name of a server: ${NAME_FIX}`,
 );
 
@@ -26,13 +24,13 @@ const CREDENTIAL_NAME_FIX =
   'write the name of an environment variable: letters, digits and "_", beginning with no digit';
 
 /** The name of a credential, which is a local server's environment variable. */
-export const mcpCredentialName = checked(128, CREDENTIAL_NAME_FIX, credentialNameProblem);
+export const mcpCredentialName = checkedText(128, CREDENTIAL_NAME_FIX, credentialNameProblem);
 
-export const mcpDescriptionText = checked(1_000, 'write one line of text', lineProblem);
-export const mcpVersionText = checked(128, 'write the version, such as 1.2.3', (text) =>
+export const mcpDescriptionText = checkedText(1_000, 'write one line of text', lineProblem);
+export const mcpVersionText = checkedText(128, 'write the version, such as 1.2.3', (text) =>
   text === '' ? 'is empty: write the version, or null' : lineProblem(text),
 );
-export const mcpRegistryIdText = checked(256, 'write the name of the registry entry', (text) =>
+export const mcpRegistryIdText = checkedText(256, 'write the name of the registry entry', (text) =>
   text === '' ? 'is empty: write the name of the registry entry, or null' : lineProblem(text),
 );
 
@@ -41,7 +39,7 @@ const COMMAND_FIX =
 
 /** The program and its arguments. */
 export const mcpCommand = z
-  .array(checked(MAX_VALUE_CHARACTERS, COMMAND_FIX, argumentProblem), { error: `must be a list: ${COMMAND_FIX}` })
+  .array(checkedText(MAX_VALUE_CHARACTERS, COMMAND_FIX, argumentProblem), { error: `must be a list: ${COMMAND_FIX}` })
   .max(MAX_ARGUMENTS, { error: `has more than ${MAX_ARGUMENTS} arguments`, abort: true })
   .superRefine((command, context) => {
     const [program] = command;
@@ -54,7 +52,7 @@ export const mcpCommand = z
 
 /** The environment of a local server, by name. */
 export const mcpEnv = z
-  .record(z.string(), checked(MAX_VALUE_CHARACTERS, 'write the value of the variable', argumentProblem), {
+  .record(z.string(), checkedText(MAX_VALUE_CHARACTERS, 'write the value of the variable', argumentProblem), {
     error: 'must be an object of names and values, such as {"LOG_LEVEL": "info"}',
   })
   .superRefine((env, context) => {
@@ -65,7 +63,7 @@ export const mcpEnv = z
 
 /** The headers that every request to a remote server carries. */
 export const mcpHeaders = z
-  .record(z.string(), checked(MAX_VALUE_CHARACTERS, 'write the value of the header', headerValueProblem), {
+  .record(z.string(), checkedText(MAX_VALUE_CHARACTERS, 'write the value of the header', headerValueProblem), {
     error: 'must be an object of names and values, such as {"X-Api-Key": "vault://mcp-servers/{id}/API_KEY"}',
   })
   .superRefine((headers, context) => {
@@ -80,13 +78,13 @@ export const mcpHeaders = z
   });
 
 /** Where a remote server is. The gateway, which is on the user's machine, goes there. */
-export const mcpUrlText = checked(
+export const mcpUrlText = checkedText(
   MAX_URL_CHARACTERS,
   'write the URL of the server, such as https://mcp.example.com/mcp',
   urlProblem,
 );
 
-const toolPattern = checked(256, 'write the name of a tool, or its beginning with "*" at the end', (text) =>
+const toolPattern = checkedText(256, 'write the name of a tool, or its beginning with "*" at the end', (text) =>
   /^(?:[^\s*\p{C}]+\*?|\*)$/u.test(text) ? null : 'is no name of a tool: a "*" stands only at the end',
 );
 const toolPatterns = z
@@ -103,16 +101,6 @@ export const mcpTools = z
     approval: toolPatterns.default([]),
   })
   .default(EVERY_TOOL);
-
-function checked(maxCharacters: number, fix: string, problem: TextProblem): z.ZodString {
-  return z
-    .string({ error: ({ input }) => (input === undefined ? `is missing: ${fix}` : `must be text: ${fix}`) })
-    .max(maxCharacters, { error: `is longer than ${maxCharacters} characters: ${fix}`, abort: true })
-    .superRefine((text, context) => {
-      const found = problem(text);
-      if (found !== null) context.addIssue({ code: 'custom', message: found });
-    });
-}
 
 function credentialNameProblem(name: string): string | null {
   if (/^SVC_/i.test(name)) return 'begins with "SVC_", which is kept for the service itself: choose another name';

@@ -8,11 +8,9 @@ import {
 import { parseVaultReference } from '../model/vault_path.ts';
 import { normaliseHost } from '../net/host.ts';
 import { isIpLiteral } from '../net/ip_literal.ts';
+import { checkedText } from './checked_text.ts';
 import { placeholderProblem } from './placeholder.ts';
 import { lineProblem } from './primitives.ts';
-
-/** What is wrong with a text, as the rest of a sentence that begins with the field's name; null when nothing is. */
-type TextProblem = (text: string) => string | null;
 
 const MAX_PATH_CHARACTERS = 1024;
 const WHOLE_SECONDS = `write a whole number of seconds from 1 to ${MAX_STEP_TIMEOUT_SECONDS}`;
@@ -21,7 +19,7 @@ export const planNameText = nameField('write a name for the plan, such as nightl
 
 export const stepIdText = nameField('write an id of its own for each step, such as fetch-items');
 
-export const imageText = textField(255, 'write the image the plan runs in, such as agent-tools:1', (text) => {
+export const imageText = checkedText(255, 'write the image the plan runs in, such as agent-tools:1', (text) => {
   if (text === '') return 'is empty: write the image the plan runs in, such as agent-tools:1';
   if (/^[A-Za-z0-9][A-Za-z0-9._/:@-]*$/.test(text)) return placeholderProblem(text);
   return 'is no image name: write one such as agent-tools:1 or registry.example.com/team/tools@sha256:...';
@@ -35,7 +33,7 @@ export const sealedHostText = reachHost().refine((host) => canonicalReachHost(ho
   error: 'is not in its canonical form',
 });
 
-export const planCredentialText = textField(
+export const planCredentialText = checkedText(
   264,
   'write a reference to a stored secret, such as vault://user/demo',
   (text) => {
@@ -44,7 +42,7 @@ export const planCredentialText = textField(
   },
 );
 
-export const mountSourceText = textField(
+export const mountSourceText = checkedText(
   MAX_PATH_CHARACTERS,
   'write a path on this machine, relative to the plan or absolute',
   (text) => {
@@ -54,7 +52,7 @@ export const mountSourceText = textField(
   },
 );
 
-export const containerPathText = textField(
+export const containerPathText = checkedText(
   MAX_PATH_CHARACTERS,
   'write an absolute path in the container, such as /home/agent/report',
   (text) => {
@@ -65,7 +63,7 @@ export const containerPathText = textField(
   },
 );
 
-export const collectNameText = textField(128, 'write a file name, such as report.json', (text) => {
+export const collectNameText = checkedText(128, 'write a file name, such as report.json', (text) => {
   if (/^[A-Za-z0-9_][A-Za-z0-9._-]*$/.test(text)) return null;
   return 'is no plain file name: use letters, digits, ".", "_" and "-", not beginning with "." or "-"';
 });
@@ -108,7 +106,7 @@ function wordsProblem(words: readonly string[]): string | null {
 }
 
 function reachHost(): z.ZodString {
-  return textField(257, 'write a host such as api.example.com', reachHostProblem);
+  return checkedText(257, 'write a host such as api.example.com', reachHostProblem);
 }
 
 function reachHostProblem(text: string): string | null {
@@ -142,19 +140,9 @@ function pathCharacterProblem(text: string): string | null {
 }
 
 function nameField(fix: string): z.ZodString {
-  return textField(63, fix, (text) => {
+  return checkedText(63, fix, (text) => {
     if (text === '') return `is empty: ${fix}`;
     if (/^[a-z0-9][a-z0-9_-]*$/.test(text)) return null;
     return 'may have only a-z, 0-9, "_" and "-", and begins with a letter or digit';
   });
-}
-
-function textField(maxCharacters: number, fix: string, problem: TextProblem): z.ZodString {
-  return z
-    .string({ error: ({ input }) => (input === undefined ? `is missing: ${fix}` : `must be text: ${fix}`) })
-    .max(maxCharacters, { error: `is longer than ${maxCharacters} characters: ${fix}`, abort: true })
-    .superRefine((text, context) => {
-      const found = problem(text);
-      if (found !== null) context.addIssue({ code: 'custom', message: found });
-    });
 }
