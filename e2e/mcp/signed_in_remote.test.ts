@@ -71,11 +71,10 @@ describe('a remote server that asks who calls', () => {
   it('is not used before somebody signed in to it', async () => {
     await svc.ok(['mcp', 'add', 'hub', '--url', url]);
     const client = await gateway();
-    // A server is tried when a list is asked for, once this gateway has heard of it.
-    await waitFor('the control plane to know', async () => {
-      expect(await client.listTools()).toEqual([]);
-      return (await svc.ok(['mcp', 'show', 'hub'])).includes('health: needs authorisation');
-    });
+    expect(await client.listTools()).toEqual([]);
+    await waitFor('the control plane to know', async () =>
+      (await svc.ok(['mcp', 'show', 'hub'])).includes('health: needs authorisation'),
+    );
     await client.close();
     expect(taken.size).toBe(0);
   });

@@ -10,6 +10,7 @@ import { type ClientSecretOptions, clientSecret } from './connector_authorize.ts
 import { CliError, EXIT } from './exit_codes.ts';
 import type { HttpClient } from './http_client.ts';
 import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
+import { serversAfterChange } from './mcp_machine.ts';
 import { printable } from './output.ts';
 
 export interface McpAuthorizeOptions extends OwnerOption, ClientSecretOptions {
@@ -45,11 +46,13 @@ async function signIn(call: Call<McpAuthorizeOptions>, client: HttpClient, serve
   }
   print.note(guide(server, reply).trimEnd());
   const ready = await authorised(call, client, server, reply);
+  await serversAfterChange(call);
   print.data(ready.authorization, () => `authorised ${server.name}\n`);
 }
 
 async function forget(call: Call, client: HttpClient, { id, name }: McpServerRecord): Promise<void> {
   await client.callEmpty('DELETE', `/v1/mcp-servers/${id}/authorize`);
+  await serversAfterChange(call);
   if (call.print.person || call.print.json) {
     call.print.data({ forgotten: id }, () => `forgot the authorisation of ${name}\n`);
   }

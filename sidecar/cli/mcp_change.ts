@@ -17,6 +17,7 @@ import {
   writableFields,
 } from './mcp_fields.ts';
 import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
+import { serversAfterChange } from './mcp_machine.ts';
 import { printable } from './output.ts';
 
 export type McpAddOptions = McpFlags & OwnerOption & { readonly disabled?: boolean };
@@ -84,7 +85,7 @@ export async function updateMcpServer(call: Call<McpUpdateOptions>): Promise<und
   const wasRun = await isConsentedHere(call, toMcpServer(before));
   const record = await replace(client, before, changes);
   const typed = asTyped({ ...writableFields(before), ...changes }, record);
-  tell(call, record, { what: 'updated', isRun: wasRun && (await consentHere(call, typed)) });
+  tell(call, record, { what: 'updated', isRun: await consentHere(call, wasRun ? typed : null) });
 }
 
 /** `svc mcp enable SERVER` and `svc mcp disable SERVER`. */
@@ -92,6 +93,7 @@ export async function switchMcpServer(call: Call<OwnerOption>, enabled: boolean)
   const client = controlClient(call.context, call.options);
   const before = await findMcpServer(client, call.args[0] ?? '', call.options.owner);
   const record = await replace(client, before, { enabled });
+  await serversAfterChange(call);
   call.print.data(record, () => `${enabled ? 'enabled' : 'disabled'} ${record.name}\n`);
 }
 
@@ -100,6 +102,7 @@ export async function removeMcpServer(call: Call<OwnerOption>): Promise<undefine
   const client = controlClient(call.context, call.options);
   const { id, name, credentials } = await findMcpServer(client, call.args[0] ?? '', call.options.owner);
   await client.callEmpty('DELETE', `/v1/mcp-servers/${id}`);
+  await serversAfterChange(call);
   const stored = credentials.filter(({ set }) => set).length;
   const entries = stored === 0 ? '' : ` and its ${stored === 1 ? 'credential' : `${stored} credentials`}`;
   if (call.print.person || call.print.json) call.print.data({ deleted: id }, () => `removed ${name}${entries}\n`);

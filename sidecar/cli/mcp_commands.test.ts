@@ -189,7 +189,7 @@ describe('svc mcp credential', () => {
     const set = { name: 'TOKEN', required: true, set: true, updated_at: time };
     const stored = control([{ ...server, credentials: [set] }]);
     const result = await run(['credential', 'unset', 'files', 'TOKEN', '--json'], { answer: stored });
-    expect(result.calls.at(-1)?.url.pathname).toBe(`/v1/mcp-servers/${ID}/credentials/TOKEN`);
+    expect(writes(result.calls).at(-1)?.url.pathname).toBe(`/v1/mcp-servers/${ID}/credentials/TOKEN`);
     expect(JSON.parse(result.stdout)).toEqual({ deleted: 'TOKEN' });
   });
 });
@@ -197,7 +197,7 @@ describe('svc mcp credential', () => {
 test('svc mcp rollback lists revisions, and goes back to one', async () => {
   expect((await run(['rollback', 'files'])).stdout).toMatch(/^2\t.*\tfiles\tyes\tnpx -y a-package@1.2.3 "a b"\n$/);
   const back = await run(['rollback', 'files', '--to', '1']);
-  expect(back.calls.at(-1)).toMatchObject({ method: 'POST', body: { revision: 1 } });
+  expect(writes(back.calls).at(-1)).toMatchObject({ method: 'POST', body: { revision: 1 } });
   expect((await run(['rollback', 'files', '--to', '-1'])).code).toBe(2);
 });
 
@@ -244,12 +244,12 @@ describe('svc mcp authorize', () => {
   test('is of remote servers, and can be forgotten', async () => {
     expect((await run(['authorize', 'files'])).stderr).toContain('is a local server');
     const forgotten = await run(['authorize', 'hub', '--forget'], { answer: control([remote]) });
-    expect(forgotten.calls.at(-1)).toMatchObject({ method: 'DELETE' });
+    expect(writes(forgotten.calls).at(-1)).toMatchObject({ method: 'DELETE' });
   });
 });
 
 test('svc mcp remove says what went with it', async () => {
   const result = await run(['remove', 'files'], { terminal: true });
-  expect(result.calls.at(-1)).toMatchObject({ method: 'DELETE', url: { pathname: `/v1/mcp-servers/${ID}` } });
+  expect(writes(result.calls).at(-1)).toMatchObject({ method: 'DELETE', url: { pathname: `/v1/mcp-servers/${ID}` } });
   expect(result.stdout).toBe('removed files\n');
 });

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { consentText } from '../../shared/mcp/consent_hash.ts';
 import { mcpServerInput, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp_servers.ts';
@@ -62,6 +64,7 @@ class Machine {
     if (url.origin === PROXY_URL) return this.#sidecar(method, body);
     if (url.pathname === '/v1/me') return { status: 200, body: ME };
     if (method === 'GET') return { status: 200, body: { items: [this.record], next_cursor: null } };
+    if (method === 'DELETE') return { status: 204 };
     this.record = this.onWrite(body);
     this.consent = 'needed';
     if (url.pathname.endsWith('/credentials')) return { status: 200, body: { env_var_name: 'TOKEN', stored: true } };
@@ -139,6 +142,51 @@ test('a credential that adds a variable leaves a server that may run one that ma
   const argv = ['mcp', 'credential', 'set', 'files', 'TOKEN', '--stdin'];
   await runCli(home, argv, { answer: machine.answer, stdin: 'planted-secret' });
   expect(machine.consented).toEqual([hashOf(after)]);
+});
+
+describe('this machine has heard of a change', () => {
+  const stored = { name: 'TOKEN', required: true, set: true, updated_at: time };
+  const remote = { mode: 'remote' as const, command: [], env: {}, url: 'https://mcp.example.com/mcp' };
+  const remoteRecord = { ...recordOf(['a-server']), ...remote, transport: 'streamable-http' as const };
+
+  test.each([
+    ['add', ['add', 'files', '--', 'a-server'], recordOf(['a-server'])],
+    ['add, of a remote server', ['add', 'files', '--url', remote.url], remoteRecord],
+    ['update', ['update', 'files', '--description', 'x'], recordOf(['a-server'])],
+    ['enable', ['enable', 'files'], recordOf(['a-server'])],
+    ['disable', ['disable', 'files'], recordOf(['a-server'])],
+    ['tools', ['tools', 'files', '--deny', 'write_*'], recordOf(['a-server'])],
+    ['rollback', ['rollback', 'files', '--to', '1'], recordOf(['a-server'])],
+    ['remove', ['remove', 'files'], recordOf(['a-server'])],
+    ['credential set', ['credential', 'set', 'files', 'TOKEN', '--stdin'], recordOf(['a-server'])],
+    ['credential unset', ['credential', 'unset', 'files', 'TOKEN'], { ...recordOf(['a']), credentials: [stored] }],
+    ['authorize --forget', ['authorize', 'files', '--forget'], remoteRecord],
+  ])('before svc mcp %s returns', async (_, argv, record) => {
+    const machine = new Machine(record, 'needed');
+    const { code, calls } = await runCli(home, ['mcp', ...argv], { answer: machine.answer, stdin: 'planted-secret' });
+    expect(code).toBe(0);
+    const written = calls.findIndex(({ method, url }) => method !== 'GET' && url.origin !== PROXY_URL);
+    const waits = calls.slice(written + 1).filter(({ method, url }) => method === 'GET' && url.origin === PROXY_URL);
+    expect(waits.map(({ url }) => url.pathname + url.search)).toEqual(['/v1/mcp/servers?min_policy_version=3']);
+  });
+
+  test('or is said not to have, where its sidecar is late, and the change is made all the same', async () => {
+    const machine = new Machine(recordOf(['a-server']), 'needed');
+    const late = { code: 'control_plane_unavailable', message: 'Version 2 is the newest here.' };
+    const answer: Answer = (call) =>
+      call.url.origin === PROXY_URL ? { status: 503, body: { error: late } } : machine.answer(call);
+    const result = await runCli(home, ['mcp', 'add', 'files', '--url', remote.url], { answer });
+    expect([result.code, result.stdout]).toEqual([0, `${ID}\n`]);
+    expect(result.stderr).toContain('gateways on this machine may not know of it yet: Version 2 is the newest here.');
+  });
+
+  test('or is said not to have, where no sidecar runs', async () => {
+    const machine = new Machine(recordOf(['a-server']), 'needed');
+    rmSync(join(home.path, 'sidecar', 'host.token'));
+    const result = await run(machine, 'remove', 'files', '--json');
+    expect([result.code, JSON.parse(result.stdout)]).toEqual([0, { deleted: ID }]);
+    expect(result.stderr).toContain('may not know of it yet: svc is not running on');
+  });
 });
 
 test('without a sidecar on this machine the server is stored all the same', async () => {

@@ -4,16 +4,19 @@ import { daemonClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { CliError } from './exit_codes.ts';
 import { giveConsent } from './mcp_consent.ts';
-import { type MachineServer, serversOfMachine } from './mcp_machine.ts';
+import { serversAfterChange, serversOfMachine } from './mcp_machine.ts';
 
 /**
  * Whoever types a configuration at a machine has read it: that counts as consent there. `typed` is what was typed, never
- * what a control plane says of it; a sidecar that has something else gives none. False where there is no consent now.
+ * what a control plane says of it; a sidecar that has something else gives none. Null where nobody has said that this machine
+ * may run it. Returns once this machine has heard of the change; false where there is no consent now.
  */
-export async function consentHere(call: Call, typed: McpServer): Promise<boolean> {
+export async function consentHere(call: Call, typed: McpServer | null): Promise<boolean> {
+  const servers = await serversAfterChange(call);
+  if (typed === null) return false;
   if (!needsConsent(typed)) return true;
-  const known = await knownHere(call, typed.id);
-  if (known === null || consentText(known.server) !== consentText(typed)) return false;
+  const known = servers?.find(({ server }) => server.id === typed.id);
+  if (known === undefined || consentText(known.server) !== consentText(typed)) return false;
   try {
     if (known.consent !== 'given') await giveConsent(daemonClient(call.context, call.options), { server: typed });
     return true;
@@ -27,17 +30,13 @@ export async function consentHere(call: Call, typed: McpServer): Promise<boolean
 /** Whether this machine may run exactly this configuration. */
 export async function isConsentedHere(call: Call, server: McpServer): Promise<boolean> {
   if (!needsConsent(server)) return true;
-  const known = await knownHere(call, server.id);
-  return known?.consent === 'given' && consentText(known.server) === consentText(server);
-}
-
-/** The server as the sidecar of this machine has it; null where none runs, or it is another control plane's. */
-async function knownHere(call: Call, id: string): Promise<MachineServer | null> {
   try {
     const { servers } = await serversOfMachine(call);
-    return servers.find(({ server }) => server.id === id) ?? null;
+    const known = servers.find(({ server: { id } }) => id === server.id);
+    return known?.consent === 'given' && consentText(known.server) === consentText(server);
   } catch (error) {
-    if (error instanceof CliError) return null;
+    // No sidecar runs here, or it is of another control plane.
+    if (error instanceof CliError) return false;
     throw error;
   }
 }

@@ -7,6 +7,7 @@ import type { Call } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import { consentHere, isConsentedHere } from './mcp_consent_here.ts';
 import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
+import { serversAfterChange } from './mcp_machine.ts';
 import { readSecret, type SecretSource } from './read_secret.ts';
 
 export type McpCredentialOptions = SecretSource & OwnerOption & { readonly value?: true };
@@ -34,7 +35,7 @@ export async function setMcpCredential(call: Call<McpCredentialOptions>): Promis
   }
   if (value.trim() !== value)
     print.warn('this credential begins or ends with white space: check that it belongs to it');
-  if (wasRun) await consentHere(call, withReference(server, name));
+  await consentHere(call, wasRun ? withReference(server, name) : null);
   const reference = mcpReference(server.id, name);
   print.data(reply, () => (print.person ? `stored ${name} for ${server.name}\n` : `${reference}\n`));
 }
@@ -69,6 +70,7 @@ export async function unsetMcpCredential(call: Call<OwnerOption>): Promise<undef
     throw new CliError(EXIT.failed, `${server.name} has no stored credential ${JSON.stringify(name)}`, [stored]);
   }
   await client.callEmpty('DELETE', `/v1/mcp-servers/${server.id}/credentials/${encodeURIComponent(name)}`);
+  await serversAfterChange(call);
   if (print.person || print.json) {
     print.data({ deleted: name }, () => `deleted the credential ${name} of ${server.name}\n`);
   }

@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { OWN_ID } from '../../shared/wire/mcp_references.ts';
+import { ownReference, withOwnReferences } from '../../shared/wire/mcp_references.ts';
 import { MCP_SERVER_FIELDS, mcpServerInput, type McpServerRecord } from '../../shared/wire/mcp_servers.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 
@@ -18,22 +18,12 @@ export interface McpFlags {
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The reference to a credential of the server itself. */
-function referenceTo(name: string): string {
-  return `vault://mcp-servers/${OWN_ID}/${name}`;
-}
-
-/** A value with `{NAME}` made the reference to that credential. */
-function withCredentials(text: string): string {
-  return text.replaceAll(/\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_, name: string) => referenceTo(name));
-}
-
 /** `NAME=value`, or a name alone, which is a credential. */
 export function envOf(entries: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     entries.map((entry) => {
       const at = entry.indexOf('=');
-      return at < 0 ? [entry, referenceTo(entry)] : [entry.slice(0, at), entry.slice(at + 1)];
+      return at < 0 ? [entry, ownReference(entry)] : [entry.slice(0, at), entry.slice(at + 1)];
     }),
   );
 }
@@ -46,7 +36,7 @@ export function headersOf(entries: readonly string[]): Record<string, string> {
       if (at < 1) {
         throw new CliError(EXIT.usage, '--header is written as "Name: value", such as "Authorization: Bearer {TOKEN}"');
       }
-      return [entry.slice(0, at).trim(), withCredentials(entry.slice(at + 1).trim())];
+      return [entry.slice(0, at).trim(), withOwnReferences(entry.slice(at + 1).trim())];
     }),
   );
 }
@@ -54,7 +44,7 @@ export function headersOf(entries: readonly string[]): Record<string, string> {
 /** The URL with `{NAME}` in its query made the reference. */
 export function urlOf(text: string): string {
   const query = text.indexOf('?');
-  return query < 0 ? text : text.slice(0, query) + withCredentials(text.slice(query));
+  return query < 0 ? text : text.slice(0, query) + withOwnReferences(text.slice(query));
 }
 
 /** A record as it can be written back: what the control plane alone says of it is left out. */

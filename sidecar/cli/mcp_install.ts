@@ -44,7 +44,8 @@ export async function installMcpServer(call: Call<McpInstallOptions>): Promise<u
   const reply = await client.call('POST', entryPath(entry, '/install'), marketplaceInstallReply, { body });
   if (reply.server === null) return tellDryRun(call, reply);
   const left = await storeCredentials(call, client, reply);
-  const isRun = shown === null || (await consentHere(call, asShown(reply.server, detail, shown.preview)));
+  const isNowRun = await consentHere(call, shown && asShown(reply.server, detail, shown.preview));
+  const isRun = shown === null || isNowRun;
   return tell(call, reply, { left, isRun });
 }
 

@@ -33,6 +33,20 @@ export async function serversOfMachine(call: Call): Promise<MachineServers> {
   return { servers, problems: reply.problems.map(({ id, message }) => `${id ?? 'a server'}: ${message}`) };
 }
 
+/**
+ * The servers of this machine once it has heard of what was just changed, so that a gateway which is started next goes by it.
+ * Null where it has not: that is said, and is no failure, for the change is made.
+ */
+export async function serversAfterChange(call: Call): Promise<readonly MachineServer[] | null> {
+  try {
+    return (await serversOfMachine(call)).servers;
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    call.print.warn(`it is done, but gateways on this machine may not know of it yet: ${error.message}`);
+    return null;
+  }
+}
+
 /** The server that is meant: by its id, or by a name that only one has. */
 export function machineServer(servers: readonly MachineServer[], wanted: string): MachineServer {
   const found = servers.filter(({ server: { id, name } }) => id === wanted || name === wanted);

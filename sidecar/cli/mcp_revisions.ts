@@ -3,6 +3,7 @@ import { controlClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
+import { serversAfterChange } from './mcp_machine.ts';
 import { startText } from './mcp_views.ts';
 import { agoText } from './relative_time.ts';
 
@@ -26,6 +27,7 @@ export async function rollbackMcpServer(call: Call<McpRollbackOptions>): Promise
   }
   const body = { revision: Number(options.to) };
   const record = await client.call('POST', `/v1/mcp-servers/${id}/rollback`, mcpServerRecord, { body });
+  await serversAfterChange(call);
   print.data(record, () => `${record.name} is as it was in revision ${options.to ?? ''} (now ${record.revision})\n`);
 }
 

@@ -3,6 +3,7 @@ import { controlClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { replace } from './mcp_change.ts';
 import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
+import { serversAfterChange } from './mcp_machine.ts';
 import { printable } from './output.ts';
 
 export interface McpToolsOptions extends OwnerOption {
@@ -23,6 +24,7 @@ export async function mcpTools(call: Call<McpToolsOptions>): Promise<undefined> 
   const rules = reset === true ? EVERY_TOOL : before.tools;
   const tools = { allow: allow ?? rules.allow, deny: deny ?? rules.deny, approval: approve ?? rules.approval };
   const record = isChange ? await replace(client, before, { tools }) : before;
+  if (isChange) await serversAfterChange(call);
   call.print.data(record.tools, () =>
     toolRules(record)
       .map((rule) => `${printable(rule)}\n`)

@@ -38,7 +38,7 @@ export async function upgradeMcpServer(call: Call<McpUpgradeOptions>): Promise<n
   if (server === null) throw new CliError(EXIT.failed, 'the control plane does not say what it upgraded');
   // With values that were given just now it comes to something else than what was shown.
   const wasShown = offered.problems.length === 0 && Object.keys(inputs).length === 0;
-  const isRun = wasRun && wasShown && (await consentHere(call, asShown(before, offered)));
+  const isRun = await consentHere(call, wasRun && wasShown ? asShown(before, offered) : null);
   print.data({ server, required_credentials }, () => upgradedText(server, print.person));
   if (print.json) return undefined;
   for (const { name } of required_credentials) {
