@@ -4,6 +4,18 @@ import type { FieldProblem } from './errors.ts';
 /** In an input, `{id}` stands for the server's own id, which whoever creates it does not know yet. */
 export const OWN_ID = '{id}';
 
+/** The reference to a credential of the server itself, as an input writes it. */
+export function ownReference(name: string): string {
+  return `vault://mcp-servers/${OWN_ID}/${name}`;
+}
+
+/** A text that a person wrote, with `{NAME}` made the reference to that credential. */
+export function withOwnReferences(text: string): string {
+  return text.replaceAll(/\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (whole, name: string, at: number) =>
+    text.slice(0, at).endsWith('vault://mcp-servers/') ? whole : ownReference(name),
+  );
+}
+
 const SCHEME = /vault:\/\//gi;
 const OWN_FORM =
   /^vault:\/\/mcp-servers\/(?:\{id\}|mcp_[0-7][0-9a-hjkmnp-tv-z]{25})\/(?!SVC_)[A-Za-z_][A-Za-z0-9_]{0,127}(?![A-Za-z0-9_])/;

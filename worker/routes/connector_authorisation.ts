@@ -2,13 +2,17 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { authorizeInput, authorizeReply } from '../../shared/wire/connector_credentials.ts';
 import { connectorParams } from '../../shared/wire/connectors.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
+import { isId } from '../../shared/wire/ids.ts';
+import { notAuthorisedPage, type WayBack } from '../pages/connector_authorisation.ts';
 import { messagePage } from '../pages/layout.ts';
+import type { Caller } from '../services/caller.ts';
 import { beginAuthorisation, finishAuthorisation } from '../services/oauth_authorisation.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import type { AppContext } from './app_env.ts';
 import { callerOfBrowser } from './authenticate.ts';
+import { done, forReader } from './console.ts';
 import { forUser } from './operation.ts';
-import { page, showSignIn } from './pages.ts';
+import { consolePage, page } from './pages.ts';
 import { json } from './replies.ts';
 
 export const postAuthorisation = forUser({
@@ -38,30 +42,45 @@ export function redirectOrigin({ local, publicUrl }: ServiceContext, calledUrl: 
 }
 
 /** Sends a signed-in browser on to the provider. */
-export async function openAuthorisation(c: AppContext): Promise<Response> {
-  const caller = await callerOfBrowser(c);
-  if (caller === null) return showSignIn(c, 401);
+export const openAuthorisation = forReader(async (c, caller) => {
   const context = c.get('context');
+  const id = c.req.param('id') ?? '';
   const origin = redirectOrigin(context, c.req.url);
-  if (!origin.ok) return page(c, messagePage('Authorisation', origin.error.message), 400);
-  const how = { grant: 'browser' as const, origin: origin.value };
-  const begun = await beginAuthorisation(context, caller, c.req.param('id') ?? '', how);
-  if (!begun.ok) return page(c, messagePage('Authorisation', begun.error.message), 400);
-  return begun.value.grant === 'browser'
-    ? c.redirect(begun.value.authorization_url, 303)
-    : page(
-        c,
-        messagePage('Authorisation', 'This connector is authorised with a code: use svc connector authorize'),
-        400,
-      );
-}
+  const begun = origin.ok
+    ? await beginAuthorisation(context, caller, id, { grant: 'browser', origin: origin.value })
+    : origin;
+  if (!begun.ok) return notAuthorised(c, caller, begun.error.message, wayBack(id));
+  if (begun.value.grant === 'browser') return c.redirect(begun.value.authorization_url, 303);
+  throw new Error('an authorisation in the browser became another one');
+});
 
-/** Where the provider sends the browser back to. */
+/**
+ * Where the provider sends the browser back to. Who is signed in there goes on to the page of what it was for; a browser that
+ * is not, such as one that opened the link of a terminal, is told how it ended.
+ */
 export async function finishAuthorisationPage(c: AppContext): Promise<Response> {
   const { state = '', code = null, error = null, iss = null } = c.req.query();
-  const callback = { state, code, error, issuer: iss };
-  const finished = await finishAuthorisation(c.get('context'), callback, await callerOfBrowser(c));
-  if (!finished.ok) return page(c, messagePage('Not authorised', `${finished.error}.`), 400);
-  const message = `${finished.value.name} is authorised. You can close this page.`;
-  return page(c, messagePage('Authorised', message), 200);
+  const caller = await callerOfBrowser(c);
+  const finished = await finishAuthorisation(c.get('context'), { state, code, error, issuer: iss }, caller);
+  if (!finished.ok) {
+    const { message, id } = finished.error;
+    if (caller === null) return page(c, messagePage('Not authorised', `${message}.`), 400);
+    return notAuthorised(c, caller, message, id === null ? OVERVIEW : wayBack(id));
+  }
+  const { id, name } = finished.value;
+  if (caller !== null) return done(c, wayBack(id).path, isId('mcp', id) ? 'mcp_signed_in' : 'connector_authorised');
+  return page(c, messagePage('Authorised', `${name} is authorised. You can close this page.`), 200);
+}
+
+function notAuthorised(c: AppContext, caller: Caller, message: string, back: WayBack): Promise<Response> {
+  return consolePage(c, caller, notAuthorisedPage(message, back), 400);
+}
+
+const OVERVIEW: WayBack = { path: '/', title: 'Overview' };
+
+/** The page of a connector or an MCP server. */
+function wayBack(id: string): WayBack {
+  return isId('mcp', id)
+    ? { path: `/mcp-servers/${id}`, title: 'Back to the server' }
+    : { path: `/connectors/${encodeURIComponent(id)}`, title: 'Back to the connector' };
 }

@@ -11,6 +11,7 @@ import type { Page } from '../../shared/wire/primitives.ts';
 import { bumpPolicy } from '../store/accounts.ts';
 import { deleteMcpAuthorization } from '../store/mcp_authorizations.ts';
 import {
+  deleteMcpCredentials,
   deleteMcpServer,
   findMcpRevision,
   findMcpServer,
@@ -66,18 +67,21 @@ export async function createMcpServer(context: ServiceContext, caller: Caller, i
 }
 
 /**
- * Replaces every field of a server but its owner; with what it has already nothing changes. Refuses with `not_found`,
- * `admin_required`, `name_taken`, `invalid_input`.
+ * Replaces every field of a server but its owner; with what it has already nothing changes. `revision`: that of what was
+ * looked at, when nothing else is to be replaced. Refuses with `not_found`, `admin_required`, `conflict`, `name_taken`,
+ * `invalid_input`.
  */
 export async function putMcpServer(
   context: ServiceContext,
   caller: Caller,
   id: string,
   input: ValidMcpServer,
+  revision: number | null = null,
 ): ChangedServer {
   const replaced = await commit(context, controlChain(caller), async () => {
     const before = await writableMcpServer(context, caller, id);
     if (!before.ok) return before;
+    if (revision !== null && before.value.revision !== revision) return err(changedMeanwhile(before.value));
     if (ownerName(before.value.ownerId) !== input.owner) return err(ownerChange(before.value));
     const configuration = settledConfiguration(input, before.value, configurationOf(before.value));
     return configuration.ok ? reconfigured(context, caller, before.value, configuration.value) : configuration;
@@ -118,16 +122,20 @@ export async function reconfigured(
   if (row.record === before.record) return ok({ statements: [], events: [], value: before });
   const twin = await findMcpServerNamed(context.database, row);
   if (twin !== null) return err(nameTaken(twin));
+  const isMoved = !isSameResource(configurationOf(before).url, configuration.url);
+  const ended = isMoved ? await endOfCredentials(context, caller, before) : { statements: [], events: [] };
   const write = [
     ...replaceMcpServer(context.database, { row, changedBy: caller.userId, paths: pathsOf(row) }),
-    ...(isSameResource(configurationOf(before).url, configuration.url)
-      ? []
-      : deleteMcpAuthorization(context.database, row)),
+    ...ended.statements,
   ];
-  return ok(change(context, caller, { type: 'control.mcp_server.updated', row, write, value: row }));
+  const updated = change(context, caller, { type: 'control.mcp_server.updated', row, write, value: row });
+  return ok({ ...updated, events: [...ended.events, ...updated.events] });
 }
 
-/** What was authorised for one URL is not for another: its tokens are sent nowhere else. */
+/**
+ * What was stored or authorised for one URL is sent to no other, nor to one at all when it was for a program: a remote server
+ * needs no consent on a machine, so whoever can write a configuration could have its credentials sent to themselves.
+ */
 function isSameResource(before: string | null, after: string | null): boolean {
   return withoutQuery(before) === withoutQuery(after);
 }
@@ -146,19 +154,25 @@ export async function removeMcpServer(
     const found = await writableMcpServer(context, caller, id);
     if (!found.ok) return found;
     const row = found.value;
-    const stored = await mcpCredentialsOf(context.database, [row.ownerId], [id]);
-    const write = [
-      ...isStill(id, row.revision),
-      ...deleteMcpAuthorization(context.database, row),
-      ...deleteMcpServer(context.database, row),
-    ];
+    const ended = await endOfCredentials(context, caller, row);
+    const write = [...isStill(id, row.revision), ...ended.statements, ...deleteMcpServer(context.database, row)];
     const deleted = change(context, caller, { type: 'control.mcp_server.deleted', row, write, value: null });
-    const events = stored.map(({ name }) =>
-      mcpServerEvent('control.mcp_server.credential_deleted', caller.userId, row, name),
-    );
-    return ok({ ...deleted, events: [...events, ...deleted.events] });
+    return ok({ ...deleted, events: [...ended.events, ...deleted.events] });
   });
   return withPolicyVersion(context, caller, removed);
+}
+
+/** Deletes all that is stored for a server, its authorisation too. */
+async function endOfCredentials(
+  context: ServiceContext,
+  caller: Caller,
+  row: McpServerRow,
+): Promise<Omit<Change<null>, 'value'>> {
+  const stored = await mcpCredentialsOf(context.database, [row.ownerId], [row.id]);
+  return {
+    statements: [...deleteMcpAuthorization(context.database, row), ...deleteMcpCredentials(context.database, row)],
+    events: stored.map(({ name }) => mcpServerEvent('control.mcp_server.credential_deleted', caller.userId, row, name)),
+  };
 }
 
 /** Refuses with `not_found`. */
@@ -330,6 +344,10 @@ export function mcpServerEvent(
 function nameTaken(twin: McpServerRow): ApiError {
   const message = `name: the ${ownerName(twin.ownerId)} server ${twin.id} is called ${twin.name} already: choose another name, or change that one with PUT`;
   return apiError('name_taken', message, { server_id: twin.id });
+}
+
+function changedMeanwhile({ name, revision }: McpServerRow): ApiError {
+  return apiError('conflict', `${name} was changed meanwhile: it is at revision ${revision} now, look at that first`);
 }
 
 function ownerChange(row: McpServerRow): ApiError {

@@ -3,7 +3,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { AuthorizeReply } from '../../shared/wire/connector_credentials.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import { findFlow, takeFlow } from '../store/oauth_flows.ts';
+import { findFlow, type OAuthFlowRow, takeFlow } from '../store/oauth_flows.ts';
 import type { Caller } from './caller.ts';
 import { providerFailed } from './connector_problems.ts';
 import { writableConnector } from './connectors.ts';
@@ -126,8 +126,22 @@ export interface Callback {
   readonly issuer: string | null;
 }
 
+/** Whom an authorisation was for. */
+export interface FinishedFor {
+  /** `con_…` or `mcp_…` */
+  readonly id: string;
+  readonly name: string;
+}
+
+/** Why an authorisation came to nothing. */
+export interface NotFinished {
+  readonly message: string;
+  /** Whom it was for; null for whoever may not know, or when nobody does any more. */
+  readonly id: string | null;
+}
+
 /** How an authorisation ended, for the person in front of the browser. */
-export type Finished = Result<{ readonly name: string }, string>;
+export type Finished = Result<FinishedFor, NotFinished>;
 
 /**
  * Ends an authorisation with what the browser brought back. The state is used up by it, whatever comes of it. `browser`: who
@@ -139,10 +153,20 @@ export async function finishAuthorisation(
   browser: Pick<Caller, 'userId'> | null,
 ): Promise<Finished> {
   const flow = await findFlow(context.database, await sha256Base64Url(callback.state), nowSeconds(context));
-  if (flow === null || flow.grant !== 'browser') return err(OVER);
-  if (context.local === null && browser?.userId !== flow.userId) return err(OTHER_PERSON);
+  if (flow === null || flow.grant !== 'browser') return err({ message: OVER, id: null });
+  if (context.local === null && browser?.userId !== flow.userId) return err({ message: OTHER_PERSON, id: null });
   const taken = await context.database.write(takeFlow(context.database, flow.id));
-  if (!taken.ok) return err(OVER);
+  if (!taken.ok) return err({ message: OVER, id: flow.connectorId });
+  const name = await redeemed(context, flow, callback);
+  return name.ok ? ok({ id: flow.connectorId, name: name.value }) : err({ message: name.error, id: flow.connectorId });
+}
+
+/** Exchanges the code of a flow that was taken; whose credential it now is, by name. Refuses with a sentence. */
+async function redeemed(
+  context: ServiceContext,
+  flow: OAuthFlowRow,
+  callback: Callback,
+): Promise<Result<string, string>> {
   const resumed = await resumeFlow(context, flow);
   if (!resumed.ok) return resumed;
   const { held, secret: verifier } = resumed.value;
@@ -153,7 +177,7 @@ export async function finishAuthorisation(
   if (!granted.ok) return err(granted.error.message);
   const by = { happening: 'stored' as const, actor: flow.userId, more: [] };
   const isStored = await storeTokens(context, { ...held, bundle: withoutTokens(held) }, granted.value, by);
-  return isStored ? ok({ name: held.subject.name }) : err('the credential was replaced meanwhile: begin again');
+  return isStored ? ok(held.subject.name) : err('the credential was replaced meanwhile: begin again');
 }
 
 /** A new authorisation leaves nothing of the one before: its refresh token was for another grant. */

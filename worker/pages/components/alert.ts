@@ -36,6 +36,11 @@ const DONE: Readonly<Record<string, string>> = {
   mcp_credential_removed: 'The stored value is gone.',
   mcp_upgraded: 'The server is updated. Its earlier configuration is kept below.',
   mcp_rolled_back: 'The earlier configuration is in force again.',
+  connector_authorised: 'It is authorised: its operations are sent with the credential from now on.',
+  mcp_created: 'The server is registered. Nothing of it runs yet.',
+  mcp_saved: 'The configuration is saved. A machine asks for consent again where what it starts is another.',
+  mcp_signed_in: 'You are signed in: gateways are given access tokens from now on.',
+  mcp_sign_in_forgotten: 'The sign-in is forgotten: the tokens are gone, and gateways are given none.',
   mcp_deleted: 'The server and its credentials are deleted.',
 };
 
