@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { sealLines } from '../../shared/report/seal_advice.ts';
 import { hostBindingInput } from '../../shared/wire/host_binding.ts';
 import { loadTemplates } from './binding_templates.ts';
-import { sealLines } from './seal_advice.ts';
 import { runCli, TestHome, type Answer } from './testing/run_cli.ts';
 
 let home: TestHome;
@@ -143,6 +143,22 @@ describe('svc report sealability', () => {
     expect(before.items).toMatchObject([{ sealed: false, how_to_seal: ['svc secret set db'], bindings: [{}] }]);
     const after = await reportOf({ ...world, secrets: [secret('db', { updated_at: '2026-01-01T11:00:01.000Z' })] });
     expect(after.items).toMatchObject([{ sealed: true, unsealed: null }]);
+  });
+
+  test.each([
+    ['connectors/con_1/credential', 'connector'],
+    ['mcp-servers/mcp_1/TOKEN', 'mcp_server'],
+  ])('counts %s, which only the %s that it was stored for is given, as sealed', async (path, keeper) => {
+    const { items } = await reportOf({ secrets: [secret(path)] });
+    expect(items).toMatchObject([{ sealed: true, kept_for: keeper, how_to_seal: [] }]);
+  });
+
+  test('names the image of the container that got a credential', async () => {
+    const { data } = unsealed('vault://db');
+    const events = [unsealed('vault://db', { data: { ...data, 'svc.sandbox.image': 'acme/agent:1' } })];
+    expect((await reportOf({ secrets: [secret('db')], events })).items).toMatchObject([
+      { unsealed: { image: 'acme/agent:1', session_id: 'ses_1' } },
+    ]);
   });
 
   test('does not take a colleague’s event, or the enterprise’s credential, for one of its own', async () => {

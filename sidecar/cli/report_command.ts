@@ -1,3 +1,10 @@
+import {
+  ownReleases,
+  sealabilityOf,
+  type Sealability,
+  type SealabilityFacts,
+  UNSEALED_EVENT,
+} from '../../shared/report/sealability.ts';
 import { auditEventsPage } from '../../shared/wire/audit_events.ts';
 import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import { secretsPage } from '../../shared/wire/secrets.ts';
@@ -9,7 +16,6 @@ import { EXIT } from './exit_codes.ts';
 import type { HttpClient } from './http_client.ts';
 import { formatRows, printable, type Column, type Printer } from './output.ts';
 import { allPages } from './paging.ts';
-import { sealabilityOf, type Sealability, type SealabilityFacts } from './sealability.ts';
 
 interface ReportOptions {
   readonly failOnUnsealed?: boolean;
@@ -35,17 +41,17 @@ async function reportSealability(call: Call<ReportOptions>): Promise<number> {
 }
 
 async function readFacts(client: HttpClient, root: string): Promise<SealabilityFacts> {
-  const type = { type: 'sandbox.proxy.credential_unsealed' };
   const [secrets, bindings, sidecars, events] = await Promise.all([
     allPages(client, '/v1/secrets', secretsPage),
     allPages(client, '/v1/host-bindings', hostBindingsPage),
     allPages(client, '/v1/sidecars', sidecarsPage),
-    allPages(client, '/v1/audit-events', auditEventsPage, type),
+    allPages(client, '/v1/audit-events', auditEventsPage, { type: UNSEALED_EVENT }),
   ]);
-  // The log is the enterprise's: a colleague's event may name a path that the caller has too.
-  const own = new Set(sidecars.map(({ id }) => id));
-  const unsealedEvents = events.filter(({ sidecar_id: id }) => id !== null && own.has(id));
-  return { secrets, bindings, unsealedEvents, templates: loadTemplates(root) };
+  const releases = ownReleases(
+    events,
+    sidecars.map(({ id }) => id),
+  );
+  return { secrets, bindings, releases, templates: loadTemplates(root) };
 }
 
 const COLUMNS: readonly Column<Sealability>[] = [
@@ -60,11 +66,14 @@ const COLUMNS: readonly Column<Sealability>[] = [
 ];
 const ADVICE: Column<Sealability> = { title: 'HOW TO SEAL IT', cell: ({ how_to_seal: lines }) => lines.join('; ') };
 
-function detailOf({ bindings, unsealed }: Sealability): string {
+const KEPT_FOR = { connector: 'the credential of a connector', mcp_server: 'a credential of an MCP server' } as const;
+
+function detailOf({ bindings, kept_for: keptFor, unsealed }: Sealability): string {
   const bound = bindings.map(({ host, scheme, emit_mechanism: emit }) => `${host} (${scheme}, ${emit})`).join(', ');
-  if (unsealed === null) return bound === '' ? 'no binding names it' : bound;
-  const { time, host, reason } = unsealed;
-  const handedOut = `handed out unsealed at ${time} for ${host ?? 'no host'}: ${reason ?? 'no reason given'}`;
+  if (unsealed === null) return keptFor !== null ? KEPT_FOR[keptFor] : bound === '' ? 'no binding names it' : bound;
+  const { time, host, image, reason } = unsealed;
+  const where = image === null ? '' : ` to a container of ${image}`;
+  const handedOut = `handed out unsealed at ${time}${where} for ${host ?? 'no host'}: ${reason ?? 'no reason given'}`;
   return bound === '' ? handedOut : `${handedOut}; bound to ${bound}`;
 }
 

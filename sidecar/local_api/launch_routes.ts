@@ -51,7 +51,12 @@ export async function releaseUnsealed(
     type: 'sandbox.proxy.credential_unsealed',
     session_id: sessionId,
     actor: 'session',
-    data: { 'svc.proxy.credential_ref': reference, 'svc.proxy.upstream.host': host, 'svc.proxy.reason': reason },
+    data: {
+      'svc.proxy.credential_ref': reference,
+      'svc.proxy.upstream.host': host,
+      'svc.proxy.reason': reason,
+      ...(session.sandbox !== null && { 'svc.sandbox.image': session.sandbox.image }),
+    },
   });
   return ok({ value: released.value.reveal() });
 }

@@ -264,6 +264,7 @@ describe('an unsealed credential', () => {
           'svc.proxy.credential_ref': UNSEALED.reference,
           'svc.proxy.upstream.host': UNSEALED.host,
           'svc.proxy.reason': UNSEALED.reason,
+          'svc.sandbox.image': 'agent-tools:1',
         },
       },
     ]);

@@ -1,4 +1,4 @@
-/** One page of the navigation. A page is added by an entry here, a route file and a page file (docs/decisions/0038). */
+/** One page of the navigation. A page is added by an entry here, a route file and a page file (docs/decisions/0039). */
 export interface NavigationEntry {
   readonly path: string;
   readonly title: string;
@@ -26,7 +26,8 @@ export type IconName =
   | 'box'
   | 'people'
   | 'building'
-  | 'door';
+  | 'door'
+  | 'shield';
 
 export const NAVIGATION: readonly NavigationGroup[] = [
   {
@@ -44,6 +45,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
       { path: '/secrets', title: 'Secrets', icon: 'key' },
       { path: '/bindings', title: 'Host bindings', icon: 'link' },
       { path: '/connectors', title: 'Connectors', icon: 'parts' },
+      { path: '/report', title: 'Sealability', icon: 'shield' },
     ],
   },
   {

@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import type { SidecarRecord } from '../../shared/wire/sidecars.ts';
 import type { Overview } from '../services/overview.ts';
+import { alert } from './components/alert.ts';
 import { badge } from './components/badge.ts';
 import { codeBlock } from './components/code_block.ts';
 import { dataTable } from './components/data_table.ts';
@@ -17,15 +18,16 @@ const AWAY_MS = 3 * 60_000;
 
 /** The first page: what to do next, what was decided lately, and who is connected. */
 export function overviewPage(overview: Overview, nowMs: number): Page {
-  const { user, enterprise, pendingApprovals, recent } = overview;
+  const { user, enterprise, pendingApprovals, handedOut, recent } = overview;
   const content = html`${pageHeader({
       title: 'Overview',
       lead: html`Signed in as ${user.display_name}, ${user.role} of ${enterprise.name}`,
-      actions: html`<a class="button" href="/bindings">Explain a request</a>
+      actions: html`<a class="button" href="/report">What is sealed</a>
+        <a class="button" href="/bindings">Explain a request</a>
         <a class="button primary" href="/secrets/new">Store a secret</a>`,
     })}
     ${tiles(overview)} ${isSetUp(overview) ? '' : firstSteps(overview)}
-    ${pendingApprovals > 0 ? approvalsHint(pendingApprovals) : ''}
+    ${pendingApprovals > 0 ? approvalsHint(pendingApprovals) : ''} ${handedOut > 0 ? unsealedHint(handedOut) : ''}
     <section
       class="panel flush"
       id="recent"
@@ -101,6 +103,17 @@ function approvalsHint(count: number): Html {
   return html`<div class="alert warn" role="status">
     <p><strong>${words} for your approval.</strong> A request is held for a minute. <a href="/approvals">Decide</a></p>
   </div>`;
+}
+
+function unsealedHint(count: number): Html {
+  const words = count === 1 ? 'One credential was handed out' : `${count} credentials were handed out`;
+  return alert(
+    'warn',
+    html`<p>
+      <strong>${words} to a program as it is, and no other value is stored since.</strong>
+      <a href="/report">See where it went, and what would seal it</a>
+    </p>`,
+  );
 }
 
 function noEvents(): Html {

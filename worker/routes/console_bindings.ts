@@ -56,7 +56,7 @@ export const getNewBinding = forReader(async (c, caller) => {
   const template = c
     .get('templates')()
     .find(({ name }) => name === typedIn['from']);
-  const values = template === undefined ? typedIn : { ...templateValues(template), from: template.name };
+  const values = template === undefined ? typedIn : { ...templateValues(template), ...typedIn };
   return consolePage(c, caller, await formPage(c, caller, { ...EMPTY_FORM, values }));
 });
 

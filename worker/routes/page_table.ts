@@ -1,6 +1,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { CALLBACK_PATH } from '../services/oauth_authorisation.ts';
 import type { AppEnv } from './app_env.ts';
+import { getAsset } from './asset_reply.ts';
 import { finishProvider, openProvider, openSso } from './auth_flow.ts';
 import { beginLink, getIdentitiesPage, submitLink, submitRemoval } from './auth_identities.ts';
 import { getSignIn, getSignUp, postLogout, submitCode, submitSignIn, submitSignUp } from './auth_pages.ts';
@@ -19,6 +20,7 @@ import {
 } from './console_bindings.ts';
 import { CONSOLE_ACCESS_PAGES } from './console_access_pages.ts';
 import { getOverview } from './console_overview.ts';
+import { getReport } from './console_report.ts';
 import {
   askSecretDeletion,
   getNewSecret,
@@ -43,7 +45,7 @@ import {
 } from './console_mcp_servers.ts';
 import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade } from './console_mcp_versions.ts';
 import { getDevicePage, postDeviceDecision, postDevicePage } from './device.ts';
-import { getAsset, getDocs, getOpenApi, openSignInLink } from './pages.ts';
+import { getDocs, getOpenApi, openSignInLink } from './pages.ts';
 
 /** What browsers ask for: pages, their forms and their files. A page of the console is added here and in pages/navigation.ts. */
 export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
@@ -54,6 +56,7 @@ export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
     ['get', '/audit', getAudit],
     ['get', '/audit/verify', getVerification],
     ['get', '/audit/{id}', getAuditEventPage],
+    ['get', '/report', getReport],
     ['get', '/secrets', getSecretsPage],
     ['get', '/secrets/new', getNewSecret],
     ['post', '/secrets', submitSecret],

@@ -6,6 +6,7 @@ import { describeEnterprise, describeUser } from './account.ts';
 import { listApprovalPage } from './approvals.ts';
 import { listAuditPage } from './audit_log.ts';
 import { type Caller, visibleOwners } from './caller.ts';
+import { countHandedOut } from './sealability_report.ts';
 import type { ServiceContext } from './service_context.ts';
 import { listSidecarPage } from './sidecars.ts';
 
@@ -30,6 +31,7 @@ export async function describeOverview(context: ServiceContext, caller: Caller) 
     sidecars: await countLiveSidecars(context.database, caller.userId),
     sidecarList: sidecars.ok ? sidecars.value.items.filter((sidecar) => sidecar.revoked_at === null) : [],
     pendingApprovals: pending.ok ? pending.value.items.length : 0,
+    handedOut: await countHandedOut(context, caller),
     hasRequests: requests.ok && requests.value.items.length > 0,
     recent: recent.ok ? recent.value.items : [],
   };

@@ -1,7 +1,7 @@
-import { HOST_BINDING_FIELDS } from '../../shared/wire/host_binding.ts';
-import { placeholdersOf, type BindingTemplate } from '../../shared/wire/binding_template.ts';
-import { placeholderNames } from '../../shared/wire/placeholder.ts';
-import type { SecretRecord } from '../../shared/wire/secrets.ts';
+import { HOST_BINDING_FIELDS } from '../wire/host_binding.ts';
+import { placeholdersOf, type BindingTemplate } from '../wire/binding_template.ts';
+import { placeholderNames } from '../wire/placeholder.ts';
+import type { SecretRecord } from '../wire/secrets.ts';
 
 /** More ways than these to seal one credential are of no help. */
 const MOST_TEMPLATES = 3;
@@ -21,15 +21,23 @@ export function sealLines(
   const fitting = fittingTemplates(secret, host, templates);
   const end = ['--credential', secret.ref, ...(secret.owner === 'personal' ? [] : ['--owner', secret.owner])];
   if (fitting.length === 0) return [line([shellWord(host ?? '<host>'), '--scheme', 'bearer', ...end])];
-  return fitting.slice(0, MOST_TEMPLATES).map((template) => line([...templateWords(template), ...end]));
+  return fitting.map((template) => line([...templateWords(template), ...end]));
 }
 
 function line(words: readonly string[]): string {
   return ['svc', 'binding', 'add', ...words].join(' ');
 }
 
-/** The templates of this host; else those whose name has most words in common with the path, or with the description. */
-function fittingTemplates(
+/** A few templates: those of this host; else those whose name has most words in common with the path, or with the description. */
+export function fittingTemplates(
+  secret: Pick<SecretRecord, 'path' | 'description'>,
+  host: string | null,
+  templates: readonly BindingTemplate[],
+): readonly BindingTemplate[] {
+  return allFitting(secret, host, templates).slice(0, MOST_TEMPLATES);
+}
+
+function allFitting(
   { path, description }: Pick<SecretRecord, 'path' | 'description'>,
   host: string | null,
   templates: readonly BindingTemplate[],
@@ -42,7 +50,11 @@ function fittingTemplates(
 
 function isOnHost({ binding }: BindingTemplate, host: string): boolean {
   const pattern = binding['host'];
-  if (typeof pattern !== 'string') return false;
+  return typeof pattern === 'string' && isUnder(pattern, host);
+}
+
+/** Whether a host is the one that is named, or below the one after `*.`: good enough for advice, and for nothing else. */
+export function isUnder(pattern: string, host: string): boolean {
   return pattern === host || (pattern.startsWith('*.') && host.endsWith(pattern.slice(1)));
 }
 
