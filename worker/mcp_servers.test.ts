@@ -257,6 +257,41 @@ describe('a credential', () => {
     expect(rows[0]?.['n']).toBe(0);
   });
 
+  test.each([
+    ['another URL', REMOTE, { ...REMOTE, url: 'https://elsewhere.example.test/mcp' }],
+    ['another path of its host', REMOTE, { ...REMOTE, url: 'https://mcp.example.test/somebody-else' }],
+    ['a program', REMOTE, { ...LOCAL, env: { TOKEN: 'vault://mcp-servers/{id}/TOKEN' } }],
+    ['a URL, once it was a program', { ...LOCAL, env: { TOKEN: 'vault://mcp-servers/{id}/TOKEN' } }, REMOTE],
+  ])('is for what it was stored for: the server that becomes %s has it no more', async (_what, before, after) => {
+    const sidecar = await control.enrolled();
+    const { id } = await made(before);
+    await credential(id, 'TOKEN');
+    const server = await parsed(mcpServerRecord, put(id, after));
+    expect(server.credentials).toEqual([{ name: 'TOKEN', required: true, set: false, updated_at: null }]);
+    expect(await secretPaths()).toEqual([]);
+    expect(await events('control.mcp_server.credential_deleted')).toHaveLength(1);
+    const path = `mcp-servers/${id}/TOKEN`;
+    expect((await release(sidecar, [path])).credentials).toEqual([]);
+    await control.asUser('POST', `/v1/mcp-servers/${id}/rollback`, { revision: 1 });
+    expect((await got(id)).credentials).toMatchObject([{ name: 'TOKEN', set: false }]);
+  });
+
+  test('stays when the server is still the same one', async () => {
+    const { id } = await made(REMOTE);
+    await credential(id, 'TOKEN');
+    await put(id, {
+      ...REMOTE,
+      name: 'other',
+      url: `${REMOTE.url}?page=2`,
+      headers: { ...REMOTE.headers, 'X-Team': 'a' },
+    });
+    expect((await got(id)).credentials).toMatchObject([{ name: 'TOKEN', set: true }]);
+    const local = await made({ ...LOCAL, env: { TOKEN: 'vault://mcp-servers/{id}/TOKEN' } });
+    await credential(local.id, 'TOKEN');
+    await put(local.id, { ...LOCAL, command: [...LOCAL.command, '/more'], env: local.env });
+    expect((await got(local.id)).credentials).toMatchObject([{ name: 'TOKEN', set: true }]);
+  });
+
   test('is nobody else’s to write: the place in the vault is reserved', async () => {
     const { id } = await made(LOCAL);
     const body = { path: `mcp-servers/${id}/TOKEN`, value: VALUE };

@@ -136,7 +136,7 @@ function noted(database: Database, { row, changedBy, paths }: McpServerWrite): S
 export function deleteMcpServer(database: Database, row: McpServerRow): Statement[] {
   return [
     ...guard(sql`EXISTS (SELECT 1 FROM mcp_servers WHERE id = ${row.id})`),
-    database.read.delete(secrets).where(and(eq(secrets.ownerId, row.ownerId), below(mcpVaultPath(row.id, '')))),
+    ...deleteMcpCredentials(database, row),
     database.read.delete(mcpReferences).where(eq(mcpReferences.serverId, row.id)),
     database.read.delete(mcpServerRevisions).where(eq(mcpServerRevisions.serverId, row.id)),
     database.read.delete(mcpHealth).where(eq(mcpHealth.serverId, row.id)),
@@ -206,6 +206,11 @@ export async function mcpCredentialsOf(
     const [, serverId = '', name = ''] = path.split('/');
     return { serverId, name, updatedAt };
   });
+}
+
+/** Deletes every vault entry of a server. */
+export function deleteMcpCredentials(database: Database, { id, ownerId }: Pick<McpServerRow, 'id' | 'ownerId'>) {
+  return [database.read.delete(secrets).where(and(eq(secrets.ownerId, ownerId), below(mcpVaultPath(id, ''))))];
 }
 
 /** Deletes a credential that is stored. */
