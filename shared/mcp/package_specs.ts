@@ -1,3 +1,5 @@
+import { hasReference } from './references.ts';
+
 /** A package as a runner's argument names it. */
 export interface PackageSpec {
   readonly name: string;
@@ -81,4 +83,35 @@ export function readNugetSpec(text: string): PackageSpec | null {
   if (!isNugetName(name) || more.length > 0) return null;
   if (version === undefined) return { name, version: null, isExact: false };
   return /^[0-9a-z.*+-]+$/i.test(version) ? { name, version, isExact: isNugetVersion(version) } : null;
+}
+
+const GO_MODULE = /^[a-z0-9][a-z0-9-]*(?:\.[a-z0-9-]+)+(?:\/[a-z0-9_~-][a-z0-9._~-]*)+$/i;
+const GO_VERSION = /^v\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9a-z.-]+)?(?:\+incompatible)?$/i;
+const COMMIT = /^[0-9a-f]{40}$/;
+
+/** `example.com/module@version`, or files of this machine, which are what they are; null for whatever else. */
+export function readGoSpec(text: string): PackageSpec | null {
+  if (isOwnPath(text) || text === '.' || text.startsWith('./')) return { name: text, version: null, isExact: true };
+  const [name = '', version, ...more] = text.split('@');
+  if (name.length > MAX_NAME || !GO_MODULE.test(name) || more.length > 0) return null;
+  if (version === undefined) return { name, version: null, isExact: false };
+  if (version.length > MAX_VERSION || !/^[\w.+/-]+$/.test(version)) return null;
+  return { name, version, isExact: GO_VERSION.test(version) || COMMIT.test(version) };
+}
+
+const FLAKE = /^((?:(?:github|gitlab):[\w.-]+\/|flake:)?[a-z][\w.-]*)(?:\/([\w.-]+(?:\/[\w.-]+)?))?$/i;
+
+/** A flake of Nix's own list or of a forge, or a directory of this machine; null for URLs, and for what has a query. */
+export function readFlakeSpec(text: string): PackageSpec | null {
+  const [flake = '', output, ...more] = text.split('#');
+  if (more.length > 0 || (output !== undefined && !/^[\w.-]+$/.test(output))) return null;
+  if (isOwnPath(flake)) return { name: flake, version: null, isExact: true };
+  const [, name, version = null] = FLAKE.exec(flake.slice(0, MAX_NAME + MAX_VERSION)) ?? [];
+  if (name === undefined || name === 'path') return null;
+  return { name, version, isExact: COMMIT.test(version?.split('/').at(-1) ?? '') };
+}
+
+/** An absolute path that no credential completes. */
+function isOwnPath(text: string): boolean {
+  return /^\/[\w./@+~ -]+$/.test(text) && !text.split('/').includes('..') && !hasReference(text);
 }

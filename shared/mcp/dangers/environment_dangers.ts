@@ -22,9 +22,13 @@ const REFUSED: readonly (readonly [RegExp, string])[] = [
   ],
   [/^R_(?:PROFILE|ENVIRON|LIBS)|^GEM_|^BUNDLE_|^COMPOSER_/, 'changes where an interpreter loads code from'],
   [/^(?:JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|CLASSPATH|MAVEN_OPTS|GRADLE_OPTS)$/, 'loads code into java'],
+  [
+    /^(?:RUST(?:C|DOC|UP|FLAGS)|CGO_|GO(?:ENV|ROOT|PATH|WORK|TOOLCHAIN|CACHEPROG)$)/,
+    'changes what a compiler runs, or puts into the program',
+  ],
   [/^(?:DOTNET_(?:STARTUP_HOOKS|ADDITIONAL_DEPS|SHARED_STORE|ROOT)|(?:CORECLR|COR)_)/, 'loads code into .NET'],
   [
-    /^(?:NPM_CONFIG|PNPM|YARN|BUN|DENO|COREPACK|UV|PIP|PIPX|NUGET|CARGO|GO(?:PROXY|FLAGS|SUMDB|NOSUMDB|PRIVATE|INSECURE))(?:_|$)/,
+    /^(?:NPM_CONFIG|PNPM|YARN|BUN|DENO|COREPACK|UV|PIP|PIPX|NUGET|CARGO|NIX|GO(?:PROXY|FLAGS|SUMDB|NOSUMDB|NOPROXY|PRIVATE|INSECURE|VCS|AUTH))(?:_|$)/,
     'changes where packages come from',
   ],
   [

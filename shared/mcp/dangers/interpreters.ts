@@ -76,7 +76,7 @@ const INTERPRETERS: ReadonlyMap<string, Interpreter> = new Map([
 
 /** Modules of Python that run code given as an argument, or install more of it. */
 const MODULES_THAT_RUN_CODE =
-  /^(?:code|codeop|timeit|pdb|trace|profile|cprofile|runpy|doctest|pip|ensurepip|venv|idlelib|easy_install|pty|this)(?:\.|$)/i;
+  /^(?:code|codeop|timeit|pdb|trace|profile|cprofile|runpy|doctest|pip|ensurepip|venv|idlelib|easy_install|pty|this|pipx|uv|virtualenv|poetry|pdm|hatch|nox|tox|invoke|ipython|jupyter)(?:\.|$)/i;
 
 /** First words that are a script's own code, or a shell's. */
 const REFUSED_SUBCOMMANDS: ReadonlyMap<string, readonly string[]> = new Map([

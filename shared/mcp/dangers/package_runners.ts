@@ -1,22 +1,15 @@
-import { readNpmSpec, readNugetSpec, readPypiSpec, type PackageSpec } from '../package_specs.ts';
-import { quoted, refused, warned, type Danger } from './danger.ts';
-
-/** How a program that fetches a package and runs it is called, as far as a server may be started with it. */
-interface PackageRunner {
-  /** Options that stand alone and change nothing about where the code comes from. */
-  readonly plain: RegExp;
-  /** Options whose value is a package. */
-  readonly packages: readonly string[];
-  /** Options with another value, and what that may be. */
-  readonly values: Readonly<Record<string, RegExp>>;
-  readonly read: (text: string) => PackageSpec | null;
-  /** True when options may also follow the package, up to `--`. */
-  readonly readsAfterPackage: boolean;
-  readonly example: string;
-}
-
-const VERSION = /^[\w.@+-]+$/;
-const PATH = /^(?:\/|[a-z]:[\\/])[^\p{Cc}]*$/iu;
+import { readNpmSpec, readNugetSpec, readPypiSpec } from '../package_specs.ts';
+import { quoted, refused, type Danger } from './danger.ts';
+import {
+  type DangersOf,
+  packageDangers,
+  type PackageRunner,
+  PATH,
+  readRunner,
+  specDangers,
+  VERSION,
+} from './runner_options.ts';
+import { cargoDangers, goDangers, nixDangers } from './source_runners.ts';
 
 /** Only options that npx knows to stand alone: after another one it takes the package for a value, and reads on. */
 const NPX: PackageRunner = {
@@ -61,17 +54,6 @@ const DNX: PackageRunner = {
   example: 'Name@1.2.3',
 };
 
-/** What a runner's words come to. */
-interface RunnerReading {
-  readonly packages: readonly string[];
-  /** The first word that is no option, and those after it. */
-  readonly target: readonly string[];
-  readonly dangers: readonly Danger[];
-}
-
-/** The dangers of a command, asked again for the program that a runner starts. */
-export type DangersOf = (command: readonly string[]) => readonly Danger[];
-
 type RunnerRule = (args: readonly string[], dangersOf: DangersOf) => readonly Danger[];
 
 /** Runners of packages by the name of their program. */
@@ -87,6 +69,9 @@ const RUNNERS: ReadonlyMap<string, RunnerRule> = new Map<string, RunnerRule>([
   ['pipx', subcommands('pipx', { run: PIPX })],
   ['dnx', (args, dangersOf) => packageDangers('dnx', DNX, args, dangersOf)],
   ['dotnet', dotnetDangers],
+  ['go', goDangers],
+  ['nix', nixDangers],
+  ['cargo', cargoDangers],
 ]);
 
 /** What is wrong with the words after a package runner; null for a program that is none. */
@@ -96,67 +81,6 @@ export function packageRunnerDangers(
   dangersOf: DangersOf,
 ): readonly Danger[] | null {
   return RUNNERS.get(program)?.(args, dangersOf) ?? null;
-}
-
-function packageDangers(
-  program: string,
-  runner: PackageRunner,
-  args: readonly string[],
-  dangersOf: DangersOf,
-): readonly Danger[] {
-  const reading = readRunner(program, runner, args);
-  if (reading.dangers.length > 0) return reading.dangers;
-  const [target, ...rest] = reading.target;
-  if (target === undefined)
-    return [
-      refused('runner_option', `starts ${program} without a package; name one, such as ${quoted(runner.example)}`),
-    ];
-  const specs = reading.packages.flatMap((text) => specDangers(program, runner, text));
-  // With packages named apart, the target is a program that the system's own path may answer for: a shell, an interpreter.
-  if (reading.packages.length > 0) return [...specs, ...dangersOf([target, ...rest])];
-  return specDangers(program, runner, target);
-}
-
-/** Options before the target, as the runner reads them; the first that is not known ends the reading, refused. */
-function readRunner(program: string, runner: PackageRunner, args: readonly string[]): RunnerReading {
-  const packages: string[] = [];
-  const target: string[] = [];
-  for (let index = 0; index < args.length; index += 1) {
-    const word = args[index] ?? '';
-    if (word === '--') return { packages, target: [...target, ...args.slice(index + 1)], dangers: [] };
-    if (!word.startsWith('-')) {
-      if (!runner.readsAfterPackage) return { packages, target: args.slice(index), dangers: [] };
-      target.push(word);
-      continue;
-    }
-    const equals = word.startsWith('--') ? word.indexOf('=') : -1;
-    const name = equals < 0 ? word : word.slice(0, equals);
-    const hasValue = runner.packages.includes(name) || Object.hasOwn(runner.values, name);
-    const value = equals >= 0 ? word.slice(equals + 1) : hasValue ? (args[(index += 1)] ?? '') : null;
-    const isFine = value === null ? runner.plain.test(word) : hasValue && runner.values[name]?.test(value) !== false;
-    if (!isFine) return { packages, target, dangers: [optionDanger(program, word)] };
-    if (value !== null && runner.packages.includes(name)) packages.push(value);
-  }
-  return { packages, target, dangers: [] };
-}
-
-function specDangers(program: string, runner: PackageRunner, text: string): readonly Danger[] {
-  const spec = runner.read(text);
-  if (spec === null) {
-    return [
-      refused(
-        'remote_code',
-        `has ${program} run ${quoted(text)}, which is no package of its registry; write ${quoted(runner.example)}`,
-      ),
-    ];
-  }
-  if (spec.isExact) return [];
-  return [
-    warned(
-      'unpinned_version',
-      `runs ${quoted(text)} without an exact version: it can be other code tomorrow; write ${quoted(runner.example)}`,
-    ),
-  ];
 }
 
 function subcommands(program: string, runners: Readonly<Record<string, PackageRunner>>): RunnerRule {
@@ -201,19 +125,17 @@ function uvProgram(target: readonly string[], words: readonly string[], module: 
   return first.endsWith('.py') || /^https?:/i.test(first) ? ['python', ...whole] : whole;
 }
 
-/** `dotnet tool exec` and `dotnet dnx` are dnx; `dotnet run` and `dotnet file.dll` start a program of this machine. */
+/**
+ * `dotnet tool exec` and `dotnet dnx` are dnx; `dotnet file.dll` starts a program of this machine. `dotnet run` builds one:
+ * properties that choose what is built and run come from options and from any variable, so there is no telling.
+ */
 function dotnetDangers(args: readonly string[], dangersOf: DangersOf): readonly Danger[] {
   const [first = '', second] = args;
   if (first === 'dnx') return packageDangers('dotnet dnx', DNX, args.slice(1), dangersOf);
   if (first === 'tool' && (second === 'exec' || second === 'execute'))
     return packageDangers('dotnet tool exec', DNX, args.slice(2), dangersOf);
-  if (first === 'run' || (first.endsWith('.dll') && !first.startsWith('-'))) return [];
-  return [refused('runner_option', `starts dotnet with ${quoted(first)}; use "dotnet dnx", "dotnet run" or a .dll`)];
-}
-
-function optionDanger(program: string, word: string): Danger {
-  return refused(
-    'runner_option',
-    `gives ${program} the option ${quoted(word)}, with which it can run or fetch other code; remove it`,
-  );
+  if (first.endsWith('.dll') && !first.startsWith('-')) return [];
+  return [
+    refused('runner_option', `starts dotnet with ${quoted(first)}; use "dotnet dnx", or the .dll that a build made`),
+  ];
 }

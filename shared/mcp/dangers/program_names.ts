@@ -16,7 +16,10 @@ const LAUNCHERS = new Set(
     'curl wget aria2c at batch crontab open xdg-open start launchctl schtasks tar zip rsync dd tee cp mv rm ln chmod chown ' +
     'install kill reboot shutdown mount umount insmod modprobe ld-linux ld-musl direnv concurrently npm-run-all cross-env ' +
     'docker-compose podman-compose ctr crictl buildah ' +
-    'dotenv nodemon pm2 forever ts-node-dev watchexec entr zx ipython bpython pip capsh'
+    'dotenv nodemon pm2 forever ts-node-dev watchexec entr zx ipython bpython pip capsh ' +
+    'nix-shell nix-build nix-env guix flatpak snap pkgx devbox devenv flox asdf mise rtx pyenv rbenv nodenv volta fnm nvm ' +
+    'corepack rustup poetry pdm hatch rye pipenv pixi conda mamba micromamba nox tox bundle bundler rake gem mix lein clj ' +
+    'clojure sbt jbang mvn mvnw gradle gradlew scala-cli coursier kubectl oc wasmer'
   ).split(' '),
 );
 

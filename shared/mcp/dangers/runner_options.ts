@@ -1,0 +1,109 @@
+import type { PackageSpec } from '../package_specs.ts';
+import { hasReference } from '../references.ts';
+import { quoted, refused, warned, type Danger } from './danger.ts';
+
+/** The options that a runner may be given. Every other one is refused. */
+export interface RunnerOptions {
+  /** Options that stand alone and change nothing about where the code comes from. */
+  readonly plain: RegExp;
+  /** Options whose value is a package. */
+  readonly packages: readonly string[];
+  /** Options with another value, and what that may be. */
+  readonly values: Readonly<Record<string, RegExp>>;
+  /** True when options may also follow the package, up to `--`. */
+  readonly readsAfterPackage: boolean;
+}
+
+/** How a program that fetches a package and runs it is called, as far as a server may be started with it. */
+export interface PackageRunner extends RunnerOptions {
+  readonly read: (text: string) => PackageSpec | null;
+  readonly example: string;
+}
+
+/** A version, or a plain name. */
+export const VERSION = /^[\w.@+-]+$/;
+/** An absolute path. */
+export const PATH = /^(?:\/|[a-z]:[\\/])[^\p{Cc}]*$/iu;
+
+/** What a runner's words come to. */
+export interface RunnerReading {
+  readonly packages: readonly string[];
+  /** The first word that is no option, and those after it. */
+  readonly target: readonly string[];
+  readonly dangers: readonly Danger[];
+}
+
+/** The dangers of a command, asked again for the program that a runner starts. */
+export type DangersOf = (command: readonly string[]) => readonly Danger[];
+
+/** What is wrong with the words after a runner: its options, and the package that it is to run. */
+export function packageDangers(
+  program: string,
+  runner: PackageRunner,
+  args: readonly string[],
+  dangersOf: DangersOf,
+): readonly Danger[] {
+  const reading = readRunner(program, runner, args);
+  if (reading.dangers.length > 0) return reading.dangers;
+  const [target, ...rest] = reading.target;
+  if (target === undefined)
+    return [
+      refused('runner_option', `starts ${program} without a package; name one, such as ${quoted(runner.example)}`),
+    ];
+  const specs = reading.packages.flatMap((text) => specDangers(program, runner, text));
+  // With packages named apart, the target is a program that the system's own path may answer for: a shell, an interpreter.
+  if (reading.packages.length > 0) return [...specs, ...dangersOf([target, ...rest])];
+  return specDangers(program, runner, target);
+}
+
+/** Options before the target, as the runner reads them; the first that is not known ends the reading, refused. */
+export function readRunner(program: string, runner: RunnerOptions, args: readonly string[]): RunnerReading {
+  const packages: string[] = [];
+  const target: string[] = [];
+  for (let index = 0; index < args.length; index += 1) {
+    const word = args[index] ?? '';
+    if (word === '--') return { packages, target: [...target, ...args.slice(index + 1)], dangers: [] };
+    if (!word.startsWith('-')) {
+      if (!runner.readsAfterPackage) return { packages, target: args.slice(index), dangers: [] };
+      target.push(word);
+      continue;
+    }
+    const equals = word.startsWith('--') ? word.indexOf('=') : -1;
+    const name = equals < 0 ? word : word.slice(0, equals);
+    const hasValue = runner.packages.includes(name) || Object.hasOwn(runner.values, name);
+    const value = equals >= 0 ? word.slice(equals + 1) : hasValue ? (args[(index += 1)] ?? '') : null;
+    // Whoever stores the credential would choose the project, or the package, after somebody consented to it.
+    if (hasReference(word) || hasReference(value ?? ''))
+      return { packages, target, dangers: [optionDanger(program, word)] };
+    const isFine = value === null ? runner.plain.test(word) : hasValue && runner.values[name]?.test(value) !== false;
+    if (!isFine) return { packages, target, dangers: [optionDanger(program, word)] };
+    if (value !== null && runner.packages.includes(name)) packages.push(value);
+  }
+  return { packages, target, dangers: [] };
+}
+
+export function specDangers(program: string, runner: PackageRunner, text: string): readonly Danger[] {
+  const spec = runner.read(text);
+  if (spec === null) {
+    return [
+      refused(
+        'remote_code',
+        `has ${program} run ${quoted(text)}, which is no package of its registry; write ${quoted(runner.example)}`,
+      ),
+    ];
+  }
+  if (spec.isExact) return [];
+  return [
+    warned(
+      'unpinned_version',
+      `runs ${quoted(text)} without an exact version: it can be other code tomorrow; write ${quoted(runner.example)}`,
+    ),
+  ];
+}
+
+function optionDanger(program: string, word: string): Danger {
+  return refused(
+    'runner_option',
+    `gives ${program} the option ${quoted(word)}, with which it can run or fetch other code; remove it`,
+  );
+}
