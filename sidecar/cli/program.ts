@@ -7,6 +7,7 @@ import { addBindingCommands } from './binding_commands.ts';
 import { commandLine, type CommandLine } from './command_line.ts';
 import { addCompletionCommand } from './completion.ts';
 import { addConnectorCommands } from './connector_commands.ts';
+import { addConsoleCommand } from './console_command.ts';
 import type { CliContext } from './context.ts';
 import { addDbCommands } from './db_commands.ts';
 import { addDoctorCommand } from './doctor_command.ts';
@@ -49,6 +50,7 @@ export function buildProgram(context: CliContext, signals: SignalSource): Comman
     .addHelpText('after', exitCodesText());
   const line = commandLine(context, program);
   addUpCommands(line);
+  addConsoleCommand(line);
   addLoginCommand(line);
   addLogoutCommand(line);
   addTokenCommands(line);

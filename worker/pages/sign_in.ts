@@ -73,7 +73,7 @@ function localHint(): Html {
       This browser is not signed in. <code>svc up</code> prints a sign-in link when it starts, and this makes another
       one:
     </p>
-    ${codeBlock('svc api POST /v1/sign-in-links')}`;
+    ${codeBlock('svc console')}`;
 }
 
 function nothingSetUp(): Html {

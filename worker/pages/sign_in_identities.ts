@@ -33,7 +33,7 @@ export function identitiesPage({ identities, providers, nowMs }: IdentitiesView)
 
 function noIdentities(): Html {
   const next = 'None yet. On your own machine you are signed in by the link that svc up prints.';
-  return emptyState({ title: 'No way to sign in is linked', next, command: 'svc api POST /v1/sign-in-links' });
+  return emptyState({ title: 'No way to sign in is linked', next, command: 'svc console' });
 }
 
 function columns(nowMs: number): Column<IdentityRecord>[] {

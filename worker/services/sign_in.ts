@@ -82,7 +82,7 @@ export async function exchangeSignInCode(
 function expired(): ApiError {
   return apiError(
     'link_expired',
-    'this sign-in link was used or its ten minutes are over: make a new one with "svc api POST /v1/sign-in-links"',
+    'this sign-in link was used or its ten minutes are over: make a new one with "svc console"',
   );
 }
 
