@@ -10,6 +10,7 @@ import { getProviders } from './routes/auth_methods.ts';
 import { postLogin, postSignup, postVerify } from './routes/auth_password.ts';
 import { getAuditEvents, getAuditStream, getAuditVerification, postAuditPrune } from './routes/audit_events.ts';
 import { limitBody } from './routes/body_limit.ts';
+import { compressReplies } from './routes/compress_replies.ts';
 import { postAuthorisation } from './routes/connector_authorisation.ts';
 import {
   deleteConnector,
@@ -185,6 +186,8 @@ export interface AppOptions {
   /** The ready bindings of the catalog; none when nothing is said. They are read when they are first asked for. */
   readonly templates?: () => readonly BindingTemplate[];
   readonly log: Log;
+  /** Whether replies are compressed here; else it is left to the platform. */
+  readonly compresses?: boolean;
   /** The address that a call came from, as the runtime knows it; a header that anybody can send is no such thing. */
   readonly clientAddress?: (c: AppContext) => string | null;
 }
@@ -198,6 +201,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   app.use(
     nameRequest,
     logRequests(options.log),
+    compressReplies(options.compresses !== true),
     sendSafeHeaders,
     provide(options.context, { assets: options.assets, templates: once(options.templates ?? (() => [])) }),
     answerLocalNamesOnly,

@@ -70,6 +70,7 @@ async function main(): Promise<void> {
     assets: fileAssets(),
     templates: fileTemplates,
     log,
+    compresses: true,
     clientAddress: (c) => clientAddress(peerIn(c.env), c.req.header('x-forwarded-for')),
   });
   const server = Deno.serve(

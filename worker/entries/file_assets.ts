@@ -2,8 +2,19 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
 import { ASSET_FILES, type AssetFile } from '../pages/asset_files.ts';
-import { Assets } from '../pages/assets.ts';
+import { Assets, type Encoders } from '../pages/assets.ts';
+
+/** As small as it gets, for each is compressed once. */
+const ENCODERS: Encoders = new Map([
+  ['br', async (text: string) => Uint8Array.from(await promisify(brotliCompress)(text))],
+  [
+    'gzip',
+    async (text: string) => Uint8Array.from(await promisify(gzip)(text, { level: constants.Z_BEST_COMPRESSION })),
+  ],
+]);
 
 /** The assets, read from the checkout and its packages: once, when the program starts. */
 export function fileAssets(): Assets {
@@ -11,7 +22,7 @@ export function fileAssets(): Assets {
     const { name, specifier } = asset;
     return { name, specifier, text: readFileSync(pathOf(asset), 'utf8') };
   });
-  return new Assets(sources, (text) => createHash('sha256').update(text).digest('hex'));
+  return new Assets(sources, (text) => createHash('sha256').update(text).digest('hex'), ENCODERS);
 }
 
 function pathOf({ from }: AssetFile): string {

@@ -55,6 +55,7 @@ async function main(): Promise<void> {
     assets: fileAssets(),
     templates: fileTemplates,
     log,
+    compresses: true,
     clientAddress: (c) => clientAddress(getConnInfo(c).remote.address ?? null, c.req.header('x-forwarded-for')),
   });
   const server = serve({ fetch: app.fetch, hostname: options.listen, port: options.port }, (address) => {

@@ -12,18 +12,32 @@ export interface Asset {
   readonly url: string;
   readonly contentType: string;
   readonly text: string;
+  /** Of the content, hex. */
+  readonly hash: string;
 }
+
+export type Coding = 'br' | 'gzip';
+type Bytes = Uint8Array<ArrayBuffer>;
+
+/** How a text is compressed, by the coding, the best first. */
+export type Encoders = ReadonlyMap<Coding, (text: string) => Promise<Bytes>>;
 
 /** The files that pages load, each under the URL of its content. */
 export class Assets {
+  /** What this program can send assets in. None where the platform compresses what it sends. */
+  readonly codings: readonly Coding[];
   readonly #byName = new Map<string, Asset>();
   readonly #byUrl = new Map<string, Asset>();
+  readonly #encode: Encoders;
+  readonly #encoded = new Map<string, Promise<Bytes>>();
 
   /**
    * Browsers know no bare names and no hashes, so what an island imports is written as the URL of it: the imported ones come
    * first. `hash` is hex, of a content.
    */
-  constructor(sources: readonly AssetSource[], hash: (text: string) => string) {
+  constructor(sources: readonly AssetSource[], hash: (text: string) => string, encode: Encoders = new Map()) {
+    this.#encode = encode;
+    this.codings = [...encode.keys()];
     const bySpecifier = new Map(sources.map((source) => [source.specifier, source]));
     const add = (source: AssetSource): Asset => {
       const known = this.#byName.get(source.name);
@@ -33,7 +47,8 @@ export class Assets {
         if (imported === undefined) throw unknownImport(source, specifier);
         return add(imported).url;
       });
-      const asset = { url: urlOf(source.name, hash(text)), contentType: contentTypeOf(source.name), text };
+      const hashed = hash(text).slice(0, 16);
+      const asset = { url: urlOf(source.name, hashed), contentType: contentTypeOf(source.name), text, hash: hashed };
       this.#byName.set(source.name, asset);
       this.#byUrl.set(asset.url, asset);
       return asset;
@@ -50,6 +65,18 @@ export class Assets {
 
   at(url: string): Asset | null {
     return this.#byUrl.get(url) ?? null;
+  }
+
+  /** The asset in a coding of {@link codings}: made when it is first asked for, and kept. */
+  encoded({ url, text }: Asset, coding: Coding): Promise<Bytes> {
+    const key = `${coding} ${url}`;
+    const known = this.#encoded.get(key);
+    if (known !== undefined) return known;
+    const encode = this.#encode.get(coding);
+    if (encode === undefined) throw new Error(`assets are not sent as ${coding}`);
+    const made = encode(text);
+    this.#encoded.set(key, made);
+    return made;
   }
 
   all(): readonly Asset[] {
@@ -70,7 +97,7 @@ function withImportedUrls({ name, text }: AssetSource, urlFor: (specifier: strin
 
 function urlOf(name: string, hash: string): string {
   const dot = name.lastIndexOf('.');
-  return `/assets/${name.slice(0, dot)}.${hash.slice(0, 16)}${name.slice(dot)}`;
+  return `/assets/${name.slice(0, dot)}.${hash}${name.slice(dot)}`;
 }
 
 function contentTypeOf(name: string): string {

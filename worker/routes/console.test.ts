@@ -105,7 +105,7 @@ describe('a page of the console', () => {
 
   test('keeps nothing in a cache, and its files for ever', async () => {
     const page = await open('/');
-    expect(page.headers.get('cache-control')).toBe('no-store');
+    expect(page.headers.get('cache-control')).toBe('no-store, no-transform');
     const [style = ''] = /\/assets\/style\.[0-9a-f]{16}\.css/.exec(await page.text()) ?? [];
     const asset = await control.send(style);
     expect(asset.headers.get('cache-control')).toContain('immutable');

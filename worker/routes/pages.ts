@@ -10,8 +10,6 @@ import type { Caller } from '../services/caller.ts';
 import { listMethods } from '../sign_in/methods.ts';
 import { exchangeSignInCode, SESSION_SECONDS } from '../services/sign_in.ts';
 import type { AppContext, AppEnv } from './app_env.ts';
-import { apiError } from '../../shared/wire/errors.ts';
-import { errorReply } from './error_reply.ts';
 import { once } from './once.ts';
 import { localPath } from './return_to.ts';
 import { sessionCookie } from './authenticate.ts';
@@ -65,14 +63,6 @@ export function getOpenApi(app: OpenAPIHono<AppEnv>): (c: AppContext) => Respons
 export function getDocs(app: OpenAPIHono<AppEnv>): (c: AppContext) => Promise<Response> {
   const describe = once(() => docsPage(openApiDocument(app)));
   return (c) => page(c, describe(), 200);
-}
-
-/** A file that pages load. Another content has another URL. */
-export function getAsset(c: AppContext): Response {
-  const asset = c.get('assets').at(c.req.path);
-  if (asset === null) return errorReply(c, apiError('not_found', 'there is no such asset: load the page anew'));
-  const { contentType, text } = asset;
-  return c.body(text, 200, { 'content-type': contentType, 'cache-control': 'public, max-age=31536000, immutable' });
 }
 
 function openApiDocument(app: OpenAPIHono<AppEnv>) {
