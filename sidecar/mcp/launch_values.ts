@@ -1,13 +1,13 @@
 import { type LaunchValues, withReferences } from '../../shared/mcp/references.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { CurrentMask } from './current_mask.ts';
 import type { BearerToken, ReleasedValues } from './gateway_ports.ts';
-import { SecretMask } from './secret_mask.ts';
 
 /** A server's values with its credentials in place, and what masks those in whatever it says. */
 export interface FilledLaunch {
   readonly values: LaunchValues;
-  readonly mask: SecretMask;
+  readonly mask: CurrentMask;
   readonly bearer: FilledBearer | null;
 }
 
@@ -23,8 +23,7 @@ export function fillLaunch(server: McpServer, released: ReleasedValues): Result<
   const values = withReferences(server, texts);
   if (!values.ok) return err(values.error);
   const bearer = released.bearer === null ? null : fillBearer(released.bearer);
-  const secrets = [...texts.values(), ...(bearer === null ? [] : [bearer.text])];
-  return ok({ values: values.value, mask: new SecretMask(secrets), bearer });
+  return ok({ values: values.value, mask: new CurrentMask([...texts.values()], bearer), bearer });
 }
 
 /** An access token as it is sent. */

@@ -85,6 +85,8 @@ test('an access token that was renewed while a server runs is masked in whatever
   expect(JSON.stringify(result)).toContain(TOKENS[1]);
   expect(JSON.stringify(launched.value.mask.value(result))).not.toContain(TOKENS[1]);
   expect(launched.value.mask).not.toBe(mask);
+  // The one before it is good for another 20 seconds.
+  expect(launched.value.mask.text(TOKENS[0]!)).toBe('*'.repeat(TOKENS[0]!.length));
   expect(logged).toEqual([`Bearer ${'*'.repeat(TOKENS[1]!.length)}`]);
   await launched.value.close();
 });

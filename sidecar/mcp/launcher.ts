@@ -3,6 +3,7 @@ import { SdkError, SdkErrorCode, SdkHttpError, type Transport, UnauthorizedError
 import { consentText, needsConsent } from '../../shared/mcp/consent_hash.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { CurrentMask } from './current_mask.ts';
 import { connectClient, type Downstream, type DownstreamEvents, endedAtProbe } from './downstream.ts';
 import type { GatewayLimits } from './gateway_limits.ts';
 import type { GatewayPorts } from './gateway_ports.ts';
@@ -34,11 +35,6 @@ export interface LaunchRequest {
   /** It was found to speak an earlier revision. */
   readonly isLegacy: boolean;
   readonly signal: AbortSignal;
-}
-
-/** What a server was given may change while it runs: the mask is looked up each time. */
-interface CurrentMask {
-  now: SecretMask;
 }
 
 type Launched = Result<Downstream, ServerProblem>;
@@ -75,7 +71,7 @@ export class Launcher {
     filled: FilledLaunch,
   ): Promise<Result<Downstream, ServerProblem & { readonly atProbe: boolean }>> {
     const { limits } = this.#options;
-    request.stderr.maskWith(filled.mask);
+    request.stderr.maskWith(filled.mask.now);
     const started = await this.#options.local.start(request.server, filled, request.stderr);
     if (!started.ok) return err({ ...started.error, atProbe: false });
     const process = started.value;
@@ -83,7 +79,7 @@ export class Launcher {
     const transport = new ProcessTransport(process, limits, (message) => {
       fault.message = message;
     });
-    const mask = { now: filled.mask };
+    const { mask } = filled;
     const connected = await this.#connect(request, mask, transport);
     if (!connected.ok) {
       await process.stop(0);
@@ -101,7 +97,7 @@ export class Launcher {
 
   async #remote(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {
     const { isLocal, extraRoots, limits, ports } = this.#options;
-    const mask = { now: filled.mask };
+    const { mask } = filled;
     const ended = Promise.withResolvers<ServerProblem>();
     const opened = openRemote(request.server, filled, {
       isLocal,
@@ -138,9 +134,9 @@ export class Launcher {
   async #freshBearer(server: McpServer, mask: CurrentMask): Promise<FilledBearer | null> {
     const released = await this.#options.ports.release(server, null);
     if (!released.ok || released.value.bearer === null) return null;
-    const filled = fillLaunch(server, released.value);
-    if (filled.ok) mask.now = filled.value.mask;
-    return fillBearer(released.value.bearer);
+    const bearer = fillBearer(released.value.bearer);
+    mask.add(bearer, this.#options.ports.clock.now());
+    return bearer;
   }
 
   async #connect(
