@@ -29,6 +29,12 @@ test('holds where programs are, directories of its own, and its own variables, a
   expect(env['NODE_OPTIONS']).toBeUndefined();
 });
 
+test('trusts the certificates that the machine trusts, unless it has its own', () => {
+  const gateway = { NODE_EXTRA_CA_CERTS: '/etc/ca.pem', SSL_CERT_FILE: '/etc/ca.pem', SSL_CERT_DIR: '/etc/certs' };
+  expect(environment({}, gateway)).toMatchObject(gateway);
+  expect(environment({ SSL_CERT_FILE: '/own.pem' }, gateway)).toMatchObject({ ...gateway, SSL_CERT_FILE: '/own.pem' });
+});
+
 test('no configuration turns install scripts on, moves the home, or passes for the service', () => {
   const env = environment({
     npm_config_ignore_scripts: 'false',

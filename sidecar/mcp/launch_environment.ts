@@ -1,7 +1,20 @@
 import { join } from 'node:path';
 
-/** What a local server is given of the gateway's own environment. */
-const INHERITED = ['PATH', 'LANG', 'LC_ALL', 'TZ'] as const;
+/**
+ * What a local server is given of the gateway's own environment. Which certificates the machine trusts is known by variables
+ * alone where its traffic is inspected: without them no package could be fetched there.
+ */
+const INHERITED = [
+  'PATH',
+  'LANG',
+  'LC_ALL',
+  'TZ',
+  'NODE_EXTRA_CA_CERTS',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+  'REQUESTS_CA_BUNDLE',
+  'CURL_CA_BUNDLE',
+] as const;
 
 /** Nothing that comes with a package runs while it is installed; said last, so that no configuration takes it back. */
 const NO_INSTALL_SCRIPTS = {
@@ -38,8 +51,9 @@ export interface LaunchEnvironmentOptions {
 }
 
 /**
- * The whole environment of a local server: where programs are, its own directories, its locale, and its own variables. No
- * proxy, no variable of a provider and none of the service is passed on, and none named like the service's can be set.
+ * The whole environment of a local server: where programs are, its own directories, its locale, which certificates are
+ * trusted, and its own variables. No proxy, no variable of a provider and none of the service is passed on, and none named
+ * like the service's can be set.
  */
 export function launchEnvironment(options: LaunchEnvironmentOptions): Record<string, string> {
   const { gateway, directories, own, runId } = options;
