@@ -257,6 +257,12 @@ describe('what is not installed', () => {
     expect(refusalOfEntry(entryOf({ name: 'a/b' })).reason).toBe('nothing_to_install');
   });
 
+  test('an argument of several words says what to do instead', () => {
+    const { message } = refusalOfEntry(packageEntry({ packageArguments: [named('--directory /srv', { value: 'x' })] }));
+    expect(message).toContain('"--directory /srv", several words in one');
+    expect(message).toContain('Add the server by hand');
+  });
+
   test('every reason is a sentence that shows nothing hidden', () => {
     const { message } = refusalOfEntry(packageEntry({ identifier: 'x\u001b[2J\u202e' }));
     expect(message).toMatch(/^[A-Z][ -~]*\.$/);

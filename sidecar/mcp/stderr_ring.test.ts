@@ -22,6 +22,16 @@ test('masks a secret that comes in pieces, before it is kept', () => {
   expect(ring.lastLine()).toBe('token: ************!');
 });
 
+test('the line of a message is why npm failed, not where its log lies', () => {
+  const ring = new StderrRing();
+  ring.write(bytes('npm error code E404\nnpm error 404 Not Found: @acme/files@1.2.3\n'));
+  ring.write(bytes('npm error A complete log of this run can be found in: /home/x/.npm/_logs/1-debug-0.log\n\n'));
+  expect(ring.lastLine()).toBe('npm error 404 Not Found: @acme/files@1.2.3');
+  const alone = new StderrRing();
+  alone.write(bytes('npm ERR! A complete log of this run can be found in: /x\n'));
+  expect(alone.lastLine()).toContain('A complete log');
+});
+
 test('leaves out what could steer a terminal', () => {
   const ring = new StderrRing();
   ring.write(bytes('a\u001B[2Jb\r\nc\u202Ed\te\n\n'));

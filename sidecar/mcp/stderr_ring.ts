@@ -2,6 +2,7 @@ import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
 import type { SecretMask } from './secret_mask.ts';
 
 const CAPACITY_BYTES = 64 * 1024;
+const LOG_PLACE = /^npm (?:error|ERR!) A complete log of this run can be found in/;
 
 /** The last 64 KiB that a server wrote to its standard error, with released values masked before they are kept. */
 export class StderrRing {
@@ -26,15 +27,14 @@ export class StderrRing {
     return text.replaceAll(/\r\n?/g, '\n').replaceAll(/[^\P{Cc}\n\t]|\p{Cf}/gu, '');
   }
 
-  /** The last line that says something, for a message. */
+  /** The last line that says something, for a message. Where npm keeps its log is said after why it failed. */
   lastLine(): string | null {
-    const lines = this.text().split('\n');
-    return (
-      lines
-        .findLast((line) => line.trim() !== '')
-        ?.trim()
-        .slice(0, 300) ?? null
-    );
+    const lines = this.text()
+      .split('\n')
+      .map((line) => line.trim())
+      .filter((line) => line !== '');
+    const line = lines.findLast((each) => !LOG_PLACE.test(each)) ?? lines.at(-1);
+    return line?.slice(0, 300) ?? null;
   }
 
   #flush(): void {

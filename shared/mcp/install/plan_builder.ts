@@ -117,9 +117,14 @@ export class PlanBuilder {
 
   #oddName(argument: RegistryArgument): Result<null, NotInstallable> {
     const isNeeded = argument.isRequired || argument.value !== null;
-    const problem = `${quoted(argument.name)}, which is no name of an option`;
-    if (isNeeded)
-      return err({ reason: 'argument_not_allowed', message: `It is started with the argument ${problem}.` });
+    const why = /\s/.test(argument.name)
+      ? 'several words in one: where it ends is not said'
+      : 'which is no name of an option';
+    const problem = `${quoted(argument.name)}, ${why}`;
+    if (isNeeded) {
+      const message = `It is started with the argument ${problem}. Add the server by hand with the arguments that you mean.`;
+      return err({ reason: 'argument_not_allowed', message });
+    }
     this.warn('argument_ignored', `the argument ${problem}, is left out`);
     return ok(null);
   }
