@@ -29,9 +29,12 @@ export class CliError extends Error {
   readonly exitCode: number;
   /** What to do about it, as lines of their own. */
   readonly fixes: readonly string[];
+  /** The code of the API's error that it tells of, such as `not_found`. */
+  readonly apiCode: string | null;
 
-  constructor(exitCode: number, message: string, fixes: readonly string[] = []) {
+  constructor(exitCode: number, message: string, fixes: readonly string[] = [], apiCode: string | null = null) {
     super(message);
+    this.apiCode = apiCode;
     this.name = 'CliError';
     this.exitCode = exitCode;
     this.fixes = fixes;

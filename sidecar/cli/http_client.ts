@@ -141,10 +141,10 @@ export function refusedBy(name: string, reply: RawReply): CliError {
   if (typeof message !== 'string') {
     return new CliError(EXIT.failed, `${name} answered ${reply.status} without saying why`);
   }
-  const code = property(error, 'code');
+  const code = String(property(error, 'code'));
   const fields = property(property(error, 'details'), 'fields');
   const lines = Array.isArray(fields) ? fields.map((field) => fieldLine(field)) : [];
-  return new CliError(EXIT.failed, `${printable(message)} (${reply.status} ${printable(String(code))})`, lines);
+  return new CliError(EXIT.failed, `${printable(message)} (${reply.status} ${printable(code)})`, lines, code);
 }
 
 function fieldLine(problem: unknown): string {

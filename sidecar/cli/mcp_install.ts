@@ -1,6 +1,5 @@
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import {
-  marketplaceDetail,
   type MarketplaceDetail,
   marketplaceInstallReply,
   type MarketplaceInstallReply,
@@ -16,6 +15,7 @@ import type { HttpClient } from './http_client.ts';
 import { consentHere } from './mcp_consent_here.ts';
 import { adviceLines, entryPath, published, startedLines } from './mcp_entry_text.ts';
 import { askInputs, type Inputs, inputsOf, refuseTypedSecrets } from './mcp_inputs.ts';
+import { registryEntry } from './mcp_lookup.ts';
 import { promptHidden, readSecret, type SecretSource } from './read_secret.ts';
 
 export type McpInstallOptions = SecretSource & {
@@ -36,7 +36,7 @@ export async function installMcpServer(call: Call<McpInstallOptions>): Promise<u
   const entry = call.args[0] ?? '';
   refuseUnanswerable(call);
   const client = controlClient(context, options);
-  const detail = await client.call('GET', entryPath(entry), marketplaceDetail, { query: { version: options.release } });
+  const detail = await registryEntry(client, entry, options.release);
   const there = installedServer(detail, options);
   if (there !== undefined) print.note(`${published(entry)} is installed as ${there.name}: nothing is changed`);
   const shown = there === undefined ? await confirmed(call, client, detail) : null;

@@ -1,7 +1,9 @@
+import { marketplaceDetail, type MarketplaceDetail } from '../../shared/wire/marketplace.ts';
 import { mcpServersPage, type McpServerRecord } from '../../shared/wire/mcp_servers.ts';
 import { didYouMean } from '../../shared/wire/near_match.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import type { HttpClient } from './http_client.ts';
+import { entryPath, published } from './mcp_entry_text.ts';
 import { allPages } from './paging.ts';
 
 export interface OwnerOption {
@@ -25,8 +27,9 @@ export async function findMcpServer(client: HttpClient, wanted: string, owner?: 
       wanted,
       all.map(({ name }) => name),
     );
+    const isEntry = wanted.includes('/');
     throw new CliError(EXIT.failed, `there is no MCP server ${JSON.stringify(wanted)}${near}`, [
-      '`svc mcp list` shows them.',
+      isEntry ? `\`svc mcp view ${published(wanted)}\` shows an entry of the registry.` : '`svc mcp list` shows them.',
     ]);
   }
   const lines = found.map(({ id, name, owner: whose }) => `${id}  ${name}  ${whose}`);
@@ -35,4 +38,21 @@ export async function findMcpServer(client: HttpClient, wanted: string, owner?: 
     `${found.length} servers are named ${wanted}: name one by its id, or with --owner`,
     lines,
   );
+}
+
+/** An entry of the registry as it is in its newest version, or in `release`. */
+export async function registryEntry(
+  client: HttpClient,
+  name: string,
+  release: string | undefined,
+): Promise<MarketplaceDetail> {
+  try {
+    return await client.call('GET', entryPath(name), marketplaceDetail, { query: { version: release } });
+  } catch (error) {
+    if (!(error instanceof CliError) || error.apiCode !== 'not_found') throw error;
+    const version = release === undefined ? '' : ` with the version ${release}`;
+    const fix =
+      release === undefined ? '`svc mcp search TEXT` looks for one.' : `\`svc mcp view ${name}\` lists its versions.`;
+    throw new CliError(EXIT.failed, published(`the registry has no entry ${name}${version}`), [published(fix)]);
+  }
 }

@@ -188,6 +188,27 @@ describe('svc mcp search and view', () => {
     expect(stdout).toContain('It asks for bash.');
   });
 
+  test('view says of an entry with nothing in it that it cannot be installed', async () => {
+    const { stdout } = await run(['view', NAME], { answer: control({ options: [], preview: null }) });
+    expect(stdout).toContain('cannot be installed: its entry has neither a package nor a remote address');
+  });
+
+  test.each([['view'], ['install', '--yes']])(
+    '%s of what the registry does not have says how to look',
+    async (...argv) => {
+      const none = await run([...argv, 'io.example.acme/wether']);
+      expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('svc mcp search')]);
+      expect(none.stderr).toContain('the registry has no entry io.example.acme/wether');
+      const release = await run([...argv, 'io.example.acme/wether', '--release', '9.9.9']);
+      expect(release.stderr).toContain('with the version 9.9.9');
+      expect(release.stderr).toContain('svc mcp view io.example.acme/wether');
+    },
+  );
+
+  test('show of an entry says which command shows it', async () => {
+    expect((await run(['show', NAME])).stderr).toContain(`svc mcp view ${NAME}`);
+  });
+
   test('--release is a version of the entry', async () => {
     const { calls } = await run(['view', NAME, '--release', '1.0.0']);
     expect(calls[0]?.url.searchParams.get('version')).toBe('1.0.0');

@@ -1,5 +1,4 @@
 import {
-  marketplaceDetail,
   type MarketplaceDetail,
   type MarketplaceItem,
   marketplacePage,
@@ -8,7 +7,8 @@ import {
 import { controlClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
-import { adviceLines, entryPath, published, startedLines } from './mcp_entry_text.ts';
+import { adviceLines, published, startedLines } from './mcp_entry_text.ts';
+import { registryEntry } from './mcp_lookup.ts';
 import type { Column, Paint } from './output.ts';
 import { agoText } from './relative_time.ts';
 
@@ -85,8 +85,7 @@ function shortened(text: string): string {
 /** `svc mcp view ENTRY`. */
 export async function viewEntry({ context, args, options, print }: Call<McpViewOptions>): Promise<undefined> {
   const client = controlClient(context, options);
-  const path = entryPath(args[0] ?? '');
-  const detail = await client.call('GET', path, marketplaceDetail, { query: { version: options.release } });
+  const detail = await registryEntry(client, args[0] ?? '', options.release);
   print.data(detail, () => `${entryLines(detail, print.paint).join('\n')}\n`);
   if (detail.stale && !print.json) {
     print.warn(`the registry does not answer: this is what it said ${agoText(detail.fetched_at, context.now())}`);
@@ -111,6 +110,7 @@ function entryLines(detail: MarketplaceDetail, paint: Paint): readonly string[] 
 }
 
 function optionLines({ options }: MarketplaceDetail): readonly string[] {
+  if (options.length === 0) return ['It cannot be installed: its entry has neither a package nor a remote address.'];
   return options.map(({ kind, index, ecosystem, label, problem }) => {
     const what = kind === 'remote' ? `--remote ${index + 1}` : `--package ${index + 1} (${ecosystem})`;
     return published(`${what}: ${label}${problem === null ? '' : `: cannot be installed. ${problem.message}`}`);
