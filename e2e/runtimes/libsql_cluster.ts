@@ -3,6 +3,7 @@ import { createServer, request } from 'node:http';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream';
 import { answering, freePort, ROOT, run, type Running, until } from './programs.ts';
 
 /** A libSQL server and a replica that follows it. */
@@ -15,6 +16,8 @@ export interface LibsqlCluster {
   readonly replicaCalls: () => number;
   /** Kills the replica as a power cut would. */
   readonly killReplica: () => Promise<void>;
+  /** What the servers wrote, by what they are. */
+  readonly outputs: () => readonly { readonly name: string; readonly output: () => string }[];
   readonly stop: () => Promise<void>;
 }
 
@@ -30,6 +33,10 @@ export async function startLibsqlCluster(): Promise<LibsqlCluster> {
     replicaUrl: counted.url,
     directReplicaUrl: replica.url,
     replicaCalls: counted.calls,
+    outputs: () => [
+      { name: 'the primary', output: primary.program.output },
+      { name: 'the replica', output: replica.program.output },
+    ],
     async killReplica() {
       const gone = once(replica.program.child, 'exit');
       replica.program.child.kill('SIGKILL');
@@ -66,7 +73,8 @@ async function countCalls(target: string): Promise<Counted> {
     const { method, headers } = incoming;
     const sent = request(target + incoming.url, { method, headers }, (reply) => {
       outgoing.writeHead(reply.statusCode ?? 502, reply.headers);
-      reply.pipe(outgoing);
+      // A reply that breaks off breaks off here too: one that never ended would be waited for.
+      pipeline(reply, outgoing, () => undefined);
     });
     sent.on('error', () => outgoing.destroy());
     incoming.pipe(sent);
