@@ -1,6 +1,6 @@
 import { and, eq, gt, isNull, lt, sql } from 'drizzle-orm';
 import { type Database, guard, type Statement } from './database.ts';
-import { browserSessions, passwords, signups, tokenFamilies } from './tables.ts';
+import { browserSessions, deviceCodes, passwords, signups, tokenFamilies } from './tables.ts';
 
 export type PasswordRow = typeof passwords.$inferSelect;
 export type SignupRow = typeof signups.$inferSelect;
@@ -19,7 +19,7 @@ export function setPassword(database: Database, row: PasswordRow): Statement {
     .onConflictDoUpdate({ target: passwords.email, set: { hash, updatedAt } });
 }
 
-/** Signs a user's browsers and programs out: whoever knew the password before is out. */
+/** Signs a user's browsers and programs out, also those that only wait for their tokens: whoever knew the password before is out. */
 export function endAllSignIns(database: Database, userId: string, now: string): Statement[] {
   return [
     database.read.delete(browserSessions).where(eq(browserSessions.userId, userId)),
@@ -27,6 +27,7 @@ export function endAllSignIns(database: Database, userId: string, now: string): 
       .update(tokenFamilies)
       .set({ revokedAt: now })
       .where(and(eq(tokenFamilies.userId, userId), isNull(tokenFamilies.revokedAt))),
+    database.read.delete(deviceCodes).where(eq(deviceCodes.userId, userId)),
   ];
 }
 

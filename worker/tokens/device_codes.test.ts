@@ -12,6 +12,8 @@ import { type DeviceReply, deviceReply, tokenPair } from '../../shared/wire/devi
 import { meReply } from '../../shared/wire/account.ts';
 import { createApp } from '../app.ts';
 import { fileAssets } from '../entries/file_assets.ts';
+import { signOutEverywhere } from '../store/members.ts';
+import { endAllSignIns } from '../store/passwords.ts';
 
 const ADDRESS = '203.0.113.9';
 
@@ -118,6 +120,17 @@ describe('a program that asks to be signed in', () => {
     const { client } = control.context.database;
     await client.execute({ sql: `UPDATE users SET suspended_at = 'x' WHERE id = ?`, args: [user.caller.userId] });
     expect(await outcome(poll(device))).toBe('access_denied');
+  });
+
+  test.each([
+    ['set another password', endAllSignIns],
+    ['was suspended, and let in again', signOutEverywhere],
+  ])('is not signed in as somebody who approved it and then %s', async (_what, end) => {
+    const device = await ask();
+    await decide(device.user_code, 'approve');
+    const { database } = control.context;
+    expect((await database.write(end(database, user.caller.userId, '2026-01-01T00:00:00.000Z'))).ok).toBe(true);
+    expect(await outcome(poll(device))).toBe('expired_token');
   });
 
   test('asks no more than thirty times from one address in ten minutes', async () => {
