@@ -89,15 +89,24 @@ function isSafe(method: string): boolean {
 
 /**
  * A cookie goes along with whatever page asks; only a page of ours may change anything with it. A browser says by
- * `Sec-Fetch-Site` whether the page is ours, and a form of a page without a referrer names the origin `null`. Behind a proxy
- * that ends TLS the origin of the URL here is not the one in the browser: the configured one is.
+ * `Sec-Fetch-Site` whether the page is ours, and a form of a page without a referrer names the origin `null`.
  */
 export function isSameOrigin(c: AppContext): boolean {
   const asked = c.req.header('origin');
   const site = c.req.header('sec-fetch-site');
   if (site !== undefined && site !== 'same-origin') return false;
   if (asked === undefined || asked === 'null') return site === 'same-origin';
-  return asked === new URL(c.req.url).origin || asked === c.get('context').publicUrl;
+  return isOurOrigin(c, asked);
+}
+
+/**
+ * Behind a proxy that ends TLS the URL here is one of http, and the configured origins are those in the browser. A page of
+ * the same name over plain http is not ours: anybody between it and the browser may have written it.
+ */
+function isOurOrigin(c: AppContext, origin: string): boolean {
+  const { local, publicUrl, signIn } = c.get('context');
+  if (origin === publicUrl || signIn.allowedHosts.some((host) => origin === `https://${host}`)) return true;
+  return origin === new URL(c.req.url).origin && (local !== null || origin.startsWith('https:'));
 }
 
 /** One sentence for a token that is wrong, expired or revoked, and for a user that is suspended or was never there. */
