@@ -18,7 +18,8 @@ export async function openProvider(c: AppContext): Promise<Response> {
   const { provider, redirectURL } = where.value;
   const returnTo = localPath(c.req.query('return_to'));
   if (isFromElsewhere(c)) return askToSignIn(c, provider, returnTo);
-  const begun = await beginSignIn(c.get('context'), provider, { redirectURL, returnTo, linker: null });
+  const how = { redirectURL, returnTo, linker: null, clientAddress: c.get('clientAddress') };
+  const begun = await beginSignIn(c.get('context'), provider, how);
   if (!begun.ok) return refusalPage(c, begun.error);
   setFlowCookies(c, begun.value);
   return c.redirect(begun.value.url, 303);

@@ -63,7 +63,8 @@ export function beginLink(c: AppContext): Promise<Response> {
     const place = await placeOf(c);
     if (!place.ok) return refusal(c, place.error);
     const { provider, redirectURL } = place.value;
-    const begun = await beginSignIn(c.get('context'), provider, { redirectURL, returnTo: '/identities', linker });
+    const how = { redirectURL, returnTo: '/identities', linker, clientAddress: c.get('clientAddress') };
+    const begun = await beginSignIn(c.get('context'), provider, how);
     if (!begun.ok) return refusal(c, begun.error);
     setFlowCookies(c, begun.value);
     return page(c, linkStartPage({ title: provider.title, url: begun.value.url }), 200);

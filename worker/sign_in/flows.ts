@@ -9,9 +9,16 @@ import { type SignedIn, signInIdentity } from './accounts.ts';
 import { type Linker, linkOver } from './linking.ts';
 import type { AuthProvider, Identity, ProviderError } from './provider.ts';
 import { word } from './provider_client.ts';
+import { takeClientAttempt } from './throttle.ts';
 
 /** How long a person may take at the provider. */
 export const FLOW_SECONDS = 10 * 60;
+
+/**
+ * What one client begins at providers: each is a row here, and calls to a provider that whoever owns an enterprise chose. It is
+ * enough for the people of an office that has one address.
+ */
+export const CLIENT_BEGINS = { kind: 'provider sign-in by client', most: 300, windowSeconds: 15 * 60 };
 
 /** A sign-in that has begun: where the browser goes, and what it keeps in two cookies. */
 export interface BegunSignIn {
@@ -26,14 +33,18 @@ export interface SignInPurpose {
   readonly returnTo: string;
   /** Whose account the identity is to be added to; null: it signs in. */
   readonly linker: Linker | null;
+  /** Null: this runtime does not tell it. */
+  readonly clientAddress: string | null;
 }
 
-/** Begins at a provider. Refuses with `sign_in_failed`. */
+/** Begins at a provider. Refuses with `too_many_attempts`, `sign_in_failed`. */
 export async function beginSignIn(
   context: ServiceContext,
   provider: AuthProvider,
   how: SignInPurpose,
 ): Promise<Result<BegunSignIn, ApiError>> {
+  const allowed = await takeClientAttempt(context, CLIENT_BEGINS, how.clientAddress);
+  if (!allowed.ok) return allowed;
   const state = randomToken();
   const begun = await provider.authorizationURL({ state, redirectURL: how.redirectURL });
   if (!begun.ok) return err(refusalOf(begun.error));
@@ -108,8 +119,16 @@ async function identityOf(provider: AuthProvider, answer: SignInAnswer): Promise
   }
   const identity = await provider.exchange({ code, state, redirectURL, extraState, issuer });
   if (!identity.ok) return err(refusalOf(identity.error));
+  if (!isSubject(identity.value.subject)) return err(noSubject(provider));
   const email = parseEmail(identity.value.email);
   return email === null ? err(noEmail(provider)) : ok({ ...identity.value, email: email.address });
+}
+
+const MAX_SUBJECT = 255;
+
+/** A subject names one person, and is stored: OpenID Connect Core section 2 has at most 255 characters of ASCII. */
+function isSubject(text: string): boolean {
+  return text.length <= MAX_SUBJECT && /^[\x20-\x7e]+$/.test(text);
 }
 
 /** The flow that everything in the answer fits; null when one thing does not, whichever. */
@@ -135,6 +154,10 @@ function expired(): ApiError {
 
 function noEmail({ title }: AuthProvider): ApiError {
   return apiError('email_required', `${title} gave no email address that can be used; nobody was signed in`);
+}
+
+function noSubject({ title }: AuthProvider): ApiError {
+  return apiError('sign_in_failed', `${title} did not say who you are in 1 to 255 letters; nobody was signed in`);
 }
 
 function refusalOf({ reason, message }: ProviderError): ApiError {

@@ -19,10 +19,12 @@ import { Secret } from '../../shared/model/secret.ts';
 import { enterpriseReply, meReply } from '../../shared/wire/account.ts';
 import { providersReply } from '../../shared/wire/auth.ts';
 import { ok } from '../../shared/model/result.ts';
+import { createApp } from '../app.ts';
+import { fileAssets } from '../entries/file_assets.ts';
 import { commit } from '../services/commit.ts';
 import { statement } from '../store/database.ts';
 import { signInIdentity } from './accounts.ts';
-import { finishSignIn } from './flows.ts';
+import { CLIENT_BEGINS, finishSignIn } from './flows.ts';
 import { findAccountByVerifiedEmail } from '../store/identities.ts';
 
 const HOST = 'control.acme.test';
@@ -329,6 +331,45 @@ describe('a sign-in is refused', () => {
     const state = back.searchParams.get('state') ?? '';
     const reply = await browser.get(`/auth/general/callback?state=${state}&error=access_denied<b>`);
     await expectRefused(reply, 502, 'did not sign you in (access_deniedb)');
+  });
+
+  test.each([
+    ['longer than any', 'x'.repeat(256)],
+    ['with what is no letter of ASCII', 'al\u0131ce'],
+    ['of nothing', ''],
+  ])('with a subject %s', async (_, sub) => {
+    const back = await agree('general');
+    const provider = control.context.signIn.providers.get('general')!;
+    const identity = {
+      issuer: openId.origin,
+      subject: sub,
+      email: 'a@acme.test',
+      emailVerified: true,
+      displayName: '',
+    };
+    const answers = { ...provider, exchange: async () => ok(identity) };
+    Object.assign(control.context, {
+      signIn: { ...control.context.signIn, providers: new Map([['general', answers]]) },
+    });
+    await expectRefused(await browser.get(back.pathname + back.search), 502, 'did not say who you are');
+  });
+
+  test('that one client begins too often, and another client is not held up by that', async () => {
+    const { context } = control;
+    const app = (clientAddress: string) =>
+      createApp({
+        context: () => context,
+        assets: fileAssets(),
+        log: () => undefined,
+        clientAddress: () => clientAddress,
+      });
+    const begins = (clientAddress: string) =>
+      app(clientAddress).request('http://127.0.0.1:7420/auth/general/login', { headers: FRONT });
+    expect((await begins('203.0.113.9')).status).toBe(303);
+    await context.database.client.execute(`UPDATE throttles SET count = ${CLIENT_BEGINS.most}`);
+    const refused = await begins('203.0.113.9');
+    expect([refused.status, refused.headers.get('location')]).toEqual([429, null]);
+    expect((await begins('203.0.113.10')).status).toBe(303);
   });
 
   test('when the provider gives no email', async () => {
