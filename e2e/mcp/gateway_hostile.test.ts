@@ -156,6 +156,23 @@ test('the secret that a server was given comes back in nothing that it says', as
   for (const trace of [SECRET, encoded]) expect(all).not.toContain(trace);
 });
 
+test.each([['0'], ['275']])(
+  'a refusal of the first request shows no secret either, after %s characters',
+  async (padding) => {
+    const server = hostile('refuses', {}, padding);
+    const ports = new FakePorts([{ ...server, env: { SECRET: `vault://mcp-servers/${server.id}/SECRET` } }], {
+      SECRET,
+    });
+    const client = await open(ports);
+    await namesOf(client);
+    await waitFor('the server to be said to have failed', () => typeof stateOf(ports, server)?.lastError === 'string');
+    const told = `${stateOf(ports, server)?.lastError}`;
+    expect(told).toContain('no such token: ***');
+    expect(told).not.toContain(SECRET.slice(0, 4));
+    expect(JSON.stringify(await client.callTool('refuses__say'))).not.toContain(SECRET.slice(0, 4));
+  },
+);
+
 test('a message of 100 MB ends its server and nothing else; memory does not grow with it', async () => {
   const ports = new FakePorts([hostile('well')]);
   const client = await open(ports);

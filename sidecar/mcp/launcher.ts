@@ -84,7 +84,7 @@ export class Launcher {
     if (!connected.ok) {
       await process.stop(0);
       return err({
-        ...(await localProblem(process, fault.message, connected.error)),
+        ...(await localProblem(process, fault.message, connected.error, mask.now)),
         atProbe: endedAtProbe(connected.error),
       });
     }
@@ -207,13 +207,18 @@ function endedProblem(how: string, stderr: StderrRing): string {
   return `it ended (${how})${said === null ? '' : `; the last it said was: ${said}`}`;
 }
 
-async function localProblem(process: ServerProcess, fault: string | null, error: unknown): Promise<ServerProblem> {
+async function localProblem(
+  process: ServerProcess,
+  fault: string | null,
+  error: unknown,
+  mask: SecretMask,
+): Promise<ServerProblem> {
   if (fault !== null) return { reason: 'output_limit', message: fault };
   if (error instanceof StartTimeout) return { reason: 'start_timeout', message: error.message };
   const how = await process.ended;
   const closed = SdkError.isInstance(error) && CLOSED.has(error.code);
   if (closed) return { reason: 'exited', message: endedProblem(how, process.stderr) };
-  return { reason: 'handshake_failed', message: `it did not answer as an MCP server does: ${messageOf(error)}` };
+  return { reason: 'handshake_failed', message: `it did not answer as an MCP server does: ${messageOf(error, mask)}` };
 }
 
 const CLOSED: ReadonlySet<SdkErrorCode> = new Set([SdkErrorCode.ConnectionClosed, SdkErrorCode.EraNegotiationFailed]);
@@ -227,7 +232,7 @@ function remoteProblem(server: McpServer, error: unknown, mask: SecretMask): Ser
       message: `${hostOf(server)} refuses what it is called with (401); ${fix}`,
     };
   }
-  const message = mask.text(`${hostOf(server)} did not answer as an MCP server does: ${messageOf(error)}`);
+  const message = `${hostOf(server)} did not answer as an MCP server does: ${messageOf(error, mask)}`;
   return { reason: SdkHttpError.isInstance(error) ? 'handshake_failed' : 'unreachable', message };
 }
 
@@ -243,8 +248,9 @@ function hostOf(server: McpServer): string {
 
 const MOST_CHARACTERS = 300;
 
-function messageOf(error: unknown): string {
+/** In the words of a server, which may quote what it was given: masked before anything is cut. */
+function messageOf(error: unknown, mask: SecretMask): string {
   const root = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const text = root instanceof Error ? root.message : String(root);
+  const text = mask.text(root instanceof Error ? root.message : String(root));
   return text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' ').slice(0, MOST_CHARACTERS);
 }

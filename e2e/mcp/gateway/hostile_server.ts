@@ -76,7 +76,10 @@ function writeMany(count: number, then: () => void): void {
 function answer({ id, method, params = {} }: Message): void {
   if (id === undefined || method === undefined) return;
   if (mode === 'silent') return;
-  if (method === 'initialize') {
+  if (mode === 'refuses') {
+    const padding = 'x'.repeat(Number(extra));
+    say({ id, error: { code: -32_000, message: `${padding} no such token: ${process.env['SECRET'] ?? ''}` } });
+  } else if (method === 'initialize') {
     const capabilities = { tools: { listChanged: true }, logging: {} };
     const serverInfo = { name: mode, version: '1' };
     say({ id, result: { protocolVersion: '2025-06-18', capabilities, serverInfo } });
