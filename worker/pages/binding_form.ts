@@ -2,14 +2,16 @@ import { html } from 'hono/html';
 import { EFFECTS, INJECTION_SCHEMES, type InjectionScheme } from '../../shared/model/host_binding.ts';
 import type { BindingTemplate } from '../../shared/wire/binding_template.ts';
 import { SCHEME_PARAMETERS } from '../../shared/wire/host_binding_rules.ts';
-import { BINDINGS_PAGE } from './bindings.ts';
 import { type FormState, formRefusal, radioField, selectField, textField } from './components/form_field.ts';
 import { foreignLink } from './components/foreign_text.ts';
 import { pageHeader } from './components/page_header.ts';
+import { pathWith } from './components/pager.ts';
 import { tabs } from './components/tabs.ts';
 import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
-import { OWNER_CHOICES } from './owner_choices.ts';
+import { ownerChoices } from './owner_choices.ts';
+
+export const BINDINGS_PAGE = { path: '/bindings', title: 'Host bindings' };
 
 /** What each scheme does, in a sentence, by its form on the wire. */
 const SCHEMES: { readonly [S in InjectionScheme]: { readonly title: string; readonly wire: string } } = {
@@ -37,6 +39,18 @@ const PARAMETERS: Readonly<Record<string, Parameter>> = {
   session_token_ref: { label: 'Session token (optional)', placeholder: 'vault://user/aws-session-token' },
 };
 
+const LABELS: Readonly<Record<string, string>> = {
+  host: 'Host',
+  credential_ref: 'Credential',
+  scheme: 'Scheme',
+  effect: 'Effect',
+  allowed_hosts: 'Allowed hosts',
+  description: 'Description',
+  sentinel_value: 'Stand-in',
+  sentinel_env: 'Variable of the stand-in',
+  body: 'Request body',
+};
+
 export interface BindingFormView {
   readonly form: FormState;
   readonly scheme: InjectionScheme;
@@ -44,6 +58,8 @@ export interface BindingFormView {
   readonly references: readonly string[];
   /** Ready bindings to begin with. */
   readonly templates: readonly BindingTemplate[];
+  /** Whether one may be made that the enterprise owns. */
+  readonly isAdmin: boolean;
 }
 
 const COMMON = [
@@ -60,22 +76,47 @@ const COMMON = [
 ];
 
 /** The form of a binding, for one scheme. */
-export function newBindingPage({ form, scheme, references, templates }: BindingFormView): Page {
-  const { required, optional } = SCHEME_PARAMETERS[scheme];
-  const own = [...required, ...optional];
+export function newBindingPage({ form, scheme, references, templates, isAdmin }: BindingFormView): Page {
   const content = html`${pageHeader({ title: 'Bind a credential to a host', above: BINDINGS_PAGE })}
-    ${templates.length === 0 ? '' : templateForm(form, templates)}
-    ${tabs('How the credential is written', schemeTabs(form, scheme))} ${formRefusal(form, [...COMMON, ...own])}
+    ${templates.length === 0 ? '' : templateForm(form, templates)} ${schemeTabs(scheme, (each) => newPath(form, each))}
+    ${formRefusal(form, bindingFormFields(scheme))}
     <form class="panel stack" method="post" action="/bindings">
-      <input type="hidden" name="scheme" value="${scheme}" />
-      <p class="quiet small">On the wire: <code>${SCHEMES[scheme].wire}</code></p>
-      ${textField(form, { name: 'host', label: 'Host', hint: 'Exact, or with one leading *. for all below it', placeholder: 'api.github.com', isRequired: true, isMono: true })}
-      ${credentialField(form, references)} ${own.map((name) => parameterField(form, name, required.includes(name)))}
-      ${selectField(form, { name: 'effect', label: 'Effect', hint: 'read admits GET, HEAD and OPTIONS alone', choices: effectChoices() })}
-      ${radioField(form, { name: 'owner', label: 'Owner', choices: OWNER_CHOICES })} ${moreFields(form)}
+      ${bindingControls(form, scheme, references, ownerField(form, isAdmin))}
       <div class="actions"><button class="primary">Bind</button> <a class="button" href="/bindings">Cancel</a></div>
     </form>`;
   return layout('Bind a credential', content, 'narrow');
+}
+
+function ownerField(form: FormState, isAdmin: boolean): Html {
+  return radioField(form, { name: 'owner', label: 'Owner', choices: ownerChoices(isAdmin) });
+}
+
+/** What may be typed of a binding of a scheme; `more` stands before what is rarely needed. */
+export function bindingControls(
+  form: FormState,
+  scheme: InjectionScheme,
+  references: readonly string[],
+  more: Html | string = '',
+): Html {
+  const { required, optional } = SCHEME_PARAMETERS[scheme];
+  const own = [...required, ...optional];
+  return html`<input type="hidden" name="scheme" value="${scheme}" />
+    <p class="quiet small">On the wire: <code>${SCHEMES[scheme].wire}</code></p>
+    ${textField(form, { name: 'host', label: 'Host', hint: 'Exact, or with one leading *. for all below it', placeholder: 'api.github.com', isRequired: true, isMono: true })}
+    ${credentialField(form, references)} ${own.map((name) => parameterField(form, name, required.includes(name)))}
+    ${selectField(form, { name: 'effect', label: 'Effect', hint: 'read admits GET, HEAD and OPTIONS alone', choices: effectChoices() })}
+    ${more} ${moreFields(form)}`;
+}
+
+/** The fields that the form of a scheme has. */
+export function bindingFormFields(scheme: InjectionScheme): readonly string[] {
+  const { required, optional } = SCHEME_PARAMETERS[scheme];
+  return [...COMMON, ...required, ...optional];
+}
+
+/** What a field is called in the form. */
+export function bindingFieldLabel(name: string): string {
+  return PARAMETERS[name]?.label ?? LABELS[name] ?? name;
 }
 
 /** Chooses a template by a form of its own: the form below is then filled by it. */
@@ -98,15 +139,19 @@ function templateNotes({ notes, source }: BindingTemplate): Html {
     <p class="small">As documented in ${foreignLink(source.url, source.title)}</p>`;
 }
 
-function schemeTabs({ values }: FormState, current: InjectionScheme) {
-  return INJECTION_SCHEMES.map((scheme) => {
-    const query = new URLSearchParams({
-      scheme,
-      host: values['host'] ?? '',
-      credential_ref: values['credential_ref'] ?? '',
-    });
-    return { path: `/bindings/new?${query.toString()}`, title: SCHEMES[scheme].title, isCurrent: scheme === current };
-  });
+/** One way of writing the credential is one form; `pathOf` says where that is. */
+export function schemeTabs(current: InjectionScheme, pathOf: (scheme: InjectionScheme) => string): Html {
+  const all = INJECTION_SCHEMES.map((scheme) => ({
+    path: pathOf(scheme),
+    title: SCHEMES[scheme].title,
+    isCurrent: scheme === current,
+  }));
+  return tabs('How the credential is written', all);
+}
+
+function newPath({ values }: FormState, scheme: InjectionScheme): string {
+  const { host, credential_ref, owner } = values;
+  return pathWith('/bindings/new', { scheme, host, credential_ref, owner });
 }
 
 function credentialField(form: FormState, references: readonly string[]): Html {

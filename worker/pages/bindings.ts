@@ -4,20 +4,15 @@ import type { HostBindingRecord } from '../../shared/wire/host_binding.ts';
 import type { Page as ListPage } from '../../shared/wire/primitives.ts';
 import { flash } from './components/alert.ts';
 import { badge } from './components/badge.ts';
-import { confirmPage } from './components/confirm_page.ts';
 import { dataTable } from './components/data_table.ts';
-import { definitionList } from './components/definition_list.ts';
 import { emptyState } from './components/empty_state.ts';
-import { EMPTY_FORM, type FormState } from './components/form_field.ts';
+import type { FormState } from './components/form_field.ts';
 import { foreignText } from './components/foreign_text.ts';
 import { pageHeader } from './components/page_header.ts';
 import { pager } from './components/pager.ts';
-import { exactTime } from './components/time.ts';
 import { explainBox } from './explain_box.ts';
 import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
-
-export const BINDINGS_PAGE = { path: '/bindings', title: 'Host bindings' };
 
 export interface BindingsView {
   readonly bindings: ListPage<HostBindingRecord>;
@@ -26,6 +21,8 @@ export interface BindingsView {
   readonly question: FormState;
   /** Null while nothing, or nothing that can be explained, is asked. */
   readonly explanation: Explanation | null;
+  /** Whose bindings the reader may change. */
+  readonly mayChange: (binding: Pick<HostBindingRecord, 'owner'>) => boolean;
 }
 
 /** Where credentials may go, and the question of what would happen to a request. */
@@ -39,7 +36,7 @@ export function bindingsPage(view: BindingsView): Page {
     ${flash(done)} ${explainBox(view.question, view.explanation)}
     <section class="panel flush" aria-labelledby="bindings-title">
       <div class="panel-head"><h2 id="bindings-title">Bindings</h2></div>
-      ${bindings.items.length === 0 ? noBindings() : table(bindings.items)}
+      ${bindings.items.length === 0 ? noBindings() : table(bindings.items, view.mayChange)}
     </section>
     ${pager('/bindings', { cursor }, bindings.next_cursor)}`;
   return layout('Host bindings', content);
@@ -54,7 +51,7 @@ function noBindings(): Html {
   });
 }
 
-function table(bindings: readonly HostBindingRecord[]): Html {
+function table(bindings: readonly HostBindingRecord[], mayChange: BindingsView['mayChange']): Html {
   return dataTable<HostBindingRecord>({
     caption: 'Host bindings',
     rows: bindings,
@@ -74,69 +71,21 @@ function table(bindings: readonly HostBindingRecord[]): Html {
       { title: 'Effect', cell: ({ effect }) => (effect === 'read' ? badge('plain', 'read only') : (effect ?? '')) },
       { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
       {
-        title: 'Delete',
+        title: 'Change',
         isActions: true,
-        cell: ({ id, host }) =>
-          html`<a class="button compact danger" href="/bindings/${id}/delete"
-            >Delete<span class="hidden-but-read"> the binding for ${host}</span></a
-          >`,
+        cell: (binding) => (mayChange(binding) ? actions(binding) : ''),
       },
     ],
   });
 }
 
-/** One binding, whole. */
-export function bindingPage(binding: HostBindingRecord): Page {
-  const { id, host, sentinel, allowed_hosts: allowed } = binding;
-  const content = html`${pageHeader({
-      title: html`<span class="mono">${host}</span>`,
-      lead: binding.description === undefined ? '' : foreignText(binding.description),
-      above: BINDINGS_PAGE,
-      actions: html`<a class="button danger" href="/bindings/${id}/delete">Delete</a>`,
-    })}
-    <div class="panel">
-      ${definitionList([
-        ['Credential', code(binding.credential_ref)],
-        ['Scheme', code(binding.scheme)],
-        ['User name', code(binding.username)],
-        ['Header', code(binding.header)],
-        ['Template', code(binding.template)],
-        ['Query parameter', code(binding.query_param)],
-        ['Access key id', code(binding.access_key_id)],
-        ['Region', code(binding.region)],
-        ['Service', code(binding.service)],
-        ['Session token', code(binding.session_token_ref)],
-        ['Emit mechanism', code(binding.emit_mechanism)],
-        ['Stand-in of the agent', code(sentinel?.value)],
-        ['In the variable', code(sentinel?.env)],
-        ['Effect', binding.effect === undefined ? 'every method' : code(binding.effect)],
-        [
-          'Allowed hosts',
-          allowed.length === 0 ? 'all that the pattern matches' : html`<code>${allowed.join(', ')}</code>`,
-        ],
-        ['Request body', code(binding.body)],
-        ['Owner', binding.owner],
-        ['Created', exactTime(binding.created_at)],
-        ['Changed', exactTime(binding.updated_at)],
-        ['Id', code(id)],
-      ])}
-    </div>`;
-  return layout(host, content, 'narrow');
-}
-
-export function bindingDeletionPage({ id, host }: HostBindingRecord, form: FormState = EMPTY_FORM): Page {
-  return confirmPage({
-    title: 'Delete a host binding?',
-    consequence: html`Requests to <code>${host}</code> get no credential by it any more. The secret stays in the vault.`,
-    name: host,
-    action: `/bindings/${id}/delete`,
-    button: 'Delete it',
-    hidden: {},
-    above: BINDINGS_PAGE,
-    form,
-  });
-}
-
-function code(text: string | undefined): Html | null {
-  return text === undefined ? null : html`<code>${text}</code>`;
+function actions({ id, host }: HostBindingRecord): Html {
+  return html`<div class="actions">
+    <a class="button compact" href="/bindings/${id}/edit"
+      >Edit<span class="hidden-but-read"> the binding for ${host}</span></a
+    >
+    <a class="button compact danger" href="/bindings/${id}/delete"
+      >Delete<span class="hidden-but-read"> the binding for ${host}</span></a
+    >
+  </div>`;
 }

@@ -1,12 +1,13 @@
 import { z } from 'zod';
-import { INJECTION_SCHEMES, type InjectionScheme } from '../../shared/model/host_binding.ts';
 import type { BindingTemplate } from '../../shared/wire/binding_template.ts';
-import { hostBindingInput } from '../../shared/wire/host_binding.ts';
+import { hostBindingInput, type HostBindingRecord } from '../../shared/wire/host_binding.ts';
 import { explainInput } from '../../shared/wire/host_bindings.ts';
 import { newBindingPage } from '../pages/binding_form.ts';
-import { bindingDeletionPage, bindingPage, bindingsPage } from '../pages/bindings.ts';
+import { bindingDeletionPage, bindingPage } from '../pages/binding.ts';
+import { bindingsPage } from '../pages/bindings.ts';
 import { EMPTY_FORM, type FormState } from '../pages/components/form_field.ts';
-import type { Caller } from '../services/caller.ts';
+import { describeBinding } from '../services/binding_details.ts';
+import { type Caller, mayActAs, writableOwner } from '../services/caller.ts';
 import { explainRequest } from '../services/explain.ts';
 import {
   createHostBinding,
@@ -14,8 +15,8 @@ import {
   listHostBindingPage,
   removeHostBinding,
 } from '../services/host_bindings.ts';
-import { listSecretPage } from '../services/secrets.ts';
 import type { AppContext } from './app_env.ts';
+import { bindingRecordOf, schemeOf, sentinelForm, storedReferences } from './binding_fields.ts';
 import {
   done,
   type Fields,
@@ -38,7 +39,8 @@ export const getBindings = forReader(async (c, caller) => {
   const bindings = await listHostBindingPage(c.get('context'), caller, { limit: SHOWN, cursor });
   if (!bindings.ok) return problem(c, caller, bindings.error);
   const answered = await explained(c, caller, { method, url });
-  return consolePage(c, caller, bindingsPage({ bindings: bindings.value, cursor, done: code, ...answered }));
+  const mayChange = ({ owner }: Pick<HostBindingRecord, 'owner'>) => writableOwner(caller, owner).ok;
+  return consolePage(c, caller, bindingsPage({ bindings: bindings.value, cursor, done: code, mayChange, ...answered }));
 });
 
 async function explained(c: AppContext, caller: Caller, values: { readonly method: string; readonly url: string }) {
@@ -74,19 +76,18 @@ function templateValues({ binding }: BindingTemplate): Fields {
 }
 
 async function formPage(c: AppContext, caller: Caller, form: FormState) {
-  const secrets = await listSecretPage(c.get('context'), caller, { limit: SHOWN });
-  const references = secrets.ok ? secrets.value.items.map(({ ref }) => ref) : [];
-  const templates = c.get('templates')();
-  return newBindingPage({ form, scheme: schemeOf(form.values), references: [...new Set(references)], templates });
-}
-
-function schemeOf(values: Fields): InjectionScheme {
-  return INJECTION_SCHEMES.find((scheme) => scheme === values['scheme']) ?? 'bearer';
+  return newBindingPage({
+    form,
+    scheme: schemeOf(form.values),
+    references: await storedReferences(c, caller),
+    templates: c.get('templates')(),
+    isAdmin: mayActAs(caller, 'admin'),
+  });
 }
 
 /** `POST /bindings` */
 export const submitBinding = forChange(async (c, caller, fields) => {
-  const parsed = hostBindingInput.safeParse(recordOf(fields));
+  const parsed = hostBindingInput.safeParse(bindingRecordOf(fields));
   if (!parsed.success)
     return formAgain(c, caller, await formPage(c, caller, sentinelForm(invalidForm(fields, parsed.error))));
   const created = await createHostBinding(c.get('context'), caller, parsed.data);
@@ -94,31 +95,13 @@ export const submitBinding = forChange(async (c, caller, fields) => {
   return formAgain(c, caller, await formPage(c, caller, refusedForm(fields, created.error)), created.error);
 });
 
-/** The record that the fields of the form make. */
-function recordOf(fields: Fields): Record<string, unknown> {
-  const { allowed_hosts: allowed, sentinel_value: value, sentinel_env: env, ...plain } = typed(fields);
-  const hosts = allowed?.split(/[\s,]+/).filter((host) => host !== '');
-  const isSwap = value !== undefined || env !== undefined;
-  return {
-    ...plain,
-    ...(hosts !== undefined && { allowed_hosts: hosts }),
-    ...(isSwap && { emit_mechanism: 'sentinel-swap', sentinel: { value, ...(env !== undefined && { env }) } }),
-  };
-}
-
-/** Problems of `sentinel.value` stand beside the field of the form. */
-function sentinelForm(form: FormState): FormState {
-  const problems = form.problems.map(({ field, message }) => ({
-    field: field.replace(/^sentinel\./, 'sentinel_'),
-    message,
-  }));
-  return { ...form, problems };
-}
-
 /** `GET /bindings/{id}` */
 export const getBinding = forReader(async (c, caller) => {
-  const binding = await getHostBinding(c.get('context'), caller, c.req.param('id') ?? '');
-  return binding.ok ? consolePage(c, caller, bindingPage(binding.value)) : problem(c, caller, binding.error);
+  const context = c.get('context');
+  const details = await describeBinding(context, caller, c.req.param('id') ?? '');
+  if (!details.ok) return problem(c, caller, details.error);
+  const view = { details: details.value, done: c.req.query('done'), nowMs: context.clock.now() };
+  return consolePage(c, caller, bindingPage(view));
 });
 
 /** `GET /bindings/{id}/delete`: asks. */

@@ -10,6 +10,7 @@ import { getConnectorSpecSchema, SPEC_SCHEMA_PATH } from './connectors.ts';
 import type { PageEntry } from './console.ts';
 import { getApprovalsPage, submitDecision } from './console_approvals.ts';
 import { getAudit, getAuditEventPage, getVerification } from './console_audit.ts';
+import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
 import {
   askBindingDeletion,
   getBinding,
@@ -66,6 +67,8 @@ export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
     ['get', '/bindings/new', getNewBinding],
     ['post', '/bindings', submitBinding],
     ['get', '/bindings/{id}', getBinding],
+    ['get', '/bindings/{id}/edit', getBindingEdit],
+    ['post', '/bindings/{id}/edit', submitBindingEdit],
     ['get', '/bindings/{id}/delete', askBindingDeletion],
     ['post', '/bindings/{id}/delete', submitBindingDeletion],
 

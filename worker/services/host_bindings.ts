@@ -50,16 +50,21 @@ export async function createHostBinding(
   return withPolicyVersion(context, caller, created);
 }
 
-/** Replaces every field of a binding but its owner. Refuses with `not_found`, `duplicate_binding`, `admin_required`, `invalid_input`. */
+/**
+ * Replaces every field of a binding but its owner; with `revision` (an `updated_at`) only while it is still the one of then.
+ * Refuses with `not_found`, `duplicate_binding`, `admin_required`, `invalid_input`, `conflict`.
+ */
 export async function putHostBinding(
   context: ServiceContext,
   caller: Caller,
   id: string,
   input: ValidHostBinding,
+  revision: string | null = null,
 ): ChangedBinding {
   const replaced = await commit(context, controlChain(caller), async () => {
     const before = await writableBinding(context, caller, id);
     if (!before.ok) return before;
+    if (revision !== null && revision !== before.value.updatedAt) return err(changedSince(before.value));
     if (ownerName(before.value.ownerId) !== input.owner) return err(ownerChange(before.value));
     const row = toRow(input, { ...before.value, updatedAt: laterThan(nowText(context), before.value.updatedAt) });
     const twin = await findHostBindingAt(context.database, row);
@@ -188,6 +193,11 @@ function ownerChange(row: HostBindingRow): ApiError {
   const owner = ownerName(row.ownerId);
   const message = `must stay "${owner}": a binding does not change its owner; delete it and create one for the other owner`;
   return apiError('invalid_input', `owner ${message}`, { fields: [{ field: 'owner', message }] });
+}
+
+function changedSince({ host, updatedAt }: HostBindingRow): ApiError {
+  const message = `the binding for ${host} was changed at ${updatedAt}, after it was read: read it again and change that`;
+  return apiError('conflict', message, { updated_at: updatedAt });
 }
 
 function notFound(id: string): ApiError {

@@ -115,6 +115,28 @@ export async function findEvent(database: Database, enterpriseId: string, id: st
   return rows[0] ?? null;
 }
 
+/** The newest event of these types about a resource of an enterprise, by the id that it has there. */
+export async function findLatestAbout(
+  database: Database,
+  enterpriseId: string,
+  about: { readonly types: readonly AuditEventRow['type'][]; readonly resource: string },
+): Promise<AuditEventRow | null> {
+  const resource = sql`json_extract(${auditEvents.data}, '$."svc.control.resource"')`;
+  const rows = await database.read
+    .select()
+    .from(auditEvents)
+    .where(
+      and(
+        eq(auditEvents.enterpriseId, enterpriseId),
+        inArray(auditEvents.type, [...about.types]),
+        sql`${resource} = ${about.resource}`,
+      ),
+    )
+    .orderBy(desc(auditEvents.time), desc(auditEvents.position))
+    .limit(1);
+  return rows[0] ?? null;
+}
+
 /** How many events of a type there are in each of equal spans of time, the first of which is 0 and begins at `since`. */
 export async function countByTime(
   database: Database,

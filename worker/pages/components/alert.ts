@@ -13,6 +13,7 @@ const DONE: Readonly<Record<string, string>> = {
   secret_stored: 'The secret is stored. Its value is never shown again.',
   secret_deleted: 'The secret is deleted.',
   binding_created: 'The host binding is in force.',
+  binding_changed: 'The change is in force.',
   binding_deleted: 'The host binding is deleted.',
   connector_installed: 'The connector is installed.',
   connector_removed: 'The connector is removed, with its credential.',

@@ -1,0 +1,105 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { chromiumProblem } from '../support/chromium.ts';
+import { ConsoleWorld, expectAccessible, expectFits, inEveryLook, PLANTED_SECRET, tabTo } from './console_world.ts';
+
+// A host binding that is there: what it says of itself, and how it is edited.
+
+const MISSING = chromiumProblem();
+let world: ConsoleWorld;
+let path: string;
+let pages: Page[] = [];
+
+beforeAll(async () => {
+  if (MISSING !== null) return;
+  world = await ConsoleWorld.start();
+  path = `/bindings/${(await world.seed()).bindingId}`;
+});
+afterAll(() => world?.stop());
+beforeEach(({ skip }) => {
+  if (MISSING !== null) skip(MISSING);
+});
+afterEach(async () => {
+  for (const page of pages) await page.context().close();
+  pages = [];
+});
+
+async function open(options: Parameters<ConsoleWorld['open']>[0] = {}): Promise<Page> {
+  const page = await world.open(options);
+  pages.push(page);
+  return page;
+}
+
+async function expectGoodInEveryLook(page: Page): Promise<void> {
+  await inEveryLook(page, async ({ width, colorScheme }) => {
+    if ((width === 360) === (colorScheme === 'dark')) await expectAccessible(page);
+    await expectFits(page);
+  });
+}
+
+test('its page says what it matches, which secret that is, and who changed it when', async () => {
+  const page = await open({ javaScriptEnabled: false });
+  await page.goto(path);
+  const words = await page.locator('main').innerText();
+  for (const part of ['Requests to api.github.com', 'GET, HEAD and OPTIONS alone', 'vault://user/github', 'Stored']) {
+    expect(words).toContain(part);
+  }
+  expect(words).toMatch(/By\s+Local owner\s+usr_/);
+  expect(await page.content()).not.toContain(PLANTED_SECRET);
+  await page.getByRole('link', { name: 'Explain a request' }).click();
+  expect(await page.locator('#explanation').innerText()).toContain('api.github.com matches');
+});
+
+test('by keyboard alone: it is edited from its row', async () => {
+  const page = await open();
+  await page.goto('/bindings');
+  await tabTo(page, 'Edit the binding for api.github.com');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`**${path}/edit`);
+  expect(await page.getByLabel('Host', { exact: true }).inputValue()).toBe('api.github.com');
+  await tabTo(page, 'Effect');
+  await page.keyboard.press('e');
+  await tabTo(page, 'Save');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`**${path}?done=binding_changed`);
+  expect(await page.locator('main').innerText()).toContain('Every method');
+});
+
+test('two who edit it do not overwrite each other', async () => {
+  const [first, second] = [await open({ javaScriptEnabled: false }), await open()];
+  for (const page of [first, second]) {
+    await page.goto(`${path}/edit`);
+    await page.locator('details.more > summary').click();
+  }
+  await first.getByLabel('Description').fill('of the first');
+  await first.getByRole('button', { name: 'Save' }).click();
+  await first.waitForURL(`**${path}?done=binding_changed`);
+  await second.getByLabel('Description').fill('of the second');
+  await second.getByRole('button', { name: 'Save' }).click();
+  expect(await second.getByRole('alert').innerText()).toContain('Nothing was saved');
+  const differences = second.getByRole('table', { name: 'What differs' });
+  expect(await differences.innerText()).toMatch(/Description[^]*of the first[^]*of the second/);
+  await expectGoodInEveryLook(second);
+  await second.getByRole('button', { name: 'Save mine in its place' }).click();
+  await second.waitForURL(`**${path}?done=binding_changed`);
+  expect(await second.locator('h1 + .lead, .lead').first().innerText()).toContain('of the second');
+});
+
+test.each(['', '/edit', '/edit?scheme=sigv4-resign'])(
+  'axe finds nothing and nothing overflows at its page%s, in every look',
+  async (below) => {
+    const page = await open();
+    await page.goto(path + below);
+    expect(await page.locator('h1').count()).toBe(1);
+    await expectGoodInEveryLook(page);
+  },
+);
+
+test('no page of another site edits it with the cookie of this one', async () => {
+  const page = await open();
+  const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
+  const headers = { cookie, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
+  const body = new URLSearchParams({ scheme: 'bearer', host: 'evil.example', credential_ref: 'vault://user/github' });
+  const reply = await fetch(`${world.control.url}${path}/edit`, { method: 'POST', headers, body, redirect: 'manual' });
+  expect(reply.status).toBe(403);
+});
