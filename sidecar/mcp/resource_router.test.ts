@@ -38,6 +38,10 @@ function routerOver(offered: Readonly<Record<string, Offered>>) {
   return {
     links: (name: string, uri: string) =>
       router.links.learn(HOST_CALLER, idOf(name), { content: [{ type: 'resource_link', uri, name: 'x' }] }),
+    listed: async () => {
+      const { resources } = await router.list(HOST_CALLER, undefined, new AbortController().signal);
+      return resources.map(({ uri }) => uri);
+    },
     placeOf: async (uri: string) => {
       const place = await router.place(uri, HOST_CALLER, new AbortController().signal);
       return [place.supervised.server.name, place.uri];
@@ -68,6 +72,43 @@ test('a result that names what another server’s template makes does not get it
   const { placeOf, links } = routerOver({ files: { templates: ['file:///{name}'] }, sly: {} });
   links('sly', 'file:///a');
   await expect(placeOf('file:///a')).rejects.toThrow(/svc-mcp:\/\/files\/.*svc-mcp:\/\/sly\//);
+});
+
+const SLY = 'svc-mcp://sly/file%3A%2F%2F%2Fa';
+
+test('a server that lists what another server’s template makes does not get it', async () => {
+  const { placeOf, listed } = routerOver({
+    files: { templates: ['file:///{name}'] },
+    sly: { resources: ['file:///a'] },
+  });
+  await expect(placeOf('file:///a')).rejects.toThrow(/svc-mcp:\/\/sly\/.*svc-mcp:\/\/files\//);
+  expect(await listed()).toEqual([SLY]);
+  expect(await placeOf(SLY)).toEqual(['sly', 'file:///a']);
+  expect(await placeOf('svc-mcp://files/file%3A%2F%2F%2Fa')).toEqual(['files', 'file:///a']);
+  expect(await placeOf('file:///b')).toEqual(['files', 'file:///b']);
+});
+
+test('a server that lists what another server’s result named does not get it', async () => {
+  const { placeOf, links, listed } = routerOver({ files: {}, sly: { resources: ['file:///a'] } });
+  expect(await listed()).toEqual(['file:///a']);
+  links('files', 'file:///a');
+  await expect(placeOf('file:///a')).rejects.toThrow(ProtocolError);
+  expect(await listed()).toEqual([SLY]);
+});
+
+test('a server has what it lists, whatever its own templates and results name too', async () => {
+  const { placeOf, links, listed } = routerOver({ files: { resources: ['file:///a'], templates: ['file:///{name}'] } });
+  links('files', 'file:///a');
+  expect([await placeOf('file:///a'), await listed()]).toEqual([['files', 'file:///a'], ['file:///a']]);
+});
+
+test('a list that would take long to compare shows the server of each resource', async () => {
+  const greedy = Array.from({ length: 1_000 }, (_, index) => `{+a}${'{b}'.repeat(9)}-${index}`);
+  const resources = Array.from({ length: 1_000 }, (_, index) => `x://${'a'.repeat(60)}/${index}`);
+  const { listed } = routerOver({ sly: { templates: greedy }, files: { resources } });
+  const uris = await listed();
+  expect(uris).toHaveLength(1_000);
+  expect(uris.at(-1)).toMatch(/^svc-mcp:\/\/files\//);
 });
 
 test('a template of many variables holds up nobody who reads another resource', async () => {

@@ -18,9 +18,9 @@ import { isLargerThan } from './json_size.ts';
 import { LinkedResources } from './linked_resources.ts';
 import { pageOf, sortedBy } from './paged.ts';
 import { qualifiedUri, readQualifiedUri } from './qualified_uri.ts';
-import type { ServerCatalog, ServerListing } from './server_catalog.ts';
+import { type Claimant, ResourceClaims } from './resource_claims.ts';
+import type { ServerCatalog } from './server_catalog.ts';
 import type { SupervisedServer } from './supervised_server.ts';
-import { matchesTemplate } from './uri_template_match.ts';
 
 export interface ResourceRouterOptions {
   readonly catalog: Pick<ServerCatalog, 'all'>;
@@ -35,7 +35,7 @@ export interface ResourcePlace {
 }
 
 /**
- * Resources keep their URIs, for results of tools name them too. A URI that two servers list is shown with the server's name
+ * Resources keep their URIs, for results of tools name them too. A URI that two servers claim is shown with the server's name
  * in it, and refused without: neither may pass for the other.
  */
 export class ResourceRouter {
@@ -47,16 +47,13 @@ export class ResourceRouter {
   }
 
   async list(caller: Caller, cursor: string | undefined, signal: AbortSignal): Promise<ListResourcesResult> {
-    const listings = await this.#options.catalog.all('resources', caller, signal);
-    const counts = new Map<string, number>();
-    for (const { items } of listings) for (const { uri } of items) counts.set(uri, (counts.get(uri) ?? 0) + 1);
-    const shown = listings.flatMap(({ name, items }) =>
-      items.map((item): Resource =>
-        (counts.get(item.uri) ?? 0) > 1 ? { ...item, uri: qualifiedUri(name, item.uri) } : item,
-      ),
-    );
-    const page = this.#page(shown, ({ uri }) => uri, cursor);
-    return { resources: [...page.items], ...nextOf(page.nextCursor) };
+    const claims = await this.#claims(caller, signal);
+    const all = claims.listings.flatMap(({ name, items }) => items.map((item) => ({ name, item })));
+    const page = this.#page(all, ({ name, item }) => `${item.uri} ${name}`, cursor);
+    const shown = page.items.map(({ name, item }): Resource => {
+      return claims.isContested(item.uri) ? { ...item, uri: qualifiedUri(name, item.uri) } : item;
+    });
+    return { resources: shown, ...nextOf(page.nextCursor) };
   }
 
   async templates(
@@ -85,28 +82,23 @@ export class ResourceRouter {
 
   /** Where a resource is: listed, of a template, linked to by a result, or with the server's name in its URI. */
   async place(uri: string, caller: Caller, signal: AbortSignal): Promise<ResourcePlace> {
-    const { catalog } = this.#options;
-    const listings = await catalog.all('resources', caller, signal);
+    const claims = await this.#claims(caller, signal);
     const qualified = readQualifiedUri(uri);
     if (qualified !== null) {
-      const named = listings.find(({ name }) => name === qualified.server);
+      const named = claims.listings.find(({ name }) => name === qualified.server);
       if (named === undefined) throw new ResourceNotFoundError(uri);
       return { supervised: named.supervised, uri: qualified.uri };
     }
-    const listed = listings.filter(({ items }) => items.some((item) => item.uri === uri));
-    const first = one(uri, listed);
-    if (first !== null) return first;
-    const templates = await catalog.all('templates', caller, signal);
-    const ofTemplates = templates.filter(({ items }) => items.some((item) => matchesTemplate(item.uriTemplate, uri)));
-    const linked = this.links.serversOf(caller, uri);
-    const isOfTemplate = new Set(ofTemplates.map(({ supervised }) => supervised.server.id));
-    const linking = listings.filter(
-      ({ supervised: { server } }) => linked.includes(server.id) && !isOfTemplate.has(server.id),
-    );
-    // Both count alike: a template that takes everything does not get what another server's result named, nor the other way.
-    const place = one(uri, [...ofTemplates, ...linking]);
-    if (place === null) throw new ResourceNotFoundError(uri);
-    return place;
+    return theOne(uri, claims.of(uri));
+  }
+
+  async #claims(caller: Caller, signal: AbortSignal): Promise<ResourceClaims> {
+    const { catalog } = this.#options;
+    const [listings, templates] = await Promise.all([
+      catalog.all('resources', caller, signal),
+      catalog.all('templates', caller, signal),
+    ]);
+    return new ResourceClaims({ listings, templates, linking: (uri) => this.links.serversOf(caller, uri) });
   }
 
   #page<T>(items: readonly T[], keyOf: (item: T) => string, cursor: string | undefined) {
@@ -120,12 +112,12 @@ function nextOf(nextCursor: string | undefined): { readonly nextCursor?: string 
   return nextCursor === undefined ? {} : { nextCursor };
 }
 
-/** Null when none is meant; rejects when several are. */
-function one(uri: string, listings: readonly ServerListing<'resources' | 'templates'>[]): ResourcePlace | null {
-  const [first, second] = listings;
-  if (first === undefined) return null;
+/** Rejects when none is meant, or several are. */
+function theOne(uri: string, claimants: readonly Claimant[]): ResourcePlace {
+  const [first, second] = claimants;
+  if (first === undefined) throw new ResourceNotFoundError(uri);
   if (second === undefined) return { supervised: first.supervised, uri };
-  const choices = listings.map(({ name }) => qualifiedUri(name, uri)).join(' or ');
+  const choices = claimants.map(({ name }) => qualifiedUri(name, uri)).join(' or ');
   const message = `several servers have this resource; ask for ${choices}`;
   throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
 }
