@@ -24,6 +24,7 @@ import {
   updateEnterprise,
 } from '../store/enterprise_settings.ts';
 import type { IdentityRow } from '../store/identities.ts';
+import { listLiveOwners } from '../store/members.ts';
 import { admissionProblem, admissionRules } from './admission.ts';
 import { domainTaken, proveDomain } from './domain_proof.ts';
 import { oidcSealPlace } from './providers/enterprise_oidc.ts';
@@ -114,7 +115,8 @@ async function decide(
   const oidc = await oidcStatements(context, caller, input);
   if (!oidc.ok) return oidc;
   const after = { ...account, enterprise: { ...account.enterprise, ...change } };
-  if (await locksOut(context, after, input.oidc?.issuer ?? null)) return err(lockOut());
+  const shutOut = await lockOutProblem(context, caller, after, input.oidc?.issuer ?? null);
+  if (shutOut !== null) return err(shutOut);
   const { enterpriseId } = caller;
   for (const { domain, holder } of proven) {
     const now = (await findEnterpriseOfDomain(context.database, domain))?.id ?? null;
@@ -202,7 +204,26 @@ async function sealedAnew({ vault }: ServiceContext, row: EnterpriseOidcRow): Pr
   throw Object.assign(new Error('the vault cannot open a client secret'), { code: 'vault_entry_damaged' });
 }
 
-/** Whether the one who changes the settings could sign in in none of the ways that it did; the local user needs none. */
+/**
+ * Why settings shut out whom they must not: the one who makes them, and, made by an admin, every owner. Else an admin could
+ * take the enterprise from its owners.
+ */
+async function lockOutProblem(
+  context: ServiceContext,
+  caller: Caller,
+  after: Account,
+  issuer: string | null,
+): Promise<ApiError | null> {
+  if (await locksOut(context, after, issuer)) return lockOut();
+  if (mayActAs(caller, 'owner')) return null;
+  const owners = await listLiveOwners(context.database, caller.enterpriseId);
+  for (const user of owners) {
+    if (!(await locksOut(context, { ...after, user }, issuer))) return null;
+  }
+  return owners.length === 0 ? null : ownersLockedOut();
+}
+
+/** Whether a user could sign in in none of the ways that it did; the local user needs none. */
 async function locksOut(context: ServiceContext, account: Account, issuer: string | null): Promise<boolean> {
   if (context.local?.userId === account.user.id) return false;
   const identities = await listIdentities(context.database, account.user.id);
@@ -234,6 +255,12 @@ function ownersOnly(): ApiError {
 function lockOut(): ApiError {
   const message =
     'you could not sign in again with these settings: sign in once in a way that they allow, and then change them';
+  return apiError('would_lock_out', message);
+}
+
+function ownersLockedOut(): ApiError {
+  const message =
+    'no owner of the enterprise could sign in again with these settings: leave one of them a way, or ask an owner to make the change';
   return apiError('would_lock_out', message);
 }
 

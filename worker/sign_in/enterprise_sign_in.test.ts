@@ -105,15 +105,19 @@ const me = async (browser: TestBrowser) => parsed(meReply, browser.get('/v1/me')
 function put(more: object = {}, browser = admin): Promise<Response> {
   const { name, billing_email } = enterprise;
   const plain = { name, billing_email, allowed_domains: [], allowed_providers: null, sso_required: false, oidc: null };
-  return control.send('/v1/enterprise', {
-    method: 'PUT',
+  return send('PUT', '/v1/enterprise', { ...plain, ...more }, browser);
+}
+
+function send(method: string, path: string, body: object, browser: TestBrowser): Promise<Response> {
+  return control.send(path, {
+    method,
     headers: {
       ...FRONT,
       'content-type': 'application/json',
       'sec-fetch-site': 'same-origin',
       cookie: `__Host-session=${browser.cookies.get('__Host-session')}`,
     },
-    body: JSON.stringify({ ...plain, ...more }),
+    body: JSON.stringify(body),
   });
 }
 
@@ -219,6 +223,27 @@ describe('the settings of an enterprise', () => {
     await put({ oidc: same });
     await control.context.database.client.execute("UPDATE users SET role = 'owner'");
     expect((await put({ oidc: more })).status).toBe(200);
+  });
+
+  test('leave an owner a way to sign in, whatever an admin makes of them', async () => {
+    await withProvider();
+    const { client_secret: _, ...same } = oidc();
+    openId.person = { sub: 'bob', email: 'bob@acme.test', email_verified: true, name: 'Bob' };
+    const bob = newBrowser();
+    expect((await signIn(bob, enterprise.id)).status).toBe(303);
+    const role = { role: 'admin', suspended: false };
+    expect((await send('PUT', `/v1/members/${(await me(bob)).id}`, role, admin)).status).toBe(200);
+    const rules = [{ sso_required: true }, { allowed_providers: [] }, { allowed_domains: ['beta.test'] }];
+    for (const rule of rules) {
+      expect(await refusal(put({ oidc: same, ...rule }, bob))).toMatchObject({ code: 'would_lock_out' });
+    }
+    expect((await me(admin)).role).toBe('owner');
+    expect(
+      (await put({ oidc: same, allowed_providers: ['codehost'], allowed_domains: ['acme.test'] }, bob)).status,
+    ).toBe(200);
+    openId.person = { sub: 'alice', email: 'alice@acme.test', email_verified: true, name: 'Alice' };
+    expect((await signIn(newBrowser(), enterprise.id)).status).toBe(303);
+    expect((await put({ oidc: same, sso_required: true }, bob)).status).toBe(200);
   });
 
   test('keep a secret that is left out, for the same issuer and client alone', async () => {

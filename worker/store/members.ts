@@ -27,13 +27,17 @@ export async function listMembers(
     .limit(page.limit);
 }
 
-/** Whether an enterprise has an owner who can sign in, besides this user. */
-export async function hasOtherOwner(database: Database, enterpriseId: string, userId: string): Promise<boolean> {
-  const rows = await database.read
-    .select({ id: users.id })
+/** The owners of an enterprise who are not suspended. */
+export async function listLiveOwners(database: Database, enterpriseId: string): Promise<MemberRow[]> {
+  return database.read
+    .select()
     .from(users)
     .where(and(eq(users.enterpriseId, enterpriseId), eq(users.role, 'owner'), isNull(users.suspendedAt)));
-  return rows.some(({ id }) => id !== userId);
+}
+
+/** Whether an enterprise has an owner who is not suspended, besides this user. */
+export async function hasOtherOwner(database: Database, enterpriseId: string, userId: string): Promise<boolean> {
+  return (await listLiveOwners(database, enterpriseId)).some(({ id }) => id !== userId);
 }
 
 /** Changes what a member may do; a conflict when that would leave its enterprise without an owner who can sign in. */
