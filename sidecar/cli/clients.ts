@@ -49,7 +49,7 @@ export function controlClient(context: CliContext, options: GlobalOptions): Http
   const origin = controlUrlOf(context, options);
   const home = homeOf(context, options);
   if (readSignIn(home)?.control_url === origin) {
-    const token = (): Promise<string> => accessToken(context, home, origin);
+    const token = (refused: string | null): Promise<string> => accessToken(context, home, origin, refused);
     return httpClient({ origin, token, name: CONTROL_NAME, fetch: context.fetch, startFix: REACH_FIX });
   }
   if (origin.startsWith('https:')) {

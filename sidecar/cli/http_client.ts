@@ -33,8 +33,11 @@ export interface HttpClient {
 
 interface Server {
   readonly origin: string;
-  /** The bearer token, or where it comes from before each call; null for a call as nobody. */
-  readonly token: string | (() => Promise<string>) | null;
+  /**
+   * The bearer token, or where it comes from before each call, which is asked for another one when a call was refused with
+   * it; null for a call as nobody.
+   */
+  readonly token: string | ((refused: string | null) => Promise<string>) | null;
   /** `the control plane` or `the sidecar`. */
   readonly name: string;
   readonly fetch: typeof fetch;
@@ -82,20 +85,28 @@ async function request(
   for (const [name, value] of Object.entries(options.query ?? {})) {
     if (value !== undefined) url.searchParams.set(name, String(value));
   }
-  const token = typeof server.token === 'function' ? await server.token() : server.token;
-  const headers = { ...init.headers, ...(token !== null && { authorization: `Bearer ${token}` }) };
   const json = options.body === undefined ? undefined : JSON.stringify(options.body);
-  try {
-    return await server.fetch(url, {
-      method,
-      redirect: 'manual',
-      signal: init.signal,
-      headers: json === undefined ? headers : { ...headers, 'content-type': 'application/json' },
-      ...(json !== undefined && { body: json }),
-    });
-  } catch (error) {
-    throw unreachable(server, error);
-  }
+  const sendAs = async (token: string | null): Promise<Response> => {
+    const headers = { ...init.headers, ...(token !== null && { authorization: `Bearer ${token}` }) };
+    try {
+      return await server.fetch(url, {
+        method,
+        redirect: 'manual',
+        signal: init.signal,
+        headers: json === undefined ? headers : { ...headers, 'content-type': 'application/json' },
+        ...(json !== undefined && { body: json }),
+      });
+    } catch (error) {
+      throw unreachable(server, error);
+    }
+  };
+  if (typeof server.token !== 'function') return sendAs(server.token);
+  const first = await server.token(null);
+  const reply = await sendAs(first);
+  if (reply.status !== 401) return reply;
+  // It did nothing: the token may be of a key that was replaced at once, or of a sign-in that is over, which is said then.
+  await reply.body?.cancel();
+  return sendAs(await server.token(first));
 }
 
 async function readText(server: Server, response: Response): Promise<string> {

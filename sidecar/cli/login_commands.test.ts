@@ -73,6 +73,13 @@ const signInFile = () => join(home.path, 'sign_in.json');
 const identityFile = () => join(home.path, 'sidecar', 'identity.json');
 const names = (calls: readonly SeenCall[]) => calls.map(({ method, url }) => `${method} ${url.pathname}`);
 
+/** A control plane that takes no secrets with some tokens. */
+const refusing = (isRefused: (authorization: string | null) => boolean) =>
+  controlPlane({
+    'POST /v1/secrets': ({ authorization }) =>
+      isRefused(authorization) ? refusal(401, 'unauthenticated') : { status: 201, body: {} },
+  });
+
 function expireAccessToken(): void {
   const found: object = JSON.parse(readFileSync(signInFile(), 'utf8'));
   writeFileSync(signInFile(), JSON.stringify({ ...found, access_expires_at_ms: Date.parse(NOW) }), { mode: 0o600 });
@@ -148,6 +155,34 @@ describe('a command after svc login', () => {
     expect(existsSync(join(home.path, 'sign_in.lock'))).toBe(false);
   });
 
+  test('renews a token that is refused before its time, such as after "svc keys rotate --at-once", once', async () => {
+    await logIn();
+    const call = ['api', 'POST', '/v1/secrets', '--data', '{"path":"a"}'];
+    const { code, calls } = await run(
+      call,
+      refusing((authorization) => authorization === 'Bearer access-1'),
+    );
+    expect([code, names(calls)]).toEqual([0, ['POST /v1/secrets', 'POST /auth/refresh', 'POST /v1/secrets']]);
+    expect(calls.at(-1)).toMatchObject({ authorization: 'Bearer access-2', body: { path: 'a' } });
+    const never = await run(
+      call,
+      refusing(() => true),
+    );
+    expect([never.code, names(never.calls).filter((name) => name === 'POST /v1/secrets').length]).toEqual([1, 2]);
+  });
+
+  test('says that the sign-in is over when its token is refused for that', async () => {
+    await logIn();
+    const { code, stderr } = await run(
+      ['api', 'GET', '/v1/me'],
+      controlPlane({
+        'GET /v1/me': () => refusal(401, 'unauthenticated'),
+        'POST /auth/refresh': () => refusal(401, 'sign_in_over'),
+      }),
+    );
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`svc login --control ${ORIGIN}`)]);
+  });
+
   test('waits for another svc that renews, but not for one that is gone', async () => {
     await logIn();
     expireAccessToken();
@@ -199,7 +234,19 @@ describe('svc logout', () => {
     await logIn();
     const answer = controlPlane({ [`DELETE /v1/sidecars/sdc_${ID}`]: () => refusal(503, 'database_unavailable') });
     expect((await run(['logout'], answer)).code).toBe(1);
-    expect([existsSync(signInFile()), existsSync(identityFile())]).toEqual([true, true]);
+    expect([existsSync(signInFile()), existsSync(identityFile())]).toEqual(['GET /v1/me', true, true]);
+  });
+
+  test('of a sign-in that was ended elsewhere deletes what is here, also while its token would still be good', async () => {
+    await logIn();
+    const answer = controlPlane({
+      'GET /v1/me': () => refusal(401, 'unauthenticated'),
+      'DELETE /v1/sidecars/sdc_00000000000000000000000000': () => refusal(401, 'unauthenticated'),
+      'POST /auth/refresh': () => refusal(401, 'sign_in_over'),
+    });
+    const { code, stdout } = await run(['logout'], answer);
+    expect([code, existsSync(signInFile()), existsSync(identityFile())]).toEqual([0, false, false]);
+    expect(stdout).toContain('not revoked there');
   });
 
   test('of a sign-in that is over deletes what is here, and says what is left there', async () => {

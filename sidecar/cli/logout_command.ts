@@ -5,7 +5,7 @@ import { homeOf } from './home.ts';
 import { httpClient } from './http_client.ts';
 import { retireSidecar } from './own_sidecar.ts';
 import { readSignIn, removeSignIn } from './sign_in_file.ts';
-import { accessToken, CONTROL_NAME, REACH_FIX, SignInOver } from './sign_in_tokens.ts';
+import { CONTROL_NAME, REACH_FIX, SignInOver } from './sign_in_tokens.ts';
 
 /** `svc logout`. */
 export function addLogoutCommand(line: CommandLine): void {
@@ -27,7 +27,7 @@ async function logOut(call: Call): Promise<undefined> {
     ]);
   }
   const { control_url: origin } = signIn;
-  const isOver = await isSignInOver(call, home, origin);
+  const isOver = await isSignInOver(call, origin);
   const user = isOver ? null : controlClient(context, { ...options, control: origin });
   const sidecarId = await retireSidecar(user, home, context.now());
   if (!isOver) await revoke(call, home, origin);
@@ -42,9 +42,9 @@ function restOf(isOver: boolean, sidecarId: string | null): string {
 }
 
 /** A sign-in that was ended elsewhere, or is too old: there is nothing left to end. */
-async function isSignInOver(call: Call, home: string, origin: string): Promise<boolean> {
+async function isSignInOver({ context, options }: Call, origin: string): Promise<boolean> {
   try {
-    await accessToken(call.context, home, origin);
+    await controlClient(context, { ...options, control: origin }).send('GET', '/v1/me');
     return false;
   } catch (error) {
     if (error instanceof SignInOver) return true;

@@ -40,16 +40,22 @@ export function refusalCode(reply: RawReply): string | null {
 }
 
 /**
- * An access token of a sign-in that is good now. A refresh token is good once, and a second use ends the sign-in: of several
+ * An access token of a sign-in that is good now, and another one than was refused. A refresh token is good once, and a second use ends the sign-in: of several
  * `svc` that run at one time, one renews the tokens and the others take what it wrote.
  */
-export async function accessToken(context: CliContext, home: string, controlUrl: string): Promise<string> {
+export async function accessToken(
+  context: CliContext,
+  home: string,
+  controlUrl: string,
+  refused: string | null = null,
+): Promise<string> {
+  const isGood = (signIn: SignInFile) => signIn.access_token !== refused && isFresh(context, signIn);
   const found = requireSignIn(home, controlUrl);
-  if (isFresh(context, found)) return found.access_token;
+  if (isGood(found)) return found.access_token;
   const release = await takeLock(context, home);
   try {
     const latest = requireSignIn(home, controlUrl);
-    return isFresh(context, latest) ? latest.access_token : await renew(context, home, latest);
+    return isGood(latest) ? latest.access_token : await renew(context, home, latest);
   } finally {
     release();
   }
