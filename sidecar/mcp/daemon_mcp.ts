@@ -8,7 +8,9 @@ import { Consents } from './consents.ts';
 import { GatewayChild } from './gateway_child.ts';
 import { HealthBoard, healthReport } from './health_board.ts';
 import { HealthSender } from './health_sender.ts';
+import { serversInUse } from './process_records.ts';
 import { ServerDirectory } from './server_directory.ts';
+import { existingServers, ServerHomes } from './server_homes.ts';
 import { newSocketPath, openGatewayDirectory, spawnGateway } from './spawn_gateway.ts';
 
 export interface DaemonMcpOptions {
@@ -48,8 +50,20 @@ export function openDaemonMcp(options: DaemonMcpOptions): DaemonMcp {
     },
     send: (report) => control.channel.reportMcpHealth(report),
     pause,
+    now: () => clock.now(),
   });
-  servers.onChange(() => sender.notify());
+  const startedAt = clock.now();
+  const homes = new ServerHomes({
+    mcpHome: directory,
+    existing: () => existingServers({ policy: control.policy, clock, startedAt }),
+    inUse: () => serversInUse(directory),
+    pause,
+    warn,
+  });
+  servers.onChange(() => {
+    sender.notify();
+    homes.notify();
+  });
   control.link.onUp(() => sender.notify());
   const gateway = gatewayChild(options, directory);
   return {
@@ -65,6 +79,7 @@ export function openDaemonMcp(options: DaemonMcpOptions): DaemonMcp {
     },
     async stop() {
       await gateway.stop();
+      await homes.stop();
       await sender.stop(LAST_REPORT_MS);
     },
   };

@@ -46,6 +46,13 @@ describe('the state of a server', () => {
     expect(board.stateOf(known())).toMatchObject({ state: 'running', tools: 4, gateways: 2 });
   });
 
+  test('is of the time at which its gateway said so last, however long it has been so', () => {
+    say('one', 'running');
+    clock.advance(60_000);
+    say('one', 'running');
+    expect(board.stateOf(known()).checkedAt).toBe(clock.now());
+  });
+
   test('is stopped while no gateway runs it', () => {
     expect(board.stateOf(known())).toMatchObject({ state: 'stopped', restarts: null });
   });

@@ -93,7 +93,7 @@ export class HealthBoard {
     return {
       state: first.state,
       lastError: first.last_error,
-      checkedAt: Date.parse(first.checked_at),
+      checkedAt: first.seenAt,
       restarts: first.restarts,
       tools: first.tools,
       gateways: reports.filter(({ state }) => state === 'running').length,
@@ -110,8 +110,12 @@ export class HealthBoard {
       });
   }
 
-  #liveReports(serverId: string): readonly ReportedServer[] {
-    return [...this.#gateways.values()].flatMap((gateway) => gateway.servers.get(serverId) ?? []);
+  /** Each with the time at which its gateway said so last. */
+  #liveReports(serverId: string): readonly (ReportedServer & { readonly seenAt: number })[] {
+    return [...this.#gateways.values()].flatMap(({ servers, seenAt }) => {
+      const report = servers.get(serverId);
+      return report === undefined ? [] : [{ ...report, seenAt }];
+    });
   }
 
   #gateway(identity: GatewayIdentity): Gateway {

@@ -10,6 +10,7 @@ let checkedAt: string;
 let sent: string[];
 let reply: Result<void, unknown>;
 let pauses: { readonly ms: number; readonly over: () => void }[];
+let now: number;
 let sender: HealthSender;
 
 beforeEach(() => {
@@ -18,6 +19,7 @@ beforeEach(() => {
   sent = [];
   reply = ok(undefined);
   pauses = [];
+  now = 0;
   sender = new HealthSender({
     report: () => state && { servers: [{ id: 'mcp_1', state, last_error: null, checked_at: checkedAt }] },
     send: ({ servers }) => {
@@ -30,6 +32,7 @@ beforeEach(() => {
         signal.addEventListener('abort', () => resolve());
         if (signal.aborted) resolve();
       }),
+    now: () => now,
   });
 });
 
@@ -55,6 +58,20 @@ test('what is no news is not told', async () => {
   sender.notify();
   await passes();
   expect(sent).toEqual(['running']);
+});
+
+test('that something runs is told again and again, for it is believed for five minutes', async () => {
+  for (now = 0; now <= 600_000; now += 60_000) {
+    sender.notify();
+    await passes();
+  }
+  expect(sent).toEqual(Array.from({ length: 6 }, () => 'running'));
+  state = 'failed';
+  for (; now <= 1_200_000; now += 60_000) {
+    sender.notify();
+    await passes();
+  }
+  expect(sent.slice(6)).toEqual(['failed']);
 });
 
 test('what did not arrive is told again after a while, as it is then', async () => {

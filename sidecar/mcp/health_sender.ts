@@ -7,20 +7,25 @@ export interface HealthSenderOptions {
   readonly send: (report: McpHealthReport) => Promise<Result<void, unknown>>;
   /** Waits; resolves at once when the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly now: () => number;
 }
 
 /** Changes that come close together are told together. */
 export const GATHER_MS = 1_000;
 const RETRY_MS = 15_000;
+/** That a server runs is believed for five minutes. */
+const RENEW_MS = 120_000;
+const PASSING_STATES: readonly string[] = ['running', 'starting'];
 
 /**
- * Tells the control plane what the servers of this machine do, when that changes. A report says everything, so that one that
- * did not arrive is not sent again as it was: the next one is.
+ * Tells the control plane what the servers of this machine do: when that changes, and while something runs, again and again.
+ * A report says everything, so that one that did not arrive is not sent again as it was: the next one is.
  */
 export class HealthSender {
   readonly #options: HealthSenderOptions;
   readonly #stopped = new AbortController();
   #told = '';
+  #toldAt = 0;
   #running: Promise<void> | null = null;
   #again = false;
 
@@ -28,7 +33,7 @@ export class HealthSender {
     this.#options = options;
   }
 
-  /** Something may have changed. */
+  /** Something may have changed, or was said once more. */
   notify(): void {
     this.#again = true;
     if (this.#stopped.signal.aborted) return;
@@ -57,18 +62,25 @@ export class HealthSender {
     this.#again = false;
     const current = report();
     const facts = current === null ? '' : factsOf(current);
-    if (this.#stopped.signal.aborted || current === null || facts === this.#told) return;
+    if (this.#stopped.signal.aborted || current === null || !this.#isNews(current, facts)) return;
     const sent = await send(current);
     if (sent.ok) {
       this.#told = facts;
+      this.#toldAt = this.#options.now();
       return;
     }
     this.#again = true;
     await pause(RETRY_MS, this.#stopped.signal);
   }
+
+  #isNews({ servers }: McpHealthReport, facts: string): boolean {
+    if (facts !== this.#told) return true;
+    const isOld = this.#options.now() - this.#toldAt >= RENEW_MS;
+    return isOld && servers.some(({ state }) => PASSING_STATES.includes(state));
+  }
 }
 
-/** When a server was looked at is no news. */
+/** When a server was looked at is no news by itself. */
 function factsOf({ servers }: McpHealthReport): string {
   return JSON.stringify(servers.map(({ id, state, last_error: lastError }) => [id, state, lastError]));
 }
