@@ -8,7 +8,14 @@ import {
   UnsecuredJWT,
 } from 'jose';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { callAs, hostedUser, type HostedUser, PUBLIC_URL, startHosted } from '../../e2e/runtimes/hosted_users.ts';
+import {
+  callAs,
+  hostedUser,
+  type HostedUser,
+  PUBLIC_URL,
+  signInProgram,
+  startHosted,
+} from '../../e2e/runtimes/hosted_users.ts';
 import { type InProcess, parsed } from '../../e2e/runtimes/in_process.ts';
 import { keySet } from '../../shared/wire/tokens.ts';
 import { revokeFamily } from '../store/refresh_tokens.ts';
@@ -47,6 +54,18 @@ describe('an access token', () => {
       enterprise_id: user.caller.enterpriseId,
     });
     expect(claims.exp! - claims.iat!).toBe(600);
+  });
+
+  test.each([
+    ['nobody has verified', null, false],
+    ['is not the verified one', 'other@acme.test', false],
+    ['is verified', 'alice@acme.test', true],
+  ])('says of an address that %s whether it is', async (_, verified, email_verified) => {
+    const args = [verified, user.caller.userId];
+    const { client } = control.context.database;
+    await client.execute({ sql: "UPDATE users SET email = 'alice@acme.test', verified_email = ? WHERE id = ?", args });
+    const { access_token } = await signInProgram(control, user.caller);
+    expect(decodeJwt(access_token)).toMatchObject({ email: 'alice@acme.test', email_verified });
   });
 
   test('verifies with the published keys, which hold nothing private', async () => {
