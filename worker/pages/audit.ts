@@ -48,12 +48,19 @@ export function auditPage(view: AuditView): Page {
     counts === null
       ? ''
       : html`<section class="panel" aria-labelledby="chart-title">
-          <h2 id="chart-title">Requests over time</h2>
-          ${requestChart(counts)}
+          <div class="panel-head">
+            <h2 id="chart-title">Requests over time</h2>
+            ${hasTime(form) ? html`<a href="${pathWith('/audit', { ...form.values, since: '', until: '' })}">The last day</a>` : ''}
+          </div>
+          ${requestChart(counts, (since, until) => pathWith('/audit', { ...form.values, since, until }))}
         </section>`
   }
   ${filterForm(form)} ${events === null ? '' : list(view, events, isLive)}`;
   return layout('Audit', content);
+}
+
+function hasTime({ values }: FormState): boolean {
+  return [values['since'], values['until']].some((time) => (time ?? '') !== '');
 }
 
 function filterForm(form: FormState): Html {

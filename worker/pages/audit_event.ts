@@ -1,6 +1,9 @@
 import { html } from 'hono/html';
 import type { StoredAuditEvent } from '../../shared/wire/audit_events.ts';
+import type { EventStanding } from '../services/event_standing.ts';
+import { storySentences } from './audit_story.ts';
 import { decisionSentences, eventSubject, eventWords } from './audit_words.ts';
+import { badge } from './components/badge.ts';
 import { codeBlock } from './components/code_block.ts';
 import { definitionList } from './components/definition_list.ts';
 import { foreignText } from './components/foreign_text.ts';
@@ -12,9 +15,9 @@ import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
 
 /** One event in words: what was decided, why, and where it stands in its chain. */
-export function auditEventPage(event: StoredAuditEvent, nowMs: number): Page {
+export function auditEventPage(event: StoredAuditEvent, standing: EventStanding, nowMs: number): Page {
   const { word } = eventWords(event);
-  const sentences = decisionSentences(event);
+  const sentences = [...storySentences(event), ...decisionSentences(event)];
   const content = html`${pageHeader({
       title: html`${word}`,
       lead: html`<span class="mono">${foreignText(eventSubject(event))}</span>`,
@@ -35,13 +38,14 @@ export function auditEventPage(event: StoredAuditEvent, nowMs: number): Page {
     </section>
     <section class="panel" aria-labelledby="chain-title">
       <h2 id="chain-title">Place in the chain</h2>
+      ${standingWords(standing)}
       ${definitionList([
         ['Event', html`<code>${event.id}</code>`],
         ['Chain of', html`<code>${event.writer}</code>, number ${event.sequence}`],
         ['Hash', html`<code>${event.hash}</code>`],
         ['After', html`<code>${event.previous_hash}</code>`],
       ])}
-      <div class="actions"><a class="button" href="/audit/verify">Verify the chain</a></div>
+      <div class="actions"><a class="button" href="/audit/verify">Verify all of the log</a></div>
     </section>
     ${codeBlock(`svc audit list --session ${event.session_id ?? ''}`.trim())}`;
   return layout(word, content, 'narrow');
@@ -54,6 +58,25 @@ function why(sentences: readonly string[]): Html {
       ${sentences.map((sentence) => html`<li>${foreignText(sentence)}</li>`)}
     </ol>
   </section>`;
+}
+
+/** What is wrong at a place of a chain. */
+const PROBLEMS: { readonly [P in NonNullable<EventStanding['problem']>]: string } = {
+  missing_event: 'An event beside it is not there any more.',
+  wrong_previous_hash: 'It does not fit the event beside it.',
+  wrong_hash: 'What is recorded here is not what was hashed when it was recorded.',
+  wrong_head: 'It is not what the sealed end of its chain says.',
+  wrong_beginning: 'The sealed note of what was removed before it was changed.',
+};
+
+function standingWords({ problem, isNewest }: EventStanding): Html {
+  if (problem !== null) return html`<p>${badge('bad', 'Broken here')} ${PROBLEMS[problem]}</p>`;
+  const after = isNewest
+    ? 'It is the newest of its chain, as the sealed end of the chain says.'
+    : 'The event after it names it.';
+  return html`<p>
+    ${badge('good', 'Verified here')} What is recorded fits its hash, and it names the event before it. ${after}
+  </p>`;
 }
 
 function sessionLink(session: string): Html {

@@ -113,7 +113,7 @@ function handedOutWords(
   { time, session_id: session, image, host, reason }: NonNullable<Sealability['unsealed']>,
   nowMs: number,
 ): Html {
-  return html`The value that is stored now left as it is ${timeAgo(time, nowMs)}, for
+  return html`The value that is stored now was handed out ${timeAgo(time, nowMs)}, for
     <code>${foreignText(host ?? 'no host')}</code>, to
     ${session === null ? 'no session' : html`the session ${sessionLink(session)}`}${
       image === null ? '' : html` of the image <code>${foreignText(image)}</code>`

@@ -144,6 +144,36 @@ test('requests are counted by what became of them, in the time that is asked for
   const { spans } = counts.value;
   expect(spans).toHaveLength(48);
   expect(spans.at(-1)).toEqual({ added: 1, connector: 0, passed: 1, refused: 0 });
-  expect(spans[2]).toMatchObject({ refused: 1 });
+  expect(spans[1]).toMatchObject({ refused: 1 });
   expect(spans.reduce((sum, { refused }) => sum + refused, 0)).toBe(1);
+});
+
+const timeAt = (ms: number) => new Date(ms).toISOString();
+
+test('every request of the time is in one of its parts, which are as long as a person counts', async () => {
+  const sidecar = await control.enrolled();
+  const now = control.clock.now();
+  const events = Array.from({ length: 90 }, (_, n) => ({
+    id: `evt_${String(n + 100).padStart(26, '0')}`,
+    type: 'sandbox.proxy.passthrough',
+    time: new Date(now - n * 977_123).toISOString(),
+    sidecar_id: sidecar.enrolled.sidecar_id,
+    session_id: 'ses_2',
+    actor: 'session',
+    data: { 'svc.proxy.upstream.host': 'spread.example.test' },
+  }));
+  expect((await sidecar.call('POST', '/v1/sidecar/events', { body: { events } })).status).toBeLessThan(300);
+  const { userId = '' } = control.context.local ?? {};
+  const { enterprise_id: enterpriseId } = await parsed(meReply, control.asUser('GET', '/v1/me'));
+  const caller = { userId, enterpriseId, role: 'owner' } as const;
+  const asked = { host: 'spread.example.test', since: timeAt(now - 20_000_000), until: timeAt(now - 1_000_000) };
+  for (const [query, seconds] of [[{ host: asked.host }, 1_800] as const, [asked, 600] as const]) {
+    const counts = await countRequests(control.context, caller, query);
+    if (!counts.ok) throw new Error(counts.error.message);
+    const { since, until, begins, spans, spanSeconds } = counts.value;
+    const inTime = events.filter(({ time: at }) => at >= since && at < until).length;
+    expect([spanSeconds, spans.reduce((sum, { passed }) => sum + passed, 0)]).toEqual([seconds, inTime]);
+    expect(Date.parse(begins) % (seconds * 1000)).toBe(0);
+    expect(spans.length).toBeLessThanOrEqual(49);
+  }
 });

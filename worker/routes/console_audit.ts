@@ -6,6 +6,7 @@ import type { FormState } from '../pages/components/form_field.ts';
 import { getAuditEvent, listAuditPage } from '../services/audit_log.ts';
 import { verifyAudit } from '../services/audit_verification.ts';
 import type { Caller } from '../services/caller.ts';
+import { eventStanding } from '../services/event_standing.ts';
 import { countRequests } from '../services/request_counts.ts';
 import type { AppContext } from './app_env.ts';
 import { type Fields, forReader, problem, refusedForm } from './console.ts';
@@ -55,7 +56,11 @@ export const getAuditEventPage = forReader(async (c, caller) => {
   const context = c.get('context');
   const event = await getAuditEvent(context, caller, c.req.param('id') ?? '');
   if (!event.ok) return problem(c, caller, event.error);
-  return consolePage(c, caller, auditEventPage(event.value, context.clock.now()));
+  return consolePage(
+    c,
+    caller,
+    auditEventPage(event.value, await eventStanding(context, event.value), context.clock.now()),
+  );
 });
 
 function queryOf(c: AppContext, names: readonly string[]): Fields {

@@ -22,13 +22,17 @@ const DECISIONS: ReadonlyMap<string, RequestDecision> = new Map<AuditEventType, 
   ['connector.proxy.rejected', 'refused'],
 ]);
 
-const SPANS = 48;
+const MOST_SPANS = 48;
+/** Spans that a person counts in. */
+const SPAN_SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400];
 const DAY_MS = 86_400_000;
 
-/** Requests in equal spans of time. */
+/** Requests in equal spans of time, which begin at round times: of the first and of the last only a part may be asked for. */
 export interface RequestCounts {
   readonly since: string;
   readonly until: string;
+  /** When the first span begins. */
+  readonly begins: string;
   readonly spanSeconds: number;
   readonly spans: readonly Readonly<Record<RequestDecision, number>>[];
 }
@@ -39,20 +43,32 @@ export async function countRequests(
   caller: Caller,
   query: Pick<AuditEventsQuery, 'session' | 'connector' | 'host' | 'since' | 'until'>,
 ): Promise<Result<RequestCounts, ApiError>> {
-  const untilMs = query.until === undefined ? context.clock.now() : Date.parse(query.until);
-  const sinceMs = query.since === undefined ? untilMs - DAY_MS : Date.parse(query.since);
-  const spanSeconds = Math.max(1, Math.ceil((untilMs - sinceMs) / 1000 / SPANS));
-  const since = new Date(Math.floor(sinceMs / 1000) * 1000).toISOString();
-  const until = new Date(Math.max(untilMs, sinceMs)).toISOString();
+  const { sinceMs, untilMs, spanMs } = timeOf(context.clock.now(), query);
+  const beginsMs = Math.floor(sinceMs / spanMs) * spanMs;
+  const since = new Date(sinceMs).toISOString();
+  const until = new Date(untilMs).toISOString();
+  const begins = new Date(beginsMs).toISOString();
   const { session, connector, host } = query;
   const filter = toFilter(caller, { session, connector, host, since, until, type: [...DECISIONS.keys()].join(',') });
   if (!filter.ok) return filter;
-  const rows = await countByTime(context.database, { ...filter.value, since }, spanSeconds);
-  const spans = Array.from({ length: SPANS }, () => ({ added: 0, connector: 0, passed: 0, refused: 0 }));
+  const rows = await countByTime(context.database, filter.value, { begins, spanSeconds: spanMs / 1000 });
+  const length = Math.max(1, Math.ceil((untilMs - beginsMs) / spanMs));
+  const spans = Array.from({ length }, () => ({ added: 0, connector: 0, passed: 0, refused: 0 }));
   for (const { span, type, events } of rows) {
     const decision = DECISIONS.get(type);
-    const place = spans[Math.min(span, SPANS - 1)];
+    const place = spans[span];
     if (decision !== undefined && place !== undefined) place[decision] += events;
   }
-  return ok({ since, until, spanSeconds, spans });
+  return ok({ since, until, begins, spanSeconds: spanMs / 1000, spans });
+}
+
+/** The time that is asked for, else a day up to the next round time; and the shortest span of which few enough are in it. */
+function timeOf(nowMs: number, { since, until }: Pick<AuditEventsQuery, 'since' | 'until'>) {
+  const endMs = until === undefined ? nowMs : Date.parse(until);
+  const startMs = since === undefined ? endMs - DAY_MS : Date.parse(since);
+  const leastSeconds = Math.max(0, endMs - startMs) / 1000 / MOST_SPANS;
+  const longest = Math.ceil(leastSeconds / 86_400) * 86_400;
+  const spanMs = (SPAN_SECONDS.find((seconds) => seconds >= leastSeconds) ?? longest) * 1000;
+  const untilMs = until === undefined ? Math.ceil(endMs / spanMs) * spanMs : Math.max(endMs, startMs);
+  return { sinceMs: since === undefined ? untilMs - DAY_MS : startMs, untilMs, spanMs };
 }

@@ -137,14 +137,16 @@ export async function findLatestAbout(
   return rows[0] ?? null;
 }
 
-/** How many events of a type there are in each of equal spans of time, the first of which is 0 and begins at `since`. */
+/** How many events of a type there are in each of equal spans of time, by their number from 0. */
 export async function countByTime(
   database: Database,
-  filter: AuditFilter & { readonly since: string },
-  spanSeconds: number,
+  filter: AuditFilter,
+  { begins, spanSeconds }: { readonly begins: string; readonly spanSeconds: number },
 ): Promise<{ readonly span: number; readonly type: AuditEventRow['type']; readonly events: number }[]> {
-  const sinceSeconds = Math.floor(Date.parse(filter.since) / 1000);
-  const span = sql<number>`(unixepoch(${auditEvents.time}) - ${sinceSeconds}) / ${spanSeconds}`.mapWith(Number);
+  const sinceSeconds = Math.floor(Date.parse(begins) / 1000);
+  // Numbers are bound as floating point, so that the quotient has to be made a whole one here.
+  const quotient = sql`(unixepoch(${auditEvents.time}) - ${sinceSeconds}) / ${spanSeconds}`;
+  const span = sql<number>`CAST(${quotient} AS INTEGER)`.mapWith(Number);
   return database.read
     .select({ span, type: auditEvents.type, events: count() })
     .from(auditEvents)
