@@ -67,6 +67,12 @@ describe('an MCP server as it is written', () => {
     'a variable that is none': [{ ...LOCAL, env: { 'A=B': 'x' } }, 'env.A=B', /no name of a variable/],
     'a name with capitals': [{ ...LOCAL, name: 'Files' }, 'name', /no name of a server/],
     'a missing name': [{ command: ['x'] }, 'name', /is missing/],
+    'a field that is shown alone': [{ ...LOCAL, id: 'x', status: 'running' }, 'status', /^is read-only: leave it out$/],
+    'one beside an unknown field': [
+      { ...LOCAL, status: 'running', x: 1 },
+      'x',
+      /^is read-only or unknown: leave it out$/,
+    ],
     'an unknown field': [{ ...LOCAL, comand: ['x'] }, 'comand', /did you mean "command"/],
     'headers of a local server': [{ ...LOCAL, headers: { A: 'x' } }, 'headers', /belongs to mode "remote"/],
     'a command of a remote server': [{ ...REMOTE, command: ['x'] }, 'command', /belongs to mode "local"/],

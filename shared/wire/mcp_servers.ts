@@ -55,7 +55,10 @@ export const MCP_SERVER_FIELDS: readonly string[] = Object.keys(fields);
 /** The messages of the object itself: what it must be, and its unknown fields. */
 function serverError(issue: { readonly code?: string | undefined; readonly keys?: unknown }): string {
   if (issue.code !== 'unrecognized_keys') return 'must be an MCP server, an object';
-  return unknownFields(Array.isArray(issue.keys) ? issue.keys.map(String) : [], MCP_SERVER_FIELDS);
+  const keys = Array.isArray(issue.keys) ? issue.keys.map(String) : [];
+  const readOnly = keys.filter((key) => Object.hasOwn(mcpServerRecord.shape, key));
+  if (readOnly.length === 0) return unknownFields(keys, MCP_SERVER_FIELDS);
+  return readOnly.length === keys.length ? 'is read-only: leave it out' : 'is read-only or unknown: leave it out';
 }
 
 /** `POST /v1/mcp-servers` and `PUT /v1/mcp-servers/{id}`. */
