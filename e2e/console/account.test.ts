@@ -1,74 +1,40 @@
-import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { sidecarsPage } from '../../shared/wire/sidecars.ts';
 import { PERSONAL_TOKEN_PREFIX } from '../../shared/wire/tokens.ts';
-import { chromiumProblem } from '../support/chromium.ts';
-import { ConsoleWorld, expectAccessible, expectFits, inEveryLook, savePicture, tabTo } from './console_world.ts';
+import { consoleSuite } from './console_suite.ts';
+import { tabTo } from './console_world.ts';
 
-const MISSING = chromiumProblem();
-const made = z.object({ id: z.string(), token: z.string() });
+const made = z.object({ token: z.string() });
 
-let world: ConsoleWorld;
-let token: z.infer<typeof made>;
+let token: string;
 let sidecar: { readonly id: string; readonly name: string };
-let pages: Page[] = [];
-
-beforeAll(async () => {
-  if (MISSING !== null) return;
-  world = await ConsoleWorld.start();
-  await world.sidecar.enrol(world.control.localKey);
-  const [enrolled] = sidecarsPage.parse(await world.api('GET', '/v1/sidecars')).items;
-  sidecar = enrolled!;
-  const input = { name: 'ci', scopes: ['secrets:read', 'audit-events:read'] };
-  token = made.parse(await world.api('POST', '/v1/tokens', input));
-});
-afterAll(() => world?.stop());
-beforeEach(({ skip }) => {
-  if (MISSING !== null) skip(MISSING);
-});
-afterEach(async () => {
-  for (const page of pages) await page.context().close();
-  pages = [];
+const suite = consoleSuite({
+  prepare: async (world) => {
+    await world.sidecar.enrol(world.control.localKey);
+    const [enrolled] = sidecarsPage.parse(await world.api('GET', '/v1/sidecars')).items;
+    sidecar = enrolled!;
+    const input = { name: 'ci', scopes: ['secrets:read', 'audit-events:read'] };
+    ({ token } = made.parse(await world.api('POST', '/v1/tokens', input)));
+  },
 });
 
-async function open(options: Parameters<ConsoleWorld['open']>[0] = {}): Promise<Page> {
-  const page = await world.open(options);
-  pages.push(page);
-  return page;
-}
-
-const PATHS: Readonly<Record<string, () => string>> = {
-  account: () => '/account',
-  token_new: () => '/account/tokens/new',
-  token_revocation: () => `/account/tokens/${token.id}/revoke`,
-  sidecars: () => '/sidecars',
-  sidecar_revocation: () => `/sidecars/${sidecar.id}/revoke`,
-};
-
-test.each(Object.keys(PATHS))('%s: axe finds nothing and nothing overflows, in every look', async (name) => {
-  const page = await open();
-  await page.goto(PATHS[name]!());
-  expect(await page.locator('h1').count()).toBe(1);
-  await inEveryLook(page, async ({ width, colorScheme }) => {
-    if ((width === 360) === (colorScheme === 'dark')) await expectAccessible(page);
-    await expectFits(page);
-    await savePicture(page, `${name}_${colorScheme}_${width}`);
-  });
-  expect(await page.content()).not.toContain(token.token);
+test('no page shows a token that was made before', async () => {
+  const page = await suite.open('/account');
+  expect(await page.locator('main').innerText()).toContain('ci');
+  expect(await page.content()).not.toContain(token);
 });
 
 test.each(['/sidecars/sdc_nothing/revoke', '/account/tokens/tok_nothing/revoke', '/account/sign-ins/bse_nothing/end'])(
   'what is not the caller’s own is not there: %s',
   async (path) => {
-    const page = await open();
+    const page = await suite.open();
     expect((await page.goto(path))?.status()).toBe(404);
   },
 );
 
 test('by keyboard alone: a token is made, shown once, and revoked by its name', async () => {
-  const page = await open();
-  await page.goto('/account/tokens/new');
+  const page = await suite.open('/account/tokens/new');
   await tabTo(page, 'Name');
   await page.keyboard.type('keyboard');
   await tabTo(page, 'secrets:read');
@@ -77,7 +43,7 @@ test('by keyboard alone: a token is made, shown once, and revoked by its name', 
   await page.getByRole('heading', { name: 'Copy the token now' }).waitFor();
   const text = await page.locator('.code code').first().innerText();
   expect(text.startsWith(PERSONAL_TOKEN_PREFIX)).toBe(true);
-  const call = () => fetch(`${world.control.url}/v1/secrets`, { headers: { authorization: `Bearer ${text}` } });
+  const call = () => fetch(`${suite.world.control.url}/v1/secrets`, { headers: { authorization: `Bearer ${text}` } });
   expect((await call()).status).toBe(200);
   await tabTo(page, 'I have it');
   await page.keyboard.press('Enter');
@@ -97,8 +63,7 @@ describe('without JavaScript', () => {
   const withoutScripts = { javaScriptEnabled: false };
 
   test('a token for nothing is refused beside the field, and what was typed stays', async () => {
-    const page = await open(withoutScripts);
-    await page.goto('/account/tokens/new');
+    const page = await suite.open('/account/tokens/new', withoutScripts);
     await page.getByLabel('Name').fill('nothing');
     await page.getByLabel('Days until it ends').fill('999');
     await page.getByRole('button', { name: 'Make it' }).click();
@@ -108,7 +73,10 @@ describe('without JavaScript', () => {
   });
 
   test('a browser is signed out by another, with its next call', async () => {
-    const [page, other] = [await open(withoutScripts), await open({ userAgent: 'Browser of a test/1.0' })];
+    const [page, other] = [
+      await suite.open(null, withoutScripts),
+      await suite.open(null, { userAgent: 'Browser of a test/1.0' }),
+    ];
     await page.goto('/account');
     await page.getByRole('link', { name: 'Sign out the browser Browser of a test/1.0' }).click();
     await page.getByRole('button', { name: 'Sign it out' }).click();
@@ -117,8 +85,7 @@ describe('without JavaScript', () => {
   });
 
   test('a sidecar is revoked by its name', async () => {
-    const page = await open(withoutScripts);
-    await page.goto('/sidecars');
+    const page = await suite.open('/sidecars', withoutScripts);
     await page.getByRole('link', { name: `Revoke ${sidecar.name}` }).click();
     await page.getByLabel(`Type ${sidecar.name} to confirm`).fill('another');
     await page.getByRole('button', { name: 'Revoke it' }).click();

@@ -1,52 +1,44 @@
-import { gzipSync } from 'node:zlib';
-import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Page, Response, Route } from 'playwright-core';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { chromiumProblem } from '../support/chromium.ts';
-import { type ConsolePage, consolePath } from './console_pages.ts';
-import { ConsoleWorld, type Seeded } from './console_world.ts';
+import { consoleSuite } from './console_suite.ts';
 
-// What a page costs who opens it for the first time. The weight of all assets together is a unit test
-// (worker/pages/assets.test.ts), and long tasks while one searches are in marketplace.test.ts.
+// What a page costs who opens it for the first time, of a program on the embedded database. Long tasks while one searches are
+// in marketplace.test.ts; what all assets weigh together is a unit test too (worker/pages/assets.test.ts).
 
-const MAX_SCRIPT_BYTES = 25_000;
-const MAX_STYLE_BYTES = 15_000;
-const PAGES = ['overview', 'audit', 'approvals', 'bindings', 'secrets', 'mcp_servers'] as const satisfies ConsolePage[];
-const MISSING = chromiumProblem();
-let world: ConsoleWorld;
-let seeded: Seeded;
+const BUDGET = { scriptBytes: 25_000, styleBytes: 15_000, paintMs: 1_000 };
+/** The machine itself may stop everything for a while: what a page costs, it costs each time. */
+const ATTEMPTS = 4;
+const PAGES = ['/', '/audit', '/approvals', '/bindings', '/secrets', '/mcp-servers', '/marketplace', '/report'];
 
-beforeAll(async () => {
-  if (MISSING !== null) return;
-  world = await ConsoleWorld.start();
-  seeded = await world.seed();
-});
-afterAll(() => world?.stop());
-beforeEach(({ skip }) => {
-  if (MISSING !== null) skip(MISSING);
+type Cost = typeof BUDGET;
+
+const suite = consoleSuite({
+  prepare: async (world) => {
+    await world.seed();
+  },
 });
 
-interface Cost {
-  readonly script: number;
-  readonly style: number;
-  readonly paintMs: number;
+/** A tab of somebody who is signed in and whose browser has nothing of ours in its cache. */
+async function openFresh(): Promise<Page> {
+  const signedIn = await suite.open();
+  return suite.openSignedOut(null, { storageState: await signedIn.context().storageState() });
 }
 
-/** What the page loads for the first time, compressed, by what it is. */
+/** What a page loads, as it comes over the wire, and when something of it is seen first. */
 async function weigh(page: Page, path: string): Promise<Cost> {
-  const loaded: { readonly type: string; readonly body: Promise<Buffer> }[] = [];
-  page.on('response', (reply) => {
-    const type = reply.headers()['content-type'] ?? '';
-    if (/javascript|css/.test(type)) loaded.push({ type, body: reply.body() });
-  });
-  await page.goto(path, { waitUntil: 'load' });
+  const loaded: Response[] = [];
+  page.on('response', (reply) => loaded.push(reply));
+  await page.goto(path, { waitUntil: 'networkidle' });
   const paintMs = await firstPaintMs(page);
-  const weights = await Promise.all(
-    loaded.map(async ({ type, body }) => ({ isStyle: type.includes('css'), bytes: gzipSync(await body).length })),
-  );
-  const sum = (isStyle: boolean) =>
-    weights.filter((each) => each.isStyle === isStyle).reduce((total, { bytes }) => total + bytes, 0);
-  return { script: sum(false), style: sum(true), paintMs };
+  const [scriptBytes, styleBytes] = [await bytesOf(loaded, /javascript/), await bytesOf(loaded, /css/)];
+  return { scriptBytes, styleBytes, paintMs };
+}
+
+async function bytesOf(replies: readonly Response[], type: RegExp): Promise<number> {
+  const fitting = replies.filter((reply) => type.test(reply.headers()['content-type'] ?? ''));
+  const sizes = await Promise.all(fitting.map((reply) => reply.request().sizes()));
+  return sizes.reduce((sum, { responseBodySize }) => sum + responseBodySize, 0);
 }
 
 /** When something was seen first, in milliseconds after the navigation began. */
@@ -58,18 +50,38 @@ async function firstPaintMs(page: Page): Promise<number> {
   return z.number().parse(seen);
 }
 
-test.each(PAGES)('%s loads no more than its budget of script and style', async (name) => {
-  const signedIn = await world.open();
-  const state = await signedIn.context().storageState();
-  await signedIn.context().close();
-  const page = await world.openSignedOut({ storageState: state });
-  const { script, style, paintMs } = await weigh(page, consolePath(name, seeded));
-  await page.context().close();
-  // A figure and no check: how quick this machine is right now is no property of the page.
-  process.stdout.write(
-    `${name}: first contentful paint ${Math.round(paintMs)} ms, script ${script}, style ${style} B\n`,
-  );
-  expect(Math.min(script, style)).toBeGreaterThan(0);
-  expect(script).toBeLessThanOrEqual(MAX_SCRIPT_BYTES);
-  expect(style).toBeLessThanOrEqual(MAX_STYLE_BYTES);
+/** The costs of a page that are over its budget. */
+function over(cost: Cost): string[] {
+  const names = ['scriptBytes', 'styleBytes', 'paintMs'] as const;
+  return names.filter((name) => !(cost[name] > 0 && cost[name] <= BUDGET[name]));
+}
+
+test.each(PAGES)('%s costs no more than its budget of script, style and time', async (path) => {
+  let cost = await weigh(await openFresh(), path);
+  for (let attempt = 1; attempt < ATTEMPTS && over(cost).length > 0; attempt += 1) {
+    cost = await weigh(await openFresh(), path);
+  }
+  process.stdout.write(`${path}: ${JSON.stringify(cost)}\n`);
+  expect({ cost, over: over(cost) }).toEqual({ cost, over: [] });
 });
+
+test.each([
+  ['scriptBytes', '**/assets/console.*.js', (route: Route) => padded(route)],
+  ['styleBytes', '**/assets/style.*.css', (route: Route) => padded(route)],
+  ['paintMs', '**/assets/style.*.css', (route: Route) => late(route)],
+])('a page that costs more %s would be noticed', async (name, url, answer) => {
+  const page = await openFresh();
+  await page.route(url, answer);
+  expect(over(await weigh(page, '/'))).toContain(name);
+});
+
+async function padded(route: Route): Promise<void> {
+  const response = await route.fetch();
+  const comment = `/* ${'x'.repeat(BUDGET.scriptBytes)} */`;
+  await route.fulfill({ response, body: `${await response.text()}${comment}` });
+}
+
+async function late(route: Route): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, BUDGET.paintMs));
+  await route.continue();
+}

@@ -1,94 +1,31 @@
-import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { ITEMS_SPEC, itemsSpec } from '../runtimes/connector_samples.ts';
-import { chromiumProblem } from '../support/chromium.ts';
-import {
-  ConsoleWorld,
-  expectAccessible,
-  expectFits,
-  inEveryLook,
-  PLANTED_SECRET,
-  savePicture,
-  tabTo,
-} from './console_world.ts';
+import { OAUTH_SPEC } from './console_seeds.ts';
+import { consoleSuite } from './console_suite.ts';
+import { expectAccessible, PLANTED_SECRET, tabTo } from './console_world.ts';
 
-const MISSING = chromiumProblem();
-const OAUTH_SPEC = {
-  ...ITEMS_SPEC,
-  connector: { fqn: 'acme/calendar', version: '2.1.0', title: 'Cal\u200Bendar', description: 'Of a test' },
-  hosts: ['calendar.example.test'],
-  credential: {
-    kind: 'oauth2',
-    authorization_url: 'https://auth.example.test/authorize',
-    token_url: 'https://auth.example.test/token',
-    device_authorization_url: 'https://auth.example.test/device',
-    scopes: ['calendar.read'],
-  },
-};
 const created = z.object({ id: z.string() });
 
-let world: ConsoleWorld;
 let keyed: string;
 let oauth: string;
-let pages: Page[] = [];
-
-beforeAll(async () => {
-  if (MISSING !== null) return;
-  world = await ConsoleWorld.start();
-  keyed = created.parse(await world.api('POST', '/v1/connectors', ITEMS_SPEC)).id;
-  oauth = created.parse(await world.api('POST', '/v1/connectors', OAUTH_SPEC)).id;
-  const client = { kind: 'oauth2', client_id: 'client-of-a-test', client_secret: `${PLANTED_SECRET}-client` };
-  await world.api('PUT', `/v1/connectors/${oauth}/credential`, client);
-});
-afterAll(() => world?.stop());
-beforeEach(({ skip }) => {
-  if (MISSING !== null) skip(MISSING);
-});
-afterEach(async () => {
-  for (const page of pages) await page.context().close();
-  pages = [];
+const suite = consoleSuite({
+  prepare: async (world) => {
+    keyed = created.parse(await world.api('POST', '/v1/connectors', ITEMS_SPEC)).id;
+    oauth = created.parse(await world.api('POST', '/v1/connectors', OAUTH_SPEC)).id;
+    const client = { kind: 'oauth2', client_id: 'client-of-a-test', client_secret: `${PLANTED_SECRET}-client` };
+    await world.api('PUT', `/v1/connectors/${oauth}/credential`, client);
+  },
 });
 
-async function open(options: Parameters<ConsoleWorld['open']>[0] = {}): Promise<Page> {
-  const page = await world.open(options);
-  pages.push(page);
-  return page;
-}
-
-const PATHS: Readonly<Record<string, () => string>> = {
-  connectors: () => '/connectors',
-  connector_install: () => '/connectors/install',
-  connector_of_a_key: () => `/connectors/${keyed}`,
-  connector_of_oauth: () => `/connectors/${oauth}`,
-  connector_removal: () => `/connectors/${keyed}/remove`,
-  credential_deletion: () => `/connectors/${oauth}/credential/delete`,
-};
-
-describe('every page of connectors', () => {
-  test.each(Object.keys(PATHS))('%s: axe finds nothing and nothing overflows, in every look', async (name) => {
-    const page = await open();
-    const problems: string[] = [];
-    page.on('pageerror', (error) => problems.push(error.message));
-    await page.goto(PATHS[name]!());
-    expect(await page.locator('h1').count()).toBe(1);
-    await inEveryLook(page, async ({ width, colorScheme }) => {
-      if ((width === 360) === (colorScheme === 'dark')) await expectAccessible(page);
-      await expectFits(page);
-      await savePicture(page, `${name}_${colorScheme}_${width}`);
-    });
-    expect(await page.content()).not.toContain(PLANTED_SECRET);
-    expect(problems).toEqual([]);
-  });
-
+describe('the pages of connectors', () => {
   test('what a spec hides is shown by its name', async () => {
-    const page = await open();
-    await page.goto('/connectors');
+    const page = await suite.open('/connectors');
     expect(await page.locator('.revealed').first().innerText()).toBe('<U+200B>');
   });
 
   test.each(['', '/remove', '/credential/delete'])('a connector of somebody else is none: %s', async (below) => {
-    const page = await open();
+    const page = await suite.open();
     const reply = await page.goto(`/connectors/con_00000000000000000000000000${below}`);
     expect(reply?.status()).toBe(404);
     expect(await page.locator('main').innerText()).toContain('there is no connector');
@@ -97,8 +34,7 @@ describe('every page of connectors', () => {
 });
 
 test('by keyboard alone: a spec is installed, its key stored, and it is removed by its name', async () => {
-  const page = await open();
-  await page.goto('/connectors');
+  const page = await suite.open('/connectors');
   await tabTo(page, 'Install a connector');
   await page.keyboard.press('Enter');
   await page.waitForURL('**/connectors/install');
@@ -129,8 +65,7 @@ describe('without JavaScript', () => {
   const withoutScripts = { javaScriptEnabled: false };
 
   test('what is wrong in a spec is said by its places, and the text stays', async () => {
-    const page = await open(withoutScripts);
-    await page.goto('/connectors/install');
+    const page = await suite.open('/connectors/install', withoutScripts);
     const [operation] = ITEMS_SPEC.operations;
     const wrong = { ...ITEMS_SPEC, operations: [{ ...operation, method: 'FETCH', effect: undefined }] };
     await page.getByLabel('Connector spec').fill(JSON.stringify(wrong));
@@ -145,21 +80,20 @@ describe('without JavaScript', () => {
   });
 
   test('a spec is checked and nothing is changed; another version says which host is new', async () => {
-    const page = await open(withoutScripts);
+    const page = await suite.open(null, withoutScripts);
     const more = itemsSpec('1.1.0', { hosts: [...ITEMS_SPEC.hosts, 'more.example.test'] });
     await page.goto('/connectors/install');
     await page.getByLabel('Connector spec').fill(JSON.stringify(more));
     await page.getByRole('button', { name: 'Check only' }).click();
     expect(await page.locator('main').innerText()).toContain('Nothing was changed');
-    expect(await world.api('GET', `/v1/connectors/${keyed}`)).toMatchObject({ version: '1.0.0' });
+    expect(await suite.world.api('GET', `/v1/connectors/${keyed}`)).toMatchObject({ version: '1.0.0' });
     await page.getByRole('button', { name: 'Install', exact: true }).click();
     expect(await page.locator('main').innerText()).toContain('more.example.test did not get the credential before');
-    expect(await world.api('GET', `/v1/connectors/${keyed}`)).toMatchObject({ version: '1.1.0' });
+    expect(await suite.world.api('GET', `/v1/connectors/${keyed}`)).toMatchObject({ version: '1.1.0' });
   });
 
   test('another content under an installed version is refused, and why', async () => {
-    const page = await open(withoutScripts);
-    await page.goto('/connectors/install');
+    const page = await suite.open('/connectors/install', withoutScripts);
     const changed = { ...OAUTH_SPEC, hosts: ['other.example.test'] };
     await page.getByLabel('Connector spec').fill(JSON.stringify(changed));
     await page.getByRole('button', { name: 'Install', exact: true }).click();
@@ -167,8 +101,7 @@ describe('without JavaScript', () => {
   });
 
   test('a client that is refused is given back without its secrets', async () => {
-    const page = await open(withoutScripts);
-    await page.goto(`/connectors/${oauth}`);
+    const page = await suite.open(`/connectors/${oauth}`, withoutScripts);
     await page.getByLabel('Client id').fill('another-client');
     await page.getByLabel('Client secret').fill(`${PLANTED_SECRET}-other`);
     await page.getByText('Other URLs and scopes').click();
@@ -181,8 +114,7 @@ describe('without JavaScript', () => {
   });
 
   test('the credential is deleted by the name of its connector', async () => {
-    const page = await open(withoutScripts);
-    await page.goto(`/connectors/${oauth}`);
+    const page = await suite.open(`/connectors/${oauth}`, withoutScripts);
     expect(await page.getByRole('link', { name: 'Authorise', exact: true }).getAttribute('href')).toBe(
       `/auth/connectors/${oauth}/authorize`,
     );
@@ -198,13 +130,13 @@ describe('without JavaScript', () => {
 });
 
 test('no page of another site changes a connector with the cookie of this one', async () => {
-  const page = await open();
+  const page = await suite.open();
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
   const paths = ['', `/${keyed}/remove`, `/${keyed}/credential`, `/${keyed}/credential/delete`, `/${keyed}/authorize`];
   for (const path of paths) {
     const body = new URLSearchParams({ spec: JSON.stringify(ITEMS_SPEC), confirm: 'acme/items', value: 'x' });
     const headers = { cookie, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
-    const url = `${world.control.url}/connectors${path}`;
+    const url = `${suite.world.control.url}/connectors${path}`;
     expect([path, (await fetch(url, { method: 'POST', headers, body, redirect: 'manual' })).status]).toEqual([
       path,
       403,

@@ -1,99 +1,27 @@
-import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { chromiumProblem } from '../support/chromium.ts';
-import { CONSOLE_PAGES, consolePath } from './console_pages.ts';
-import {
-  ConsoleWorld,
-  type Seeded,
-  expectAccessible,
-  expectFits,
-  inEveryLook,
-  PLANTED_SECRET,
-  tabTo,
-} from './console_world.ts';
+import { describe, expect, test } from 'vitest';
+import { consoleSuite } from './console_suite.ts';
+import { expectAccessible, PLANTED_SECRET, type Seeded, tabTo } from './console_world.ts';
 
-const MISSING = chromiumProblem();
-let world: ConsoleWorld;
 let seeded: Seeded;
-let pages: Page[] = [];
-
-beforeAll(async () => {
-  if (MISSING !== null) return;
-  world = await ConsoleWorld.start();
-  seeded = await world.seed();
-});
-afterAll(() => world?.stop());
-beforeEach(({ skip }) => {
-  if (MISSING !== null) skip(MISSING);
-});
-afterEach(async () => {
-  for (const page of pages) await page.context().close();
-  pages = [];
+const suite = consoleSuite({
+  prepare: async (world) => {
+    seeded = await world.seed();
+  },
 });
 
-async function open(options: Parameters<ConsoleWorld['open']>[0] = {}): Promise<Page> {
-  const page = await world.open(options);
-  pages.push(page);
-  return page;
-}
-
-describe('every page', () => {
-  test.each(CONSOLE_PAGES)(
-    '%s: axe finds nothing and nothing overflows, light and dark, narrow and wide',
-    async (name) => {
-      const page = await open();
-      const problems: string[] = [];
-      page.on('console', (message) => {
-        if (message.type() === 'error' && !message.text().includes('Failed to load resource'))
-          problems.push(message.text());
-      });
-      page.on('pageerror', (error) => problems.push(error.message));
-      await page.goto(consolePath(name, seeded));
-      expect(await page.locator('h1').count()).toBe(1);
-      await inEveryLook(page, async ({ width, colorScheme }) => {
-        if ((width === 360) === (colorScheme === 'dark')) await expectAccessible(page);
-        await expectFits(page);
-      });
-      expect(problems).toEqual([]);
-    },
-  );
-
-  test('the API reference: axe finds nothing', async () => {
-    const page = await open({ viewport: { width: 360, height: 900 } });
-    await page.goto('/docs');
-    await expectFits(page);
-    // Its colours are those of the other pages, and to weigh each of its many thousand texts takes a minute.
-    await expectAccessible(page, ['color-contrast']);
-  });
-
-  test('loads nothing from elsewhere, and shows no secret', async () => {
-    const page = await open();
-    const asked: string[] = [];
-    page.on('request', (request) => asked.push(request.url()));
-    for (const name of CONSOLE_PAGES) {
-      await page.goto(consolePath(name, seeded));
-      expect(await page.content()).not.toContain(PLANTED_SECRET);
-    }
-    const elsewhere = asked.filter((url) => !url.startsWith(world.control.url) && !url.startsWith('data:'));
-    expect(elsewhere).toEqual([]);
-    expect(world.control.output()).not.toContain(PLANTED_SECRET);
-  });
-
-  test('is for who is signed in, who comes back to it', async () => {
-    const page = await world.openSignedOut();
-    pages.push(page);
-    for (const path of ['/', '/audit', '/secrets/new', '/bindings']) {
-      const reply = await page.goto(path);
-      expect(reply?.status()).toBe(401);
-      expect(await page.locator('h1').innerText()).toBe('Sign in');
-    }
-    await expectAccessible(page);
-  });
+test('a page is for who is signed in, who comes back to it', async () => {
+  const page = await suite.openSignedOut();
+  for (const path of ['/', '/audit', '/secrets/new', '/bindings']) {
+    const reply = await page.goto(path);
+    expect(reply?.status()).toBe(401);
+    expect(await page.locator('h1').innerText()).toBe('Sign in');
+  }
+  await expectAccessible(page);
 });
 
 describe('by keyboard alone', () => {
   test('the content comes after one key, and the navigation leads everywhere', async () => {
-    const page = await open();
+    const page = await suite.open();
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     expect(await page.evaluate('document.activeElement?.id')).toBe('main');
@@ -105,8 +33,7 @@ describe('by keyboard alone', () => {
   });
 
   test('a secret is stored, and deleted by typing its name', async () => {
-    const page = await open();
-    await page.goto('/secrets');
+    const page = await suite.open('/secrets');
     await tabTo(page, 'Store a secret');
     await page.keyboard.press('Enter');
     await page.waitForURL('**/secrets/new');
@@ -136,8 +63,7 @@ describe('without JavaScript', () => {
   const withoutScripts = { javaScriptEnabled: false };
 
   test('a binding is made by its form, with what is wrong beside its field', async () => {
-    const page = await open(withoutScripts);
-    await page.goto('/bindings/new?scheme=header-template');
+    const page = await suite.open('/bindings/new?scheme=header-template', withoutScripts);
     await page.getByLabel('Host', { exact: true }).fill('https://api.example.com');
     await page.getByRole('combobox', { name: 'Credential' }).fill('vault://user/github');
     await page.getByLabel('Header', { exact: true }).fill('X-Api-Key');
@@ -157,8 +83,7 @@ describe('without JavaScript', () => {
   });
 
   test('a binding begins with a template of the catalog', async () => {
-    const page = await open(withoutScripts);
-    await page.goto('/bindings/new');
+    const page = await suite.open('/bindings/new', withoutScripts);
     await page.getByLabel('Begin with a template').selectOption('google-maps');
     await page.getByRole('button', { name: 'Fill in' }).click();
     expect(await page.getByLabel('Host', { exact: true }).inputValue()).toBe('maps.googleapis.com');
@@ -169,8 +94,7 @@ describe('without JavaScript', () => {
   });
 
   test('a request is explained', async () => {
-    const page = await open(withoutScripts);
-    await page.goto('/bindings');
+    const page = await suite.open('/bindings', withoutScripts);
     await page.getByLabel('Method').selectOption('POST');
     await page.getByLabel('URL').fill('https://api.github.com/user');
     await page.getByRole('button', { name: 'Explain' }).click();
@@ -178,8 +102,7 @@ describe('without JavaScript', () => {
   });
 
   test('a secret that is refused is not given back', async () => {
-    const page = await open(withoutScripts);
-    await page.goto('/secrets/new');
+    const page = await suite.open('/secrets/new', withoutScripts);
     await page.getByLabel('Path').fill('Not A Path');
     await page.getByLabel('Value').fill(`${PLANTED_SECRET}-4`);
     await page.getByRole('button', { name: 'Store' }).click();
@@ -189,8 +112,7 @@ describe('without JavaScript', () => {
   });
 
   test('the audit log is filtered by its address, and says why', async () => {
-    const page = await open(withoutScripts);
-    await page.goto('/audit');
+    const page = await suite.open('/audit', withoutScripts);
     await page.getByLabel('What').selectOption({ label: 'Refused requests' });
     await page.getByRole('button', { name: 'Show' }).click();
     expect(new URL(page.url()).searchParams.get('type')).toContain('trust_denied');
@@ -200,8 +122,7 @@ describe('without JavaScript', () => {
   });
 
   test('an approval is decided, once', async () => {
-    const page = await open(withoutScripts);
-    await page.goto('/approvals');
+    const page = await suite.open('/approvals', withoutScripts);
     await page.getByRole('button', { name: 'Deny acme/items delete-item, Items: delete item 42' }).click();
     await page.waitForURL('**/approvals?done=denied');
     expect(await page.locator('#approvals').innerText()).toContain('Nothing waits for you');
@@ -210,11 +131,10 @@ describe('without JavaScript', () => {
 
 describe('live', () => {
   test('a decision appears in the audit log as it is made', async () => {
-    const page = await open();
-    await page.goto('/audit?host=live.example.com');
+    const page = await suite.open('/audit?host=live.example.com');
     await page.getByText('No event fits').waitFor();
     await page.locator('[data-live-of=events]').getByText('Live').waitFor();
-    await world.record('sandbox.proxy.passthrough', {
+    await suite.world.record('sandbox.proxy.passthrough', {
       'svc.proxy.method': 'GET',
       'svc.proxy.upstream.host': 'live.example.com',
       'svc.proxy.upstream.path': '/now',
@@ -225,8 +145,7 @@ describe('live', () => {
   });
 
   test('an explanation follows what is typed, and the address with it', async () => {
-    const page = await open();
-    await page.goto('/bindings');
+    const page = await suite.open('/bindings');
     await page.getByLabel('URL').pressSequentially('https://api.github.com/user');
     await page.locator('#explanation').getByText('api.github.com matches a personal host binding').waitFor();
     expect(new URL(page.url()).searchParams.get('url')).toBe('https://api.github.com/user');
@@ -235,12 +154,12 @@ describe('live', () => {
 });
 
 test('no page of another site changes anything with the cookie of this one', async () => {
-  const page = await open();
+  const page = await suite.open();
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
   for (const path of ['/secrets', '/secrets/delete', '/bindings', `/bindings/${seeded.bindingId}/delete`]) {
     const body = new URLSearchParams({ path: 'user/github', owner: 'personal', confirm: 'user/github', value: 'x' });
     const headers = { cookie, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
-    const reply = await fetch(world.control.url + path, { method: 'POST', headers, body, redirect: 'manual' });
+    const reply = await fetch(suite.world.control.url + path, { method: 'POST', headers, body, redirect: 'manual' });
     expect([path, reply.status]).toEqual([path, 403]);
   }
 });

@@ -1,32 +1,129 @@
-import type { Seeded } from './console_world.ts';
+import type { EverythingSeeded } from './console_seeds.ts';
+import { HOSTILE, WEATHER } from './marketplace_entries.ts';
 
-/** Every page of the console, by the name of its picture: a path, made of what there is to show. */
-const PATHS = {
-  overview: () => '/',
-  approvals: () => '/approvals',
-  approvals_all: () => '/approvals?state=all',
-  audit: () => '/audit',
-  audit_event: ({ eventId }: Seeded) => `/audit/${eventId}`,
-  audit_verified: () => '/audit/verify',
-  audit_bad_filter: () => '/audit?since=yesterday',
-  mcp_servers: () => '/mcp-servers',
-  secrets: () => '/secrets',
-  secret_new: () => '/secrets/new',
-  secret_delete: () => '/secrets/delete?path=user/github&owner=personal',
-  bindings: () => '/bindings?method=POST&url=https%3A%2F%2Fapi.github.com%2Fuser',
-  binding: ({ bindingId }: Seeded) => `/bindings/${bindingId}`,
-  binding_new: () => '/bindings/new?scheme=header-template',
-  binding_template: () => '/bindings/new?from=github-git',
-  binding_delete: ({ bindingId }: Seeded) => `/bindings/${bindingId}/delete`,
-  identities: () => '/identities',
-  device: () => '/device',
-  missing_binding: () => '/bindings/bnd_nothing',
-} as const satisfies Readonly<Record<string, (seeded: Seeded) => string>>;
-
-export type ConsolePage = keyof typeof PATHS;
-export const CONSOLE_PAGES = Object.keys(PATHS).filter((name): name is ConsolePage => name in PATHS);
-
-/** The path of a page. */
-export function consolePath(name: ConsolePage, seeded: Seeded): string {
-  return PATHS[name](seeded);
+/** A page as it is walked to. */
+export interface ConsolePage {
+  readonly name: string;
+  readonly path: (seeded: EverythingSeeded) => string;
+  /** 200 when nothing is said. */
+  readonly status?: number;
+  /** Rules that axe leaves out on it. */
+  readonly withoutRules?: readonly string[];
 }
+
+const page = (name: string, path: ConsolePage['path'], status = 200): ConsolePage => ({ name, path, status });
+const install = `/mcp-servers/install?registry_id=${encodeURIComponent(WEATHER)}&version=1.2.2`;
+
+/** What is walked to of each page, by its route: as it is with something to show, and where it differs much, as it differs. */
+export const CONSOLE_PAGES: Readonly<Record<string, readonly ConsolePage[]>> = {
+  '/': [page('overview', () => '/')],
+  '/approvals': [page('approvals', () => '/approvals'), page('all approvals', () => '/approvals?state=all')],
+  '/audit': [
+    page('audit', () => '/audit'),
+    page('audit, a filter that is wrong', () => '/audit?since=yesterday', 400),
+    page('audit, nothing found', () => '/audit?host=nothing.example.test'),
+  ],
+  '/audit/verify': [page('audit, verified', () => '/audit/verify')],
+  '/audit/{id}': [page('an event', ({ eventId }) => `/audit/${eventId}`)],
+  '/report': [page('sealability', () => '/report')],
+  '/secrets': [page('secrets', () => '/secrets'), page('secrets, stored', () => '/secrets?done=secret_stored')],
+  '/secrets/new': [page('a new secret', () => '/secrets/new')],
+  '/secrets/delete': [page('a secret to delete', () => '/secrets/delete?path=user/github&owner=personal')],
+  '/bindings': [
+    page('bindings', () => '/bindings'),
+    page('a request explained', () => '/bindings?method=POST&url=https%3A%2F%2Fapi.github.com%2Fuser'),
+  ],
+  '/bindings/new': [
+    page('a new binding', () => '/bindings/new?scheme=header-template'),
+    page('a binding of a template', () => '/bindings/new?from=github-git'),
+  ],
+  '/bindings/{id}': [
+    page('a binding', ({ bindingId }) => `/bindings/${bindingId}`),
+    page('no binding', () => '/bindings/bnd_nothing', 404),
+  ],
+  '/bindings/{id}/delete': [page('a binding to delete', ({ bindingId }) => `/bindings/${bindingId}/delete`)],
+  '/bindings/{id}/edit': [page('a binding to edit', ({ bindingId }) => `/bindings/${bindingId}/edit`)],
+  '/marketplace': [
+    page('the marketplace', () => '/marketplace?q=weather'),
+    page('the marketplace, nothing found', () => '/marketplace?q=nothing-has-this-in-it'),
+    page('the marketplace, a cursor that is wrong', () => '/marketplace?cursor=x', 400),
+  ],
+  '/marketplace/{registryId+}': [
+    page('an entry', () => `/marketplace/${WEATHER}`),
+    page('an entry that deceives', () => `/marketplace/${HOSTILE}`),
+    page('no entry', () => '/marketplace/io.example.none/gone', 404),
+  ],
+  '/mcp-servers': [page('installed servers', () => '/mcp-servers')],
+  '/mcp-servers/install': [
+    page('a preview', () => install),
+    page('settings of an install', () => `${install}&step=settings`),
+  ],
+  '/mcp-servers/new': [
+    page('a program of one’s own', () => '/mcp-servers/new'),
+    page('a remote server of one’s own', () => '/mcp-servers/new?mode=remote'),
+  ],
+  '/mcp-servers/{id}': [
+    page('a server', ({ mcpId }) => `/mcp-servers/${mcpId}`),
+    page('a remote server', ({ remoteId }) => `/mcp-servers/${remoteId}`),
+  ],
+  '/mcp-servers/{id}/edit': [page('a server to edit', ({ mcpId }) => `/mcp-servers/${mcpId}/edit`)],
+  '/mcp-servers/{id}/authorize': [
+    page('a server to sign in to', ({ remoteId }) => `/mcp-servers/${remoteId}/authorize`),
+  ],
+  '/mcp-servers/{id}/authorize/forget': [
+    page('a sign-in to forget', ({ remoteId }) => `/mcp-servers/${remoteId}/authorize/forget`),
+  ],
+  '/mcp-servers/{id}/delete': [page('a server to delete', ({ mcpId }) => `/mcp-servers/${mcpId}/delete`)],
+  '/mcp-servers/{id}/credentials': [
+    page('credentials of a server', ({ mcpId }) => `/mcp-servers/${mcpId}/credentials`),
+    page('a credential of a server', ({ mcpId }) => `/mcp-servers/${mcpId}/credentials?name=API_KEY`),
+  ],
+  '/mcp-servers/{id}/credentials/delete': [
+    page('a credential to remove', ({ mcpId }) => `/mcp-servers/${mcpId}/credentials/delete?name=API_KEY`),
+  ],
+  '/mcp-servers/{id}/connect': [page('how clients connect', ({ mcpId }) => `/mcp-servers/${mcpId}/connect`)],
+  '/mcp-servers/{id}/upgrade': [page('an update', ({ mcpId }) => `/mcp-servers/${mcpId}/upgrade`)],
+  '/mcp-servers/{id}/rollback': [
+    page('an earlier revision', ({ mcpId }) => `/mcp-servers/${mcpId}/rollback?revision=1`),
+  ],
+  '/connectors': [page('connectors', () => '/connectors')],
+  '/connectors/install': [page('a spec to install', () => '/connectors/install')],
+  '/connectors/{id}': [
+    page('a connector with a key', ({ connectorId }) => `/connectors/${connectorId}`),
+    page('a connector with a user', ({ oauthId }) => `/connectors/${oauthId}`),
+  ],
+  '/connectors/{id}/remove': [page('a connector to remove', ({ connectorId }) => `/connectors/${connectorId}/remove`)],
+  '/connectors/{id}/credential/delete': [
+    page('a credential to delete', ({ oauthId }) => `/connectors/${oauthId}/credential/delete`),
+  ],
+  '/sidecars': [page('sidecars', () => '/sidecars')],
+  '/sidecars/{id}/revoke': [page('a sidecar to revoke', ({ sidecarId }) => `/sidecars/${sidecarId}/revoke`)],
+  '/account': [page('sign-ins and tokens', () => '/account')],
+  '/account/sign-ins/{id}/end': [page('a sign-in to end', ({ signInId }) => `/account/sign-ins/${signInId}/end`)],
+  '/account/tokens/new': [page('a new token', () => '/account/tokens/new')],
+  '/account/tokens/{id}/revoke': [page('a token to revoke', ({ tokenId }) => `/account/tokens/${tokenId}/revoke`)],
+  '/members': [page('members', () => '/members')],
+  '/members/{id}': [page('a member', ({ memberId }) => `/members/${memberId}`)],
+  '/members/{id}/suspend': [page('a member to suspend', ({ memberId }) => `/members/${memberId}/suspend`)],
+  '/enterprise': [page('settings of the enterprise', () => '/enterprise')],
+  '/identities': [page('ways to sign in', () => '/identities')],
+  '/device': [page('a code to type', () => '/device')],
+  '/auth/connectors/callback': [page('no authorisation', () => '/auth/connectors/callback?error=access_denied', 400)],
+  '/sign-in': [page('sign-in', () => '/sign-in')],
+  '/sign-up': [page('sign-up', () => '/sign-up', 404)],
+  '/auth/link/{code}': [page('a link that was used', () => '/auth/link/used-up', 410)],
+  '/auth/sso': [page('no single sign-on', () => '/auth/sso?email=pat@acme.test', 404)],
+  '/auth/{provider}/login': [page('no provider', () => '/auth/nobody/login', 404)],
+  '/auth/{provider}/callback': [page('no sign-in', () => '/auth/nobody/callback?code=x&state=y', 404)],
+  // Its colours are those of the other pages, and to weigh each of its many thousand texts takes a minute.
+  '/docs': [{ ...page('API reference', () => '/docs'), withoutRules: ['color-contrast'] }],
+};
+
+/** What browsers load and people do not look at. */
+export const NO_PAGES: readonly string[] = [
+  '/assets/{file}',
+  '/openapi.json',
+  '/schemas/connector-spec-1.json',
+  // Leads on to a provider; what it says when it does not is the page of the callback.
+  '/auth/connectors/{id}/authorize',
+];

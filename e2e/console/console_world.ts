@@ -4,8 +4,9 @@ import { AxeBuilder } from '@axe-core/playwright';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { z } from 'zod';
-import { newId } from '../../shared/wire/ids.ts';
 import { signInLinkReply } from '../../shared/wire/account.ts';
+import { EVENTS_TYP, eventsPayload } from '../../shared/wire/channel.ts';
+import { newId } from '../../shared/wire/ids.ts';
 import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
 import { type ControlPlaneUnderTest, ROOT, startOnNode } from '../runtimes/programs.ts';
 import { TestSidecar } from '../runtimes/sidecar_client.ts';
@@ -29,6 +30,7 @@ const created = z.object({ id: z.string() });
 /** What a page can be asked for by. */
 export interface Seeded {
   readonly bindingId: string;
+  readonly connectorId: string;
   readonly eventId: string;
 }
 
@@ -119,10 +121,10 @@ export class ConsoleWorld {
       value: `${PLANTED_SECRET}-2`,
     });
     await this.askApproval(connectorId);
-    return { bindingId, eventId };
+    return { bindingId, connectorId, eventId };
   }
 
-  /** An event as the sidecar sends it; its id. */
+  /** An event as the sidecar sends it; its id. Throws when it is not in the log then. */
   async record(type: string, data: Readonly<Record<string, unknown>>): Promise<string> {
     const id = newId('evt', crypto.getRandomValues(new Uint8Array(16)));
     const event = {
@@ -135,7 +137,10 @@ export class ConsoleWorld {
       data,
     };
     const reply = await this.sidecar.call('POST', '/v1/sidecar/events', { body: { events: [event] } });
-    if (!reply.ok) throw new Error(`the event was not taken: ${await reply.text()}`);
+    const text = await reply.text();
+    if (!reply.ok) throw new Error(`the event was not taken: ${text}`);
+    const { rejected } = await this.sidecar.verified(text, EVENTS_TYP, eventsPayload);
+    if (rejected.length > 0) throw new Error(`the event was rejected: ${JSON.stringify(rejected)}`);
     return id;
   }
 

@@ -1,5 +1,4 @@
-import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { meReply } from '../../shared/wire/account.ts';
 import { connectorSpec } from '../../shared/wire/connector_spec.ts';
 import type { Caller } from '../../worker/services/caller.ts';
@@ -8,79 +7,38 @@ import type { ServiceContext } from '../../worker/services/service_context.ts';
 import { createPersonalToken } from '../../worker/tokens/personal_tokens.ts';
 import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
 import { addUser } from '../runtimes/in_process.ts';
-import { chromiumProblem } from '../support/chromium.ts';
-import {
-  ConsoleWorld,
-  expectAccessible,
-  expectFits,
-  inEveryLook,
-  PLANTED_SECRET,
-  savePicture,
-  tabTo,
-} from './console_world.ts';
+import { consoleSuite } from './console_suite.ts';
+import { type ConsoleWorld, PLANTED_SECRET, tabTo } from './console_world.ts';
 import { serveInProcess } from './served_in_process.ts';
 
-const MISSING = chromiumProblem();
-
-let world: ConsoleWorld;
 let member: Caller;
 let stranger: Caller;
 /** Of the stranger. */
 let foreign: { readonly connectorId: string; readonly tokenId: string };
-let pages: Page[] = [];
-
-beforeAll(async () => {
-  if (MISSING !== null) return;
-  const control = await serveInProcess();
-  world = await ConsoleWorld.start(control);
+let context: ServiceContext;
+const control = async () => {
+  const served = await serveInProcess();
+  ({ context } = served);
+  return served;
+};
+const prepare = async (world: ConsoleWorld) => {
   const me = meReply.parse(await world.api('GET', '/v1/me'));
-  member = await addUser(control.context, me.enterprise_id);
-  stranger = await addUser(control.context, null);
-  foreign = await ownedBy(control.context, stranger);
-});
-afterAll(() => world?.stop());
-beforeEach(({ skip }) => {
-  if (MISSING !== null) skip(MISSING);
-});
-afterEach(async () => {
-  for (const page of pages) await page.context().close();
-  pages = [];
-});
-
-async function open(options: Parameters<ConsoleWorld['open']>[0] = {}): Promise<Page> {
-  const page = await world.open(options);
-  pages.push(page);
-  return page;
-}
+  member = await addUser(context, me.enterprise_id);
+  stranger = await addUser(context, null);
+  foreign = await ownedBy(stranger);
+};
+const suite = consoleSuite({ control, prepare });
 
 /** A connector and a token of somebody. */
-async function ownedBy(context: ServiceContext, caller: Caller) {
+async function ownedBy(caller: Caller) {
   const installed = await installConnector(context, caller, 'personal', connectorSpec.parse(ITEMS_SPEC));
   const token = await createPersonalToken(context, caller, { name: 'x', scopes: ['secrets:read'], expires_in_days: 1 });
   if (!installed.ok || !token.ok) throw new Error('the stranger could not be given anything');
   return { connectorId: installed.value.value.reply.id, tokenId: token.value.id };
 }
 
-const PATHS: Readonly<Record<string, () => string>> = {
-  members: () => '/members',
-  member: () => `/members/${member.userId}`,
-  member_suspension: () => `/members/${member.userId}/suspend`,
-  enterprise: () => '/enterprise',
-};
-
-test.each(Object.keys(PATHS))('%s: axe finds nothing and nothing overflows, in every look', async (name) => {
-  const page = await open();
-  await page.goto(PATHS[name]!());
-  expect(await page.locator('h1').count()).toBe(1);
-  await inEveryLook(page, async ({ width, colorScheme }) => {
-    if ((width === 360) === (colorScheme === 'dark')) await expectAccessible(page);
-    await expectFits(page);
-    await savePicture(page, `${name}_${colorScheme}_${width}`);
-  });
-});
-
 test('what another enterprise has is not there, whatever is asked', async () => {
-  const page = await open();
+  const page = await suite.open();
   const members = [`/members/${stranger.userId}`, `/members/${stranger.userId}/suspend`];
   const connector = ['', '/remove', '/credential/delete'].map((below) => `/connectors/${foreign.connectorId}${below}`);
   for (const path of [...members, ...connector, `/account/tokens/${foreign.tokenId}/revoke`]) {
@@ -91,8 +49,7 @@ test('what another enterprise has is not there, whatever is asked', async () => 
 });
 
 test('by keyboard alone: a member is suspended by name, and resumed', async () => {
-  const page = await open();
-  await page.goto(`/members/${member.userId}`);
+  const page = await suite.open(`/members/${member.userId}`);
   await tabTo(page, 'Suspend');
   await page.keyboard.press('Enter');
   await page.waitForURL('**/suspend');
@@ -108,12 +65,11 @@ test('by keyboard alone: a member is suspended by name, and resumed', async () =
 });
 
 test('without JavaScript: a role is changed, and the only owner stays one', async () => {
-  const page = await open({ javaScriptEnabled: false });
-  await page.goto(`/members/${member.userId}`);
+  const page = await suite.open(`/members/${member.userId}`, { javaScriptEnabled: false });
   await page.getByLabel('admin').check();
   await page.getByRole('button', { name: 'Change the role' }).click();
   await page.waitForURL('**/members?done=member_changed');
-  const { id } = meReply.parse(await world.api('GET', '/v1/me'));
+  const { id } = meReply.parse(await suite.world.api('GET', '/v1/me'));
   await page.goto(`/members/${id}`);
   await page.getByLabel('member', { exact: true }).check();
   await page.getByRole('button', { name: 'Change the role' }).click();
@@ -121,8 +77,7 @@ test('without JavaScript: a role is changed, and the only owner stays one', asyn
 });
 
 test('without JavaScript: settings are refused beside their fields, without the secret, and saved', async () => {
-  const page = await open({ javaScriptEnabled: false });
-  await page.goto('/enterprise');
+  const page = await suite.open('/enterprise', { javaScriptEnabled: false });
   await page.getByLabel('Email domains').fill('Not A Domain');
   await page.getByLabel('Single sign-on is required').check();
   await page.getByLabel('Issuer').fill('no url');

@@ -1,15 +1,15 @@
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { marketplacePage } from '../../shared/wire/marketplace.ts';
+import { afterAll, expect, test } from 'vitest';
 import { type RegistryServer, startRegistryServer } from '../marketplace/registry_server.ts';
-import { startOnNode } from '../runtimes/programs.ts';
-import { chromiumProblem } from '../support/chromium.ts';
-import { waitFor } from '../support/wait_for.ts';
-import { ConsoleWorld, savePicture } from './console_world.ts';
+import { consoleSuite } from './console_suite.ts';
+import { type ConsoleWorld, savePicture } from './console_world.ts';
 import { WEATHER_VERSIONS } from './marketplace_entries.ts';
+import { seedMirror } from './mirror_seeds.ts';
+import { type OpenControl, openOnNode } from './open_control.ts';
 
 // The pages that the documentation has pictures of; CONSOLE_SHOTS=write keeps these.
 
+const ENTRIES = 400;
 const MAX_PICTURE_BYTES = 200_000;
 const PICTURES = {
   overview: '/',
@@ -17,43 +17,31 @@ const PICTURES = {
   marketplace: '/marketplace?q=weather',
   explain: '/bindings?method=GET&url=https%3A%2F%2Fapi.github.com%2Fuser%2Frepos',
 } as const;
-const MISSING = chromiumProblem();
 let registry: RegistryServer;
-let world: ConsoleWorld;
+let control: OpenControl;
 let page: Page;
-
-beforeAll(async () => {
-  if (MISSING !== null) return;
-  registry = await startRegistryServer({ entries: 400 });
-  for (const entry of WEATHER_VERSIONS) registry.publish(entry);
-  world = await ConsoleWorld.start(await startOnNode({ SVC_REGISTRY_URL: registry.url }));
+const start = async () => {
+  registry = await startRegistryServer({ entries: ENTRIES });
+  return (control = await openOnNode({ SVC_REGISTRY_URL: registry.url }));
+};
+const prepare = async (world: ConsoleWorld) => {
   await world.seed();
   await bindMore();
   await recordMore();
-  await waitFor(
-    'the mirror to be complete',
-    async () => {
-      await new Promise((resolve) => setTimeout(resolve, 500));
-      return !marketplacePage.parse(await world.api('GET', '/v1/marketplace/servers?q=snow')).partial;
-    },
-    60_000,
-  );
+  const generated = Array.from({ length: ENTRIES }, (_, index) => registry.entry(index));
+  await seedMirror(control.database, registry.url, [...generated, WEATHER_VERSIONS.at(-1)!]);
   page = await world.open();
-});
-afterAll(async () => {
-  await world?.stop();
-  await registry?.stop();
-});
-beforeEach(({ skip }) => {
-  if (MISSING !== null) skip(MISSING);
-});
+};
+const suite = consoleSuite({ control: start, prepare });
+afterAll(() => registry?.stop());
 
 async function bindMore(): Promise<void> {
-  for (const path of ['user/maps', 'user/registry']) await world.api('POST', '/v1/secrets', { path, value: path });
+  for (const path of ['user/maps', 'user/registry'])
+    await suite.world.api('POST', '/v1/secrets', { path, value: path });
   const maps = { host: 'maps.googleapis.com', scheme: 'query-param', query_param: 'key' };
-  await world.api('POST', '/v1/host-bindings', { ...maps, credential_ref: 'vault://user/maps' });
+  await suite.world.api('POST', '/v1/host-bindings', { ...maps, credential_ref: 'vault://user/maps' });
   const packages = { host: '*.packages.example.com', scheme: 'basic', username: 'agent' };
-  await world.api('POST', '/v1/host-bindings', { ...packages, credential_ref: 'vault://user/registry' });
+  await suite.world.api('POST', '/v1/host-bindings', { ...packages, credential_ref: 'vault://user/registry' });
 }
 
 const REQUESTS = [
@@ -81,7 +69,7 @@ async function recordRequest([kind, host, path]: (typeof REQUESTS)[number]): Pro
     ...(kind === 'passthrough' ? {} : { 'svc.proxy.binding.host': host }),
     ...(kind === 'binding_injected' ? { 'svc.proxy.mediation': 'binding', 'svc.proxy.emit': 'inject' } : {}),
   };
-  await world.record(`sandbox.proxy.${kind}`, data);
+  await suite.world.record(`sandbox.proxy.${kind}`, data);
 }
 
 test.each(Object.entries(PICTURES))('%s, light and dark', async (name, path) => {

@@ -1,0 +1,245 @@
+import type { Page } from 'playwright-core';
+import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
+import type { EverythingSeeded } from './console_seeds.ts';
+import { PLANTED_SECRET } from './console_world.ts';
+import { WEATHER } from './marketplace_entries.ts';
+
+/** A form as it is filled in and sent. */
+export interface ConsoleForm {
+  /** Where it stands; null for one on the page that the form before it led to. */
+  readonly at: ((seeded: EverythingSeeded) => string) | null;
+  /** What is typed, chosen or ticked, by the name of the field. */
+  readonly fill?: (seeded: EverythingSeeded) => Readonly<Record<string, string>>;
+  readonly press: string | RegExp;
+  /** What the page says that follows. */
+  readonly shows: string;
+}
+
+const settings = `/mcp-servers/install?registry_id=${encodeURIComponent(WEATHER)}&version=1.2.2&step=settings`;
+const SPEC = JSON.stringify({ ...ITEMS_SPEC, connector: { ...ITEMS_SPEC.connector, fqn: 'acme/form' } });
+
+/** A form in whose box a name is typed, before something is destroyed. */
+const confirmed = (at: ConsoleForm['at'], name: string, press: string, shows: string): ConsoleForm => ({
+  at,
+  fill: () => ({ [`Type ${name} to confirm`]: name }),
+  press,
+  shows,
+});
+
+/** Each form of the console in local mode, by the route that takes it, in an order in which nothing is gone too early. */
+export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
+  '/approvals/{id}': { at: () => '/approvals', press: /^Deny acme\/items/, shows: 'Denied' },
+  '/secrets': {
+    at: () => '/secrets/new',
+    fill: () => ({ Path: 'user/form', Value: PLANTED_SECRET }),
+    press: 'Store',
+    shows: 'The secret is stored',
+  },
+  '/secrets/delete': confirmed(
+    () => '/secrets/delete?path=user/form&owner=personal',
+    'user/form',
+    'Delete it',
+    'The secret is deleted',
+  ),
+  '/bindings': {
+    at: () => '/bindings/new?scheme=bearer',
+    fill: () => ({ Host: 'forms.example.test', Credential: 'vault://user/github' }),
+    press: 'Bind',
+    shows: 'The host binding is in force',
+  },
+  '/bindings/{id}/edit': {
+    at: ({ bindingId }) => `/bindings/${bindingId}/edit`,
+    fill: () => ({ Effect: 'write' }),
+    press: 'Save',
+    shows: 'The change is in force',
+  },
+  '/bindings/{id}/delete': confirmed(
+    ({ bindingId }) => `/bindings/${bindingId}/delete`,
+    'api.github.com',
+    'Delete it',
+    'The host binding is deleted',
+  ),
+  '/mcp-servers/install': {
+    at: () => settings,
+    fill: () => ({ region: 'eu', UNIT: 'celsius', 'Name (optional)': 'by-form' }),
+    press: 'Install',
+    shows: 'Nothing of it runs yet',
+  },
+  '/mcp-servers': {
+    at: () => '/mcp-servers/new',
+    fill: () => ({ Name: 'own', Program: 'npx' }),
+    press: 'Register',
+    shows: 'Nothing of it runs yet',
+  },
+  '/mcp-servers/{id}/edit': {
+    at: ({ remoteId }) => `/mcp-servers/${remoteId}/edit`,
+    fill: () => ({ URL: 'https://other.example.test/mcp' }),
+    press: 'Save',
+    shows: 'The configuration is saved',
+  },
+  '/mcp-servers/{id}/authorize': {
+    at: ({ remoteId }) => `/mcp-servers/${remoteId}/authorize`,
+    press: 'Sign in',
+    // No test has a server at the address.
+    shows: 'other.example.test',
+  },
+  '/mcp-servers/{id}/authorize/forget': confirmed(
+    ({ remoteId }) => `/mcp-servers/${remoteId}/authorize/forget`,
+    'remote',
+    'Forget it',
+    'forgotten',
+  ),
+  '/mcp-servers/{id}/enabled': {
+    at: ({ mcpId }) => `/mcp-servers/${mcpId}`,
+    press: 'Disable',
+    shows: 'The server is disabled',
+  },
+  '/mcp-servers/{id}/tools': {
+    at: ({ mcpId }) => `/mcp-servers/${mcpId}`,
+    fill: () => ({ Denied: 'delete_*' }),
+    press: 'Save the tools',
+    shows: 'The tools are saved',
+  },
+  '/mcp-servers/{id}/credentials': {
+    at: ({ mcpId }) => `/mcp-servers/${mcpId}/credentials?name=API_KEY`,
+    fill: () => ({ API_KEY: PLANTED_SECRET }),
+    press: 'Store',
+    shows: 'The value is never shown again',
+  },
+  '/mcp-servers/{id}/credentials/delete': confirmed(
+    ({ mcpId }) => `/mcp-servers/${mcpId}/credentials/delete?name=API_KEY`,
+    'API_KEY',
+    'Remove it',
+    'The stored value is gone',
+  ),
+  '/mcp-servers/{id}/upgrade': {
+    at: ({ mcpId }) => `/mcp-servers/${mcpId}/upgrade`,
+    fill: () => ({ LANGUAGE: 'en' }),
+    press: 'Update',
+    shows: 'The server is updated',
+  },
+  '/mcp-servers/{id}/rollback': {
+    at: ({ mcpId }) => `/mcp-servers/${mcpId}/rollback?revision=1`,
+    press: 'Return to it',
+    shows: 'The earlier configuration is in force again',
+  },
+  '/mcp-servers/{id}/delete': confirmed(
+    ({ mcpId }) => `/mcp-servers/${mcpId}/delete`,
+    'walked',
+    'Delete it',
+    'The server and its credentials are deleted',
+  ),
+  '/connectors': {
+    at: () => '/connectors/install',
+    fill: () => ({ 'Connector spec': SPEC }),
+    press: 'Install',
+    shows: 'The connector is installed',
+  },
+  '/connectors/{id}/credential': {
+    at: ({ connectorId }) => `/connectors/${connectorId}`,
+    fill: () => ({ 'New API key': PLANTED_SECRET }),
+    press: 'Replace',
+    shows: 'The credential is stored',
+  },
+  '/connectors/{id}/authorize': {
+    at: ({ oauthId }) => `/connectors/${oauthId}`,
+    press: 'Authorise with a code',
+    // No test has a provider at the address that the spec names.
+    shows: 'auth.example.test',
+  },
+  '/connectors/{id}/credential/delete': confirmed(
+    ({ oauthId }) => `/connectors/${oauthId}/credential/delete`,
+    'acme/calendar',
+    'Delete it',
+    'The credential is deleted',
+  ),
+  '/connectors/{id}/remove': confirmed(
+    ({ connectorId }) => `/connectors/${connectorId}/remove`,
+    'acme/items',
+    'Remove it',
+    'The connector is removed',
+  ),
+  '/sidecars/{id}/revoke': confirmed(
+    ({ sidecarId }) => `/sidecars/${sidecarId}/revoke`,
+    'laptop',
+    'Revoke it',
+    'The sidecar is revoked',
+  ),
+  '/account/sign-ins/{id}/end': {
+    at: ({ signInId }) => `/account/sign-ins/${signInId}/end`,
+    press: 'Sign it out',
+    shows: 'It is signed out',
+  },
+  '/account/tokens': {
+    at: () => '/account/tokens/new',
+    fill: () => ({ Name: 'form', 'secrets:read': 'yes' }),
+    press: 'Make it',
+    shows: 'Copy the token now',
+  },
+  '/account/tokens/{id}/revoke': confirmed(
+    ({ tokenId }) => `/account/tokens/${tokenId}/revoke`,
+    'ci',
+    'Revoke it',
+    'The token is revoked',
+  ),
+  '/members/{id}/role': {
+    at: ({ memberId }) => `/members/${memberId}`,
+    fill: () => ({ admin: 'yes' }),
+    press: 'Change the role',
+    shows: 'The role is changed',
+  },
+  '/members/{id}/suspend': confirmed(
+    ({ memberId }) => `/members/${memberId}/suspend`,
+    'pat@acme.test',
+    'Suspend',
+    'The member is suspended',
+  ),
+  '/members/{id}/resume': {
+    at: ({ memberId }) => `/members/${memberId}`,
+    press: 'Resume',
+    shows: 'The member may sign in again',
+  },
+  '/enterprise': {
+    at: () => '/enterprise',
+    fill: () => ({ Name: 'Acme' }),
+    press: 'Save the settings',
+    shows: 'The settings are in force',
+  },
+  '/device': {
+    at: () => '/device',
+    fill: ({ userCode }) => ({ 'Type the code that svc login shows in your own terminal.': userCode }),
+    press: 'Continue',
+    shows: 'Sign this program in as you?',
+  },
+  '/device/decide': { at: null, press: 'Turn it away', shows: 'Turned away' },
+  '/auth/logout': { at: () => '/', press: 'Sign out', shows: 'Sign in' },
+};
+
+/** Fills a form in and sends it; what the browser sent it to, and what the page says that follows. */
+export async function submitForm(
+  page: Page,
+  { fill, press }: ConsoleForm,
+  seeded: EverythingSeeded,
+): Promise<{ readonly path: string; readonly text: string }> {
+  for (const [label, value] of Object.entries(fill?.(seeded) ?? {})) await enter(page, label, value);
+  const sent = page.waitForRequest((request) => request.method() === 'POST' && request.isNavigationRequest());
+  const button = page.getByRole('button', { name: press, exact: true });
+  const shown = page.waitForEvent('load');
+  await button.filter({ visible: true }).first().click();
+  await shown;
+  return { path: new URL((await sent).url()).pathname, text: await page.locator('main').innerText() };
+}
+
+async function enter(page: Page, label: string, value: string): Promise<void> {
+  const field = page.getByLabel(label, { exact: true });
+  const kind = await field.getAttribute('type');
+  const isChoice = (await field.evaluate('(each) => each.tagName')) === 'SELECT';
+  if (kind === 'radio' || kind === 'checkbox') await field.check();
+  else if (isChoice) await field.selectOption(value);
+  else await field.fill(value);
+}
+
+/** Whether a route takes what was sent to this path. */
+export function takes(route: string, path: string): boolean {
+  return new RegExp(`^${route.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path);
+}

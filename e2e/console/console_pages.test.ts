@@ -1,0 +1,20 @@
+import { OpenAPIHono } from '@hono/zod-openapi';
+import { expect, test } from 'vitest';
+import type { AppEnv } from '../../worker/routes/app_env.ts';
+import { pageTable } from '../../worker/routes/page_table.ts';
+import { CONSOLE_FORMS } from './console_forms.ts';
+import { CONSOLE_PAGES, NO_PAGES } from './console_pages.ts';
+import { HOSTED_FORMS } from './hosted_forms.ts';
+
+const routes = (method: 'get' | 'post') =>
+  pageTable(new OpenAPIHono<AppEnv>())
+    .filter(([each]) => each === method)
+    .map(([, path]) => path);
+
+test('every page that the control plane answers is walked to', () => {
+  expect([...Object.keys(CONSOLE_PAGES), ...NO_PAGES].toSorted()).toEqual(routes('get').toSorted());
+});
+
+test('every form that the control plane takes is sent without scripts', () => {
+  expect([...Object.keys(CONSOLE_FORMS), ...HOSTED_FORMS].toSorted()).toEqual(routes('post').toSorted());
+});

@@ -1,0 +1,62 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import { type ControlPlaneUnderTest, startOnNode } from '../runtimes/programs.ts';
+import { chromiumProblem } from '../support/chromium.ts';
+import { ConsoleWorld } from './console_world.ts';
+
+type TabOptions = Parameters<ConsoleWorld['open']>[0];
+
+/** What the tests of a file share; it is there once they run. */
+export interface ConsoleSuite {
+  readonly world: ConsoleWorld;
+  /** A signed-in tab with cookies of its own, at the path where one is given. It is closed after the test. */
+  open(path?: string | null, options?: TabOptions): Promise<Page>;
+  /** The same for nobody. */
+  openSignedOut(path?: string | null, options?: TabOptions): Promise<Page>;
+}
+
+interface SuiteOptions {
+  /** Node on the embedded database when nothing is said. */
+  readonly control?: () => Promise<ControlPlaneUnderTest>;
+  /** Puts into the world what the tests are about. */
+  readonly prepare?: (world: ConsoleWorld) => Promise<void>;
+}
+
+/**
+ * Makes the tests of a file share one world, which is stopped whatever becomes of its preparation. Without a Chromium each
+ * test is skipped, and says why.
+ */
+export function consoleSuite({ control = startOnNode, prepare }: SuiteOptions): ConsoleSuite {
+  const missing = chromiumProblem();
+  let world: ConsoleWorld | null = null;
+  let pages: Page[] = [];
+  beforeAll(async () => {
+    if (missing !== null) return;
+    world = await ConsoleWorld.start(await control());
+    await prepare?.(world);
+  });
+  afterAll(() => world?.stop());
+  beforeEach(({ skip }) => {
+    if (missing !== null) skip(missing);
+  });
+  afterEach(async () => {
+    for (const page of pages) await page.context().close();
+    pages = [];
+  });
+  const started = () => {
+    if (world === null) throw new Error('the world of the suite has not started');
+    return world;
+  };
+  const at = async (page: Page, path: string | null) => {
+    pages.push(page);
+    if (path !== null) await page.goto(path);
+    return page;
+  };
+  return {
+    get world() {
+      return started();
+    },
+    open: async (path = null, options = {}) => at(await started().open(options), path),
+    openSignedOut: async (path = null, options = {}) => at(await started().openSignedOut(options), path),
+  };
+}

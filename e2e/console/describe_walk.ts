@@ -1,0 +1,71 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import type { Database } from '../../worker/store/database.ts';
+import { startRegistryServer } from '../marketplace/registry_server.ts';
+import { CONSOLE_FORMS, submitForm, takes } from './console_forms.ts';
+import { CONSOLE_PAGES } from './console_pages.ts';
+import { type EverythingSeeded, seedEverything } from './console_seeds.ts';
+import { consoleSuite } from './console_suite.ts';
+import { type ConsoleWorld, PLANTED_SECRET } from './console_world.ts';
+import { HOSTILE_ENTRY, WEATHER_VERSIONS } from './marketplace_entries.ts';
+import type { OpenControl } from './open_control.ts';
+import { PageWalk } from './page_walk.ts';
+
+/** Programs are signed in only where the control plane knows its name. */
+const PUBLIC_URL = 'http://localhost:7420';
+
+/** Every page of the console on a runtime, in every way that it is looked at, and then every form of it without scripts. */
+export function describeWalk(runtime: string, open: (settings: Record<string, string>) => Promise<OpenControl>): void {
+  let database: Database;
+  let seeded: EverythingSeeded;
+  let walk: PageWalk;
+  let plain: Page;
+
+  const start = async () => {
+    const registry = await startRegistryServer({ entries: 60 });
+    for (const entry of [...WEATHER_VERSIONS, HOSTILE_ENTRY]) registry.publish(entry);
+    const control = await open({ SVC_REGISTRY_URL: registry.url, SVC_PUBLIC_URL: PUBLIC_URL });
+    const stop = async () => {
+      await control.stop();
+      await registry.stop();
+    };
+    ({ database } = control);
+    return { ...control, stop };
+  };
+  const prepare = async (world: ConsoleWorld) => {
+    const tab = await world.open();
+    seeded = await seedEverything(world, database);
+    walk = await PageWalk.in(tab, world.control.url);
+    plain = await world.open({ javaScriptEnabled: false });
+  };
+  const suite = consoleSuite({ control: start, prepare });
+
+  describe(`a page of the console on ${runtime} can be used by everybody`, () => {
+    test.each(Object.values(CONSOLE_PAGES).flat())('$name', async ({ path, status = 200, ...options }) => {
+      const address = path(seeded);
+      expect({ address, ...(await walk.open(address, options)) }).toEqual({ address, status, problems: [] });
+      expect(await walk.content()).not.toContain(PLANTED_SECRET);
+    });
+  });
+
+  test(`a page of the console on ${runtime} that is not everybody’s is shown to nobody who is not signed in`, async () => {
+    const addresses = Object.values(CONSOLE_PAGES).flatMap((pages) => pages.map(({ path }) => path(seeded)));
+    const own = addresses.filter((address) => !/^\/(marketplace|auth|sign-in|sign-up|docs)\b/.test(address));
+    const replies = await Promise.all(own.map((address) => fetch(suite.world.control.url + address)));
+    expect(replies.filter(({ status }) => status !== 401).map(({ url }) => url)).toEqual([]);
+    expect(own.length).toBeGreaterThan(40);
+  });
+
+  describe(`a form of the console on ${runtime} works without scripts`, () => {
+    test.each(Object.entries(CONSOLE_FORMS))('%s', async (route, form) => {
+      if (form.at !== null) await plain.goto(form.at(seeded));
+      const { path, text } = await submitForm(plain, form, seeded);
+      expect([path, takes(route, path)]).toEqual([path, true]);
+      expect(text).toContain(form.shows);
+    });
+
+    test('and no secret was printed', () => {
+      expect(suite.world.control.output()).not.toContain(PLANTED_SECRET);
+    });
+  });
+}

@@ -1,0 +1,161 @@
+import { join } from 'node:path';
+import { AxeBuilder } from '@axe-core/playwright';
+import type { ConsoleMessage, Page, Request } from 'playwright-core';
+import { z } from 'zod';
+
+const PROBE = join(import.meta.dirname, 'page_probe.js');
+const HEIGHT = 900;
+/** A narrow telephone, a wide screen, and this and a common one at 200 %: half as wide to the page. */
+const WIDTHS = [360, 640, 720, 1440];
+/** The frame changes between these, and the colours with the scheme: between them, axe sees both of either. */
+const AXE_LOOKS = [
+  { width: 360, colorScheme: 'dark' },
+  { width: 1440, colorScheme: 'light' },
+] as const;
+const AXE_TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+
+export interface WalkOptions {
+  /** Rules that axe leaves out. */
+  readonly withoutRules?: readonly string[];
+}
+
+/** Walks through pages in one tab, and says what is wrong with each. Nothing wrong is an empty list. */
+export class PageWalk {
+  readonly #page: Page;
+  readonly #problems: string[] = [];
+
+  private constructor(page: Page) {
+    this.#page = page;
+  }
+
+  /** Takes a tab for walks to `origin`, from which nothing leads elsewhere. */
+  static async in(page: Page, origin: string): Promise<PageWalk> {
+    const walk = new PageWalk(page);
+    await page.addInitScript({ path: PROBE });
+    page.on('console', (message) => walk.#note(message, origin));
+    page.on('pageerror', (error) => walk.#problems.push(`script: ${error.message}`));
+    page.on('request', (request) => walk.#noteRequest(request, origin));
+    return walk;
+  }
+
+  /** Opens a page and looks at it in every way. The status is that of its reply. */
+  async open(path: string, options: WalkOptions = {}): Promise<{ status: number; problems: readonly string[] }> {
+    this.#problems.length = 0;
+    const reply = await this.#page.goto(path);
+    return { status: reply?.status() ?? 0, problems: await this.look(options) };
+  }
+
+  /** Looks at the page that it is at, for what no address leads to; what is wrong since the last time. */
+  async look(options: WalkOptions = {}): Promise<readonly string[]> {
+    await this.#page.waitForFunction('probe.isStarted()');
+    await this.#checkMarkup();
+    await this.#checkWidths();
+    await this.#checkKeyboard(360, 'start');
+    // Where the navigation stands beside the content it is the same on every page: there the content is gone through.
+    await this.#checkKeyboard(1440, 'main');
+    await this.#checkAxe(options.withoutRules ?? []);
+    this.#problems.push(...(await this.#probeTexts('violations')).map((each) => `policy: ${each}`));
+    return this.#problems.splice(0);
+  }
+
+  /** The page as it is now. */
+  content(): Promise<string> {
+    return this.#page.content();
+  }
+
+  #note(message: ConsoleMessage, origin: string): void {
+    const { url } = message.location();
+    // What another site has to say of its own pages is no problem of ours.
+    if (message.type() !== 'error' || (url !== '' && new URL(url).origin !== origin)) return;
+    // Chromium reports the status of the page itself so, too: a refusal is looked at for what it says.
+    if (url === this.#page.url() && message.text().startsWith('Failed to load resource')) return;
+    this.#problems.push(`console: ${message.text()}`);
+  }
+
+  #noteRequest(request: Request, origin: string): void {
+    const url = new URL(request.url());
+    // Somebody is led to another site by a link; what is loaded is of the site that they are on.
+    if (request.isNavigationRequest()) return;
+    if (url.origin !== origin && url.protocol !== 'data:') this.#problems.push(`request: ${url.href}`);
+  }
+
+  async #probeTexts(expression: string): Promise<string[]> {
+    return z.array(z.string()).parse(await this.#page.evaluate(`probe.${expression}`));
+  }
+
+  async #resize(width: number): Promise<void> {
+    await this.#page.setViewportSize({ width, height: HEIGHT });
+  }
+
+  async #checkMarkup(): Promise<void> {
+    const headings = await this.#page.locator('h1').count();
+    if (headings !== 1) this.#problems.push(`markup: ${headings} headings of the first level`);
+    if ((await this.#page.title()).trim() === '') this.#problems.push('markup: no title');
+    const moving = await this.#probeTexts('moving()');
+    this.#problems.push(...moving.map((each) => `motion: ${each}`));
+  }
+
+  async #checkWidths(): Promise<void> {
+    for (const width of WIDTHS) {
+      await this.#resize(width);
+      const cut = await this.#probeTexts('cutOff()');
+      this.#problems.push(...cut.map((each) => `${width} px: ${each}`));
+    }
+  }
+
+  /** The skip link leads to the content; Tab goes from the first stop of it, or of all, to each that follows, and out of the page. */
+  async #checkKeyboard(width: number, where: 'start' | 'main'): Promise<void> {
+    await this.#resize(width);
+    const note = (text: string) => this.#problems.push(`keyboard at ${width} px: ${text}`);
+    const count = z.number().parse(await this.#page.evaluate('probe.listStops()'));
+    const first = z.number().parse(await this.#page.evaluate('probe.firstInMain()'));
+    await this.#checkSkipLink(first, note);
+    const from = where === 'main' ? first : 0;
+    await this.#page.evaluate(`probe.focusStop(${from})`);
+    for (let place = from; place < count; place += 1) {
+      if (place > from) await this.#page.keyboard.down('Tab');
+      const focus = await this.#focused();
+      if (focus.wrong !== '') note(`${focus.name} ${focus.wrong}`);
+      if (focus.place !== place) return void note(`stop ${place} of ${count} is ${focus.name}`);
+    }
+    await this.#page.keyboard.down('Tab');
+    const after = await this.#focused();
+    if (after.place > 0) note(`nothing leads on from ${after.name}`);
+  }
+
+  async #checkSkipLink(first: number, note: (text: string) => void): Promise<void> {
+    await this.#page.evaluate('probe.focusStop(0)');
+    await this.#page.keyboard.press('Enter');
+    if ((await this.#page.evaluate('document.activeElement?.id')) !== 'main')
+      note('the first stop does not skip to the content');
+    await this.#page.keyboard.press('Tab');
+    const { place, name } = await this.#focused();
+    if (first > 0 && place !== first) note(`what comes after the skip link is ${name}`);
+  }
+
+  async #focused() {
+    return focused.parse(await this.#page.evaluate('probe.focused()'));
+  }
+
+  async #checkAxe(without: readonly string[]): Promise<void> {
+    for (const { width, colorScheme } of AXE_LOOKS) {
+      await this.#resize(width);
+      await this.#page.emulateMedia({ colorScheme });
+      const found = await axeProblems(this.#page, without);
+      this.#problems.push(...found.map((each) => `axe, ${width} px, ${colorScheme}: ${each}`));
+    }
+  }
+}
+
+const focused = z.object({ place: z.number(), name: z.string(), wrong: z.string() });
+
+/** What axe knows of that keeps somebody from using the page. */
+export async function axeProblems(page: Page, without: readonly string[] = []): Promise<string[]> {
+  const off = without.map((rule) => [rule, { enabled: false }] as const);
+  // The one rule of WCAG 2.2 is off where nobody asks for it by its name.
+  const rules = { 'target-size': { enabled: true }, ...Object.fromEntries(off) };
+  const builder = new AxeBuilder({ page }).options({ runOnly: { type: 'tag', values: AXE_TAGS }, rules });
+  // Its own way opens another tab for what frames say; there are none.
+  const { violations } = await builder.setLegacyMode().analyze();
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`);
+}
