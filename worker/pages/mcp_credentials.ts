@@ -7,9 +7,11 @@ import { emptyState } from './components/empty_state.ts';
 import { foreignText } from './components/foreign_text.ts';
 import { type FormState, formRefusal, textField } from './components/form_field.ts';
 import { pageHeader } from './components/page_header.ts';
-import { installSteps } from './components/wizard_steps.ts';
+import { installSteps, type OwnServerStep, ownServerSteps } from './components/wizard_steps.ts';
 import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
+import { consentPanel } from './mcp_consent.ts';
+import { signInPanel } from './mcp_sign_in.ts';
 
 /** A credential that is asked for. */
 export interface AskedCredential {
@@ -43,7 +45,7 @@ export function mcpCredentialsPage({ server, asked, isInstall, form, done }: Cre
     lead: 'A value goes straight into the vault. No page shows it again, and a client’s configuration never holds it.',
     above: { path, title: server.name },
   })}
-  ${isInstall ? installSteps('Credentials') : ''} ${flash(done)} ${formRefusal(form, names)}
+  ${isInstall ? stepsOf(server, 'Credentials') : ''} ${flash(done)} ${formRefusal(form, names)}
   ${
     asked.length === 0
       ? html`<div class="panel flush">
@@ -85,18 +87,19 @@ const CLIENTS = [
 ];
 
 /** Last step: what is typed at a machine, for nothing runs there that was not consented to there. */
-export function mcpConnectPage(server: McpServerRecord, done: string | undefined): Page {
+export function mcpConnectPage(server: McpServerRecord, done: string | undefined, nowMs: number): Page {
   const lacking = server.credentials.filter(({ required, set }) => required && !set);
+  const heading = `${server.name} is ${server.registry_id === null ? 'registered' : 'installed'}`;
   const path = `/mcp-servers/${server.id}`;
   const content = html`${pageHeader({
-      title: `${server.name} is installed`,
+      title: heading,
       lead:
         server.mode === 'local'
           ? 'It runs on a machine once you have consented there.'
           : 'The gateway on your machine calls it.',
       above: { path: '/mcp-servers', title: 'Installed servers' },
     })}
-    ${installSteps('Use it')} ${flash(done)}
+    ${stepsOf(server, 'Use it')} ${flash(done)}
     ${
       lacking.length === 0
         ? ''
@@ -105,11 +108,11 @@ export function mcpConnectPage(server: McpServerRecord, done: string | undefined
             lacking.map(({ name }) => name),
           )
     }
-    ${machineSteps(server)}
+    ${server.mode === 'local' ? consentPanel(server) : signInPanel(server, nowMs)}
     <section class="panel" aria-labelledby="clients-title">
       <h2 id="clients-title">In your client, once for all servers</h2>
       <p>
-        Has the client start <code>svc mcp gateway</code>, which offers every server that you installed. No credential
+        Has the client start <code>svc mcp gateway</code>, which offers every server that you have here. No credential
         is written into its file.
       </p>
       ${CLIENTS.map(
@@ -125,7 +128,12 @@ export function mcpConnectPage(server: McpServerRecord, done: string | undefined
       <a class="button primary" href="${path}">Show ${server.name}</a>
       <a class="button" href="/marketplace">Marketplace</a>
     </div>`;
-  return layout(`${server.name} is installed`, content, 'narrow');
+  return layout(heading, content, 'narrow');
+}
+
+/** A server that is in no registry was reviewed by who typed it. */
+function stepsOf({ registry_id: registryId }: McpServerRecord, step: OwnServerStep): Html {
+  return registryId === null ? ownServerSteps(step) : installSteps(step);
 }
 
 function lackingWords({ id }: McpServerRecord, names: readonly string[]): Html {
@@ -138,18 +146,11 @@ function lackingWords({ id }: McpServerRecord, names: readonly string[]): Html {
   );
 }
 
-/** What a person types at a machine for a server. */
-export function machineSteps({ name, mode }: Pick<McpServerRecord, 'name' | 'mode'>): Html {
-  const isLocal = mode === 'local';
+/** What a person types at each machine for a local server. */
+export function machineSteps({ name }: Pick<McpServerRecord, 'name'>): Html {
   return html`<section class="panel" aria-labelledby="machine-title">
     <h2 id="machine-title">On each machine, once</h2>
-    <p>
-      ${
-        isLocal
-          ? 'Shows what is started and asks whether this machine may. No page can answer that for it.'
-          : 'If the server asks for a sign-in with OAuth, this opens it in the browser.'
-      }
-    </p>
-    ${codeBlock(isLocal ? `svc mcp consent ${name}` : `svc mcp authorize ${name}`)}
+    <p>Shows what is started and asks whether this machine may. No page can answer that for it.</p>
+    ${codeBlock(`svc mcp consent ${name}`)}
   </section>`;
 }

@@ -1,5 +1,6 @@
 import { html } from 'hono/html';
 import { mcpReference } from '../../shared/mcp/references.ts';
+import type { StoredAuditEvent } from '../../shared/wire/audit_events.ts';
 import type { McpRevisionsReply, McpServerRecord } from '../../shared/wire/mcp_servers.ts';
 import { alert, flash } from './components/alert.ts';
 import { badge } from './components/badge.ts';
@@ -15,14 +16,19 @@ import type { Content, Html } from './html.ts';
 import { warningList } from './install_preview.ts';
 import { layout, type Page } from './layout.ts';
 import { entryPath } from './marketplace_words.ts';
+import { readable } from './mcp_consent.ts';
 import { machineSteps } from './mcp_credentials.ts';
+import { logPanel } from './mcp_server_log.ts';
 import { healthWords } from './mcp_server_words.ts';
+import { signInPanel } from './mcp_sign_in.ts';
 
 export interface McpServerView {
   readonly server: McpServerRecord;
   readonly revisions: McpRevisionsReply['items'];
   /** The version that the registry has now, where that is another one. */
   readonly newer: string | null;
+  /** What gateways told of it lately, newest first. */
+  readonly events: readonly StoredAuditEvent[];
   /** The form of the tools. */
   readonly tools: FormState;
   readonly done: string | undefined;
@@ -53,12 +59,13 @@ export function mcpServerPage(view: McpServerView): Page {
             : html`<a class="mono" href="${entryPath(server.registry_id)}">${foreignText(server.registry_id)}</a>`,
         ],
         ['Owner', server.owner],
-        ['Sign-in (OAuth)', server.authorization === null ? null : server.authorization.state.replaceAll('_', ' ')],
         ['Id', html`<code>${server.id}</code>`],
         ['Changed', html`${timeAgo(server.updated_at, nowMs)}, revision ${server.revision}`],
       ])}
     </section>
-    ${started(server)} ${credentials(server, nowMs)} ${machineSteps(server)} ${tools(view)} ${history(view)}`;
+    ${started(server)} ${credentials(server, nowMs)}
+    ${server.mode === 'local' ? machineSteps(server) : signInPanel(server, nowMs)} ${tools(view)}
+    ${logPanel(server, view.events, nowMs)} ${history(view)}`;
   return layout(server.name, content);
 }
 
@@ -67,6 +74,7 @@ function actions({ id, enabled }: McpServerRecord): Html {
       <input type="hidden" name="enabled" value="${enabled ? 'false' : 'true'}" />
       <button>${enabled ? 'Disable' : 'Enable'}</button>
     </form>
+    <a class="button" href="/mcp-servers/${id}/edit">Edit</a>
     <a class="button danger" href="/mcp-servers/${id}/delete">Delete</a>`;
 }
 
@@ -91,7 +99,7 @@ function started(server: McpServerRecord): Html {
   const isLocal = mode === 'local';
   return html`<section class="panel" aria-labelledby="started-title">
     <h2 id="started-title">${isLocal ? 'What is started' : 'What is called'}</h2>
-    ${isLocal ? foreignCommand(command.map((word) => readable(server, word))) : foreignCommand([readable(server, url ?? '')])}
+    ${isLocal ? foreignCommand(command.map((word) => readable(server.id, word))) : foreignCommand([readable(server.id, url ?? '')])}
     ${definitionList([
       ['Transport', isLocal ? 'stdio' : transport],
       ['Isolation', isLocal ? (isolation === 'container' ? 'in a container' : 'a process of the user') : null],
@@ -101,16 +109,11 @@ function started(server: McpServerRecord): Html {
   </section>`;
 }
 
-/** A reference as the name of its credential in braces. */
-function readable({ id }: McpServerRecord, text: string): string {
-  return text.replaceAll(new RegExp(`${mcpReference(id, '')}(\\w+)`, 'g'), '{$1}');
-}
-
 function fieldList(server: McpServerRecord, fields: Readonly<Record<string, string>>): Html | null {
   const entries = Object.entries(fields);
   if (entries.length === 0) return null;
   return html`<ul class="plain">
-    ${entries.map(([name, value]) => html`<li><code>${foreignText(name)}: ${foreignText(readable(server, value))}</code> ${setWords(server, value)}</li>`)}
+    ${entries.map(([name, value]) => html`<li><code>${foreignText(name)}: ${foreignText(readable(server.id, value))}</code> ${setWords(server, value)}</li>`)}
   </ul>`;
 }
 
@@ -178,6 +181,15 @@ export function toolsForm({ tools: { allow, deny, approval } }: Pick<McpServerRe
   };
 }
 
+/** The fields of a policy of tools. */
+export function toolFields(form: FormState): Html {
+  return html`<div class="thirds">
+    ${textArea(form, { ...TOOL_LIST, name: 'allow', label: 'Allowed', hint: 'Empty: every tool.' })}
+    ${textArea(form, { ...TOOL_LIST, name: 'deny', label: 'Denied', hint: 'Wins over all else; clients do not see these.' })}
+    ${textArea(form, { ...TOOL_LIST, name: 'approval', label: 'Asked about', hint: 'Each call waits for a person. * is every tool.' })}
+  </div>`;
+}
+
 function tools({ server, tools: form }: McpServerView): Html {
   return html`<section class="panel" id="tools" aria-labelledby="tools-title">
     <h2 id="tools-title">Tools</h2>
@@ -187,11 +199,7 @@ function tools({ server, tools: form }: McpServerView): Html {
     ${formRefusal(form, TOOL_FIELDS)}
     <form class="stack" method="post" action="/mcp-servers/${server.id}/tools">
       <input type="hidden" name="revision" value="${String(server.revision)}" />
-      <div class="thirds">
-        ${textArea(form, { ...TOOL_LIST, name: 'allow', label: 'Allowed', hint: 'Empty: every tool.' })}
-        ${textArea(form, { ...TOOL_LIST, name: 'deny', label: 'Denied', hint: 'Wins over all else; clients do not see these.' })}
-        ${textArea(form, { ...TOOL_LIST, name: 'approval', label: 'Asked about', hint: 'Each call waits for a person. * is every tool.' })}
-      </div>
+      ${toolFields(form)}
       <div class="actions"><button>Save the tools</button></div>
     </form>
   </section>`;

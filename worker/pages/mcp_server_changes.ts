@@ -80,6 +80,16 @@ export function upgradeChanges({ from_version: from, to_version: to, diff }: Upg
   ];
 }
 
+/** What differs, or why nothing does. */
+export function changePanel(changes: readonly ChangedValue[], nothing: Html = SAME): Html {
+  return html`<section class="panel flush" aria-labelledby="changes-title">
+    <div class="panel-head"><h2 id="changes-title">What changes</h2></div>
+    ${changes.length === 0 ? nothing : changeTable(changes)}
+  </section>`;
+}
+
+const SAME = emptyState({ title: 'Nothing', next: 'Both configurations are the same.' });
+
 function changeTable(changes: readonly ChangedValue[]): Html {
   return dataTable<ChangedValue>({
     caption: 'What changes',
@@ -119,38 +129,40 @@ export function upgradePage({ server, upgrade, form, nowMs }: UpgradeView): Page
   const inputs = upgradeInputs(upgrade);
   const isNeeded = upgrade.available && (changes.length > 0 || inputs.length > 0);
   const content = html`${pageHeader({
-      title: isNeeded ? `Update ${server.name}` : `${server.name} is up to date`,
-      lead: html`${foreignText(upgrade.from_version ?? 'No version')} is installed; the registry has
-      ${foreignText(upgrade.to_version ?? 'no version')}`,
-      above: aboveOf(server),
-    })}
-    ${freshnessWords(upgrade, nowMs)}
-    ${formRefusal(
-      form,
-      inputs.map((_, index) => inputField(index)),
-    )}
-    ${isNeeded ? html`${customised(upgrade)} ${warningList(upgrade.preview.warnings)}` : ''}
-    <section class="panel flush" aria-labelledby="changes-title">
-      <div class="panel-head"><h2 id="changes-title">What changes</h2></div>
-      ${isNeeded ? changeTable(changes) : emptyState({ title: 'Nothing', next: 'It is as an install would make it.', action: html`<a class="button" href="/mcp-servers/${server.id}">Back</a>` })}
-    </section>
-    ${
-      isNeeded
-        ? html`<form class="panel stack" method="post" action="/mcp-servers/${server.id}/upgrade">
-            <input type="hidden" name="version" value="${upgrade.entry_version ?? ''}" />
-            ${inputFields(form, inputs)}
-            <p class="quiet small">
-              Credentials stay. Each machine asks for consent again when the command differs. A return to the revision
-              before undoes it.
-            </p>
-            <div class="actions">
-              <button class="primary">Update</button>
-              <a class="button" href="/mcp-servers/${server.id}">Keep it as it is</a>
-            </div>
-          </form>`
-        : ''
-    }`;
+    title: isNeeded ? `Update ${server.name}` : `${server.name} is up to date`,
+    lead: html`${foreignText(upgrade.from_version ?? 'No version')} is installed; the registry has
+    ${foreignText(upgrade.to_version ?? 'no version')}`,
+    above: aboveOf(server),
+  })}
+  ${freshnessWords(upgrade, nowMs)}
+  ${formRefusal(
+    form,
+    inputs.map((_, index) => inputField(index)),
+  )}
+  ${isNeeded ? html`${customised(upgrade)} ${warningList(upgrade.preview.warnings)}` : ''}
+  ${changePanel(isNeeded ? changes : [], upToDate(server))}
+  ${
+    isNeeded
+      ? html`<form class="panel stack" method="post" action="/mcp-servers/${server.id}/upgrade">
+          <input type="hidden" name="version" value="${upgrade.entry_version ?? ''}" />
+          ${inputFields(form, inputs)}
+          <p class="quiet small">
+            Credentials stay. Each machine asks for consent again when the command differs. A return to the revision
+            before undoes it.
+          </p>
+          <div class="actions">
+            <button class="primary">Update</button>
+            <a class="button" href="/mcp-servers/${server.id}">Keep it as it is</a>
+          </div>
+        </form>`
+      : ''
+  }`;
   return layout(`Update ${server.name}`, content);
+}
+
+function upToDate({ id }: McpServerRecord): Html {
+  const action = html`<a class="button" href="/mcp-servers/${id}">Back</a>`;
+  return emptyState({ title: 'Nothing', next: 'It is as an install would make it.', action });
 }
 
 function customised({ customised: isCustomised }: UpgradeReply): Html | string {
@@ -172,11 +184,7 @@ export function rollbackPage(view: {
 }): Page {
   const { server, revision, changes, form } = view;
   const content = html`${pageHeader({ title: `Return to revision ${revision}?`, above: aboveOf(server) })}
-    ${formRefusal(form, [])}
-    <section class="panel flush" aria-labelledby="changes-title">
-      <div class="panel-head"><h2 id="changes-title">What changes</h2></div>
-      ${changes.length === 0 ? emptyState({ title: 'Nothing', next: 'Both configurations are the same.' }) : changeTable(changes)}
-    </section>
+    ${formRefusal(form, [])} ${changePanel(changes)}
     <form class="actions" method="post" action="/mcp-servers/${server.id}/rollback">
       <input type="hidden" name="revision" value="${String(revision)}" />
       <button class="primary">Return to it</button>

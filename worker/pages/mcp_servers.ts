@@ -27,7 +27,8 @@ export function mcpServersPage(view: McpServersView): Page {
   const content = html`${pageHeader({
       title: 'Installed servers',
       lead: 'MCP servers that your gateways offer to clients. Their credentials stay in the vault until one is started.',
-      actions: html`<a class="button primary" href="/marketplace">Find a server</a>`,
+      actions: html`<a class="button primary" href="/marketplace">Find a server</a>
+        <a class="button" href="/mcp-servers/new">Register your own</a>`,
     })}
     ${flash(done)}
     <div class="panel flush">${servers.items.length === 0 ? none() : table(view)}</div>
@@ -38,9 +39,10 @@ export function mcpServersPage(view: McpServersView): Page {
 function none(): Html {
   return emptyState({
     title: 'No server is installed',
-    next: 'Choose one in the marketplace, or register a command of your own in a terminal:',
-    command: 'svc mcp add files -- npx -y @modelcontextprotocol/server-filesystem@2025.8.21 .',
-    action: html`<a class="button primary" href="/marketplace">Open the marketplace</a>`,
+    next: 'Choose one in the marketplace, or register a program or an address of your own, here or in a terminal:',
+    command: 'svc mcp add files -- npx -y @modelcontextprotocol/server-filesystem@2026.8.31 .',
+    action: html`<a class="button primary" href="/marketplace">Open the marketplace</a>
+      <a class="button" href="/mcp-servers/new">Register your own</a>`,
   });
 }
 

@@ -13,9 +13,11 @@ import { showUpgrade } from '../marketplace/upgrade.ts';
 import { EMPTY_FORM, type FormState } from '../pages/components/form_field.ts';
 import { pathWith } from '../pages/components/pager.ts';
 import { type AskedCredential, credentialField, mcpConnectPage, mcpCredentialsPage } from '../pages/mcp_credentials.ts';
-import { mcpServerPage, TOOL_FIELDS, toolsForm } from '../pages/mcp_server.ts';
+import { mcpServerPage, toolsForm } from '../pages/mcp_server.ts';
 import { mcpCredentialDeletionPage, mcpServerDeletionPage } from '../pages/mcp_server_changes.ts';
+import { LOG_MS, MOST_LOG_EVENTS } from '../pages/mcp_server_log.ts';
 import { mcpServersPage } from '../pages/mcp_servers.ts';
+import { listMcpServerEvents } from '../services/audit_log.ts';
 import type { Caller } from '../services/caller.ts';
 import { removeMcpCredential, storeMcpCredential } from '../services/mcp_credentials.ts';
 import {
@@ -38,6 +40,7 @@ import {
   problem,
   refusedForm,
 } from './console.ts';
+import { toolsOf } from './console_mcp_form.ts';
 import { invalidInput } from './error_reply.ts';
 import { consolePage } from './pages.ts';
 
@@ -94,13 +97,16 @@ async function serverView(c: AppContext, caller: Caller, server: McpServerRecord
   const revisions = await listMcpServerRevisions(context, caller, server.id);
   const newer = (await newerVersions(context, [server])).get(server.id) ?? null;
   const items = revisions.ok ? revisions.value.items : [];
+  const nowMs = context.clock.now();
+  const recent = { sinceMs: nowMs - LOG_MS, limit: MOST_LOG_EVENTS };
   return mcpServerPage({
     server,
     revisions: items,
     newer,
+    events: await listMcpServerEvents(context, caller, server.id, recent),
     tools,
     done: c.req.query('done'),
-    nowMs: context.clock.now(),
+    nowMs,
   });
 }
 
@@ -126,23 +132,18 @@ export const submitTools = changeOfServer(async (c, caller, server, fields) => {
   const again = async (form: FormState, error: ApiError | null) =>
     formAgain(c, caller, await serverView(c, caller, server, form), error);
   if (fields['revision'] !== String(server.revision)) return again({ ...formOf(fields), refusal: CHANGED }, null);
-  const [allow, deny, approval] = TOOL_FIELDS.map((name) => linesOf(fields[name]));
-  const tools = { allow: allow?.length === 0 ? null : allow, deny, approval };
-  const input = mcpServerInput.safeParse({ ...writtenFields(server), tools });
+  const input = mcpServerInput.safeParse({ ...writtenFields(server), tools: toolsOf(fields) });
   if (!input.success) return again(toolProblems(invalidForm(fields, input.error)), null);
-  const changed = await putMcpServer(c.get('context'), caller, server.id, input.data);
+  const changed = await putMcpServer(c.get('context'), caller, server.id, input.data, server.revision);
   if (!changed.ok) return again(toolProblems(refusedForm(fields, changed.error)), changed.error);
   return done(c, `/mcp-servers/${server.id}`, 'mcp_tools_saved');
 });
 
-const CHANGED = 'Somebody changed the server meanwhile: this page has it as it is now. Look at it, and save again.';
+export const CHANGED =
+  'Somebody changed the server meanwhile: this page has it as it is now. Look at it, and save again.';
 
 function formOf(fields: Fields): FormState {
   return { values: fields, problems: [], refusal: null };
-}
-
-function linesOf(text = ''): string[] {
-  return text.split(/\s+/).filter((line) => line !== '');
 }
 
 /** `tools.allow.2` is the field `allow`. */
@@ -169,7 +170,7 @@ export const submitMcpServerDeletion = changeOfServer(async (c, caller, server, 
 
 /** `GET /mcp-servers/{id}/connect` */
 export const getMcpConnect = aboutServer(async (c, caller, server) => {
-  return consolePage(c, caller, mcpConnectPage(server, c.req.query('done')));
+  return consolePage(c, caller, mcpConnectPage(server, c.req.query('done'), c.get('context').clock.now()));
 });
 
 /** `GET /mcp-servers/{id}/credentials?name=&install=`: one of them, or those that are not stored. */

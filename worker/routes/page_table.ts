@@ -30,6 +30,8 @@ import {
   submitSecretDeletion,
 } from './console_secrets.ts';
 import { getMarketplace, getMarketplaceEntry } from './console_marketplace.ts';
+import { getMcpEdit, getNewMcpServer, submitMcpEdit, submitNewMcpServer } from './console_mcp_own.ts';
+import { askMcpSignInForget, getMcpSignIn, submitMcpSignIn, submitMcpSignInForget } from './console_mcp_sign_in.ts';
 import { getMcpInstall, submitMcpInstall } from './console_mcp_install.ts';
 import {
   askMcpCredentialDeletion,
@@ -77,7 +79,15 @@ export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
     ['get', '/mcp-servers', getMcpServersPage],
     ['get', '/mcp-servers/install', getMcpInstall],
     ['post', '/mcp-servers/install', submitMcpInstall],
+    ['get', '/mcp-servers/new', getNewMcpServer],
+    ['post', '/mcp-servers', submitNewMcpServer],
     ['get', '/mcp-servers/{id}', getMcpServerPage],
+    ['get', '/mcp-servers/{id}/edit', getMcpEdit],
+    ['post', '/mcp-servers/{id}/edit', submitMcpEdit],
+    ['get', '/mcp-servers/{id}/authorize', getMcpSignIn],
+    ['post', '/mcp-servers/{id}/authorize', submitMcpSignIn],
+    ['get', '/mcp-servers/{id}/authorize/forget', askMcpSignInForget],
+    ['post', '/mcp-servers/{id}/authorize/forget', submitMcpSignInForget],
     ['post', '/mcp-servers/{id}/enabled', submitEnabled],
     ['post', '/mcp-servers/{id}/tools', submitTools],
     ['get', '/mcp-servers/{id}/delete', askMcpServerDeletion],

@@ -32,6 +32,21 @@ export async function listAuditPage(
   return ok(toPage(rows, query.limit, toStoredEvent, ({ time, position }) => ({ time, position })));
 }
 
+const MCP_SERVER_TYPES = ['mcp.server.started', 'mcp.server.stopped', 'mcp.server.failed', 'mcp.server.refused'];
+
+/** What gateways told of an MCP server since a time: its starts, ends and failures, the newest `limit` of them. */
+export async function listMcpServerEvents(
+  context: ServiceContext,
+  caller: Caller,
+  serverId: string,
+  { sinceMs, limit }: { readonly sinceMs: number; readonly limit: number },
+): Promise<StoredAuditEvent[]> {
+  const since = new Date(sinceMs).toISOString();
+  const filter = { enterpriseId: caller.enterpriseId, types: MCP_SERVER_TYPES, mcpServer: serverId, since };
+  const rows = await listEvents(context.database, filter, { before: null, limit });
+  return rows.map((row) => toStoredEvent(row));
+}
+
 /** Refuses with `not_found`. */
 export async function getAuditEvent(
   context: ServiceContext,

@@ -14,6 +14,8 @@ export interface AuditFilter {
   readonly session?: string;
   readonly connector?: string;
   readonly host?: string;
+  /** `mcp_…`. Nothing is sorted by it: give types or a time with it. */
+  readonly mcpServer?: string;
   /** RFC 3339 in UTC with milliseconds, so that text order is time order. */
   readonly since?: string;
   readonly until?: string;
@@ -209,6 +211,9 @@ function matches(filter: AuditFilter): SQL | undefined {
     filter.session === undefined ? undefined : eq(auditEvents.sessionId, filter.session),
     filter.connector === undefined ? undefined : eq(auditEvents.connector, filter.connector),
     filter.host === undefined ? undefined : eq(auditEvents.host, filter.host),
+    filter.mcpServer === undefined
+      ? undefined
+      : sql`json_extract(${auditEvents.data}, '$."svc.mcp.server_id"') = ${filter.mcpServer}`,
     filter.since === undefined ? undefined : gte(auditEvents.time, filter.since),
     filter.until === undefined ? undefined : lt(auditEvents.time, filter.until),
   );

@@ -6,9 +6,19 @@ export type InstallStep = (typeof INSTALL_STEPS)[number];
 
 /** Where in an install one is. */
 export function installSteps(current: InstallStep): Html {
-  return html`<ol class="wizard" aria-label="Steps of the install">
-    ${INSTALL_STEPS.map((step) =>
-      step === current ? html`<li aria-current="step">${step}</li>` : html`<li>${step}</li>`,
-    )}
+  return steps('Steps of the install', INSTALL_STEPS, current);
+}
+
+const OWN_STEPS = ['Settings', 'Credentials', 'Use it'] as const;
+export type OwnServerStep = (typeof OWN_STEPS)[number];
+
+/** The same for a server that is in no registry. */
+export function ownServerSteps(current: OwnServerStep): Html {
+  return steps('Steps of the registration', OWN_STEPS, current);
+}
+
+function steps(label: string, all: readonly string[], current: string): Html {
+  return html`<ol class="wizard" aria-label="${label}">
+    ${all.map((step) => (step === current ? html`<li aria-current="step">${step}</li>` : html`<li>${step}</li>`))}
   </ol>`;
 }
