@@ -47,6 +47,19 @@ export class BrowserPage {
     return this.#page.locator(`[name="${name}"]`).first().fill(text);
   }
 
+  /** A call of the API by the page that is open: its status and what it says. */
+  call(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly text: string }> {
+    return this.#page.evaluate(
+      async (call) => {
+        const headers = { 'content-type': 'application/json' };
+        const sent = { method: call.method, ...(call.text !== undefined && { body: call.text, headers }) };
+        const reply = await fetch(call.path, sent);
+        return { status: reply.status, text: await reply.text() };
+      },
+      { method, path, text: body && JSON.stringify(body) },
+    );
+  }
+
   cookies(): Promise<readonly Cookie[]> {
     return this.#context.cookies();
   }

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, Server } from 'node:http';
+import { createServer, request as httpRequest, type RequestListener, Server } from 'node:http';
 import { serve } from '@hono/node-server';
 import { getConnInfo } from '@hono/node-server/conninfo';
 import type { Browser } from 'playwright-core';
@@ -15,11 +15,13 @@ import { createTestCa, type TestCa } from '../support/test_ca.ts';
 import { startTlsFront, type TlsFront } from '../support/tls_front.ts';
 import { listen } from '../support/tls_upstream.ts';
 import { CODE_HOST_CLIENT_ID, CODE_HOST_CLIENT_SECRET, type CodeHost, startCodeHost } from './code_host.ts';
-import { namedOutbound } from './named_outbound.ts';
+import { forwarded, namedOutbound } from './named_outbound.ts';
 import { OPENID_CLIENT_ID, OPENID_CLIENT_SECRET, type OpenIdProvider, startOpenIdProvider } from './openid_provider.ts';
 
 const OPENID_HOST = 'id.acme.test';
 const CODE_HOST = 'code.acme.test';
+/** Leads to the control plane too, which was not told of it. */
+const STRANGE_HOST = 'strange.acme.test';
 const MAIL_HOST = 'mail.acme.test';
 const MAIL_TOKEN = 'mail-token-of-a-test';
 
@@ -31,14 +33,19 @@ export interface BrowserWorld {
   readonly chromium: Browser;
   readonly openId: OpenIdProvider;
   readonly codeHost: CodeHost;
+  /** The control plane by a name that it does not know. */
+  readonly strangeOrigin: string;
+  /** Changes where the OpenID provider sends the browser back to; null: nothing. */
+  alterReturn: ((back: URL) => void) | null;
   /** The code of the newest mail to an address. */
   codeFor(address: string): string;
   stop(): Promise<void>;
 }
 
-export async function startBrowserWorld(): Promise<BrowserWorld> {
+/** `sites`: where else the control plane finds names, by their hosts. */
+export async function startBrowserWorld(sites: Readonly<Record<string, string>> = {}): Promise<BrowserWorld> {
   const ca = await createTestCa();
-  const certificate = await ca.issue(['localhost', OPENID_HOST, CODE_HOST]);
+  const certificate = await ca.issue(['localhost', OPENID_HOST, CODE_HOST, STRANGE_HOST]);
   const front = await startTlsFront(certificate);
   const origin = `https://localhost:${front.port}`;
   const openId = await startOpenIdProvider(OPENID_HOST, [`${origin}/auth/general/callback`]);
@@ -47,6 +54,7 @@ export async function startBrowserWorld(): Promise<BrowserWorld> {
   const control = await startHostedControl(front, {
     publicUrl: origin,
     outbound: namedOutbound({
+      ...sites,
       [OPENID_HOST]: openId.loopback,
       [CODE_HOST]: codeHost.loopback,
       [MAIL_HOST]: mails.loopback,
@@ -57,16 +65,50 @@ export async function startBrowserWorld(): Promise<BrowserWorld> {
       mail: { url: `https://${MAIL_HOST}/send`, token: new Secret(MAIL_TOKEN), from: 'svc@acme.test' },
     },
   });
-  front.route(OPENID_HOST, openId.loopback);
   front.route(CODE_HOST, consent(codeHost));
-  const names = { [OPENID_HOST]: front.port, [CODE_HOST]: front.port };
+  const names = { [OPENID_HOST]: front.port, [CODE_HOST]: front.port, [STRANGE_HOST]: front.port };
   const chromium = await startChromium({ certificate: certificate.cert, names });
   const parts = [front, control, mails, openId, codeHost];
   const stop = async () => {
     await chromium.close();
     for (const part of parts) await part.stop();
   };
-  return { origin, ca, chromium, openId, codeHost, codeFor: mails.codeFor, stop };
+  const world: BrowserWorld = {
+    origin,
+    ca,
+    chromium,
+    openId,
+    codeHost,
+    strangeOrigin: `https://${STRANGE_HOST}`,
+    alterReturn: null,
+    codeFor: mails.codeFor,
+    stop,
+  };
+  front.route(
+    OPENID_HOST,
+    sentBack(openId.loopback, (back) => {
+      if (back.origin === origin) world.alterReturn?.(back);
+    }),
+  );
+  return world;
+}
+
+/** The OpenID provider, behind what may change where it sends the browser. */
+function sentBack(loopback: string, alter: (back: URL) => void): RequestListener {
+  return (request, response) => {
+    const headers = { ...request.headers, ...forwarded(OPENID_HOST) };
+    const options = { method: request.method ?? 'GET', headers, agent: false };
+    const passed = httpRequest(loopback + (request.url ?? '/'), options, (reply) => {
+      const location = reply.headers.location;
+      const back = location === undefined ? null : new URL(location, `https://${OPENID_HOST}`);
+      if (back !== null) alter(back);
+      response.writeHead(reply.statusCode ?? 502, { ...reply.headers, ...(back !== null && { location: back.href }) });
+      reply.pipe(response);
+    });
+    passed.on('error', () => response.destroy());
+    response.on('close', () => passed.destroy());
+    request.pipe(passed);
+  };
 }
 
 function providerVariables(issuer: string): Record<string, Secret> {
@@ -96,7 +138,7 @@ async function startHostedControl(front: TlsFront, input: Partial<StartInput>): 
       resolve({ server: made, port: at.port }),
     );
   });
-  front.route('localhost', `http://127.0.0.1:${port}`);
+  for (const name of ['localhost', STRANGE_HOST]) front.route(name, `http://127.0.0.1:${port}`);
   const stop = async () => {
     if (server instanceof Server) server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
