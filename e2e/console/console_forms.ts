@@ -67,7 +67,7 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
   },
   '/mcp-servers': {
     at: () => '/mcp-servers/new',
-    fill: () => ({ Name: 'own', Program: 'npx' }),
+    fill: () => ({ Name: 'own', Program: 'npx', Arguments: '-y\na-package@1.2.3' }),
     press: 'Register',
     shows: 'Nothing of it runs yet',
   },
@@ -233,7 +233,7 @@ export async function submitForm(
 async function enter(page: Page, label: string, value: string): Promise<void> {
   const field = page.getByLabel(label, { exact: true });
   const kind = await field.getAttribute('type');
-  const isChoice = (await field.evaluate('(each) => each.tagName')) === 'SELECT';
+  const isChoice = (await field.and(page.locator('select')).count()) > 0;
   if (kind === 'radio' || kind === 'checkbox') await field.check();
   else if (isChoice) await field.selectOption(value);
   else await field.fill(value);

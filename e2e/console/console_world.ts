@@ -1,6 +1,5 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AxeBuilder } from '@axe-core/playwright';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { z } from 'zod';
@@ -11,6 +10,7 @@ import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
 import { type ControlPlaneUnderTest, ROOT, startOnNode } from '../runtimes/programs.ts';
 import { TestSidecar } from '../runtimes/sidecar_client.ts';
 import { startChromium } from '../support/chromium.ts';
+import { axeProblems } from './page_walk.ts';
 
 /** A value that is in the vault, and must be on no page. */
 export const PLANTED_SECRET = 'planted-a7f3c1e95d2b4086';
@@ -161,8 +161,7 @@ export class ConsoleWorld {
 
 /** Nothing that axe knows of keeps anybody from using the page. */
 export async function expectAccessible(page: Page, without: readonly string[] = []): Promise<void> {
-  const { violations } = await new AxeBuilder({ page }).disableRules([...without]).analyze();
-  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`);
+  const found = await axeProblems(page, without);
   expect({ url: page.url(), found }).toEqual({ url: page.url(), found: [] });
 }
 

@@ -11,7 +11,9 @@ addEventListener('securitypolicyviolation', ({ effectiveDirective, blockedURI, s
   violations.push(`${effectiveDirective} ${blockedURI} ${sourceFile}:${lineNumber}`),
 );
 
-/** @type {HTMLElement[]} */
+/** @typedef {HTMLElement | SVGElement} Focusable */
+
+/** @type {Focusable[]} */
 let stops = [];
 
 /** Whether the islands have added what they add. */
@@ -22,11 +24,19 @@ function isStarted() {
 /** Everything that Tab has to reach, in the order of the document; how many there are. */
 function listStops() {
   const all = document.querySelectorAll('a[href], button, input, select, textarea, summary, iframe, [tabindex]');
-  stops = [...all].filter((each) => each instanceof HTMLElement).filter((each) => isStop(each));
+  stops = [...all].filter((each) => isFocusable(each)).filter((each) => isStop(each));
   return stops.length;
 }
 
-/** @param {HTMLElement} element */
+/**
+ * @param {Element | null} element
+ * @returns {element is Focusable}
+ */
+function isFocusable(element) {
+  return element instanceof HTMLElement || element instanceof SVGElement;
+}
+
+/** @param {Focusable} element */
 function isStop(element) {
   if (element.tabIndex < 0 || element.matches(':disabled') || !element.checkVisibility({ visibilityProperty: true }))
     return false;
@@ -63,7 +73,7 @@ function firstInMain() {
 /** @returns {Focused} */
 function focused() {
   const element = document.activeElement;
-  if (!(element instanceof HTMLElement)) return { place: -1, name: 'nothing', wrong: '' };
+  if (!isFocusable(element)) return { place: -1, name: 'nothing', wrong: '' };
   const place = stops.indexOf(element);
   return { place, name: nameOf(element), wrong: place < 0 ? '' : problemOf(element) };
 }
@@ -77,7 +87,7 @@ function nameOf(element) {
     .slice(0, 60);
 }
 
-/** @param {HTMLElement} element */
+/** @param {Focusable} element */
 function problemOf(element) {
   const [box] = element.getClientRects();
   if (box === undefined || box.width < 1 || box.height < 1) return 'takes no room';
@@ -88,14 +98,24 @@ function problemOf(element) {
   return hasRing(element) ? '' : 'does not show that it has the focus';
 }
 
-/** @param {HTMLElement} element */
+/**
+ * A line around it or around what it stands in; in a drawing, one around a part of it.
+ * @param {Focusable} element
+ */
 function hasRing(element) {
+  if (element instanceof SVGElement && [...element.querySelectorAll('*')].some((each) => hasStroke(each))) return true;
   for (let each = /** @type {Element | null} */ (element); each !== null; each = each.parentElement) {
     const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(each);
     if (outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 && !/, 0\)$|transparent/.test(outlineColor))
       return true;
   }
   return false;
+}
+
+/** @param {Element} element */
+function hasStroke(element) {
+  const { stroke, strokeWidth } = getComputedStyle(element);
+  return stroke !== 'none' && parseFloat(strokeWidth) >= 2;
 }
 
 /** What moves, though somebody asked for little of that. */
