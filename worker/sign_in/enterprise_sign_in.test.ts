@@ -201,7 +201,10 @@ describe('the settings of an enterprise', () => {
     const member = newBrowser();
     openId.person = { sub: 'bob', email: 'bob@acme.test', email_verified: true };
     await signIn(member, enterprise.id);
-    expect(await refusal(put({}, member))).toMatchObject({ code: 'admin_required' });
+    const { client_secret: _, ...same } = oidc();
+    for (const settings of [{}, { oidc: same }, { oidc: same, name: 'Renamed' }]) {
+      expect(await refusal(put(settings, member))).toMatchObject({ code: 'admin_required' });
+    }
   });
 
   test('are for owners to change where whoever runs the provider could sign in as an owner', async () => {

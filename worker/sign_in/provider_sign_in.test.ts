@@ -261,6 +261,36 @@ describe('a sign-in is refused', () => {
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([303, 400]));
   });
 
+  test('for one of two callbacks that both found it begun, also where the provider takes a code twice', async () => {
+    const back = await agree('general');
+    const cookie = Array.from(browser.cookies, ([name, value]) => `${name}=${value}`).join('; ');
+    const { database, signIn: methods } = control.context;
+    let waiting = 0;
+    const both = Promise.withResolvers<undefined>();
+    const write: typeof database.write = async (statements) => {
+      waiting += 1;
+      if (waiting === 2) both.resolve(undefined);
+      await both.promise;
+      return database.write(statements);
+    };
+    const identity = {
+      issuer: openId.origin,
+      subject: 'a',
+      email: 'a@acme.test',
+      emailVerified: true,
+      displayName: '',
+    };
+    const provider = { ...methods.providers.get('general')!, exchange: async () => ok(identity) };
+    Object.assign(control.context, {
+      database: Object.create(database, { write: { value: write } }),
+      signIn: { ...methods, providers: new Map([['general', provider]]) },
+    });
+    const replies = await Promise.all(
+      [1, 2].map(() => control.send(back.pathname + back.search, { headers: { ...FRONT, cookie } })),
+    );
+    expect(replies.map(({ status }) => status).toSorted()).toEqual([303, 400]);
+  });
+
   test('with a code that was redeemed before', async () => {
     const spent = await agree('general');
     expect((await browser.get(spent.pathname + spent.search)).status).toBe(303);
@@ -399,6 +429,14 @@ describe('the callback URL', () => {
     const back = await agree('general');
     const reply = await browser.get(back.pathname + back.search, { 'x-forwarded-host': 'evil.test' });
     await expectRefused(reply, 421, 'SVC_ALLOWED_HOSTS');
+  });
+
+  test('is not that of another name of the control plane than the sign-in began with', async () => {
+    const { signIn: methods } = control.context;
+    Object.assign(control.context, { signIn: { ...methods, allowedHosts: [HOST, 'other.acme.test'] } });
+    const back = await agree('codehost');
+    const elsewhere = await browser.get(back.pathname + back.search, { 'x-forwarded-host': 'other.acme.test' });
+    await expectRefused(elsewhere, 400, 'this sign-in was not begun in this browser');
   });
 });
 
