@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -369,16 +369,20 @@ describe('a server that may run no more', () => {
   });
 
   it('is gone when it is removed, and clients are told', async () => {
-    const other = record({ name: 'other', env: { MARK } });
-    expectStatus(await svc.api('POST', '/v1/mcp-servers', other), 201);
+    const other = await svc.api('POST', '/v1/mcp-servers', record({ name: 'other', env: { MARK } }));
+    expectStatus(other, 201);
+    const directory = join(svc.home, 'mcp', 'servers', server.parse(other.body).id);
     await svc.ok(['mcp', 'consent', 'other', '--yes']);
     const over = await client(overHttp());
     const has = async () => (await namesOf(over)).includes('other__echo');
     await waitFor('the tools', has);
+    expect(existsSync(directory)).toBe(true);
     const changes = over.toolChanges();
     await svc.ok(['mcp', 'remove', 'other']);
     await waitFor('list_changed', () => over.toolChanges() > changes);
     await waitFor('the tools to be gone', async () => !(await has()));
+    await waitFor('its directory to be gone', () => !existsSync(directory));
+    expect(existsSync(join(svc.home, 'mcp', 'servers', id))).toBe(true);
     expect(await hasEcho(over)).toBe(true);
   });
 

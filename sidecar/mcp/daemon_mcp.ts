@@ -78,8 +78,8 @@ export function openDaemonMcp(options: DaemonMcpOptions): DaemonMcp {
       facts: { is_local: options.isLocal, extra_roots: [...options.extraRoots] },
     },
     async stop() {
+      homes.stop();
       await gateway.stop();
-      await homes.stop();
       await sender.stop(LAST_REPORT_MS);
     },
   };

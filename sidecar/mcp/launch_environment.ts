@@ -37,8 +37,13 @@ export interface ServerDirectories {
   readonly temporary: string;
 }
 
+/** Where every server has a directory of its own. */
+export function serversDirectory(mcpHome: string): string {
+  return join(mcpHome, 'servers');
+}
+
 export function serverDirectories(mcpHome: string, serverId: string): ServerDirectories {
-  const own = join(mcpHome, 'servers', serverId);
+  const own = join(serversDirectory(mcpHome), serverId);
   return { home: join(own, 'home'), temporary: join(own, 'tmp') };
 }
 

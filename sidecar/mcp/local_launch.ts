@@ -68,7 +68,7 @@ export class LocalLaunch {
         env: environment,
         directory: directories.home,
         runId,
-        watch: this.#watch(runId),
+        watch: this.#watch(runId, server.id),
         ...(command.value.endpoint === null ? {} : { afterwards: () => this.#endContainer(command.value, runId) }),
       },
       stderr,
@@ -95,12 +95,12 @@ export class LocalLaunch {
     return placed.ok ? ok({ command: placed.value, endpoint }) : err(noContainer(placed.error));
   }
 
-  #watch(runId: string): { add(pid: number): void; remove(pid: number): void } {
+  #watch(runId: string, serverId: string): { add(pid: number): void; remove(pid: number): void } {
     const { guard, records } = this.#options;
     return {
       add: (pid) => {
         guard.add(pid);
-        records.add(pid, runId);
+        records.add(pid, runId, serverId);
       },
       remove: (pid) => {
         guard.remove(pid);

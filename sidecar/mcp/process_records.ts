@@ -1,16 +1,23 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { identify, isRunning, type ProcessIdentity } from '../session/process_identity.ts';
 
 const identity = z.object({ pid: z.number().int().positive(), started: z.string().nullable() });
-const record = z.object({ server: identity, gateway: identity, run_id: z.string().regex(/^[0-9a-f.]{8,80}$/) });
+const record = z.object({
+  server: identity,
+  gateway: identity,
+  run_id: z.string().regex(/^[0-9a-f.]{8,80}$/),
+  server_id: z.string().nullable().default(null),
+});
 
 /** A server process that was started, by whom, and the mark that it and what it started bear. */
 export interface ProcessRecord {
   readonly server: ProcessIdentity;
   readonly gateway: ProcessIdentity;
   readonly runId: string;
+  /** Whose process it is; null when an earlier version wrote it. */
+  readonly serverId: string | null;
 }
 
 /** What runs for gateways, in `$SVC_HOME/mcp/running`: how a gateway finds what one before it, that was killed, left. */
@@ -19,14 +26,14 @@ export class ProcessRecords {
   readonly #gateway: ProcessIdentity;
 
   constructor(mcpHome: string, gatewayPid: number) {
-    this.#directory = join(mcpHome, 'running');
+    this.#directory = recordsDirectory(mcpHome);
     this.#gateway = identify(gatewayPid) ?? { pid: gatewayPid, started: null };
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
   }
 
-  add(pid: number, runId: string): void {
+  add(pid: number, runId: string, serverId: string): void {
     const server = identify(pid) ?? { pid, started: null };
-    const text = JSON.stringify({ server, gateway: this.#gateway, run_id: runId });
+    const text = JSON.stringify({ server, gateway: this.#gateway, run_id: runId, server_id: serverId });
     writeFileSync(this.#path(pid), text, { mode: 0o600 });
   }
 
@@ -36,10 +43,9 @@ export class ProcessRecords {
 
   /** The records of gateways that are gone. A file that is no record is removed. */
   abandoned(): readonly ProcessRecord[] {
-    const names = readdirSync(this.#directory).filter((name) => /^\d+\.json$/.test(name));
-    return names.flatMap((name) => {
-      const found = read(join(this.#directory, name));
-      if (found === null) rmSync(join(this.#directory, name), { force: true });
+    return recordFiles(this.#directory).flatMap((path) => {
+      const found = read(path);
+      if (found === null) rmSync(path, { force: true });
       return found === null || isRunning(found.gateway) ? [] : [found];
     });
   }
@@ -49,10 +55,36 @@ export class ProcessRecords {
   }
 }
 
+/** The servers of which something may run, whichever gateway has started it; null when that cannot be told. */
+export function serversInUse(mcpHome: string): ReadonlySet<string> | null {
+  const directory = recordsDirectory(mcpHome);
+  const records = existsSync(directory) ? recordFiles(directory).map((path) => read(path)) : [];
+  // One that cannot be read may be about to be written.
+  if (records.includes(null)) return null;
+  const running = records.filter((found) => found !== null && (isRunning(found.server) || isRunning(found.gateway)));
+  const ids = running.map((found) => found?.serverId ?? null);
+  return ids.includes(null) ? null : new Set(ids.filter((id) => id !== null));
+}
+
+function recordsDirectory(mcpHome: string): string {
+  return join(mcpHome, 'running');
+}
+
+function recordFiles(directory: string): readonly string[] {
+  return readdirSync(directory)
+    .filter((name) => /^\d+\.json$/.test(name))
+    .map((name) => join(directory, name));
+}
+
 function read(path: string): ProcessRecord | null {
   try {
-    const { server, gateway, run_id: runId } = record.parse(JSON.parse(readFileSync(path, 'utf8')));
-    return { server, gateway, runId };
+    const {
+      server,
+      gateway,
+      run_id: runId,
+      server_id: serverId,
+    } = record.parse(JSON.parse(readFileSync(path, 'utf8')));
+    return { server, gateway, runId, serverId };
   } catch {
     return null;
   }
