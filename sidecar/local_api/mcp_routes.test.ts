@@ -27,6 +27,7 @@ const TOKEN_PATH = `mcp-servers/${SERVER_ID}/TOKEN`;
 const SECRET = 'the-value-of-the-token';
 const withToken = localServer({ env: { TOKEN: `vault://${TOKEN_PATH}`, MODE: 'quiet' } });
 const changed = localServer({ ...withToken, command: ['npx', '-y', 'other-mcp@1.0.0'], revision: 2 });
+const REMOTE_WITH_TOKEN = remoteServer({ headers: { Authorization: `Bearer vault://${TOKEN_PATH}` } });
 const GATEWAY = { id: 'gateway-0123456789', kind: 'stdio', pid: 1 } as const;
 
 const anyObject = z.record(z.string(), z.unknown());
@@ -204,20 +205,25 @@ describe('the values of a server', () => {
     expect(await release(hashOf(withToken))).toMatchObject({ code: 'consent_needed' });
   });
 
-  test('are not released when the configuration changes while they are asked for', async () => {
+  test.each([
+    ['of a program', withToken, changed],
+    ['of a remote server', REMOTE_WITH_TOKEN, { ...REMOTE_WITH_TOKEN, url: 'https://other.example/mcp', revision: 2 }],
+  ])('are not released when the configuration %s changes while they are asked for', async (_, before, after) => {
+    use(before);
     api = createLocalApi({
       ...bench.options,
       mcp: {
         ...mcp,
         credentials: {
           resolve: async (ref) => {
-            use(changed);
+            use(after);
             return mcp.credentials.resolve(ref);
           },
         },
       },
     });
-    expect(await release(hashOf(withToken))).toMatchObject({ code: 'consent_needed' });
+    const hash = before.mode === 'local' ? hashOf(before) : null;
+    expect(await release(hash)).toMatchObject({ code: 'consent_needed' });
   });
 
   test.each([

@@ -1,7 +1,10 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
+import { z } from 'zod';
 import { listen } from '../../e2e/support/tls_upstream.ts';
 import { createRemoteFetch, type RemoteFetch, type RemoteFetchOptions } from './remote_fetch.ts';
+
+type LookupDone = (error: null, addresses: readonly { readonly address: string; readonly family: number }[]) => void;
 
 let server: Server | null = null;
 let remote: RemoteFetch | null = null;
@@ -60,6 +63,28 @@ test('reaches no address of a private range unless local', async () => {
     await expect(other.fetch(target)).rejects.toMatchObject({ code: 'EPRIVATE' });
     other.close();
   }
+});
+
+test.each([
+  ['that leads to a private address', ['127.0.0.1']],
+  ['one of whose addresses is private', ['203.0.113.7', '10.0.0.1']],
+])('reaches no name %s, whatever it led to before', async (_, addresses) => {
+  const answers = addresses.map((address) => ({ address, family: 4 }));
+  const lookup = z.custom<RemoteFetchOptions['lookup']>().parse((_name: string, _options: object, done: LookupDone) => {
+    done(null, answers);
+  });
+  const origin = await serving((_request, response) => response.end('inside'), { isLocal: false });
+  const named = origin.replace('127.0.0.1', 'mcp.example.test');
+  const limits = { maxMessageBytes: 10_000, maxBytesPerSecond: 1e9, onFault };
+  const far = createRemoteFetch({
+    origin: named,
+    isLocal: false,
+    extraRoots: [],
+    ...limits,
+    ...(lookup && { lookup }),
+  });
+  await expect(far.fetch(named)).rejects.toMatchObject({ code: 'EPRIVATE' });
+  far.close();
 });
 
 test('ends a reply that is larger than a message may be, and a stream only when one event is', async () => {

@@ -19,6 +19,8 @@ export interface RemoteFetchOptions {
   readonly maxBytesPerSecond: number;
   /** Told when a reply was ended for its size: what waits for it would wait on. */
   readonly onFault: (message: string) => void;
+  /** How names are resolved; as the system does when left out. */
+  readonly lookup?: typeof systemLookup;
 }
 
 export interface RemoteFetch {
@@ -61,7 +63,7 @@ async function send(options: RemoteFetchOptions, agent: HttpAgent, url: URL, ini
     },
     agent,
     ...(init.signal ? { signal: init.signal } : {}),
-    ...(options.isLocal ? {} : { lookup: publicLookup }),
+    ...(options.isLocal ? {} : { lookup: publicLookup(options.lookup ?? systemLookup) }),
   };
   return responseOf(await replyTo(url, what, body), options);
 }
@@ -155,13 +157,15 @@ export class PrivateAddress extends Error {
   readonly code = 'EPRIVATE';
 }
 
-/** Resolves as the system does and refuses a name any of whose addresses is private, so that no later address is. */
-const publicLookup: LookupFunction = (hostname, options, callback) => {
-  systemLookup(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error !== null) return callback(error, []);
-    if (addresses.some(({ address }) => isRefusedAddress(address))) return callback(new PrivateAddress(), []);
-    const [first] = addresses;
-    if (options.all === true || first === undefined) return callback(null, addresses);
-    return callback(null, first.address, first.family);
-  });
-};
+/** Refuses a name any of whose addresses is private, so that no later address is. */
+function publicLookup(lookup: typeof systemLookup): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, []);
+      if (addresses.some(({ address }) => isRefusedAddress(address))) return callback(new PrivateAddress(), []);
+      const [first] = addresses;
+      if (options.all === true || first === undefined) return callback(null, addresses);
+      return callback(null, first.address, first.family);
+    });
+  };
+}

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
 import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
 import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { errorBody } from '../../shared/wire/errors.ts';
 import { marketplacePage } from '../../shared/wire/marketplace.ts';
 import { nodeOutbound } from '../entries/node_outbound.ts';
 import { ProgramLifetime } from '../services/lifetime.ts';
@@ -132,6 +133,25 @@ describe('once there is a mirror', () => {
     const page = await browse('?q=mcp');
     expect(page).toMatchObject({ stale: true, fetched_at, partial: false });
     expect(page.items).toHaveLength(50);
+    await registry.start();
+  });
+
+  test('nothing is installed from what it had of an entry when that is old', async () => {
+    await mirrored();
+    const { name } = registry.entry(0).server;
+    const install = () =>
+      control.asUser('POST', `/v1/marketplace/servers/${name}/install`, { dry_run: true }).then(async (reply) => {
+        const error = errorBody.safeParse(await reply.json()).data?.error;
+        return [reply.status, error?.code, error?.details?.['last_seen']] as const;
+      });
+    await registry.stop();
+    expect((await install())[1]).not.toBe('registry_unavailable');
+    clock.move(60 * MINUTE_MS);
+    expect(await install()).toEqual([
+      502,
+      'registry_unavailable',
+      expect.objectContaining({ version: expect.any(String) }),
+    ]);
     await registry.start();
   });
 
