@@ -59,6 +59,7 @@ test('by keyboard alone: a bar, and the same in the table', async () => {
   await tabTo(page, 'credential added');
   await page.keyboard.press('Enter');
   await page.waitForURL('**/audit?since=*');
+  expect(await page.locator('#events tbody tr').count()).toBeGreaterThan(0);
   await page.goto('/audit');
   await tabTo(page, 'The same as a table');
   await page.keyboard.press('Enter');

@@ -36,6 +36,8 @@ export interface EnterpriseView {
   readonly methods: readonly Choice[];
   readonly isLocal: boolean;
   readonly isAdmin: boolean;
+  /** Whether the provider may be changed too: whoever runs it can sign in as anybody. */
+  readonly isOwner: boolean;
   /** The origin that providers know this control plane by; null when it is not known. */
   readonly origin: string | null;
   readonly form: FormState;
@@ -111,18 +113,31 @@ function settingsForm(view: EnterpriseView): Html {
           hint: 'Only the provider below signs in. Whoever signed in otherwise is signed out.',
         })}
       </section>
-      ${providerSection(view)}
+      ${view.isOwner ? providerSection(view) : providerAsItIs(view.settings)}
       <div class="actions"><button class="primary">Save the settings</button></div>
     </form>`;
 }
 
+/** For admins, who do not change it: no field of it is in their form. */
+function providerAsItIs({ oidc }: EnterpriseSettings): Html {
+  return html`<section class="panel stack" aria-labelledby="provider-title">
+    <h2 id="provider-title">Your own provider (OpenID Connect)</h2>
+    <p class="quiet">An owner changes it, for whoever runs it can sign in as anybody.</p>
+    ${definitionList([
+      ['Issuer', oidc === null ? 'none' : html`<code>${oidc.issuer}</code>`],
+      ['Its domains', oidc === null ? null : oidc.domains.join(', ')],
+    ])}
+  </section>`;
+}
+
 function waysField(form: FormState, methods: readonly Choice[]): Html {
+  const isWrong = form.problems.some(({ field }) => field.startsWith('allowed_providers'));
   const choices = [
     { value: 'every', title: 'Every way that is set up' },
     { value: 'these', title: 'Only those ticked' },
   ];
   return html`${radioField(form, { name: 'providers', label: 'Ways to sign in', choices, hint: 'Beside the provider below.' })}
-    <fieldset class="field">
+    <fieldset class="field" ${isWrong ? html`aria-describedby="allowed_providers-problem"` : ''}>
       <legend class="hidden-but-read">Ways that are ticked</legend>
       <div class="scopes">
         ${methods.map(({ value, title }) => checkboxField(form, { name: PROVIDER_FIELD + value, label: title }))}

@@ -2,6 +2,7 @@ import { html } from 'hono/html';
 import { ROLES } from '../../shared/model/role.ts';
 import type { MemberRecord } from '../../shared/wire/members.ts';
 import type { Page as ListPage } from '../../shared/wire/primitives.ts';
+import type { MemberChanges } from '../services/members.ts';
 import { alert, flash } from './components/alert.ts';
 import { badge } from './components/badge.ts';
 import { confirmPage } from './components/confirm_page.ts';
@@ -21,6 +22,7 @@ export interface MembersView {
   readonly members: ListPage<MemberRecord>;
   readonly callerId: string;
   readonly isLocal: boolean;
+  readonly mayChange: (member: MemberRecord) => MemberChanges;
   readonly cursor: string | undefined;
   readonly done: string | undefined;
   readonly nowMs: number;
@@ -31,7 +33,8 @@ export function membersPage(view: MembersView): Page {
   const { members, cursor, done, isLocal } = view;
   const content = html`${pageHeader({
       title: 'Members',
-      lead: 'Whoever has an account in your enterprise. Owners make admins and owners; admins manage the members.',
+      lead: 'Whoever has an account in your enterprise. Owners make admins and owners; admins manage the members. There are no invitations: whoever signs in with a verified address of your own provider’s domains joins.',
+      actions: html`<a class="button" href="/enterprise">Settings</a>`,
     })}
     ${flash(done)}
     ${isLocal ? alert('info', 'This control plane is on your own machine: you are its only member, and nobody else can sign in.') : ''}
@@ -46,7 +49,7 @@ export function membersRefusedPage(message: string): Page {
   return layout('Members', content);
 }
 
-function table({ members, callerId, nowMs }: MembersView): Html {
+function table({ members, callerId, mayChange, nowMs }: MembersView): Html {
   return dataTable<MemberRecord>({
     caption: 'Members',
     rows: members.items,
@@ -63,21 +66,24 @@ function table({ members, callerId, nowMs }: MembersView): Html {
       {
         title: 'Change',
         isActions: true,
-        cell: ({ id, display_name: name }) =>
-          html`<a class="button compact" href="/members/${id}">Change<span class="hidden-but-read"> ${name}</span></a>`,
+        cell: (member) => memberLink(member, mayChange(member)),
       },
     ],
   });
+}
+
+function memberLink({ id, display_name: name }: MemberRecord, may: MemberChanges): Html {
+  const word = may.role || may.suspension ? 'Change' : 'Look at';
+  return html`<a class="button compact" href="/members/${id}">${word}<span class="hidden-but-read"> ${name}</span></a>`;
 }
 
 function stateBadge({ suspended_at: suspended }: MemberRecord): Html {
   return suspended === null ? badge('good', 'active') : badge('bad', 'suspended');
 }
 
-/** One member: its role, and whether it may sign in. */
-export function memberPage(member: MemberRecord, form: FormState): Page {
+/** One member: its role, and whether it may sign in; of these what the reader may change. */
+export function memberPage(member: MemberRecord, may: MemberChanges, form: FormState): Page {
   const { id, display_name: name, email, role } = member;
-  const values = { role, ...form.values };
   const content = html`${pageHeader({ title: foreignText(name), above: ABOVE })} ${formRefusal(form, ['role'])}
     <div class="panel">
       ${definitionList([
@@ -89,20 +95,26 @@ export function memberPage(member: MemberRecord, form: FormState): Page {
         ['Id', html`<code>${id}</code>`],
       ])}
     </div>
-    <form class="panel stack" method="post" action="/members/${id}/role">
-      ${radioField(
-        { ...form, values },
-        {
-          name: 'role',
-          label: 'Role',
-          choices: ROLES.map((each) => ({ value: each, title: each })),
-          hint: 'A member uses what is its own and the enterprise’s; an admin changes what the enterprise owns and its members; an owner also makes admins and owners.',
-        },
-      )}
-      <div class="actions"><button class="primary">Change the role</button></div>
-    </form>
-    ${member.suspended_at === null ? suspension(id) : resumption(id)}`;
+    ${may.role ? roleForm(member, form) : ''}
+    ${may.suspension ? (member.suspended_at === null ? suspension(id) : resumption(id)) : ''}
+    ${may.role || may.suspension ? '' : html`<p class="quiet">An owner changes it.</p>`}`;
   return layout(name, content, 'narrow');
+}
+
+function roleForm({ id, role }: MemberRecord, form: FormState): Html {
+  const values = { role, ...form.values };
+  return html`<form class="panel stack" method="post" action="/members/${id}/role">
+    ${radioField(
+      { ...form, values },
+      {
+        name: 'role',
+        label: 'Role',
+        choices: ROLES.map((each) => ({ value: each, title: each })),
+        hint: 'A member uses what is its own and the enterprise’s; an admin changes what the enterprise owns and its members; an owner also makes admins and owners.',
+      },
+    )}
+    <div class="actions"><button class="primary">Change the role</button></div>
+  </form>`;
 }
 
 function suspension(id: string): Html {

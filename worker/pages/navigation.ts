@@ -1,8 +1,12 @@
+import type { Role } from '../../shared/model/role.ts';
+
 /** One page of the navigation. A page is added by an entry here, a route file and a page file (docs/decisions/0039). */
 export interface NavigationEntry {
   readonly path: string;
   readonly title: string;
   readonly icon: IconName;
+  /** The role that the page is for; everybody's without one. */
+  readonly role?: Role;
 }
 
 export interface NavigationGroup {
@@ -58,7 +62,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
   {
     title: 'Enterprise',
     entries: [
-      { path: '/members', title: 'Members', icon: 'people' },
+      { path: '/members', title: 'Members', icon: 'people', role: 'admin' },
       { path: '/enterprise', title: 'Settings', icon: 'building' },
     ],
   },

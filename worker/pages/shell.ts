@@ -1,4 +1,5 @@
 import { html } from 'hono/html';
+import { hasRole, type Role } from '../../shared/model/role.ts';
 import type { Assets } from './assets.ts';
 import { icon } from './components/icon.ts';
 import type { Html } from './html.ts';
@@ -8,7 +9,7 @@ import { NAVIGATION, type NavigationEntry } from './navigation.ts';
 /** Who is signed in, as every page says it. */
 export interface Person {
   readonly name: string;
-  readonly role: string;
+  readonly role: Role;
   readonly enterprise: string;
 }
 
@@ -61,12 +62,12 @@ function consoleFrame(page: Page, { path }: Frame, person: Person): Html {
       ${brand()}
       <details class="menu">
         <summary>${icon('menu')} Menu</summary>
-        <div class="menu-sheet">${navigation(path, 'Menu')} ${signedIn(person)}</div>
+        <div class="menu-sheet">${navigation(path, 'Menu', person)} ${signedIn(person)}</div>
       </details>
     </header>
     <div class="frame">
       <header class="side">
-        ${brand()} ${navigation(path, 'Console')}
+        ${brand()} ${navigation(path, 'Console', person)}
         <div class="foot">${signedIn(person)}</div>
       </header>
       ${main(page)}
@@ -83,14 +84,17 @@ function brand(): Html {
   return html`<a class="brand" href="/">${icon('mark')} svc</a>`;
 }
 
-function navigation(path: string, label: string): Html {
+/** What is not for the role of who is signed in is not there. */
+function navigation(path: string, label: string, { role }: Person): Html {
   return html`<nav aria-label="${label}">
     ${NAVIGATION.map(
       ({ title, entries }) =>
         html`<div class="nav-group">
           <h2>${title}</h2>
           <ul>
-            ${entries.map((entry) => html`<li>${link(entry, path)}</li>`)}
+            ${entries
+              .filter((entry) => entry.role === undefined || hasRole(role, entry.role))
+              .map((entry) => html`<li>${link(entry, path)}</li>`)}
           </ul>
         </div>`,
     )}

@@ -1,4 +1,4 @@
-import { enterpriseInput } from '../../shared/wire/enterprise.ts';
+import { enterpriseInput, type EnterpriseSettings } from '../../shared/wire/enterprise.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
 import { TICKED } from '../pages/components/checkbox_field.ts';
 import { type Choice, EMPTY_FORM, type FormState } from '../pages/components/form_field.ts';
@@ -18,7 +18,8 @@ export const getEnterprisePage = forReader(async (c, caller) => consolePage(c, c
 
 /** `POST /enterprise`: replaces the settings. */
 export const submitSettings = forChange(async (c, caller, fields) => {
-  const parsed = enterpriseInput.safeParse(inputOf(fields));
+  const stored = await describeSettings(c.get('context'), caller);
+  const parsed = enterpriseInput.safeParse(inputOf(fields, stored));
   if (!parsed.success) {
     const form = besideFields(invalidForm(fields, parsed.error, ENTERPRISE_SECRETS));
     return formAgain(c, caller, await settingsPage(c, caller, form));
@@ -38,6 +39,7 @@ async function settingsPage(c: AppContext, caller: Caller, form: FormState | nul
     methods: waysToSignIn(context, settings.allowed_providers ?? []),
     isLocal: context.local !== null,
     isAdmin: mayActAs(caller, 'admin'),
+    isOwner: mayActAs(caller, 'owner'),
     origin: origin.ok ? origin.value : null,
     form: form ?? { ...EMPTY_FORM, values: settingsFields(settings) },
     done: c.req.query('done'),
@@ -53,7 +55,7 @@ function waysToSignIn(context: ServiceContext, named: readonly string[]): Choice
   return [...known, ...others.map((name) => ({ value: name, title: `${name} (not set up)` }))];
 }
 
-function inputOf(fields: Fields) {
+function inputOf(fields: Fields, stored: EnterpriseSettings) {
   const ticked = Object.keys(fields).filter((name) => name.startsWith(PROVIDER_FIELD) && fields[name] === TICKED);
   return {
     name: fields['name'] ?? '',
@@ -61,11 +63,18 @@ function inputOf(fields: Fields) {
     allowed_domains: lines(fields['allowed_domains']),
     allowed_providers: fields['providers'] === 'these' ? ticked.map((name) => name.slice(PROVIDER_FIELD.length)) : null,
     sso_required: fields['sso_required'] === TICKED,
-    oidc: providerOf(fields),
+    oidc: PROVIDER_FIELDS.some((name) => name in fields) ? providerOf(fields) : storedProvider(stored),
   };
 }
 
-/** Null when nothing of a provider is in the form. */
+const PROVIDER_FIELDS = ['oidc_issuer', 'oidc_client_id', 'oidc_client_secret', 'oidc_domains'];
+
+/** The provider stays as it is where the form has no field of it, as an admin's has none. */
+function storedProvider({ oidc }: EnterpriseSettings) {
+  return oidc && { issuer: oidc.issuer, client_id: oidc.client_id, domains: oidc.domains };
+}
+
+/** Null when nothing of a provider is typed. */
 function providerOf(fields: Fields) {
   const { oidc_issuer: issuer = '', oidc_client_id: clientId = '', oidc_client_secret: secret = '' } = fields;
   const domains = lines(fields['oidc_domains']);
@@ -94,5 +103,6 @@ function fieldOf({ code }: ApiError, values: Fields): string | null {
   if (code === 'domain_not_proven' || code === 'domain_taken') return 'oidc_domains';
   if (code !== 'would_lock_out') return null;
   if (values['sso_required'] === TICKED) return 'sso_required';
-  return values['providers'] === 'these' ? 'allowed_providers' : 'allowed_domains';
+  if (values['providers'] === 'these') return 'allowed_providers';
+  return (values['allowed_domains'] ?? '') === '' ? 'oidc_issuer' : 'allowed_domains';
 }

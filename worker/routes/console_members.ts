@@ -4,7 +4,7 @@ import { memberInput, type MemberRecord } from '../../shared/wire/members.ts';
 import { EMPTY_FORM } from '../pages/components/form_field.ts';
 import { memberPage, membersPage, membersRefusedPage, nameOfMember, suspensionPage } from '../pages/members.ts';
 import type { Caller } from '../services/caller.ts';
-import { listMemberPage, putMember } from '../services/members.ts';
+import { listMemberPage, mayChangeMember, putMember } from '../services/members.ts';
 import type { AppContext } from './app_env.ts';
 import { done, forChange, formAgain, forReader, invalidForm, notConfirmed, problem, refusedForm } from './console.ts';
 import { findListed } from './find_listed.ts';
@@ -22,7 +22,8 @@ export const getMembersPage = forReader(async (c, caller) => {
   }
   if (!members.ok) return problem(c, caller, members.error);
   const [isLocal, nowMs] = [context.local !== null, context.clock.now()];
-  const view = { members: members.value, callerId: caller.userId, isLocal, cursor, done: code, nowMs };
+  const mayChange = (member: MemberRecord) => mayChangeMember(caller, member);
+  const view = { members: members.value, callerId: caller.userId, isLocal, mayChange, cursor, done: code, nowMs };
   return consolePage(c, caller, membersPage(view));
 });
 
@@ -33,7 +34,9 @@ function sentenceOf({ message }: ApiError): string {
 /** `GET /members/{id}` */
 export const getMemberPage = forReader(async (c, caller) => {
   const member = await memberOf(c, caller);
-  return member.ok ? consolePage(c, caller, memberPage(member.value, EMPTY_FORM)) : problem(c, caller, member.error);
+  return member.ok
+    ? consolePage(c, caller, memberPage(member.value, mayChangeMember(caller, member.value), EMPTY_FORM))
+    : problem(c, caller, member.error);
 });
 
 /** `POST /members/{id}/role` */
@@ -42,16 +45,27 @@ export const submitRole = forChange(async (c, caller, fields) => {
   if (!member.ok) return problem(c, caller, member.error);
   const { id, suspended_at: suspended } = member.value;
   const parsed = memberInput.safeParse({ role: fields['role'], suspended: suspended !== null });
-  if (!parsed.success) return formAgain(c, caller, memberPage(member.value, invalidForm(fields, parsed.error)));
+  if (!parsed.success)
+    return formAgain(
+      c,
+      caller,
+      memberPage(member.value, mayChangeMember(caller, member.value), invalidForm(fields, parsed.error)),
+    );
   const changed = await putMember(c.get('context'), caller, id, parsed.data);
   if (changed.ok) return done(c, '/members', 'member_changed');
-  return formAgain(c, caller, memberPage(member.value, refusedForm(fields, changed.error)), changed.error);
+  return formAgain(
+    c,
+    caller,
+    memberPage(member.value, mayChangeMember(caller, member.value), refusedForm(fields, changed.error)),
+    changed.error,
+  );
 });
 
 /** `GET /members/{id}/suspend`: asks. */
 export const askSuspension = forReader(async (c, caller) => {
   const member = await memberOf(c, caller);
   if (!member.ok) return problem(c, caller, member.error);
+  if (!mayChangeMember(caller, member.value).suspension) return problem(c, caller, ownersOnly());
   return consolePage(c, caller, suspensionPage(member.value, EMPTY_FORM));
 });
 
@@ -76,8 +90,17 @@ export const submitResumption = forChange(async (c, caller) => {
   const { id, role } = member.value;
   const changed = await putMember(c.get('context'), caller, id, { role, suspended: false });
   if (changed.ok) return done(c, '/members', 'member_resumed');
-  return formAgain(c, caller, memberPage(member.value, refusedForm({}, changed.error)), changed.error);
+  return formAgain(
+    c,
+    caller,
+    memberPage(member.value, mayChangeMember(caller, member.value), refusedForm({}, changed.error)),
+    changed.error,
+  );
 });
+
+function ownersOnly(): ApiError {
+  return apiError('admin_required', 'admins and owners are suspended by an owner: ask one');
+}
 
 async function memberOf(c: AppContext, caller: Caller): Promise<Result<MemberRecord, ApiError>> {
   const id = c.req.param('id') ?? '';

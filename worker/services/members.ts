@@ -62,6 +62,19 @@ export async function putMember(
   });
 }
 
+/** What a caller may do about a member: what it may not is not offered either. */
+export interface MemberChanges {
+  /** Give it another role. */
+  readonly role: boolean;
+  /** Suspend it, or let it sign in again. */
+  readonly suspension: boolean;
+}
+
+export function mayChangeMember(caller: Caller, member: Pick<MemberRecord, 'role'>): MemberChanges {
+  const isOwner = mayActAs(caller, 'owner');
+  return { role: isOwner, suspension: isOwner || (mayActAs(caller, 'admin') && member.role === 'member') };
+}
+
 /** Admins manage members; owners are made, changed and suspended by owners alone, and one of them always stays. */
 async function refusalOf(
   context: ServiceContext,
