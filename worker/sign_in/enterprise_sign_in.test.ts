@@ -202,8 +202,8 @@ describe('the settings of an enterprise', () => {
     openId.person = { sub: 'bob', email: 'bob@acme.test', email_verified: true };
     await signIn(member, enterprise.id);
     const { client_secret: _, ...same } = oidc();
-    for (const settings of [{}, { oidc: same }, { oidc: same, name: 'Renamed' }]) {
-      expect(await refusal(put(settings, member))).toMatchObject({ code: 'admin_required' });
+    for (const more of [{}, { oidc: same }, { oidc: same, name: 'Renamed' }]) {
+      expect(await refusal(put(more, member))).toMatchObject({ code: 'admin_required' });
     }
   });
 

@@ -288,7 +288,7 @@ describe('a sign-in is refused', () => {
     const replies = await Promise.all(
       [1, 2].map(() => control.send(back.pathname + back.search, { headers: { ...FRONT, cookie } })),
     );
-    expect(replies.map(({ status }) => status).toSorted()).toEqual([303, 400]);
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([303, 400]));
   });
 
   test('with a code that was redeemed before', async () => {

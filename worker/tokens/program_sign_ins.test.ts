@@ -84,7 +84,10 @@ describe('a refresh token', () => {
 
 test('a program that refreshes without end is told to wait, and stays signed in', async () => {
   let token = user.tokens.refresh_token;
-  for (let n = 0; n < 60; n += 1) token = (await refresh(token))!.refresh_token;
+  token = (await refresh(token))!.refresh_token;
+  // The others of the sixty, without their work.
+  await control.context.database.client.execute('UPDATE throttles SET count = 59');
+  token = (await refresh(token))!.refresh_token;
   expect(await refreshTokens(control.context, token)).toMatchObject({ error: { code: 'too_many_attempts' } });
   control.clock.ms += 601_000;
   expect(await refresh(token)).not.toBeNull();
