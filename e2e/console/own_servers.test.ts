@@ -1,87 +1,62 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { mcpServerRecord, mcpServersPage } from '../../shared/wire/mcp_servers.ts';
 import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
 import { CLIENT_ID, CLIENT_SECRET, type OAuthProvider, startOAuthProvider } from '../runtimes/oauth_provider.ts';
-import { chromiumProblem } from '../support/chromium.ts';
 import { listen } from '../support/tls_upstream.ts';
-import {
-  ConsoleWorld,
-  expectAccessible,
-  expectFits,
-  inEveryLook,
-  PLANTED_SECRET,
-  savePicture,
-  tabTo,
-} from './console_world.ts';
+import { consoleSuite } from './console_suite.ts';
+import { expectAccessible, expectFits, PLANTED_SECRET, tabTo } from './console_world.ts';
 
 // Issue 8: servers that are in no registry, from the first field to the sign-in, and the sign-in of connectors: each of them
 // in a browser, against a worker on Node and a provider that registers clients.
 
-const MISSING = chromiumProblem();
 const withoutScripts = { javaScriptEnabled: false };
 const created = z.object({ id: z.string() });
 
-let world: ConsoleWorld;
 let provider: OAuthProvider;
 /** One that registers nobody. */
 let closed: OAuthProvider;
 let remote: Server;
 let remoteUrl: string;
-let pages: Page[] = [];
 
-beforeAll(async () => {
-  if (MISSING !== null) return;
-  remote = createServer((request, response) => {
-    const { pathname } = new URL(request.url ?? '/', 'http://remote.test');
-    const issuers: Record<string, string> = { '/open': provider.origin, '/closed': closed.origin };
-    const [, kind = '', document] = pathname.split('/');
-    if (document === 'metadata') {
-      response.writeHead(200, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ resource: `${remoteUrl}/${kind}`, authorization_servers: [issuers[`/${kind}`]] }));
-      return;
-    }
-    const metadata = `${remoteUrl}/${kind}/metadata`;
-    const challenge = `Bearer resource_metadata="${metadata}", scope="openid offline_access tools"`;
-    response.writeHead(401, { 'www-authenticate': challenge }).end();
-  });
-  remoteUrl = `http://127.0.0.1:${await listen(remote)}`;
-  world = await ConsoleWorld.start();
-  await world.sidecar.enrol(world.control.localKey);
-  const redirectUris = [`${world.control.url}/auth/connectors/callback`];
-  provider = await startOAuthProvider({ redirectUris, registration: true, resources: [`${remoteUrl}/open`] });
-  closed = await startOAuthProvider({ redirectUris });
+const suite = consoleSuite({
+  prepare: async (world) => {
+    await world.sidecar.enrol(world.control.localKey);
+    remote = createServer(protectedServers);
+    remoteUrl = `http://127.0.0.1:${await listen(remote)}`;
+    const redirectUris = [`${world.control.url}/auth/connectors/callback`];
+    provider = await startOAuthProvider({ redirectUris, registration: true, resources: [`${remoteUrl}/open`] });
+    closed = await startOAuthProvider({ redirectUris });
+  },
 });
 afterAll(async () => {
-  await world?.stop();
   await provider?.stop();
   await closed?.stop();
   remote?.closeAllConnections();
   remote?.close();
 });
-beforeEach(({ skip }) => {
-  if (MISSING !== null) skip(MISSING);
-});
-afterEach(async () => {
-  for (const page of pages) await page.context().close();
-  pages = [];
-});
 
-async function visit(path: string, options: { readonly javaScriptEnabled?: boolean } = {}): Promise<Page> {
-  const page = await world.open(options);
-  pages.push(page);
-  await page.goto(path);
-  return page;
+/** A remote server at /open and one at /closed, which want a token and say where to get it. */
+function protectedServers({ url = '/' }: IncomingMessage, response: ServerResponse): void {
+  const [, kind = '', document] = url.split('/');
+  if (document === 'metadata') {
+    const issuer = kind === 'open' ? provider.origin : closed.origin;
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ resource: `${remoteUrl}/${kind}`, authorization_servers: [issuer] }));
+    return;
+  }
+  const challenge = `Bearer resource_metadata="${remoteUrl}/${kind}/metadata", scope="openid offline_access tools"`;
+  response.writeHead(401, { 'www-authenticate': challenge }).end();
 }
 
 async function register(name: string, fields: object): Promise<string> {
-  return created.parse(await world.api('POST', '/v1/mcp-servers', { name, ...fields })).id;
+  return created.parse(await suite.world.api('POST', '/v1/mcp-servers', { name, ...fields })).id;
 }
 
 async function serverNamed(name: string) {
-  const { items } = mcpServersPage.parse(await world.api('GET', `/v1/mcp-servers?name=${name}`));
+  const { items } = mcpServersPage.parse(await suite.world.api('GET', `/v1/mcp-servers?name=${name}`));
   return items[0];
 }
 
@@ -91,7 +66,7 @@ const signIn = (kind: 'open' | 'closed') => ({ mode: 'remote', url: `${remoteUrl
 
 describe('a program of one’s own', () => {
   test('is registered without JavaScript, its secret sealed and on no page', async () => {
-    const page = await visit('/mcp-servers', withoutScripts);
+    const page = await suite.open('/mcp-servers', withoutScripts);
     await page.getByRole('link', { name: 'Register your own' }).first().click();
     await page.getByLabel('Name', { exact: true }).fill('Not A Name');
     await page.getByLabel('Program', { exact: true }).fill('npx');
@@ -140,7 +115,7 @@ describe('a program of one’s own', () => {
 
   test('is told beside the field why it may not be started, and when its name is taken', async () => {
     await register('taken', local());
-    const page = await visit('/mcp-servers/new', withoutScripts);
+    const page = await suite.open('/mcp-servers/new', withoutScripts);
     await page.getByLabel('Name', { exact: true }).fill('taken');
     await page.getByLabel('Program', { exact: true }).fill('bash');
     await page.getByLabel('Arguments').fill('-c\necho hello');
@@ -159,12 +134,19 @@ describe('a program of one’s own', () => {
 
   test('is changed in place, and only from what was looked at', async () => {
     const id = await register('edited', local({ env: { LOG_LEVEL: 'info', KEPT_TOKEN: 'plain-and-old' } }));
-    const page = await visit(`/mcp-servers/${id}`, withoutScripts);
+    const page = await suite.open(`/mcp-servers/${id}`, withoutScripts);
     await page.getByRole('link', { name: 'Edit' }).click();
     await page.getByLabel('Variables').fill('LOG_LEVEL=debug\nKEPT_TOKEN=plain-and-old');
-    const before = mcpServerRecord.parse(await world.api('GET', `/v1/mcp-servers/${id}`));
+    const before = mcpServerRecord.parse(await suite.world.api('GET', `/v1/mcp-servers/${id}`));
     const { owner, name, mode, command, env } = before;
-    await world.api('PUT', `/v1/mcp-servers/${id}`, { owner, name, mode, command, env, description: 'Of a colleague' });
+    await suite.world.api('PUT', `/v1/mcp-servers/${id}`, {
+      owner,
+      name,
+      mode,
+      command,
+      env,
+      description: 'Of a colleague',
+    });
     await page.getByRole('button', { name: 'Save' }).click();
     expect(await mainText(page)).toContain('Somebody changed the server meanwhile');
     expect(await page.getByRole('table').innerText()).toMatch(/variable LOG_LEVEL\s+info\s+debug/);
@@ -179,7 +161,7 @@ describe('a program of one’s own', () => {
     const command = ['npx', '-y', 'a-package@1.2.3', '', ' spaced ', '"quoted"', 'two\nlines', '{braces}'];
     const env = { EMPTY: '', TEXT: '{NAME} "x"', AUTH: 'Bearer vault://mcp-servers/{id}/KEY' };
     const id = await register('odd', local({ command, env }));
-    const page = await visit(`/mcp-servers/${id}/edit`, withoutScripts);
+    const page = await suite.open(`/mcp-servers/${id}/edit`, withoutScripts);
     await page.getByRole('button', { name: 'Save' }).click();
     expect((await serverNamed('odd'))?.revision).toBe(1);
     await page.goto(`/mcp-servers/${id}/edit`);
@@ -197,13 +179,13 @@ describe('a program of one’s own', () => {
   test('tells what happened to it, and where to read what it wrote', async () => {
     const id = await register('failing', local());
     const data = { 'svc.mcp.server': 'failing', 'svc.mcp.server_id': id };
-    await world.record('mcp.server.started', data);
-    await world.record('mcp.server.failed', { ...data, 'svc.mcp.reason': 'exited' });
-    await world.record('mcp.server.failed', {
+    await suite.world.record('mcp.server.started', data);
+    await suite.world.record('mcp.server.failed', { ...data, 'svc.mcp.reason': 'exited' });
+    await suite.world.record('mcp.server.failed', {
       'svc.mcp.server': 'another',
       'svc.mcp.server_id': await register('another', local()),
     });
-    const page = await visit(`/mcp-servers/${id}`);
+    const page = await suite.open(`/mcp-servers/${id}`);
     const panel = page.getByRole('region', { name: 'What happened' });
     expect(await panel.innerText()).toContain('svc mcp logs failing');
     expect(await panel.getByRole('row').count()).toBe(3);
@@ -211,13 +193,12 @@ describe('a program of one’s own', () => {
     expect(await panel.getByRole('row').filter({ hasText: 'MCP server failed' }).innerText()).toContain(
       'The program ended.',
     );
-    await savePicture(page, 'own_server');
   });
 });
 
 describe('a remote server of one’s own', () => {
   test('is registered by the keyboard alone, its header by reference', async () => {
-    const page = await visit('/mcp-servers/new');
+    const page = await suite.open('/mcp-servers/new');
     await tabTo(page, 'A remote server');
     await page.keyboard.press('Enter');
     await page.waitForURL('**?mode=remote');
@@ -249,7 +230,7 @@ describe('a remote server of one’s own', () => {
 
   test('is signed in to from its page, and comes back to it', async () => {
     const id = await register('hub', signIn('open'));
-    const page = await visit(`/mcp-servers/${id}`, withoutScripts);
+    const page = await suite.open(`/mcp-servers/${id}`, withoutScripts);
     expect(await mainText(page)).toContain('Nobody is signed in');
     await page.getByRole('button', { name: 'Sign in' }).click();
     expect(await mainText(page)).toContain(new URL(provider.origin).host);
@@ -258,7 +239,6 @@ describe('a remote server of one’s own', () => {
     const panel = page.getByRole('region', { name: 'Sign-in' });
     expect(await panel.innerText()).toMatch(/Signed in[^]*renews it[^]*openid offline_access tools/);
     expect(await serverNamed('hub')).toMatchObject({ authorization: { state: 'ready' } });
-    await savePicture(page, 'own_server_signed_in');
     await panel.getByRole('link', { name: 'Forget it' }).click();
     await page.getByLabel('Type hub to confirm').fill('other');
     await page.getByRole('button', { name: 'Forget it' }).click();
@@ -271,10 +251,9 @@ describe('a remote server of one’s own', () => {
 
   test('says what its provider refused, and takes each answer once', async () => {
     const id = await register('refused', signIn('open'));
-    const page = await visit(`/mcp-servers/${id}`);
+    const page = await suite.open(`/mcp-servers/${id}`);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('link', { name: 'Continue to' }).waitFor();
-    await expectAccessible(page);
     const link = (await page.getByRole('link', { name: 'Continue to' }).getAttribute('href')) ?? '';
     const state = new URL(link).searchParams.get('state');
     const back = `/auth/connectors/callback?state=${state}&iss=${provider.origin}&error=access_denied`;
@@ -290,10 +269,10 @@ describe('a remote server of one’s own', () => {
 
   test('takes a client that was registered by hand, where its provider makes none', async () => {
     const id = await register('by-hand', signIn('closed'));
-    const page = await visit(`/mcp-servers/${id}`, withoutScripts);
+    const page = await suite.open(`/mcp-servers/${id}`, withoutScripts);
     await page.getByRole('button', { name: 'Sign in' }).click();
     expect(await page.locator('#client_id-problem').innerText()).toContain('registers no clients by itself');
-    expect(await mainText(page)).toContain(`${world.control.url}/auth/connectors/callback`);
+    expect(await mainText(page)).toContain(`${suite.world.control.url}/auth/connectors/callback`);
     await page.getByLabel('Client secret').fill(PLANTED_SECRET);
     await page.getByRole('button', { name: 'Sign in' }).click();
     expect(await page.locator('#client_secret-problem').innerText()).toContain('belongs to a client');
@@ -319,15 +298,15 @@ describe('a connector that is authorised in the browser', () => {
         scopes: ['openid', 'offline_access'],
       },
     };
-    const { id } = created.parse(await world.api('POST', '/v1/connectors', spec));
-    await world.api('PUT', `/v1/connectors/${id}/credential`, {
+    const { id } = created.parse(await suite.world.api('POST', '/v1/connectors', spec));
+    await suite.world.api('PUT', `/v1/connectors/${id}/credential`, {
       kind: 'oauth2',
       client_id: CLIENT_ID,
       client_secret: CLIENT_SECRET,
       authorization_url: `${provider.origin}/auth`,
       token_url: `${provider.origin}/token`,
     });
-    const page = await visit(`/connectors/${id}`, withoutScripts);
+    const page = await suite.open(`/connectors/${id}`, withoutScripts);
     await page.getByRole('link', { name: 'Authorise', exact: true }).click();
     await page.waitForURL(`**/connectors/${id}?done=connector_authorised`);
     expect(await mainText(page)).toMatch(/It is authorised[^]*ready/);
@@ -338,54 +317,35 @@ describe('a connector that is authorised in the browser', () => {
   });
 });
 
-const PATHS: Readonly<Record<string, (ids: { readonly local: string; readonly remote: string }) => string>> = {
-  own_server_new: () => '/mcp-servers/new',
-  own_server_new_remote: () => '/mcp-servers/new?mode=remote',
-  own_server_edit: (ids) => `/mcp-servers/${ids.local}/edit`,
-  own_server_connect: (ids) => `/mcp-servers/${ids.local}/connect`,
-  own_server_remote: (ids) => `/mcp-servers/${ids.remote}`,
-  own_server_connect_remote: (ids) => `/mcp-servers/${ids.remote}/connect`,
-  own_server_sign_in: (ids) => `/mcp-servers/${ids.remote}/authorize`,
-  own_server_forget: (ids) => `/mcp-servers/${ids.remote}/authorize/forget`,
-};
-
-describe('every page of one’s own servers', () => {
-  let ids = { local: '', remote: '' };
-  beforeAll(async () => {
-    if (MISSING !== null) return;
-    ids = {
-      local: await register('looked-at', local({ env: { API_KEY: 'vault://mcp-servers/{id}/API_KEY' } })),
-      remote: await register('looked-at-too', signIn('open')),
-    };
+describe('the pages of one’s own servers', () => {
+  test('can be used by everybody when something is wrong, and after it', async () => {
+    const page = await suite.open('/mcp-servers/new');
+    await page.getByLabel('Name', { exact: true }).fill('Not A Name');
+    await page.getByLabel('Program', { exact: true }).fill('npx');
+    await page.getByRole('button', { name: 'Register' }).click();
+    await page.locator('#name-problem').waitFor();
+    expect(await page.evaluate('document.activeElement.id')).toBe('name');
+    await expectAccessible(page);
+    const id = await register('looked-at', signIn('open'));
+    await page.goto(`/mcp-servers/${id}/connect`);
+    await expectAccessible(page);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('link', { name: 'Continue to' }).waitFor();
+    await page.setViewportSize({ width: 360, height: 900 });
+    await expectAccessible(page);
+    await expectFits(page);
   });
 
-  test.each(Object.keys(PATHS))('%s: axe finds nothing and nothing overflows, in every look', async (name) => {
-    const page = await visit(PATHS[name]!(ids));
-    const problems: string[] = [];
-    page.on('pageerror', (error) => problems.push(error.message));
-    expect(await page.locator('h1').count()).toBe(1);
-    await inEveryLook(page, async ({ width, colorScheme }) => {
-      if ((width === 360) === (colorScheme === 'dark')) await expectAccessible(page);
-      await expectFits(page);
-      await savePicture(page, `${name}_${colorScheme}_${width}`);
-    });
-    expect(problems).toEqual([]);
-  });
-
-  test('take a change from no page of another site, and show nothing to who is not signed in', async () => {
-    const page = await visit('/mcp-servers');
+  test('take a change from no page of another site', async () => {
+    const [own, hub] = [await register('untouched', local()), await register('untouched-too', signIn('open'))];
+    const page = await suite.open('/mcp-servers');
     const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
     const headers = { cookie, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
-    for (const path of ['', `/${ids.local}/edit`, `/${ids.remote}/authorize`, `/${ids.remote}/authorize/forget`]) {
-      const url = `${world.control.url}/mcp-servers${path}`;
-      const body = new URLSearchParams({ name: 'evil', program: 'npx', confirm: 'looked-at-too' });
-      expect([path, (await fetch(url, { method: 'POST', headers, body, redirect: 'manual' })).status]).toEqual([
-        path,
-        403,
-      ]);
-    }
-    for (const read of Object.values(PATHS)) {
-      expect((await fetch(world.control.url + read(ids), { redirect: 'manual' })).status).toBe(401);
+    for (const path of ['', `/${own}/edit`, `/${hub}/authorize`, `/${hub}/authorize/forget`]) {
+      const url = `${suite.world.control.url}/mcp-servers${path}`;
+      const body = new URLSearchParams({ name: 'evil', program: 'npx', confirm: 'untouched-too' });
+      const reply = await fetch(url, { method: 'POST', headers, body, redirect: 'manual' });
+      expect([path, reply.status]).toEqual([path, 403]);
     }
   });
 });
