@@ -24,7 +24,7 @@ import { ProgramLifetime } from '../services/lifetime.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
 import { QueuedTurns } from '../services/turns.ts';
-import { closeFile, fetchInTime, fetchReplica, openDatabase, prepareFile } from '../store/database.ts';
+import { closeFile, fetchInTime, fetchReplica, openDatabase, placesToWrite, prepareFile } from '../store/database.ts';
 
 /** As much of Deno as this entry uses. */
 interface DenoRuntime {
@@ -152,7 +152,7 @@ async function startServices(options: Options, client: Client, lifetime: Program
     );
   }
   const started = await start({
-    database: openDatabase(client, openReplica(settings)),
+    database: openDatabase(client, openReplica(settings), placesToWrite(client)),
     lifetime,
     clock: SYSTEM_CLOCK,
     turns: new QueuedTurns(SYSTEM_CLOCK),

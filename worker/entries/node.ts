@@ -14,8 +14,7 @@ import { makeMasterKey, openLocalKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
 import { QueuedTurns } from '../services/turns.ts';
-import { openDatabase } from '../store/database.ts';
-import { type Clients, openClients } from './node_database.ts';
+import { type Clients, databaseOf, openClients } from './node_database.ts';
 import { homeDirectory, homeFiles, makeHome } from './node_home.ts';
 import { clientAddress } from './client_address.ts';
 import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
@@ -150,7 +149,7 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
   const files = homeFiles(options.home);
   const localKey = options.local ? required('local_key_damaged', await openLocalKey(files)) : null;
   const started = await start({
-    database: openDatabase(clients.client, clients.replica),
+    database: databaseOf(clients),
     lifetime,
     clock: SYSTEM_CLOCK,
     turns: new QueuedTurns(SYSTEM_CLOCK),
@@ -170,10 +169,10 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
 /** The context of each request, with the master key that is in the file by then. */
 function followKeys(
   { home }: Options,
-  { client, replica }: Clients,
+  clients: Clients,
   started: { readonly context: ServiceContext; readonly version: string },
 ): () => Promise<ServiceContext> {
-  return contextOfKeys({ home, database: openDatabase(client, replica), ...started, log });
+  return contextOfKeys({ home, database: databaseOf(clients), ...started, log });
 }
 
 function required<T>(code: string, result: { ok: true; value: T } | { ok: false; error: string }): T {

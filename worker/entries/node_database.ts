@@ -2,7 +2,16 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Client, createClient } from '@libsql/client';
 import type { Settings } from '../../shared/model/settings.ts';
-import { fetchInTime, fetchReplica, isDamage, prepareFile } from '../store/database.ts';
+import {
+  type Database,
+  fetchInTime,
+  fetchReplica,
+  isDamage,
+  openDatabase,
+  placesToWrite,
+  prepareFile,
+} from '../store/database.ts';
+import type { Places } from '../store/places.ts';
 import { makePrivate } from './node_home.ts';
 import { Refusal } from './node_refusal.ts';
 
@@ -10,6 +19,12 @@ import { Refusal } from './node_refusal.ts';
 export interface Clients {
   readonly client: Client;
   readonly replica: Client | null;
+  /** Where writes wait for one another. */
+  readonly writes: Places | null;
+}
+
+export function databaseOf({ client, replica, writes }: Clients): Database {
+  return openDatabase(client, replica, writes);
 }
 
 /** The libSQL server that the settings name, else the file in `home`, made private and checked. */
@@ -18,8 +33,9 @@ export async function openClients(settings: Settings, home: string): Promise<Cli
   const token = databaseToken && { authToken: databaseToken.reveal() };
   const client = openClient(databaseUrl, join(home, 'control.db'), token ?? {});
   if (client.protocol === 'file' && !(await prepareFile(client))) throw damaged(home);
-  if (databaseReplicaUrl === undefined) return { client, replica: null };
-  return { client, replica: createClient({ url: databaseReplicaUrl, fetch: fetchReplica, ...token }) };
+  const writes = placesToWrite(client);
+  if (databaseReplicaUrl === undefined) return { client, replica: null, writes };
+  return { client, replica: createClient({ url: databaseReplicaUrl, fetch: fetchReplica, ...token }), writes };
 }
 
 function openClient(databaseUrl: string | undefined, file: string, token: { readonly authToken?: string }): Client {

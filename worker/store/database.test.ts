@@ -7,7 +7,15 @@ import { createClient as createFileClient } from '@libsql/client';
 import { createClient } from '@libsql/client/web';
 import { sql } from 'drizzle-orm';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type Database, fetchInTime, isDatabaseFailure, openDatabase, prepareFile, statement } from './database.ts';
+import {
+  type Database,
+  fetchInTime,
+  isDatabaseFailure,
+  openDatabase,
+  placesToWrite,
+  prepareFile,
+  statement,
+} from './database.ts';
 
 let server: Server;
 let database: Database;
@@ -37,6 +45,28 @@ test('a database file keeps what was answered when the machine fails', async () 
 });
 
 const failureOf = (call: Promise<unknown>) => call.then(() => null).catch((error: unknown) => isDatabaseFailure(error));
+
+const settled = async () => {
+  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+};
+
+test('a program has two writes at a server at a time: those that wait there would keep it from resetting its log', async () => {
+  const sent: (() => void)[] = [];
+  const fetch = () => {
+    const { promise, reject } = Promise.withResolvers<Response>();
+    sent.push(() => reject(new Error('gone')));
+    return promise;
+  };
+  const client = createClient({ url: 'http://127.0.0.1:1', fetch });
+  const limited = openDatabase(client, null, placesToWrite(client));
+  const writes = Array.from({ length: 5 }, () => failureOf(limited.write([statement(sql`SELECT 1`)])));
+  for (let ended = 0; ended < 5; ended += 1) {
+    await settled();
+    expect(sent.length).toBe(Math.min(ended + 2, 5));
+    sent[ended]?.();
+  }
+  expect(await Promise.all(writes)).toEqual([true, true, true, true, true]);
+});
 
 describe('a database server that takes calls and never answers', () => {
   test('is a failure of the database for who reads', async () => {

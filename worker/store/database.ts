@@ -4,6 +4,7 @@ import { SQLiteAsyncDialect } from 'drizzle-orm/sqlite-core';
 import type { LibSQLDatabase } from 'drizzle-orm/libsql';
 import { drizzle } from 'drizzle-orm/libsql/web';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { Places } from './places.ts';
 import { ReadTransactions } from './read_transactions.ts';
 
 const WRITE_FAILED = 'database_write_failed';
@@ -46,23 +47,45 @@ export function fetchReplica(request: Request): Promise<Response> {
   return fetchInTime(request, REPLICA_MS);
 }
 
+/** Of one program. More would only wait at the server: a database is written by one at a time. */
+const MOST_WRITES = 2;
+
+/**
+ * Where the writes of a program on a libSQL server wait for one another. A server whose log is full resets it when nobody reads
+ * there, and writes that wait for the lock read: of many, with readers between them, it stands still, and for as long as those
+ * that were given up are sent again. Null for a file, whose driver writes at once. For one client; not where requests may not
+ * wait for one another (workerd).
+ */
+export function placesToWrite({ protocol }: Pick<Client, 'protocol'>): Places | null {
+  return protocol === 'file' ? null : new Places(MOST_WRITES, SERVER_MS);
+}
+
 /** The database behind a client, and its replica where there is one; every runtime brings its own clients. */
-export function openDatabase(client: Client, replica: Client | null = null): Database {
+export function openDatabase(
+  client: Client,
+  replica: Client | null = null,
+  placesOfWrites: Places | null = null,
+): Database {
   const transactions = new ReadTransactions(client);
   const database: Database = {
     read: drizzle(client),
     replica: replica === null ? null : drizzle(replica),
     client,
-    write: (statements) => write(client, statements),
+    write: (statements) => write(client, placesOfWrites, statements),
     readTogether: (read) => transactions.run((together) => read({ ...database, read: together })),
   };
   return database;
 }
 
-async function write(client: Client, statements: readonly Statement[]): Promise<Result<readonly number[], 'conflict'>> {
+async function write(
+  client: Client,
+  places: Places | null,
+  statements: readonly Statement[],
+): Promise<Result<readonly number[], 'conflict'>> {
   const batch = statements.map((each) => toLibsql(each));
+  const send = () => client.batch(batch, 'write');
   try {
-    const results = await client.batch(batch, 'write');
+    const results = await (places === null ? send() : places.take(send));
     return ok(results.map((result) => result.rowsAffected));
   } catch (error) {
     if (isConstraint(error)) return err('conflict');

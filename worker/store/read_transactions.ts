@@ -2,6 +2,7 @@ import type { Client } from '@libsql/client/web';
 import { LibSQLDatabase } from 'drizzle-orm/libsql/driver-core';
 import { LibSQLSession } from 'drizzle-orm/libsql/session';
 import { SQLiteAsyncDialect } from 'drizzle-orm/sqlite-core';
+import { Places } from './places.ts';
 
 /** No tables by name: queries name them themselves. */
 type Schema = Record<string, never>;
@@ -12,20 +13,16 @@ const MOST_ON_A_FILE = 8;
 /** Read transactions. A batch would do, were there no largest size for one reply of a database server. */
 export class ReadTransactions {
   readonly #client: Client;
-  readonly #waiting: (() => void)[] = [];
-  #open = 0;
+  /** Only for a file: requests of other runtimes may not wait for one another, and a server has a stream for each. */
+  readonly #places: Places | null;
 
   constructor(client: Client) {
     this.#client = client;
+    this.#places = client.protocol === 'file' ? new Places(MOST_ON_A_FILE, null) : null;
   }
 
-  async run<T>(read: (database: LibSQLDatabase) => Promise<T>): Promise<T> {
-    await this.#enter();
-    try {
-      return await this.#read(read);
-    } finally {
-      this.#leave();
-    }
+  run<T>(read: (database: LibSQLDatabase) => Promise<T>): Promise<T> {
+    return this.#places === null ? this.#read(read) : this.#places.take(() => this.#read(read));
   }
 
   async #read<T>(read: (database: LibSQLDatabase) => Promise<T>): Promise<T> {
@@ -38,22 +35,5 @@ export class ReadTransactions {
       // Nothing was written: there is nothing to commit.
       transaction.close();
     }
-  }
-
-  /** Only for a file: requests of other runtimes may not wait for one another, and a server has a stream for each. */
-  async #enter(): Promise<void> {
-    if (this.#client.protocol !== 'file') return;
-    while (this.#open >= MOST_ON_A_FILE) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.#waiting.push(resolve);
-      await promise;
-    }
-    this.#open += 1;
-  }
-
-  #leave(): void {
-    if (this.#client.protocol !== 'file') return;
-    this.#open -= 1;
-    this.#waiting.shift()?.();
   }
 }

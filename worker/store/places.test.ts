@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { Places } from './places.ts';
+
+/** Work that ends when it is told to. */
+function held(places: Places, begun: string[], name: string) {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const done = places.take(async () => {
+    begun.push(name);
+    return promise;
+  });
+  return { done, end: () => resolve(name), fail: () => reject(new Error(name)) };
+}
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+test('those who find every place taken wait, and go in as they came', async () => {
+  const places = new Places(2, null);
+  const begun: string[] = [];
+  const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => held(places, begun, name));
+  await settled();
+  expect(begun).toEqual(['a', 'b']);
+  b!.end();
+  expect(await b!.done).toBe('b');
+  await settled();
+  expect(begun).toEqual(['a', 'b', 'c']);
+  for (const each of [a, c, d]) each!.end();
+  expect(await Promise.all([a, c, d].map((each) => each!.done))).toEqual(['a', 'c', 'd']);
+});
+
+test('work that fails gives its place to the next', async () => {
+  const places = new Places(1, null);
+  const begun: string[] = [];
+  const failing = held(places, begun, 'failing');
+  const next = held(places, begun, 'next');
+  failing.fail();
+  await expect(failing.done).rejects.toThrow('failing');
+  next.end();
+  expect(await next.done).toBe('next');
+});
+
+test('who has waited too long is turned away, and takes no place', async () => {
+  const places = new Places(1, 1);
+  const begun: string[] = [];
+  const first = held(places, begun, 'first');
+  await expect(held(places, begun, 'late').done).rejects.toThrow('no place became free in time');
+  first.end();
+  await first.done;
+  const after = held(places, begun, 'after');
+  after.end();
+  expect([await after.done, begun]).toEqual(['after', ['first', 'after']]);
+});
