@@ -95,14 +95,15 @@ function withUnit(value: number | null, unit: string): string {
   return value === null ? '-' : `${figure(value)} ${unit}`.trim();
 }
 
-export function verdictsTable(verdicts: readonly Verdict[]): string {
+/** The targets and what was measured of them; `source` is where they stand. */
+export function verdictsTable(verdicts: readonly Verdict[], source = 'design section 12'): string {
   const rows = verdicts.map((one) => [
     one.what,
     withUnit(one.measured, one.unit),
     withUnit(one.limit, one.unit),
     verdictWord(one),
   ]);
-  return table(['target (design section 12)', 'measured', 'at most', ''], rows);
+  return table([`target (${source})`, 'measured', 'at most', ''], rows);
 }
 
 export function proxiesLine(proxies: readonly Proxy[]): string {
