@@ -127,7 +127,20 @@ async function storeSecret(seen: Seen, index: number): Promise<void> {
   seen.note('list', list);
   if (!reply.ok || !list.ok) return;
   const paths = secretsPage.parse(await list.json()).items.map((item) => item.path);
-  if (!paths.includes(path)) seen.failures.push(`${path} was stored and is not listed by the other worker`);
+  if (!paths.includes(path))
+    seen.failures.push(`${path} was stored and is not among ${paths.length}: ${await holders(path)}`);
+}
+
+/** Which servers of the database have a secret, and how far their audit chains are. */
+async function holders(path: string): Promise<string> {
+  const told = [cluster.url, cluster.directReplicaUrl].map(async (url, index) => {
+    const client = createClient({ url });
+    const query = `SELECT (SELECT count(*) FROM secrets WHERE path = '${path}') AS here, sum(sequence) AS mark FROM audit_heads`;
+    const row = (await client.execute(query).catch(() => null))?.rows[0];
+    client.close();
+    return `the ${index === 0 ? 'primary' : 'replica'}: ${JSON.stringify(row ?? null)}`;
+  });
+  return (await Promise.all(told)).join(', ');
 }
 
 const newEvent = () => ({
