@@ -14,6 +14,7 @@ import { createApp } from '../app.ts';
 import { fileAssets } from '../entries/file_assets.ts';
 import { signOutEverywhere } from '../store/members.ts';
 import { endAllSignIns } from '../store/passwords.ts';
+import { decideOnProgram } from './device_approval.ts';
 
 const ADDRESS = '203.0.113.9';
 
@@ -131,6 +132,14 @@ describe('a program that asks to be signed in', () => {
     const { database } = control.context;
     expect((await database.write(end(database, user.caller.userId, '2026-01-01T00:00:00.000Z'))).ok).toBe(true);
     expect(await outcome(poll(device))).toBe('expired_token');
+  });
+
+  test('is not approved by a browser that was signed out while it answered', async () => {
+    const device = await ask();
+    const caller = { ...user.caller, signIn: 'of a session that is gone' };
+    const decided = await decideOnProgram(control.context, caller, { typed: device.user_code, decision: 'approve' });
+    expect(decided).toMatchObject({ ok: false, error: { code: 'unauthenticated' } });
+    expect(await outcome(poll(device))).toBe('authorization_pending');
   });
 
   test('asks no more than thirty times from one address in ten minutes', async () => {
