@@ -63,16 +63,21 @@ const openAs = (who: Who, options: BrowserContextOptions = {}) =>
 
 /** A form that no page offers, sent from a page of ours, as whoever has the browser's tools can. */
 async function forge(page: Page, path: string, fields: Readonly<Record<string, string>>): Promise<number> {
-  await page.goto('/');
+  await beHere(page);
   const body = JSON.stringify(new URLSearchParams(fields).toString());
   const type = `{ 'content-type': 'application/x-www-form-urlencoded' }`;
   const answer = `fetch(${JSON.stringify(path)}, { method: 'POST', body: ${body}, headers: ${type}, redirect: 'manual' })`;
   return z.number().parse(await page.evaluate(`${answer}.then((reply) => reply.status)`));
 }
 
+/** Some page of ours: what is sent from it is of this origin. */
+async function beHere(page: Page): Promise<void> {
+  if (!page.url().startsWith(world.origin)) await page.goto('/sign-in');
+}
+
 /** What the API says to the browser's user. */
 async function ask<T>(page: Page, path: string, schema: z.ZodType<T>): Promise<T> {
-  await page.goto('/');
+  await beHere(page);
   return schema.parse(await page.evaluate(`fetch(${JSON.stringify(path)}).then((reply) => reply.json())`));
 }
 
