@@ -212,6 +212,10 @@ test('a tool that the policy denies is neither listed nor called, and one that n
   expect(await textOf(client, 'well__args', { text: 'private' })).toEqual([false, '{"text":"private"}']);
   expect(ports.approvals[0]).toMatchObject({ tool: 'args', argumentsHash: expect.stringMatching(/^[0-9a-f]{64}$/) });
   expect(ports.approvals[0]?.summary).toContain('"text" (7 characters)');
+  await textOf(client, 'well__args', { text: 'another' });
+  await textOf(client, 'well__args', { text: 'private' });
+  const [first, other, again] = ports.approvals.map(({ argumentsHash }) => argumentsHash);
+  expect([other, again]).toEqual([expect.not.stringMatching(first ?? ''), first]);
   ports.decide = () => Promise.resolve(err({ reason: 'approval_denied', message: 'Ada has refused this call' }));
   expect(await textOf(client, 'well__args')).toEqual([true, 'Ada has refused this call']);
   const denied = ports.events.flatMap((event) =>
