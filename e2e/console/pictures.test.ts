@@ -6,6 +6,7 @@ import { type ConsoleWorld, savePicture } from './console_world.ts';
 import { WEATHER_VERSIONS } from './marketplace_entries.ts';
 import { seedMirror } from './mirror_seeds.ts';
 import { type OpenControl, openOnNode } from './open_control.ts';
+import { spreadRequests } from './spread_requests.ts';
 
 // The pages that the documentation has pictures of; CONSOLE_SHOTS=write keeps these.
 
@@ -27,6 +28,7 @@ const start = async () => {
 const prepare = async (world: ConsoleWorld) => {
   await world.seed();
   await bindMore();
+  await spreadRequests(world.sidecar, Date.now());
   await recordMore();
   const generated = Array.from({ length: ENTRIES }, (_, index) => registry.entry(index));
   await seedMirror(control.database, registry.url, [...generated, WEATHER_VERSIONS.at(-1)!]);
