@@ -62,14 +62,17 @@ function matchSentences({ host, allowed_hosts: allowed, effect, sentinel }: Host
       : html`Requests to every host below <code>${below}</code>, at any depth, and not to
           <code>${below}</code> itself.`,
     ...(allowed.length === 0 ? [] : [html`Of these only <code>${allowed.join(', ')}</code>; others are refused.`]),
-    effect === 'read'
-      ? html`GET, HEAD and OPTIONS alone: whatever may write is refused.`
-      : html`Every method${effect === undefined ? '' : html`, as the effect <code>${effect}</code> says`}.`,
+    effect === 'read' ? html`GET, HEAD and OPTIONS alone: whatever may write is refused.` : everyMethod(effect),
     ...(sentinel === undefined
       ? []
       : [html`Where several bindings match, the one whose stand-in the client presents.`]),
     html`Operations of connectors come before it.`,
   ];
+}
+
+function everyMethod(effect: string | undefined): Html {
+  const note = effect === undefined ? '' : html` Its effect is <code>${effect}</code>, which refuses none.`;
+  return html`Every method.${note}`;
 }
 
 function secretSection({ binding, stored }: BindingDetails): Html {

@@ -2,7 +2,6 @@ import { chainBreak, type ChainBreak, type ChainHead } from '../../shared/audit/
 import type { StoredAuditEvent } from '../../shared/wire/audit_events.ts';
 import { findHead, listChain } from '../store/audit_events.ts';
 import { readBeginning } from './audit_beginning.ts';
-import { toStoredEvent } from './audit_log.ts';
 import { headText } from './commit.ts';
 import type { ServiceContext } from './service_context.ts';
 
@@ -28,7 +27,7 @@ export async function eventStanding(context: ServiceContext, event: StoredAuditE
   const problem = start === null ? 'wrong_beginning' : await chainBreak(start, event);
   if (problem !== null) return standing(problem);
   const next = at(sequence + 1);
-  if (next !== undefined) return standing(await chainBreak({ sequence, hash }, toStoredEvent(next)));
+  if (next !== undefined) return standing(next.previousHash === hash ? null : 'wrong_previous_hash');
   if (head === null || head.sequence < sequence) return standing('wrong_head');
   if (!isNewest) return standing('missing_event');
   const seals = await context.vault.macs(headText(writer, head));
