@@ -1,4 +1,6 @@
-import { type IncomingHttpHeaders, request } from 'node:http';
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 
 /** A reply as it came, and the text that its body stands for. */
@@ -10,18 +12,15 @@ export interface CodedReply {
 }
 
 /** Asks by a client that decodes nothing by itself. */
-export function askCoded(url: string, headers: Record<string, string>, method = 'GET'): Promise<CodedReply> {
-  return new Promise((resolve, reject) => {
-    const sent = request(url, { method, headers, agent: false }, async (reply) => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of reply) chunks.push(Buffer.from(chunk));
-      const body = Buffer.concat(chunks);
-      const { statusCode: status = 0, headers: said } = reply;
-      resolve({ status, headers: said, bytes: body.length, text: decoded(body, said['content-encoding']) });
-    });
-    sent.on('error', reject);
-    sent.end();
-  });
+export async function askCoded(url: string, headers: Record<string, string>, method = 'GET'): Promise<CodedReply> {
+  const sent = request(url, { method, headers, agent: false });
+  const answered: Promise<IncomingMessage[]> = once(sent, 'response');
+  sent.end();
+  const [reply] = await answered;
+  if (reply === undefined) throw new Error('there is no reply');
+  const body = await buffer(reply);
+  const { statusCode: status = 0, headers: said } = reply;
+  return { status, headers: said, bytes: body.length, text: decoded(body, said['content-encoding']) };
 }
 
 function decoded(body: Buffer, coding: string | undefined): string {

@@ -16,7 +16,7 @@ import {
 import { newId } from '../../shared/wire/ids.ts';
 import { mcpServerRecord, readSnapshotMcpServers } from '../../shared/wire/mcp_servers.ts';
 import { createdToken, keySet } from '../../shared/wire/tokens.ts';
-import { askCoded } from './coded_reply.ts';
+import { describeCodedReplies } from './coded_replies_suite.ts';
 import type { ControlPlaneUnderTest } from './programs.ts';
 import { TestSidecar } from './sidecar_client.ts';
 
@@ -25,7 +25,6 @@ const page = z.object({ items: z.array(z.record(z.string(), z.unknown())), next_
 /** The same walk through the control API on every runtime. The tests of one runtime build on one another. */
 export function describeControlApi(runtime: string, start: () => Promise<ControlPlaneUnderTest>): void {
   describe(`the control API on ${runtime}`, () => {
-    const doesPlatformCompress = runtime.startsWith('workerd');
     const secret = `planted-${randomBytes(16).toString('hex')}`;
     const replies: string[] = [];
     let control: ControlPlaneUnderTest;
@@ -68,46 +67,7 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       expect(await (await send('/docs')).text()).toContain('/v1/host-bindings/explain');
     });
 
-    test('sends pages and lists compressed, but not what somebody else may have asked for', async () => {
-      const ask = (path: string, headers: Record<string, string>) =>
-        askCoded(control.url + path, { 'accept-encoding': 'gzip', ...headers });
-      for (const path of ['/openapi.json', '/docs']) {
-        const plain = await ask(path, { 'accept-encoding': 'identity' });
-        const coded = await ask(path, {});
-        expect([plain.status, plain.headers['content-encoding'], coded.text === plain.text]).toEqual([
-          200,
-          undefined,
-          true,
-        ]);
-        expect([coded.headers['content-encoding'], coded.headers.vary]).toEqual(['gzip', 'Accept-Encoding']);
-        if (!doesPlatformCompress) expect(coded.headers['content-length']).toBe(String(coded.bytes));
-      }
-      const guessed = await ask('/docs', { cookie: 'svc_session=of-a-browser', 'sec-fetch-site': 'cross-site' });
-      // The platform's emulation does not look at it.
-      if (!doesPlatformCompress) expect(guessed.headers['content-encoding']).toBeUndefined();
-      expect([guessed.status, guessed.headers['cache-control']]).toEqual([200, 'no-store, no-transform']);
-    });
-
-    test('sends files of pages compressed, once to each browser, each form under a tag of its own', async () => {
-      const { text } = await askCoded(`${control.url}/docs`, {});
-      const [path = ''] = /\/assets\/style\.[0-9a-f]{16}\.css/.exec(text) ?? [];
-      const ask = (headers: Record<string, string>, method = 'GET') => askCoded(control.url + path, headers, method);
-      const plain = await ask({});
-      const coded = await ask({ 'accept-encoding': 'gzip, deflate, br' });
-      expect([plain.status, plain.headers['content-encoding'], coded.text === plain.text]).toEqual([
-        200,
-        undefined,
-        true,
-      ]);
-      expect(coded.headers['content-encoding']).toBe(doesPlatformCompress ? 'gzip' : 'br');
-      expect(coded.headers.etag === plain.headers.etag).toBe(doesPlatformCompress);
-      const accepted = { 'accept-encoding': 'gzip, deflate, br' };
-      const head = await ask(accepted, 'HEAD');
-      expect([head.status, head.bytes, head.headers.etag]).toEqual([200, 0, coded.headers.etag]);
-      if (!doesPlatformCompress) expect(head.headers['content-length']).toBe(String(coded.bytes));
-      const held = await ask({ ...accepted, 'if-none-match': coded.headers.etag ?? '' });
-      expect([held.status, held.bytes, held.headers.etag]).toEqual([304, 0, coded.headers.etag]);
-    });
+    describeCodedReplies(() => control.url, { isPlatformDoing: runtime.startsWith('workerd') });
 
     test('answers nobody who is not signed in', async () => {
       const reply = await send('/v1/secrets', { headers: { authorization: 'Bearer svc_local_wrong' } });

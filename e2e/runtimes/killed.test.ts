@@ -40,7 +40,7 @@ const REPLY_MS = 30_000;
 /** Before what failed is tried again. */
 const AGAIN_MS = 100;
 /** The load takes a quarter of it, on two processors that others use too. */
-const LOAD_MS = 90_000;
+const LOAD_MS = 105_000;
 const calls = new CallWatch();
 
 /** A reply, or null when its worker was killed: the call may have been done then, or not. */
@@ -50,7 +50,8 @@ async function sendTo(worker: number, path: string, init?: RequestInit): Promise
   const what = `worker ${index}: ${init?.method ?? 'GET'} ${path.replace(/[^/]{40,}$/, '...')}`;
   const send = async () => {
     try {
-      const reply = await fetch(workers[index]?.url + path, { ...init, signal: AbortSignal.timeout(REPLY_MS) });
+      const signal = AbortSignal.any([AbortSignal.timeout(REPLY_MS), ...(init?.signal ? [init.signal] : [])]);
+      const reply = await fetch(workers[index]?.url + path, { ...init, signal });
       await reply.clone().arrayBuffer();
       return reply;
     } catch {
@@ -158,7 +159,7 @@ async function poll(seen: Seen, sidecar: TestSidecar, first: number, over: Abort
   let etag = '';
   for (let worker = first; !over.aborted; worker += 1) {
     const send = await signedCall(sidecar, 'GET', '/v1/sidecar/snapshot?wait=10', { 'if-none-match': etag });
-    const reply = await send(worker);
+    const reply = await send(worker, over);
     seen.note('poll', reply);
     if (reply === null || reply.status === 503) await setTimeout(AGAIN_MS);
     seen.polls += reply?.ok === true || reply?.status === 304 ? 1 : 0;
@@ -186,11 +187,12 @@ async function signedCall(
   path: string,
   headers: Record<string, string>,
   content?: unknown,
-): Promise<(worker: number) => Promise<Response | null>> {
+): Promise<(worker: number, signal?: AbortSignal) => Promise<Response | null>> {
   const body = content === undefined ? '' : JSON.stringify(content);
   const token = await sidecar.token(await sidecar.claims(method, path, body));
   const all = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers };
-  return (worker) => sendTo(worker, path, { method, headers: all, ...(body !== '' && { body }) });
+  const init = { method, headers: all, ...(body !== '' && { body }) };
+  return (worker, signal) => sendTo(worker, path, { ...init, ...(signal && { signal }) });
 }
 
 async function enrolAll(): Promise<TestSidecar[]> {

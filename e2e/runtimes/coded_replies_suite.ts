@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest';
+import { askCoded, type CodedReply } from './coded_reply.ts';
+
+const ANY = { 'accept-encoding': 'gzip, deflate, br' };
+const codingOf = ({ headers }: CodedReply) => headers['content-encoding'];
+
+/** What is sent compressed, by the program or by the platform that it runs on (decision 0040). */
+export function describeCodedReplies(
+  url: () => string,
+  { isPlatformDoing }: { readonly isPlatformDoing: boolean },
+): void {
+  const ask = (path: string, headers: Record<string, string>, method = 'GET') =>
+    askCoded(url() + path, headers, method);
+  /** What the platform makes of lengths is its own affair. */
+  const length = (reply: CodedReply) => (isPlatformDoing ? null : reply.headers['content-length']);
+  const ours = <T>(expected: T) => (isPlatformDoing ? null : expected);
+
+  test.each(['/openapi.json', '/docs'])('%s is sent compressed', async (path) => {
+    const plain = await ask(path, {});
+    const coded = await ask(path, ANY);
+    expect([plain.status, codingOf(plain), coded.text === plain.text]).toEqual([200, undefined, true]);
+    expect([codingOf(coded), coded.headers.vary]).toEqual(['gzip', 'Accept-Encoding']);
+    expect(length(coded)).toBe(ours(String(coded.bytes)));
+  });
+
+  test('what somebody else may have asked for is not, nor may anybody on its way', async () => {
+    const guessed = await ask('/docs', { ...ANY, cookie: 'svc_session=of-a-browser', 'sec-fetch-site': 'cross-site' });
+    expect([guessed.status, guessed.headers['cache-control']]).toEqual([200, 'no-store, no-transform']);
+    // The emulation of the platform does not look at that.
+    expect(isPlatformDoing ? null : (codingOf(guessed) ?? 'none')).toBe(ours('none'));
+  });
+
+  test('files of pages are sent compressed, once to each browser, each form under a tag of its own', async () => {
+    const [path = ''] = /\/assets\/style\.[0-9a-f]{16}\.css/.exec((await ask('/docs', {})).text) ?? [];
+    const plain = await ask(path, {});
+    const coded = await ask(path, ANY);
+    expect([plain.status, codingOf(plain), coded.text === plain.text]).toEqual([200, undefined, true]);
+    expect(codingOf(coded)).toBe(isPlatformDoing ? 'gzip' : 'br');
+    expect(coded.headers.etag === plain.headers.etag).toBe(isPlatformDoing);
+    const head = await ask(path, ANY, 'HEAD');
+    expect([head.status, head.bytes, head.headers.etag]).toEqual([200, 0, coded.headers.etag]);
+    expect(length(head)).toBe(ours(String(coded.bytes)));
+    const held = await ask(path, { ...ANY, 'if-none-match': coded.headers.etag ?? '' });
+    expect([held.status, held.bytes, held.headers.etag]).toEqual([304, 0, coded.headers.etag]);
+  });
+}
