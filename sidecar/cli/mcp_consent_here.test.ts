@@ -135,13 +135,15 @@ test('a change of what may run may run; of what nobody consented to here it may 
   }
 });
 
-test('a credential that adds a variable leaves a server that may run one that may', async () => {
-  const machine = new Machine(recordOf(['a-server']), 'given');
-  const after = recordOf(['a-server'], { TOKEN: `vault://mcp-servers/${ID}/TOKEN` });
-  machine.onWrite = () => after;
-  const argv = ['mcp', 'credential', 'set', 'files', 'TOKEN', '--stdin'];
-  await runCli(home, argv, { answer: machine.answer, stdin: 'planted-secret' });
-  expect(machine.consented).toEqual([hashOf(after)]);
+test('a credential that adds a variable leaves a server that may run one that may, and no other', async () => {
+  for (const consent of ['given', 'needed'] as const) {
+    const machine = new Machine(recordOf(['a-server']), consent);
+    const after = recordOf(['a-server'], { TOKEN: `vault://mcp-servers/${ID}/TOKEN` });
+    machine.onWrite = () => after;
+    const argv = ['mcp', 'credential', 'set', 'files', 'TOKEN', '--stdin'];
+    await runCli(home, argv, { answer: machine.answer, stdin: 'planted-secret' });
+    expect([consent, machine.consented]).toEqual([consent, consent === 'given' ? [hashOf(after)] : []]);
+  }
 });
 
 describe('this machine has heard of a change', () => {
