@@ -1,15 +1,21 @@
-import type { Page } from 'playwright-core';
+import type { Page, Request } from 'playwright-core';
 import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
 import type { EverythingSeeded } from './console_seeds.ts';
 import { PLANTED_SECRET } from './console_world.ts';
 import { WEATHER } from './marketplace_entries.ts';
 
+/** What forms are filled in with. */
+export interface FormSubjects extends EverythingSeeded {
+  /** Of a program that waits to be signed in. */
+  readonly userCode: string;
+}
+
 /** A form as it is filled in and sent. */
 export interface ConsoleForm {
   /** Where it stands; null for one on the page that the form before it led to. */
-  readonly at: ((seeded: EverythingSeeded) => string) | null;
+  readonly at: ((subjects: FormSubjects) => string) | null;
   /** What is typed, chosen or ticked, by the name of the field. */
-  readonly fill?: (seeded: EverythingSeeded) => Readonly<Record<string, string>>;
+  readonly fill?: (subjects: FormSubjects) => Readonly<Record<string, string>>;
   readonly press: string | RegExp;
   /** What the page says that follows. */
   readonly shows: string;
@@ -219,15 +225,16 @@ export const CONSOLE_FORMS: Readonly<Record<string, ConsoleForm>> = {
 export async function submitForm(
   page: Page,
   { fill, press }: ConsoleForm,
-  seeded: EverythingSeeded,
+  subjects: FormSubjects,
 ): Promise<{ readonly path: string; readonly text: string }> {
-  for (const [label, value] of Object.entries(fill?.(seeded) ?? {})) await enter(page, label, value);
-  const sent = page.waitForRequest((request) => request.method() === 'POST' && request.isNavigationRequest());
-  const button = page.getByRole('button', { name: press, exact: true });
-  const shown = page.waitForEvent('load');
-  await button.filter({ visible: true }).first().click();
-  await shown;
-  return { path: new URL((await sent).url()).pathname, text: await page.locator('main').innerText() };
+  for (const [label, value] of Object.entries(fill?.(subjects) ?? {})) await enter(page, label, value);
+  const button = page.getByRole('button', { name: press, exact: true }).filter({ visible: true }).first();
+  const [sent] = await Promise.all([page.waitForRequest(isSubmission), page.waitForEvent('load'), button.click()]);
+  return { path: new URL(sent.url()).pathname, text: await page.locator('main').innerText() };
+}
+
+function isSubmission(request: Request): boolean {
+  return request.method() === 'POST' && request.isNavigationRequest();
 }
 
 async function enter(page: Page, label: string, value: string): Promise<void> {

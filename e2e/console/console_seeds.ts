@@ -38,8 +38,6 @@ export interface EverythingSeeded extends Seeded {
   readonly sidecarId: string;
   readonly signInId: string;
   readonly tokenId: string;
-  /** Of a program that waits to be signed in. */
-  readonly userCode: string;
 }
 
 /** Makes what every page has something to show of. The world's registry has the entries of the tests. */
@@ -51,7 +49,6 @@ export async function seedEverything(world: ConsoleWorld, database: Database): P
   await world.api('PUT', `/v1/connectors/${oauthId}/credential`, client);
   const signIns = signInsPage.parse(await world.api('GET', '/v1/sessions')).items;
   const [sidecar] = sidecarsPage.parse(await world.api('GET', '/v1/sidecars')).items;
-  const device = deviceReply.parse(await world.api('POST', '/auth/device/code', { client_name: 'laptop' }));
   return {
     ...seeded,
     oauthId,
@@ -61,8 +58,12 @@ export async function seedEverything(world: ConsoleWorld, database: Database): P
     sidecarId: sidecar?.id ?? '',
     signInId: signIns.find(({ kind }) => kind === 'browser')?.id ?? '',
     tokenId: await make('/v1/tokens', { name: 'ci', scopes: ['secrets:read'] }),
-    userCode: device.user_code,
   };
+}
+
+/** The code of a program that waits to be signed in, for ten minutes. */
+export async function askDevice(world: ConsoleWorld): Promise<string> {
+  return deviceReply.parse(await world.api('POST', '/auth/device/code', { client_name: 'laptop' })).user_code;
 }
 
 /** Installs an older version of a server, and stores its key. */

@@ -1,10 +1,11 @@
 import type { Page } from 'playwright-core';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../worker/store/database.ts';
 import { startRegistryServer } from '../marketplace/registry_server.ts';
-import { CONSOLE_FORMS, submitForm, takes } from './console_forms.ts';
+import { chromiumProblem } from '../support/chromium.ts';
+import { CONSOLE_FORMS, type FormSubjects, submitForm, takes } from './console_forms.ts';
 import { CONSOLE_PAGES } from './console_pages.ts';
-import { type EverythingSeeded, seedEverything } from './console_seeds.ts';
+import { askDevice, type EverythingSeeded, seedEverything } from './console_seeds.ts';
 import { consoleSuite } from './console_suite.ts';
 import { type ConsoleWorld, PLANTED_SECRET } from './console_world.ts';
 import { HOSTILE_ENTRY, WEATHER_VERSIONS } from './marketplace_entries.ts';
@@ -57,9 +58,14 @@ export function describeWalk(runtime: string, open: (settings: Record<string, st
   });
 
   describe(`a form of the console on ${runtime} works without scripts`, () => {
+    let subjects: FormSubjects;
+    beforeAll(async () => {
+      if (chromiumProblem() === null) subjects = { ...seeded, userCode: await askDevice(suite.world) };
+    });
+
     test.each(Object.entries(CONSOLE_FORMS))('%s', async (route, form) => {
-      if (form.at !== null) await plain.goto(form.at(seeded));
-      const { path, text } = await submitForm(plain, form, seeded);
+      if (form.at !== null) await plain.goto(form.at(subjects));
+      const { path, text } = await submitForm(plain, form, subjects);
       expect([path, takes(route, path)]).toEqual([path, true]);
       expect(text).toContain(form.shows);
     });

@@ -91,9 +91,11 @@ function nameOf(element) {
 function problemOf(element) {
   const [box] = element.getClientRects();
   if (box === undefined || box.width < 1 || box.height < 1) return 'takes no room';
-  const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
-  if (x < 0 || y < 0 || x > innerWidth || y > innerHeight) return 'is not in the window';
-  const above = document.elementFromPoint(x, y);
+  // Of a field that is higher than the room below it, what is in the window counts.
+  const [left, top] = [Math.max(0, box.left), Math.max(0, box.top)];
+  const [right, bottom] = [Math.min(innerWidth, box.right), Math.min(innerHeight, box.bottom)];
+  if (right - left < 1 || bottom - top < 1) return 'is not in the window';
+  const above = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
   if (above !== null && !above.contains(element) && !element.contains(above)) return `is under ${nameOf(above)}`;
   return hasRing(element) ? '' : 'does not show that it has the focus';
 }
