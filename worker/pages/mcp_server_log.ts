@@ -34,8 +34,8 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * What is known here of how a server runs: its state, and what gateways told of it. What it writes stays on the machine where
- * it was written, and the command to read it there is shown.
+ * What is known here of how a server runs: what gateways told of it. What it writes stays on the machine where it was
+ * written, and the command to read it there is shown.
  */
 export function logPanel(server: McpServerRecord, events: readonly StoredAuditEvent[], nowMs: number): Html {
   const isFull = events.length >= MOST_LOG_EVENTS;
@@ -49,18 +49,23 @@ export function logPanel(server: McpServerRecord, events: readonly StoredAuditEv
         ['Started', times(events, ['mcp.server.started'], isFull)],
         ['Failed', times(events, ['mcp.server.failed', 'mcp.server.refused'], isFull)],
       ])}
-      <p class="quiet">
-        What a server writes stays on the machine that runs it: it may hold what only that machine should know. There,
-        with its credentials masked:
-      </p>
-      ${codeBlock(`svc mcp logs ${server.name}`)}
+      ${server.mode === 'local' ? writtenWords(server) : ''}
     </div>
     ${events.length === 0 ? html`<p class="quiet padded">No gateway has started it or tried to.</p>` : eventTable(events.slice(0, SHOWN_EVENTS), nowMs)}
   </section>`;
 }
 
+function writtenWords({ name }: McpServerRecord): Html {
+  return html`<p class="quiet">
+      What it writes stays on the machine that runs it, for it may hold what only that machine should know; of a failure
+      the last line comes here, for you alone. The rest is shown there, with its credentials masked:
+    </p>
+    ${codeBlock(`svc mcp logs ${name}`)}`;
+}
+
 function times(events: readonly StoredAuditEvent[], types: readonly string[], isFull: boolean): string {
   const count = events.filter(({ type }) => types.includes(type)).length;
+  if (count === 0) return 'never';
   return `${count === 1 ? 'once' : `${count} times`}${isFull ? ', or more' : ''}`;
 }
 

@@ -22,7 +22,8 @@ const STATES: Readonly<Record<AuthorizationState, readonly [BadgeKind, string, s
 
 /** The sign-in of a remote server in words, and what can be done about it. */
 export function signInPanel(server: McpServerRecord, nowMs: number): Html {
-  const { id, name, authorization } = server;
+  const { id, name, authorization, health } = server;
+  const isAwaited = authorization === null ? health?.state === 'needs_authorisation' : authorization.state !== 'ready';
   const path = `/mcp-servers/${id}/authorize`;
   const [kind, word] =
     authorization === null ? (['plain', 'Nobody is signed in'] as const) : STATES[authorization.state];
@@ -34,7 +35,9 @@ export function signInPanel(server: McpServerRecord, nowMs: number): Html {
     ${stateWords(authorization, nowMs)}
     <div class="actions">
       <form method="post" action="${path}">
-        <button class="primary">${authorization?.state === 'ready' ? 'Sign in again' : 'Sign in'}</button>
+        <button class="${isAwaited ? 'primary' : ''}">
+          ${authorization?.state === 'ready' ? 'Sign in again' : 'Sign in'}
+        </button>
       </form>
       <a class="button" href="${path}">With a client of your own</a>
       ${authorization === null ? '' : html`<a class="button danger" href="${path}/forget">Forget it</a>`}
@@ -46,7 +49,7 @@ export function signInPanel(server: McpServerRecord, nowMs: number): Html {
 function stateWords(authorization: McpServerRecord['authorization'], nowMs: number): Html {
   if (authorization === null) {
     return html`<p class="quiet">
-      Needed only where the server asks for OAuth. It says where people sign in; the tokens stay in the vault.
+      Needed only where the server asks for OAuth. It names where people sign in; the tokens stay in the vault.
     </p>`;
   }
   const { state, expires_at: ends, scopes } = authorization;

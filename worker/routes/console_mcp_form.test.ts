@@ -87,6 +87,26 @@ describe('a configuration as a form', () => {
   });
 });
 
+describe('a secret that was typed is not in the form again', () => {
+  test.each([
+    [{ env: 'API_KEY=planted' }, 'env', 'API_KEY'],
+    [{ env: 'A=1\nAPI_KEY="planted\\n"' }, 'env', 'A=1\nAPI_KEY'],
+    [{ arguments: '--token\nplanted' }, 'arguments', '--token\nvault://mcp-servers/{id}/TOKEN'],
+    [{ mode: 'remote', url: 'https://me:planted@a.example/mcp' }, 'url', 'https://a.example/mcp'],
+    [{ mode: 'remote', url: 'https://me:planted@a.example/?token=planted' }, 'url', 'https://a.example/?token={token}'],
+    [
+      { mode: 'remote', url: 'https://a.example/', headers: 'Authorization: planted' },
+      'headers',
+      'Authorization: {Authorization}',
+    ],
+  ])('%j', (fields, field, shown) => {
+    const { input, form } = readServerForm({ ...fresh, ...fields }, null);
+    expect(input).toBeNull();
+    expect(form.values[field]).toBe(shown);
+    expect(JSON.stringify(form)).not.toContain('planted');
+  });
+});
+
 describe('what is wrong is told at its field', () => {
   test.each([
     [{ program: '' }, 'program', 'is missing'],

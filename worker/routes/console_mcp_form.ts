@@ -171,9 +171,11 @@ class Reading {
   url(): string | null {
     const { url = '' } = this.#fields;
     if (this.#before !== null && this.#isUntouched(['url'])) return this.#before.url;
+    // The schema refuses a password there; it does not go back to the browser either.
+    this.shown = { ...this.shown, url: url.replace(/^([a-z]+:\/\/)[^/?#]*@/i, '$1') };
     const [base = '', ...query] = url.trim().split('?');
     if (query.length === 0) return base === '' ? null : base;
-    this.#hideSecrets('url', [url.trim()], clearQuery);
+    this.#hideSecrets('url', [this.shown['url']?.trim() ?? ''], clearQuery);
     return `${base}?${withOwnReferences(query.join('?'))}`;
   }
 
