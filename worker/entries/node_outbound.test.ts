@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { createServer } from 'node:http';
+import { isIP } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createTestCa, type TestCa } from '../../e2e/support/test_ca.ts';
 import { listen, reply, startTlsUpstream, type TlsUpstream } from '../../e2e/support/tls_upstream.ts';
@@ -123,6 +124,58 @@ describe('an outgoing call', () => {
     }
     expect(await get(`https://${HOST}/`, { isLocal: false })).toMatchObject({ ok: false });
     expect(upstream.requests).toEqual([]);
+  });
+});
+
+describe('a name that a hosted control plane calls', () => {
+  /** The names that were resolved. */
+  let resolved: string[];
+  beforeEach(() => {
+    resolved = [];
+  });
+
+  const callNameOf = (...addresses: string[]) =>
+    get(`https://${HOST}/`, {
+      isLocal: false,
+      timeoutMs: 1_000,
+      resolve: (hostname, _options, callback) => {
+        resolved.push(hostname);
+        callback(
+          null,
+          addresses.map((address) => ({ address, family: isIP(address) })),
+        );
+      },
+    });
+
+  test.each([
+    '127.0.0.1',
+    '10.1.2.3',
+    '100.64.0.1',
+    '169.254.169.254',
+    '172.16.0.1',
+    '192.168.1.1',
+    '0.0.0.0',
+    '::1',
+    '::ffff:127.0.0.1',
+    '::ffff:a9fe:a9fe',
+    '64:ff9b::a00:1',
+    'fc00::1',
+    'fe80::1',
+  ])('is not one of %s', async (address) => {
+    for (const addresses of [[address], ['203.0.113.9', address]]) {
+      expect(await callNameOf(...addresses)).toMatchObject({
+        error: {
+          reason: 'upstream_unreachable',
+          message: `${HOST} could not be reached (it resolves to a private address)`,
+        },
+      });
+    }
+  });
+
+  test('is resolved once, so that no other address is dialled than was looked at', async () => {
+    const called = await callNameOf('203.0.113.9');
+    expect(called).toMatchObject({ error: { message: expect.not.stringContaining('private') } });
+    expect(resolved).toEqual([HOST]);
   });
 });
 

@@ -1,4 +1,4 @@
-import { lookup as systemLookup } from 'node:dns';
+import { type LookupAddress, type LookupAllOptions, lookup as systemLookup } from 'node:dns';
 import { type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest, type RequestOptions } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
@@ -26,6 +26,13 @@ export interface PinnedAddress {
   readonly port: number;
 }
 
+/** Resolves a name to all its addresses, as `lookup` of Node does. */
+export type ResolveName = (
+  hostname: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
+
 export interface NodeOutboundOptions {
   /** Local mode: private addresses, plain http on loopback and pinned hosts are allowed. */
   readonly isLocal: boolean;
@@ -34,6 +41,8 @@ export interface NodeOutboundOptions {
   /** PEM roots in place of the default ones. */
   readonly roots?: readonly string[];
   readonly timeoutMs?: number;
+  /** In place of the system's. */
+  readonly resolve?: ResolveName;
 }
 
 type Called = Result<OutboundReply, OutboundError>;
@@ -88,7 +97,7 @@ function open(options: NodeOutboundOptions, url: URL, request: OutboundRequest, 
   return httpsRequest({ ...what, ...dialling(options, url.hostname) });
 }
 
-function dialling({ isLocal, pinned, roots }: NodeOutboundOptions, host: string): RequestOptions {
+function dialling({ isLocal, pinned, roots, resolve }: NodeOutboundOptions, host: string): RequestOptions {
   const pin = isLocal ? pinned.get(host) : undefined;
   return {
     host: pin?.address ?? host,
@@ -96,7 +105,7 @@ function dialling({ isLocal, pinned, roots }: NodeOutboundOptions, host: string)
     servername: host,
     minVersion: 'TLSv1.2',
     checkServerIdentity: (_dialled, certificate) => checkServerIdentity(host, certificate),
-    ...(isLocal ? {} : { lookup: publicLookup }),
+    ...(isLocal ? {} : { lookup: publicLookup(resolve ?? systemLookup) }),
     ...(roots === undefined ? {} : { ca: [...roots] }),
   };
 }
@@ -108,16 +117,21 @@ class PrivateAddress extends Error {
   readonly code = 'EPRIVATE';
 }
 
-/** Resolves as the system does and refuses a name any of whose addresses is private, so that no later address is. */
-const publicLookup: LookupFunction = (hostname, options, callback) => {
-  systemLookup(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error !== null) return callback(error, []);
-    if (addresses.some(({ address }) => isRefusedAddress(address))) return callback(new PrivateAddress(), []);
-    const [first] = addresses;
-    if (options.all === true || first === undefined) return callback(null, addresses);
-    return callback(null, first.address, first.family);
-  });
-};
+/**
+ * Resolves once for each call and refuses a name any of whose addresses is private, so that no later address is. What was
+ * looked at is what is dialled.
+ */
+function publicLookup(resolve: ResolveName): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, []);
+      if (addresses.some(({ address }) => isRefusedAddress(address))) return callback(new PrivateAddress(), []);
+      const [first] = addresses;
+      if (options.all === true || first === undefined) return callback(null, addresses);
+      return callback(null, first.address, first.family);
+    });
+  };
+}
 
 async function read(host: string, reply: IncomingMessage, deadline: AbortSignal): Promise<Called> {
   const body = new ReplyBody(host);
