@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ITEMS_SPEC, UPSTREAM_HOST } from '../../e2e/runtimes/connector_samples.ts';
-import { addUser, type InProcess, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { addUser, type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import type { TestSidecar } from '../../e2e/runtimes/sidecar_client.ts';
 import { newId } from '../../shared/wire/ids.ts';
+import { meReply } from '../../shared/wire/account.ts';
 import type { Caller } from './caller.ts';
 import { countHandedOut, reportSealability } from './sealability_report.ts';
 
@@ -13,7 +14,7 @@ beforeAll(async () => {
   control = await startInProcess();
   sidecar = await control.enrolled();
   const { userId = '' } = control.context.local ?? {};
-  const me: { enterprise_id: string } = await (await control.asUser('GET', '/v1/me')).json();
+  const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
   caller = { userId, enterpriseId: me.enterprise_id, role: 'owner' };
   for (const path of ['user/a', 'user/b']) await control.asUser('POST', '/v1/secrets', { path, value: 'v' });
   await control.asUser('POST', '/v1/connectors', ITEMS_SPEC);
