@@ -165,8 +165,8 @@ describe('an authorisation in the browser', () => {
       issuer: searchParams.get('iss'),
     };
     const stranger = await addUser(control.context, null);
-    expect(await finishAuthorisation(hosted, callback, null)).toMatchObject({ ok: false });
-    expect(await finishAuthorisation(hosted, callback, stranger)).toMatchObject({ ok: false });
+    expect(await finishAuthorisation(hosted, callback, null)).toMatchObject({ ok: false, error: { id: null } });
+    expect(await finishAuthorisation(hosted, callback, stranger)).toMatchObject({ ok: false, error: { id: null } });
     expect(await finishAuthorisation(hosted, callback, await owner())).toMatchObject({ ok: true });
   });
 });

@@ -90,6 +90,7 @@ describe('a configuration as a form', () => {
 describe('a secret that was typed is not in the form again', () => {
   test.each([
     [{ env: 'API_KEY=planted' }, 'env', 'API_KEY'],
+    [{ env: 'export API_KEY=planted' }, 'env', 'API_KEY'],
     [{ env: 'A=1\nAPI_KEY="planted\\n"' }, 'env', 'A=1\nAPI_KEY'],
     [{ arguments: '--token\nplanted' }, 'arguments', '--token\nvault://mcp-servers/{id}/TOKEN'],
     [{ mode: 'remote', url: 'https://me:planted@a.example/mcp' }, 'url', 'https://a.example/mcp'],

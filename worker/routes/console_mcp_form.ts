@@ -141,7 +141,7 @@ class Reading {
   env(): Readonly<Record<string, string>> {
     if (this.#before !== null && this.#isUntouched(['env'])) return this.#before.env;
     const had = this.#before?.env ?? {};
-    const lines = linesOf(this.#fields['env']);
+    const lines = linesOf(this.#fields['env']).map((line) => line.replace(/^export\s+/, ''));
     this.#hideSecrets('env', lines, (line) => clearVariable(line, had));
     return this.#named(
       'env',
