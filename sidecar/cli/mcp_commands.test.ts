@@ -198,6 +198,7 @@ test('svc mcp rollback lists revisions, and goes back to one', async () => {
   expect((await run(['rollback', 'files'])).stdout).toMatch(/^2\t.*\tfiles\tyes\tnpx -y a-package@1.2.3 "a b"\n$/);
   const back = await run(['rollback', 'files', '--to', '1']);
   expect(writes(back.calls).at(-1)).toMatchObject({ method: 'POST', body: { revision: 1 } });
+  expect(back.stderr).toContain('next: svc mcp credential set files ');
   expect((await run(['rollback', 'files', '--to', '-1'])).code).toBe(2);
 });
 

@@ -29,6 +29,9 @@ export async function rollbackMcpServer(call: Call<McpRollbackOptions>): Promise
   const record = await client.call('POST', `/v1/mcp-servers/${id}/rollback`, mcpServerRecord, { body });
   await serversAfterChange(call);
   print.data(record, () => `${record.name} is as it was in revision ${options.to ?? ''} (now ${record.revision})\n`);
+  for (const { name: missing } of record.credentials.filter(({ required, set }) => required && !set)) {
+    print.note(`next: svc mcp credential set ${record.name} ${missing}`);
+  }
 }
 
 function columnsAt(now: number) {
