@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import type { McpOutcome } from '../../shared/model/audit_event.ts';
 import type { ActiveCall } from './active_call.ts';
 import type { InputCall } from './downstream.ts';
 import type { GatewayLimits } from './gateway_limits.ts';
-import type { ToolOutcome } from './gateway_ports.ts';
 
 type CallLimits = Pick<GatewayLimits, 'maxCalls' | 'maxCallsOfServer'>;
 
@@ -85,7 +85,7 @@ export interface HeldCall {
   /** Of a server of the later generation: what it wants to see again. */
   readonly state: string | undefined;
   /** Called when the request that it belongs to is over. */
-  readonly finished: (outcome: ToolOutcome) => void;
+  readonly finished: (outcome: McpOutcome) => void;
   /** Called when nobody came back. */
   readonly dropped: () => void;
 }

@@ -1,5 +1,6 @@
 import type { Result } from '../../shared/model/result.ts';
 import type { GatewayEventRecord } from '../local_api/mcp_wire.ts';
+import { backoffMs } from './backoff.ts';
 import type { DaemonRefusal } from './daemon_calls.ts';
 
 export interface EventOutboxOptions {
@@ -19,8 +20,7 @@ const MAX_BATCH = 100;
 const MAX_PENDING = 200;
 /** A daemon that is started again is back within this. */
 const MAX_SILENCE_MS = 15_000;
-const RETRY_MS = 250;
-const MAX_RETRY_MS = 2_000;
+const RETRIES = { firstMs: 250, mostMs: 2_000 } as const;
 
 /**
  * The events of this gateway on their way to the daemon's spool, each sent until the daemon has it. While it cannot take
@@ -65,14 +65,14 @@ export class EventOutbox {
   async #send(): Promise<void> {
     // What is recorded in one turn of the event loop goes in one call.
     await Promise.resolve();
-    let retryMs = RETRY_MS;
+    let failures = 0;
     while (this.#pending.length > 0 && !this.#closing.signal.aborted) {
       const batch = this.#pending.slice(0, MAX_BATCH);
       const taken = await this.#options.send(batch);
       if (taken.ok) {
         this.#accepting = taken.value.accepting;
         this.#failingSince = null;
-        retryMs = RETRY_MS;
+        failures = 0;
         this.#pending.splice(0, batch.length);
       } else if (taken.error.code === 'invalid_input') {
         // Sending it again would never help, and would keep everything behind it back.
@@ -80,8 +80,8 @@ export class EventOutbox {
         this.#pending.splice(0, batch.length);
       } else {
         this.#failingSince ??= this.#options.now();
-        await this.#options.pause(retryMs, this.#closing.signal);
-        retryMs = Math.min(MAX_RETRY_MS, retryMs * 2);
+        failures += 1;
+        await this.#options.pause(backoffMs(failures, RETRIES), this.#closing.signal);
       }
     }
   }

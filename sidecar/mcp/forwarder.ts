@@ -14,12 +14,12 @@ import {
   type Tool,
 } from '@modelcontextprotocol/client';
 import { z } from 'zod';
+import type { McpOutcome } from '../../shared/model/audit_event.ts';
 import { ActiveCall, CallEnded } from './active_call.ts';
 import type { CallRegistry, HeldCall, HeldCalls } from './call_registry.ts';
 import type { Downstream } from './downstream.ts';
 import type { ClientRequest } from './gateway_client.ts';
 import type { GatewayLimits } from './gateway_limits.ts';
-import type { ToolOutcome } from './gateway_ports.ts';
 import { isLogged } from './log_levels.ts';
 import { isUnauthorised } from './launcher.ts';
 import { maskedError } from './masked_error.ts';
@@ -41,7 +41,7 @@ export interface ForwarderOptions {
   readonly held: HeldCalls;
 }
 
-type Finished = (outcome: ToolOutcome) => void;
+type Finished = (outcome: McpOutcome) => void;
 type Answer = Result | InputRequiredResult;
 
 interface Leg {
@@ -270,7 +270,7 @@ function invalidState(): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, message, { reason: 'invalid_request_state' });
 }
 
-function outcomeOf(error: unknown): ToolOutcome {
+function outcomeOf(error: unknown): McpOutcome {
   if (error instanceof CallEnded) return error.why;
   return 'error';
 }

@@ -1,4 +1,5 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { backoffMs } from './backoff.ts';
 
 /** A started gateway program. */
 export interface GatewayHandle {
@@ -25,8 +26,7 @@ export interface GatewayChildOptions {
 export const GATEWAY_START_MS = 20_000;
 /** Less than a stop of the daemon may take: what is left then is killed with it. */
 export const GATEWAY_STOP_MS = 3_000;
-const MIN_BACKOFF_MS = 500;
-const MAX_BACKOFF_MS = 30_000;
+const RESTARTS = { firstMs: 500, mostMs: 30_000 } as const;
 /** A program that ran this long before it ended is not one that cannot run. */
 const STEADY_MS = 30_000;
 /** Whoever asks during a longer pause than this is told so, rather than kept. */
@@ -41,7 +41,7 @@ export class GatewayChild {
   readonly #stopped = new AbortController();
   #socket: Promise<Result<string, string>> | null = null;
   #running: { readonly handle: GatewayHandle; readonly socketPath: string } | null = null;
-  #backoffMs = 0;
+  #deaths = 0;
   #mayStartAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: GatewayChildOptions) {
@@ -106,9 +106,10 @@ export class GatewayChild {
     }
     if (this.#stopped.signal.aborted) return 'ended';
     const soon = now() - startedAt < STEADY_MS;
-    this.#backoffMs = soon ? Math.min(MAX_BACKOFF_MS, Math.max(MIN_BACKOFF_MS, this.#backoffMs * 2)) : MIN_BACKOFF_MS;
-    this.#mayStartAt = now() + this.#backoffMs;
-    warn(`The MCP gateway ended (${how}); it is started again when it is asked for, after ${this.#backoffMs / 1000} s`);
+    this.#deaths = soon ? this.#deaths + 1 : 1;
+    const pauseMs = backoffMs(this.#deaths, RESTARTS);
+    this.#mayStartAt = now() + pauseMs;
+    warn(`The MCP gateway ended (${how}); it is started again when it is asked for, after ${pauseMs / 1000} s`);
     return 'ended';
   }
 

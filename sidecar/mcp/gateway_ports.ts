@@ -1,4 +1,5 @@
-import type { McpServer } from '../../shared/model/mcp_server.ts';
+import type { McpOutcome } from '../../shared/model/audit_event.ts';
+import type { McpHealthState, McpServer } from '../../shared/model/mcp_server.ts';
 import type { Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { Clock } from '../ports.ts';
@@ -80,9 +81,6 @@ export interface ApprovalProblem {
   readonly message: string;
 }
 
-export const TOOL_OUTCOMES = ['ok', 'tool_error', 'error', 'cancelled', 'timeout'] as const;
-export type ToolOutcome = (typeof TOOL_OUTCOMES)[number];
-
 /** What is audited. Never holds an argument's value, a result, or a reason that a server worded itself. */
 export type GatewayEvent =
   | { readonly type: 'mcp.server.started' | 'mcp.server.stopped'; readonly server: McpServer }
@@ -95,7 +93,7 @@ export type GatewayEvent =
       readonly type: 'mcp.tool.called';
       readonly server: McpServer;
       readonly tool: string;
-      readonly outcome: ToolOutcome;
+      readonly outcome: McpOutcome;
       readonly durationMs: number;
       readonly sessionId: string | null;
     }
@@ -138,22 +136,9 @@ export const TOOL_DENIALS = [
 ] as const;
 export type ToolDenial = (typeof TOOL_DENIALS)[number];
 
-export const GATEWAY_HEALTH_STATES = [
-  'unknown',
-  'disabled',
-  'needs_consent',
-  'needs_credentials',
-  'needs_authorisation',
-  'starting',
-  'running',
-  'stopped',
-  'failed',
-] as const;
-export type GatewayHealthState = (typeof GATEWAY_HEALTH_STATES)[number];
-
 export interface ServerHealth {
   readonly id: string;
-  readonly state: GatewayHealthState;
+  readonly state: McpHealthState;
   /** For a person: the problem and the fix, with released values masked. */
   readonly lastError: string | null;
   /** Milliseconds since the epoch. */

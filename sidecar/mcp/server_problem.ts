@@ -1,4 +1,5 @@
-import type { GatewayHealthState, ServerProblemReason } from './gateway_ports.ts';
+import type { McpHealthState } from '../../shared/model/mcp_server.ts';
+import type { ServerProblemReason } from './gateway_ports.ts';
 
 /** Why a server does not run. `message` is for a person: the problem and the fix, with released values masked. */
 export interface ServerProblem {
@@ -7,7 +8,7 @@ export interface ServerProblem {
 }
 
 interface ProblemFacts {
-  readonly state: GatewayHealthState;
+  readonly state: McpHealthState;
   /** Trying again by itself may help: nobody has to do anything first. */
   readonly passes: boolean;
 }
@@ -31,7 +32,7 @@ const FACTS: Readonly<Record<ServerProblemReason, ProblemFacts>> = {
 };
 
 /** The state that a server with this problem is in. */
-export function stateOf(reason: ServerProblemReason): GatewayHealthState {
+export function stateOf(reason: ServerProblemReason): McpHealthState {
   return FACTS[reason].state;
 }
 

@@ -1,9 +1,9 @@
-import type { McpServer } from '../../shared/model/mcp_server.ts';
+import type { McpHealthState, McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { backoffMs } from './backoff.ts';
 import type { Downstream, DownstreamEvents } from './downstream.ts';
 import type { GatewayLimits } from './gateway_limits.ts';
-import type { GatewayHealthState, GatewayPorts, GatewayServer, ServerHealth } from './gateway_ports.ts';
+import type { GatewayPorts, GatewayServer, ServerHealth } from './gateway_ports.ts';
 import type { Launcher } from './launcher.ts';
 import { mayPass, type ServerProblem, stateOf } from './server_problem.ts';
 import type { StartSlots } from './start_slots.ts';
@@ -228,14 +228,14 @@ export class SupervisedServer {
     this.#options.ports.record({ type, server: this.server, reason: problem.reason });
     if (this.#failures < this.#options.limits.maxFailures && mayPass(problem.reason) && this.#wanted) {
       this.#restarts += 1;
-      if (this.#life === life) void this.#begin(backoffMs(this.#failures));
+      if (this.#life === life) void this.#begin(backoffMs(this.#failures, RESTARTS));
       return;
     }
     this.#failures = 0;
     this.#changed();
   }
 
-  #state(): GatewayHealthState {
+  #state(): McpHealthState {
     const { server, consent, missing } = this.#known;
     if (!server.enabled) return 'disabled';
     if (this.#downstream !== null) return 'running';
@@ -251,6 +251,7 @@ export class SupervisedServer {
   }
 }
 
+const RESTARTS = { firstMs: 500, mostMs: 60_000 } as const;
 const SLOW: ServerProblem = { reason: 'start_timeout', message: 'it is still starting; try again later' };
 const REPLACED: ServerProblem = { reason: 'exited', message: 'its configuration has changed; ask again' };
 const REFUSED: ReadonlySet<string> = new Set([

@@ -8,6 +8,7 @@ import {
   type Tool,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import type { McpOutcome } from '../../shared/model/audit_event.ts';
 import { exposedToolName, splitToolName } from '../../shared/mcp/tool_names.ts';
 import { isToolListed, toolDecision } from '../../shared/mcp/tool_policy.ts';
 import { CallEnded } from './active_call.ts';
@@ -18,7 +19,7 @@ import type { Fleet } from './fleet.ts';
 import type { Forwarder } from './forwarder.ts';
 import type { ClientRequest } from './gateway_client.ts';
 import type { GatewayLimits } from './gateway_limits.ts';
-import type { GatewayPorts, ToolDenial, ToolOutcome } from './gateway_ports.ts';
+import type { GatewayPorts, ToolDenial } from './gateway_ports.ts';
 import { isLargerThan } from './json_size.ts';
 import type { LinkedResources } from './linked_resources.ts';
 import { pageOf, sortedBy } from './paged.ts';
@@ -143,7 +144,7 @@ export class ToolRouter {
     { supervised, tool }: Found,
     call: ToolCall,
     request: ClientRequest,
-  ): Promise<(outcome: ToolOutcome) => void> {
+  ): Promise<(outcome: McpOutcome) => void> {
     const { limits, registry, ports } = this.#options;
     const { server } = supervised;
     const { sessionId } = request.client.caller;
