@@ -148,7 +148,7 @@ test('the secret that a server was given comes back in nothing that it says', as
   const error = await client
     .callTool('well__fail')
     .catch((thrown: Error & { data?: unknown }) => [thrown.message, thrown.data]);
-  const stderr = gateway!.local.gateway.fleet.diagnoses()[0]!.stderr;
+  const stderr = gateway!.local.gateway.fleet.find(server.id)!.stderr.text();
   expect(stderr).toContain('the secret is ***');
   const all = JSON.stringify([result, error, stderr, ports.events, ports.health]);
   expect(all).toContain('*'.repeat(SECRET.length));

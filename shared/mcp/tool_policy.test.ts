@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isToolListed, toolDecision, toolPatternProblem } from './tool_policy.ts';
+import { isToolListed, toolDecision } from './tool_policy.ts';
 
 const all = { allow: null, deny: [], approval: [] };
 
@@ -19,11 +19,5 @@ describe('tool policy', () => {
   ] as const)('%s', (_what, policy, tool, decision) => {
     expect(toolDecision(policy, tool)).toBe(decision);
     expect(isToolListed(policy, tool)).toBe(decision !== 'denied');
-  });
-
-  test('a pattern has its star at the end', () => {
-    for (const good of ['*', 'read', 'read*', 'a.b/c']) expect(toolPatternProblem(good)).toBeNull();
-    for (const bad of ['', 'a*b', '**', 'a\u200b', 'a\n', 'x'.repeat(257)])
-      expect(toolPatternProblem(bad)).not.toBeNull();
   });
 });

@@ -16,18 +16,9 @@ export function isToolListed(policy: McpToolPolicy, tool: string): boolean {
 }
 
 /** Whether a pattern names the tool: by its whole name, or by a beginning when the pattern ends in `*`. */
-export function toolMatches(pattern: string, tool: string): boolean {
+function toolMatches(pattern: string, tool: string): boolean {
   if (pattern.endsWith('*')) return tool.startsWith(pattern.slice(0, -1));
   return pattern === tool;
-}
-
-/** What is wrong with a pattern of tool names, as the rest of a sentence; null when nothing is. */
-export function toolPatternProblem(pattern: string): string | null {
-  if (pattern === '') return 'is empty; write the name of a tool, or a beginning followed by "*"';
-  if (pattern.length > 256) return `has ${pattern.length} characters, more than 256`;
-  if (/[\p{Cc}\p{Cf}\p{Cs}]/u.test(pattern)) return 'has a character that is not shown; write the name of a tool';
-  if (pattern.slice(0, -1).includes('*')) return 'has a "*" that is not at its end, where alone it may stand';
-  return null;
 }
 
 function matchesAny(patterns: readonly string[], tool: string): boolean {

@@ -10,17 +10,6 @@ export interface FleetOptions extends Omit<SupervisedOptions, 'slots' | 'onHealt
   readonly onServers: () => void;
 }
 
-/** What is to be known of one server for a person who looks for what is wrong with it. */
-export interface ServerDiagnosis {
-  readonly id: string;
-  readonly name: string;
-  readonly state: string;
-  readonly lastError: string | null;
-  readonly restarts: number;
-  /** The last 64 KiB of its standard error, with released values masked. */
-  readonly stderr: string;
-}
-
 const HEALTH_EVERY_MS = 60_000;
 
 /** The servers of this gateway: they come, change and go as the control plane says, and run once somebody asks for them. */
@@ -69,14 +58,6 @@ export class Fleet {
   /** The name that a server's tools have before their own. */
   nameOf(serverId: string): string {
     return this.#names.get(serverId) ?? serverId;
-  }
-
-  diagnoses(): readonly ServerDiagnosis[] {
-    return Array.from(this.#servers.values(), (supervised) => {
-      const { id, state, lastError } = supervised.health();
-      const { restarts } = supervised.facts;
-      return { id, name: this.nameOf(id), state, lastError, restarts, stderr: supervised.stderr.text() };
-    });
   }
 
   /** Ends every server. */

@@ -2,6 +2,7 @@ import type { McpServer } from '../../../shared/model/mcp_server.ts';
 import { ok } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import { referencesOf } from '../../../shared/mcp/references.ts';
+import { localServer as validServer } from '../../../shared/mcp/testing/servers.ts';
 import type {
   ApprovalProblem,
   GatewayEvent,
@@ -81,25 +82,8 @@ let ids = 0;
 /** The configuration of a local server, with what a test changes about it. */
 export function localServer(name: string, command: readonly string[], changes: Partial<McpServer> = {}): McpServer {
   ids += 1;
-  return {
-    id: `mcp_0${String(ids).padStart(25, '0')}`,
-    owner: 'personal',
-    name,
-    description: '',
-    mode: 'local',
-    version: null,
-    registryId: null,
-    command,
-    env: {},
-    url: null,
-    transport: null,
-    headers: {},
-    tools: { allow: null, deny: [], approval: [] },
-    enabled: true,
-    isolation: 'process',
-    revision: 1,
-    ...changes,
-  };
+  const id = `mcp_0${String(ids).padStart(25, '0')}`;
+  return validServer({ id, name, description: '', version: null, command, ...changes });
 }
 
 export function remoteServer(name: string, url: string, changes: Partial<McpServer> = {}): McpServer {
