@@ -1,6 +1,8 @@
-/** A check of the data plane that is taken out to see which tests notice. */
+import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
+
+/** A check that is taken out to see which tests notice. */
 export interface Mutation {
-  /** Invariant of design section 5, or the refusal it gives. */
+  /** Invariant of design section 5, the refusal it gives, or what of a hosted control plane it is about. */
   readonly row: string;
   /** What holds because of the check. */
   readonly holds: string;
@@ -746,4 +748,5 @@ export const MUTATIONS: readonly Mutation[] = [
     replacement: 'if (this.closed) this.stream.destroy();',
     tests: ['sidecar/connection/connection.test.ts'],
   },
+  ...HOSTED_MUTATIONS,
 ];

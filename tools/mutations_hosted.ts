@@ -1,0 +1,166 @@
+import type { Mutation } from './mutations.ts';
+
+const PROVIDERS = 'worker/sign_in/provider_sign_in.test.ts';
+const HOSTILE_PROVIDER = 'worker/sign_in/hostile_provider.test.ts';
+const ENTERPRISES = 'worker/sign_in/enterprise_sign_in.test.ts';
+const SAME_ORIGIN = 'worker/routes/same_origin.test.ts';
+const ACCESS_TOKENS = 'worker/tokens/access_tokens.test.ts';
+const PERSONAL_TOKENS = 'worker/tokens/personal_tokens.test.ts';
+const DEVICE_CODES = 'worker/tokens/device_codes.test.ts';
+const FLOWS = 'worker/sign_in/flows.ts';
+
+/** Checks of a hosted control plane (design sections 7 and 10). */
+export const HOSTED_MUTATIONS: readonly Mutation[] = [
+  {
+    row: 'Hosted: sign-in',
+    holds: 'an ID token is signed by a key of its issuer',
+    file: 'worker/sign_in/oidc.ts',
+    text: '  await verifySignature(settings, documents, reply);\n',
+    replacement: '',
+    tests: [HOSTILE_PROVIDER],
+  },
+  {
+    row: 'Hosted: sign-in',
+    holds: 'an ID token is of this very sign-in',
+    file: 'worker/sign_in/oidc.ts',
+    text: 'expectedNonce: kept.nonce, ',
+    replacement: '',
+    tests: [HOSTILE_PROVIDER],
+  },
+  {
+    row: 'Hosted: sign-in',
+    holds: 'a sign-in comes back under the callback URL that it began with',
+    file: FLOWS,
+    text: ' && flow.redirectUrl === answer.redirectURL',
+    replacement: '',
+    tests: [PROVIDERS],
+  },
+  {
+    row: 'Hosted: sign-in',
+    holds: 'a sign-in comes back once',
+    file: FLOWS,
+    text: 'if (!taken.ok) return err(expired());',
+    replacement: '',
+    tests: [PROVIDERS],
+  },
+  {
+    row: 'Hosted: sign-in',
+    holds: 'a subject is short, and of letters',
+    file: FLOWS,
+    text: 'if (!isSubject(identity.value.subject)) return err(noSubject(provider));',
+    replacement: '',
+    tests: [PROVIDERS],
+  },
+  {
+    row: 'Hosted: sign-in',
+    holds: 'one client begins a limited number of sign-ins',
+    file: FLOWS,
+    text: '  if (!allowed.ok) return allowed;\n',
+    replacement: '',
+    tests: [PROVIDERS],
+  },
+  {
+    row: 'Hosted: sign-in',
+    holds: 'a callback URL names a host that was allowed',
+    file: 'worker/routes/public_origin.ts',
+    text: 'if (!isKnown) return err(unknownHost());',
+    replacement: '',
+    tests: [PROVIDERS],
+  },
+  {
+    row: 'Hosted: accounts',
+    holds: 'an address that nobody verified joins no account',
+    file: 'worker/sign_in/accounts.ts',
+    text: 'identity.emailVerified ? await findAccountByVerifiedEmail(context.database, identity.email) : null',
+    replacement: 'await findAccountByVerifiedEmail(context.database, identity.email)',
+    tests: [PROVIDERS],
+  },
+  {
+    row: 'Hosted: enterprises',
+    holds: 'an enterprise’s own provider is believed about its own domains alone',
+    file: 'worker/sign_in/providers/enterprise_oidc.ts',
+    text: 'domain !== undefined && domains.includes(domain)',
+    replacement: 'domain !== undefined',
+    tests: [ENTERPRISES],
+  },
+  {
+    row: 'Hosted: enterprises',
+    holds: 'members change no settings',
+    file: 'worker/sign_in/enterprise_settings.ts',
+    text: "if (!mayActAs(caller, 'admin')) return err(adminsOnly());",
+    replacement: '',
+    tests: [ENTERPRISES],
+  },
+  {
+    row: 'Hosted: enterprises',
+    holds: 'an admin leaves an owner a way to sign in',
+    file: 'worker/sign_in/enterprise_settings.ts',
+    text: 'return owners.length === 0 ? null : ownersLockedOut();',
+    replacement: 'return null;',
+    tests: [ENTERPRISES],
+  },
+  {
+    row: 'Hosted: browsers',
+    holds: 'a page of another site changes nothing',
+    file: 'worker/routes/authenticate.ts',
+    text: 'if (token === null && !isSafe(c.req.method) && !isSameOrigin(c)) return errorReply(c, crossSite());',
+    replacement: '',
+    tests: [SAME_ORIGIN],
+  },
+  {
+    row: 'Hosted: browsers',
+    holds: 'a page over plain http is another site',
+    file: 'worker/routes/authenticate.ts',
+    text: " && (local !== null || origin.startsWith('https:'))",
+    replacement: '',
+    tests: [SAME_ORIGIN],
+  },
+  {
+    row: 'Hosted: tokens',
+    holds: 'an access token is for this control plane',
+    file: 'worker/tokens/access_tokens.ts',
+    text: '      audience: issuer,\n',
+    replacement: '',
+    tests: [ACCESS_TOKENS],
+  },
+  {
+    row: 'Hosted: tokens',
+    holds: 'an access token is of its own user’s sign-in, which lives',
+    file: 'worker/tokens/signed_in.ts',
+    text: 'if (family === null || family.userId !== claims.sub) return null;',
+    replacement: 'if (family === null) return null;',
+    tests: [ACCESS_TOKENS],
+  },
+  {
+    row: 'Hosted: tokens',
+    holds: 'a personal token does what its scopes say alone',
+    file: 'worker/routes/authenticate.ts',
+    text: 'if (!isFor(signedIn, scope)) return errorReply(c, insufficientScope(scope));',
+    replacement: '',
+    tests: [PERSONAL_TOKENS],
+  },
+  {
+    row: 'Hosted: programs',
+    holds: 'nobody tries many device codes',
+    file: 'worker/tokens/device_approval.ts',
+    text: '  return allowed.ok ? pendingRow(context, typed) : allowed;',
+    replacement: '  return pendingRow(context, typed);',
+    tests: [DEVICE_CODES],
+  },
+  {
+    row: 'Hosted: programs',
+    holds: 'a new password ends programs that were approved and wait',
+    file: 'worker/store/passwords.ts',
+    text: '    database.read.delete(deviceCodes).where(eq(deviceCodes.userId, userId)),\n',
+    replacement: '',
+    tests: [DEVICE_CODES],
+  },
+  {
+    row: 'Hosted: outgoing calls',
+    holds: 'no name that resolves to a private address is called',
+    file: 'worker/entries/node_outbound.ts',
+    text: '...(isLocal ? {} : { lookup: publicLookup(resolve ?? systemLookup) }),',
+    replacement: '',
+    tests: ['worker/entries/node_outbound.test.ts'],
+  },
+];
