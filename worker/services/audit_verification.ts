@@ -63,6 +63,12 @@ async function walk(context: ServiceContext, listed: AuditHeadRow): Promise<Walk
   }
 }
 
+/** Whether the head of a chain is what this control plane sealed, by either key while the master key is changed. */
+export async function hasSeal(context: ServiceContext, head: AuditHeadRow): Promise<boolean> {
+  const seals = await context.vault.macs(headText(head.writer, head));
+  return seals.includes(head.seal);
+}
+
 const ROWS_PER_READ = 500;
 
 async function walkFrom(context: ServiceContext, head: AuditHeadRow, start: ChainHead): Promise<Walked> {
@@ -71,8 +77,7 @@ async function walkFrom(context: ServiceContext, head: AuditHeadRow, start: Chai
   const broken = (sequence: number, eventId: string | null, reason: ChainBreak): Walked => {
     return { chain, broken: { writer, sequence, event_id: eventId, reason } };
   };
-  const seals = await context.vault.macs(headText(writer, head));
-  if (!seals.includes(head.seal)) return broken(head.sequence, null, 'wrong_head');
+  if (!(await hasSeal(context, head))) return broken(head.sequence, null, 'wrong_head');
   if (start.sequence > head.sequence) return broken(start.sequence, null, 'wrong_beginning');
   let end = start;
   while (end.sequence < head.sequence) {
