@@ -1,11 +1,11 @@
 // What `svc db` runs: `node worker/entries/db.ts status|migrate|backup [FILE] --home DIR`. Its answer is one line of JSON.
-import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { closeSync, openSync, rmSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Client } from '@libsql/client';
-import { parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { closeFile } from '../store/database.ts';
 import { migrate, schemaStatus } from '../store/migrate.ts';
+import { readSettings, requireFile } from './node_command.ts';
 import { openClients } from './node_database.ts';
 import { homeDirectory, makeHome } from './node_home.ts';
 import { EXIT_USAGE, isErrno, Refusal, refuse } from './node_refusal.ts';
@@ -25,26 +25,16 @@ async function main(): Promise<void> {
   if (action === undefined) throw new Refusal('invalid_flag', 'use status, migrate or backup FILE', EXIT_USAGE);
   const settings = readSettings();
   const home = homeDirectory(values.home, settings);
-  if (settings.databaseUrl === undefined) requireFile(home, name);
+  if (settings.databaseUrl === undefined) {
+    // Only migrating makes a database where there is none.
+    if (name === 'migrate') makeHome(home);
+    else requireFile(home, '"svc db migrate" makes one, or set SVC_DATABASE_URL');
+  }
   const { client, replica } = await openClients(settings, home);
   replica?.close();
   const answer = await action(client, file);
   await closeFile(client);
   process.stdout.write(`${JSON.stringify(answer)}\n`);
-}
-
-function readSettings(): Settings {
-  const settings = parseSettings(process.env);
-  if (settings.ok) return settings.value;
-  throw new Refusal('invalid_setting', settings.error.map(({ message }) => message).join('; '), EXIT_USAGE);
-}
-
-/** Only migrating makes a database where there is none. */
-function requireFile(home: string, action: string): void {
-  if (action === 'migrate') return makeHome(home);
-  if (existsSync(join(home, 'control.db'))) return;
-  const message = `there is no database in ${home}: "svc db migrate" makes one, or set SVC_DATABASE_URL`;
-  throw new Refusal('database_missing', message);
 }
 
 async function applySteps(client: Client): Promise<object> {

@@ -1,14 +1,13 @@
 // What `svc keys` runs: `node worker/entries/keys.ts rotate [--at-once] --home DIR`. Its answer is one line of JSON.
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { parseSettings, type Settings } from '../../shared/model/settings.ts';
+import type { Settings } from '../../shared/model/settings.ts';
 import { fetchOutbound } from '../services/fetch_outbound.ts';
 import { ProgramLifetime } from '../services/lifetime.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
 import { NO_TURNS } from '../services/turns.ts';
 import { closeFile, openDatabase } from '../store/database.ts';
+import { readSettings, requireFile } from './node_command.ts';
 import { type Clients, openClients } from './node_database.ts';
 import { homeDirectory } from './node_home.ts';
 import { EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
@@ -31,17 +30,6 @@ async function main(): Promise<void> {
   await closeFile(clients.client);
   const answer = { key_id: keyId, published: published.map(({ kid }) => kid) };
   process.stdout.write(`${JSON.stringify(answer)}\n`);
-}
-
-function readSettings(): Settings {
-  const settings = parseSettings(process.env);
-  if (settings.ok) return settings.value;
-  throw new Refusal('invalid_setting', settings.error.map(({ message }) => message).join('; '), EXIT_USAGE);
-}
-
-function requireFile(home: string): void {
-  if (existsSync(join(home, 'control.db'))) return;
-  throw new Refusal('database_missing', `there is no database in ${home}: set SVC_DATABASE_URL, or give --home`);
 }
 
 /** The services of a worker, which is where a vault key that is wrong or missing is refused. */

@@ -5,7 +5,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { parseArgs } from 'node:util';
 import { serve } from '@hono/node-server';
 import { getConnInfo } from '@hono/node-server/conninfo';
-import { DEFAULT_CONTROL_PORT, parseRegistryUrl, parseSettings, type Settings } from '../../shared/model/settings.ts';
+import { DEFAULT_CONTROL_PORT, parseRegistryUrl, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
 import { fileAssets } from './file_assets.ts';
 import { fileTemplates } from './file_templates.ts';
@@ -14,6 +14,7 @@ import { makeMasterKey, openLocalKey } from '../services/local_home.ts';
 import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
 import { start } from '../services/start.ts';
 import { QueuedTurns } from '../services/turns.ts';
+import { readSettings } from './node_command.ts';
 import { type Clients, databaseOf, openClients } from './node_database.ts';
 import { homeDirectory, homeFiles, makeHome } from './node_home.ts';
 import { clientAddress } from './client_address.ts';
@@ -69,20 +70,18 @@ async function main(): Promise<void> {
 
 function readOptions(): Options {
   const { values } = parseFlags();
-  const settings = parseSettings(process.env);
-  if (!settings.ok)
-    throw new Refusal('invalid_setting', settings.error.map(({ message }) => message).join('; '), EXIT_USAGE);
-  const home = homeDirectory(values.home, settings.value);
+  const settings = readSettings();
+  const home = homeDirectory(values.home, settings);
   const local = values.local ?? false;
   const listen = values.listen ?? '127.0.0.1';
   if (local && !/^(127\.\d+\.\d+\.\d+|::1|localhost)$/.test(listen)) {
     throw new Refusal('invalid_flag', `--listen ${listen}: --local listens on loopback alone`, EXIT_USAGE);
   }
-  const upstreamCaFiles = values['upstream-ca'] ?? settings.value.upstreamCaFiles;
+  const upstreamCaFiles = values['upstream-ca'] ?? settings.upstreamCaFiles;
   const pinned = readPins(values.resolve ?? [], local);
-  const registryUrl = readRegistryUrl(values['registry-url']) ?? settings.value.registryUrl;
+  const registryUrl = readRegistryUrl(values['registry-url']) ?? settings.registryUrl;
   const port = readPort(values.port);
-  return { local, home, port, listen, upstreamCaFiles, pinned, registryUrl, settings: settings.value };
+  return { local, home, port, listen, upstreamCaFiles, pinned, registryUrl, settings };
 }
 
 function parseFlags() {

@@ -1,13 +1,12 @@
 // What `svc vault` runs: `node worker/entries/vault.ts rotate|status --home DIR`. Its answer is one line of JSON.
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { parseSettings, type Settings } from '../../shared/model/settings.ts';
+import type { Settings } from '../../shared/model/settings.ts';
 import { type KeyPair, rotateMasterKey, type RotationReport, wrongKey } from '../services/master_key_rotation.ts';
 import { SYSTEM_CLOCK } from '../services/service_context.ts';
 import { type VaultStatus, vaultStatus } from '../services/vault_status.ts';
 import { closeFile, type Database, openDatabase } from '../store/database.ts';
 import { migrate } from '../store/migrate.ts';
+import { readSettings, requireFile } from './node_command.ts';
 import { openClients } from './node_database.ts';
 import { homeDirectory } from './node_home.ts';
 import { EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
@@ -45,17 +44,6 @@ async function showStatus(database: Database, settings: Settings, home: string):
   if (!status.ok) throw new Refusal(status.error.reason, status.error.message);
   const isUnderWay = settings.vaultKey === undefined && (await keyChange(home)) !== null;
   return { ...status.value, finished: status.value.finished && !isUnderWay };
-}
-
-function readSettings(): Settings {
-  const settings = parseSettings(process.env);
-  if (settings.ok) return settings.value;
-  throw new Refusal('invalid_setting', settings.error.map(({ message }) => message).join('; '), EXIT_USAGE);
-}
-
-function requireFile(home: string): void {
-  if (existsSync(join(home, 'control.db'))) return;
-  throw new Refusal('database_missing', `there is no database in ${home}: set SVC_DATABASE_URL, or give --home`);
 }
 
 /** With both keys in the settings, as the workers have them. */
