@@ -169,8 +169,9 @@ function releaseSection(releases: readonly UnsealedRelease[], nowMs: number): Ht
 function noReleases(): Html {
   return html`<div class="empty">
     <p>
-      Your sidecars handed out no credential as it is. <code>svc launch --unsealed</code> does, for a client that no
-      binding can serve: it asks for a reason, and is recorded here.
+      None of your sidecars has told of a credential that it handed out as it is.
+      <code>svc launch --unsealed</code> does, for a client that no binding can serve: it asks for a reason, and is
+      recorded here.
     </p>
   </div>`;
 }
