@@ -243,8 +243,9 @@ describe('a session', () => {
     await echoes(over);
     expectStatus(await svc.local('DELETE', `/v1/sandbox-proxy/sessions/${made.session_id}`), 204);
     await expect(over.callTool(ECHO, { message: 'hello' })).rejects.toThrow(/token is not known/);
-    const event = (await svc.events()).findLast(({ type }) => type === 'mcp.tool.called');
-    expect(event?.session_id).toBe(made.session_id);
+    await waitFor('its call to be recorded as the session’s', async () =>
+      (await svc.events()).some(({ type, session_id: of }) => type === 'mcp.tool.called' && of === made.session_id),
+    );
   });
 });
 
