@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { getRequestListener } from '@hono/node-server';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { localServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { refusal } from '../../shared/model/refusal.ts';
@@ -217,11 +217,12 @@ describe('the state of the servers', () => {
     ports.reportHealth([...running, ...ids.map((id) => ({ ...running[0]!, id }))]);
     await until(() => shown()?.state === 'running');
     expect(ids.every(hasLog)).toBe(false);
-    while (!ids.every(hasLog)) {
+    const told = () => {
       ports.refreshDetails();
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-  });
+      expect(ids.every(hasLog)).toBe(true);
+    };
+    await vi.waitFor(told, { interval: 10, timeout: 30_000 });
+  }, 40_000);
 
   test('is told to a daemon that was started again, and over when the gateway ends', async () => {
     const list = watched();

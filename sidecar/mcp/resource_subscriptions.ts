@@ -93,13 +93,19 @@ export class ResourceSubscriptions {
 
   /** A client loses its oldest one when it has its share; when there are too many in all, who has the most does. */
   async #makeRoom(clientKey: string): Promise<void> {
+    let count = 0;
+    for (const { clients } of this.#subscribed.values()) if (clients.has(clientKey)) count += 1;
+    if (count >= MOST_OF_CLIENT) await this.#leaveOldest(clientKey);
+    else if (this.#subscribed.size >= MOST) await this.#leaveOldest(this.#greediest());
+  }
+
+  #greediest(): string {
     const counts = new Map<string, number>();
     for (const { clients } of this.#subscribed.values()) {
       for (const key of clients.keys()) counts.set(key, (counts.get(key) ?? 0) + 1);
     }
     const [most] = [...counts].toSorted(([, a], [, b]) => b - a);
-    if ((counts.get(clientKey) ?? 0) >= MOST_OF_CLIENT) await this.#leaveOldest(clientKey);
-    else if (this.#subscribed.size >= MOST && most !== undefined) await this.#leaveOldest(most[0]);
+    return most?.[0] ?? '';
   }
 
   async #leaveOldest(clientKey: string): Promise<void> {
