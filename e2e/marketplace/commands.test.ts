@@ -91,3 +91,31 @@ it('gives no consent to what somebody else makes of it', async () => {
   expectStatus(await svc.api('PUT', `/v1/mcp-servers/${id}`, fields), 200);
   await waitFor('the consent to be over', async () => (await consent()) === 'needed');
 });
+
+it('leaves a credential behind when somebody moves a remote server to another URL', async () => {
+  const hub = ['mcp', 'add', 'hub', '--url', 'http://127.0.0.1:9/mcp', '--header', 'Authorization: Bearer {TOKEN}'];
+  const id = (await svc.ok(hub)).trim();
+  const stored = await svc.cli(['mcp', 'credential', 'set', 'hub', 'TOKEN', '--stdin'], { input: SECRET });
+  expect(stored.code).toBe(0);
+  const headers = { Authorization: `Bearer vault://mcp-servers/${id}/TOKEN` };
+  const moved = { name: 'hub', mode: 'remote', url: 'http://127.0.0.1:10/mcp', headers };
+  expectStatus(await svc.api('PUT', `/v1/mcp-servers/${id}`, moved), 200);
+  expect(await svc.ok(['mcp', 'show', 'hub'])).toContain('credential TOKEN: missing');
+  await waitFor('this machine to hear of it', async () => {
+    const { items } = status.parse(JSON.parse(await svc.ok(['mcp', 'status', '--json'])));
+    return JSON.stringify(items.find(({ name }) => name === 'hub')?.['missing']) === `["mcp-servers/${id}/TOKEN"]`;
+  });
+});
+
+it('says why an entry cannot be installed, and how to look for one that is not there', async () => {
+  const server = { name: 'io.example.acme/empty', description: '', version: '1.0.0' };
+  registry.publish({ server, status: 'active', updatedAt: new Date().toISOString() });
+  expect(await svc.ok(['mcp', 'view', server.name])).toContain('neither a package nor a remote address');
+  const refused = await svc.cli(['mcp', 'install', server.name, '--yes']);
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringContaining('neither a package nor a remote address'),
+  ]);
+  const none = await svc.cli(['mcp', 'install', 'io.example.acme/none', '--yes']);
+  expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('svc mcp search')]);
+});
