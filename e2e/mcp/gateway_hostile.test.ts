@@ -147,8 +147,10 @@ test('the secret that a server was given comes back in nothing that it says', as
   const error = await client
     .callTool('well__fail')
     .catch((thrown: Error & { data?: unknown }) => [thrown.message, thrown.data]);
-  const stderr = gateway!.local.gateway.fleet.find(server.id)!.stderr.text();
-  expect(stderr).toContain('the secret is ***');
+  const stderr = await waitFor('what it wrote on stderr', () => {
+    const text = gateway!.local.gateway.fleet.find(server.id)!.stderr.text();
+    return text.includes('the secret is ***') ? text : null;
+  });
   const all = JSON.stringify([result, error, stderr, ports.events, ports.health]);
   expect(all).toContain('*'.repeat(SECRET.length));
   const encoded = Buffer.from(`xx${SECRET}yy`).toString('base64').slice(8, 24);
