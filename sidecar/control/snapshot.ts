@@ -9,6 +9,7 @@ import type { ControlChannel, CredentialVersion, SnapshotReply, VerifiedSnapshot
 import type { Link } from './link.ts';
 import { Pacer } from './pacer.ts';
 import type { SnapshotFile } from './snapshot_file.ts';
+import { Waiters } from './waiters.ts';
 
 export interface SnapshotSourceOptions {
   readonly channel: ControlChannel;
@@ -66,7 +67,7 @@ export class SnapshotSource implements PolicySource {
   readonly #pacer: Pacer;
   readonly #stopped = new AbortController();
   readonly #listeners = new Set<(credentials: readonly CredentialVersion[]) => void>();
-  readonly #waiters = new Set<() => void>();
+  readonly #waiters = new Waiters();
   #held: Held | null = null;
   #loop: Promise<void> | null = null;
 
@@ -147,7 +148,7 @@ export class SnapshotSource implements PolicySource {
         if (version !== null && version >= minVersion) return ok(version);
         const polled = await this.#poll(0, signal);
         if (!polled.ok && HOPELESS.has(polled.error.reason)) break;
-        if ((this.#usableVersion() ?? -1) < minVersion) await this.#changed(RECHECK_MS, signal);
+        if ((this.#usableVersion() ?? -1) < minVersion) await this.#waiters.wait(RECHECK_MS, signal);
       }
       return err(this.#notReached(minVersion));
     } finally {
@@ -158,7 +159,7 @@ export class SnapshotSource implements PolicySource {
   /** Waits for another policy than that of this version, no longer than `timeoutMs` or until `signal` is aborted. */
   async whenChanged(version: number | null, timeoutMs: number, signal: AbortSignal): Promise<void> {
     if ((this.#held?.snapshot.version ?? null) !== version) return;
-    await this.#changed(timeoutMs, AbortSignal.any([signal, this.#stopped.signal]));
+    await this.#waiters.wait(timeoutMs, AbortSignal.any([signal, this.#stopped.signal]));
   }
 
   #usableVersion(): number | null {
@@ -228,7 +229,7 @@ export class SnapshotSource implements PolicySource {
     }
     this.#held = this.#heldFrom(snapshot, policyOf(snapshot), confirmedAt);
     this.#notify(snapshot.credentials);
-    for (const wake of this.#waiters) wake();
+    this.#waiters.wake();
   }
 
   #confirm(confirmedAt: number): void {
@@ -244,21 +245,6 @@ export class SnapshotSource implements PolicySource {
 
   #notify(credentials: readonly CredentialVersion[]): void {
     for (const listener of this.#listeners) listener(credentials);
-  }
-
-  #changed(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer);
-        this.#waiters.delete(done);
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      const timer = setTimeout(done, ms);
-      this.#waiters.add(done);
-      signal.addEventListener('abort', done);
-      if (signal.aborted) done();
-    });
   }
 
   async #restore(): Promise<void> {

@@ -5,6 +5,7 @@ import type { McpServer } from '../../shared/model/mcp_server.ts';
 import type { SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp_servers.ts';
 import type { SnapshotSource } from '../control/snapshot.ts';
 import type { CredentialCache } from '../control/credentials.ts';
+import { Waiters } from '../control/waiters.ts';
 import type { Consent, Consents } from './consents.ts';
 
 /** A server of the policy in force, and what this machine knows about it. */
@@ -38,13 +39,11 @@ export function consentOf(server: McpServer): { readonly text: string; readonly 
 /** The MCP servers as this machine sees them: the newest policy, with its consents and the credentials that are stored. */
 export class ServerDirectory {
   readonly #options: ServerDirectoryOptions;
-  readonly #waiters = new Set<() => void>();
+  readonly #waiters = new Waiters();
 
   constructor(options: ServerDirectoryOptions) {
     this.#options = options;
-    const wake = (): void => {
-      for (const waiter of this.#waiters) waiter();
-    };
+    const wake = (): void => this.#waiters.wake();
     options.policy.onCredentials(wake);
     options.consents.onChange(wake);
   }
@@ -68,24 +67,12 @@ export class ServerDirectory {
 
   /** Waits until something may have changed, at most for `ms`, less when the signal is aborted. */
   changed(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer);
-        this.#waiters.delete(done);
-        signal.removeEventListener('abort', done);
-        resolve();
-      };
-      const timer = setTimeout(done, ms);
-      this.#waiters.add(done);
-      signal.addEventListener('abort', done);
-      if (signal.aborted) done();
-    });
+    return this.#waiters.wait(ms, signal);
   }
 
   /** Calls `listener` whenever something may have changed; returns the way to cancel it. */
   onChange(listener: () => void): () => void {
-    this.#waiters.add(listener);
-    return () => void this.#waiters.delete(listener);
+    return this.#waiters.add(listener);
   }
 
   #known({ server, authorization }: SnapshotMcpServer, lastConsent: Consent | null): KnownServer {
