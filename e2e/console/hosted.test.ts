@@ -236,6 +236,32 @@ describe('a member', () => {
     expect(await forge(stranger, `${path}/edit`, { ...binding, revision: 'any' })).toBe(404);
   });
 
+  test('sees the secrets and MCP servers of the enterprise, is offered no change of them, and refused it', async () => {
+    const alice = await openAs('alice');
+    await forge(alice, '/secrets', { path: 'team/shown', value: 'of-the-enterprise', owner: 'enterprise' });
+    const remote = { mode: 'remote', url: 'https://mcp.example.com/mcp', transport: 'streamable-http' };
+    await forge(alice, '/mcp-servers', { ...remote, name: 'shared', owner: 'enterprise' });
+    await alice.goto('/secrets');
+    expect(await alice.getByRole('link', { name: 'Delete team/shown' }).count()).toBe(1);
+    await alice.goto('/mcp-servers');
+    const path = (await alice.getByRole('link', { name: 'shared' }).first().getAttribute('href')) ?? '';
+    await alice.goto(path);
+    expect(await alice.locator('main form').count()).toBe(3);
+    const page = await openAs('carol');
+    await page.goto('/secrets');
+    expect(await page.locator('main').innerText()).toContain('vault://team/shown');
+    expect(await page.locator('main').getByRole('link', { name: 'team/shown' }).count()).toBe(0);
+    await page.goto(path);
+    expect(await page.locator('main').innerText()).toContain('its admins change it');
+    expect(await page.locator('main').locator('button, a.danger, a[href$="/edit"]').count()).toBe(0);
+    for (const form of ['/secrets/new', '/connectors/install', '/mcp-servers/new']) {
+      await page.goto(form);
+      expect([form, await page.getByRole('radio', { name: 'Your enterprise' }).count()]).toEqual([form, 0]);
+    }
+    expect(await forge(page, `${path}/enabled`, { enabled: 'false' })).toBe(403);
+    expect(await forge(page, '/secrets', { path: 'team/shown', value: 'other', owner: 'enterprise' })).toBe(403);
+  });
+
   test('is refused what is forged, and nothing is changed', async () => {
     const page = await openAs('carol');
     expect(await forge(page, '/enterprise', { name: 'Carol’s', providers: 'every' })).toBe(403);

@@ -2,14 +2,14 @@ import { html } from 'hono/html';
 import { EFFECTS, INJECTION_SCHEMES, type InjectionScheme } from '../../shared/model/host_binding.ts';
 import type { BindingTemplate } from '../../shared/wire/binding_template.ts';
 import { SCHEME_PARAMETERS } from '../../shared/wire/host_binding_rules.ts';
-import { type FormState, formRefusal, radioField, selectField, textField } from './components/form_field.ts';
+import { type FormState, formRefusal, selectField, textField } from './components/form_field.ts';
 import { foreignLink } from './components/foreign_text.ts';
 import { pageHeader } from './components/page_header.ts';
 import { pathWith } from './components/pager.ts';
 import { tabs } from './components/tabs.ts';
 import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
-import { ownerChoices } from './owner_choices.ts';
+import { ownerField } from './owner_field.ts';
 
 export const BINDINGS_PAGE = { path: '/bindings', title: 'Host bindings' };
 
@@ -85,10 +85,6 @@ export function newBindingPage({ form, scheme, references, templates, isAdmin }:
       <div class="actions"><button class="primary">Bind</button> <a class="button" href="/bindings">Cancel</a></div>
     </form>`;
   return layout('Bind a credential', content, 'narrow');
-}
-
-function ownerField(form: FormState, isAdmin: boolean): Html {
-  return radioField(form, { name: 'owner', label: 'Owner', choices: ownerChoices(isAdmin) });
 }
 
 /** What may be typed of a binding of a scheme; `more` stands before what is rarely needed. */

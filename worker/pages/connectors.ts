@@ -8,14 +8,14 @@ import { dataTable } from './components/data_table.ts';
 import { definitionList } from './components/definition_list.ts';
 import { emptyState } from './components/empty_state.ts';
 import { foreignText } from './components/foreign_text.ts';
-import { type FormState, formRefusal, radioField } from './components/form_field.ts';
+import { type FormState, formRefusal } from './components/form_field.ts';
 import { pageHeader } from './components/page_header.ts';
 import { PAGE_WORDS, pager } from './components/pager.ts';
 import { textArea } from './components/text_area.ts';
 import { timeAgo } from './components/time.ts';
 import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
-import { OWNER_CHOICES } from './owner_choices.ts';
+import { ownerField } from './owner_field.ts';
 
 export const CONNECTORS_PAGE = { path: '/connectors', title: 'Connectors' };
 const SPEC_SCHEMA = '/schemas/connector-spec-1.json';
@@ -83,6 +83,8 @@ function table(connectors: readonly ConnectorSummary[], nowMs: number): Html {
 
 export interface InstallView {
   readonly form: FormState;
+  /** Whether one may be made that the enterprise owns. */
+  readonly isAdmin: boolean;
   /** Each with the place in the spec that it is about. */
   readonly specProblems: readonly FieldProblem[];
   /** What the spec comes to, when it was checked and is one. */
@@ -90,7 +92,7 @@ export interface InstallView {
 }
 
 /** The form for a spec. */
-export function installPage({ form, specProblems, checked }: InstallView): Page {
+export function installPage({ form, isAdmin, specProblems, checked }: InstallView): Page {
   const content = html`${pageHeader({
       title: 'Install a connector',
       above: CONNECTORS_PAGE,
@@ -108,7 +110,7 @@ export function installPage({ form, specProblems, checked }: InstallView): Page 
         isRequired: true,
         isMono: true,
       })}
-      ${radioField(form, { name: 'owner', label: 'Owner', choices: OWNER_CHOICES, hint: 'What the enterprise owns, its admins change and its members use.' })}
+      ${ownerField(form, isAdmin)}
       <div class="actions">
         <button class="primary" name="step" value="install">Install</button>
         <button name="step" value="check">Check only</button>

@@ -86,8 +86,16 @@ const CLIENTS = [
   { title: 'VS Code', name: 'vscode' },
 ];
 
+export interface ConnectView {
+  readonly server: McpServerRecord;
+  readonly done: string | undefined;
+  readonly nowMs: number;
+  /** Whether this caller may change the server. */
+  readonly mayChange: boolean;
+}
+
 /** Last step: what is typed at a machine, for nothing runs there that was not consented to there. */
-export function mcpConnectPage(server: McpServerRecord, done: string | undefined, nowMs: number): Page {
+export function mcpConnectPage({ server, done, nowMs, mayChange }: ConnectView): Page {
   const lacking = server.credentials.filter(({ required, set }) => required && !set);
   const heading = `${server.name} is ${server.registry_id === null ? 'registered' : 'installed'}`;
   const path = `/mcp-servers/${server.id}`;
@@ -108,7 +116,7 @@ export function mcpConnectPage(server: McpServerRecord, done: string | undefined
             lacking.map(({ name }) => name),
           )
     }
-    ${server.mode === 'local' ? consentPanel(server) : signInPanel(server, nowMs)}
+    ${server.mode === 'local' ? consentPanel(server) : signInPanel(server, nowMs, mayChange)}
     <section class="panel" aria-labelledby="clients-title">
       <h2 id="clients-title">In your client, once for all servers</h2>
       <p>

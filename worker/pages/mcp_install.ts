@@ -3,7 +3,7 @@ import type { InstallPreview, MarketplaceInput } from '../../shared/wire/marketp
 import { alert } from './components/alert.ts';
 import { definitionList } from './components/definition_list.ts';
 import { foreignText } from './components/foreign_text.ts';
-import { type FormState, formRefusal, radioField, textField } from './components/form_field.ts';
+import { type FormState, formRefusal, textField } from './components/form_field.ts';
 import { pageHeader } from './components/page_header.ts';
 import { pathWith } from './components/pager.ts';
 import { installSteps } from './components/wizard_steps.ts';
@@ -12,7 +12,7 @@ import { inputField, inputFields } from './install_fields.ts';
 import { inputTable, installPreview } from './install_preview.ts';
 import { layout, type Page } from './layout.ts';
 import { entryPath, freshnessWords, type InstallSubject } from './marketplace_words.ts';
-import { OWNER_CHOICES } from './owner_choices.ts';
+import { ownerField } from './owner_field.ts';
 
 export interface InstallView {
   readonly subject: InstallSubject;
@@ -64,7 +64,7 @@ export function inputsGivenNow({ inputs }: Pick<InstallPreview, 'inputs'>): read
 }
 
 /** Second step: the name, the owner and what is no secret. */
-export function installSettingsPage(view: InstallView, form: FormState): Page {
+export function installSettingsPage(view: InstallView, form: FormState, isAdmin: boolean): Page {
   const { subject, preview, reviewed } = view;
   const inputs = inputsGivenNow(preview);
   const fields = ['name', 'owner', ...inputs.map((_, index) => inputField(index))];
@@ -74,8 +74,7 @@ export function installSettingsPage(view: InstallView, form: FormState): Page {
       ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
       ${inputFields(form, inputs)}
       ${textField(form, { name: 'name', label: 'Name (optional)', hint: 'Stands before the names of its tools. Made of the registry name when it is left empty.', isMono: true, maxLength: 48, placeholder: 'weather' })}
-      ${radioField(form, { name: 'owner', label: 'Owner', choices: OWNER_CHOICES, hint: 'What the enterprise owns, its admins change and its members use.' })}
-      ${laterWords(preview)}
+      ${ownerField(form, isAdmin)} ${laterWords(preview)}
       <div class="actions">
         <button class="primary">Install</button>
         <a class="button" href="${pathWith('/mcp-servers/install', { ...subject })}">Back</a>

@@ -33,20 +33,22 @@ export interface McpServerView {
   readonly tools: FormState;
   readonly done: string | undefined;
   readonly nowMs: number;
+  /** Whether this caller may change it: the enterprise's is its admins'. */
+  readonly mayChange: boolean;
 }
 
 const SHOWN_REVISIONS = 20;
 
 /** One server: what runs, what is started, what it is given, and what of it may be called. */
 export function mcpServerPage(view: McpServerView): Page {
-  const { server, done, nowMs } = view;
+  const { server, done, nowMs, mayChange } = view;
   const content = html`${pageHeader({
       title: server.name,
       lead: foreignText(server.description),
       above: { path: '/mcp-servers', title: 'Installed servers' },
-      actions: actions(server),
+      ...(mayChange && { actions: actions(server) }),
     })}
-    ${flash(done)} ${newerWords(view)} ${warningList(server.warnings)}
+    ${flash(done)} ${mayChange ? newerWords(view) : adminsChange()} ${warningList(server.warnings)}
     <section class="panel" aria-labelledby="state-title">
       <h2 id="state-title">State</h2>
       ${definitionList([
@@ -63,8 +65,8 @@ export function mcpServerPage(view: McpServerView): Page {
         ['Changed', html`${timeAgo(server.updated_at, nowMs)}, revision ${server.revision}`],
       ])}
     </section>
-    ${started(server)} ${credentials(server, nowMs)}
-    ${server.mode === 'local' ? machineSteps(server) : signInPanel(server, nowMs)} ${tools(view)}
+    ${started(server)} ${credentials(view)}
+    ${server.mode === 'local' ? machineSteps(server) : signInPanel(server, nowMs, mayChange)} ${tools(view)}
     ${logPanel(server, view.events, nowMs)} ${history(view)}`;
   return layout(server.name, content);
 }
@@ -76,6 +78,10 @@ function actions({ id, enabled }: McpServerRecord): Html {
     </form>
     <a class="button" href="/mcp-servers/${id}/edit">Edit</a>
     <a class="button danger" href="/mcp-servers/${id}/delete">Delete</a>`;
+}
+
+function adminsChange(): Html {
+  return alert('info', 'Your enterprise owns this server: its admins change it, and its members use it.');
 }
 
 function newerWords({ server, newer }: McpServerView): Html | string {
@@ -123,7 +129,7 @@ function setWords({ id, credentials: all }: McpServerRecord, value: string): Con
   return named.map(({ set }) => (set ? badge('good', 'Set') : badge('warn', 'Not set')));
 }
 
-function credentials(server: McpServerRecord, nowMs: number): Html {
+function credentials({ server, nowMs, mayChange }: McpServerView): Html {
   const path = `/mcp-servers/${server.id}/credentials`;
   return html`<section class="panel flush" id="credentials" aria-labelledby="credentials-title">
     <div class="panel-head">
@@ -148,7 +154,11 @@ function credentials(server: McpServerRecord, nowMs: number): Html {
                 title: 'Stored',
                 cell: ({ updated_at: stored }) => (stored === null ? '' : timeAgo(stored, nowMs)),
               },
-              { title: 'Actions', isActions: true, cell: (credential) => credentialActions(path, credential) },
+              {
+                title: 'Actions',
+                isActions: true,
+                cell: (credential) => (mayChange ? credentialActions(path, credential) : ''),
+              },
             ],
           })
     }
@@ -190,7 +200,7 @@ export function toolFields(form: FormState): Html {
   </div>`;
 }
 
-function tools({ server, tools: form }: McpServerView): Html {
+function tools({ server, tools: form, mayChange }: McpServerView): Html {
   return html`<section class="panel" id="tools" aria-labelledby="tools-title">
     <h2 id="tools-title">Tools</h2>
     <p class="quiet">
@@ -199,13 +209,12 @@ function tools({ server, tools: form }: McpServerView): Html {
     ${formRefusal(form, TOOL_FIELDS)}
     <form class="stack" method="post" action="/mcp-servers/${server.id}/tools">
       <input type="hidden" name="revision" value="${String(server.revision)}" />
-      ${toolFields(form)}
-      <div class="actions"><button>Save the tools</button></div>
+      ${toolFields(form)} ${mayChange ? html`<div class="actions"><button>Save the tools</button></div>` : ''}
     </form>
   </section>`;
 }
 
-function history({ server, revisions, nowMs }: McpServerView): Html | string {
+function history({ server, revisions, nowMs, mayChange }: McpServerView): Html | string {
   if (revisions.length < 2) return '';
   return html`<section class="panel flush" aria-labelledby="history-title">
     <div class="panel-head"><h2 id="history-title">Earlier configurations</h2></div>
@@ -219,14 +228,18 @@ function history({ server, revisions, nowMs }: McpServerView): Html | string {
         {
           title: 'Return',
           isActions: true,
-          cell: ({ revision }) =>
-            revision === server.revision
-              ? badge('accent', 'In force')
-              : html`<a class="button compact" href="/mcp-servers/${server.id}/rollback?revision=${revision}"
-                  >Return to it<span class="hidden-but-read">: revision ${revision}</span></a
-                >`,
+          cell: ({ revision }) => {
+            if (revision === server.revision) return badge('accent', 'In force');
+            return mayChange ? returnLink(server, revision) : '';
+          },
         },
       ],
     })}
   </section>`;
+}
+
+function returnLink({ id }: McpServerRecord, revision: number): Html {
+  return html`<a class="button compact" href="/mcp-servers/${id}/rollback?revision=${revision}"
+    >Return to it<span class="hidden-but-read">: revision ${revision}</span></a
+  >`;
 }

@@ -10,7 +10,7 @@ import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
 import { toolFields } from './mcp_server.ts';
 import { type ChangedValue, changePanel } from './mcp_server_changes.ts';
-import { OWNER_CHOICES } from './owner_choices.ts';
+import { ownerField } from './owner_field.ts';
 
 /** The fields of the form, in their order. */
 export const SERVER_FIELDS: readonly string[] = [
@@ -32,7 +32,7 @@ export const SERVER_FIELDS: readonly string[] = [
 const MORE_FIELDS = ['version', 'description', 'allow', 'deny', 'approval'];
 
 /** The form of a server that is in no registry. */
-export function newServerPage(form: FormState, mode: McpMode): Page {
+export function newServerPage(form: FormState, mode: McpMode, isAdmin: boolean): Page {
   const content = html`${pageHeader({
       title: 'Register a server of your own',
       lead: 'One that is in no registry: a program of yours, or a server that you can reach.',
@@ -46,8 +46,7 @@ export function newServerPage(form: FormState, mode: McpMode): Page {
     ${formRefusal(form, SERVER_FIELDS)}
     <form class="panel stack" method="post" action="/mcp-servers">
       <input type="hidden" name="mode" value="${mode}" />
-      ${nameField(form)} ${mode === 'local' ? localFields(form) : remoteFields(form)}
-      ${radioField(form, { name: 'owner', label: 'Owner', choices: OWNER_CHOICES, hint: 'What the enterprise owns, its admins change and its members use.' })}
+      ${nameField(form)} ${mode === 'local' ? localFields(form) : remoteFields(form)} ${ownerField(form, isAdmin)}
       ${moreFields(form, 'Version, description, which tools may be called', toolFields(form))}
       <p class="quiet small">
         ${

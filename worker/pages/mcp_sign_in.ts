@@ -21,10 +21,8 @@ const STATES: Readonly<Record<AuthorizationState, readonly [BadgeKind, string, s
 };
 
 /** The sign-in of a remote server in words, and what can be done about it. */
-export function signInPanel(server: McpServerRecord, nowMs: number): Html {
-  const { id, name, authorization, health } = server;
-  const isAwaited = authorization === null ? health?.state === 'needs_authorisation' : authorization.state !== 'ready';
-  const path = `/mcp-servers/${id}/authorize`;
+export function signInPanel(server: McpServerRecord, nowMs: number, mayChange: boolean): Html {
+  const { authorization } = server;
   const [kind, word] =
     authorization === null ? (['plain', 'Nobody is signed in'] as const) : STATES[authorization.state];
   return html`<section class="panel" id="sign-in" aria-labelledby="sign-in-title">
@@ -32,8 +30,14 @@ export function signInPanel(server: McpServerRecord, nowMs: number): Html {
       <h2 id="sign-in-title">Sign-in</h2>
       ${badge(kind, word)}
     </div>
-    ${stateWords(authorization, nowMs)}
-    <div class="actions">
+    ${stateWords(authorization, nowMs)} ${mayChange ? signInActions(server) : ''}
+  </section>`;
+}
+
+function signInActions({ id, name, authorization, health }: McpServerRecord): Html {
+  const isAwaited = authorization === null ? health?.state === 'needs_authorisation' : authorization.state !== 'ready';
+  const path = `/mcp-servers/${id}/authorize`;
+  return html`<div class="actions">
       <form method="post" action="${path}">
         <button class="${isAwaited ? 'primary' : ''}">
           ${authorization?.state === 'ready' ? 'Sign in again' : 'Sign in'}
@@ -42,8 +46,7 @@ export function signInPanel(server: McpServerRecord, nowMs: number): Html {
       <a class="button" href="${path}">With a client of your own</a>
       ${authorization === null ? '' : html`<a class="button danger" href="${path}/forget">Forget it</a>`}
     </div>
-    <p class="quiet small">In a terminal: <code>svc mcp authorize ${name}</code></p>
-  </section>`;
+    <p class="quiet small">In a terminal: <code>svc mcp authorize ${name}</code></p>`;
 }
 
 function stateWords(authorization: McpServerRecord['authorization'], nowMs: number): Html {

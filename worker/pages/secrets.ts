@@ -6,13 +6,13 @@ import { confirmPage } from './components/confirm_page.ts';
 import { dataTable } from './components/data_table.ts';
 import { emptyState } from './components/empty_state.ts';
 import { foreignText } from './components/foreign_text.ts';
-import { type FormState, formRefusal, radioField, textField } from './components/form_field.ts';
+import { type FormState, formRefusal, textField } from './components/form_field.ts';
 import { pageHeader } from './components/page_header.ts';
 import { pager, pathWith } from './components/pager.ts';
 import { timeAgo } from './components/time.ts';
 import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
-import { OWNER_CHOICES } from './owner_choices.ts';
+import { ownerField } from './owner_field.ts';
 
 const ABOVE = { path: '/secrets', title: 'Secrets' };
 
@@ -21,17 +21,20 @@ export interface SecretsView {
   readonly cursor: string | undefined;
   readonly done: string | undefined;
   readonly nowMs: number;
+  /** Whether what the enterprise owns may be changed. */
+  readonly isAdmin: boolean;
 }
 
 /** What is in the vault: everything about it but the values. */
-export function secretsPage({ secrets, cursor, done, nowMs }: SecretsView): Page {
+export function secretsPage(view: SecretsView): Page {
+  const { secrets, cursor, done } = view;
   const content = html`${pageHeader({
       title: 'Secrets',
       lead: 'Write-only: a value goes in, and comes out only where a binding or a connector adds it to a request.',
       actions: html`<a class="button primary" href="/secrets/new">Store a secret</a>`,
     })}
     ${flash(done)}
-    <div class="panel flush">${secrets.items.length === 0 ? noSecrets() : table(secrets.items, nowMs)}</div>
+    <div class="panel flush">${secrets.items.length === 0 ? noSecrets() : table(view)}</div>
     ${pager('/secrets', { cursor }, secrets.next_cursor)}`;
   return layout('Secrets', content);
 }
@@ -45,10 +48,10 @@ function noSecrets(): Html {
   });
 }
 
-function table(secrets: readonly SecretRecord[], nowMs: number): Html {
+function table({ secrets, nowMs, isAdmin }: SecretsView): Html {
   return dataTable<SecretRecord>({
     caption: 'Secrets',
-    rows: secrets,
+    rows: secrets.items,
     columns: [
       {
         title: 'Reference',
@@ -59,7 +62,11 @@ function table(secrets: readonly SecretRecord[], nowMs: number): Html {
       { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
       { title: 'Version', cell: ({ version }) => html`<span class="number">${version}</span>` },
       { title: 'Stored', cell: ({ updated_at: updated }) => timeAgo(updated, nowMs) },
-      { title: 'Actions', isActions: true, cell: (secret) => actions(secret) },
+      {
+        title: 'Actions',
+        isActions: true,
+        cell: (secret) => (isAdmin || secret.owner === 'personal' ? actions(secret) : ''),
+      },
     ],
   });
 }
@@ -78,7 +85,7 @@ function actions({ path, owner }: SecretRecord): Html {
 const SHOWN = ['path', 'value', 'description', 'owner'];
 
 /** The form for a value. It is never given back, not after an error either. */
-export function newSecretPage(form: FormState): Page {
+export function newSecretPage(form: FormState, isAdmin: boolean): Page {
   const content = html`${pageHeader({ title: 'Store a secret', above: ABOVE, lead: 'A secret that is there already gets the new value.' })}
     ${formRefusal(form, SHOWN)}
     <form class="panel stack" method="post" action="/secrets">
@@ -92,7 +99,7 @@ export function newSecretPage(form: FormState): Page {
       })}
       ${textField(form, { name: 'value', label: 'Value', hint: 'The credential itself. No page shows it again.', isRequired: true, isSecret: true, isMono: true })}
       ${textField(form, { name: 'description', label: 'Description (optional)', maxLength: 500 })}
-      ${radioField(form, { name: 'owner', label: 'Owner', choices: OWNER_CHOICES, hint: 'What the enterprise owns, its admins change and its members use.' })}
+      ${ownerField(form, isAdmin)}
       <div class="actions"><button class="primary">Store</button> <a class="button" href="/secrets">Cancel</a></div>
     </form>`;
   return layout('Store a secret', content, 'narrow');

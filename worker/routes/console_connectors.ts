@@ -6,7 +6,8 @@ import { type FieldProblem, fieldProblems } from '../../shared/wire/errors.ts';
 import { ownerQuery } from '../../shared/wire/secrets.ts';
 import { EMPTY_FORM, type FormState } from '../pages/components/form_field.ts';
 import { connectorPage, connectorRemovalPage } from '../pages/connector.ts';
-import { connectorsPage, installPage } from '../pages/connectors.ts';
+import { connectorsPage, installPage, type InstallView } from '../pages/connectors.ts';
+import type { Page } from '../pages/layout.ts';
 import { type Caller, mayActAs } from '../services/caller.ts';
 import {
   getConnector,
@@ -46,23 +47,27 @@ export const getConnectorsPage = forReader(async (c, caller) => {
 
 /** `GET /connectors/install` */
 export const getSpecForm = forReader((c, caller) => {
-  return consolePage(c, caller, installPage({ form: EMPTY_FORM, specProblems: [], checked: null }));
+  return consolePage(c, caller, specPage(caller, { form: EMPTY_FORM }));
 });
+
+function specPage(caller: Caller, view: Partial<InstallView> & Pick<InstallView, 'form'>): Page {
+  return installPage({ specProblems: [], checked: null, isAdmin: mayActAs(caller, 'admin'), ...view });
+}
 
 /** `POST /connectors`: installs the spec, or says only what it comes to. */
 export const submitSpec = forChange(async (c, caller, fields) => {
   const spec = readSpec(fields['spec'] ?? '');
-  if (!spec.ok) return formAgain(c, caller, installPage(wrongSpec(fields, spec.error)));
+  if (!spec.ok) return formAgain(c, caller, specPage(caller, wrongSpec(fields, spec.error)));
   if (fields['step'] === 'check') return checkedAgain(c, caller, fields, spec.value);
   const owner = ownerQuery.safeParse({ owner: fields['owner'] });
   if (!owner.success) {
     const form = invalidForm(fields, owner.error);
-    return formAgain(c, caller, installPage({ form, specProblems: [], checked: null }));
+    return formAgain(c, caller, specPage(caller, { form }));
   }
   const installed = await installConnector(c.get('context'), caller, owner.data.owner, spec.value);
   if (installed.ok) return installedReply(c, caller, installed.value.value.reply);
   const form = refusedForm(fields, installed.error);
-  return formAgain(c, caller, installPage({ form, specProblems: [], checked: null }), installed.error);
+  return formAgain(c, caller, specPage(caller, { form }), installed.error);
 });
 
 /** What the spec newly allows is said once, here: the page of the connector cannot know the version before. */
@@ -73,7 +78,7 @@ async function installedReply(c: AppContext, caller: Caller, { warnings, ...conn
 
 async function checkedAgain(c: AppContext, caller: Caller, fields: Fields, spec: ConnectorSpecRecord) {
   const checked = await validateConnector(spec);
-  return consolePage(c, caller, installPage({ form: { ...EMPTY_FORM, values: fields }, specProblems: [], checked }));
+  return consolePage(c, caller, specPage(caller, { form: { ...EMPTY_FORM, values: fields }, checked }));
 }
 
 function readSpec(text: string): Result<ConnectorSpecRecord, readonly FieldProblem[]> {
@@ -91,7 +96,7 @@ function readSpec(text: string): Result<ConnectorSpecRecord, readonly FieldProbl
 function wrongSpec(fields: Fields, specProblems: readonly FieldProblem[]) {
   const count = specProblems.length === 1 ? 'a problem, which is' : `${specProblems.length} problems, which are`;
   const problems = [{ field: 'spec', message: `has ${count} listed above` }];
-  return { form: { values: fields, problems, refusal: null }, specProblems, checked: null };
+  return { form: { values: fields, problems, refusal: null }, specProblems };
 }
 
 /** `GET /connectors/{id}`. A device's code that is typed by now is redeemed by it. */

@@ -19,6 +19,7 @@ import {
   installSettingsPage,
   type InstallView,
 } from '../pages/mcp_install.ts';
+import { mayActAs } from '../services/caller.ts';
 import { sha256Base64Url } from '../services/encoding.ts';
 import type { AppContext } from './app_env.ts';
 import { done, type Fields, forChange, formAgain, forReader, problem } from './console.ts';
@@ -30,7 +31,9 @@ export const getMcpInstall = forReader(async (c, caller) => {
   const view = await viewOf(c, c.req.query());
   if (!view.ok) return problem(c, caller, view.error);
   const isSettings = c.req.query('step') === 'settings';
-  const shown = isSettings ? installSettingsPage(view.value, EMPTY_FORM) : installReviewPage(view.value);
+  const shown = isSettings
+    ? installSettingsPage(view.value, EMPTY_FORM, mayActAs(caller, 'admin'))
+    : installReviewPage(view.value);
   return consolePage(c, caller, shown);
 });
 
@@ -41,7 +44,12 @@ export const submitMcpInstall = forChange(async (c, caller, fields) => {
   if (fields['reviewed'] !== view.value.reviewed) return consolePage(c, caller, changedSinceReview(view.value), 409);
   const asked = inputsGivenNow(view.value.preview);
   const again = (error: ApiError) =>
-    formAgain(c, caller, installSettingsPage(view.value, refusedInputs(fields, asked, error)), error);
+    formAgain(
+      c,
+      caller,
+      installSettingsPage(view.value, refusedInputs(fields, asked, error), mayActAs(caller, 'admin')),
+      error,
+    );
   const { name = '', owner = 'personal' } = fields;
   const body = {
     ...wantedOf(view.value.subject),

@@ -2,10 +2,11 @@ import type { ApiError } from '../../shared/wire/errors.ts';
 import { withOwnId } from '../../shared/wire/mcp_references.ts';
 import type { McpServerRecord, ValidMcpServer } from '../../shared/wire/mcp_servers.ts';
 import { EMPTY_FORM, type FormState } from '../pages/components/form_field.ts';
+import type { Page } from '../pages/layout.ts';
 import { pathWith } from '../pages/components/pager.ts';
 import { type ChangedValue, configurationChanges } from '../pages/mcp_server_changes.ts';
 import { editServerPage, newServerPage } from '../pages/mcp_server_form.ts';
-import type { Caller } from '../services/caller.ts';
+import { type Caller, mayActAs } from '../services/caller.ts';
 import { createMcpServer, getMcpServer, putMcpServer } from '../services/mcp_servers.ts';
 import type { AppContext } from './app_env.ts';
 import { done, forChange, formAgain, forReader, problem } from './console.ts';
@@ -15,21 +16,21 @@ import { consolePage } from './pages.ts';
 
 /** `GET /mcp-servers/new?mode=` */
 export const getNewMcpServer = forReader((c, caller) => {
-  return consolePage(c, caller, newServerPage(EMPTY_FORM, modeOf(c.req.query('mode'))));
+  return consolePage(c, caller, formPage(caller, EMPTY_FORM, c.req.query('mode')));
 });
 
 /** `POST /mcp-servers` */
 export const submitNewMcpServer = forChange(async (c, caller, fields) => {
   const { input, form } = readServerForm(fields, null);
-  const mode = modeOf(fields['mode']);
-  if (input === null) return formAgain(c, caller, newServerPage(form, mode));
+  if (input === null) return formAgain(c, caller, formPage(caller, form, fields['mode']));
   const created = await createMcpServer(c.get('context'), caller, input);
-  if (!created.ok) return formAgain(c, caller, newServerPage(refusedServer(form, created.error), mode), created.error);
+  if (!created.ok)
+    return formAgain(c, caller, formPage(caller, refusedServer(form, created.error), fields['mode']), created.error);
   return c.redirect(nextPath(created.value.value, 'mcp_created'), 303);
 });
 
-function modeOf(text: string | undefined): 'local' | 'remote' {
-  return text === 'remote' ? 'remote' : 'local';
+function formPage(caller: Caller, form: FormState, mode: string | undefined): Page {
+  return newServerPage(form, mode === 'remote' ? 'remote' : 'local', mayActAs(caller, 'admin'));
 }
 
 /** To the credentials that it lacks, else to what is done at a machine. */

@@ -18,7 +18,7 @@ import { mcpCredentialDeletionPage, mcpServerDeletionPage } from '../pages/mcp_s
 import { LOG_MS, MOST_LOG_EVENTS } from '../pages/mcp_server_log.ts';
 import { mcpServersPage } from '../pages/mcp_servers.ts';
 import { listMcpServerEvents } from '../services/audit_log.ts';
-import type { Caller } from '../services/caller.ts';
+import { type Caller, writableOwner } from '../services/caller.ts';
 import { removeMcpCredential, storeMcpCredential } from '../services/mcp_credentials.ts';
 import {
   getMcpServer,
@@ -107,6 +107,7 @@ async function serverView(c: AppContext, caller: Caller, server: McpServerRecord
     tools,
     done: c.req.query('done'),
     nowMs,
+    mayChange: writableOwner(caller, server.owner).ok,
   });
 }
 
@@ -170,7 +171,9 @@ export const submitMcpServerDeletion = changeOfServer(async (c, caller, server, 
 
 /** `GET /mcp-servers/{id}/connect` */
 export const getMcpConnect = aboutServer(async (c, caller, server) => {
-  return consolePage(c, caller, mcpConnectPage(server, c.req.query('done'), c.get('context').clock.now()));
+  const nowMs = c.get('context').clock.now();
+  const mayChange = writableOwner(caller, server.owner).ok;
+  return consolePage(c, caller, mcpConnectPage({ server, done: c.req.query('done'), nowMs, mayChange }));
 });
 
 /** `GET /mcp-servers/{id}/credentials?name=&install=`: one of them, or those that are not stored. */

@@ -1,7 +1,9 @@
 import { Secret } from '../../shared/model/secret.ts';
 import { ownerQuery, secretInput } from '../../shared/wire/secrets.ts';
-import { EMPTY_FORM } from '../pages/components/form_field.ts';
+import { EMPTY_FORM, type FormState } from '../pages/components/form_field.ts';
+import type { Page } from '../pages/layout.ts';
 import { newSecretPage, secretDeletionPage, secretsPage } from '../pages/secrets.ts';
+import { type Caller, mayActAs } from '../services/caller.ts';
 import { listSecretPage, removeSecret, storeSecret } from '../services/secrets.ts';
 import {
   done,
@@ -28,23 +30,27 @@ export const getSecretsPage = forReader(async (c, caller) => {
   const secrets = await listSecretPage(context, caller, { limit: SHOWN, cursor });
   if (!secrets.ok) return problem(c, caller, secrets.error);
   const view = { secrets: secrets.value, cursor, done: c.req.query('done'), nowMs: context.clock.now() };
-  return consolePage(c, caller, secretsPage(view));
+  return consolePage(c, caller, secretsPage({ ...view, isAdmin: mayActAs(caller, 'admin') }));
 });
 
 /** `GET /secrets/new`: with a path and an owner, for another value of that one. */
 export const getNewSecret = forReader((c, caller) => {
   const { path = '', owner = 'personal' } = c.req.query();
-  return consolePage(c, caller, newSecretPage({ ...EMPTY_FORM, values: { path, owner } }));
+  return consolePage(c, caller, formPage(caller, { ...EMPTY_FORM, values: { path, owner } }));
 });
+
+function formPage(caller: Caller, form: FormState): Page {
+  return newSecretPage(form, mayActAs(caller, 'admin'));
+}
 
 /** `POST /secrets` */
 export const submitSecret = forChange(async (c, caller, fields) => {
   const parsed = secretInput.safeParse(typed(fields));
-  if (!parsed.success) return formAgain(c, caller, newSecretPage(invalidForm(fields, parsed.error, SECRET_FIELDS)));
+  if (!parsed.success) return formAgain(c, caller, formPage(caller, invalidForm(fields, parsed.error, SECRET_FIELDS)));
   const input = { ...parsed.data, value: new Secret(parsed.data.value) };
   const stored = await storeSecret(c.get('context'), caller, input);
   if (stored.ok) return done(c, '/secrets', 'secret_stored');
-  return formAgain(c, caller, newSecretPage(refusedForm(fields, stored.error, SECRET_FIELDS)), stored.error);
+  return formAgain(c, caller, formPage(caller, refusedForm(fields, stored.error, SECRET_FIELDS)), stored.error);
 });
 
 /** `GET /secrets/delete?path=&owner=`: asks. */
