@@ -1,7 +1,8 @@
 import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm';
 import type { Role } from '../../shared/model/role.ts';
 import { type Database, guard, type Statement } from './database.ts';
-import { browserSessions, deviceCodes, sidecars, tokenFamilies, users } from './tables.ts';
+import { endAllSignIns } from './passwords.ts';
+import { sidecars, users } from './tables.ts';
 
 export type MemberRow = typeof users.$inferSelect;
 
@@ -59,12 +60,7 @@ export function changeMember(
 /** Ends every sign-in of a user, those of programs that only wait for their tokens too, and its sidecars. */
 export function signOutEverywhere(database: Database, userId: string, now: string): Statement[] {
   return [
-    database.read.delete(browserSessions).where(eq(browserSessions.userId, userId)),
-    database.read
-      .update(tokenFamilies)
-      .set({ revokedAt: now })
-      .where(and(eq(tokenFamilies.userId, userId), isNull(tokenFamilies.revokedAt))),
-    database.read.delete(deviceCodes).where(eq(deviceCodes.userId, userId)),
+    ...endAllSignIns(database, userId, now),
     database.read
       .update(sidecars)
       .set({ revokedAt: now })

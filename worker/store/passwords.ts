@@ -1,6 +1,8 @@
-import { and, eq, gt, isNull, lt, sql } from 'drizzle-orm';
+import { and, eq, gt, lt, sql } from 'drizzle-orm';
+import { deleteSessionsOfUser } from './browser_sessions.ts';
 import { type Database, guard, type Statement } from './database.ts';
-import { browserSessions, deviceCodes, passwords, signups, tokenFamilies } from './tables.ts';
+import { revokeFamiliesOf } from './refresh_tokens.ts';
+import { deviceCodes, passwords, signups } from './tables.ts';
 
 export type PasswordRow = typeof passwords.$inferSelect;
 export type SignupRow = typeof signups.$inferSelect;
@@ -22,11 +24,8 @@ export function setPassword(database: Database, row: PasswordRow): Statement {
 /** Signs a user's browsers and programs out, also those that only wait for their tokens: whoever knew the password before is out. */
 export function endAllSignIns(database: Database, userId: string, now: string): Statement[] {
   return [
-    database.read.delete(browserSessions).where(eq(browserSessions.userId, userId)),
-    database.read
-      .update(tokenFamilies)
-      .set({ revokedAt: now })
-      .where(and(eq(tokenFamilies.userId, userId), isNull(tokenFamilies.revokedAt))),
+    deleteSessionsOfUser(database, userId),
+    revokeFamiliesOf(database, userId, now),
     database.read.delete(deviceCodes).where(eq(deviceCodes.userId, userId)),
   ];
 }
