@@ -35,6 +35,10 @@ test('trusts the certificates that the machine trusts, unless it has its own', (
   expect(environment({ SSL_CERT_FILE: '/own.pem' }, gateway)).toMatchObject({ ...gateway, SSL_CERT_FILE: '/own.pem' });
 });
 
+test('a package that was fetched before is started without asking its registry', () => {
+  expect(environment({ npm_config_prefer_offline: 'false' })).toMatchObject({ npm_config_prefer_offline: 'true' });
+});
+
 test('no configuration turns install scripts on, moves the home, or passes for the service', () => {
   const env = environment({
     npm_config_ignore_scripts: 'false',

@@ -22,6 +22,8 @@ const NO_INSTALL_SCRIPTS = {
   npm_config_update_notifier: 'false',
   npm_config_fund: 'false',
   npm_config_audit: 'false',
+  // A release that was fetched once is what it was: a start waits for no registry that is slow or away.
+  npm_config_prefer_offline: 'true',
   // Of Python packages, wheels only: building one runs code of its own.
   UV_NO_BUILD: '1',
   PIP_ONLY_BINARY: ':all:',
