@@ -82,7 +82,13 @@ async function startWorkerd(registry: RegistryServer): Promise<Subject> {
   const database = await startLibsqlServer();
   writeWorkers(directory);
   const bindings = { ...localBindings(database.url), SVC_REGISTRY_URL: registry.url };
-  const workerd = await spawnWorkerd({ directory, module: 'workerd.js', bindings, maxHeapMib: ISOLATE_MIB });
+  const workerd = await spawnWorkerd({
+    directory,
+    module: 'workerd.js',
+    bindings,
+    maxHeapMib: ISOLATE_MIB,
+    isInspected: true,
+  });
   await firstReply(workerd);
   const inspector = await WorkerInspector.open(workerd.inspectorPort);
   const stop = async () => {
@@ -99,7 +105,13 @@ async function startWorkerd(registry: RegistryServer): Promise<Subject> {
 async function emptyWorkerdMib(calls: number): Promise<number> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   writeWorkers(directory);
-  const workerd = await spawnWorkerd({ directory, module: 'empty.js', bindings: {}, maxHeapMib: ISOLATE_MIB });
+  const workerd = await spawnWorkerd({
+    directory,
+    module: 'empty.js',
+    bindings: {},
+    maxHeapMib: ISOLATE_MIB,
+    isInspected: true,
+  });
   try {
     await firstReply(workerd);
     await healths(workerd, calls);

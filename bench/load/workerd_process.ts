@@ -23,13 +23,15 @@ export interface WorkerdOptions {
   readonly bindings: Readonly<Record<string, string>>;
   /** The most that its heap may become, in MiB; what the engine chooses when nothing is said. */
   readonly maxHeapMib?: number;
+  /** Whether it can be asked what its heap holds; that makes its start slower. */
+  readonly isInspected?: true;
 }
 
 /** A workerd that was started; it may not listen yet. */
 export interface WorkerdProcess {
   readonly url: string;
   readonly pid: number;
-  /** Where it speaks the DevTools protocol. */
+  /** Where it speaks the DevTools protocol, when it is inspected. */
   readonly inspectorPort: number;
   readonly stop: () => Promise<void>;
 }
@@ -56,7 +58,8 @@ export async function spawnWorkerd(options: WorkerdOptions): Promise<WorkerdProc
   const [port, inspectorPort] = [await freePort(), await freePort()];
   const config = join(options.directory, `${port}.capnp`);
   writeFileSync(config, configText(options, port));
-  const args = ['serve', config, `--inspector-addr=127.0.0.1:${inspectorPort}`];
+  const inspector = options.isInspected === true ? [`--inspector-addr=127.0.0.1:${inspectorPort}`] : [];
+  const args = ['serve', config, ...inspector];
   const child: ChildProcess = spawn(join(ROOT, 'node_modules/@cloudflare/workerd-linux-64/bin/workerd'), args, {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
