@@ -194,10 +194,10 @@ describe('its credential', () => {
     const asked = await fetch(`${svc.runFile.proxy_url}${path}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${session.token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ consent_hash: '0'.repeat(64) }),
+      body: JSON.stringify({ consent_hash: '0'.repeat(64), url: null }),
     });
     expect([asked.status, await asked.json()]).toMatchObject([403, { error: { code: 'host_token_required' } }]);
-    const other = await svc.local('POST', path, { consent_hash: '0'.repeat(64) });
+    const other = await svc.local('POST', path, { consent_hash: '0'.repeat(64), url: null });
     expect(other).toMatchObject({ status: 403, body: { error: { code: 'consent_needed' } } });
     await session.end();
   });

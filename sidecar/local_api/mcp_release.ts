@@ -9,22 +9,22 @@ import type { KnownServer } from '../mcp/server_directory.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { auditUnavailable, localError, type LocalError } from './local_error.ts';
 import type { McpOptions } from './mcp_options.ts';
-import type { releaseReply } from './mcp_wire.ts';
+import type { ReleaseInput, releaseReply } from './mcp_wire.ts';
 
 type Released = z.output<typeof releaseReply>;
 
 /**
  * The values that a server is about to be started with. Given only for the configuration that is in force now, and where it
  * starts a program here, only for the one that was consented to on this machine: whoever can write a configuration, or a
- * gateway that has not heard of the newest one, gets nothing.
+ * gateway that has not heard of the newest one, of another URL among it, gets nothing.
  */
 export async function releaseValues(
   mcp: McpOptions,
   audit: LocalApiOptions['audit'],
   serverId: string,
-  consentHash: string | null,
+  wanted: ReleaseInput,
 ): Promise<Result<Released, LocalError>> {
-  const known = launchable(mcp, serverId, consentHash);
+  const known = launchable(mcp, serverId, wanted);
   if (!known.ok) return known;
   if (!audit.accepting) return err(auditUnavailable());
   const { server, authorization } = known.value;
@@ -33,7 +33,7 @@ export async function releaseValues(
   const bearer = authorization === null ? ok(null) : await bearerOf(mcp, known.value);
   if (!bearer.ok) return bearer;
   // What was asked for may have been changed, or its consent taken back, in the meantime.
-  const still = launchable(mcp, serverId, consentHash);
+  const still = launchable(mcp, serverId, wanted);
   if (!still.ok) return still;
   if (still.value.server.revision !== server.revision) return err(changed(server.name));
   return ok({ values: values.value, bearer: bearer.value });
@@ -43,7 +43,7 @@ export async function releaseValues(
 function launchable(
   { directory }: McpOptions,
   serverId: string,
-  consentHash: string | null,
+  wanted: ReleaseInput,
 ): Result<KnownServer, LocalError> {
   const known = directory.find(serverId);
   if (known === null) return err(noServer(serverId));
@@ -51,7 +51,7 @@ function launchable(
   if (!server.enabled) return err(localError('mcp_server_disabled', `The server ${server.name} is disabled.`));
   const danger = server.mode === 'local' ? refusalOf(commandDangers(server.command, server.env)) : null;
   if (danger !== null) return err(localError('command_refused', `The server ${server.name} ${danger.message}.`));
-  if (known.consentHash !== consentHash) return err(changed(server.name));
+  if (known.consentHash !== wanted.consent_hash || server.url !== wanted.url) return err(changed(server.name));
   if (consent === 'needed') return err(consentNeeded(server.name));
   if (missing.length > 0) return err(credentialMissing(server.name, missing));
   return ok(known);

@@ -55,7 +55,8 @@ function use(server: McpServer, authorization: 'ready' | 'authorisation_required
 const hashOf = (server: McpServer): string => consentOf(server)?.hash ?? '';
 const consent = (server: McpServer) =>
   call('POST', `/v1/mcp/servers/${SERVER_ID}/consent`, { consent_hash: hashOf(server) });
-const release = (hash: string | null) => call('POST', `/v1/mcp/servers/${SERVER_ID}/release`, { consent_hash: hash });
+const release = (hash: string | null, url: string | null = null) =>
+  call('POST', `/v1/mcp/servers/${SERVER_ID}/release`, { consent_hash: hash, url });
 const store = (version = '1') => mcp.credentials.set({ owner: 'personal', path: TOKEN_PATH }, SECRET, version);
 
 async function list(query = ''): Promise<{ readonly version: string; readonly first: Record<string, unknown> }> {
@@ -200,6 +201,14 @@ describe('the values of a server', () => {
     expect(await release(null)).toMatchObject({ code: 'consent_needed' });
   });
 
+  test('are not released for another URL than the one in force: a gateway may not have heard of it', async () => {
+    use(REMOTE_WITH_TOKEN);
+    expect(await release(null, 'https://before.example/mcp')).toMatchObject({ code: 'consent_needed' });
+    expect(await release(null)).toMatchObject({ code: 'consent_needed' });
+    expect(mcp.credentials.asked).toEqual([]);
+    expect(await release(null, REMOTE_WITH_TOKEN.url)).toMatchObject({ status: 200 });
+  });
+
   test('are not released once the consent is taken back', async () => {
     rmSync(join(bench.home, 'mcp'), { recursive: true });
     expect(await release(hashOf(withToken))).toMatchObject({ code: 'consent_needed' });
@@ -223,7 +232,7 @@ describe('the values of a server', () => {
       },
     });
     const hash = before.mode === 'local' ? hashOf(before) : null;
-    expect(await release(hash)).toMatchObject({ code: 'consent_needed' });
+    expect(await release(hash, before.url)).toMatchObject({ code: 'consent_needed' });
   });
 
   test.each([
@@ -263,15 +272,17 @@ describe('a remote server that was signed in to', () => {
   test('is released its access token', async () => {
     use(server, 'ready');
     mcp.credentials.set(mcpOAuthRef(server), SECRET);
-    expect(await release(null)).toMatchObject({ body: { values: {}, bearer: { token: SECRET, expires_at: null } } });
+    expect(await release(null, server.url)).toMatchObject({
+      body: { values: {}, bearer: { token: SECRET, expires_at: null } },
+    });
   });
 
   test('has to be signed in to again when the token is no good', async () => {
     use(server, 'authorisation_required');
-    expect(await release(null)).toMatchObject({ status: 409, code: 'authorisation_needed' });
+    expect(await release(null, server.url)).toMatchObject({ status: 409, code: 'authorisation_needed' });
     use(server, 'ready');
     mcp.credentials.refuse('reauthorisation_required');
-    expect(await release(null)).toMatchObject({ status: 409, code: 'authorisation_needed' });
+    expect(await release(null, server.url)).toMatchObject({ status: 409, code: 'authorisation_needed' });
   });
 });
 

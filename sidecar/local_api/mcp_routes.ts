@@ -69,7 +69,7 @@ function addServerRoutes(app: LocalApi, options: LocalApiOptions & { readonly mc
     if (!named.ok) return errorReply(named.error);
     const input = await inputOf(c.req.raw, releaseInput);
     if (!input.ok) return errorReply(input.error);
-    return replyOf(await releaseValues(mcp, audit, named.value.id, input.value.consent_hash));
+    return replyOf(await releaseValues(mcp, audit, named.value.id, input.value));
   });
   app.post(`${path}/:id/consent`, async (c) => {
     const named = checked(serverParams, c.req.param());

@@ -57,8 +57,9 @@ export const serversReply = z.object({
 });
 export type ServersReply = z.output<typeof serversReply>;
 
-/** `POST /v1/mcp/servers/{id}/release`: what is about to be started, by its hash; null for a remote server. */
-export const releaseInput = z.strictObject({ consent_hash: hash.nullable() });
+/** `POST /v1/mcp/servers/{id}/release`: what is about to be started, by its hash, or the URL that the values would go to. */
+export const releaseInput = z.strictObject({ consent_hash: hash.nullable(), url: z.string().nullable() });
+export type ReleaseInput = z.output<typeof releaseInput>;
 export const releaseReply = z.object({
   values: z.record(z.string(), z.string()),
   bearer: z.object({ token: z.string(), expires_at: z.number().nullable() }).nullable(),

@@ -7,6 +7,7 @@ import {
   type GatewayEventRecord,
   type GatewayIdentity,
   MAX_LIST_WAIT_SECONDS,
+  type ReleaseInput,
   releaseReply,
   type ReportedServer,
   type ServersReply,
@@ -111,7 +112,7 @@ export class DaemonPorts implements GatewayPorts {
     server: GatewayServer['server'],
     consentHash: string | null,
   ): Promise<Result<ReleasedValues, LaunchProblem>> {
-    const body = { consent_hash: consentHash };
+    const body: ReleaseInput = { consent_hash: consentHash, url: server.url };
     const target = `/v1/mcp/servers/${server.id}/release`;
     const reply = await this.#options.daemon.call('POST', target, releaseReply, {
       body,
