@@ -1,4 +1,5 @@
 import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
+import { MCP_MUTATIONS } from './mutations_mcp.ts';
 
 /** A check that is taken out to see which tests notice. */
 export interface Mutation {
@@ -749,4 +750,5 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ['sidecar/connection/connection.test.ts'],
   },
   ...HOSTED_MUTATIONS,
+  ...MCP_MUTATIONS,
 ];

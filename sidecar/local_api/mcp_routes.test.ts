@@ -217,6 +217,7 @@ describe('the values of a server', () => {
   test.each([
     ['of a program', withToken, changed],
     ['of a remote server', REMOTE_WITH_TOKEN, { ...REMOTE_WITH_TOKEN, url: 'https://other.example/mcp', revision: 2 }],
+    ['of its headers', REMOTE_WITH_TOKEN, { ...REMOTE_WITH_TOKEN, headers: {}, revision: 2 }],
   ])('are not released when the configuration %s changes while they are asked for', async (_, before, after) => {
     use(before);
     api = createLocalApi({

@@ -83,6 +83,15 @@ describe('an entry', () => {
     expect(await codeOf(entry.server.name)).toBe('not_found');
   });
 
+  test('of which a version was deleted has only the others', async () => {
+    const entry = registry.entry(6);
+    const { name, version } = entry.server;
+    registry.publish({ ...entry, server: { ...entry.server, version: '7.0.0' } });
+    registry.publish({ ...entry, status: 'deleted' });
+    expect((await detail(name)).versions.map((each) => each.version)).toEqual(['7.0.0']);
+    expect(await codeOf(`${name}?version=${version}`)).toBe('not_found');
+  });
+
   test('is asked for once in 15 minutes', async () => {
     const { name } = registry.entry(5).server;
     await detail(name);
