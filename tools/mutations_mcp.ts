@@ -177,4 +177,12 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
       'const isMoved = isSameResource(null, configurationOf(before).url) && configuration.url === undefined;',
     tests: ['worker/mcp_servers.test.ts', 'worker/mcp_oauth.test.ts'],
   },
+  {
+    row: 'MCP: calls',
+    holds: 'a link in a result is for whoever was given it',
+    file: 'sidecar/mcp/linked_resources.ts',
+    text: 'JSON.stringify([sessionId, uri])',
+    replacement: 'JSON.stringify([null, uri])',
+    tests: ['sidecar/mcp/linked_resources.test.ts'],
+  },
 ];
