@@ -1,42 +1,24 @@
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { chromiumProblem } from '../support/chromium.ts';
-import { ConsoleWorld, expectAccessible, expectFits, inEveryLook, tabTo } from './console_world.ts';
+import { expect, test } from 'vitest';
+import { consoleSuite } from './console_suite.ts';
+import { expectFits, expectGoodInEveryLook, tabTo } from './console_world.ts';
 import { spreadRequests } from './spread_requests.ts';
 
 // The audit log as a picture, and what one event says of itself.
 
-const MISSING = chromiumProblem();
-let world: ConsoleWorld;
 let eventId: string;
-let pages: Page[] = [];
 
-beforeAll(async () => {
-  if (MISSING !== null) return;
-  world = await ConsoleWorld.start();
-  ({ eventId } = await world.seed());
-  await spreadRequests(world.sidecar, Date.now());
+const suite = consoleSuite({
+  prepare: async (world) => {
+    ({ eventId } = await world.seed());
+    await spreadRequests(world.sidecar, Date.now());
+  },
 });
-afterAll(() => world?.stop());
-beforeEach(({ skip }) => {
-  if (MISSING !== null) skip(MISSING);
-});
-afterEach(async () => {
-  for (const page of pages) await page.context().close();
-  pages = [];
-});
-
-async function open(options: Parameters<ConsoleWorld['open']>[0] = {}): Promise<Page> {
-  const page = await world.open(options);
-  pages.push(page);
-  return page;
-}
 
 const bars = (page: Page) => page.locator('.chart svg a');
 
 test('a day of requests is a picture whose bars lead to their events, without JavaScript too', async () => {
-  const page = await open({ javaScriptEnabled: false });
-  await page.goto('/audit?type=sandbox.proxy.');
+  const page = await suite.open('/audit?type=sandbox.proxy.', { javaScriptEnabled: false });
   expect(await bars(page).count()).toBeGreaterThan(20);
   expect(await page.locator('.chart').innerText()).toContain('Each bar is 30 minutes');
   const words = (await bars(page).nth(3).getAttribute('aria-label')) ?? '';
@@ -54,8 +36,7 @@ test('a day of requests is a picture whose bars lead to their events, without Ja
 });
 
 test('by keyboard alone: a bar, and the same in the table', async () => {
-  const page = await open();
-  await page.goto('/audit');
+  const page = await suite.open('/audit');
   await tabTo(page, 'credential added');
   await page.keyboard.press('Enter');
   await page.waitForURL('**/audit?since=*');
@@ -69,19 +50,15 @@ test('by keyboard alone: a bar, and the same in the table', async () => {
 });
 
 test('the picture and its table: axe finds nothing and nothing overflows, in every look', async () => {
-  const page = await open();
+  const page = await suite.open();
   // One host of several: axe looks at each row for as long as at all the rest.
   await page.goto('/audit?host=maps.googleapis.com');
   await page.locator('.chart summary').click();
-  await inEveryLook(page, async ({ width, colorScheme }) => {
-    if ((width === 360) === (colorScheme === 'dark')) await expectAccessible(page);
-    await expectFits(page);
-  });
+  await expectGoodInEveryLook(page);
 });
 
 test('an event says why, and that its place in the chain is verified', async () => {
-  const page = await open();
-  await page.goto(`/audit/${eventId}`);
+  const page = await suite.open(`/audit/${eventId}`);
   const words = await page.locator('main').innerText();
   expect(words).toContain('It matched the host binding for api.github.com.');
   expect(words).toContain('Verified here');

@@ -1,45 +1,19 @@
-import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { chromiumProblem } from '../support/chromium.ts';
-import { ConsoleWorld, expectAccessible, expectFits, inEveryLook, PLANTED_SECRET, tabTo } from './console_world.ts';
+import { expect, test } from 'vitest';
+import { consoleSuite } from './console_suite.ts';
+import { expectGoodInEveryLook, PLANTED_SECRET, tabTo } from './console_world.ts';
 
 // A host binding that is there: what it says of itself, and how it is edited.
 
-const MISSING = chromiumProblem();
-let world: ConsoleWorld;
 let path: string;
-let pages: Page[] = [];
 
-beforeAll(async () => {
-  if (MISSING !== null) return;
-  world = await ConsoleWorld.start();
-  path = `/bindings/${(await world.seed()).bindingId}`;
+const suite = consoleSuite({
+  prepare: async (world) => {
+    path = `/bindings/${(await world.seed()).bindingId}`;
+  },
 });
-afterAll(() => world?.stop());
-beforeEach(({ skip }) => {
-  if (MISSING !== null) skip(MISSING);
-});
-afterEach(async () => {
-  for (const page of pages) await page.context().close();
-  pages = [];
-});
-
-async function open(options: Parameters<ConsoleWorld['open']>[0] = {}): Promise<Page> {
-  const page = await world.open(options);
-  pages.push(page);
-  return page;
-}
-
-async function expectGoodInEveryLook(page: Page): Promise<void> {
-  await inEveryLook(page, async ({ width, colorScheme }) => {
-    if ((width === 360) === (colorScheme === 'dark')) await expectAccessible(page);
-    await expectFits(page);
-  });
-}
 
 test('its page says what it matches, which secret that is, and who changed it when', async () => {
-  const page = await open({ javaScriptEnabled: false });
-  await page.goto(path);
+  const page = await suite.open(path, { javaScriptEnabled: false });
   const words = await page.locator('main').innerText();
   for (const part of ['Requests to api.github.com', 'GET, HEAD and OPTIONS alone', 'vault://user/github', 'Stored']) {
     expect(words).toContain(part);
@@ -51,8 +25,7 @@ test('its page says what it matches, which secret that is, and who changed it wh
 });
 
 test('by keyboard alone: it is edited from its row', async () => {
-  const page = await open();
-  await page.goto('/bindings');
+  const page = await suite.open('/bindings');
   await tabTo(page, 'Edit the binding for api.github.com');
   await page.keyboard.press('Enter');
   await page.waitForURL(`**${path}/edit`);
@@ -66,7 +39,7 @@ test('by keyboard alone: it is edited from its row', async () => {
 });
 
 test('two who edit it do not overwrite each other', async () => {
-  const [first, second] = [await open({ javaScriptEnabled: false }), await open()];
+  const [first, second] = [await suite.open(null, { javaScriptEnabled: false }), await suite.open()];
   for (const page of [first, second]) {
     await page.goto(`${path}/edit`);
     await page.locator('details.more > summary').click();
@@ -88,18 +61,22 @@ test('two who edit it do not overwrite each other', async () => {
 test.each(['', '/edit', '/edit?scheme=sigv4-resign'])(
   'axe finds nothing and nothing overflows at its page%s, in every look',
   async (below) => {
-    const page = await open();
-    await page.goto(path + below);
+    const page = await suite.open(path + below);
     expect(await page.locator('h1').count()).toBe(1);
     await expectGoodInEveryLook(page);
   },
 );
 
 test('no page of another site edits it with the cookie of this one', async () => {
-  const page = await open();
+  const page = await suite.open();
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
   const headers = { cookie, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
   const body = new URLSearchParams({ scheme: 'bearer', host: 'evil.example', credential_ref: 'vault://user/github' });
-  const reply = await fetch(`${world.control.url}${path}/edit`, { method: 'POST', headers, body, redirect: 'manual' });
+  const reply = await fetch(`${suite.world.control.url}${path}/edit`, {
+    method: 'POST',
+    headers,
+    body,
+    redirect: 'manual',
+  });
   expect(reply.status).toBe(403);
 });

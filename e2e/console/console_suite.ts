@@ -26,7 +26,7 @@ interface SuiteOptions {
  * Makes the tests of a file share one world, which is stopped whatever becomes of its preparation. Without a Chromium each
  * test is skipped, and says why.
  */
-export function consoleSuite({ control = startOnNode, prepare }: SuiteOptions): ConsoleSuite {
+export function consoleSuite({ control = startOnNode, prepare }: SuiteOptions = {}): ConsoleSuite {
   const missing = chromiumProblem();
   let world: ConsoleWorld | null = null;
   let pages: Page[] = [];

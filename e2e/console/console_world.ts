@@ -188,12 +188,13 @@ async function focusedName(page: Page): Promise<string> {
   return String(name).replaceAll(/\s+/g, ' ').trim();
 }
 
-/** Looks at a page in every width and scheme. */
-export async function inEveryLook(page: Page, check: (look: Look) => Promise<void>): Promise<void> {
-  for (const look of LOOKS) {
-    await page.setViewportSize({ width: look.width, height: HEIGHT });
-    await page.emulateMedia({ colorScheme: look.colorScheme });
-    await check(look);
+/** In every width and scheme nothing overflows; axe looks at the narrow page in the dark and at the wide one in the light. */
+export async function expectGoodInEveryLook(page: Page): Promise<void> {
+  for (const { width, colorScheme } of LOOKS) {
+    await page.setViewportSize({ width, height: HEIGHT });
+    await page.emulateMedia({ colorScheme });
+    if ((width === 360) === (colorScheme === 'dark')) await expectAccessible(page);
+    await expectFits(page);
   }
 }
 

@@ -1,38 +1,19 @@
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { chromiumProblem } from '../support/chromium.ts';
-import { ConsoleWorld, expectAccessible, expectFits, inEveryLook, PLANTED_SECRET, tabTo } from './console_world.ts';
+import { consoleSuite } from './console_suite.ts';
+import { expectGoodInEveryLook, PLANTED_SECRET, tabTo } from './console_world.ts';
 
-const MISSING = chromiumProblem();
 const IMAGE = 'acme/agent\u202e:1';
 const REASON = 'the client pins its certificate';
-let world: ConsoleWorld;
-let pages: Page[] = [];
 
-beforeAll(async () => {
-  if (MISSING === null) world = await ConsoleWorld.start();
-});
-afterAll(() => world?.stop());
-beforeEach(({ skip }) => {
-  if (MISSING !== null) skip(MISSING);
-});
-afterEach(async () => {
-  for (const page of pages) await page.context().close();
-  pages = [];
-});
-
-async function open(options: Parameters<ConsoleWorld['open']>[0] = {}): Promise<Page> {
-  const page = await world.open(options);
-  pages.push(page);
-  return page;
-}
+const suite = consoleSuite();
 
 const main = (page: Page) => page.locator('main').innerText();
 const card = (page: Page, ref: string) => page.getByRole('article').filter({ hasText: ref });
 
 test('of an empty vault says what to do next', async () => {
-  const page = await open({ javaScriptEnabled: false });
-  await page.goto('/report');
+  const page = await suite.open('/report', { javaScriptEnabled: false });
   expect(await main(page)).toContain('There is nothing to seal yet');
   expect(await main(page)).toContain('svc secret set user/demo');
   await page.getByRole('link', { name: 'Store a secret' }).click();
@@ -41,7 +22,8 @@ test('of an empty vault says what to do next', async () => {
 
 describe('of a vault with secrets', () => {
   beforeAll(async () => {
-    if (MISSING !== null) return;
+    if (chromiumProblem() !== null) return;
+    const { world } = suite;
     await world.seed();
     for (const path of ['user/stripe', 'user/db', 'user/nowhere']) {
       await world.api('POST', '/v1/secrets', { path, value: `${PLANTED_SECRET}-${path}` });
@@ -60,7 +42,7 @@ describe('of a vault with secrets', () => {
   });
 
   test('is led to by the navigation and, where a credential left, by the overview', async () => {
-    const page = await open();
+    const page = await suite.open();
     expect(await main(page)).toContain('2 credentials were handed out');
     await page.getByRole('link', { name: 'See where it went' }).click();
     await page.waitForURL('**/report');
@@ -69,8 +51,7 @@ describe('of a vault with secrets', () => {
   });
 
   test('says which left, when, to which session and image, for which host, and why', async () => {
-    const page = await open({ javaScriptEnabled: false });
-    await page.goto('/report');
+    const page = await suite.open('/report', { javaScriptEnabled: false });
     const words = await card(page, 'vault://user/stripe').innerText();
     for (const part of ['Handed out', 'ses_demo', 'api.stripe.com', REASON, 'acme/agent<U+202E>:1']) {
       expect(words).toContain(part);
@@ -82,8 +63,7 @@ describe('of a vault with secrets', () => {
   });
 
   test('says what is sealed, and by which binding or connector', async () => {
-    const page = await open({ javaScriptEnabled: false });
-    await page.goto('/report');
+    const page = await suite.open('/report', { javaScriptEnabled: false });
     const sealed = page.getByRole('table', { name: 'Sealed credentials' });
     expect(await sealed.locator('tbody tr').count()).toBe(2);
     expect(await sealed.innerText()).toMatch(/connector that it was stored for/);
@@ -92,8 +72,7 @@ describe('of a vault with secrets', () => {
   });
 
   test('leads to the binding that seals one, filled in; the next report says so', async () => {
-    const page = await open({ javaScriptEnabled: false });
-    await page.goto('/report');
+    const page = await suite.open('/report', { javaScriptEnabled: false });
     await card(page, 'vault://user/stripe').getByRole('link', { name: 'A binding by the template' }).click();
     expect(await page.getByLabel('Host', { exact: true }).inputValue()).toBe('api.stripe.com');
     expect(await page.getByRole('combobox', { name: 'Credential' }).inputValue()).toBe('vault://user/stripe');
@@ -114,12 +93,8 @@ describe('of a vault with secrets', () => {
   });
 
   test('axe finds nothing and nothing overflows, in every look', async () => {
-    const page = await open();
-    await page.goto('/report');
+    const page = await suite.open('/report');
     expect(await page.locator('h1').count()).toBe(1);
-    await inEveryLook(page, async ({ width, colorScheme }) => {
-      if ((width === 360) === (colorScheme === 'dark')) await expectAccessible(page);
-      await expectFits(page);
-    });
+    await expectGoodInEveryLook(page);
   });
 });
