@@ -5,12 +5,13 @@ import { codeBlock } from './components/code_block.ts';
 import { confirmPage } from './components/confirm_page.ts';
 import { definitionList } from './components/definition_list.ts';
 import { foreignLink, foreignText } from './components/foreign_text.ts';
-import { type FormState, formRefusal, selectField, textField } from './components/form_field.ts';
+import { type FormState, formRefusal, textField } from './components/form_field.ts';
 import { pageHeader } from './components/page_header.ts';
 import { exactTime, timeAgo } from './components/time.ts';
 import { credentialBadge } from './connectors.ts';
 import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
+import { clientSecretFields } from './oauth_client_fields.ts';
 
 export interface ConnectorView {
   readonly connector: ConnectorRecord;
@@ -126,16 +127,7 @@ function clientForm({ connector, form, redirectUrl }: ConnectorView, isSet: bool
         }
       </div>
       ${textField(form, { name: 'client_id', label: 'Client id', isRequired: true, isMono: true })}
-      ${textField(form, { name: 'client_secret', label: 'Client secret (optional)', hint: 'A public client has none. No page shows it again.', isSecret: true, isMono: true })}
-      ${selectField(form, {
-        name: 'client_authentication',
-        label: 'The secret is sent',
-        choices: [
-          { value: 'post', title: 'in the body' },
-          { value: 'basic', title: 'in an Authorization header' },
-        ],
-      })}
-      ${extraFields(form)}
+      ${clientSecretFields(form)} ${extraFields(form)}
       <div class="actions"><button class="primary">${isSet ? 'Replace' : 'Store'}</button></div>
     </form>`;
 }

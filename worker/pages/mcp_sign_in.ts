@@ -6,11 +6,12 @@ import { codeBlock } from './components/code_block.ts';
 import { confirmPage } from './components/confirm_page.ts';
 import { definitionList } from './components/definition_list.ts';
 import { foreignText } from './components/foreign_text.ts';
-import { type FormState, formRefusal, selectField, textField } from './components/form_field.ts';
+import { type FormState, formRefusal, textField } from './components/form_field.ts';
 import { pageHeader } from './components/page_header.ts';
 import { timeAgo } from './components/time.ts';
 import type { Html } from './html.ts';
 import { layout, type Page } from './layout.ts';
+import { clientSecretFields } from './oauth_client_fields.ts';
 
 type AuthorizationState = NonNullable<McpServerRecord['authorization']>['state'];
 
@@ -90,15 +91,7 @@ export function mcpSignInPage({ server, form, redirectUrl }: SignInView): Page {
               ${codeBlock(redirectUrl)}`
       }
       ${textField(form, { name: 'client_id', label: 'Client id (optional)', hint: 'Empty: the one that is there, or one that is registered now.', isMono: true })}
-      ${textField(form, { name: 'client_secret', label: 'Client secret (optional)', hint: 'A public client has none. No page shows it again.', isSecret: true, isMono: true })}
-      ${selectField(form, {
-        name: 'client_authentication',
-        label: 'The secret is sent',
-        choices: [
-          { value: 'post', title: 'in the body' },
-          { value: 'basic', title: 'in an Authorization header' },
-        ],
-      })}
+      ${clientSecretFields(form)}
       ${textField(form, { name: 'scopes', label: 'Scopes (optional)', hint: 'With spaces between; empty: what the server asks for.', isMono: true })}
       <div class="actions">
         <button class="primary">Sign in</button> <a class="button" href="/mcp-servers/${server.id}">Cancel</a>
