@@ -128,6 +128,11 @@ export const mcpServerRecord = z
   .meta({ id: 'McpServer' });
 export type McpServerRecord = z.output<typeof mcpServerRecord>;
 
+/** The names of the credentials that a server refers to and that are not stored: it is not started without them. */
+export function missingCredentials({ credentials }: Pick<McpServerRecord, 'credentials'>): readonly string[] {
+  return credentials.filter(({ required, set }) => required && !set).map(({ name }) => name);
+}
+
 /** `GET /v1/mcp-servers`: in the order of owner and name. */
 export const mcpServersQuery = z.strictObject({
   ...pageQuery,

@@ -1,6 +1,12 @@
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { withOwnId } from '../../shared/wire/mcp_references.ts';
-import { mcpServerInput, mcpServerRecord, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp_servers.ts';
+import {
+  mcpServerInput,
+  mcpServerRecord,
+  type McpServerRecord,
+  missingCredentials,
+  toMcpServer,
+} from '../../shared/wire/mcp_servers.ts';
 import { controlClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
@@ -131,9 +137,7 @@ function tell(
   const { print } = call;
   for (const { message } of record.warnings) print.warn(printable(message));
   print.data(record, () => (print.person ? `${what} ${record.name} (${record.id})\n` : `${record.id}\n`));
-  for (const { name } of record.credentials.filter(({ required, set }) => required && !set)) {
-    print.note(`next: svc mcp credential set ${record.name} ${name}`);
-  }
+  noteMissingCredentials(call, record);
   if (record.mode === 'local' && record.enabled && !isRun) {
     print.note(`A machine runs it once that was consented to there: svc mcp consent ${record.name}`);
   }
@@ -169,4 +173,9 @@ function changedEntries(
 
 function given(fields: Fields): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+/** What a server lacks, each with the command that stores it. */
+export function noteMissingCredentials({ print }: Call, record: McpServerRecord): void {
+  for (const name of missingCredentials(record)) print.note(`next: svc mcp credential set ${record.name} ${name}`);
 }

@@ -2,6 +2,7 @@ import { mcpRevisionsReply, mcpServerRecord, type McpRevisionsReply } from '../.
 import { controlClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
+import { noteMissingCredentials } from './mcp_change.ts';
 import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
 import { startText } from './mcp_views.ts';
@@ -29,9 +30,7 @@ export async function rollbackMcpServer(call: Call<McpRollbackOptions>): Promise
   const record = await client.call('POST', `/v1/mcp-servers/${id}/rollback`, mcpServerRecord, { body });
   await serversAfterChange(call);
   print.data(record, () => `${record.name} is as it was in revision ${options.to ?? ''} (now ${record.revision})\n`);
-  for (const { name: missing } of record.credentials.filter(({ required, set }) => required && !set)) {
-    print.note(`next: svc mcp credential set ${record.name} ${missing}`);
-  }
+  noteMissingCredentials(call, record);
 }
 
 function columnsAt(now: number) {

@@ -1,4 +1,4 @@
-import type { McpServerRecord } from '../../shared/wire/mcp_servers.ts';
+import { type McpServerRecord, missingCredentials } from '../../shared/wire/mcp_servers.ts';
 import { controlClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { allMcpServers, findMcpServer, type OwnerOption } from './mcp_lookup.ts';
@@ -25,7 +25,7 @@ const COLUMNS: readonly Column<McpServerRecord>[] = [
   {
     title: 'CREDENTIALS',
     cell: credentialsText,
-    style: (row) => (row.credentials.some(({ required, set }) => required && !set) ? 'yellow' : null),
+    style: (row) => (missingCredentials(row).length > 0 ? 'yellow' : null),
   },
   { title: 'STARTS', cell: (row) => shortened(startText(row)) },
   { title: 'ID', cell: (row) => row.id },
@@ -40,9 +40,9 @@ function isTrouble({ enabled, health }: McpServerRecord): boolean {
   return enabled && health !== null && (health.state === 'failed' || health.state.startsWith('needs_'));
 }
 
-function credentialsText({ credentials }: McpServerRecord): string {
-  if (credentials.length === 0) return '-';
-  const missing = credentials.filter(({ required, set }) => required && !set).map(({ name }) => name);
+function credentialsText(server: McpServerRecord): string {
+  if (server.credentials.length === 0) return '-';
+  const missing = missingCredentials(server);
   return missing.length === 0 ? 'set' : `missing: ${missing.join(', ')}`;
 }
 

@@ -5,7 +5,12 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { type ApiError, fieldProblems } from '../../shared/wire/errors.ts';
 import type { MarketplaceInstallInput, MarketplaceInstallReply } from '../../shared/wire/marketplace.ts';
-import { mcpServerInput, type McpServerInput, type ValidMcpServer } from '../../shared/wire/mcp_servers.ts';
+import {
+  mcpServerInput,
+  type McpServerInput,
+  missingCredentials,
+  type ValidMcpServer,
+} from '../../shared/wire/mcp_servers.ts';
 import { type Caller, ownerId, writableOwner } from '../services/caller.ts';
 import { storeMcpCredential } from '../services/mcp_credentials.ts';
 import { toRecordOf } from '../services/mcp_server_records.ts';
@@ -144,8 +149,9 @@ async function withCredentials(
 /** A server that was there; what it lacks is what it refers to. */
 async function asItIs(context: ServiceContext, caller: Caller, row: McpServerRow): Installing {
   const server = await toRecordOf(context, caller, row);
-  const lacking = server.credentials.filter(({ required, set }) => required && !set);
-  const required_credentials = lacking.map(({ name }) => ({ name, description: '', required: true, secret: true }));
+  const required_credentials = missingCredentials(server).map((name) => {
+    return { name, description: '', required: true, secret: true };
+  });
   return withPolicyVersion(context, caller, ok({ reply: { server, required_credentials }, isNew: false }));
 }
 

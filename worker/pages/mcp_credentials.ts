@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { McpServerRecord } from '../../shared/wire/mcp_servers.ts';
+import { type McpServerRecord, missingCredentials } from '../../shared/wire/mcp_servers.ts';
 import { alert, flash } from './components/alert.ts';
 import { badge } from './components/badge.ts';
 import { codeBlock } from './components/code_block.ts';
@@ -96,7 +96,7 @@ export interface ConnectView {
 
 /** Last step: what is typed at a machine, for nothing runs there that was not consented to there. */
 export function mcpConnectPage({ server, done, nowMs, mayChange }: ConnectView): Page {
-  const lacking = server.credentials.filter(({ required, set }) => required && !set);
+  const lacking = missingCredentials(server);
   const heading = `${server.name} is ${server.registry_id === null ? 'registered' : 'installed'}`;
   const path = `/mcp-servers/${server.id}`;
   const content = html`${pageHeader({
@@ -107,15 +107,7 @@ export function mcpConnectPage({ server, done, nowMs, mayChange }: ConnectView):
           : 'The gateway on your machine calls it.',
       above: { path: '/mcp-servers', title: 'Installed servers' },
     })}
-    ${stepsOf(server, 'Use it')} ${flash(done)}
-    ${
-      lacking.length === 0
-        ? ''
-        : lackingWords(
-            server,
-            lacking.map(({ name }) => name),
-          )
-    }
+    ${stepsOf(server, 'Use it')} ${flash(done)} ${lacking.length === 0 ? '' : lackingWords(server, lacking)}
     ${server.mode === 'local' ? consentPanel(server) : signInPanel(server, nowMs, mayChange)}
     <section class="panel" aria-labelledby="clients-title">
       <h2 id="clients-title">In your client, once for all servers</h2>

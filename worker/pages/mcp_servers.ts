@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { McpServerRecord } from '../../shared/wire/mcp_servers.ts';
+import { type McpServerRecord, missingCredentials } from '../../shared/wire/mcp_servers.ts';
 import type { Page as ListPage } from '../../shared/wire/primitives.ts';
 import { flash } from './components/alert.ts';
 import { badge } from './components/badge.ts';
@@ -66,10 +66,10 @@ function table({ servers, newer, nowMs }: McpServersView): Html {
   });
 }
 
-function lacking({ id, credentials }: McpServerRecord): Html | string {
-  const names = credentials.filter(({ required, set }) => required && !set).map(({ name }) => name);
+function lacking(server: McpServerRecord): Html | string {
+  const names = missingCredentials(server);
   if (names.length === 0) return '';
-  return html`<span class="sub"><a href="/mcp-servers/${id}/credentials">Store ${names.join(', ')}</a></span>`;
+  return html`<span class="sub"><a href="/mcp-servers/${server.id}/credentials">Store ${names.join(', ')}</a></span>`;
 }
 
 function versionWords(id: string, version: string | null, newer: ReadonlyMap<string, string>): Html {
