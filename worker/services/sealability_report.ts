@@ -46,14 +46,9 @@ export async function reportSealability(
   templates: readonly BindingTemplate[],
 ): Promise<SealabilityReport> {
   const secrets = await readAll((query) => listSecretPage(context, caller, query));
-  const events = await readAll((query) => listAuditPage(context, caller, { ...query, type: UNSEALED_EVENT }));
-  const sidecars = await readAll((query) => listSidecarPage(context, caller, query));
   const connectors = await readAll((query) => listConnectorPage(context, caller, query));
   const bindings = await allHostBindings(context, visibleOwners(caller));
-  const releases = ownReleases(
-    events.items,
-    sidecars.items.map(({ id }) => id),
-  );
+  const { releases, ...released } = await readReleases(context, caller);
   const all = sealabilityOf({ secrets: secrets.items, bindings, releases, templates });
   const described = new Map(secrets.items.map((secret) => [keyOf(secret), secret]));
   const open = all
@@ -68,7 +63,7 @@ export async function reportSealability(
     open: open.toSorted((a, b) => Number(a.unsealed === null) - Number(b.unsealed === null)),
     sealed: all.filter(({ sealed }) => sealed),
     releases,
-    isWhole: [secrets, events, sidecars, connectors].every(({ isWhole }) => isWhole),
+    isWhole: [secrets, connectors, released].every(({ isWhole }) => isWhole),
   };
 }
 
@@ -76,8 +71,21 @@ export async function reportSealability(
 export async function countHandedOut(context: ServiceContext, caller: Caller): Promise<number> {
   const newest = await listAuditPage(context, caller, { limit: 1, type: UNSEALED_EVENT });
   if (!newest.ok || newest.value.items.length === 0) return 0;
-  const { open } = await reportSealability(context, caller, []);
-  return open.filter(({ unsealed }) => unsealed !== null).length;
+  const secrets = await readAll((query) => listSecretPage(context, caller, query));
+  const { releases } = await readReleases(context, caller);
+  const all = sealabilityOf({ secrets: secrets.items, bindings: [], releases, templates: [] });
+  return all.filter(({ unsealed }) => unsealed !== null).length;
+}
+
+/** What the caller's own sidecars handed out, the newest first. */
+async function readReleases(
+  context: ServiceContext,
+  caller: Caller,
+): Promise<Pick<SealabilityReport, 'releases' | 'isWhole'>> {
+  const events = await readAll((query) => listAuditPage(context, caller, { ...query, type: UNSEALED_EVENT }));
+  const sidecars = await readAll((query) => listSidecarPage(context, caller, query));
+  const ids = sidecars.items.map(({ id }) => id);
+  return { releases: ownReleases(events.items, ids), isWhole: events.isWhole && sidecars.isWhole };
 }
 
 function keyOf({ owner, path }: Pick<SecretRecord, 'owner' | 'path'>): string {
