@@ -30,7 +30,7 @@ beforeAll(async () => {
   world = await startWorld([HOST, BASIC, SIGNED]);
   await world.svc.secret('user/key', SECRET);
   const key = { credential_ref: 'vault://user/key' };
-  await world.svc.binding({ ...key, host: HOST, scheme: 'bearer' });
+  await world.svc.binding({ ...key, host: HOST, scheme: 'bearer', keep_cookies: true });
   await world.svc.secret('user/basic', SECRET);
   await world.svc.binding({ host: BASIC, scheme: 'basic', username: 'octo', credential_ref: 'vault://user/basic' });
   const signing = { access_key_id: 'AKIAE2EEXAMPLE000003', region: 'eu-north-1', service: 's3' };
@@ -54,11 +54,33 @@ const echoAuthorization: Handler = (exchange) =>
 
 const BODY = `{"you":"sent ${SECRET}","again":"${SECRET}"}`;
 
+describe('a session that the upstream gives', () => {
+  const lines = ['Set-Cookie: session=its-own', 'WWW-Authenticate: Basic realm="x"', 'Alt-Svc: h3=":443"'];
+
+  it('does not reach the agent, and the event names what was withheld', async () => {
+    const seen = await get((exchange) => exchange.write(reply(401, 'no', lines)), BASIC);
+    expect([seen.status, seen.body.data.toString()]).toEqual([401, 'no']);
+    expect(seen.raw.toString('latin1')).not.toMatch(/set-cookie|authenticate|alt-svc|its-own/i);
+    const events = await world.svc.eventsOf(session);
+    const withheld = events.map(({ data }) => data['svc.proxy.reply.withheld']).find((names) => names !== undefined);
+    expect(withheld).toEqual(['set-cookie', 'www-authenticate', 'alt-svc']);
+  });
+
+  it('reaches it where the binding keeps cookies, and the event names what was kept', async () => {
+    const seen = await get((exchange) => exchange.write(reply(401, 'no', lines)), HOST);
+    expect([seen.header('set-cookie'), seen.header('alt-svc')]).toEqual(['session=its-own', undefined]);
+    const events = await world.svc.eventsOf(session);
+    const kept = events.map(({ data }) => data['svc.proxy.reply.kept']).find((names) => names !== undefined);
+    expect(kept).toEqual(['set-cookie', 'www-authenticate']);
+  });
+});
+
 describe('a credential that the upstream sends back', () => {
   it('is masked in headers and cookies', async () => {
     const echo = [`X-Echo: Bearer ${SECRET}`, `Set-Cookie: token=${encodeURIComponent(SECRET)}; Path=/`];
     const seen = await get((exchange) => exchange.write(reply(200, 'ok', echo)));
     expect(seen.header('x-echo')).toBe(`Bearer ${MASK}`);
+    expect(seen.header('set-cookie')).toBe(`token=${MASK}; Path=/`);
     expect(foundIn(seen.raw, SECRET)).toEqual([]);
     expect(seen.body.data.toString()).toBe('ok');
   });

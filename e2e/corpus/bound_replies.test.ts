@@ -15,6 +15,7 @@ const SECRET = plantSecret();
 const PLAIN_REQUEST = /^(?:GET|HEAD) \/\S* HTTP\/1\.[01]\r\nHost: [a-z.]+\r\n\r\n$/;
 /** Replies that are different on purpose, and how. */
 const OTHERWISE: Readonly<Record<string, string>> = {
+  'reply headers of one hop, and of proxies': 'Alt-Svc is withheld, cookies kept or not',
   'a body in a coding it does not have': 'what cannot be decoded cannot be searched, and breaks off',
 };
 /** Chunks are cut as the search goes on, and lose their extensions (RFC 9112 section 7.1.1): their data and trailers stay. */
@@ -29,7 +30,7 @@ let session: Session;
 beforeAll(async () => {
   world = await startCorpusWorld([BOUND]);
   await world.svc.secret('user/key', SECRET);
-  await world.svc.binding({ host: BOUND, scheme: 'bearer', credential_ref: 'vault://user/key' });
+  await world.svc.binding({ host: BOUND, scheme: 'bearer', credential_ref: 'vault://user/key', keep_cookies: true });
   session = await world.svc.session();
 });
 afterAll(() => world.stop());

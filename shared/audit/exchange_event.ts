@@ -5,6 +5,7 @@ import type { HostBinding } from '../model/host_binding.ts';
 import type { RefusalReason } from '../model/refusal.ts';
 import { REFUSALS } from '../model/refusal.ts';
 import { formatVaultReference } from '../model/vault_path.ts';
+import { credentialsIssuedAt } from '../net/credential_issuer.ts';
 
 /** What is known of a request that is an operation of a connector. */
 export interface OperationFacts {
@@ -46,7 +47,14 @@ export type UnansweredReason = 'client_tls_failed' | 'client_gone' | 'internal_e
 export type ExchangeResult =
   | { readonly kind: 'refused'; readonly reason: RunRefusalReason }
   | { readonly kind: 'unanswered'; readonly reason: UnansweredReason }
-  | { readonly kind: 'replied'; readonly mediation: ForwardedMediation; readonly status: number };
+  | {
+      readonly kind: 'replied';
+      readonly mediation: ForwardedMediation;
+      readonly status: number;
+      /** Names of headers that were withheld from the reply, or kept because the binding says so. */
+      readonly withheld?: readonly string[];
+      readonly kept?: readonly string[];
+    };
 
 /** How a request that was forwarded was treated. `foreign`: a binding matched, but the client brought its own credential. */
 export type ForwardedMediation = 'connector' | 'binding' | 'passthrough' | 'foreign';
@@ -105,7 +113,7 @@ function dataOf(facts: ExchangeFacts, result: ExchangeResult): AuditEventData {
   if (method !== null) data['svc.proxy.method'] = method.slice(0, 64);
   if (host !== null) data['svc.proxy.upstream.host'] = host;
   if (path !== null) data['svc.proxy.upstream.path'] = path.slice(0, MOST_PATH_CHARACTERS);
-  if (result.kind === 'replied') data['svc.proxy.upstream.status'] = result.status;
+  if (result.kind === 'replied') addReply(data, facts, result);
   else data['svc.proxy.reason'] = result.reason;
   if (binding !== null) {
     data['svc.proxy.binding.host'] = binding.host;
@@ -115,6 +123,19 @@ function dataOf(facts: ExchangeFacts, result: ExchangeResult): AuditEventData {
   if (operation) addOperation(data, operation, path, result);
   if (stepId !== undefined) data['svc.step.id'] = stepId;
   return data;
+}
+
+function addReply(
+  data: Writable<AuditEventData>,
+  { host, path, binding }: ExchangeFacts,
+  { mediation, status, withheld = [], kept = [] }: Extract<ExchangeResult, { kind: 'replied' }>,
+): void {
+  data['svc.proxy.upstream.status'] = status;
+  const isGiven = mediation === 'binding' && status >= 200 && status < 300;
+  const issued = isGiven && binding !== null ? credentialsIssuedAt(host ?? '', path ?? '') : null;
+  if (issued !== null) data['svc.proxy.reply.may_hold'] = issued;
+  if (withheld.length > 0) data['svc.proxy.reply.withheld'] = withheld;
+  if (kept.length > 0) data['svc.proxy.reply.kept'] = kept;
 }
 
 function addOperation(

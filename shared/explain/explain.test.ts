@@ -43,6 +43,15 @@ describe('explain', () => {
     expect(JSON.stringify(explained)).not.toContain('s3cr3t');
   });
 
+  test('says what becomes of cookies, and what a place hands out', () => {
+    const words = (change: Partial<HostBinding>, url = 'https://api.example.com/') =>
+      explain([{ ...BINDING, ...change }], url).reasons.join(' ');
+    expect(words({})).toContain('Cookies and authentication challenges are removed from the reply.');
+    expect(words({ keepCookies: true })).toContain('are kept (keep_cookies)');
+    expect(words({}, 'https://api.example.com/oauth/token')).toContain('may hand out OAuth tokens');
+    expect(words({})).not.toContain('hand out');
+  });
+
   test.each([
     [{ scheme: 'basic', username: 'x-access-token' }, 'user name "x-access-token"'],
     [{ scheme: 'header-template', header: 'X-Api-Key', template: 'key {token}' }, 'the header X-Api-Key'],

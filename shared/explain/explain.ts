@@ -12,6 +12,7 @@ import type {
 import type { RefusalReason } from '../model/refusal.ts';
 import { err, ok, type Result } from '../model/result.ts';
 import { formatVaultReference } from '../model/vault_path.ts';
+import { credentialsIssuedAt } from '../net/credential_issuer.ts';
 import { parseAuthority } from '../net/host.ts';
 import { isRefusedIpLiteral } from '../net/ip_literal.ts';
 import { compilePolicy, resolve } from '../resolve/resolve.ts';
@@ -155,7 +156,7 @@ function explainBindings(known: Known, matching: readonly HostBinding[], subject
   const reasons = [
     matchSentence(subject.host, matching),
     ...overrideSentences(known, matching),
-    ...verdicts.flatMap((verdict) => bindingSentences(verdict)),
+    ...verdicts.flatMap((verdict) => bindingSentences(verdict, subject)),
     ...(verdicts.length > 1 ? [choiceSentence(matching)] : []),
   ];
   const bindings = verdicts.map(({ shown }) => shown);
@@ -240,10 +241,15 @@ function overrideSentences({ bindings }: Known, [winner]: readonly HostBinding[]
   return overridden ? [`It overrides the enterprise's own for ${winner?.host}.`] : [];
 }
 
-function bindingSentences({ binding, shown, missing }: Verdict): string[] {
+function bindingSentences({ binding, shown, missing }: Verdict, { host, path }: Subject): string[] {
   if (shown.refusal !== null) return [`Refused: ${shown.refusal.message}.`];
   if (missing.length > 0) return missing.map((ref) => missingSentence(ref));
-  return [injectionSentence(binding), ...contractSentences(binding)];
+  const issued = credentialsIssuedAt(host, path);
+  return [
+    injectionSentence(binding),
+    ...contractSentences(binding),
+    ...(issued === null ? [] : [issuedSentence(issued)]),
+  ];
 }
 
 function missingSentence({ owner, path }: CredentialRef): string {
@@ -277,11 +283,22 @@ function placeWords<S extends InjectionScheme>(injection: Extract<Injection, { s
 
 function contractSentences(binding: HostBinding): string[] {
   const sentences = [];
+  sentences.push(cookieSentence(binding));
   if (binding.allowedHosts.length > 0) sentences.push('The host is in its allowed hosts.');
   if (binding.effect === 'read') {
     sentences.push('The method satisfies its effect "read"; Upgrade and method-override headers would be refused.');
   }
   return sentences;
+}
+
+function issuedSentence(issued: string): string {
+  return `Its reply may hand out ${issued}, which are the agent's from then on: only the credential that was added is masked, and what it gets is recorded by kind.`;
+}
+
+function cookieSentence({ keepCookies }: HostBinding): string {
+  return keepCookies === true
+    ? 'Cookies and authentication challenges of the reply are kept (keep_cookies): with a session cookie the agent can act without the proxy.'
+    : 'Cookies and authentication challenges are removed from the reply.';
 }
 
 function choiceSentence(bindings: readonly HostBinding[]): string {

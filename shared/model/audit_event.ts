@@ -81,6 +81,14 @@ export interface AuditEventData {
   readonly 'svc.proxy.binding.host'?: string;
   readonly 'svc.proxy.binding.scheme'?: string;
   readonly 'svc.proxy.emit'?: string;
+  /** Of a binding that was written: its replies keep cookies and challenges. */
+  readonly 'svc.proxy.binding.keep_cookies'?: boolean;
+  /** Names of the reply's headers that were withheld: cookies, challenges, `alt-svc`. Never a value. */
+  readonly 'svc.proxy.reply.withheld'?: readonly string[];
+  /** The same of those that the binding's `keep_cookies` let pass. */
+  readonly 'svc.proxy.reply.kept'?: readonly string[];
+  /** Of a reply that may hold a credential of its own: what, in words of a closed list. */
+  readonly 'svc.proxy.reply.may_hold'?: string;
   /** Only of an unsealed credential: the reference it was taken from. */
   readonly 'svc.proxy.credential_ref'?: string;
   readonly 'svc.sandbox.mode'?: string;

@@ -53,4 +53,6 @@ export interface HostBinding {
   readonly effect?: Effect;
   /** `buffer`: the request body is read in full before the request is re-issued; `stream`: it passes as it comes. */
   readonly body: 'buffer' | 'stream';
+  /** The reply keeps its cookies and authentication challenges, which are withheld otherwise. */
+  readonly keepCookies?: boolean;
 }

@@ -61,6 +61,7 @@ const fields = {
     .default([]),
   effect: choice(EFFECTS).optional(),
   body: choice(['buffer', 'stream']).default('buffer'),
+  keep_cookies: z.boolean({ error: 'must be true or false' }).optional(),
   description: descriptionText.optional(),
 };
 
@@ -109,6 +110,7 @@ export function toHostBinding(record: HostBindingRecord): HostBinding {
     allowedHosts: record.allowed_hosts,
     ...(record.effect === undefined ? {} : { effect: record.effect }),
     body: record.body,
+    ...(record.keep_cookies === true ? { keepCookies: true } : {}),
   };
 }
 

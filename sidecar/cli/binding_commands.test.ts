@@ -69,6 +69,14 @@ describe('svc binding add', () => {
     });
   });
 
+  test('says what replies give the agent: kept cookies, and credentials that the host hands out', async () => {
+    const argv = ['binding', 'add', 'sts.amazonaws.com', ...add.slice(3), '--scheme', 'bearer', '--keep-cookies'];
+    const run = await runCli(home, argv, { answer: control });
+    expect(run.calls[0]?.body).toMatchObject({ keep_cookies: true });
+    expect(run.stderr).toContain('keep their cookies');
+    expect(run.stderr).toContain('hands out AWS keys');
+  });
+
   test('says which secret is not stored yet, and how to store it', async () => {
     const argv = ['binding', 'add', 'api.example.org', '--scheme', 'bearer', '--credential', 'vault://user/other'];
     expect((await runCli(home, argv, { answer: control })).stderr).toContain('svc secret set user/other');

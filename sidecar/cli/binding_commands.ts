@@ -4,6 +4,7 @@ import { stringify } from 'yaml';
 import { EFFECTS, EMIT_MECHANISMS, INJECTION_SCHEMES, OWNERS } from '../../shared/model/host_binding.ts';
 import { hostBindingRecord, type HostBindingRecord, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import type { BindingTemplate } from '../../shared/wire/binding_template.ts';
+import { credentialsIssuedBy } from '../../shared/net/credential_issuer.ts';
 import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import { inputOf } from './binding_file.ts';
 import { fieldsOf, validateBinding, type BindingFlags } from './binding_input.ts';
@@ -62,6 +63,10 @@ function addOptions(command: Command): Command {
     .option('--allowed-host <host>', 'only these hosts (repeatable)', several)
     .addOption(new Option('--effect <effect>', 'read admits only GET, HEAD and OPTIONS').choices(EFFECTS))
     .addOption(new Option('--body <mode>', 'read the request body first, or pass it on').choices(['buffer', 'stream']))
+    .option(
+      '--keep-cookies',
+      'leave cookies and authentication challenges in replies: the agent may act by them without the proxy',
+    )
     .addOption(new Option('--owner <owner>', 'whose namespace (default: personal)').choices(OWNERS))
     .option('--description <text>', 'what it is for');
 }
@@ -80,7 +85,20 @@ async function addBinding(call: Call<AddOptions>): Promise<undefined> {
   if (record.sentinel !== undefined && options.sentinel === undefined) {
     print.note(`The placeholder for the agent (not a secret): ${record.sentinel.value}`);
   }
+  warnOfReplies(record, print);
   await warnOfMissingSecrets(client, [record], print);
+}
+
+/** What the agent gets by this binding besides answers: cookies that were asked for, credentials that the host hands out. */
+function warnOfReplies({ host, keep_cookies: keepCookies }: HostBindingRecord, print: Call['print']): void {
+  if (keepCookies === true) {
+    print.note(`Replies of ${host} keep their cookies: with a session cookie the agent can act without the proxy.`);
+  }
+  const issued = credentialsIssuedBy(host);
+  if (issued === null) return;
+  print.note(
+    `${host} hands out ${issued}: what the agent asks for there is its own and is not masked. A connector with the operations it needs admits no others.`,
+  );
 }
 
 /** With sentinel-swap and no placeholder of its own, a new one. */

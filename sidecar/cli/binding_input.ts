@@ -20,6 +20,7 @@ export interface BindingFlags {
   readonly allowedHost?: readonly string[];
   readonly effect?: string;
   readonly body?: string;
+  readonly keepCookies?: boolean;
   readonly owner?: string;
   readonly description?: string;
 }
@@ -44,6 +45,7 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   allowed_hosts: '--allowed-host',
   effect: '--effect',
   body: '--body',
+  keep_cookies: '--keep-cookies',
   owner: '--owner',
   description: '--description',
 };
@@ -68,6 +70,7 @@ export function fieldsOf(host: string | undefined, flags: BindingFlags): Record<
     allowed_hosts: flags.allowedHost,
     effect: flags.effect,
     body: flags.body,
+    keep_cookies: flags.keepCookies,
     owner: flags.owner,
     description: flags.description,
   });

@@ -7,6 +7,7 @@ import type { HttpVersion } from '../../shared/net/http1_head.ts';
 import { connectionTokens } from '../../shared/net/http1_head.ts';
 import type { Reply } from './forward.ts';
 import type { Incoming } from './incoming.ts';
+import type { HeldBack } from './sanitised_head.ts';
 
 /** What is known of a request, for its audit event. Nothing here can hold a secret. */
 export interface Facts {
@@ -39,6 +40,8 @@ export interface Replied {
   readonly staysOpen: boolean;
   /** What to mask in the reply; null on passthrough, which is exact. */
   readonly scrub: ScrubPatterns | null;
+  /** Which headers of the reply's head were withheld, and which were not only because the binding keeps cookies. */
+  readonly heldBack?: HeldBack;
 }
 
 /** The client went away before there was an answer; the request may have been sent, so it is recorded all the same. */
@@ -66,6 +69,11 @@ export function replied(
 ): Replied {
   const { version } = incoming.head;
   return { kind: 'replied', facts, mediation, reply, version, staysOpen: isPersistent(incoming), scrub };
+}
+
+/** Whether a credentialed reply keeps its cookies and challenges: a connector's never does. */
+export function keepsCookies({ binding }: Pick<Facts, 'binding'>): boolean {
+  return binding?.keepCookies === true;
 }
 
 export function abandoned(facts: Facts): Abandoned {

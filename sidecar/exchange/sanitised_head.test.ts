@@ -1,19 +1,34 @@
 import { expect, test } from 'vitest';
 import { parseReplyHead } from '../../shared/net/http1_head.ts';
-import { sanitised, sanitisedTrailers } from './sanitised_head.ts';
+import { heldBack, sanitised, sanitisedTrailers } from './sanitised_head.ts';
 
-function head(text: string): ReturnType<typeof sanitised> {
-  const parsed = parseReplyHead(text, { maxHeaders: 10 });
-  if (!parsed.ok) throw new Error(parsed.error.message);
-  return sanitised({ head: parsed.value, raw: Buffer.from(text, 'latin1') });
+function parsed(text: string): Parameters<typeof sanitised>[0] {
+  const head = parseReplyHead(text, { maxHeaders: 10 });
+  if (!head.ok) throw new Error(head.error.message);
+  return { head: head.value, raw: Buffer.from(text, 'latin1') };
 }
 
 test('what is withheld is taken out, in any spelling and every copy; the rest keeps its bytes', () => {
   const kept = 'HTTP/1.1 200  odd\r\nx-A:  1\r\nLOCATION: https://x/\r\n\r\n';
-  expect(head(kept).raw.toString('latin1')).toBe(kept);
-  const { raw, head: parsed } = head(kept.replace('LOC', 'SET-COOKIE: a\r\nset-cookie2: b\r\nAlt-Svc: c\r\nLOC'));
+  expect(sanitised(parsed(kept), false).raw.toString('latin1')).toBe(kept);
+  const more = kept.replace('LOC', 'SET-COOKIE: a\r\nset-cookie2: b\r\nAlt-Svc: c\r\nLOC');
+  const { raw, head } = sanitised(parsed(more), false);
   expect(raw.toString('latin1')).toBe(kept);
-  expect(parsed.fields.map(({ name }) => name)).toEqual(['x-a', 'location']);
+  expect(head.fields.map(({ name }) => name)).toEqual(['x-a', 'location']);
+});
+
+test('what keeps cookies keeps challenges too, and never an offer of another host', () => {
+  const text = 'HTTP/1.1 401 x\r\nSET-COOKIE:  a\r\nWWW-Authenticate: Basic\r\nAlt-Svc: c\r\n\r\n';
+  const { raw } = sanitised(parsed(text), true);
+  expect(raw.toString('latin1')).toBe(text.replace('Alt-Svc: c\r\n', ''));
+  expect(sanitisedTrailers('Set-Cookie: a=b\r\nalt-svc: x\r\n', true)).toBe('Set-Cookie: a=b\r\n');
+});
+
+test('says by name what was withheld and what was kept, each once and never a value', () => {
+  const { fields } = parsed('HTTP/1.1 200 x\r\nSet-Cookie: a\r\nset-cookie: b\r\nX-A: 1\r\nAlt-Svc: c\r\n\r\n').head;
+  expect(heldBack(fields, false)).toEqual({ withheld: ['set-cookie', 'alt-svc'], kept: [] });
+  expect(heldBack(fields, true)).toEqual({ withheld: ['alt-svc'], kept: ['set-cookie'] });
+  expect(heldBack([], false)).toEqual({ withheld: [], kept: [] });
 });
 
 test.each([
@@ -22,5 +37,5 @@ test.each([
   ['Set-Cookie: a=b\r\nX-T: 1\r\nset-cookie: c\r\n', 'X-T: 1\r\n'],
   ['WWW-Authenticate : x\r\n', ''],
 ])('of trailers too: %j', (trailers, expected) => {
-  expect(sanitisedTrailers(trailers)).toBe(expected);
+  expect(sanitisedTrailers(trailers, false)).toBe(expected);
 });

@@ -1,5 +1,5 @@
-import { isWithheldHeader } from '../../shared/connect/sanitised_reply.ts';
-import type { ReplyHead } from '../../shared/net/http1_head.ts';
+import { isCookieOrChallenge, isWithheldHeader } from '../../shared/connect/sanitised_reply.ts';
+import type { HeaderField, ReplyHead } from '../../shared/net/http1_head.ts';
 import { formatReplyHead } from '../../shared/net/http1_head.ts';
 
 /** A reply's head, and the bytes it is sent as. */
@@ -8,18 +8,36 @@ interface ReceivedHead {
   readonly raw: Buffer;
 }
 
-/** A connector's reply without the headers that it withholds (design section 5); the same bytes when it has none of them. */
-export function sanitised({ head, raw }: ReceivedHead): ReceivedHead {
-  if (!head.fields.some(({ name }) => isWithheldHeader(name))) return { head, raw };
-  const kept = { ...head, fields: head.fields.filter(({ name }) => !isWithheldHeader(name)) };
+/** A credentialed reply without the headers that are withheld; the same bytes when it has none of them. */
+export function sanitised({ head, raw }: ReceivedHead, keepCookies: boolean): ReceivedHead {
+  if (!head.fields.some(({ name }) => isWithheldHeader(name, keepCookies))) return { head, raw };
+  const kept = { ...head, fields: head.fields.filter(({ name }) => !isWithheldHeader(name, keepCookies)) };
   return { head: kept, raw: Buffer.from(formatReplyHead(kept), 'latin1') };
 }
 
 /** The same of a trailer section: lines, each with its CRLF. */
-export function sanitisedTrailers(trailers: string): string {
+export function sanitisedTrailers(trailers: string, keepCookies: boolean): string {
   if (trailers === '') return '';
   const lines = trailers
     .split('\r\n')
-    .filter((line) => !isWithheldHeader(line.split(':', 1)[0]?.trim().toLowerCase() ?? ''));
+    .filter((line) => !isWithheldHeader(line.split(':', 1)[0]?.trim().toLowerCase() ?? '', keepCookies));
   return lines.join('\r\n');
+}
+
+/** Which headers of a reply's head were withheld, or let pass because the binding keeps cookies: lower-case names, each once. */
+export interface HeldBack {
+  readonly withheld: readonly string[];
+  readonly kept: readonly string[];
+}
+
+const NOTHING: HeldBack = { withheld: [], kept: [] };
+
+/** What {@link sanitised} does to the fields, for the audit event: names of a closed list, never a value. */
+export function heldBack(fields: readonly HeaderField[], keepCookies: boolean): HeldBack {
+  if (!fields.some(({ name }) => isWithheldHeader(name))) return NOTHING;
+  const names = [...new Set(fields.map(({ name }) => name))];
+  return {
+    withheld: names.filter((name) => isWithheldHeader(name, keepCookies)),
+    kept: keepCookies ? names.filter(isCookieOrChallenge) : [],
+  };
 }

@@ -11,15 +11,15 @@ import { formatRequestHead } from '../../shared/net/http1_head.ts';
 import type { BufferedBody } from './body.ts';
 import { isWebSocketUpgrade, reframed } from './credentialed_head.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
-import type { ForwardContext, Outgoing, Reply } from './forward.ts';
+import type { ForwardContext, Outgoing } from './forward.ts';
 import { forward } from './forward.ts';
 import type { Incoming } from './incoming.ts';
 import type { CredentialMaterial } from './material.ts';
 import { resolveMaterial } from './material.ts';
 import type { Facts, Outcome } from './outcome.ts';
-import { abandoned, refused, replied } from './outcome.ts';
+import { abandoned, keepsCookies, refused, replied } from './outcome.ts';
 import type { RequestBody } from './request_body.ts';
-import { sanitised } from './sanitised_head.ts';
+import { heldBack, sanitised } from './sanitised_head.ts';
 import { scrubbedBytes } from './scrubbed_head.ts';
 
 /** A request that may have its credential. */
@@ -47,8 +47,13 @@ export async function sendCredentialed(
   const outgoing = written instanceof Promise ? await written : written;
   if (!outgoing.ok) return refused(facts, outgoing.error, incoming, wasRead);
   const { scrub } = material.value;
-  const reply = await forward(outgoing.value, forwardContext(incoming, tunnel, ports, { scrub, mediation }));
-  if (reply.ok) return replied(incoming, facts, mediation, shown(reply.value, mediation), scrub);
+  const keepCookies = keepsCookies(facts);
+  const reply = await forward(outgoing.value, forwardContext(incoming, tunnel, ports, { scrub, keepCookies }));
+  if (reply.ok) {
+    const shown = { ...reply.value, ...sanitised(reply.value, keepCookies) };
+    const held = heldBack(reply.value.head.fields, keepCookies);
+    return { ...replied(incoming, facts, mediation, shown, scrub), heldBack: held };
+  }
   return tunnel.client.closed ? abandoned(facts) : refused(facts, reply.error, incoming, wasRead);
 }
 
@@ -92,30 +97,28 @@ function payloadOf(incoming: Incoming, buffered: BufferedBody | null): PayloadBo
   return incoming.framing.kind === 'none' ? { kind: 'none' } : { kind: 'stream' };
 }
 
-/** What of a reply the client is shown: a connector's, without the headers that it withholds. */
-function shown(reply: Reply, mediation: ForwardedMediation): Reply {
-  return mediation === 'connector' ? { ...reply, ...sanitised(reply) } : reply;
-}
-
-/** How replies are told to the client. */
+/** How the replies of a credentialed request are told to the client. */
 interface Telling {
-  readonly scrub: ScrubPatterns | null;
-  readonly mediation: ForwardedMediation;
+  readonly scrub: ScrubPatterns;
+  readonly keepCookies: boolean;
 }
 
-/** HTTP/1.0 knows no interim replies (RFC 9110 section 15.2). On a credentialed path they are told as the last one is. */
+/**
+ * HTTP/1.0 knows no interim replies (RFC 9110 section 15.2). On a credentialed path they are told as the last one is; on
+ * passthrough `telling` is null.
+ */
 export function forwardContext(
   incoming: Incoming,
   tunnel: ExchangeTunnel,
   { limits }: ExchangePorts,
-  { scrub, mediation }: Telling,
+  telling: Telling | null,
 ): ForwardContext {
   const { client, lanes } = tunnel;
   const { maxHeadBytes, maxHeaders } = limits;
   const onInterim = (received: Buffer, told: ReplyHead): Promise<void> => {
-    const { head, raw } =
-      mediation === 'connector' ? sanitised({ head: told, raw: received }) : { head: told, raw: received };
-    return tunnel.sendInterim(scrub === null ? raw : scrubbedBytes(head, raw, scrub));
+    if (telling === null) return tunnel.sendInterim(received);
+    const { head, raw } = sanitised({ head: told, raw: received }, telling.keepCookies);
+    return tunnel.sendInterim(scrubbedBytes(head, raw, telling.scrub));
   };
   return { client, lanes, maxHeadBytes, maxHeaders, onInterim: incoming.head.version === '1.0' ? null : onInterim };
 }

@@ -61,6 +61,74 @@ test('masks the credential in the head of a switch of protocols', async () => {
   expect(reply).toContain(`X-Echo: ${MASK}\r\n`);
 });
 
+/** Every header by which a reply gives a client a session or asks it for credentials, and an offer of another host. */
+const AUTHORITY_LINES = [
+  'Set-Cookie: session=own; Path=/',
+  'SET-COOKIE2: session=own',
+  'WWW-Authenticate: Basic realm="x"',
+  'Proxy-Authenticate: Negotiate',
+  'Authentication-Info: nextnonce="x"',
+  'Proxy-Authentication-Info: x',
+  'Optional-WWW-Authenticate: Basic',
+  'Authentication-Control: Basic realm="x"',
+  'Alt-Svc: h3="other.example.test:443"',
+].join('\r\n');
+
+test('a bound reply gives the agent no session: cookies and challenges go from interim head, head and trailers', async () => {
+  await replying(
+    `HTTP/1.1 103 Early Hints\r\n${AUTHORITY_LINES}\r\nLink: <a>\r\n\r\nHTTP/1.1 401 No\r\n${AUTHORITY_LINES}\r\nX-A:  1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndone\r\n0\r\n${AUTHORITY_LINES}\r\nX-T: 2\r\n\r\n`,
+  );
+  plane.policy.use([bearerBinding(HOST)]);
+  expect(await ask(GET, (got) => got.endsWith('2\r\n\r\n'))).toBe(
+    'HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\nHTTP/1.1 401 No\r\nX-A:  1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndone\r\n0\r\nX-T: 2\r\n\r\n',
+  );
+  const data = plane.audit.events.at(-1)?.data;
+  expect(data?.['svc.proxy.reply.withheld']).toHaveLength(9);
+  expect(JSON.stringify(data)).not.toContain('session=own');
+});
+
+test.each([
+  ['in one piece with its body', `HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 4\r\n\r\ndone`, DONE],
+  ['without a body', `HTTP/1.1 204 No\r\nSet-Cookie: a=b\r\n\r\n`, 'HTTP/1.1 204 No\r\n\r\n'],
+  [
+    'that switches protocols',
+    'HTTP/1.1 101 Now\r\nSet-Cookie: a=b\r\nUpgrade: websocket\r\n\r\n',
+    'HTTP/1.1 101 Now\r\nUpgrade: websocket\r\n\r\n',
+  ],
+])(
+  'a bound reply %s loses its cookies, whether or not its credential can be masked',
+  async (_name, reply, expected) => {
+    await replying(reply, reply);
+    const handshake = `GET / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+    for (const secret of [SECRET, 'short']) {
+      plane.credentials.set({ owner: 'personal', path: 'user/demo' }, secret);
+      plane.policy.use([bearerBinding(HOST, { id: `bnd_${secret}` })]);
+      expect(await ask(handshake, (got) => got.length >= expected.length)).toBe(expected);
+    }
+  },
+);
+
+test('a binding that keeps cookies passes them on, masked, and the event says so', async () => {
+  await replying(`HTTP/1.1 200 OK\r\nSet-Cookie: a=${SECRET}\r\nAlt-Svc: x\r\nContent-Length: 4\r\n\r\ndone`);
+  plane.policy.use([bearerBinding(HOST, { keepCookies: true })]);
+  expect(await ask(GET, (got) => got.endsWith('done'))).toBe(
+    `HTTP/1.1 200 OK\r\nSet-Cookie: a=${MASK}\r\nContent-Length: 4\r\n\r\ndone`,
+  );
+  expect(plane.audit.events.at(-1)?.data).toMatchObject({
+    'svc.proxy.reply.withheld': ['alt-svc'],
+    'svc.proxy.reply.kept': ['set-cookie'],
+  });
+});
+
+test('the event names a reply that may have given the agent a credential of its own', async () => {
+  await replying(DONE, 'HTTP/1.1 403 No\r\nContent-Length: 4\r\n\r\ndone');
+  plane.policy.use([bearerBinding(HOST)]);
+  for (let request = 0; request < 2; request += 1) {
+    await ask(GET.replace('/', '/oauth/token'), (got) => got.endsWith('done'));
+  }
+  expect(plane.audit.events.map(({ data }) => data['svc.proxy.reply.may_hold'])).toEqual(['OAuth tokens', undefined]);
+});
+
 test('masks a credential that holds a colon where a header name and its value form it', async () => {
   const secret = 'someuser:longpassword';
   plane.credentials.set({ owner: 'personal', path: 'user/demo' }, secret);

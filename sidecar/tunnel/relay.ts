@@ -23,7 +23,7 @@ export async function relay(client: Connection, outcome: Replied, lanes: Upstrea
     const whole = wholeReply(reply, scrub);
     let framed = true;
     if (whole !== null) client.write(whole);
-    else if (scrub === null || (scrub.isEmpty && outcome.mediation !== 'connector')) await relayExact(client, reply);
+    else if (scrub === null || (scrub.isEmpty && reply.framing.kind !== 'chunked')) await relayExact(client, reply);
     else framed = await relayScrubbed(client, outcome, scrub);
     const reusable = isPersistent(reply) && (reply.requestBody === 'sent' || (await reply.requestBody) === 'sent');
     if (reusable) lanes.give(reply.lane, reply.upstream);

@@ -5,6 +5,7 @@ import type { ReplyHead } from '../../shared/net/http1_head.ts';
 import { formatReplyHead, headerField } from '../../shared/net/http1_head.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { Replied } from '../exchange/outcome.ts';
+import { keepsCookies } from '../exchange/outcome.ts';
 import { sanitisedTrailers } from '../exchange/sanitised_head.ts';
 import { scrubbedBytes, scrubbedHead, scrubbedTrailers } from '../exchange/scrubbed_head.ts';
 import { contentDecoders, decoded } from './content_decoder.ts';
@@ -28,7 +29,7 @@ export async function relayScrubbed(client: Connection, outcome: Replied, patter
   } else {
     for await (const piece of decoded(body, decoders)) await sink.write([piece]);
   }
-  const trailers = outcome.mediation === 'connector' ? sanitisedTrailers(body.trailers) : body.trailers;
+  const trailers = sanitisedTrailers(body.trailers, keepsCookies(outcome.facts));
   sink.end(scrubbedTrailers(trailers, patterns));
   return decoders === null || chunked;
 }

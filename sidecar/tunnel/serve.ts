@@ -111,7 +111,8 @@ function recordOutcome(
 function resultOf(outcome: Outcome): ExchangeResult {
   if (outcome.kind === 'refused') return { kind: 'refused', reason: outcome.refusal.reason };
   if (outcome.kind === 'abandoned') return { kind: 'unanswered', reason: 'client_gone' };
-  return { kind: 'replied', mediation: outcome.mediation, status: outcome.reply.head.status };
+  const { mediation, reply, heldBack } = outcome;
+  return { kind: 'replied', mediation, status: reply.head.status, ...heldBack };
 }
 
 /** Writes the outcome to the client. True when the tunnel can serve another request. */

@@ -29,6 +29,19 @@ describe('an event in words', () => {
     ]);
   });
 
+  test('says what a reply gave the agent, and what it did not', () => {
+    const data = {
+      'svc.proxy.reply.withheld': ['set-cookie', 'alt-svc'],
+      'svc.proxy.reply.kept': ['www-authenticate'],
+      'svc.proxy.reply.may_hold': 'OAuth tokens',
+    };
+    expect(decisionSentences({ type: 'sandbox.proxy.passthrough', data }).slice(2)).toEqual([
+      'Headers that were withheld from the agent: set-cookie, alt-svc.',
+      'Headers that the binding keeps for the agent: www-authenticate.',
+      'The reply may have given the agent OAuth tokens of its own.',
+    ]);
+  });
+
   test.each(Object.keys(REFUSALS))('gives the reason %s as a sentence', (reason) => {
     const [sentence] = decisionSentences({ type: 'sandbox.proxy.rejected', data: { 'svc.proxy.reason': reason } });
     expect(sentence).toMatch(/^[A-Z].{20,}\.$/);

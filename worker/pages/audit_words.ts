@@ -137,7 +137,17 @@ export function decisionSentences({ type, data }: Pick<StoredAuditEvent, 'type' 
   if (reason !== undefined) sentences.push(isRefusalReason(reason) ? REASONS[reason] : `The reason is ${reason}.`);
   const status = data['svc.proxy.upstream.status'];
   if (status !== undefined) sentences.push(`The upstream answered with ${status}.`);
+  sentences.push(...replySentences(data));
   return sentences.filter((sentence) => sentence !== '');
+}
+
+function replySentences(data: AuditEventData): string[] {
+  const { 'svc.proxy.reply.withheld': withheld, 'svc.proxy.reply.kept': kept, 'svc.proxy.reply.may_hold': held } = data;
+  return [
+    ...(withheld === undefined ? [] : [`Headers that were withheld from the agent: ${withheld.join(', ')}.`]),
+    ...(kept === undefined ? [] : [`Headers that the binding keeps for the agent: ${kept.join(', ')}.`]),
+    ...(held === undefined ? [] : [`The reply may have given the agent ${held} of its own.`]),
+  ];
 }
 
 function matchSentence(type: AuditEventType, data: AuditEventData): string {

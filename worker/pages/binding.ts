@@ -113,6 +113,10 @@ function writtenSection(binding: HostBindingRecord): Html {
       ['Stand-in of the agent', code(sentinel?.value)],
       ['In the variable', code(sentinel?.env)],
       ['Request body', code(binding.body)],
+      [
+        'Cookies of replies',
+        binding.keep_cookies === true ? 'kept, with challenges to sign in' : 'removed, with challenges to sign in',
+      ],
     ])}
   </section>`;
 }

@@ -30,11 +30,21 @@ export interface BindingConflict {
 
 /** A binding as fields of its form. A reference is no secret, so that all of it is there. */
 export function fieldsOfBinding(binding: HostBindingRecord): Readonly<Record<string, string>> {
-  const { sentinel, allowed_hosts: allowed, body, id: _, created_at: __, updated_at: ___, ...texts } = binding;
+  const {
+    sentinel,
+    allowed_hosts: allowed,
+    body,
+    keep_cookies: keepCookies,
+    id: _,
+    created_at: __,
+    updated_at: ___,
+    ...texts
+  } = binding;
   return {
     ...Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, text ?? ''])),
     allowed_hosts: allowed.join(', '),
     body: body === 'buffer' ? '' : body,
+    keep_cookies: keepCookies === true ? 'true' : '',
     sentinel_value: sentinel?.value ?? '',
     sentinel_env: sentinel?.env ?? '',
   };

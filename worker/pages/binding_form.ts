@@ -49,6 +49,7 @@ const LABELS: Readonly<Record<string, string>> = {
   sentinel_value: 'Stand-in',
   sentinel_env: 'Variable of the stand-in',
   body: 'Request body',
+  keep_cookies: 'Cookies of replies',
 };
 
 export interface BindingFormView {
@@ -73,6 +74,7 @@ const COMMON = [
   'sentinel_value',
   'sentinel_env',
   'body',
+  'keep_cookies',
 ];
 
 /** The form of a binding, for one scheme. */
@@ -175,10 +177,10 @@ function effectChoices() {
 }
 
 function moreFields(form: FormState): Html {
-  const names = ['allowed_hosts', 'description', 'sentinel_value', 'sentinel_env', 'body'];
+  const names = ['allowed_hosts', 'description', 'sentinel_value', 'sentinel_env', 'body', 'keep_cookies'];
   const isUsed = names.some((name) => (form.values[name] ?? '') !== '');
   return html`<details class="more" ${isUsed ? 'open' : ''}>
-    <summary>Allowed hosts, a stand-in for the agent, the request's body, description</summary>
+    <summary>Allowed hosts, a stand-in for the agent, the request's body, cookies of replies, description</summary>
     <div class="stack">
       ${textField(form, { name: 'allowed_hosts', label: 'Allowed hosts', hint: 'Exact hosts, with commas between; none: all that the pattern matches', isMono: true })}
       ${textField(form, { name: 'sentinel_value', label: 'Stand-in', hint: 'For clients that insist on a credential: no secret, swapped for the real one on the way out', isMono: true })}
@@ -190,6 +192,15 @@ function moreFields(form: FormState): Html {
         choices: [
           { value: '', title: 'buffer' },
           { value: 'stream', title: 'stream' },
+        ],
+      })}
+      ${selectField(form, {
+        name: 'keep_cookies',
+        label: 'Cookies of replies',
+        hint: 'A session cookie lets the agent act without the proxy; challenges to sign in are treated alike',
+        choices: [
+          { value: '', title: 'removed' },
+          { value: 'true', title: 'kept' },
         ],
       })}
       ${textField(form, { name: 'description', label: 'Description', maxLength: 500 })}

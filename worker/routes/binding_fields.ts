@@ -9,12 +9,19 @@ const SHOWN = 100;
 
 /** The record that the fields of the form make. */
 export function bindingRecordOf(fields: Fields): Record<string, unknown> {
-  const { allowed_hosts: allowed, sentinel_value: value, sentinel_env: env, ...plain } = typed(fields);
+  const {
+    allowed_hosts: allowed,
+    sentinel_value: value,
+    sentinel_env: env,
+    keep_cookies: kept,
+    ...plain
+  } = typed(fields);
   const hosts = allowed?.split(/[\s,]+/).filter((host) => host !== '');
   const isSwap = value !== undefined || env !== undefined;
   return {
     ...plain,
     ...(hosts !== undefined && { allowed_hosts: hosts }),
+    ...(kept !== undefined && { keep_cookies: kept === 'true' }),
     ...(isSwap && { emit_mechanism: 'sentinel-swap', sentinel: { value, ...(env !== undefined && { env }) } }),
   };
 }

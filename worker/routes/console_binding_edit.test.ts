@@ -57,6 +57,7 @@ describe('the form of a binding that is there', () => {
       emit_mechanism: 'sentinel-swap',
       sentinel: { value: 'stand-in-of-sixteen', env: 'API_KEY' },
       body: 'stream',
+      keep_cookies: true,
       description: 'For the build',
     });
     const reply = await save(made.id, await formOf(made.id));

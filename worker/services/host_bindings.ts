@@ -220,6 +220,7 @@ function change<T>(
     'svc.proxy.binding.host': record.host,
     'svc.proxy.binding.scheme': record.scheme,
     'svc.proxy.emit': record.emit_mechanism,
+    ...(record.keep_cookies === true && { 'svc.proxy.binding.keep_cookies': true }),
   };
   return {
     statements: [...write, bumpPolicy(context.database, row)],
