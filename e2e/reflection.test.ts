@@ -57,10 +57,18 @@ const BODY = `{"you":"sent ${SECRET}","again":"${SECRET}"}`;
 describe('a session that the upstream gives', () => {
   const lines = ['Set-Cookie: session=its-own', 'WWW-Authenticate: Basic realm="x"', 'Alt-Svc: h3=":443"'];
 
+  beforeEach(async () => {
+    session = await world.svc.session();
+  });
+  afterAll(async () => {
+    session = await world.svc.session();
+  });
+
   it('does not reach the agent, and the event names what was withheld', async () => {
     const seen = await get((exchange) => exchange.write(reply(401, 'no', lines)), BASIC);
     expect([seen.status, seen.body.data.toString()]).toEqual([401, 'no']);
     expect(seen.raw.toString('latin1')).not.toMatch(/set-cookie|authenticate|alt-svc|its-own/i);
+    await session.end();
     const events = await world.svc.eventsOf(session);
     const withheld = events.map(({ data }) => data['svc.proxy.reply.withheld']).find((names) => names !== undefined);
     expect(withheld).toEqual(['set-cookie', 'www-authenticate', 'alt-svc']);
@@ -69,6 +77,7 @@ describe('a session that the upstream gives', () => {
   it('reaches it where the binding keeps cookies, and the event names what was kept', async () => {
     const seen = await get((exchange) => exchange.write(reply(401, 'no', lines)), HOST);
     expect([seen.header('set-cookie'), seen.header('alt-svc')]).toEqual(['session=its-own', undefined]);
+    await session.end();
     const events = await world.svc.eventsOf(session);
     const kept = events.map(({ data }) => data['svc.proxy.reply.kept']).find((names) => names !== undefined);
     expect(kept).toEqual(['set-cookie', 'www-authenticate']);
@@ -80,7 +89,7 @@ describe('a credential that the upstream sends back', () => {
     const echo = [`X-Echo: Bearer ${SECRET}`, `Set-Cookie: token=${encodeURIComponent(SECRET)}; Path=/`];
     const seen = await get((exchange) => exchange.write(reply(200, 'ok', echo)));
     expect(seen.header('x-echo')).toBe(`Bearer ${MASK}`);
-    expect(seen.header('set-cookie')).toBe(`token=${MASK}; Path=/`);
+    expect(seen.header('set-cookie')).toMatch(/^token=\*+; Path=\/$/);
     expect(foundIn(seen.raw, SECRET)).toEqual([]);
     expect(seen.body.data.toString()).toBe('ok');
   });
