@@ -1,5 +1,6 @@
 import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
+import { SHOWN_MUTATIONS } from './mutations_shown.ts';
 
 /** A check that is taken out to see which tests notice. */
 export interface Mutation {
@@ -783,4 +784,5 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,
+  ...SHOWN_MUTATIONS,
 ];

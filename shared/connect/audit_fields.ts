@@ -1,5 +1,6 @@
 import { pathParameters, type Operation } from '../model/connector.ts';
 import { pathArgs } from './path_args.ts';
+import { replaceHidden } from '../model/shown_text.ts';
 
 /** What an event says of one audit field: the value, or only whether there was one. */
 export type AuditFieldValue = string | number | boolean;
@@ -55,5 +56,5 @@ export function auditedPath({ path: template, audit }: Operation, path: string):
 
 /** As the audit log takes it: an event with a character that it cannot store would be kept out of it. */
 function storable(value: string): string {
-  return value.slice(0, MOST_CHARACTERS).replaceAll(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
+  return replaceHidden(value.slice(0, MOST_CHARACTERS), { keepsLines: false, write: () => '\ufffd' });
 }

@@ -92,8 +92,10 @@ describe('what a person is asked to approve', () => {
     const names = Array.from({ length: 9 }, (_, index) => `{input${index}}`);
     const long = { ...asked, path: `/${names.map(() => '%F0%9F%98%80'.repeat(40)).join('/')}`, query: 'a' };
     const line = requestSummary(sampleConnector(), sampleOperation({ path: `/${names.join('/')}` }), long);
-    expect(line).toMatch(/^Items: Get an item \(GET api\.example\.com, with a query, with a body of 12 bytes: .*…$/u);
-    expect([line.length, line.isWellFormed()]).toEqual([500, true]);
+    expect(line).toMatch(
+      /^Items: Get an item \(GET api\.example\.com, with a query, with a body of 12 bytes: .* … \d+ more characters$/u,
+    );
+    expect([line.length <= 500, line.isWellFormed()]).toEqual([true, true]);
   });
 
   test('holds nothing that steers a terminal or turns the line round', () => {

@@ -4,9 +4,9 @@ import { environmentDangers } from './dangers/environment_dangers.ts';
 import { interpreterDangers, isInterpreter } from './dangers/interpreters.ts';
 import { packageRunnerDangers } from './dangers/package_runners.ts';
 import { baseName, isLauncher, isShell } from './dangers/program_names.ts';
-import { hiddenCharacters } from './hidden_characters.ts';
 import { isPinnedOci, readOciReference } from './oci_reference.ts';
 import { hasReference } from './references.ts';
+import { hiddenCharacters } from '../model/shown_text.ts';
 
 /** The longest command that is looked at; a longer one is refused. */
 export const MAX_COMMAND_WORDS = 256;

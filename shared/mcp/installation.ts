@@ -1,7 +1,6 @@
 import { err, ok, type Result } from '../model/result.ts';
 import { commandDangers, refusalOf } from './command_dangers.ts';
 import { quoted } from './dangers/danger.ts';
-import { hiddenCharacters } from './hidden_characters.ts';
 import { fixedText, type InstallationPlan, type InstallChoice, type NotInstallable } from './install/plan.ts';
 import { MAX_INPUTS } from './install/input_collector.ts';
 import { PlanBuilder } from './install/plan_builder.ts';
@@ -11,6 +10,7 @@ import { PACKAGE_RUNTIMES, runtimeOf } from './package_runtimes/runtimes.ts';
 import type { PackageRuntime } from './package_runtimes/package_runtime.ts';
 import { hasReference } from './references.ts';
 import type { RegistryEntry, RegistryPackage } from './registry_entry.ts';
+import { hiddenCharacters } from '../model/shown_text.ts';
 
 /** One way to install an entry: its plan, or why it is none. */
 export interface InstallationOption {

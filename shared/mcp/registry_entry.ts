@@ -1,6 +1,5 @@
 import { err, ok, type Result } from '../model/result.ts';
 import type { McpTransport } from '../model/mcp_server.ts';
-import { hiddenCharacters } from './hidden_characters.ts';
 import { EntryReading } from './registry/entry_reading.ts';
 import { cutText, looseFlag, looseObject, looseText, member, type LooseObject } from './registry/loose_fields.ts';
 import {
@@ -11,6 +10,7 @@ import {
   type RegistryInput,
   type RegistryVariable,
 } from './registry/registry_input.ts';
+import { hiddenCharacters } from '../model/shown_text.ts';
 
 export const ENTRY_STATUSES = ['active', 'deprecated', 'deleted'] as const;
 export type EntryStatus = (typeof ENTRY_STATUSES)[number];
@@ -203,5 +203,5 @@ function readRemote(object: LooseObject, reading: EntryReading): RegistryRemote 
 /** Only what a browser may be sent to: a link of an entry is shown to people. */
 function webAddress(value: unknown): string | null {
   const text = looseText(value, MAX_URL);
-  return text !== null && /^https?:\/\/[^\s\p{C}]+$/iu.test(text) ? text : null;
+  return text !== null && /^https?:\/\/\S+$/i.test(text) && hiddenCharacters(text, false).length === 0 ? text : null;
 }

@@ -1,3 +1,4 @@
+import { codePointName, hiddenCharacters } from '../model/shown_text.ts';
 /** Scripts told apart in a host name; a letter of any other script counts as `Other`. */
 const SCRIPTS = [
   'Latin',
@@ -42,7 +43,6 @@ const PASSES_FOR: ReadonlyMap<string, string> = new Map([
 
 /** Latin letters that are no part of usual spelling and pass for ASCII ones: dotless i and j, phonetic letters. */
 const ODD_LATIN = /[\u0131\u0237\u0250-\u02af\u1d00-\u1dbf\ua720-\ua7ff\uab30-\uab6f]/u;
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}]/u;
 const LETTER_OR_MARK = /[\p{L}\p{M}]/u;
 const LOOSE_MARK = /\p{Script=Inherited}/u;
 
@@ -66,12 +66,12 @@ export function findLookAlike(name: string): string | null {
 }
 
 function characterProblem(character: string): string | null {
-  if (INVISIBLE.test(character)) return `has the invisible character ${codePoint(character)}`;
+  if (hiddenCharacters(character, false).length > 0) return `has the invisible character ${codePointName(character)}`;
   const plain = character.normalize('NFKC');
   if (plain !== character) return `has ${shown(character)}, which is another form of "${plain}"`;
   if (!LETTER_OR_MARK.test(character)) return `has ${shown(character)}, which is no letter`;
   if (LOOSE_MARK.test(character))
-    return `has the combining mark ${codePoint(character)}, which changes a letter's look`;
+    return `has the combining mark ${codePointName(character)}, which changes a letter's look`;
   return ODD_LATIN.test(character) ? `has ${shown(character)}, which passes for an ASCII letter` : null;
 }
 
@@ -101,11 +101,7 @@ function scriptOf(character: string): Script {
 }
 
 function shown(character: string): string {
-  return `"${character}" ${codePoint(character)}`;
-}
-
-function codePoint(character: string): string {
-  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+  return `"${character}" ${codePointName(character)}`;
 }
 
 function isAscii(character: string): boolean {

@@ -4,6 +4,7 @@ import { normaliseHost } from '../net/host.ts';
 import { isIpLiteral } from '../net/ip_literal.ts';
 import { canonicalPath } from '../net/target.ts';
 import { checkedText } from './checked_text.ts';
+import { firstSteering } from '../model/shown_text.ts';
 
 /** An exact upstream host: a credential is sent there, so no pattern and no address. */
 export const hostText = checkedText(255, 'write a host such as api.example.com', hostProblem).overwrite((text) => {
@@ -28,11 +29,12 @@ export function nameText(what: string): z.ZodString {
 
 /** Text for people; lines may break, but nothing in it may steer a terminal or turn its direction. */
 export function proseText(maxCharacters: number): z.ZodString {
-  return checkedText(maxCharacters, 'write plain text', (text) =>
-    /[\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]/u.test(text.replaceAll(/[\t\n]/g, ' '))
-      ? 'has a control character in it: write plain text'
-      : null,
-  );
+  return checkedText(maxCharacters, 'write plain text', (text) => proseProblem(text));
+}
+
+function proseProblem(text: string): string | null {
+  const found = firstSteering(text, true);
+  return found === null ? null : `has a control character in it (${found}): write plain text`;
 }
 
 function hostProblem(text: string): string | null {

@@ -4,6 +4,7 @@ import { checkedText } from './checked_text.ts';
 import { headerNameProblem } from './injection_place.ts';
 import { otherReferenceProblem, withoutReferences } from './mcp_references.ts';
 import { lineProblem } from './primitives.ts';
+import { hiddenCharacters } from '../model/shown_text.ts';
 
 const MAX_ARGUMENTS = 128;
 const MAX_COMMAND_CHARACTERS = 64 * 1024;
@@ -85,7 +86,9 @@ export const mcpUrlText = checkedText(
 );
 
 const toolPattern = checkedText(256, 'write the name of a tool, or its beginning with "*" at the end', (text) =>
-  /^(?:[^\s*\p{C}]+\*?|\*)$/u.test(text) ? null : 'is no name of a tool: a "*" stands only at the end',
+  /^(?:[^\s*]+\*?|\*)$/u.test(text) && hiddenCharacters(text, false).length === 0
+    ? null
+    : 'is no name of a tool: a "*" stands only at the end',
 );
 const toolPatterns = z
   .array(toolPattern, { error: 'must be a list of tool names, such as ["read_*"]' })
@@ -116,7 +119,7 @@ function argumentProblem(text: string): string | null {
 function programProblem(program: string): string | null {
   if (program.trim() === '') return 'is empty: the first entry is the program';
   if (/vault:\/\//i.test(program)) return 'is a reference: the program is written out, only its arguments may hold one';
-  return /[\p{C}\p{Zl}\p{Zp}]/u.test(program)
+  return hiddenCharacters(program, false).length > 0
     ? 'has a control or hidden character in it: write the program plainly'
     : null;
 }

@@ -150,6 +150,6 @@ describe('the servers of a snapshot', () => {
 describe('a health report', () => {
   it('is one plain line for each server, whatever the program printed', () => {
     const entry = { id: ID, state: 'failed', last_error: 'it\n\u001b[31mdied', checked_at: '2026-01-01T00:00:00.000Z' };
-    expect(mcpHealthReport.parse({ servers: [entry] }).servers[0]?.last_error).toBe('it [31mdied');
+    expect(mcpHealthReport.parse({ servers: [entry] }).servers[0]?.last_error).toBe('it <U+001B>[31mdied');
   });
 });

@@ -26,6 +26,7 @@ import {
 } from './mcp_server_fields.ts';
 import { withOwnId } from './mcp_references.ts';
 import { checkMcpServer } from './mcp_server_rules.ts';
+import { shownLine } from '../model/shown_text.ts';
 import { id, owner, page, pageQuery, time } from './primitives.ts';
 import { secretValue } from './secrets.ts';
 
@@ -176,11 +177,7 @@ const MAX_REPORTED_SERVERS = 1_000;
 const MAX_ERROR_CHARACTERS = 1_000;
 
 /** One line out of what a program said: nothing in it steers a terminal. */
-const errorLine = z
-  .string()
-  .overwrite((text) =>
-    text.slice(0, MAX_ERROR_CHARACTERS).replaceAll(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu, ' '),
-  );
+const errorLine = z.string().overwrite((text) => shownLine(text, MAX_ERROR_CHARACTERS));
 
 /** `POST /v1/sidecar/mcp-health`: what runs on the sidecar's machine. A server that the sidecar may not see is left out. */
 export const mcpHealthReport = z

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { OWNERS } from '../model/host_binding.ts';
 import { idPattern, type IdPrefix } from './ids.ts';
+import { firstSteering } from '../model/shown_text.ts';
 
 /** RFC 3339 in UTC with milliseconds, as every time on the wire is written. */
 export const time = z.iso.datetime({ precision: 3 });
@@ -20,10 +21,11 @@ export const pageQuery = {
 
 /** What is wrong with a line that people read; null when nothing is. Direction marks could make it read as another one. */
 export function lineProblem(text: string): string | null {
-  if (/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u.test(text)) {
-    return 'has a line break or another control character: write one line of plain text';
-  }
-  return /\p{Cs}/u.test(text) ? 'is not well-formed Unicode: write one line of plain text' : null;
+  const found = firstSteering(text, false);
+  if (found !== null && /^U\+D[89A-F]/.test(found)) return 'is not well-formed Unicode: write one line of plain text';
+  return found === null
+    ? null
+    : `has a line break or another control character (${found}): write one line of plain text`;
 }
 
 /** One line that people read, such as a name or a description. */

@@ -2,7 +2,7 @@ import { CommanderError, type Command } from 'commander';
 import type { CliContext, GlobalOptions } from './context.ts';
 import { withCommandSeparator } from './command_separator.ts';
 import { CliError, EXIT } from './exit_codes.ts';
-import { painter, printerFor, type Printer } from './output.ts';
+import { painter, printableLines, printerFor, type Printer } from './output.ts';
 
 /** One use of a command: what was typed, and where to print. */
 export interface Call<Options = unknown> {
@@ -70,8 +70,8 @@ export async function runCommandLine(line: CommandLine, argv: readonly string[])
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
     if (!(error instanceof CliError)) throw error;
     const paint = painter(line.context.stderr, line.context.env);
-    line.context.stderr.write(`${paint('red', 'svc:')} ${error.message}\n`);
-    for (const fix of error.fixes) line.context.stderr.write(`     ${fix}\n`);
+    line.context.stderr.write(`${paint('red', 'svc:')} ${printableLines(error.message)}\n`);
+    for (const fix of error.fixes) line.context.stderr.write(`     ${printableLines(fix)}\n`);
     return error.exitCode;
   }
 }

@@ -37,8 +37,8 @@ export function consentView(known: MachineServer, now: number, paint: Paint): st
       ({ severity, message }) => [severity === 'refuse' ? 'REFUSED' : 'warning', `it ${message}`] as const,
     ),
   ];
-  const title = `${exact(server.name)} (${server.owner}, ${server.id})${server.description === '' ? '' : `: ${exact(server.description)}`}`;
-  const lines = rows.map(([name, text]) => `  ${name.padEnd(11)}${exact(text)}\n`);
+  const title = `${printable(server.name)} (${server.owner}, ${server.id})${server.description === '' ? '' : `: ${printable(server.description)}`}`;
+  const lines = rows.map(([name, text]) => `  ${name.padEnd(11)}${printable(text)}\n`);
   return `${paint('bold', title)}\n${lines.join('')}`;
 }
 
@@ -85,13 +85,6 @@ function variable(name: string, value: string | undefined): string {
 function change(before: string, after: string): readonly string[] {
   if (before === after) return [];
   return [...(before === '' ? [] : [`- ${before}`]), ...(after === '' ? [] : [`+ ${after}`])];
-}
-
-/** Nothing of it steers the terminal, and nothing of it is hidden. */
-function exact(text: string): string {
-  return printable(text).replace(/[\p{Cf}\p{Cs}\u3164\u115f\u1160\uffa0]/gu, (character) => {
-    return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
-  });
 }
 
 function jsonOf(text: string): unknown {

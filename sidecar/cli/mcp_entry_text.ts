@@ -1,10 +1,10 @@
-import { withHiddenCharactersShown } from '../../shared/mcp/hidden_characters.ts';
 import type { InstallPreview, MarketplaceInput } from '../../shared/wire/marketplace.ts';
 import { type Paint, printable } from './output.ts';
+import { showHidden } from '../../shared/model/shown_text.ts';
 
 /** A publisher's text on a terminal: what would not be seen, or would turn the rest around, is written out. */
 export function published(text: string): string {
-  return printable(withHiddenCharactersShown(text));
+  return printable(showHidden(text));
 }
 
 /** The path of an entry in the API. */

@@ -154,7 +154,7 @@ describe('svc mcp consent', () => {
   test('writes out what is not shown', async () => {
     const hidden = localServer({ command: ['/usr/bin/demo', 'a\u200bb', 'c\u202ed', '\u001b[2J'] });
     const run = await consent([listed(hidden)]);
-    expect(run.stdout).toContain('\\u{200b}');
+    expect(run.stdout).toContain('\\u200b');
     expect(run.stdout).toContain('\\u202e');
     expect(['\u200b', '\u202e', '\u001b'].filter((character) => run.stdout.includes(character))).toEqual([]);
   });

@@ -1,5 +1,7 @@
 import type { CliContext, OutputStream } from './context.ts';
+import { cutShown, replaceHidden, shownJson } from '../../shared/model/shown_text.ts';
 
+const ESCAPE = String.fromCharCode(0x1b);
 const STYLES = { bold: '1', dim: '2', red: '31', green: '32', yellow: '33', cyan: '36' } as const;
 export type Style = keyof typeof STYLES;
 export type Paint = (style: Style, text: string) => string;
@@ -12,16 +14,33 @@ export function painter(stream: OutputStream, env: Env): Paint {
   const wanted = forced || (stream.isTTY === true && env['TERM'] !== 'dumb');
   const refused = env['NO_COLOR'] !== undefined && env['NO_COLOR'] !== '';
   if (!wanted || refused) return (_style, text) => text;
-  return (style, text) => `\u001b[${STYLES[style]}m${text}\u001b[0m`;
+  return (style, text) => `${ESCAPE}[${STYLES[style]}m${text}${ESCAPE}[0m`;
 }
 
-/** Text from elsewhere made safe for a terminal or a tab-separated line: control and direction characters are escaped. */
+/** Text from elsewhere made safe for a terminal or a tab-separated line: what may not be shown is escaped. */
 export function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    return code < 256 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16)}`;
-  });
+  return replaceHidden(text, { keepsLines: false, write: escaped });
 }
+
+/** The styles of {@link painter}; another sequence may hide text, or do more than that. */
+const STYLE = new RegExp(`(${ESCAPE}\\[(?:0|${Object.values(STYLES).join('|')})m)`);
+
+/** Whole lines of output for a terminal: our own styles and line breaks stay, whatever else steers it is escaped. */
+export function printableLines(text: string): string {
+  return text
+    .split(STYLE)
+    .map((part, index) => (index % 2 === 1 ? part : replaceHidden(part, { keepsLines: true, write: escaped })))
+    .join('');
+}
+
+function escaped(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  if (code < 256) return `\\x${code.toString(16).padStart(2, '0')}`;
+  return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, '0')}`;
+}
+
+/** The longest cell of a table for a person. */
+const MOST_CELL = 1_000;
 
 /** A column: its heading, and the cell of a row. */
 export interface Column<Row> {
@@ -39,7 +58,8 @@ export function formatRows<Row>(
   columns: readonly Column<Row>[],
   target: { readonly table: boolean; readonly paint: Paint; readonly empty: string },
 ): string {
-  const cells = rows.map((row) => columns.map((column) => printable(column.cell(row))));
+  const shown = (text: string): string => (target.table ? cutShown(printable(text), MOST_CELL) : printable(text));
+  const cells = rows.map((row) => columns.map((column) => shown(column.cell(row))));
   if (!target.table) return cells.map((line) => `${line.join('\t')}\n`).join('');
   if (rows.length === 0) return `${target.empty}\n`;
   const widths = columns.map((column, at) => Math.max(column.title.length, ...cells.map((line) => width(line[at]))));
@@ -86,10 +106,10 @@ export function printerFor(context: CliContext, options: { readonly json?: boole
   const paint = painter(stdout, context.env);
   const paintError = painter(stderr, context.env);
   const raw = (text: string): void => {
-    stdout.write(text);
+    stdout.write(person ? printableLines(text) : text);
   };
   const data = (value: unknown, text: () => string): void =>
-    raw(json ? `${JSON.stringify(value, null, person ? 2 : undefined)}\n` : text());
+    raw(json ? `${shownJson(JSON.stringify(value, null, person ? 2 : undefined))}\n` : text());
   return {
     json,
     person,
@@ -98,12 +118,12 @@ export function printerFor(context: CliContext, options: { readonly json?: boole
     data,
     rows: (value, rows, columns, empty) =>
       data(value, () => formatRows(rows, columns, { table: person, paint, empty })),
-    line: (value, text) => raw(`${json ? JSON.stringify(value) : text}\n`),
+    line: (value, text) => raw(`${json ? shownJson(JSON.stringify(value)) : text}\n`),
     note: (text) => {
-      stderr.write(`${text}\n`);
+      stderr.write(`${printableLines(text)}\n`);
     },
     warn: (text) => {
-      stderr.write(`${paintError('yellow', 'warning:')} ${text}\n`);
+      stderr.write(`${paintError('yellow', 'warning:')} ${printableLines(text)}\n`);
     },
   };
 }

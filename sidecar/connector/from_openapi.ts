@@ -6,6 +6,7 @@ import {
   type OperationMethod,
 } from '../../shared/model/connector.ts';
 import type { ConnectorSpecInput } from '../../shared/wire/connector_spec.ts';
+import { replaceHidden } from '../../shared/model/shown_text.ts';
 
 type OperationDraft = ConnectorSpecInput['operations'][number];
 type InputDraft = NonNullable<OperationDraft['inputs']>[number];
@@ -228,9 +229,7 @@ function typeOf(schema: Fields): (typeof INPUT_TYPES)[number] {
 }
 
 function prose(value: unknown, maxCharacters: number): string {
-  const plain = textOf(value)
-    .replaceAll('\r\n', '\n')
-    .replaceAll(/[^\P{Cc}\n\t]|[\p{Cs}\u202a-\u202e\u2066-\u2069]/gu, ' ');
+  const plain = replaceHidden(textOf(value).replaceAll('\r\n', '\n'), { keepsLines: true, write: () => ' ' });
   return plain
     .slice(0, maxCharacters)
     .replace(/\p{Cs}$/u, '')

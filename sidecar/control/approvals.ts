@@ -7,6 +7,7 @@ import { MAX_WAIT_SECONDS } from '../../shared/wire/channel.ts';
 import type { ApprovalRequest, ApprovalSource, NotApproved } from '../ports.ts';
 import { unavailableRefusal, type ChannelError } from './channel_error.ts';
 import type { ApprovalAnswer, ApprovalCall, ControlChannel } from './control_channel.ts';
+import { shownLine } from '../../shared/model/shown_text.ts';
 
 export interface ApprovalsOptions {
   readonly channel: Pick<ControlChannel, 'requestApproval' | 'awaitApproval'>;
@@ -112,7 +113,7 @@ function callOf({ match, fingerprint, summary, sessionId }: ApprovalRequest): Ap
   const requestId = randomBytes(16).toString('base64url');
   const { connector, operation } = match;
   const subject = { connectorId: connector.id, operation: operation.name };
-  return { requestId, subject, fingerprint, summary: summary.toWellFormed(), sessionId };
+  return { requestId, subject, fingerprint, summary: shownLine(summary, MAX_SUMMARY_CHARACTERS), sessionId };
 }
 
 /** A tool call is the same one only for the same server, tool and arguments. */
@@ -120,14 +121,9 @@ function toolCallOf({ server, tool, argumentsHash, summary, sessionId }: ToolApp
   const requestId = randomBytes(16).toString('base64url');
   const identity = JSON.stringify(['mcp tool call', server.id, tool, argumentsHash]);
   const fingerprint = createHash('sha256').update(identity).digest('hex');
-  const subject = { mcpServerId: server.id, tool: oneLine(tool).slice(0, MAX_TOOL_CHARACTERS) };
-  const readable = oneLine(summary).slice(0, MAX_SUMMARY_CHARACTERS);
+  const subject = { mcpServerId: server.id, tool: shownLine(tool, MAX_TOOL_CHARACTERS) };
+  const readable = shownLine(summary, MAX_SUMMARY_CHARACTERS);
   return { requestId, subject, fingerprint, summary: readable, sessionId };
-}
-
-/** What a server named itself is shown to a person, and may not steer a terminal or read as something else. */
-function oneLine(text: string): string {
-  return text.toWellFormed().replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, '\ufffd');
 }
 
 /** Null while nobody has decided. */

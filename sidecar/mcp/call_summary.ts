@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../shared/audit/canonical_json.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { shownLine } from '../../shared/model/shown_text.ts';
 
 type Args = Readonly<Record<string, unknown>>;
 
@@ -34,8 +35,7 @@ export function callSummary({ name, description }: McpServer, tool: string, args
   const told = entries.length === 0 ? 'without arguments' : `with ${[...named, ...more].join(', ')}`;
   const what = description === '' ? '' : ` (${description.slice(0, 80)})`;
   const line = `MCP server ${name}${what}: tool ${quoted(tool)} ${told}`;
-  const plain = line.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, ' ');
-  return plain.length > MOST_CHARACTERS ? `${plain.slice(0, MOST_CHARACTERS - 1)}…` : plain;
+  return shownLine(line, MOST_CHARACTERS);
 }
 
 function quoted(text: string): string {

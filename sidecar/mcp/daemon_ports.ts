@@ -27,6 +27,7 @@ import type {
   ToolApproval,
 } from './gateway_ports.ts';
 import { sha256 } from './server_directory.ts';
+import { shownLine } from '../../shared/model/shown_text.ts';
 
 /** What a person who looks for what is wrong with a server wants to know besides its state. */
 export interface ServerDetail {
@@ -284,9 +285,7 @@ function callHash(tool: string, argumentsHash: string): string {
 
 /** A tool's name as it is recorded and shown: a server may call it anything. */
 function shownTool(tool: string): string {
-  const line = tool.toWellFormed().replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, '\ufffd');
-  // Half of a character that was cut in two could not be recorded.
-  return line.slice(0, MAX_TOOL_CHARACTERS).toWellFormed() || '\ufffd';
+  return shownLine(tool, MAX_TOOL_CHARACTERS) || '\ufffd';
 }
 
 function recordOf(event: GatewayEvent): Omit<GatewayEventRecord, 'number'> {

@@ -15,6 +15,7 @@ import type { SecretMask } from './secret_mask.ts';
 import type { ServerProcess } from './server_process.ts';
 import type { ServerProblem } from './server_problem.ts';
 import type { StderrRing } from './stderr_ring.ts';
+import { shownLine } from '../../shared/model/shown_text.ts';
 
 export interface LauncherOptions {
   readonly ports: Pick<GatewayPorts, 'release' | 'clock'>;
@@ -252,5 +253,5 @@ const MOST_CHARACTERS = 300;
 function messageOf(error: unknown, mask: SecretMask): string {
   const root = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const text = mask.text(root instanceof Error ? root.message : String(root));
-  return text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' ').slice(0, MOST_CHARACTERS);
+  return shownLine(text, MOST_CHARACTERS);
 }

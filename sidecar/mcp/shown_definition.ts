@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hiddenCharacters, withHiddenCharactersShown } from '../../shared/mcp/hidden_characters.ts';
+import { hiddenCharacters, showHidden } from '../../shared/model/shown_text.ts';
 
 /** Where a definition says which hidden characters were made visible in it. */
 export const HIDDEN_CHARACTERS_META = 'svc/hidden-characters';
@@ -39,5 +39,5 @@ function shownText(text: string, found: Set<string>): string {
   const hidden = hiddenCharacters(text);
   if (hidden.length === 0) return text;
   for (const kind of hidden) found.add(kind);
-  return withHiddenCharactersShown(text);
+  return showHidden(text);
 }

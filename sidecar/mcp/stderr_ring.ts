@@ -1,5 +1,6 @@
 import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
 import type { SecretMask } from './secret_mask.ts';
+import { replaceHidden } from '../../shared/model/shown_text.ts';
 
 const CAPACITY_BYTES = 64 * 1024;
 const LOG_PLACE = /^npm (?:error|ERR!) A complete log of this run can be found in/;
@@ -24,7 +25,7 @@ export class StderrRing {
   /** What is kept, as text; control characters that could steer a terminal are left out. */
   text(): string {
     const text = Buffer.concat(this.#chunks).toString('utf8');
-    return text.replaceAll(/\r\n?/g, '\n').replaceAll(/[^\P{Cc}\n\t]|\p{Cf}/gu, '');
+    return replaceHidden(text.replaceAll(/\r\n?/g, '\n'), { keepsLines: true, write: () => '' });
   }
 
   /** The last line that says something, for a message. Where npm keeps its log is said after why it failed. */

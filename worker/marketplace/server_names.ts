@@ -1,3 +1,4 @@
+import { replaceHidden } from '../../shared/model/shown_text.ts';
 const MAX_NAME = 48;
 
 /** A server's name made of its entry's: the part after the slash, as a name of a server is written. */
@@ -27,8 +28,7 @@ function slug(text: string): string {
 
 /** A publisher's text as one line that shows what it is. */
 export function plainLine(text: string, maxCharacters: number): string {
-  return text
-    .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ')
+  return replaceHidden(text, { keepsLines: false, write: () => ' ' })
     .trim()
     .slice(0, maxCharacters)
     .toWellFormed();

@@ -1,10 +1,10 @@
 import { html } from 'hono/html';
-import { withHiddenCharactersShown } from '../../shared/mcp/hidden_characters.ts';
 import type { MarketplaceInput } from '../../shared/wire/marketplace.ts';
 import { foreignText } from './components/foreign_text.ts';
 import { type FormState, selectField, textField } from './components/form_field.ts';
 import { textArea } from './components/text_area.ts';
 import type { Html } from './html.ts';
+import { showHidden } from '../../shared/model/shown_text.ts';
 
 /** The field of an input in a form: its place, for a publisher may call an input anything. */
 export function inputField(index: number): string {
@@ -18,12 +18,12 @@ export function inputFields(form: FormState, inputs: readonly MarketplaceInput[]
 
 function oneField(form: FormState, name: string, input: MarketplaceInput): Html {
   const optional = input.required && input.default === null ? '' : ' (optional)';
-  const field = { name, label: withHiddenCharactersShown(input.name) + optional, hint: hintOf(input) };
+  const field = { name, label: showHidden(input.name) + optional, hint: hintOf(input) };
   if (input.repeated) return textArea(form, { ...field, rows: 3, isMono: true });
   const choices = input.format === 'boolean' && input.choices.length === 0 ? ['true', 'false'] : input.choices;
   if (choices.length > 0) {
-    const any = input.default === null ? 'Nothing' : `As published: ${withHiddenCharactersShown(input.default)}`;
-    const options = choices.map((value) => ({ value, title: withHiddenCharactersShown(value) }));
+    const any = input.default === null ? 'Nothing' : `As published: ${showHidden(input.default)}`;
+    const options = choices.map((value) => ({ value, title: showHidden(value) }));
     return selectField(form, { ...field, choices: [{ value: '', title: any }, ...options] });
   }
   const isRequired = input.required && input.default === null ? { isRequired: true as const } : {};
@@ -32,7 +32,7 @@ function oneField(form: FormState, name: string, input: MarketplaceInput): Html 
     ...field,
     ...isRequired,
     ...(input.secret && { isSecret: true as const }),
-    ...(placeholder !== null && !input.secret && { placeholder: withHiddenCharactersShown(placeholder) }),
+    ...(placeholder !== null && !input.secret && { placeholder: showHidden(placeholder) }),
     isMono: true,
   });
 }

@@ -1,5 +1,4 @@
 import { html } from 'hono/html';
-import { withHiddenCharactersShown } from '../../shared/mcp/hidden_characters.ts';
 import type { MarketplaceDetail } from '../../shared/wire/marketplace.ts';
 import { alert } from './components/alert.ts';
 import { badge } from './components/badge.ts';
@@ -15,6 +14,7 @@ import type { Html } from './html.ts';
 import { inputTable, installPreview } from './install_preview.ts';
 import { layout, type Page } from './layout.ts';
 import { ecosystemName, entryPath, entryState, freshnessWords, wizardPath } from './marketplace_words.ts';
+import { replaceHidden, showHidden } from '../../shared/model/shown_text.ts';
 
 const ABOVE = { path: '/marketplace', title: 'Marketplace' };
 const MAX_VERSIONS_SHOWN = 30;
@@ -42,7 +42,7 @@ export function marketplaceEntryPage(view: EntryView): Page {
       ${entry.preview === null ? notInstallable() : installPreview(entry.preview)}
     </section>
     ${inputs(entry)} ${facts(view)} ${options(view)} ${versions(view)}`;
-  return layout(withHiddenCharactersShown(title), content);
+  return layout(showHidden(title), content);
 }
 
 function installButton({ entry, isSignedIn }: EntryView): Html {
@@ -116,7 +116,9 @@ function facts({ entry, nowMs }: EntryView): Html {
 
 /** A word that a shell takes as it is; another one in quotes, without what nobody would see in them. */
 function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll(/['\p{C}]/gu, '?')}'`;
+  return /^[\w@%+=:,./-]+$/.test(word)
+    ? word
+    : `'${replaceHidden(word, { keepsLines: false, write: () => '?' }).replaceAll("'", '?')}'`;
 }
 
 function options(view: EntryView): Html | string {

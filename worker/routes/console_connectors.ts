@@ -1,4 +1,3 @@
-import { withHiddenCharactersShown } from '../../shared/mcp/hidden_characters.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { connectorSpec, type ConnectorSpecRecord } from '../../shared/wire/connector_spec.ts';
 import type { ConnectorRecord, InstallReply } from '../../shared/wire/connectors.ts';
@@ -32,6 +31,7 @@ import {
   refusedForm,
 } from './console.ts';
 import { consolePage } from './pages.ts';
+import { showHidden } from '../../shared/model/shown_text.ts';
 
 const SHOWN = 100;
 
@@ -86,7 +86,7 @@ function readSpec(text: string): Result<ConnectorSpecRecord, readonly FieldProbl
   try {
     value = JSON.parse(text);
   } catch (error) {
-    const why = error instanceof Error ? withHiddenCharactersShown(error.message) : 'it cannot be read';
+    const why = error instanceof Error ? showHidden(error.message) : 'it cannot be read';
     return err([{ field: '', message: `is not JSON: ${why}` }]);
   }
   const parsed = connectorSpec.safeParse(value);

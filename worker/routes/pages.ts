@@ -1,6 +1,7 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import { setCookie } from 'hono/cookie';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { codePointName, replaceHidden } from '../../shared/model/shown_text.ts';
 import { docsPage } from '../pages/docs.ts';
 import { messagePage, type Page } from '../pages/layout.ts';
 import { type Person, renderPage } from '../pages/shell.ts';
@@ -93,5 +94,11 @@ export async function consolePage(
 async function send(c: AppContext, view: Page, person: Person | null, status: ContentfulStatusCode): Promise<Response> {
   c.header('content-security-policy', PAGE_POLICY);
   c.header('cross-origin-opener-policy', 'same-origin');
-  return c.html(renderPage(view, { assets: c.get('assets'), person, path: c.req.path }), status);
+  const document = await renderPage(view, { assets: c.get('assets'), person, path: c.req.path });
+  // Whatever a page forgot to ask for: no character that a person cannot see, or that turns others round, leaves here.
+  return c.html(replaceHidden(document.toString(), { keepsLines: true, write: markInMarkup }), status);
+}
+
+function markInMarkup(character: string): string {
+  return `&lt;${codePointName(character)}&gt;`;
 }

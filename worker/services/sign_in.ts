@@ -1,3 +1,4 @@
+import { replaceHidden } from '../../shared/model/shown_text.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
@@ -61,7 +62,7 @@ const MAX_CLIENT = 200;
 
 /** A name that a stranger chose, fit to be shown. */
 function clientName(text: string): string {
-  return text.replaceAll(/[^\x20-\x7e]/g, '').slice(0, MAX_CLIENT);
+  return replaceHidden(text, { keepsLines: false, write: () => '' }).slice(0, MAX_CLIENT);
 }
 
 /** Uses a code up and begins a browser session: its token. Refuses with `link_expired`. */

@@ -21,6 +21,7 @@ import {
 import { parseEmail, slugOf } from '../../shared/model/email.ts';
 import { admissionProblem, domainNotAllowed, enterpriseProblem } from './admission.ts';
 import type { Identity } from './provider.ts';
+import { replaceHidden } from '../../shared/model/shown_text.ts';
 
 /** How somebody signs in, and with what. */
 export interface SignInMethod extends SessionMeta {
@@ -256,6 +257,6 @@ const MAX_NAME = 200;
 
 /** A name that a stranger chose, on one line; the address where there is none. */
 function displayNameOf({ displayName, email }: Identity): string {
-  const line = displayName.replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, '').trim();
+  const line = replaceHidden(displayName, { keepsLines: false, write: () => '' }).trim();
   return line === '' ? email : line.slice(0, MAX_NAME);
 }

@@ -1,3 +1,5 @@
+import { replaceHidden } from '../../model/shown_text.ts';
+
 /** What can be wrong with how a server is started. */
 export const DANGER_CODES = [
   'program_path',
@@ -40,6 +42,6 @@ const SHOWN_CHARACTERS = 80;
 
 /** A word of a command as a message quotes it: bounded, and nothing in it steers a terminal. */
 export function quoted(word: string): string {
-  const plain = word.slice(0, SHOWN_CHARACTERS).replaceAll(/[^\x20-\x7e]/g, '?');
+  const plain = replaceHidden(word.slice(0, SHOWN_CHARACTERS), { keepsLines: false, write: () => '?' });
   return `"${plain}${word.length > SHOWN_CHARACTERS ? '...' : ''}"`;
 }

@@ -1,6 +1,6 @@
-import { hiddenCharacters } from '../hidden_characters.ts';
 import { quoted, refused, warned, type Danger } from './danger.ts';
 import { isNodeOption } from './interpreters.ts';
+import { hiddenCharacters } from '../../model/shown_text.ts';
 
 /**
  * Variables that load code, choose a program, or send a program to other servers for its code, by what they do. Compared

@@ -1,7 +1,9 @@
 import { html } from 'hono/html';
-import { withHiddenCharactersShown } from '../../../shared/mcp/hidden_characters.ts';
 import type { Html } from '../html.ts';
+import { cutShown, showHidden } from '../../../shared/model/shown_text.ts';
 
+/** A text that is longer is cut, and says by how much. */
+const MOST_CHARACTERS = 20_000;
 const MARK = /(<U\+[0-9A-F]{4,6}>)/;
 
 /**
@@ -9,7 +11,7 @@ const MARK = /(<U\+[0-9A-F]{4,6}>)/;
  * order round, are shown by their names; the text stands apart from ours in its direction.
  */
 export function foreignText(text: string): Html {
-  const parts = withHiddenCharactersShown(text).split(MARK);
+  const parts = cutShown(showHidden(text), MOST_CHARACTERS).split(MARK);
   return html`<bdi
     >${parts.map((part, index) => (index % 2 === 0 ? part : html`<span class="revealed">${part}</span>`))}</bdi
   >`;

@@ -1,0 +1,66 @@
+import type { Mutation } from './mutations.ts';
+
+const RULE = 'shared/model/shown_text.ts';
+const TEXT = 'shared/model/shown_text.test.ts';
+const CLI = 'sidecar/cli/hidden_characters.test.ts';
+const PAGES = 'worker/routes/hidden_characters.test.ts';
+
+/** What a person is shown: one rule about hidden characters, and the places where it cannot be forgotten. */
+export const SHOWN_MUTATIONS: readonly Mutation[] = [
+  {
+    row: 'Shown text',
+    holds: 'a return alone writes over no line',
+    file: RULE,
+    text: "  if (character === '\\r') return !(keepsLines && after === '\\n');\n",
+    replacement: "  if (character === '\\r') return !keepsLines;\n",
+    tests: [TEXT],
+  },
+  {
+    row: 'Shown text',
+    holds: 'a symbol has one variation selector, and a letter none',
+    file: RULE,
+    text: 'return !(PICTOGRAPH.test(before) || (KEYCAP',
+    replacement: 'return !(PRESENTATION.has(before) || PICTOGRAPH.test(before) || (KEYCAP',
+    tests: [TEXT],
+  },
+  {
+    row: 'Shown text',
+    holds: 'a space that is none is written out',
+    file: RULE,
+    text: '[\\p{C}\\p{Z}\\p{Default',
+    replacement: '[\\p{C}\\p{Zl}\\p{Zp}\\p{Default',
+    tests: [TEXT],
+  },
+  {
+    row: 'Shown text',
+    holds: 'marks do not cover the lines around',
+    file: RULE,
+    text: 'return marks.length === MAX_MARKS && marks.every((character) => MARK.test(character));',
+    replacement: 'return marks.length > MAX_MARKS;',
+    tests: [TEXT],
+  },
+  {
+    row: 'Shown text',
+    holds: 'no output of a command steers a terminal, whatever it forgot',
+    file: 'sidecar/cli/output.ts',
+    text: 'stdout.write(person ? printableLines(text) : text);',
+    replacement: 'stdout.write(text);',
+    tests: [CLI],
+  },
+  {
+    row: 'Shown text',
+    holds: 'JSON of a command steers no terminal',
+    file: 'sidecar/cli/output.ts',
+    text: 'raw(json ? `${shownJson(JSON.stringify(value, null, person ? 2 : undefined))}\\n` : text());',
+    replacement: 'stdout.write(json ? `${JSON.stringify(value, null, person ? 2 : undefined)}\\n` : text());',
+    tests: [CLI],
+  },
+  {
+    row: 'Shown text',
+    holds: 'no page shows what nobody sees, whatever it forgot',
+    file: 'worker/routes/pages.ts',
+    text: 'replaceHidden(document.toString(), { keepsLines: true, write: markInMarkup })',
+    replacement: 'document.toString()',
+    tests: [PAGES],
+  },
+];
