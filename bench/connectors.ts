@@ -10,7 +10,10 @@ const OPERATIONS = 50;
 const LOOKUPS = 500_000;
 const LIMIT_MICROSECONDS = 5;
 
-function operationNumber(n: number): Operation {
+/** On every fifth host some operations need an approval: there the readings of every other path are looked at too. */
+const GUARDED_HOSTS = 5;
+
+function operationNumber(n: number, approval: Operation['approval']): Operation {
   const paths = [
     `/v1/things${n}`,
     `/v1/things${n}/{id}`,
@@ -19,13 +22,16 @@ function operationNumber(n: number): Operation {
   ];
   const method = n % 3 === 0 ? 'POST' : 'GET';
   const path = paths[n % paths.length] ?? '';
-  const rest = { summary: '', description: '', approval: 'none', effect: 'write', inputs: [], audit: [] } as const;
+  const rest = { summary: '', description: '', approval, effect: 'write', inputs: [], audit: [] } as const;
   return { name: `operation${n}`, method, path, ...rest };
 }
 
 /** Ten connectors share a host, as those of one vendor do. */
 function connectorNumber(n: number): InstalledConnector {
-  const operations = Array.from({ length: OPERATIONS }, (_, index) => operationNumber((n % 10) * OPERATIONS + index));
+  const isGuarded = Math.floor(n / 10) % GUARDED_HOSTS === 0;
+  const operations = Array.from({ length: OPERATIONS }, (_, index) =>
+    operationNumber((n % 10) * OPERATIONS + index, isGuarded && index % 3 === 0 ? 'required' : 'none'),
+  );
   const spec = {
     fqn: `vendor/connector${n}`,
     version: '1.0.0',
@@ -46,11 +52,21 @@ const KINDS: Readonly<Record<string, (n: number) => string>> = {
   escaped: (n) => `/v1/things${(n * 4 + 1) % 500}/a%20b%2Fc${n}`,
 };
 
+/** All of them on hosts with approvals. */
+const GUARDED_KINDS: typeof KINDS = {
+  guarded_exact: KINDS['exact'] ?? String,
+  guarded_miss: (n) => `/v1/nothing${n}/of/this`,
+  guarded_mixed_case: (n) => `/v1/Things${n}/OCTOCAT/parts/Hello.World`,
+  guarded_escaped: (n) => `/v1/things${(n * 4 + 1) % 500}/a%20b%2Fc${n}`,
+  guarded_unicode: (n) => `/v1/things${(n * 4 + 1) % 500}/%C3%BCber${n}`,
+};
+
 const index = compileConnectors(Array.from({ length: CONNECTORS }, (_, n) => connectorNumber(n)));
-for (const [kind, pathOf] of Object.entries(KINDS)) {
+for (const [kind, pathOf] of Object.entries({ ...KINDS, ...GUARDED_KINDS })) {
+  const step = kind in GUARDED_KINDS ? GUARDED_HOSTS : 1;
   const requests = Array.from({ length: 4_096 }, (_, n) => ({
     method: 'GET',
-    host: `api${n % 100}.example.com`,
+    host: `api${(n * step) % 100}.example.com`,
     path: pathOf(n),
   }));
   let found = 0;

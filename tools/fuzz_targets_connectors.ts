@@ -3,6 +3,7 @@ import { buildOperationRequest } from '../shared/connect/operation_request.ts';
 import { sampleConnector, sampleOperation } from '../shared/connect/testing/sample_connector.ts';
 import { type ConnectorSpec, operationHosts, pathParameters } from '../shared/model/connector.ts';
 import { isIpLiteral } from '../shared/net/ip_literal.ts';
+import { compilePolicy, resolve } from '../shared/resolve/resolve.ts';
 import { connectorSpec, toConnectorSpec } from '../shared/wire/connector_spec.ts';
 import { operationsOfOpenApi } from '../sidecar/connector/from_openapi.ts';
 import type { FuzzTarget } from './fuzz_engine.ts';
@@ -60,13 +61,15 @@ function operationOf(path: string): string | null {
   return found.kind === 'operation' ? found.match.operation.name : null;
 }
 
+/** Every byte that a request line may hold in a path, which has no question mark. */
+const PATH_BYTES = /^\/[\x21-\x3e\x40-\x7e\x80-\xff]*$/;
+
 const evasions: FuzzTarget = {
   name: 'ways round a connector',
   seeds: ['/admin/keys', '/items/7', '/x/..%2fadmin/keys', '/%61dmin;v=1//keys/', String.raw`/admin%5c.\keys`],
   words: ['/', '//', '/./', '/../', '%2f', '%2F', '%5c', '\\', ';', ';x=1', '%3b', '%61', '%6B', '%2e', '%2e%2e', '%25', '%', '#', 'admin', 'keys', 'items', 'all', 'user'], // prettier-ignore
   check(path) {
-    // A request line has no other characters, and a path no question mark.
-    if (!/^\/[\x21-\x3e\x40-\x7e]*$/.test(path)) return null;
+    if (!PATH_BYTES.test(path)) return null;
     const raw = operationOf(path);
     const request = { method: 'GET', host: HOST, path };
     if (PATHS.includes(path) && raw !== path) return `is ${raw}, not its own operation`;
@@ -74,6 +77,115 @@ const evasions: FuzzTarget = {
     for (const [server, read] of Object.entries(SERVERS)) {
       const run = literalOperation(read(path));
       if (run !== null && run !== raw) return `passes as ${raw}, but ${server} runs ${run}`;
+    }
+    return null;
+  },
+};
+
+const GUARDED = ['/v1/refunds', '/v1/things:batchDelete', '/users/@me', '/api/chat.delete', '/repos/{owner}/{repo}', '/{org}/wipe', '/export.json']; // prettier-ignore
+const UNGUARDED = [
+  '/v1/{thing}',
+  '/v1/refunds/{id}',
+  '/api/chat.post',
+  '/repos/{owner}/starred',
+  '/v1/things',
+  '/{any}',
+];
+const TEMPLATES = [...GUARDED, ...UNGUARDED];
+const POLICY = compilePolicy(
+  [],
+  [
+    sampleConnector(
+      TEMPLATES.map((path) =>
+        sampleOperation({ name: path, path, method: 'POST', approval: GUARDED.includes(path) ? 'required' : 'none' }),
+      ),
+      { hosts: [HOST] },
+    ),
+  ],
+);
+
+type Step = (text: string) => string;
+const asIs: Step = (text) => text;
+const LETTERS_AND_DIGITS = /[\p{L}\p{N}]/u;
+
+/** What servers do to a path, in this order, each with the other ways of doing it. */
+const STEPS: readonly (readonly Step[])[] = [
+  [asIs, decoded, (text) => decoded(decoded(text)), (text) => decoded(decoded(decoded(text)))],
+  [asIs, (text) => text.replaceAll('\\', '/')],
+  [asIs, withoutParameters],
+  [asIs, resolved],
+  [asIs, (text) => text.replace(/^.*?\.php(?=\/)/i, '')],
+];
+const LAST_STEPS: readonly Step[] = [
+  asIs,
+  (text) => text.replace(/\.[^.]*$/, ''),
+  (text) => text.replace(/(?<!^)\..*$/s, ''),
+  (text) =>
+    Array.from(text)
+      .slice(0, Array.from(text).findLastIndex((one) => LETTERS_AND_DIGITS.test(one)) + 1)
+      .join(''),
+];
+
+/** Every reading that the steps make, as segments. */
+function slowReadings(path: string): string[][] {
+  const paths = STEPS.reduce(
+    (texts, ways) => [...new Set(texts.flatMap((text) => ways.map((way) => way(text))))],
+    [path],
+  );
+  const plain = paths.map((text) =>
+    text
+      .split('/')
+      .filter((segment) => segment !== '')
+      .map(decoded),
+  );
+  return plain.flatMap((segments) =>
+    LAST_STEPS.map((way) =>
+      [...segments.slice(0, -1), ...segments.slice(-1).map(way)].map((segment) => segment.toLowerCase()),
+    ),
+  );
+}
+
+/** The operation that a server's router takes for the segments: of those that fit, none is more literal. */
+function routed(segments: readonly string[]): readonly string[] {
+  const fitting = TEMPLATES.filter((template) => {
+    const names = template.slice(1).toLowerCase().split('/');
+    return names.length === segments.length && names.every((name, at) => name.startsWith('{') || name === segments[at]);
+  });
+  return fitting.filter((one) => !fitting.some((other) => other !== one && isMoreLiteral(other, one)));
+}
+
+/** `one` is literal wherever `other` is. */
+function isMoreLiteral(one: string, other: string): boolean {
+  const [names, others] = [one.split('/'), other.split('/')];
+  return (
+    names.length === others.length &&
+    others.every((name, at) => name.startsWith('{') || !(names[at] ?? '{').startsWith('{'))
+  );
+}
+
+const unapproved: FuzzTarget = {
+  name: 'ways round an approval',
+  seeds: [
+    '/v1/Refunds',
+    '/v1/things%3AbatchDelete',
+    '/users/%40me',
+    '/api/chat.delete.json',
+    '/repos/a%2Fb/starred;x',
+    '/v1/%2552efunds%20',
+    '/x/..%252fv1/refunds',
+    '/index.php/org/WIPE',
+  ],
+  words: ['/', '//', '/./', '/../', '%2f', '%252F', '%5c', '\\', ';', ';x=1', '%3b', '%253b', '%2e', '%2e%2e', '%252e', '%25', '%', '#', '%23', '%3f', '%00', '%0a', '%20', '.', '.json', '.xml', '.php/', ':', '%3A', '@', '%40', 'v1', 'V1', 'refunds', 'REFUNDS', 'things:batchDelete', 'users', 'me', 'api', 'chat.delete', 'repos', 'starred', 'wipe', '%C5%BF', '\xe9', '+', '~', '()'], // prettier-ignore
+  check(path) {
+    if (!PATH_BYTES.test(path)) return null;
+    const taken = resolve(POLICY, { method: 'POST', host: HOST, path });
+    if (TEMPLATES.includes(path) && !path.includes('{') && taken.kind !== 'connector') return `is ${taken.kind}`;
+    if (taken.kind === 'ambiguous_target') return null;
+    const raw = taken.kind === 'connector' ? taken.match.operation.name : null;
+    for (const segments of slowReadings(path)) {
+      const run = routed(segments).find((template) => GUARDED.includes(template) && template !== raw);
+      if (run !== undefined && (raw === null || !isMoreLiteral(raw, run)))
+        return `passes as ${raw}, but ${segments.join('/')} runs ${run}`;
     }
     return null;
   },
@@ -219,4 +331,4 @@ const openApis: FuzzTarget = {
   },
 };
 
-export const CONNECTOR_TARGETS: readonly FuzzTarget[] = [evasions, specs, openApis];
+export const CONNECTOR_TARGETS: readonly FuzzTarget[] = [evasions, unapproved, specs, openApis];

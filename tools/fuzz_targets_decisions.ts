@@ -71,6 +71,8 @@ const contracts: FuzzTarget = {
     'POST|a.test||write|',
     'GET|a.test||read|Upgrade',
     'HEAD|b.test|a.test|read|x-http-method-override',
+    'POST|a.test||beside|',
+    'DELETE|a.test||none|',
   ],
   words: [
     '|',
@@ -83,6 +85,8 @@ const contracts: FuzzTarget = {
     'POST',
     'read',
     'write',
+    'beside',
+    'none',
     'a.test',
     'X-HTTP-Method',
     'X-Method-Override',
@@ -93,12 +97,16 @@ const contracts: FuzzTarget = {
     const [method = '', host = '', allowed = '', effect = '', headers = ''] = input.split('|');
     const allowedHosts = allowed === '' ? [] : allowed.split(',');
     const names = headers.split(',').map((name) => name.toLowerCase());
-    const binding: HostBinding = { ...base, host, allowedHosts, effect: effect === 'read' ? 'read' : 'write' };
-    const found = enforceContract(binding, { host, method, fields: names.map((name) => ({ name })) });
+    const named =
+      effect === 'none' || effect === 'beside' ? {} : ({ effect: effect === 'read' ? 'read' : 'write' } as const);
+    const binding: HostBinding = { ...base, host, allowedHosts, ...named };
+    const fields = names.map((name) => ({ name }));
+    const found = enforceContract(binding, { host, method, fields, besideApprovals: effect !== 'none' });
     const overrides = ['upgrade', 'x-http-method-override', 'x-http-method', 'x-method-override'];
     const mayHost = allowed === '' || allowedHosts.some((one) => one === host);
     const mayDo =
-      effect !== 'read' || (/^(GET|HEAD|OPTIONS)$/.test(method) && !names.some((name) => overrides.includes(name)));
+      (effect !== 'read' && effect !== 'beside') ||
+      (/^(GET|HEAD|OPTIONS)$/.test(method) && !names.some((name) => overrides.includes(name)));
     const due = !mayHost ? 'host_not_allowed' : !mayDo ? 'effect_not_allowed' : 'admitted';
     const said = found.ok ? 'admitted' : found.error.reason;
     return said === due ? null : `${said}, not ${due}`;

@@ -115,6 +115,56 @@ describe('invariant 8: no way round a connector', () => {
     expect(plain.filter((path) => evades(wipe, path, 'POST'))).toEqual([]);
   });
 
+  describe('of operations that need an approval, the most generous reading counts', () => {
+    const guarded = (path: string): Operation => ({ ...operation(path, 'POST'), approval: 'required' });
+    const all = [
+      guarded('/v1/refunds'),
+      operation('/v1/{thing}', 'POST'),
+      guarded('/repos/{o}/{r}'),
+      guarded('/x/a.json'),
+    ];
+
+    test.each([
+      '/v1/Refunds',
+      '/v1/refunds.json',
+      '/v1/%2572efunds',
+      '/REPOS/a/b',
+      '/repos%252Fa/b',
+      '/x/a',
+      '/x/A.xml',
+    ])('%s is one of them', (path) => expect(evades(all, path, 'POST')).toBe(true));
+
+    test.each(['/v1/refunds%00', '/%2525252525', '/any%0Athing', '/a%252F..%252Fb'])('%s may be any of them', (path) =>
+      expect(evades(all, path, 'POST')).toBe(true),
+    );
+
+    test('a host and method without one is not looked at', () => {
+      const open = all.map((each) => ({ ...each, approval: 'none' as const }));
+      for (const path of ['/v1/Refunds', '/any%0Athing']) {
+        expect([evades(open, path, 'POST'), evades(all, path)]).toEqual([false, false]);
+      }
+    });
+
+    test('what an operation names literally is that operation, whatever else it could be read as', () => {
+      const both = [guarded('/v1/refunds'), operation('/v1/Refunds', 'POST'), operation('/v1/refunds.csv', 'POST')];
+      expect(['/v1/Refunds', '/v1/refunds.csv', '/v1/refunds'].map((path) => evades(both, path, 'POST'))).toEqual([
+        false,
+        false,
+        false,
+      ]);
+      expect(evades(both, '/v1/refunds.xml', 'POST')).toBe(true);
+      const preview = [guarded('/v1/refunds/{id}'), operation('/v1/refunds/preview', 'POST')];
+      expect(evades(preview, '/v1/refunds/Preview', 'POST')).toBe(false);
+      expect(match(preview, '/v1/refunds/Preview', 'POST')).toBe('POST /v1/refunds/{id}');
+    });
+
+    test('the values of an operation are its own, be they odd', () => {
+      for (const path of ['/repos/Octo/Hello.World', '/repos/a/b%3Fc', '/repos/%C3%BC/x', '/v1/Charges', '/v1/a%20b']) {
+        expect([path, evades(all, path, 'POST')]).toEqual([path, false]);
+      }
+    });
+  });
+
   test('a path that is another operation in its canonical form evades that one', () => {
     expect(evades([operation('/items/{id}'), operation('/items/all')], '/items/%61ll')).toBe(true);
   });

@@ -1,4 +1,5 @@
 import { MAX_PATH_SEGMENTS, operationHosts, type InstalledConnector, type Operation } from '../model/connector.ts';
+import { pathReadings, segmentKey, withoutSuffixes } from '../net/path_readings.ts';
 import { canonicalPath, isUndecidablePath } from '../net/target.ts';
 
 /** An operation with the connector it belongs to. */
@@ -28,6 +29,17 @@ export interface ConnectorIndex {
   readonly hosts: ReadonlyMap<string, ReadonlyMap<string, Node>>;
   /** Hosts with an operation whose path ends with a slash: there every path has a second reading, with one more. */
   readonly slashEndedHosts: ReadonlySet<string>;
+  /** Hosts with operations that need an approval, and for each method that has some, what loose readings are compared with. */
+  readonly guarded: ReadonlyMap<string, ReadonlyMap<string, GuardedPaths>>;
+}
+
+/** All operations of a host and a method, some of which need an approval, by the keys of their segments. */
+interface GuardedPaths {
+  readonly root: Node;
+  /** True when the key of every literal is the literal: a plain path then has no other reading than itself. */
+  readonly isPlain: boolean;
+  /** One more than any literal at the end of a path has. */
+  readonly maxDots: number;
 }
 
 /** One segment of the paths of a host and method. */
@@ -41,6 +53,10 @@ interface Node {
 const MAY_BE_RESPELLED = /[%;\\#]|\/\/|\/\.|\/$/;
 const MERGEABLE = /\/\/|\/\.{1,2}(?:\/|$)/;
 const ENCODED_SLASH = /%2F|%5C/;
+/** Every segment is its own key, and none has a suffix. */
+const PLAIN_PATH = /^(?:\/[a-z0-9_-]*[a-z0-9])+$/;
+/** Formats that a server may add to a path that is sent without one. */
+const FORMAT_SUFFIX = /\.(?:json|xml|html?|txt|csv|ya?ml|js|atom|rss|pdf)$/i;
 const NO_MATCH: OperationMatch = { kind: 'none' };
 
 /**
@@ -50,16 +66,52 @@ const NO_MATCH: OperationMatch = { kind: 'none' };
 export function compileConnectors(installed: readonly InstalledConnector[]): ConnectorIndex {
   const hosts = new Map<string, Map<string, Node>>();
   const slashEndedHosts = new Set<string>();
+  const byHost = new Map<string, ConnectorOperation[]>();
   for (const connector of inForce(installed)) {
     for (const operation of connector.spec.operations) {
       for (const host of new Set(operationHosts(connector.spec, operation))) {
         const methods = entry(hosts, host, () => new Map<string, Node>());
         insert(entry(methods, operation.method, emptyNode), { connector, operation });
         if (operation.path.endsWith('/')) slashEndedHosts.add(host);
+        entry(byHost, host, () => []).push({ connector, operation });
       }
     }
   }
-  return { isEmpty: hosts.size === 0, hosts, slashEndedHosts };
+  const guarded = new Map(Array.from(byHost, ([host, operations]) => [host, guardedMethods(operations)] as const));
+  for (const [host, methods] of guarded) if (methods.size === 0) guarded.delete(host);
+  return { isEmpty: hosts.size === 0, hosts, slashEndedHosts, guarded };
+}
+
+function guardedMethods(operations: readonly ConnectorOperation[]): ReadonlyMap<string, GuardedPaths> {
+  const methods = new Set(operations.filter(needsApproval).map(({ operation }) => operation.method));
+  const ofMethod = (method: string) => operations.filter(({ operation }) => operation.method === method);
+  return new Map(Array.from(methods, (method) => [method, guardedPaths(ofMethod(method))] as const));
+}
+
+function guardedPaths(operations: readonly ConnectorOperation[]): GuardedPaths {
+  const root = emptyNode();
+  let maxDots = 1;
+  for (const each of operations) {
+    const { path } = each.operation;
+    const last = path.slice(path.lastIndexOf('/') + 1);
+    maxDots = Math.max(maxDots, last.split('.').length);
+    for (const { segments } of pathReadings(path) ?? []) insertSegments(root, segments, each);
+    const segments = path
+      .replace(FORMAT_SUFFIX, '')
+      .split('/')
+      .filter((segment) => segment !== '');
+    insertSegments(
+      root,
+      segments.map((segment) => segmentKey(segment)),
+      each,
+    );
+  }
+  const isPlain = operations.every(({ operation }) => PLAIN_PATH.test(operation.path.replaceAll(/\{[^}]*\}/g, 'x')));
+  return { root, isPlain, maxDots };
+}
+
+function needsApproval({ operation }: ConnectorOperation): boolean {
+  return operation.approval === 'required';
 }
 
 /**
@@ -68,22 +120,64 @@ export function compileConnectors(installed: readonly InstalledConnector[]): Con
  * character it encodes.
  */
 export function matchOperation(index: ConnectorIndex, request: OperationRequest): OperationMatch {
-  const root = index.hosts.get(request.host)?.get(request.method);
-  if (root === undefined || !request.path.startsWith('/')) return NO_MATCH;
-  const found: Found[] = [];
-  collect(root, request.path, 1, 0, found);
-  const candidates = found.length < 2 ? found : found.filter(({ literals }) => !isBeaten(literals, found));
-  const operations = candidates.flatMap(({ ends }) => ends);
+  const operations = fitting(index, request).flatMap(({ ends }) => ends);
   const [match] = operations;
   if (match === undefined) return NO_MATCH;
   return operations.length === 1 ? { kind: 'operation', match } : { kind: 'ambiguous', candidates: operations };
 }
 
+/** The operations that a path fits as it was sent; of several, those that no more literal one beats. */
+function fitting(index: ConnectorIndex, request: OperationRequest): readonly Found[] {
+  const root = index.hosts.get(request.host)?.get(request.method);
+  if (root === undefined || !request.path.startsWith('/')) return [];
+  const found: Found[] = [];
+  collect(root, request.path, 1, 0, found);
+  return unbeaten(found);
+}
+
 /**
  * True when a server could read the target as an operation that its raw form is not (design section 5, invariant 8), or
  * when nobody can say how servers read it: such a request would slip past the connector's approval and audit into a binding.
+ * What stands for an operation that needs an approval is judged by the most generous reading of any server.
  */
 export function evadesConnector(index: ConnectorIndex, request: OperationRequest): boolean {
+  return isRespelled(index, request) || evadesApproval(index, request);
+}
+
+/**
+ * True when a server could read the path as that of an operation which needs an approval and which the request is not.
+ * An operation that names its segments more literally than that one is meant as it was sent.
+ */
+function evadesApproval(index: ConnectorIndex, request: OperationRequest): boolean {
+  const guarded = index.guarded.get(request.host)?.get(request.method);
+  if (guarded === undefined || (guarded.isPlain && PLAIN_PATH.test(request.path))) return false;
+  return reachesApproval(guarded, request.path, fitting(index, request));
+}
+
+/** True when a server could read the path as that of an operation which needs an approval, be it as it was sent. */
+export function mayNeedApproval(index: ConnectorIndex, request: OperationRequest): boolean {
+  const guarded = index.guarded.get(request.host)?.get(request.method);
+  return guarded !== undefined && reachesApproval(guarded, request.path, []);
+}
+
+function reachesApproval(guarded: GuardedPaths, path: string, raw: readonly Found[]): boolean {
+  const spellings = pathReadings(path);
+  if (spellings === null) return true;
+  const sent = raw.flatMap(({ ends }) => ends);
+  const isApproved = sent.some(needsApproval);
+  return spellings.some(({ segments, isCut }) => {
+    if ((isCut && isApproved) || segments.length > MAX_PATH_SEGMENTS) return false;
+    const found: Found[] = [];
+    collectKeys(guarded, segments, guarded.root, 0, found);
+    return unbeaten(found).some(
+      ({ ends, literals }) =>
+        ends.some((end) => needsApproval(end) && !sent.some(({ operation }) => operation === end.operation)) &&
+        !raw.some((each) => each.depth === segments.length && (each.literals & literals) === literals),
+    );
+  });
+}
+
+function isRespelled(index: ConnectorIndex, request: OperationRequest): boolean {
   if (!mayBeRespelled(index, request)) return false;
   if (isUndecidablePath(request.path)) return true;
   const spellings = otherSpellings(index, request);
@@ -140,18 +234,24 @@ function emptyNode(): Node {
 }
 
 function insert(root: Node, operation: ConnectorOperation): void {
+  insertSegments(root, operation.operation.path.slice(1).split('/'), operation);
+}
+
+function insertSegments(root: Node, segments: readonly string[], operation: ConnectorOperation): void {
   let node = root;
-  for (const segment of operation.operation.path.slice(1).split('/')) {
+  for (const segment of segments) {
     if (segment.startsWith('{')) node = node.template ??= emptyNode();
     else node = entry(node.literals, segment, emptyNode);
   }
-  node.ends.push(operation);
+  if (!node.ends.includes(operation)) node.ends.push(operation);
 }
 
 /** Operations of one path template that fit, and which of its segments are literal: bit n for segment n. */
 interface Found {
   readonly ends: readonly ConnectorOperation[];
   readonly literals: number;
+  /** How many segments it has. */
+  readonly depth: number;
 }
 
 function collect(node: Node, path: string, from: number, depth: number, found: Found[], literals = 0): void {
@@ -163,8 +263,35 @@ function collect(node: Node, path: string, from: number, depth: number, found: F
   for (const [branch, bit] of [[literal, 1 << depth] as const, [next, 0] as const]) {
     if (branch === undefined || branch === null) continue;
     if (slash >= 0) collect(branch, path, slash + 1, depth + 1, found, literals | bit);
-    else if (branch.ends.length > 0) found.push({ ends: branch.ends, literals: literals | bit });
+    else if (branch.ends.length > 0) found.push({ ends: branch.ends, literals: literals | bit, depth: depth + 1 });
   }
+}
+
+/** The same over the keys of segments; the last one also without what may be a format's suffix. */
+function collectKeys(
+  guarded: GuardedPaths,
+  segments: readonly string[],
+  node: Node,
+  depth: number,
+  found: Found[],
+  literals = 0,
+): void {
+  const key = segments[depth];
+  if (key === undefined) {
+    if (node.ends.length > 0) found.push({ ends: node.ends, literals, depth });
+    return;
+  }
+  const isLast = depth === segments.length - 1;
+  const keys = isLast && key.includes('.') ? [key, ...withoutSuffixes(key, guarded.maxDots)] : [key];
+  for (const each of keys) {
+    const literal = node.literals.get(each);
+    if (literal !== undefined) collectKeys(guarded, segments, literal, depth + 1, found, literals | (1 << depth));
+  }
+  if (node.template !== null) collectKeys(guarded, segments, node.template, depth + 1, found, literals);
+}
+
+function unbeaten(found: readonly Found[]): readonly Found[] {
+  return found.length < 2 ? found : found.filter(({ literals }) => !isBeaten(literals, found));
 }
 
 /** Another one is literal wherever this one is, and somewhere else too. */

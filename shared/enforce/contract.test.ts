@@ -13,7 +13,7 @@ const BINDING: HostBinding = {
   allowedHosts: [],
   body: 'buffer',
 };
-const REQUEST: ContractRequest = { host: 'api.example.com', method: 'GET', fields: [] };
+const REQUEST: ContractRequest = { host: 'api.example.com', method: 'GET', fields: [], besideApprovals: false };
 
 describe('allowed hosts', () => {
   const binding = { ...BINDING, allowedHosts: ['api.example.com', 'www.example.com'] };
@@ -64,6 +64,23 @@ describe('effect', () => {
       const binding = effect === undefined ? BINDING : { ...BINDING, effect };
       const request = { ...REQUEST, method: 'DELETE', fields: [{ name: 'upgrade' }, { name: 'x-http-method' }] };
       expect(enforceContract(binding, request).ok).toBe(true);
+    }
+  });
+
+  test('beside operations that need an approval, no effect counts as read, and the refusal says how to change that', () => {
+    const beside = { ...REQUEST, besideApprovals: true };
+    expect(enforceContract(BINDING, beside).ok).toBe(true);
+    for (const change of [
+      { method: 'POST' },
+      { fields: [{ name: 'X-HTTP-Method' }] },
+      { fields: [{ name: 'upgrade' }] },
+    ]) {
+      const refused = enforceContract(BINDING, { ...beside, ...change });
+      expect(refused).toMatchObject({ error: { reason: 'effect_not_allowed' } });
+      expect(!refused.ok && refused.error.message).toContain('svc binding effect bnd_1 write');
+    }
+    for (const effect of EFFECTS.filter((each) => each !== 'read')) {
+      expect(enforceContract({ ...BINDING, effect }, { ...beside, method: 'POST' }).ok).toBe(true);
     }
   });
 

@@ -10,6 +10,8 @@ export interface ContractRequest {
   readonly method: string;
   /** The header fields the client sent; only their names are looked at. */
   readonly fields: readonly { readonly name: string }[];
+  /** The host has operations of a connector that need an approval: a binding without an effect counts as `read` there. */
+  readonly besideApprovals: boolean;
 }
 
 /** Methods that effect `read` admits: the safe ones (RFC 9110 section 9.2.1) without TRACE, which echoes credentials. */
@@ -29,23 +31,24 @@ export function enforceContract(binding: HostBinding, request: ContractRequest):
       ),
     );
   }
-  return binding.effect === 'read' ? enforceRead(binding, request) : ok(undefined);
+  const effect = binding.effect ?? (request.besideApprovals ? 'read' : undefined);
+  const problem = effect === 'read' ? readProblem(request) : null;
+  return problem === null
+    ? ok(undefined)
+    : err(refusal('effect_not_allowed', effectMessage(binding, request, problem)));
 }
 
-function enforceRead(binding: HostBinding, request: ContractRequest): Result<void, Refusal> {
-  if (!READ_METHODS.has(request.method)) {
-    return effectRefused(binding, `the method is ${request.method}, and only GET, HEAD and OPTIONS are admitted`);
-  }
-  for (const field of request.fields) {
+function readProblem({ method, fields }: ContractRequest): string | null {
+  if (!READ_METHODS.has(method)) return `the method is ${method}, and only GET, HEAD and OPTIONS are admitted`;
+  for (const field of fields) {
     const name = field.name.toLowerCase();
-    if (isMethodOverrideHeader(name)) {
-      return effectRefused(binding, `the header ${name} can turn the request into another method`);
-    }
-    if (name === 'upgrade') return effectRefused(binding, 'an upgraded connection is not limited to reading');
+    if (isMethodOverrideHeader(name)) return `the header ${name} can turn the request into another method`;
+    if (name === 'upgrade') return 'an upgraded connection is not limited to reading';
   }
-  return ok(undefined);
+  return null;
 }
 
-function effectRefused(binding: HostBinding, why: string): Result<void, Refusal> {
-  return err(refusal('effect_not_allowed', `the binding for ${binding.host} has effect "read": ${why}`));
+function effectMessage(binding: HostBinding, { host }: ContractRequest, problem: string): string {
+  if (binding.effect !== undefined) return `the binding for ${binding.host} has effect "read": ${problem}`;
+  return `the binding for ${binding.host} has no effect, and counts as "read" because a connector for ${host} has operations that need an approval: ${problem}; if the binding may do more there, say so with "svc binding effect ${binding.id} write"`;
 }

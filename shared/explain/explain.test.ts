@@ -215,8 +215,14 @@ describe('explain of connectors', () => {
     approval: 'required',
   });
   const connector = sampleConnector([sampleOperation(), guarded], { id: 'con_00000000000000000000000001' });
-  const explained = (method: string, path: string, isStored = everything, connectors = [connector]) => {
-    const known = { bindings: [BINDING], connectors, isStored };
+  const explained = (
+    method: string,
+    path: string,
+    isStored = everything,
+    connectors = [connector],
+    binding: HostBinding = BINDING,
+  ) => {
+    const known = { bindings: [binding], connectors, isStored };
     const found = explainRequest(known, { method, url: `https://api.example.com${path}` });
     if (!found.ok) throw new Error(found.error.message);
     expect(explainReply.safeParse(found.value).error).toBeUndefined();
@@ -270,9 +276,19 @@ describe('explain of connectors', () => {
   );
 
   test('another request to its host goes to the binding, and is told why', () => {
-    const found = explained('POST', '/items/7');
+    const binding: HostBinding = { ...BINDING, effect: 'write' };
+    const found = explained('POST', '/items/7', everything, [connector], binding);
     expect(found).toMatchObject({ decision: 'binding', operation: null });
     expect(found.told).toMatch(/No operation of a connector is POST.*personal host binding/);
+  });
+
+  test('beside operations that need an approval, a binding without an effect counts as read, and is told how to change', () => {
+    const refused = explained('POST', '/other');
+    expect(refused).toMatchObject({ decision: 'refused', code: 'effect_not_allowed' });
+    expect(refused.told).toMatch(/counts as "read".*svc binding effect bnd_\w+ write/);
+    const read = explained('GET', '/other');
+    expect(read.decision).toBe('binding');
+    expect(read.told).toMatch(/counts as "read" there until.*svc binding effect bnd_\w+ write/);
   });
 
   test('several operations are none, and are named', () => {

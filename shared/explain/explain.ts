@@ -15,7 +15,7 @@ import { formatVaultReference } from '../model/vault_path.ts';
 import { credentialsIssuedAt } from '../net/credential_issuer.ts';
 import { parseAuthority } from '../net/host.ts';
 import { isRefusedIpLiteral } from '../net/ip_literal.ts';
-import { compilePolicy, resolve } from '../resolve/resolve.ts';
+import { compilePolicy, resolve, type BindingResolution } from '../resolve/resolve.ts';
 import { connectorSentences, evasionSentence, explainOperation, type ExplainedOperation } from './explain_operation.ts';
 
 /** A binding as an explanation shows it; `credential_ref` names the vault entry, never its value. */
@@ -76,6 +76,9 @@ interface Subject {
   readonly host: string;
   readonly path: string;
 }
+
+/** Whether the host has operations that need an approval. */
+type Beside = Pick<BindingResolution, 'besideApprovals'>;
 
 /** What was decided about a subject. */
 type Decision = Omit<Explanation, keyof Subject>;
@@ -140,7 +143,7 @@ function explainHost(known: Known, subject: Subject, query: string | null): Deci
   const decision =
     resolution.kind === 'passthrough'
       ? explainPassthrough(known, subject.host)
-      : explainBindings(known, resolution.bindings, subject);
+      : explainBindings(known, resolution, subject);
   return { ...decision, reasons: [...connectorSentences(policy.connectors, subject), ...decision.reasons] };
 }
 
@@ -151,8 +154,12 @@ function decideOperation(known: Known, match: ConnectorOperation, query: string 
   return { decision: 'connector', code: null, bindings: [], operation: shown, reasons };
 }
 
-function explainBindings(known: Known, matching: readonly HostBinding[], subject: Subject): Decision {
-  const verdicts = matching.map((binding) => judge(known, binding, subject));
+function explainBindings(
+  known: Known,
+  { bindings: matching, besideApprovals }: BindingResolution,
+  subject: Subject,
+): Decision {
+  const verdicts = matching.map((binding) => judge(known, binding, { ...subject, besideApprovals }));
   const reasons = [
     matchSentence(subject.host, matching),
     ...overrideSentences(known, matching),
@@ -171,12 +178,14 @@ interface Verdict {
   readonly shown: ExplainedBinding;
   /** References of the binding without a stored value. */
   readonly missing: readonly CredentialRef[];
+  readonly besideApprovals: boolean;
 }
 
 /** The contract comes before the credential: whether one is stored is asked in any case, to show it. */
-function judge(known: Known, binding: HostBinding, subject: Subject): Verdict {
+function judge(known: Known, binding: HostBinding, subject: Subject & Beside): Verdict {
   const missing = references(binding).filter((ref) => !known.isStored(ref));
-  return { binding, missing, shown: show(binding, subject, missing.length === 0) };
+  const { besideApprovals } = subject;
+  return { binding, missing, besideApprovals, shown: show(binding, subject, missing.length === 0) };
 }
 
 function references({ credential, injection }: HostBinding): CredentialRef[] {
@@ -184,8 +193,12 @@ function references({ credential, injection }: HostBinding): CredentialRef[] {
   return isWithToken ? [credential, injection.sessionTokenRef] : [credential];
 }
 
-function show(binding: HostBinding, { host, method }: Subject, isStored: boolean): ExplainedBinding {
-  const contract = enforceContract(binding, { host, method, fields: [] });
+function show(
+  binding: HostBinding,
+  { host, method, besideApprovals }: Subject & Beside,
+  isStored: boolean,
+): ExplainedBinding {
+  const contract = enforceContract(binding, { host, method, fields: [], besideApprovals });
   return {
     id: binding.id,
     owner: binding.owner,
@@ -241,13 +254,13 @@ function overrideSentences({ bindings }: Known, [winner]: readonly HostBinding[]
   return overridden ? [`It overrides the enterprise's own for ${winner?.host}.`] : [];
 }
 
-function bindingSentences({ binding, shown, missing }: Verdict, { host, path }: Subject): string[] {
+function bindingSentences({ binding, shown, missing, besideApprovals }: Verdict, { host, path }: Subject): string[] {
   if (shown.refusal !== null) return [`Refused: ${shown.refusal.message}.`];
   if (missing.length > 0) return missing.map((ref) => missingSentence(ref));
   const issued = credentialsIssuedAt(host, path);
   return [
     injectionSentence(binding),
-    ...contractSentences(binding),
+    ...contractSentences(binding, besideApprovals),
     ...(issued === null ? [] : [issuedSentence(issued)]),
   ];
 }
@@ -281,12 +294,16 @@ function placeWords<S extends InjectionScheme>(injection: Extract<Injection, { s
   return PLACES[scheme](injection);
 }
 
-function contractSentences(binding: HostBinding): string[] {
+function contractSentences(binding: HostBinding, besideApprovals: boolean): string[] {
   const sentences = [];
   sentences.push(cookieSentence(binding));
   if (binding.allowedHosts.length > 0) sentences.push('The host is in its allowed hosts.');
   if (binding.effect === 'read') {
     sentences.push('The method satisfies its effect "read"; Upgrade and method-override headers would be refused.');
+  } else if (binding.effect === undefined && besideApprovals) {
+    sentences.push(
+      `The binding has no effect, and the host has operations that need an approval: it counts as "read" there until it is given one, such as with "svc binding effect ${binding.id} write".`,
+    );
   }
   return sentences;
 }

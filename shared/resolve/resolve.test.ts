@@ -4,7 +4,7 @@ import { sampleConnector, sampleOperation } from '../connect/testing/sample_conn
 import type { HostBinding } from '../model/host_binding.ts';
 import { matchesHostPattern, parseHostPattern } from '../net/host_pattern.ts';
 import { canonicalPath } from '../net/target.ts';
-import { compilePolicy, resolve } from './resolve.ts';
+import { compilePolicy, resolve, type Policy } from './resolve.ts';
 
 function binding(host: string, change: Partial<HostBinding> = {}): HostBinding {
   return {
@@ -58,7 +58,11 @@ describe('resolution', () => {
     const first = binding('api.example.com', { id: 'bnd_1' });
     const second = binding('api.example.com', { id: 'bnd_2' });
     const request = { method: 'GET', host: 'api.example.com', path: '/' };
-    expect(resolve(compilePolicy([first, second]), request)).toEqual({ kind: 'binding', bindings: [first, second] });
+    expect(resolve(compilePolicy([first, second]), request)).toEqual({
+      kind: 'binding',
+      bindings: [first, second],
+      besideApprovals: false,
+    });
   });
 
   test('personal bindings replace the enterprise ones of the same pattern, in any order', () => {
@@ -230,6 +234,95 @@ describe('connectors come first', () => {
       const fields = [{ name: 'x-http-method', value: 'DELETE' }];
       expect(resolve(shared, request).kind).toBe('binding');
       expect(resolve(shared, { ...request, fields }).kind).toBe('ambiguous_target');
+    });
+  });
+
+  describe('invariant 8, no way round a connector: an operation that needs an approval', () => {
+    const refund = sampleOperation({ method: 'POST', path: '/v1/refunds', effect: 'spend', approval: 'required' });
+    const batch = sampleOperation({
+      name: 'batch',
+      method: 'POST',
+      path: '/v1/things:batchDelete',
+      approval: 'required',
+    });
+    const thing = sampleOperation({ name: 'thing', method: 'POST', path: '/v1/{thing}', effect: 'write' });
+    const plain = sampleOperation({ name: 'plain', method: 'PUT', path: '/v1/notes', effect: 'write' });
+    const both = compilePolicy([binding(host)], [sampleConnector([refund, batch, plain])]);
+    const within = compilePolicy([binding(host)], [sampleConnector([refund, batch, thing])]);
+    const kind = (policyOf: Policy, method: string, path: string, name = ''): string =>
+      resolve(policyOf, { method, host, path, fields: name === '' ? [] : [{ name, value: '/v1/refunds' }] }).kind;
+
+    test.each([
+      '/v1/Refunds',
+      '/V1/refunds',
+      '/v1/refunds.json',
+      '/v1/refunds%20',
+      '/v1/%72%45funds',
+      '/v1/things%3AbatchDelete',
+    ])('is not reached as %s, be it beside a template that needs none', (path) => {
+      expect(kind(both, 'POST', path)).toBe('ambiguous_target');
+      expect(kind(both, 'post', path)).toBe('ambiguous_target');
+      expect(kind(within, 'POST', path)).toBe('ambiguous_target');
+    });
+
+    test.each([
+      'x-original-url',
+      'x-rewrite-url',
+      'x-forwarded-uri',
+      'x-forwarded-prefix',
+      'x_original_url',
+      'script_name',
+      'path-info',
+    ])('is not reached by the header %s, on whatever path and by whatever method', (name) => {
+      expect(kind(both, 'POST', '/v1/other', name)).toBe('ambiguous_target');
+      expect(kind(both, 'PUT', '/v1/notes', name)).toBe('ambiguous_target');
+      expect(kind(both, 'GET', '/', name)).toBe('ambiguous_target');
+    });
+
+    test('is not reached by a method that servers do not know', () => {
+      for (const method of ['FOO', 'POST-', 'TRACE']) {
+        expect(kind(both, method, '/v1/refunds')).toBe('ambiguous_target');
+        expect(kind(both, method, '/v1/Refunds')).toBe('ambiguous_target');
+        expect(kind(both, method, '/v1/notes')).toBe('binding');
+      }
+      expect(['PUT', 'GET', 'DELETE', 'OPTIONS'].map((method) => kind(both, method, '/v1/refunds'))).toEqual(
+        Array.from({ length: 4 }, () => 'binding'),
+      );
+    });
+
+    test('does not stand in the way of any other request', () => {
+      expect(['/v1/refunds', '/v1/things:batchDelete'].map((path) => kind(both, 'POST', path))).toEqual([
+        'connector',
+        'connector',
+      ]);
+      for (const path of [
+        '/v1/refund',
+        '/v1/refunds/7',
+        '/v2/refunds',
+        '/v1/things:batchGet',
+        '/v1/things',
+        '/v1/refunds-old',
+        '/v1.1/refunds',
+      ]) {
+        expect([path, kind(both, 'POST', path)]).toEqual([path, 'binding']);
+      }
+      expect([kind(both, 'PUT', '/v1/Notes'), kind(both, 'PUT', '/v1/notes.json')]).toEqual(['binding', 'binding']);
+      expect([kind(within, 'POST', '/v1/charges'), kind(within, 'POST', '/v1/Charges.json')]).toEqual([
+        'connector',
+        'connector',
+      ]);
+    });
+
+    test('makes its host one where a binding without an effect only reads', () => {
+      const elsewhere = sampleConnector([{ ...refund, hosts: ['pay.example.com'] }, plain]);
+      const split = compilePolicy([binding('*.example.com')], [elsewhere]);
+      const beside = (name: string): unknown => resolve(split, { method: 'GET', host: name, path: '/other' });
+      expect(beside('pay.example.com')).toMatchObject({ kind: 'binding', besideApprovals: true });
+      expect(beside(host)).toMatchObject({ kind: 'binding', besideApprovals: false });
+      const personal = sampleConnector([{ ...refund, approval: 'none' }], { id: 'con_2' });
+      const enterprise = sampleConnector([refund], { owner: 'enterprise' });
+      const replaced = compilePolicy([binding(host)], [enterprise, personal]);
+      expect(resolve(replaced, { method: 'GET', host, path: '/' })).toMatchObject({ besideApprovals: false });
     });
   });
 

@@ -2,13 +2,15 @@ import {
   compileConnectors,
   evadesConnector,
   matchOperation,
+  mayNeedApproval,
   readings,
   type ConnectorIndex,
   type ConnectorOperation,
 } from '../connect/connector_index.ts';
-import type { InstalledConnector, Operation } from '../model/connector.ts';
+import { OPERATION_METHODS, type InstalledConnector, type Operation } from '../model/connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
 import { isMethodOverrideHeader, methodOverridesOfQuery } from '../net/method_override.ts';
+import { isPathOverrideHeader } from '../net/path_override.ts';
 
 /** The connectors and host bindings in force, compiled for lookup by host. */
 export interface Policy {
@@ -33,7 +35,7 @@ export interface ResolvableRequest {
   readonly path: string;
   /** Without the `?`; null or absent when there is none. It is looked at for a method only. */
   readonly query?: string | null;
-  /** Only those that override the method are looked at, and only where the host has connectors. Names are in lower case. */
+  /** Only those that override method or path are looked at, and only where the host has connectors. Names are in lower case. */
   readonly fields?: readonly { readonly name: string; readonly value: string }[];
 }
 
@@ -44,9 +46,18 @@ export interface ResolvableRequest {
 export type Resolution =
   | { readonly kind: 'connector'; readonly match: ConnectorOperation }
   | { readonly kind: 'ambiguous_target' }
-  | { readonly kind: 'binding'; readonly bindings: readonly HostBinding[] }
+  | BindingResolution
   | { readonly kind: 'passthrough' };
 
+/** Of several bindings, what the request presents chooses one. */
+export interface BindingResolution {
+  readonly kind: 'binding';
+  readonly bindings: readonly HostBinding[];
+  /** The host has operations that need an approval: a binding without an effect only reads there. */
+  readonly besideApprovals: boolean;
+}
+
+const KNOWN_METHODS: ReadonlySet<string> = new Set([...OPERATION_METHODS, 'OPTIONS']);
 const AMBIGUOUS_TARGET: Resolution = { kind: 'ambiguous_target' };
 const PASSTHROUGH: Resolution = { kind: 'passthrough' };
 const NONE: readonly HostBinding[] = [];
@@ -84,22 +95,34 @@ export function resolve(policy: Policy, request: ResolvableRequest): Resolution 
   const byConnector = policy.connectors.hosts.has(request.host) ? resolveOperation(policy.connectors, request) : null;
   if (byConnector !== null) return byConnector;
   const bindings = policy.bindingsFor(request.host);
-  return bindings.length === 0 ? PASSTHROUGH : { kind: 'binding', bindings };
+  if (bindings.length === 0) return PASSTHROUGH;
+  return { kind: 'binding', bindings, besideApprovals: policy.connectors.guarded.has(request.host) };
 }
 
 /** Null when the request is no operation, also because it would be several: it goes on to the bindings then. */
 function resolveOperation(connectors: ConnectorIndex, request: ResolvableRequest): Resolution | null {
   if (evadesConnector(connectors, request)) return AMBIGUOUS_TARGET;
+  if (request.fields?.some(({ name }) => isPathOverrideHeader(name)) === true) return AMBIGUOUS_TARGET;
   const found = matchOperation(connectors, request);
   if (found.kind === 'operation') return { kind: 'connector', match: found.match };
   const methods = possibleMethods(request);
   const isAnother = methods.some(
     (method) => method !== request.method && operationsAs(connectors, request, method).length > 0,
   );
+  const isGuarded = guardingMethods(request, methods).some((method) =>
+    mayNeedApproval(connectors, { ...request, method }),
+  );
   // Servers answer HEAD by doing what GET does (RFC 9110 section 9.3.2), which matters where that is more than reading.
   const gets = methods.includes('HEAD') ? operationsAs(connectors, request, 'GET') : [];
   const isGuardedGet = gets.some(({ approval, effect }) => approval === 'required' || effect !== 'read');
-  return isAnother || isGuardedGet ? AMBIGUOUS_TARGET : null;
+  return isAnother || isGuarded || isGuardedGet ? AMBIGUOUS_TARGET : null;
+}
+
+/** The methods of which an operation that needs an approval could be meant; a server may take one that it does not know for any. */
+function guardingMethods({ method }: ResolvableRequest, possible: readonly string[]): readonly string[] {
+  const others = possible.filter((each) => each !== method);
+  if (possible.includes('HEAD')) others.push('GET');
+  return possible.every((each) => KNOWN_METHODS.has(each)) ? others : OPERATION_METHODS;
 }
 
 /** The operations that a request would be with another method, however a server reads its path. */

@@ -43,6 +43,22 @@ function written(run: RunResult): readonly string[] {
 
 const add = ['binding', 'add', 'api.example.org', '--credential', 'vault://user/demo'];
 
+describe('svc binding effect', () => {
+  test('changes that alone', async () => {
+    const run = await runCli(home, ['binding', 'effect', 'api.example.com', 'write'], { answer: control });
+    expect(run).toMatchObject({ code: 0, stderr: '' });
+    expect(written(run)).toEqual([`PUT /v1/host-bindings/${existing.id}`]);
+    const { id: _id, created_at: _created, updated_at: _updated, ...input } = existing;
+    expect(run.calls.at(-1)?.body).toEqual({ ...input, effect: 'write' });
+  });
+
+  test('takes no other word, and no host without a binding', async () => {
+    const wrong = await runCli(home, ['binding', 'effect', 'api.example.com', 'all'], { answer: control });
+    const none = await runCli(home, ['binding', 'effect', 'other.example.com', 'read'], { answer: control });
+    expect([wrong.code, none.code, ...written(wrong), ...written(none)]).toEqual([2, 1]);
+  });
+});
+
 describe('svc binding add', () => {
   test('writes the fields that the flags give', async () => {
     const flags = [

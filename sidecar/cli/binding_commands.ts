@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { Option, type Command } from 'commander';
+import { Argument, Option, type Command } from 'commander';
 import { stringify } from 'yaml';
-import { EFFECTS, EMIT_MECHANISMS, INJECTION_SCHEMES, OWNERS } from '../../shared/model/host_binding.ts';
+import { EFFECTS, EMIT_MECHANISMS, INJECTION_SCHEMES, OWNERS, type Effect } from '../../shared/model/host_binding.ts';
 import { hostBindingRecord, type HostBindingRecord, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import type { BindingTemplate } from '../../shared/wire/binding_template.ts';
 import { credentialsIssuedBy } from '../../shared/net/credential_issuer.ts';
@@ -35,6 +35,12 @@ export function addBindingCommands(line: CommandLine): void {
   handle(line, show, showBinding);
   const remove = binding.command('rm').description('delete a binding').argument('<host-or-id>');
   handle(line, remove, removeBinding);
+  const effect = binding
+    .command('effect')
+    .description('say what a binding admits: read admits only GET, HEAD and OPTIONS, every other effect all methods')
+    .argument('<host-or-id>')
+    .addArgument(new Argument('<effect>').choices(EFFECTS));
+  handle(line, effect, setEffect);
   addApplyCommand(line, binding);
   const templates = binding
     .command('templates')
@@ -119,6 +125,16 @@ export function allBindings(client: HttpClient, owner?: string): Promise<HostBin
   return allPages(client, '/v1/host-bindings', hostBindingsPage, { owner });
 }
 
+/** Everything else of the binding stays. */
+export function changeEffect(
+  client: HttpClient,
+  record: HostBindingRecord,
+  effect: Effect,
+): Promise<HostBindingRecord> {
+  const body = { ...inputOf(record), effect };
+  return client.call('PUT', `/v1/host-bindings/${record.id}`, hostBindingRecord, { body });
+}
+
 const COLUMNS: readonly Column<HostBindingRecord>[] = [
   { title: 'HOST', cell: (row) => row.host },
   { title: 'SCHEME', cell: (row) => row.scheme },
@@ -159,18 +175,27 @@ async function findBindings(client: HttpClient, hostOrId: string): Promise<HostB
   ]);
 }
 
+/** Throws when several have the host: then each has to be named by its id. */
+async function findBinding(client: HttpClient, hostOrId: string): Promise<HostBindingRecord> {
+  const found = await findBindings(client, hostOrId);
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return only;
+  const lines = found.map((record) => `${record.id}  ${record.owner}  ${record.credential_ref}`);
+  throw new CliError(EXIT.failed, `${found.length} bindings have the host ${hostOrId}: name one by its id`, lines);
+}
+
+async function setEffect(call: Call): Promise<undefined> {
+  const [hostOrId = '', wanted] = call.args;
+  const effect = EFFECTS.find((each) => each === wanted);
+  if (effect === undefined) throw new CliError(EXIT.usage, `the effect is one of ${EFFECTS.join(', ')}`);
+  const client = controlClient(call.context, call.options);
+  const record = await changeEffect(client, await findBinding(client, hostOrId), effect);
+  call.print.data(record, () => `${record.host} (${record.id}) has the effect ${effect}\n`);
+}
+
 async function removeBinding(call: Call): Promise<undefined> {
   const client = controlClient(call.context, call.options);
-  const found = await findBindings(client, call.args[0] ?? '');
-  const [only] = found;
-  if (only === undefined || found.length > 1) {
-    const lines = found.map((record) => `${record.id}  ${record.owner}  ${record.credential_ref}`);
-    throw new CliError(
-      EXIT.failed,
-      `${found.length} bindings have the host ${call.args[0]}: name one by its id`,
-      lines,
-    );
-  }
+  const only = await findBinding(client, call.args[0] ?? '');
   await client.callEmpty('DELETE', `/v1/host-bindings/${only.id}`);
   if (call.print.person || call.print.json) {
     call.print.data({ deleted: only.id }, () => `deleted the binding of ${only.host} (${only.id})\n`);

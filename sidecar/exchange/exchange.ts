@@ -3,12 +3,11 @@ import { emitDecision } from '../../shared/inject/decide.ts';
 import { needsBufferedBody } from '../../shared/inject/body_need.ts';
 import { enforceContract } from '../../shared/enforce/contract.ts';
 import type { ForwardedMediation } from '../../shared/audit/exchange_event.ts';
-import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { formatRequestHead } from '../../shared/net/http1_head.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
-import { resolve } from '../../shared/resolve/resolve.ts';
+import { resolve, type BindingResolution } from '../../shared/resolve/resolve.ts';
 import { credentialedRequest, withoutProxyHeaders } from './credentialed_head.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { exchangeOperation } from './exchange_operation.ts';
@@ -47,13 +46,13 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
 
   const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
   if (!authority.ok) return refused(facts, authority.error, incoming);
-  return bound(incoming, resolution.bindings, facts, tunnel, ports);
+  return bound(incoming, resolution, facts, tunnel, ports);
 }
 
 /** The binding path: the contract first, then the body, and only then the credential. */
 async function bound(
   incoming: Incoming,
-  bindings: readonly HostBinding[],
+  { bindings, besideApprovals }: BindingResolution,
   unbound: Facts,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
@@ -68,6 +67,7 @@ async function bound(
     host: tunnel.host,
     method: request.method,
     fields: incoming.head.fields,
+    besideApprovals,
   });
   if (!contract.ok) return refused(facts, contract.error, incoming);
   if (choice === null || emitDecision(binding, choice.presented) === 'keep_foreign') {
@@ -131,6 +131,6 @@ function unread({ host }: ExchangeTunnel): Facts {
 function ambiguousTarget(host: string): Refusal {
   return refusal(
     'ambiguous_target',
-    `a server could take this request for an operation of a connector for ${host}, which it is not as it stands; write its path without "//", dot segments, ";", a slash at the end and needless escapes, and its method in upper case and not in a header or the query`,
+    `a server could take this request for an operation of a connector for ${host}, which it is not as it stands; write its path as the service documents it, in the same letter case, without "//", dot segments, ";", a suffix or a slash at the end and needless escapes, its method in upper case, and neither path nor method in a header or the query`,
   );
 }

@@ -274,6 +274,39 @@ describe('invariant 8, no way round a connector', () => {
     expect([plane.credentials.asked, seen]).toEqual([[], []]);
   });
 
+  test.each([
+    ['another case', '/Items', ''],
+    ['a suffix', '/items.json', ''],
+    ['a space at the end', '/items%20', ''],
+    ['two encodings', '/%2569tems', ''],
+    ['a NUL', '/items%00', ''],
+    ['a header with the path', '/other', 'X-Original-URL: /items\r\n'],
+    ['another such header', '/other', 'X_Rewrite_URL: /items\r\n'],
+  ])('%s: what needs an approval reaches no binding either, and none is asked for', async (_name, path, lines) => {
+    plane.policy.use([{ ...bearerBinding(HOST), effect: 'write' }], [sampleConnector([CREATE], { hosts: [HOST] })]);
+    const request = post('{"title":"x"}', lines).replace('/items', path);
+    expect(await ask(request)).toMatch(/^HTTP\/1\.1 400 .*ambiguous_target/s);
+    expect([plane.credentials.asked, plane.approvals.asked, seen]).toEqual([[], [], []]);
+    expect(lastEvent().data).toMatchObject({ 'svc.proxy.reason': 'ambiguous_target' });
+  });
+
+  test('beside an operation that needs an approval, a binding without an effect only reads; with one it does what that says', async () => {
+    const graphql = post('{"query":"mutation{mergePullRequest}"}').replace('/items', '/graphql');
+    expect(await ask(graphql)).toMatch(/^HTTP\/1\.1 403 .*effect_not_allowed.*svc binding effect/s);
+    expect([plane.credentials.asked, seen]).toEqual([[], []]);
+    expect(lastEvent()).toMatchObject({
+      type: 'sandbox.proxy.trust_denied',
+      data: { 'svc.proxy.reason': 'effect_not_allowed' },
+    });
+    expect(await ask(get('/other'))).toBe(DONE);
+    const operations = sampleConnector([CREATE], { hosts: [HOST] });
+    plane.policy.use([{ ...bearerBinding(HOST), effect: 'write' }], [operations]);
+    expect(await ask(graphql)).toBe(DONE);
+    plane.policy.use([bearerBinding(HOST)], [sampleConnector([READ], { hosts: [HOST] })]);
+    expect(await ask(graphql)).toBe(DONE);
+    expect(seen.map((request) => request.slice(0, 10))).toEqual(['GET /other', 'POST /grap', 'POST /grap']);
+  });
+
   test('other paths of the host go to its binding as before', async () => {
     expect(await ask(get('/items/7/8'))).toBe(DONE);
     expect(seen[0]).toContain(`Bearer ${BOUND}`);

@@ -1,0 +1,148 @@
+import { isUndecidablePath } from './target.ts';
+
+/** One way in which a server may read a path before it routes it. */
+export interface PathReading {
+  /** Without empty ones; each in the form that {@link segmentKey} gives. */
+  readonly segments: readonly string[];
+  /** True when the path was cut at a `?` or `#` that came out of an escape. */
+  readonly isCut: boolean;
+}
+
+/** Servers and the proxies before them decode a path once or twice; one that is encoded deeper is meant to confuse. */
+const MAX_DECODINGS = 4;
+const MAX_SEGMENTS = 64;
+/** Without dot segments such a path is longer than that of any operation, however it is read. */
+const MANY_SEGMENTS = /^(?:[^/\\]*[/\\]){65}/;
+const DOT_SEGMENT = /[/\\](?:\.|%2e){1,2}(?:$|[/\\;])/i;
+/**
+ * What servers disagree on: control characters (cut, skipped, the end of a line to a pattern), escapes that only some know
+ * (`%u0041`), and bytes that no UTF-8 has, which old decoders take for ASCII.
+ */
+const UNDECIDABLE = /[^ -~\x80-\xff]|%u[0-9a-f]{4}|[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f]|\xf0[\x80-\x8f]/i;
+const DOTS = /^\.{1,2}$/;
+/** What a front controller's name ends with; the path after it is the one that is routed (RFC 3875 section 4.1.5). */
+const FRONT_CONTROLLER = /\.(?:php\d?|f?cgi|pl|aspx?|dll)$/;
+
+/**
+ * Every way in which a server may read a path, each more generous than any one server: decoded up to {@link MAX_DECODINGS}
+ * times, letters folded, with and without `;` parameters, with dot segments applied or taken for values. Null when the
+ * path is such that nobody can list them.
+ */
+export function pathReadings(path: string): readonly PathReading[] | null {
+  const texts = decodings(path);
+  if (texts === null || texts.some((text, round) => isUndecidable(text, round))) return null;
+  const readings: PathReading[] = [];
+  for (const [round, text] of texts.entries()) {
+    if (delimiters(text) !== delimiters(texts[round + 1])) addReadings(readings, text, false);
+    const cut = round > 0 ? text.search(/[?#]/) : -1;
+    if (cut >= 0) addReadings(readings, text.slice(0, cut), true);
+  }
+  return readings;
+}
+
+/** The path, and what it is after each decoding. Null when it is encoded deeper than any server decodes. */
+function decodings(path: string): readonly string[] | null {
+  const texts = [path];
+  for (let text = decodedOnce(path); text !== texts.at(-1); text = decodedOnce(text)) {
+    if (texts.length > MAX_DECODINGS) return null;
+    texts.push(text);
+  }
+  return texts;
+}
+
+/** How many there are: without new ones a decoding changes no reading, for the keys of segments are decoded anyway. */
+function delimiters(text = ''): number {
+  let count = 0;
+  for (let at = 0; at < text.length; at += 1) if (DELIMITERS.has(text.charCodeAt(at))) count += 1;
+  return count;
+}
+
+/** As it was sent, {@link isUndecidablePath} is asked about every path anyway. */
+function isUndecidable(text: string, round: number): boolean {
+  if (UNDECIDABLE.test(text) || (MANY_SEGMENTS.test(text) && DOT_SEGMENT.test(text))) return true;
+  return round > 0 && isUndecidablePath(text.replaceAll('\\', '/').replaceAll('#', ''));
+}
+
+/** A segment as the most generous server compares it: decoded, without case, accents, and what trails its last letter or digit. */
+export function segmentKey(segment: string): string {
+  let text = segment;
+  for (let next = decodedOnce(text); next !== text; next = decodedOnce(text)) text = next;
+  return withoutTrail(PLAIN_SEGMENT.test(text) ? text : folded(text));
+}
+
+/** The parts of a last segment that servers with format suffixes compare (`refunds` of `refunds.json`), up to the dot of that number. */
+export function withoutSuffixes(key: string, maxDots: number): readonly string[] {
+  const found: string[] = [];
+  for (let dot = key.indexOf('.', 1); dot > 0 && found.length < maxDots; dot = key.indexOf('.', dot + 1)) {
+    found.push(withoutTrail(key.slice(0, dot)));
+  }
+  return found;
+}
+
+const DELIMITERS: ReadonlySet<number> = new Set(['/', '\\', ';'].map((character) => character.charCodeAt(0)));
+const PLAIN_SEGMENT = /^[a-z0-9_.-]*$/;
+
+/** Compared without case, accents and width, as file systems, databases and case-insensitive patterns do. */
+function folded(text: string): string {
+  const ascii = text.toLowerCase();
+  if (!/[^\0-\x7f]/.test(ascii)) return ascii;
+  return fromUtf8(text).normalize('NFKD').replaceAll(/\p{M}/gu, '').toUpperCase().toLowerCase();
+}
+
+/** A text of bytes, read as UTF-8; as it is when it is none. */
+function fromUtf8(bytes: string): string {
+  try {
+    const escaped = bytes.replaceAll(/[%\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16).padStart(2, '0')}`);
+    return decodeURIComponent(escaped);
+  } catch {
+    return bytes;
+  }
+}
+
+/** A segment that has no letter and no digit (`-`, `..`) is kept whole. */
+function withoutTrail(text: string): string {
+  let end = text.length;
+  while (end > 0 && !/[\p{L}\p{N}]/u.test(text.charAt(end - 1))) end -= 1;
+  return end === 0 ? text : text.slice(0, end);
+}
+
+function decodedOnce(text: string): string {
+  if (!text.includes('%')) return text;
+  return text.replaceAll(/%([0-9a-f]{2})/gi, (_escape, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 16)),
+  );
+}
+
+function addReadings(readings: PathReading[], path: string, isCut: boolean): void {
+  const forms = path.includes('\\') ? [path, path.replaceAll('\\', '/')] : [path];
+  for (const form of forms) {
+    const segments = form.split('/').filter((segment) => segment !== '');
+    if (segments.some((segment) => segment.includes(';'))) {
+      add(
+        readings,
+        segments.map((segment) => segment.replace(/;[^]*$/, '')).filter((segment) => segment !== ''),
+        isCut,
+      );
+    }
+    add(readings, segments, isCut);
+  }
+}
+
+/** Dot segments may come out of escapes later, so that it is the keys which are looked at. */
+function add(readings: PathReading[], path: readonly string[], isCut: boolean): void {
+  if (path.length > MAX_SEGMENTS) return;
+  const segments = path.map((segment) => segmentKey(segment));
+  readings.push({ segments, isCut });
+  const front = segments.findIndex((segment) => FRONT_CONTROLLER.test(segment));
+  if (front >= 0) readings.push({ segments: segments.slice(front + 1), isCut });
+  if (segments.some((segment) => DOTS.test(segment))) readings.push({ segments: resolved(segments), isCut });
+}
+
+function resolved(segments: readonly string[]): readonly string[] {
+  const kept: string[] = [];
+  for (const segment of segments) {
+    if (segment === '..') kept.pop();
+    else if (segment !== '.') kept.push(segment);
+  }
+  return kept;
+}
