@@ -6,7 +6,7 @@ const RULE = 'shared/model/shown_text.ts';
 const ROOTS = ['shared', 'worker', 'sidecar', 'bin'];
 /** What a rule about hidden characters is written with. */
 const STRAY =
-  /\\[pP]\{(?:C|Cc|Cf|Cn|Co|Cs|Z|Zl|Zp|Zs|Other|Control|Format|Default_Ignorable_Code_Point|General_Category[^}]*)\}|\\u\{?(?:0*200[b-f]|0*20(?:2[89a-f]|6[0-9a-f])|feff|e00[0-9a-f]{2}|0*7f)\}?|\\x(?:1b|7f|9b)|x20-\\x7e/i;
+  /\\[pP]\{(?:C|Cc|Cf|Cn|Co|Cs|Z|Zl|Zp|Zs|Other|Control|Format|Default_Ignorable_Code_Point|General_Category[^}]*)\}|\\u\{?(?:0*200[b-f]|0*20(?:2[89a-f]|6[0-9a-f])|feff|e00[0-9a-f]{2}|0*7f)\}?|(?<!\\0-)\\x(?:1b|7f|9b)|x20-\\x7e/i;
 
 /** Patterns that decide something else than what a person may be shown, and how many lines of each file have one. */
 const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
