@@ -77,7 +77,12 @@ afterEach(async () => {
   server.stop();
 });
 
-const begin = (body: object = {}) => control.asUser('POST', `/v1/mcp-servers/${id}/authorize`, body);
+/** The provider is at another host than the server, which the person agrees to. */
+const begin = (body: object = {}) =>
+  control.asUser('POST', `/v1/mcp-servers/${id}/authorize`, {
+    authorization_hosts: [new URL(provider.origin).host, 'auth.example.test'],
+    ...body,
+  });
 const begun = (body: object = {}) => parsed(mcpAuthorizeReply, begin(body));
 const record = () => parsed(mcpServerRecord, control.asUser('GET', `/v1/mcp-servers/${id}`));
 const types = async () =>
@@ -233,6 +238,146 @@ describe('the authorisation of a remote server', () => {
     expect(await beginMcpAuthorisation(control.context, colleague, id, how)).toMatchObject({
       error: { code: 'not_found' },
     });
+  });
+});
+
+/** Tells of one that somebody else runs, and gives out tokens for whatever it likes. */
+class HostileProvider {
+  readonly #server: Server = createServer((request, response) => {
+    this.asked.push(`${request.method} ${request.url?.split('?')[0]}`);
+    const said =
+      request.url === '/token' ? this.token : request.url === '/register' ? { client_id: 'theirs' } : this.metadata();
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(said));
+  });
+  asked: string[] = [];
+  more: Record<string, unknown> = {};
+  token: Record<string, unknown> = {};
+  origin = '';
+
+  async start(): Promise<void> {
+    this.origin = `http://127.0.0.1:${await listen(this.#server)}`;
+  }
+  stop(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+  metadata(): object {
+    return {
+      issuer: this.origin,
+      authorization_endpoint: `${this.origin}/authorize`,
+      token_endpoint: `${this.origin}/token`,
+      registration_endpoint: `${this.origin}/register`,
+      code_challenge_methods_supported: ['S256'],
+      ...this.more,
+    };
+  }
+}
+
+function tokenFor(aud: unknown): string {
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  return `${part({ alg: 'none' })}.${part({ iss: 'https://victim.example.test', aud })}.c2ln`;
+}
+
+describe('a server that names the authorization server of somebody else', () => {
+  let victim: HostileProvider;
+  const host = () => new URL(victim.origin).host;
+  const agreed = () => ({ authorization_hosts: [host()] });
+
+  beforeEach(async () => {
+    victim = new HostileProvider();
+    await victim.start();
+    server.documents['/metadata'] = { resource: resource(), authorization_servers: [victim.origin] };
+  });
+  afterEach(() => victim.stop());
+
+  test.each([
+    ['nothing', () => ({ authorization_hosts: undefined })],
+    ['another host', () => ({ authorization_hosts: [new URL(provider.origin).host] })],
+    ['a host with another port', () => ({ authorization_hosts: ['127.0.0.1'] })],
+  ])('has nobody sign in there who agreed to %s', async (_what, body) => {
+    const refused = await refusal(begin(body()));
+    expect(refused).toMatchObject({
+      code: 'authorization_server_unconfirmed',
+      message: expect.stringContaining(`hub is at ${new URL(resource()).host}, and has you sign in at ${host()}`),
+      details: { authorization_server: victim.origin, hosts: [host()] },
+    });
+    expect(victim.asked.filter((asked) => !asked.includes('.well-known'))).toEqual([]);
+    expect((await record()).authorization).toBeNull();
+  });
+
+  test('is gone on with once the person agreed to that very host', async () => {
+    const link = await begun(agreed());
+    expect(new URL(link.authorization_url).host).toBe(host());
+    expect(new URL(link.authorization_url).searchParams.get('resource')).toBe(resource());
+  });
+
+  test.each(['authorization_endpoint', 'token_endpoint', 'registration_endpoint'])(
+    'asks about the host of every endpoint: %s',
+    async (endpoint) => {
+      victim.more = { [endpoint]: 'https://elsewhere.example.test/x' };
+      expect(await refusal(begin(agreed()))).toMatchObject({
+        code: 'authorization_server_unconfirmed',
+        details: { hosts: [host(), 'elsewhere.example.test'].toSorted() },
+      });
+    },
+  );
+
+  test('needs nobody to agree to its own host', async () => {
+    server.documents['/metadata'] = { resource: resource(), authorization_servers: [server.origin] };
+    const own = { ...victim.metadata(), issuer: server.origin, registration_endpoint: undefined };
+    const places = { authorization_endpoint: `${server.origin}/a`, token_endpoint: `${server.origin}/t` };
+    server.documents['/.well-known/oauth-authorization-server'] = { ...own, ...places };
+    expect(await refusal(begin({ authorization_hosts: undefined }))).toMatchObject({ code: 'invalid_input' });
+  });
+
+  test.each([
+    ['one other server', 'https://victim.example.test/api', false],
+    ['several others', ['https://victim.example.test/api', 'https://victim.example.test/userinfo'], false],
+    ['this server', () => resource(), true],
+    ['this server among others', () => ['https://victim.example.test/api', resource()], true],
+    ['a name that is no host', 'account', true],
+  ])('gets no token that is for %s', async (_what, aud, isTaken) => {
+    victim.token = {
+      access_token: tokenFor(typeof aud === 'function' ? aud() : aud),
+      token_type: 'bearer',
+      expires_in: 3600,
+    };
+    const link = new URL((await begun(agreed())).authorization_url);
+    const state = link.searchParams.get('state') ?? '';
+    const page = await (await control.send(`/auth/connectors/callback?code=c&state=${state}`)).text();
+    expect(page.includes('hub is authorised')).toBe(isTaken);
+    if (!isTaken) expect(page).toContain('gave a token for another server');
+    expect((await record()).authorization?.state).toBe(isTaken ? 'ready' : 'authorisation_required');
+    expect((await release()).credentials).toHaveLength(isTaken ? 1 : 0);
+  });
+
+  test('is refused where that one says which servers it signs in to', async () => {
+    victim.more = { protected_resources: ['https://victim.example.test/api'] };
+    expect((await refusal(begin(agreed()))).message).toContain('signs in to other servers only');
+    victim.more = { protected_resources: [resource()] };
+    expect((await begin(agreed())).status).toBe(200);
+  });
+
+  test.each([
+    'scope=admin',
+    'request_uri=https://evil.example.test/r',
+    'resource=https://victim.example.test/api',
+    'Prompt=none',
+  ])('says nothing of what is asked for by its URL: %s', async (query) => {
+    victim.more = { authorization_endpoint: `${victim.origin}/authorize?${query}` };
+    expect((await refusal(begin(agreed()))).message).toContain('which is for us to say');
+  });
+
+  test('gets a client of its own, and never that of another server', async () => {
+    const other = { name: 'second', mode: 'remote', url: resource() };
+    const { id: second } = await parsed(mcpServerRecord, control.asUser('POST', '/v1/mcp-servers', other));
+    server.documents['/metadata'] = { resource: resource(), authorization_servers: [provider.origin] };
+    const first = await begun();
+    const body = { authorization_hosts: [new URL(provider.origin).host] };
+    const begunSecond = control.asUser('POST', `/v1/mcp-servers/${second}/authorize`, body);
+    const link = (await parsed(mcpAuthorizeReply, begunSecond)).authorization_url;
+    expect(clientOf(link)).not.toBe(clientOf(first.authorization_url));
   });
 });
 

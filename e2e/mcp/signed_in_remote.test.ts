@@ -80,7 +80,10 @@ describe('a remote server that asks who calls', () => {
   });
 
   it('is used with the tokens of the sign-in that svc mcp authorize began', async () => {
-    const link = begun.parse(JSON.parse(await svc.ok(['mcp', 'authorize', 'hub', '--no-wait', '--json'])));
+    const refused = await svc.cli(['mcp', 'authorize', 'hub', '--no-wait', '--json']);
+    expect([refused.code === 0, refused.stderr]).toEqual([false, expect.stringContaining('sign in')]);
+    const agreed = ['--authorization-host', new URL(provider.origin).host];
+    const link = begun.parse(JSON.parse(await svc.ok(['mcp', 'authorize', 'hub', ...agreed, '--no-wait', '--json'])));
     const back = await provider.authorise(link.authorization_url);
     expect(await (await fetch(back)).text()).toContain('hub is authorised');
     expect((await record()).authorization?.state).toBe('ready');

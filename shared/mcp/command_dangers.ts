@@ -1,9 +1,10 @@
-import { quoted, refused, warned, type Danger } from './dangers/danger.ts';
+import { quoted, refused, unchecked, warned, type Danger } from './dangers/danger.ts';
 import { readDockerRun } from './dangers/docker_options.ts';
 import { environmentDangers } from './dangers/environment_dangers.ts';
 import { interpreterDangers, isInterpreter } from './dangers/interpreters.ts';
-import { packageRunnerDangers } from './dangers/package_runners.ts';
-import { baseName, isLauncher, isShell } from './dangers/program_names.ts';
+import { isPackageRunner, packageRunnerDangers } from './dangers/package_runners.ts';
+import { baseName, fileName, isLauncher, isShell } from './dangers/program_names.ts';
+import { imageDangers } from './dangers/unchecked_packages.ts';
 import { isPinnedOci, readOciReference } from './oci_reference.ts';
 import { hasReference } from './references.ts';
 import { hiddenCharacters } from '../model/shown_text.ts';
@@ -17,11 +18,13 @@ const CONTAINER_RUNTIMES = new Set(['docker', 'podman', 'podman-remote', 'nerdct
 const MAX_NESTING = 4;
 
 /**
- * What is wrong with how a local server is started: `refuse` is stored by nobody and started by nobody, `warn` is told.
+ * What is wrong with how a local server is started: `refuse` is stored by nobody and started by nobody, `unchecked` takes a
+ * consent of its own on each machine, `warn` is told.
  *
- * This keeps out what hides the program that is run (a shell's line, code in an argument, a package from anywhere) and what
- * opens the machine (docker's options, variables that load code). It is no judgement of the program itself: whether that
- * one may run is what consent is for.
+ * A refusal keeps out what hides the program that is run (a shell's line, code in an argument, a package from anywhere) and
+ * what opens the machine (docker's options, variables that load code). Of the rest, launchers that are known here pass, with
+ * the subcommands, options and variables that are known; everything else is unchecked, whatever its name is. It is no
+ * judgement of a package or a script: whether that one may run is what consent is for.
  */
 export function commandDangers(command: readonly string[], env: Readonly<Record<string, string>>): readonly Danger[] {
   return [...textDangers(command), ...programDangers(command, 0), ...environmentDangers(env)];
@@ -30,6 +33,11 @@ export function commandDangers(command: readonly string[], env: Readonly<Record<
 /** The first danger that is a refusal; null when the command may be stored and started. */
 export function refusalOf(dangers: readonly Danger[]): Danger | null {
   return dangers.find((danger) => danger.severity === 'refuse') ?? null;
+}
+
+/** Why a command runs code that nobody checked, each as the rest of a sentence; empty when it does not. */
+export function uncheckedReasons(dangers: readonly Danger[]): readonly string[] {
+  return dangers.filter(({ severity }) => severity === 'unchecked').map(({ message }) => message);
 }
 
 function programDangers(command: readonly string[], depth: number): readonly Danger[] {
@@ -51,9 +59,22 @@ function programDangers(command: readonly string[], depth: number): readonly Dan
       ),
     ];
   }
+  return [...spellingDangers(program, name), ...launcherDangers(name, args, depth)];
+}
+
+function launcherDangers(name: string, args: readonly string[], depth: number): readonly Danger[] {
   if (CONTAINER_RUNTIMES.has(name)) return containerDangers(name, args);
   if (isInterpreter(name) && !isBunx(name, args)) return interpreterDangers(name, args);
-  return runnerDangers(name, args, depth);
+  if (isBunx(name, args) || isPackageRunner(name)) return runnerDangers(name, args, depth);
+  return [unchecked(`starts ${quoted(name)}, a program that is no launcher known here`)];
+}
+
+/** A launcher is known under its own name: another case, or a version where it has none, may be another program. */
+function spellingDangers(program: string, name: string): readonly Danger[] {
+  const file = fileName(program);
+  if (file === name || /^rscript$/i.test(file)) return [];
+  if (file === file.toLowerCase() && isInterpreter(name)) return [];
+  return [unchecked(`starts ${quoted(program)}, which may be another program than ${name}`)];
 }
 
 function runnerDangers(name: string, args: readonly string[], depth: number): readonly Danger[] {
@@ -80,9 +101,10 @@ function containerDangers(runtime: string, args: readonly string[]): readonly Da
   const image = readOciReference(run.image);
   if (image === null)
     return [...dangers, refused('docker_command', `runs ${quoted(run.image)}, which is no name of an image`)];
-  if (isPinnedOci(image)) return dangers;
+  const more = imageDangers(run.image, run.args, (name) => isInterpreter(name) || isPackageRunner(name));
+  if (isPinnedOci(image)) return [...dangers, ...more];
   const message = `runs the image ${quoted(run.image)} without a version: it can be other code tomorrow; add a tag or a digest`;
-  return [...dangers, warned('unpinned_version', message)];
+  return [...dangers, ...more, warned('unpinned_version', message)];
 }
 
 /** A bare name, or an absolute path; never one that depends on where the gateway happens to stand. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { McpServer } from '../model/mcp_server.ts';
-import { consentText, needsConsent } from './consent_hash.ts';
+import { consentText, needsConsent, uncheckedCode } from './consent_hash.ts';
 import { mcpReference } from './references.ts';
 import { localServer, remoteServer, SERVER_ID } from './testing/servers.ts';
 
@@ -43,6 +43,17 @@ describe('what consent is pinned to', () => {
     ['revision', { revision: 2 }],
   ])('does not change with the %s', (_what, change) => {
     expect(consentText({ ...base, ...change })).toBe(consentText(base));
+  });
+
+  test('says that the code is unchecked, so that no consent to it is one of before', () => {
+    const unknown = localServer({ command: ['erl', '-eval', 'x'] });
+    expect(JSON.parse(consentText(unknown))).toMatchObject({ unchecked: true });
+    expect(JSON.parse(consentText(localServer({ env: { JAVA_OPTS: '-javaagent:x' } })))).toMatchObject({
+      unchecked: true,
+    });
+    expect(uncheckedCode(unknown)).toEqual([expect.stringContaining('runs code that nobody checked')]);
+    expect(uncheckedCode(base)).toEqual([]);
+    expect(uncheckedCode(remoteServer())).toEqual([]);
   });
 
   test('only a server that starts a program needs it', () => {

@@ -1,5 +1,6 @@
 import { canonicalJson } from '../audit/canonical_json.ts';
 import type { McpServer } from '../model/mcp_server.ts';
+import { commandDangers, uncheckedReasons } from './command_dangers.ts';
 
 /** What the person at a machine says yes to: everything that decides which code runs there, and how. */
 export type ConsentSubject = Pick<McpServer, 'mode' | 'command' | 'env' | 'version' | 'isolation'>;
@@ -10,13 +11,24 @@ export function needsConsent(server: Pick<McpServer, 'mode'>): boolean {
 }
 
 /**
- * The text whose SHA-256 consent is pinned to: canonical JSON of mode, command, env, version and isolation. Plain values
+ * Why a server runs code that nobody checked, each as the rest of a sentence that begins with "the server"; empty when it
+ * does not. Such a server takes a consent of its own.
+ */
+export function uncheckedCode({ mode, command, env }: Pick<McpServer, 'mode' | 'command' | 'env'>): readonly string[] {
+  return mode === 'local' ? uncheckedReasons(commandDangers(command, env)) : [];
+}
+
+/**
+ * The text whose SHA-256 consent is pinned to: canonical JSON of mode, command, env, version and isolation, and whether it
+ * runs code that nobody checked: a consent that was given to the same server as a checked one is none. Plain values
  * of env are in it, for a value can be code (NODE_OPTIONS); references are in it as they are, so that storing another
  * credential asks nobody again. What changes nothing about what runs (name, description, tools) is not.
  */
 export function consentText(server: ConsentSubject): string {
   const { mode, command, env, version, isolation } = server;
-  return canonicalJson({ mode, command: wellFormed(command), env: wellFormedRecord(env), version, isolation });
+  const isUnchecked = uncheckedCode(server).length > 0;
+  const what = { mode, command: wellFormed(command), env: wellFormedRecord(env), version, isolation };
+  return canonicalJson(isUnchecked ? { ...what, unchecked: true } : what);
 }
 
 /** A lone surrogate, which canonical JSON cannot hold, is told apart from the character that programs read it as. */

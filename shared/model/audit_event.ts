@@ -121,6 +121,8 @@ export interface AuditEventData {
   readonly 'svc.mcp.server_id'?: string;
   readonly 'svc.mcp.registry_id'?: string;
   readonly 'svc.mcp.version'?: string;
+  /** The server runs code that nobody checked. */
+  readonly 'svc.mcp.unchecked'?: boolean;
   /** The server's own name for the tool. Never an argument's value. */
   readonly 'svc.mcp.tool'?: string;
   readonly 'svc.mcp.outcome'?: McpOutcome;

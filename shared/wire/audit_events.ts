@@ -60,6 +60,7 @@ export const auditEventData = z.strictObject({
   'svc.mcp.server_id': short.optional(),
   'svc.mcp.registry_id': short.optional(),
   'svc.mcp.version': short.optional(),
+  'svc.mcp.unchecked': z.boolean().optional(),
   'svc.mcp.tool': short.optional(),
   'svc.mcp.outcome': z.enum(MCP_OUTCOMES).optional(),
   'svc.mcp.duration_ms': z.number().int().min(0).optional(),

@@ -57,6 +57,8 @@ export const ERROR_STATUS = {
   method_not_allowed: 405,
   /** details: `{bindings: [{id, host, owner}], connectors: [{id, fqn, owner}]}`; of an MCP server also `mcp_servers: [{id, name, owner}]`. */
   secret_in_use: 409,
+  /** Somebody else's host would be signed in to. details: `{authorization_server, hosts}`. */
+  authorization_server_unconfirmed: 409,
   /** details: `{binding_id}`. */
   duplicate_binding: 409,
   /** Another content is installed under this name and version. details: `{connector_id, content_hash}`. */

@@ -14,6 +14,8 @@ export const mcpAuthorizationInput = z
     /** Absent: a public client, which proves itself by PKCE alone. */
     client_secret: secretValue.optional(),
     client_authentication: z.enum(['post', 'basic']).default('post'),
+    /** The hosts that the person agreed to sign in with, where they are others than the server's own. */
+    authorization_hosts: z.array(z.string().min(1).max(260)).max(20).optional(),
     /** In place of what the server asks for. */
     scopes: z.array(scope).max(100).optional(),
   })

@@ -1,3 +1,5 @@
+import { createInterface } from 'node:readline/promises';
+import { z } from 'zod';
 import {
   type McpAuthorizationInput,
   mcpAuthorizeReply,
@@ -8,7 +10,7 @@ import { controlClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { type ClientSecretOptions, clientSecret } from './connector_authorize.ts';
 import { CliError, EXIT } from './exit_codes.ts';
-import type { HttpClient } from './http_client.ts';
+import { type HttpClient, type RawReply, refusedBy } from './http_client.ts';
 import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
 import { printable } from './output.ts';
@@ -17,6 +19,7 @@ export interface McpAuthorizeOptions extends OwnerOption, ClientSecretOptions {
   readonly clientId?: string;
   readonly clientAuthentication?: 'post' | 'basic';
   readonly scope?: readonly string[];
+  readonly authorizationHost?: readonly string[];
   readonly forget?: boolean;
   readonly wait: boolean;
 }
@@ -39,7 +42,7 @@ async function signIn(call: Call<McpAuthorizeOptions>, client: HttpClient, serve
     ]);
   }
   const body = await inputOf(call);
-  const reply = await client.call('POST', `/v1/mcp-servers/${server.id}/authorize`, mcpAuthorizeReply, { body });
+  const reply = await begin(call, client, server, body);
   if (!options.wait) {
     print.data(reply, () => guide(server, reply));
     return;
@@ -48,6 +51,76 @@ async function signIn(call: Call<McpAuthorizeOptions>, client: HttpClient, serve
   const ready = await authorised(call, client, server, reply);
   await serversAfterChange(call);
   print.data(ready.authorization, () => `authorised ${server.name}\n`);
+}
+
+/** Begins it; where hosts of others are named, once the person agreed to them. */
+async function begin(
+  call: Call<McpAuthorizeOptions>,
+  client: HttpClient,
+  server: McpServerRecord,
+  input: McpAuthorizationInput,
+): Promise<McpAuthorizeReply> {
+  const { authorizationHost: named = [] } = call.options;
+  const body = { ...input, ...(named.length > 0 && { authorization_hosts: [...named] }) };
+  const raw = await client.send('POST', `/v1/mcp-servers/${server.id}/authorize`, { body });
+  if (raw.status === 200) return readReply(client, raw);
+  const hosts = unconfirmedHosts(raw);
+  if (hosts === null) throw refusedBy('the control plane', raw);
+  if (!(await isAgreed(call, server, hosts))) {
+    const { message, exitCode } = refusedBy('the control plane', raw);
+    const flags = hosts.map((host) => `--authorization-host ${host}`).join(' ');
+    throw new CliError(exitCode, message, [`To go on all the same: svc mcp authorize ${server.name} ${flags}`]);
+  }
+  const agreed = { ...input, authorization_hosts: [...hosts] };
+  return client.call('POST', `/v1/mcp-servers/${server.id}/authorize`, mcpAuthorizeReply, { body: agreed });
+}
+
+function readReply({ origin }: HttpClient, { text }: RawReply): McpAuthorizeReply {
+  const reply = mcpAuthorizeReply.safeParse(jsonOf(text));
+  if (reply.success) return reply.data;
+  throw new CliError(EXIT.failed, `${origin} answered in a form this svc does not know`);
+}
+
+const unconfirmed = z.object({
+  error: z.object({
+    code: z.literal('authorization_server_unconfirmed'),
+    details: z.object({ hosts: z.array(z.string()).min(1) }),
+  }),
+});
+
+/** The hosts that the control plane asks about; null for any other refusal. */
+function unconfirmedHosts({ text }: RawReply): readonly string[] | null {
+  return unconfirmed.safeParse(jsonOf(text)).data?.error.details.hosts ?? null;
+}
+
+/** Asks in a terminal, by the server's own host and by those that it names. */
+async function isAgreed(
+  { context, print }: Call,
+  { name, url }: McpServerRecord,
+  hosts: readonly string[],
+): Promise<boolean> {
+  if (!context.interactive || print.json) return false;
+  const own = url !== null && URL.canParse(url) ? new URL(url).host : 'another host';
+  print.warn(
+    printable(
+      `${name} is at ${own}, and has you sign in with ${hosts.join(', ')}. What you agree to there, this server may get.`,
+    ),
+  );
+  const prompt = createInterface({ input: context.stdin, output: context.stderr });
+  // Ctrl-C and the end of the input close it: that is no consent.
+  const closed = new Promise<string>((resolve) => prompt.once('close', () => resolve('')));
+  const typed = await Promise.race([prompt.question('Is that where people sign in for it? [y/N] '), closed]);
+  prompt.close();
+  return /^\s*y(?:es)?\s*$/i.test(typed);
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // What is no JSON has no form.
+    return undefined;
+  }
 }
 
 async function forget(call: Call, client: HttpClient, { id, name }: McpServerRecord): Promise<void> {

@@ -242,6 +242,43 @@ describe('svc mcp authorize', () => {
     expect((await run(['authorize', 'hub', '--public-client'], { answer: signingIn() })).code).toBe(2);
   });
 
+  describe('at hosts of others', () => {
+    const hosts = ['accounts.example.net', 'tokens.example.net'];
+    const message = 'hub is at mcp.example.com, and has you sign in at accounts.example.net';
+    const code = 'authorization_server_unconfirmed';
+    const asking = (): Answer => {
+      const answer = signingIn();
+      return (call) => {
+        const agreed = z.object({ authorization_hosts: z.array(z.string()) }).safeParse(call.body).data;
+        const isAsked = call.url.pathname.endsWith('/authorize') && agreed?.authorization_hosts.join() !== hosts.join();
+        return isAsked ? { status: 409, body: { error: { code, message, details: { hosts } } } } : answer(call);
+      };
+    };
+
+    test('asks in a terminal, and goes on only with a yes', async () => {
+      const yes = await run(['authorize', 'hub'], { answer: asking(), terminal: true, stdin: 'y\n' });
+      expect([yes.code, yes.stdout]).toEqual([0, 'authorised hub\n']);
+      expect(yes.stderr).toContain('hub is at mcp.example.com, and has you sign in with accounts.example.net, tokens');
+      expect(writes(yes.calls).map(({ body }) => body)).toEqual([{}, { authorization_hosts: hosts }]);
+      for (const stdin of ['n\n', '\n', '']) {
+        const no = await run(['authorize', 'hub'], { answer: asking(), terminal: true, stdin });
+        expect([no.code === 0, writes(no.calls).length]).toEqual([false, 1]);
+      }
+    });
+
+    test.each([[[]], [['--json']]])('asks nobody without a terminal %j, and says what would', async (flags) => {
+      const result = await run(['authorize', 'hub', '--no-wait', ...flags], { answer: asking(), stdin: 'y\n' });
+      expect([result.code === 0, writes(result.calls).length]).toEqual([false, 1]);
+      expect(result.stderr).toContain(hosts.map((host) => `--authorization-host ${host}`).join(' '));
+    });
+
+    test('takes hosts that are named', async () => {
+      const named = hosts.flatMap((host) => ['--authorization-host', host]);
+      const result = await run(['authorize', 'hub', ...named], { answer: asking() });
+      expect([result.code, writes(result.calls).length]).toEqual([0, 1]);
+    });
+  });
+
   test('is of remote servers, and can be forgotten', async () => {
     expect((await run(['authorize', 'files'])).stderr).toContain('is a local server');
     const forgotten = await run(['authorize', 'hub', '--forget'], { answer: control([remote]) });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
 import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
-import { consentText } from '../../shared/mcp/consent_hash.ts';
+import { consentText, uncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import { daemonClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { consentView } from './mcp_consent_view.ts';
@@ -12,6 +12,7 @@ import { printable } from './output.ts';
 
 export interface ConsentOptions {
   readonly yes?: boolean;
+  readonly unchecked?: boolean;
   readonly withdraw?: boolean;
 }
 
@@ -51,6 +52,7 @@ function listOnly({ print, context }: Call, waiting: readonly MachineServer[]): 
     last_consent: last,
     missing,
     dangers: commandDangers(server.command, server.env),
+    unchecked: uncheckedCode(server),
   }));
   print.data({ items }, () => open.map((server) => consentView(server, context.now(), print.paint)).join('\n'));
   if (open.length === 0) return EXIT.ok;
@@ -73,31 +75,54 @@ async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): P
     print.warn(`svc does not run ${server.name}, whoever consents: it ${printable(danger.message)}`);
     return false;
   }
-  if (options.yes !== true && !(await isAnsweredYes(call, `Run this on this machine, as you? [y/N] `))) {
+  if (!(await isAgreed(call, server))) {
     print.note(`${server.name}: not consented to`);
     return false;
   }
-  await giveConsent(daemonClient(context, options), known);
+  await giveConsent(daemonClient(context, options), { server, isToldUnchecked: true });
   print.note(`${server.name}: consented to; gateways start it when a client asks for it`);
   return true;
+}
+
+/** Code that nobody checked is agreed to by the server's name, or by a flag of its own: a habit of "y" is none. */
+async function isAgreed(call: Call<ConsentOptions>, server: MachineServer['server']): Promise<boolean> {
+  const { options, context, print } = call;
+  const isUnchecked = uncheckedCode(server).length > 0;
+  if (!isUnchecked) {
+    return (
+      options.yes === true || /^\s*y(?:es)?\s*$/i.test(await answer(call, 'Run this on this machine, as you? [y/N] '))
+    );
+  }
+  if (options.unchecked === true && options.yes === true) return true;
+  if (options.yes === true || !context.interactive) {
+    print.warn(`${server.name} runs code that nobody checked, which --yes alone does not consent to: add --unchecked`);
+    return false;
+  }
+  const question = `Nobody checked what this runs. To run it on this machine, as you, type its name (${server.name}): `;
+  return (await answer(call, question)).trim() === server.name;
 }
 
 /**
  * Tells the sidecar that a person was shown this configuration, by the hash of what was shown: another one that has taken
  * its place meanwhile is refused.
  */
-export async function giveConsent(daemon: HttpClient, { server }: Pick<MachineServer, 'server'>): Promise<void> {
+export async function giveConsent(
+  daemon: HttpClient,
+  { server, isToldUnchecked }: Pick<MachineServer, 'server'> & { readonly isToldUnchecked: boolean },
+): Promise<void> {
   const hash = createHash('sha256').update(consentText(server)).digest('hex');
-  await daemon.callEmpty('POST', `/v1/mcp/servers/${server.id}/consent`, { body: { consent_hash: hash } });
+  const isUnchecked = isToldUnchecked && uncheckedCode(server).length > 0;
+  const body = { consent_hash: hash, ...(isUnchecked && { unchecked: true }) };
+  await daemon.callEmpty('POST', `/v1/mcp/servers/${server.id}/consent`, { body });
 }
 
-async function isAnsweredYes({ context }: Call, question: string): Promise<boolean> {
+async function answer({ context }: Call, question: string): Promise<string> {
   const prompt = createInterface({ input: context.stdin, output: context.stderr });
   // Ctrl-C and the end of the input close it: that is no consent.
   const closed = new Promise<string>((resolve) => prompt.once('close', () => resolve('')));
-  const answer = await Promise.race([prompt.question(question), closed]);
+  const typed = await Promise.race([prompt.question(question), closed]);
   prompt.close();
-  return /^\s*y(?:es)?\s*$/i.test(answer);
+  return typed;
 }
 
 async function withdraw(

@@ -110,25 +110,32 @@ const run = (machine: Machine, ...argv: readonly string[]) =>
   runCli(home, ['mcp', ...argv], { answer: machine.answer });
 
 test('what is added at a machine may run there', async () => {
-  const record = recordOf(['a-server', '--all']);
+  const record = recordOf(['npx', 'a-server@1.0.0', '--all']);
   const machine = new Machine(record, 'needed');
-  const result = await run(machine, 'add', 'files', '--', 'a-server', '--all');
+  const result = await run(machine, 'add', 'files', '--', 'npx', 'a-server@1.0.0', '--all');
   expect([result.code, machine.consented]).toEqual([0, [hashOf(record)]]);
   expect(result.stderr).not.toContain('svc mcp consent');
 });
 
 test('a control plane that makes something else of what was typed gets no consent to it', async () => {
-  const machine = new Machine(recordOf(['a-server']), 'needed');
+  const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), 'needed');
   machine.onWrite = () => recordOf(['evil']);
-  const result = await run(machine, 'add', 'files', '--', 'a-server');
+  const result = await run(machine, 'add', 'files', '--', 'npx', 'a-server@1.0.0');
+  expect([result.code, machine.consented]).toEqual([0, []]);
+  expect(result.stderr).toContain('svc mcp consent files');
+});
+
+test('what is added and nobody checked is asked about apart', async () => {
+  const machine = new Machine(recordOf(['erl', '-eval', 'x']), 'needed');
+  const result = await run(machine, 'add', 'files', '--', 'erl', '-eval', 'x');
   expect([result.code, machine.consented]).toEqual([0, []]);
   expect(result.stderr).toContain('svc mcp consent files');
 });
 
 test('a change of what may run may run; of what nobody consented to here it may not', async () => {
   for (const consent of ['given', 'needed'] as const) {
-    const machine = new Machine(recordOf(['a-server']), consent);
-    const after = recordOf(['a-server'], { LOG: 'x' });
+    const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), consent);
+    const after = recordOf(['npx', 'a-server@1.0.0'], { LOG: 'x' });
     machine.onWrite = () => after;
     await run(machine, 'update', 'files', '--env', 'LOG=x');
     expect([consent, machine.consented]).toEqual([consent, consent === 'given' ? [hashOf(after)] : []]);
@@ -137,8 +144,8 @@ test('a change of what may run may run; of what nobody consented to here it may 
 
 test('a credential that adds a variable leaves a server that may run one that may, and no other', async () => {
   for (const consent of ['given', 'needed'] as const) {
-    const machine = new Machine(recordOf(['a-server']), consent);
-    const after = recordOf(['a-server'], { TOKEN: `vault://mcp-servers/${ID}/TOKEN` });
+    const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), consent);
+    const after = recordOf(['npx', 'a-server@1.0.0'], { TOKEN: `vault://mcp-servers/${ID}/TOKEN` });
     machine.onWrite = () => after;
     const argv = ['mcp', 'credential', 'set', 'files', 'TOKEN', '--stdin'];
     await runCli(home, argv, { answer: machine.answer, stdin: 'planted-secret' });
@@ -149,18 +156,18 @@ test('a credential that adds a variable leaves a server that may run one that ma
 describe('this machine has heard of a change', () => {
   const stored = { name: 'TOKEN', required: true, set: true, updated_at: time };
   const remote = { mode: 'remote' as const, command: [], env: {}, url: 'https://mcp.example.com/mcp' };
-  const remoteRecord = { ...recordOf(['a-server']), ...remote, transport: 'streamable-http' as const };
+  const remoteRecord = { ...recordOf(['npx', 'a-server@1.0.0']), ...remote, transport: 'streamable-http' as const };
 
   test.each([
-    ['add', ['add', 'files', '--', 'a-server'], recordOf(['a-server'])],
+    ['add', ['add', 'files', '--', 'npx', 'a-server@1.0.0'], recordOf(['npx', 'a-server@1.0.0'])],
     ['add, of a remote server', ['add', 'files', '--url', remote.url], remoteRecord],
-    ['update', ['update', 'files', '--description', 'x'], recordOf(['a-server'])],
-    ['enable', ['enable', 'files'], recordOf(['a-server'])],
-    ['disable', ['disable', 'files'], recordOf(['a-server'])],
-    ['tools', ['tools', 'files', '--deny', 'write_*'], recordOf(['a-server'])],
-    ['rollback', ['rollback', 'files', '--to', '1'], recordOf(['a-server'])],
-    ['remove', ['remove', 'files'], recordOf(['a-server'])],
-    ['credential set', ['credential', 'set', 'files', 'TOKEN', '--stdin'], recordOf(['a-server'])],
+    ['update', ['update', 'files', '--description', 'x'], recordOf(['npx', 'a-server@1.0.0'])],
+    ['enable', ['enable', 'files'], recordOf(['npx', 'a-server@1.0.0'])],
+    ['disable', ['disable', 'files'], recordOf(['npx', 'a-server@1.0.0'])],
+    ['tools', ['tools', 'files', '--deny', 'write_*'], recordOf(['npx', 'a-server@1.0.0'])],
+    ['rollback', ['rollback', 'files', '--to', '1'], recordOf(['npx', 'a-server@1.0.0'])],
+    ['remove', ['remove', 'files'], recordOf(['npx', 'a-server@1.0.0'])],
+    ['credential set', ['credential', 'set', 'files', 'TOKEN', '--stdin'], recordOf(['npx', 'a-server@1.0.0'])],
     ['credential unset', ['credential', 'unset', 'files', 'TOKEN'], { ...recordOf(['a']), credentials: [stored] }],
     ['authorize --forget', ['authorize', 'files', '--forget'], remoteRecord],
   ])('before svc mcp %s returns', async (_, argv, record) => {
@@ -173,7 +180,7 @@ describe('this machine has heard of a change', () => {
   });
 
   test('or is said not to have, where its sidecar is late, and the change is made all the same', async () => {
-    const machine = new Machine(recordOf(['a-server']), 'needed');
+    const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), 'needed');
     const late = { code: 'control_plane_unavailable', message: 'Version 2 is the newest here.' };
     const answer: Answer = (call) =>
       call.url.origin === PROXY_URL ? { status: 503, body: { error: late } } : machine.answer(call);
@@ -183,7 +190,7 @@ describe('this machine has heard of a change', () => {
   });
 
   test('or is said not to have, where no sidecar runs', async () => {
-    const machine = new Machine(recordOf(['a-server']), 'needed');
+    const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), 'needed');
     rmSync(join(home.path, 'sidecar', 'host.token'));
     const result = await run(machine, 'remove', 'files', '--json');
     expect([result.code, JSON.parse(result.stdout)]).toEqual([0, { deleted: ID }]);
@@ -192,9 +199,9 @@ describe('this machine has heard of a change', () => {
 });
 
 test('without a sidecar on this machine the server is stored all the same', async () => {
-  const machine = new Machine(recordOf(['a-server']), 'needed');
+  const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), 'needed');
   const answer: Answer = (call) => (call.url.origin === PROXY_URL ? { status: 500 } : machine.answer(call));
-  const result = await runCli(home, ['mcp', 'add', 'files', '--', 'a-server'], { answer });
+  const result = await runCli(home, ['mcp', 'add', 'files', '--', 'npx', 'a-server@1.0.0'], { answer });
   expect([result.code, result.stdout]).toEqual([0, `${ID}\n`]);
   expect(result.stderr).toContain('svc mcp consent files');
 });

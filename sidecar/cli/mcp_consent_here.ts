@@ -1,4 +1,4 @@
-import { consentText, needsConsent } from '../../shared/mcp/consent_hash.ts';
+import { consentText, needsConsent, uncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { daemonClient } from './clients.ts';
 import type { Call } from './command_line.ts';
@@ -17,8 +17,11 @@ export async function consentHere(call: Call, typed: McpServer | null): Promise<
   if (!needsConsent(typed)) return true;
   const known = servers?.find(({ server }) => server.id === typed.id);
   if (known === undefined || consentText(known.server) !== consentText(typed)) return false;
+  // What nobody checked is asked about apart, by `svc mcp consent`: typing the command said nothing of that.
+  if (uncheckedCode(typed).length > 0) return known.consent === 'given';
   try {
-    if (known.consent !== 'given') await giveConsent(daemonClient(call.context, call.options), { server: typed });
+    if (known.consent !== 'given')
+      await giveConsent(daemonClient(call.context, call.options), { server: typed, isToldUnchecked: false });
     return true;
   } catch (error) {
     // The configuration is stored all the same, and can be consented to by `svc mcp consent`.

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { commandDangers } from '../../shared/mcp/command_dangers.ts';
+import { uncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import { hasReference } from '../../shared/mcp/references.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import type { MachineServer } from './mcp_machine.ts';
@@ -33,14 +34,18 @@ export function consentView(known: MachineServer, now: number, paint: Paint): st
     ),
     ['consented', last === null ? 'never' : `${agoText(last.consented_at, now)}, to something else`],
     ...named('changed', last === null ? [] : changes(last.text, server)),
-    ...dangers.map(
-      ({ severity, message }) => [severity === 'refuse' ? 'REFUSED' : 'warning', `it ${message}`] as const,
+    ...named(
+      'asked anew',
+      last !== null && isNewlyUnchecked(last.text, server) ? ['for it counts as unchecked now'] : [],
     ),
+    ...dangers.map(({ severity, message }) => [WORDS[severity], `it ${message}`] as const),
   ];
   const title = `${printable(server.name)} (${server.owner}, ${server.id})${server.description === '' ? '' : `: ${printable(server.description)}`}`;
   const lines = rows.map(([name, text]) => `  ${name.padEnd(11)}${printable(text)}\n`);
   return `${paint('bold', title)}\n${lines.join('')}`;
 }
+
+const WORDS = { refuse: 'REFUSED', unchecked: 'UNCHECKED', warn: 'warning' } as const;
 
 function named(name: string, texts: readonly string[]): readonly (readonly [string, string])[] {
   return texts.map((text, index) => [index === 0 ? name : '', text] as const);
@@ -85,6 +90,12 @@ function variable(name: string, value: string | undefined): string {
 function change(before: string, after: string): readonly string[] {
   if (before === after) return [];
   return [...(before === '' ? [] : [`- ${before}`]), ...(after === '' ? [] : [`+ ${after}`])];
+}
+
+/** The consent of before was to the same server, when nothing of it was known to be unchecked. */
+function isNewlyUnchecked(before: string, server: McpServer): boolean {
+  const was = z.object({ unchecked: z.boolean().optional() }).safeParse(jsonOf(before)).data;
+  return was?.unchecked !== true && uncheckedCode(server).length > 0;
 }
 
 function jsonOf(text: string): unknown {

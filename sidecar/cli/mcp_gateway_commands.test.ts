@@ -151,6 +151,48 @@ describe('svc mcp consent', () => {
     expect(run.stdout).toContain('REFUSED');
   });
 
+  describe('of code that nobody checked', () => {
+    const unknown = localServer({ command: ['erl', '-eval', 'x'] });
+    const given = (run: { readonly calls: readonly { readonly method: string; readonly body: unknown }[] }) =>
+      run.calls.filter(({ method }) => method === 'POST').map(({ body }) => body);
+    const both = { consent_hash: consentOf(unknown)?.hash, unchecked: true };
+
+    test.each([
+      ['y\n', [], []],
+      ['yes\n', [], []],
+      ['dem\n', [], []],
+      ['\n', [], []],
+      ['demo\n', [], [both]],
+    ])('%j typed in a terminal consents: %#', async (stdin, flags, sent) => {
+      const run = await consent([listed(unknown)], flags, { terminal: true, stdin });
+      expect(given(run)).toEqual(sent);
+      expect(run.stdout).toContain('UNCHECKED');
+      expect(run.stdout).toContain('runs code that nobody checked: it starts "erl"');
+    });
+
+    test.each([
+      [['--yes'], []],
+      [['--unchecked'], []],
+      [['--yes', '--unchecked'], [both]],
+    ])('%j without a terminal consents: %#', async (flags, sent) => {
+      const run = await consent([listed(unknown)], flags);
+      expect(given(run)).toEqual(sent);
+      expect(run.code === 0).toBe(sent.length > 0);
+    });
+
+    test('says why it asks again for what had a consent', async () => {
+      const text = JSON.stringify({ command: unknown.command, env: {}, version: '1.0.0', isolation: 'process' });
+      const last = { hash: 'a'.repeat(64), text, consented_at: '2026-01-01T11:00:00.000Z' };
+      const run = await consent([listed(unknown, { last_consent: last })]);
+      expect(run.stdout).toContain('counts as unchecked now');
+    });
+
+    test('is no part of a consent to another server', async () => {
+      const run = await consent([listed(server)], ['--yes', '--unchecked']);
+      expect(given(run)).toEqual([{ consent_hash: consentOf(server)?.hash }]);
+    });
+  });
+
   test('writes out what is not shown', async () => {
     const hidden = localServer({ command: ['/usr/bin/demo', 'a\u200bb', 'c\u202ed', '\u001b[2J'] });
     const run = await consent([listed(hidden)]);

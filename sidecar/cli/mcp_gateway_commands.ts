@@ -17,6 +17,7 @@ export function addMcpGatewayCommands(line: CommandLine, mcp: Command): void {
     .description('let this machine run what a local server is configured to run; asks for each that is new or changed')
     .argument('[server]', 'its name or id (default: every one that waits for consent)')
     .option('--yes', 'consent without being asked')
+    .option('--unchecked', 'with --yes: also to code that nobody checked')
     .option('--withdraw', 'take the consent back: the server is stopped');
   handle<ConsentOptions>(line, consent, async (call) => (await import('./mcp_consent.ts')).consentToServers(call));
   const status = mcp.command('status').description('what each server does on this machine');

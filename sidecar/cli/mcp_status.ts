@@ -1,3 +1,4 @@
+import { uncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import { logsReply } from '../local_api/mcp_wire.ts';
 import { daemonClient } from './clients.ts';
 import type { Call } from './command_line.ts';
@@ -8,10 +9,14 @@ import { type Column, printable } from './output.ts';
 export async function showStatus(call: Call): Promise<undefined> {
   const { servers, problems } = await serversOfMachine(call);
   for (const problem of problems) call.print.warn(`left out, for this svc cannot act on it: ${printable(problem)}`);
-  const items = servers.map(({ server: { id, name, owner, mode }, consent, missing, health }) => {
-    return { id, name, owner, mode, consent, missing, health };
+  const items = servers.map(({ server, consent, missing, health }) => {
+    const { id, name, owner, mode } = server;
+    return { id, name, owner, mode, consent, missing, health, unchecked: uncheckedCode(server) };
   });
   call.print.rows({ items }, servers, COLUMNS, 'No MCP servers: svc mcp add NAME -- COMMAND');
+  for (const { name, unchecked } of items) {
+    for (const reason of unchecked) call.print.warn(printable(`${name} ${reason}`));
+  }
 }
 
 const COLUMNS: readonly Column<MachineServer>[] = [

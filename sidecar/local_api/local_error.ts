@@ -12,6 +12,8 @@ const ERROR_STATUS = {
   origin_not_allowed: 403,
   /** Nobody on this machine has consented to what the MCP server runs now. */
   consent_needed: 403,
+  /** The MCP server runs code that nobody checked, which takes a consent that says so. */
+  unchecked_code: 403,
   /** The connector has no credential. */
   binding_required: 403,
   not_found: 404,

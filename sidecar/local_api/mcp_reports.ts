@@ -41,12 +41,13 @@ export class GatewayEvents {
 }
 
 function dataOf(event: GatewayEventRecord): AuditEventData {
-  const { server, server_id, registry_id, version, tool, outcome, duration_ms, reason } = event;
+  const { server, server_id, registry_id, version, unchecked, tool, outcome, duration_ms, reason } = event;
   return {
     'svc.mcp.server': server,
     'svc.mcp.server_id': server_id,
     ...(registry_id !== null && { 'svc.mcp.registry_id': registry_id }),
     ...(version !== null && { 'svc.mcp.version': version }),
+    ...(unchecked === true && { 'svc.mcp.unchecked': true }),
     ...(tool !== undefined && { 'svc.mcp.tool': tool }),
     ...(outcome !== undefined && { 'svc.mcp.outcome': outcome }),
     ...(duration_ms !== undefined && { 'svc.mcp.duration_ms': Math.round(duration_ms) }),

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -144,6 +145,36 @@ describe('the servers of this machine', () => {
     const { version } = await list();
     await report('running');
     expect((await list()).version).toBe(version);
+  });
+});
+
+describe('a consent to code that nobody checked', () => {
+  const unknown = localServer({ command: ['erl', '-eval', 'x'] });
+  const agree = (body: object) =>
+    call('POST', `/v1/mcp/servers/${SERVER_ID}/consent`, { consent_hash: hashOf(unknown), ...body });
+
+  test('is given in so many words, and to nothing else', async () => {
+    use(unknown);
+    expect(await agree({})).toMatchObject({ status: 403, code: 'unchecked_code' });
+    expect(await agree({ unchecked: false })).toMatchObject({ status: 403, code: 'unchecked_code' });
+    expect(await release(hashOf(unknown))).toMatchObject({ status: 403, code: 'consent_needed' });
+    expect(await agree({ unchecked: true })).toMatchObject({ status: 204 });
+    expect(await release(hashOf(unknown))).toMatchObject({ status: 200 });
+    use({ ...unknown, command: ['erl', '-eval', 'y'] });
+    expect(await release(hashOf({ ...unknown, command: ['erl', '-eval', 'y'] }))).toMatchObject({
+      code: 'consent_needed',
+    });
+  });
+
+  test('is asked for anew where there was one before this was known', async () => {
+    use(unknown);
+    const { unchecked: _, ...before } = JSON.parse(consentOf(unknown)?.text ?? '{}');
+    const text = JSON.stringify(before);
+    const hash = createHash('sha256').update(text).digest('hex');
+    await mcp.consents.give({ server_id: SERVER_ID, name: unknown.name, hash, text });
+    expect((await list()).first).toMatchObject({ consent: 'needed', last_consent: { hash } });
+    expect(await release(hash)).toMatchObject({ status: 403, code: 'consent_needed' });
+    expect(await release(hashOf(unknown))).toMatchObject({ status: 403, code: 'consent_needed' });
   });
 });
 

@@ -1,3 +1,4 @@
+import { uncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import type { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { type KnownServer, sha256 } from '../mcp/server_directory.ts';
@@ -83,6 +84,12 @@ export async function giveConsent(
   }
   if (hash !== input.consent_hash) {
     return err(localError('conflict', `The server ${server.name} has changed since it was shown: look at it again.`));
+  }
+  const [reason] = uncheckedCode(server);
+  if (reason !== undefined && !input.unchecked) {
+    return err(
+      localError('unchecked_code', `The server ${server.name} ${reason}. Consent to that with: svc mcp consent`),
+    );
   }
   const given = await mcp.consents.give({ server_id: serverId, name: server.name, hash, text });
   return given.ok ? ok(undefined) : err(localError('state_unusable', given.error.message));

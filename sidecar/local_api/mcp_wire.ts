@@ -68,6 +68,8 @@ export const releaseReply = z.object({
 /** `POST /v1/mcp/servers/{id}/consent`. `min_policy_version`: a configuration that was written just now is waited for. */
 export const consentInput = z.strictObject({
   consent_hash: hash,
+  /** The person was told that it runs code that nobody checked, and said yes to that. */
+  unchecked: z.boolean().default(false),
   min_policy_version: z.number().int().min(0).optional(),
 });
 export type ConsentInput = z.output<typeof consentInput>;
@@ -93,6 +95,8 @@ const gatewayEvent = z.strictObject({
   server: serverName,
   registry_id: z.string().max(512).nullable(),
   version: z.string().max(255).nullable(),
+  /** The server runs code that nobody checked. */
+  unchecked: z.boolean().optional(),
   session_id: sessionId,
   tool: toolName.optional(),
   outcome: z.enum(MCP_OUTCOMES).optional(),

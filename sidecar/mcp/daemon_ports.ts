@@ -1,3 +1,4 @@
+import { uncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
@@ -296,6 +297,7 @@ function recordOf(event: GatewayEvent): Omit<GatewayEventRecord, 'number'> {
     server: name,
     registry_id: registryId,
     version,
+    ...(uncheckedCode(event.server).length > 0 && { unchecked: true }),
     session_id: 'sessionId' in event ? event.sessionId : null,
   };
   const tool = 'tool' in event ? { tool: shownTool(event.tool) } : {};

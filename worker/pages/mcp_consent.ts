@@ -12,11 +12,20 @@ import type { Html } from './html.ts';
 export function consentPanel(server: McpServerRecord): Html {
   const { id, name, command, env, version, isolation, registry_id: registryId } = server;
   const variables = Object.entries(env);
+  const dangers = commandDangers(command, env);
+  const isUnchecked = dangers.some(({ severity }) => severity === 'unchecked');
   return html`<section class="panel" aria-labelledby="machine-title">
     <h2 id="machine-title">On each machine, once</h2>
     <p>This shows what is started, and asks. No page can answer for the machine.</p>
     ${codeBlock(`svc mcp consent ${name}`)}
-    <p>It asks <strong>“Run this on this machine, as you?”</strong> about just this:</p>
+    ${
+      isUnchecked
+        ? html`<p>
+            <strong>Nobody checked what this runs.</strong> It asks for the server’s name in place of a yes, about just
+            this:
+          </p>`
+        : html`<p>It asks <strong>“Run this on this machine, as you?”</strong> about just this:</p>`
+    }
     ${foreignCommand(command.map((word) => readable(id, word)))}
     ${definitionList([
       [
@@ -30,7 +39,10 @@ export function consentPanel(server: McpServerRecord): Html {
       ['Version', version === null ? 'none is named' : foreignText(version)],
       ['From', registryId === null ? 'registered by hand' : html`the registry: ${foreignText(registryId)}`],
       ['Isolation', isolation === 'container' ? 'in a container' : 'a program of yours, with your rights'],
-      ...commandDangers(command, env).map(({ message }) => ['Warning', foreignText(`it ${message}`)] as const),
+      ...dangers.map(
+        ({ severity, message }) =>
+          [severity === 'unchecked' ? 'Unchecked' : 'Warning', foreignText(`it ${message}`)] as const,
+      ),
     ])}
     <p class="quiet small">
       When any of it changes, wherever that was done, the server stops on that machine until somebody there says yes

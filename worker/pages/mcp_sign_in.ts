@@ -73,10 +73,12 @@ export interface SignInView {
   readonly form: FormState;
   /** Where the browser comes back to; null where that is not known. */
   readonly redirectUrl: string | null;
+  /** Hosts of others that the server has people sign in with, to be agreed to. */
+  readonly hosts: readonly string[];
 }
 
 /** The sign-in with a client that somebody registered by hand, and what was wrong with the one before. */
-export function mcpSignInPage({ server, form, redirectUrl }: SignInView): Page {
+export function mcpSignInPage({ server, form, redirectUrl, hosts }: SignInView): Page {
   const content = html`${pageHeader({
       title: `Sign in to ${server.name}`,
       lead: 'Most servers register a client by themselves: then leave everything empty.',
@@ -84,6 +86,7 @@ export function mcpSignInPage({ server, form, redirectUrl }: SignInView): Page {
     })}
     ${formRefusal(form, FIELDS)}
     <form class="panel stack" method="post" action="/mcp-servers/${server.id}/authorize">
+      ${hosts.length === 0 ? '' : hostsQuestion(server, hosts)}
       ${
         redirectUrl === null
           ? ''
@@ -94,10 +97,26 @@ export function mcpSignInPage({ server, form, redirectUrl }: SignInView): Page {
       ${clientSecretFields(form)}
       ${textField(form, { name: 'scopes', label: 'Scopes (optional)', hint: 'With spaces between; empty: what the server asks for.', isMono: true })}
       <div class="actions">
-        <button class="primary">Sign in</button> <a class="button" href="/mcp-servers/${server.id}">Cancel</a>
+        <button class="primary">${hosts.length === 0 ? 'Sign in' : 'Sign in there'}</button>
+        <a class="button" href="/mcp-servers/${server.id}">Cancel</a>
       </div>
     </form>`;
   return layout(`Sign in to ${server.name}`, content, 'narrow');
+}
+
+/** What a person agrees to by sending the form. */
+function hostsQuestion({ name, url }: McpServerRecord, hosts: readonly string[]): Html {
+  const own = url !== null && URL.canParse(url) ? new URL(url).host : '';
+  return html`<p>
+      <strong
+        >${name} is at <span class="mono">${foreignText(own)}</span>, and has you sign in with other hosts:</strong
+      >
+    </p>
+    <ul>
+      ${hosts.map((host) => html`<li class="mono">${foreignText(host)}</li>`)}
+    </ul>
+    <p>What you agree to there, this server may get. Go on only if that is where people sign in for it.</p>
+    <input type="hidden" name="authorization_hosts" value="${hosts.join(' ')}" />`;
 }
 
 /**

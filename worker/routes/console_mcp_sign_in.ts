@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { mcpAuthorizationInput } from '../../shared/wire/mcp_authorization.ts';
 import type { McpServerRecord } from '../../shared/wire/mcp_servers.ts';
@@ -47,20 +48,29 @@ export const submitMcpSignInForget = changeOfServer(async (c, caller, server, { 
 });
 
 function again(c: AppContext, caller: Caller, server: McpServerRecord, form: FormState, error: ApiError | null) {
-  return formAgain(c, caller, signInForm(c, server, form), error);
+  return formAgain(c, caller, signInForm(c, server, form, hostsOf(error)), error);
 }
 
-function signInForm(c: AppContext, server: McpServerRecord, form: FormState) {
+const unconfirmed = z.object({ hosts: z.array(z.string()) });
+
+/** The hosts that a refusal asks about. */
+function hostsOf(error: ApiError | null): readonly string[] {
+  if (error?.code !== 'authorization_server_unconfirmed') return [];
+  return unconfirmed.safeParse(error.details).data?.hosts ?? [];
+}
+
+function signInForm(c: AppContext, server: McpServerRecord, form: FormState, hosts: readonly string[] = []) {
   const origin = redirectOrigin(c.get('context'), c.req.url);
-  return mcpSignInPage({ server, form, redirectUrl: origin.ok ? origin.value + CALLBACK_PATH : null });
+  return mcpSignInPage({ server, form, redirectUrl: origin.ok ? origin.value + CALLBACK_PATH : null, hosts });
 }
 
 /** The button of the server's page sends nothing: then the client is the one there is, or one is registered. */
 function inputOf(fields: Fields): Record<string, unknown> {
-  const { scopes, client_authentication: authentication, ...client } = typed(fields);
+  const { scopes, authorization_hosts: hosts, client_authentication: authentication, ...client } = typed(fields);
   return {
     ...client,
     ...(client['client_id'] !== undefined && { client_authentication: authentication }),
+    ...(hosts !== undefined && { authorization_hosts: hosts.split(' ') }),
     ...(scopes !== undefined && { scopes: scopes.split(/\s+/).filter((scope) => scope !== '') }),
   };
 }

@@ -24,7 +24,8 @@ import { vaultWrite } from './vault_write.ts';
 /**
  * Begins the authorisation of a remote server: finds where it is signed in to, uses the client that is given, the one there
  * is, or one that it registers, and answers with a link for a browser. With the client of before its tokens stay until new ones are there.
- * `origin` is that of the redirect URL. Refuses with `not_found`, `admin_required`, `invalid_input`, `oauth_provider_failed`.
+ * `origin` is that of the redirect URL. Refuses with `not_found`, `admin_required`, `invalid_input`,
+ * `authorization_server_unconfirmed`, `oauth_provider_failed`.
  */
 export async function beginMcpAuthorisation(
   context: ServiceContext,
@@ -40,6 +41,8 @@ export async function beginMcpAuthorisation(
   const way = { outbound: context.outbound, isLocal: context.local !== null, now: () => context.clock.now() };
   const found = await discoverAuthorization(way, url);
   if (!found.ok) return err(failed(row.value, found.error));
+  const unconfirmed = hostsProblem(row.value, url, found.value, how.input);
+  if (unconfirmed !== null) return err(unconfirmed);
   const client = await chooseClient(context, row.value, found.value, how);
   if (!client.ok) return client;
   const held = await holdClient(context, caller, row.value, client.value);
@@ -48,6 +51,21 @@ export async function beginMcpAuthorisation(
   const link = await beginBrowser(context, caller, held.value, authorizationUrl, how.origin);
   const { authorization_url, redirect_uri, expires_at } = link;
   return ok({ authorization_url, redirect_uri, expires_at, authorization_server: issuer });
+}
+
+/** Which hosts nobody has agreed to sign in with yet; null when there is none. */
+function hostsProblem(
+  { name }: McpServerRow,
+  url: string,
+  { otherHosts: hosts, metadata }: McpAuthorizationServer,
+  { authorization_hosts: agreed = [] }: ValidMcpAuthorization,
+): ApiError | null {
+  if (hosts.every((host) => agreed.includes(host))) return null;
+  const asked = new URL(metadata.authorization_endpoint).host;
+  const message =
+    `${name} is at ${new URL(url).host}, and has you sign in at ${asked}; hosts other than its own are ${hosts.join(', ')}. ` +
+    'What you agree to there, this server may get: go on only if that is where people sign in for it';
+  return apiError('authorization_server_unconfirmed', message, { authorization_server: metadata.issuer, hosts });
 }
 
 /** A client with its secret; null for a public one. */

@@ -10,6 +10,8 @@ export interface McpAuthorizationServer {
   /** What the server says that its clients need. */
   readonly scopes: readonly string[];
   readonly metadata: ServerMetadata;
+  /** Hosts other than the server's own that a person or a code, and so a token, would go to; sorted. */
+  readonly otherHosts: readonly string[];
 }
 
 const url = z
@@ -36,6 +38,7 @@ const serverMetadata = z.object({
   code_challenge_methods_supported: words.optional(),
   token_endpoint_auth_methods_supported: words.optional(),
   authorization_response_iss_parameter_supported: z.boolean().optional(),
+  protected_resources: z.array(z.string().max(2_000)).max(1_000).optional(),
 });
 export type ServerMetadata = z.infer<typeof serverMetadata>;
 
@@ -76,8 +79,27 @@ async function discover(way: TimedWay, serverUrl: string): Promise<Result<McpAut
   const issuers = found.value?.authorization_servers ?? [server.origin];
   const metadata = await findServer(way, issuers);
   if (!metadata.ok) return metadata;
+  if (metadata.value.protected_resources?.includes(resource) === false) {
+    return err(`${new URL(metadata.value.issuer).hostname} signs in to other servers only (RFC 9728 section 4)`);
+  }
   const scopes = asked.value.scopes ?? found.value?.scopes_supported ?? [];
-  return ok({ resource, scopes, metadata: metadata.value });
+  return ok({ resource, scopes, metadata: metadata.value, otherHosts: otherHostsOf(server, metadata.value) });
+}
+
+/**
+ * A server may name the authorization server of somebody else, or one whose endpoints are somebody else's: the person would
+ * agree there to something for this one. Without a list of which domains belong together only the very host is its own.
+ */
+function otherHostsOf(server: URL, metadata: ServerMetadata): readonly string[] {
+  const { issuer, authorization_endpoint, token_endpoint, registration_endpoint } = metadata;
+  const named = [
+    issuer,
+    authorization_endpoint,
+    token_endpoint,
+    ...(registration_endpoint ? [registration_endpoint] : []),
+  ];
+  const hosts = new Set(named.map((text) => new URL(text).host));
+  return [...hosts].filter((host) => host !== server.host).toSorted();
 }
 
 interface Challenge {
@@ -157,6 +179,10 @@ function serverProblem({ isLocal }: Way, metadata: ServerMetadata, issuer: strin
   if (metadata.code_challenge_methods_supported?.includes('S256') !== true) {
     return `${hostname} does not say that it takes PKCE with S256, without which a stolen code is a stolen token`;
   }
+  const asks = [...new URL(metadata.authorization_endpoint).searchParams.keys()].find((name) => ASKS.test(name));
+  if (asks !== undefined) {
+    return `${hostname} names a place to sign in that says ${JSON.stringify(asks)} by itself, which is for us to say`;
+  }
   const endpoints = [metadata.authorization_endpoint, metadata.token_endpoint, metadata.registration_endpoint];
   for (const endpoint of endpoints) {
     const problem = endpoint === undefined ? null : targetProblem(new URL(endpoint), isLocal);
@@ -164,6 +190,10 @@ function serverProblem({ isLocal }: Way, metadata: ServerMetadata, issuer: strin
   }
   return null;
 }
+
+/** Parameters that say what is asked for, or in whose name; in the endpoint's own URL they would be asked for unseen. */
+const ASKS =
+  /^(?:client_id|redirect_uri|response_type|response_mode|scope|state|resource|audience|request|request_uri|claims|prompt|nonce|code_challenge|code_challenge_method|authorization_details|login_hint|id_token_hint)$/i;
 
 function withoutSlash(text: string): string {
   return text.replace(/\/$/, '');

@@ -16,6 +16,7 @@ import {
   ResponseBodyError,
   validateAuthResponse,
 } from 'oauth4webapi';
+import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { OAuthClient } from './oauth_client.ts';
@@ -103,6 +104,40 @@ export async function authoriseDevice(grantee: Grantee): Promise<Result<DeviceAu
   });
 }
 
+/** A token that its provider made for something else: it would let whoever gets it act there. */
+class ForeignToken extends Error {}
+
+/**
+ * False for a token that says it is for another resource than the one that was asked for (RFC 8707, RFC 9068 section 2.2):
+ * the provider took no notice of that, and the server would be given a key to somebody else's. A token that cannot be read,
+ * or whose audience names no host, says nothing.
+ */
+function isForResource(token: string, resource: string | undefined): boolean {
+  if (resource === undefined) return true;
+  const hosts = audiencesOf(token).flatMap((text) =>
+    /^https?:/i.test(text) && URL.canParse(text) ? [new URL(text).host] : [],
+  );
+  return hosts.length === 0 || hosts.includes(new URL(resource).host);
+}
+
+const audience = z.object({ aud: z.union([z.string(), z.array(z.string())]) });
+
+/** What a JWT says that it is for; nothing for any other token. Its signature is the server's to check. */
+function audiencesOf(token: string): readonly string[] {
+  const [, payload, ...rest] = token.split('.');
+  if (payload === undefined || rest.length !== 1) return [];
+  try {
+    const bytes = Uint8Array.from(atob(payload.replaceAll('-', '+').replaceAll('_', '/')), (letter) =>
+      letter.charCodeAt(0),
+    );
+    const { data } = audience.safeParse(JSON.parse(new TextDecoder().decode(bytes)));
+    return data === undefined ? [] : [data.aud].flat();
+  } catch {
+    // What is no JWT says nothing of whom it is for.
+    return [];
+  }
+}
+
 type Parts = ReturnType<typeof partsOf>;
 
 function tokensOf(
@@ -118,6 +153,7 @@ function tokensOf(
   return attempt(grantee.client, async () => {
     const reply = await request(server, client, auth, options);
     const tokens = await processGenericTokenEndpointResponse(server, client, reply);
+    if (!isForResource(tokens.access_token, grantee.client.resource)) throw new ForeignToken();
     return {
       accessToken: new Secret(tokens.access_token),
       refreshToken: tokens.refresh_token === undefined ? null : new Secret(tokens.refresh_token),
@@ -173,6 +209,9 @@ async function attempt<T>(client: OAuthClient, work: () => Promise<T>): Promise<
 function grantError(host: string, error: unknown): GrantError {
   if (error instanceof NoReply) return { reason: 'failed', message: error.outbound.message };
   if (!(error instanceof Error)) throw error;
+  if (error instanceof ForeignToken) {
+    return { reason: 'failed', message: `${host} gave a token for another server, which was thrown away` };
+  }
   if (!(error instanceof ResponseBodyError)) {
     return { reason: 'failed', message: `${host} answered with what is no token reply` };
   }

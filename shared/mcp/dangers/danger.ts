@@ -19,12 +19,16 @@ export const DANGER_CODES = [
   'secret_in_arguments',
   'hidden_characters',
   'plain_http_registry',
+  'unchecked_code',
 ] as const;
 export type DangerCode = (typeof DANGER_CODES)[number];
 
-/** One thing that is wrong. `refuse`: never stored, never started. `warn`: told to whoever decides. */
+/**
+ * One thing that is wrong. `refuse`: never stored, never started. `unchecked`: it runs code that no rule here knows, and
+ * takes a consent of its own. `warn`: told to whoever decides.
+ */
 export interface Danger {
-  readonly severity: 'refuse' | 'warn';
+  readonly severity: 'refuse' | 'unchecked' | 'warn';
   readonly code: DangerCode;
   /** The problem and the fix, for a person: the rest of a sentence that begins with "the server". */
   readonly message: string;
@@ -36,6 +40,11 @@ export function refused(code: DangerCode, message: string): Danger {
 
 export function warned(code: DangerCode, message: string): Danger {
   return { severity: 'warn', code, message };
+}
+
+/** `what`: the rest of a sentence that begins with "the server runs code that nobody checked: it". */
+export function unchecked(what: string): Danger {
+  return { severity: 'unchecked', code: 'unchecked_code', message: `runs code that nobody checked: it ${what}` };
 }
 
 const SHOWN_CHARACTERS = 80;

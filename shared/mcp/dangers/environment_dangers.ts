@@ -1,5 +1,6 @@
-import { quoted, refused, warned, type Danger } from './danger.ts';
+import { quoted, refused, unchecked, warned, type Danger } from './danger.ts';
 import { isNodeOption } from './interpreters.ts';
+import { isPlainVariable } from './unchecked_variables.ts';
 import { hiddenCharacters } from '../../model/shown_text.ts';
 
 /**
@@ -84,7 +85,13 @@ function variableDangers(name: string, value: string): readonly Danger[] {
       ),
     ];
   }
+  const unknown = isPlainVariable(name, value)
+    ? []
+    : [unchecked(`sets ${name}, which may load or choose code: it is not known as plain configuration`)];
   const hidden = hiddenCharacters(value);
-  if (hidden.length === 0) return [];
-  return [warned('hidden_characters', `sets ${name} to a value with hidden characters (${hidden.join(', ')})`)];
+  if (hidden.length === 0) return unknown;
+  return [
+    ...unknown,
+    warned('hidden_characters', `sets ${name} to a value with hidden characters (${hidden.join(', ')})`),
+  ];
 }

@@ -1,6 +1,8 @@
 import { readNpmSpec } from '../package_specs.ts';
 import { hasReference } from '../references.ts';
-import { quoted, refused, warned, type Danger } from './danger.ts';
+import { quoted, refused, unchecked, warned, type Danger } from './danger.ts';
+import { packageNameDangers } from './unchecked_packages.ts';
+import { moduleNameDangers, optionValueDangers, scriptNameDangers } from './unchecked_scripts.ts';
 
 /** How an interpreter is called, as far as a server may be started with it. */
 interface Interpreter {
@@ -103,16 +105,23 @@ export function isInterpreter(program: string): boolean {
 export function interpreterDangers(program: string, args: readonly string[]): readonly Danger[] {
   const interpreter = INTERPRETERS.get(program);
   if (interpreter === undefined) return [];
+  const dangers: Danger[] = [];
+  let isArchive = false;
   for (let index = 0; index < args.length; index += 1) {
     const word = args[index] ?? '';
     if (hasReference(word)) return [referenceDanger(program)];
-    if (interpreter.module.includes(word)) return moduleDangers(program, args[index + 1] ?? '');
+    if (interpreter.module.includes(word)) return [...dangers, ...moduleDangers(program, args[index + 1] ?? '')];
     if (interpreter.withValue.includes(word)) {
       index += 1;
       if (hasReference(args[index] ?? '')) return [referenceDanger(program)];
+      dangers.push(...optionValueDangers(program, word, args[index] ?? ''));
     } else if (!word.startsWith('-') && index === 0 && interpreter.subcommands.includes(word)) continue;
-    else if (!word.startsWith('-')) return scriptDangers(program, word, index);
+    else if (!word.startsWith('-')) return [...dangers, ...scriptDangers(program, word, index, isArchive)];
     else if (!interpreter.plain.test(word)) return [optionDanger(program, word)];
+    else {
+      isArchive ||= word === '-jar';
+      dangers.push(...optionValueDangers(program, word, null));
+    }
   }
   return [refused('inline_code', `starts ${program} without a script, which then runs what it reads; name the script`)];
 }
@@ -125,7 +134,7 @@ function referenceDanger(program: string): Danger {
   );
 }
 
-function scriptDangers(program: string, script: string, index: number): readonly Danger[] {
+function scriptDangers(program: string, script: string, index: number, isArchive: boolean): readonly Danger[] {
   if (index === 0 && REFUSED_SUBCOMMANDS.get(program)?.includes(script) === true) {
     return [refused('inline_code', `starts "${program} ${script}", which runs code or a shell's line; name a script`)];
   }
@@ -142,22 +151,30 @@ function scriptDangers(program: string, script: string, index: number): readonly
   if (script.startsWith('@') || script.startsWith('/dev/') || script.startsWith('/proc/')) {
     return [refused('inline_code', `runs ${quoted(script)}, which is no script; name a file`)];
   }
-  return [];
+  // Java takes any other word for a class, which may be one of its own that runs what its arguments say.
+  if (program === 'java' && !isArchive && !/\.java$/.test(script)) {
+    return [unchecked(`has java start the class ${quoted(script)}`)];
+  }
+  return scriptNameDangers(program, script, isInterpreter);
 }
 
 /** A package that deno fetches. */
 function packageDangers(script: string): readonly Danger[] {
   const spec = readNpmSpec(script.slice('npm:'.length));
   if (spec === null) return [refused('remote_code', `runs ${quoted(script)}, which is no package of a registry`)];
-  if (spec.isExact) return [];
-  return [warned('unpinned_version', `runs ${quoted(script)} without an exact version: it can be other code tomorrow`)];
+  const more = packageNameDangers('deno', script, isInterpreter);
+  if (spec.isExact) return more;
+  return [
+    ...more,
+    warned('unpinned_version', `runs ${quoted(script)} without an exact version: it can be other code tomorrow`),
+  ];
 }
 
 function moduleDangers(program: string, module: string): readonly Danger[] {
   if (!/^[a-z_][\w.-]*$/i.test(module)) {
     return [refused('inline_code', `starts "${program} -m" with ${quoted(module)}, which is no name of a module`)];
   }
-  if (!MODULES_THAT_RUN_CODE.test(module)) return [];
+  if (!MODULES_THAT_RUN_CODE.test(module)) return moduleNameDangers(program, module);
   return [
     refused('inline_code', `starts the module ${quoted(module)}, which runs code that arguments hold, or installs it`),
   ];

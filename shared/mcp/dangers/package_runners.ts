@@ -74,6 +74,11 @@ const RUNNERS: ReadonlyMap<string, RunnerRule> = new Map<string, RunnerRule>([
   ['cargo', cargoDangers],
 ]);
 
+/** True for the name of a program that fetches a package, or makes a program of its source, and runs it. */
+export function isPackageRunner(program: string): boolean {
+  return RUNNERS.has(program);
+}
+
 /** What is wrong with the words after a package runner; null for a program that is none. */
 export function packageRunnerDangers(
   program: string,

@@ -28,10 +28,15 @@ const LAUNCHERS = new Set(
  * is `python`.
  */
 export function baseName(program: string): string {
-  const file = program.split(/[\\/]/).at(-1) ?? '';
-  const plain = file.toLowerCase().replace(/\.(?:exe|com)$/, '');
+  const plain = fileName(program).toLowerCase();
   const named = plain.replace(/[-_]?\d[\d.]*(?:t|d|m|w)?$/, '');
   return named === '' || named === 'pythonw' ? named.replace(/w$/, '') : named;
+}
+
+/** The name of a program's file, without directory, and without the ending that every program of Windows has. */
+export function fileName(program: string): string {
+  const file = program.split(/[\\/]/).at(-1) ?? '';
+  return file.replace(/\.(?:exe|com)$/i, '');
 }
 
 export function isShell(name: string): boolean {

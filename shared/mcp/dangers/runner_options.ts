@@ -1,6 +1,8 @@
 import type { PackageSpec } from '../package_specs.ts';
 import { hasReference } from '../references.ts';
 import { quoted, refused, warned, type Danger } from './danger.ts';
+import { isInterpreter } from './interpreters.ts';
+import { isOfPackage, packageNameDangers } from './unchecked_packages.ts';
 
 /** The options that a runner may be given. Every other one is refused. */
 export interface RunnerOptions {
@@ -52,8 +54,22 @@ export function packageDangers(
     ];
   const specs = reading.packages.flatMap((text) => specDangers(program, runner, text));
   // With packages named apart, the target is a program that the system's own path may answer for: a shell, an interpreter.
-  if (reading.packages.length > 0) return [...specs, ...dangersOf([target, ...rest])];
-  return specDangers(program, runner, target);
+  if (reading.packages.length > 0) return [...specs, ...startedDangers(reading.packages, [target, ...rest], dangersOf)];
+  return [...specDangers(program, runner, target), ...packageNameDangers(program, target, isInterpreter)];
+}
+
+/** What is started beside packages: a program that one of them brings along, as far as its name says, is known. */
+function startedDangers(
+  packages: readonly string[],
+  command: readonly string[],
+  dangersOf: DangersOf,
+): readonly Danger[] {
+  const dangers = dangersOf(command);
+  const [name = ''] = command;
+  const more = packageNameDangers('its runner', name, isInterpreter);
+  if (more.length > 0) return [...dangers, ...more];
+  const isTheirs = /^[\w.@+-]+$/.test(name) && isOfPackage(name, packages);
+  return isTheirs ? dangers.filter(({ severity }) => severity !== 'unchecked') : dangers;
 }
 
 /** Options before the target, as the runner reads them; the first that is not known ends the reading, refused. */

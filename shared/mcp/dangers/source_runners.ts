@@ -1,5 +1,5 @@
 import { readFlakeSpec, readGoSpec } from '../package_specs.ts';
-import { quoted, refused, warned, type Danger } from './danger.ts';
+import { quoted, refused, unchecked, warned, type Danger } from './danger.ts';
 import {
   type DangersOf,
   packageDangers,
@@ -55,7 +55,13 @@ export function nixDangers(args: readonly string[], dangersOf: DangersOf): reado
   const before = readRunner('nix', NIX_RUN, at < 0 ? args : args.slice(0, at));
   if (at < 0 || before.target.length > 0) return [otherSubcommand('nix', before.target[0] ?? '')];
   if (before.dangers.length > 0) return before.dangers;
-  return packageDangers('nix run', NIX_RUN, args.slice(at + 1), dangersOf);
+  const words = args.slice(at + 1);
+  const dangers = packageDangers('nix run', NIX_RUN, words, dangersOf);
+  // Nix's own list has every interpreter that there is; a server's name says that it is one.
+  const isAny = words.some((word) => /^(?:flake:)?nixpkgs(?:$|[/#])/i.test(word) && !/mcp/i.test(word));
+  return isAny && words.length > 1
+    ? [...dangers, unchecked('has nix run a program of nixpkgs with arguments')]
+    : dangers;
 }
 
 /** `cargo run` compiles a project of this machine, and fetches what that depends on. */

@@ -1,0 +1,86 @@
+import { quoted, unchecked, type Danger } from './danger.ts';
+import { baseName, isShell } from './program_names.ts';
+import { plainPackageName, runsMore } from './unchecked_packages.ts';
+
+/** Where a system and its tools keep code of their own, which is nobody's server. */
+const SYSTEM =
+  /^(?:\/(?:usr(?!\/(?:local|src)\/)|lib|lib32|lib64|libexec|bin|sbin|etc|system|library|opt\/homebrew|home\/linuxbrew)\/|[a-z]:\\windows\\)/i;
+const MODULE_FOLDER = /^(.*)[\\/](?:node_modules|site-packages|dist-packages)[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/;
+
+/** Modules of Python's own library and of its tools that a server is none of, which MODULES_THAT_RUN_CODE does not refuse. */
+const MODULES_OF_NO_SERVER: ReadonlySet<string> = new Set(
+  (
+    'antigravity ast asyncio base64 bdb bpython calendar cgi cgitb compileall coverage cprofile ctypes curses dbm debugpy ' +
+    'dis distutils django encodings ensurepip fabric fastmcp filecmp fileinput flask ftplib gunicorn gzip honcho http ' +
+    'hypercorn imaplib importlib inspect ipykernel json kernprof lib2to3 locale marimo mcp mimetypes mypy nntplib notebook ' +
+    'nuitka os pickle pickletools platform plistlib poplib ptpython py_compile pyclbr pydoc pyflyby pytest quopri random ' +
+    'runpy sched scalene secrets select selectors shlex site smtpd smtplib sqlite3 ssl streamlit supervisor symtable ' +
+    'sysconfig tabnanny tarfile telnetlib test tkinter tokenize tracemalloc turtle turtledemo unittest uuid uvicorn viztracer ' +
+    'watchdog watchfiles watchmedo webbrowser wsgiref xml xmlrpc xonsh zipapp zipfile zipimport zoneinfo celery ansible doit ' +
+    'plumbum execnet papermill nbconvert nbclient pexpect sh'
+  ).split(' '),
+);
+
+/** What of a script's own name is not plain: its place, or that it is a tool which runs more. */
+export function scriptNameDangers(
+  program: string,
+  script: string,
+  isProgram: (name: string) => boolean,
+): readonly Danger[] {
+  if (/^[a-z][a-z0-9+.-]+:/i.test(script)) {
+    return [unchecked(`has ${program} run ${quoted(script)}, which is no file of this machine`)];
+  }
+  // A bare word is one of the interpreter's own commands, or looked up in places that nobody named.
+  if (!/[\\/.]/.test(script))
+    return [unchecked(`starts ${program} with ${quoted(script)}, which is no name of a file`)];
+  const [, , folder] = MODULE_FOLDER.exec(script) ?? [];
+  const file = baseName(script.replace(/\.[a-z]+$/i, '').replace(/[-.](?:cli|bin|main|prefix)$/i, ''));
+  const isTool = isShell(file) || isProgram(file);
+  if (isTool || (folder !== undefined && runsMore(plainPackageName(folder.replaceAll('\\', '/')), isProgram)))
+    return [unchecked(`has ${program} run ${quoted(script)}, which runs what its arguments say`)];
+  if (MODULES_OF_NO_SERVER.has(file) && /^\/.*\/python/i.test(script)) {
+    return [unchecked(`has ${program} run ${quoted(script)}, a module of Python's own`)];
+  }
+  if (folder === undefined && SYSTEM.test(script)) {
+    return [unchecked(`has ${program} run ${quoted(script)}, a file of the system`)];
+  }
+  return [];
+}
+
+/** A module that belongs to Python or a tool, and is no server. */
+export function moduleNameDangers(program: string, module: string): readonly Danger[] {
+  const [first = ''] = module.toLowerCase().split('.');
+  if (!MODULES_OF_NO_SERVER.has(first)) return [];
+  return [unchecked(`starts "${program} -m ${module}", a module of Python or of a tool`)];
+}
+
+/** Properties of Java that are data to what commonly reads them. */
+const JAVA_PROPERTY =
+  /^-D(?:file\.encoding|sun\.(?:stdout|stderr)\.encoding|(?:stdout|stderr)\.encoding|user\.(?:timezone|language|country)|java\.awt\.headless|java\.net\.prefer(?:IPv4Stack|IPv6Addresses)|https?\.(?:proxyHost|proxyPort|nonProxyHosts)|server\.port|spring\.(?:profiles\.active|main\.(?:banner-mode|web-application-type))|spring\.ai\.mcp\.server\.(?:stdio|name|version|type)|logging\.(?:level\.[\w.-]+|pattern\.console|file\.name)|quarkus\.(?:log\.level|http\.port))=[^\p{Cc}]*$/u;
+/** Options of Python's -X that change how it reports, and no place that code is loaded from. */
+const PYTHON_X =
+  /^(?:utf8(?:=[01])?|dev|faulthandler|importtime|showrefcount|tracemalloc(?:=\d+)?|no_debug_ranges|int_max_str_digits=\d+|warn_default_encoding|cpu_count=(?:\d+|default)|gil=[01]|frozen_modules=(?:on|off)|disable[-_]remote[-_]debug)$/;
+/** A filter of warnings that names no category of a module, which would be imported. */
+const PYTHON_W = /^(?:default|error|always|all|module|once|ignore)(?:::[A-Z][A-Za-z]*Warning)?$/;
+
+/** What of a known option is not known: a value that chooses code. */
+export function optionValueDangers(program: string, option: string, value: string | null): readonly Danger[] {
+  if (program === 'java' && option.startsWith('-D') && !JAVA_PROPERTY.test(option)) {
+    return [unchecked(`gives java the property ${quoted(option)}, which may load code`)];
+  }
+  if (program === 'java' && /^-(?:cp|classpath)$/.test(option)) {
+    return [unchecked(`has java load classes from ${quoted(value ?? '')}`)];
+  }
+  const [flag, text] = value === null ? [option.slice(0, 2), option.slice(2)] : [option, value];
+  if (flag === '-X' && isPython(program) && !PYTHON_X.test(text)) {
+    return [unchecked(`gives ${program} the option ${quoted(`-X ${text}`)}, with which it may load other code`)];
+  }
+  if (flag === '-W' && isPython(program) && !PYTHON_W.test(text)) {
+    return [unchecked(`gives ${program} the option ${quoted(`-W ${text}`)}, with which it may load other code`)];
+  }
+  return [];
+}
+
+function isPython(program: string): boolean {
+  return program === 'python' || program === 'pypy' || program === 'py';
+}
