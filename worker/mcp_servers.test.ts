@@ -128,7 +128,13 @@ describe('registering a server', () => {
   });
 
   test('tells what a person should know of the command', async () => {
+    const unknown = await made({ name: 'unknown', command: ['erl', '-eval', 'x'] });
+    expect(unknown.warnings).toMatchObject([
+      { code: 'unchecked_code', message: expect.stringContaining('the server runs code that nobody checked') },
+    ]);
+    expect((await events('control.mcp_server.created'))[0]?.data).toMatchObject({ 'svc.mcp.unchecked': true });
     const { warnings } = await made({ ...LOCAL, command: ['npx', '-y', '@acme/files'] });
+    expect((await events('control.mcp_server.created'))[0]?.data).not.toHaveProperty(['svc.mcp.unchecked']);
     expect(warnings.map(({ code }) => code)).toContain('unpinned_version');
     expect(warnings[0]?.message).toMatch(/^the server /);
   });

@@ -233,6 +233,10 @@ describe('a remote server of one’s own', () => {
     const page = await suite.open(`/mcp-servers/${id}`, withoutScripts);
     expect(await mainText(page)).toContain('Nobody is signed in');
     await page.getByRole('button', { name: 'Sign in' }).click();
+    expect(await mainText(page)).toContain('has you sign in with other hosts');
+    expect(await mainText(page)).toContain(new URL(provider.origin).host);
+    expect(await page.getByRole('link', { name: 'Continue to' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Sign in there' }).click();
     expect(await mainText(page)).toContain(new URL(provider.origin).host);
     await page.getByRole('link', { name: 'Continue to' }).click();
     await page.waitForURL(`**/mcp-servers/${id}?done=mcp_signed_in`);
@@ -253,6 +257,7 @@ describe('a remote server of one’s own', () => {
     const id = await register('refused', signIn('open'));
     const page = await suite.open(`/mcp-servers/${id}`);
     await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('button', { name: 'Sign in there' }).click();
     await page.getByRole('link', { name: 'Continue to' }).waitFor();
     const link = (await page.getByRole('link', { name: 'Continue to' }).getAttribute('href')) ?? '';
     const state = new URL(link).searchParams.get('state');
@@ -271,6 +276,7 @@ describe('a remote server of one’s own', () => {
     const id = await register('by-hand', signIn('closed'));
     const page = await suite.open(`/mcp-servers/${id}`, withoutScripts);
     await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('button', { name: 'Sign in there' }).click();
     expect(await page.locator('#client_id-problem').innerText()).toContain('registers no clients by itself');
     expect(await mainText(page)).toContain(`${suite.world.control.url}/auth/connectors/callback`);
     await page.getByLabel('Client secret').fill(PLANTED_SECRET);
@@ -330,6 +336,7 @@ describe('the pages of one’s own servers', () => {
     await page.goto(`/mcp-servers/${id}/connect`);
     await expectAccessible(page);
     await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('button', { name: 'Sign in there' }).click();
     await page.getByRole('link', { name: 'Continue to' }).waitFor();
     await page.setViewportSize({ width: 360, height: 900 });
     await expectAccessible(page);

@@ -152,6 +152,8 @@ describe('the command of a package', () => {
     ['hidden characters', { environmentVariables: [{ name: 'A', description: 'a\u200bb' }] }, 'hidden_characters'],
     ['hidden characters of a fixed value', { packageArguments: [positional('a\u202eb')] }, 'hidden_characters'],
     ['an image by its tag', oci, 'no_integrity'],
+    ['a variable that may load code', { environmentVariables: [{ name: 'JAVA_OPTS' }] }, 'unchecked_code'],
+    ['a package that runs what it is told', { identifier: 'tsx' }, 'unchecked_code'],
   ])('warns: %s', (_what, item, code) => {
     expect(codesOf(packageEntry(item))).toContain(code);
   });

@@ -192,6 +192,13 @@ test('events are in the daemon’s log, with names that steer nothing', async ()
   await ports.close(1_000);
   expect(bench.sink.events.map(({ type }) => type)).toEqual(['mcp.server.started', 'mcp.tool.called']);
   expect(bench.sink.events[1]?.data).toMatchObject({ 'svc.mcp.tool': 'a<U+001B>[2J', 'svc.mcp.duration_ms': 4 });
+  expect(bench.sink.events[0]?.data).not.toHaveProperty(['svc.mcp.unchecked']);
+});
+
+test('events say that a server runs code that nobody checked', async () => {
+  ports.record({ type: 'mcp.server.started', server: { ...server, command: ['erl', '-eval', 'x'] } });
+  await ports.close(1_000);
+  expect(bench.sink.events[0]?.data).toMatchObject({ 'svc.mcp.unchecked': true });
 });
 
 const hasLog = (id: string) => mcp.board.logsOf(id).length > 0;

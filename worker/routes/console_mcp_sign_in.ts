@@ -61,7 +61,10 @@ function hostsOf(error: ApiError | null): readonly string[] {
 
 function signInForm(c: AppContext, server: McpServerRecord, form: FormState, hosts: readonly string[] = []) {
   const origin = redirectOrigin(c.get('context'), c.req.url);
-  return mcpSignInPage({ server, form, redirectUrl: origin.ok ? origin.value + CALLBACK_PATH : null, hosts });
+  // What was agreed to stays agreed while the rest of the form is put right.
+  const agreed = (form.values['authorization_hosts'] ?? '').split(' ').filter((host) => host !== '');
+  const redirectUrl = origin.ok ? origin.value + CALLBACK_PATH : null;
+  return mcpSignInPage({ server, form, redirectUrl, hosts: hosts.length > 0 ? hosts : agreed });
 }
 
 /** The button of the server's page sends nothing: then the client is the one there is, or one is registered. */
