@@ -274,9 +274,10 @@ class HostileProvider {
   }
 }
 
+const jwtPart = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
 function tokenFor(aud: unknown): string {
-  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
-  return `${part({ alg: 'none' })}.${part({ iss: 'https://victim.example.test', aud })}.c2ln`;
+  return `${jwtPart({ alg: 'none' })}.${jwtPart({ iss: 'https://victim.example.test', aud })}.c2ln`;
 }
 
 describe('a server that names the authorization server of somebody else', () => {
@@ -346,8 +347,7 @@ describe('a server that names the authorization server of somebody else', () => 
     const link = new URL((await begun(agreed())).authorization_url);
     const state = link.searchParams.get('state') ?? '';
     const page = await (await control.send(`/auth/connectors/callback?code=c&state=${state}`)).text();
-    expect(page.includes('hub is authorised')).toBe(isTaken);
-    if (!isTaken) expect(page).toContain('gave a token for another server');
+    expect(page).toContain(isTaken ? 'hub is authorised' : 'gave a token for another server');
     expect((await record()).authorization?.state).toBe(isTaken ? 'ready' : 'authorisation_required');
     expect((await release()).credentials).toHaveLength(isTaken ? 1 : 0);
   });

@@ -153,9 +153,7 @@ describe('svc mcp consent', () => {
 
   describe('of code that nobody checked', () => {
     const unknown = localServer({ command: ['erl', '-eval', 'x'] });
-    const given = (run: { readonly calls: readonly { readonly method: string; readonly body: unknown }[] }) =>
-      run.calls.filter(({ method }) => method === 'POST').map(({ body }) => body);
-    const both = { consent_hash: consentOf(unknown)?.hash, unchecked: true };
+    const both = { ...CONSENT, body: { consent_hash: consentOf(unknown)?.hash, unchecked: true } };
 
     test.each([
       ['y\n', [], []],
@@ -189,7 +187,7 @@ describe('svc mcp consent', () => {
 
     test('is no part of a consent to another server', async () => {
       const run = await consent([listed(server)], ['--yes', '--unchecked']);
-      expect(given(run)).toEqual([{ consent_hash: consentOf(server)?.hash }]);
+      expect(given(run)).toEqual([CONSENT]);
     });
   });
 

@@ -19,9 +19,11 @@ function serverOf(command: readonly string[]): McpServerRecord {
   };
 }
 
+const text = (content: unknown) => String(content);
+
 test('the page of a server says that nobody checked what it runs, and how that is asked', () => {
-  const page = String(consentPanel(serverOf(['erl', '-eval', 'x'])));
+  const page = text(consentPanel(serverOf(['erl', '-eval', 'x'])));
   expect(page).toContain('Nobody checked what this runs.');
   expect(page).toMatch(/Unchecked[^]*runs code that nobody checked: it starts "?(?:&quot;)?erl/);
-  expect(String(consentPanel(serverOf(['npx', '-y', 'demo@1.2.3'])))).not.toContain('Nobody checked');
+  expect(text(consentPanel(serverOf(['npx', '-y', 'demo@1.2.3'])))).not.toContain('Nobody checked');
 });

@@ -152,7 +152,7 @@ function scriptDangers(program: string, script: string, index: number, isArchive
     return [refused('inline_code', `runs ${quoted(script)}, which is no script; name a file`)];
   }
   // Java takes any other word for a class, which may be one of its own that runs what its arguments say.
-  if (program === 'java' && !isArchive && !/\.java$/.test(script)) {
+  if (program === 'java' && !isArchive && !script.endsWith('.java')) {
     return [unchecked(`has java start the class ${quoted(script)}`)];
   }
   return scriptNameDangers(program, script, isInterpreter);

@@ -10,6 +10,7 @@ import {
   VERSION,
 } from './runner_options.ts';
 import { cargoDangers, goDangers, nixDangers } from './source_runners.ts';
+import { scriptNameDangers } from './unchecked_scripts.ts';
 
 /** Only options that npx knows to stand alone: after another one it takes the package for a value, and reads on. */
 const NPX: PackageRunner = {
@@ -139,7 +140,7 @@ function dotnetDangers(args: readonly string[], dangersOf: DangersOf): readonly 
   if (first === 'dnx') return packageDangers('dotnet dnx', DNX, args.slice(1), dangersOf);
   if (first === 'tool' && (second === 'exec' || second === 'execute'))
     return packageDangers('dotnet tool exec', DNX, args.slice(2), dangersOf);
-  if (first.endsWith('.dll') && !first.startsWith('-')) return [];
+  if (first.endsWith('.dll') && !first.startsWith('-')) return scriptNameDangers('dotnet', first, () => false);
   return [
     refused('runner_option', `starts dotnet with ${quoted(first)}; use "dotnet dnx", or the .dll that a build made`),
   ];

@@ -58,7 +58,7 @@ export function nixDangers(args: readonly string[], dangersOf: DangersOf): reado
   const words = args.slice(at + 1);
   const dangers = packageDangers('nix run', NIX_RUN, words, dangersOf);
   // Nix's own list has every interpreter that there is; a server's name says that it is one.
-  const isAny = words.some((word) => /^(?:flake:)?nixpkgs(?:$|[/#])/i.test(word) && !/mcp/i.test(word));
+  const isAny = words.some((word) => /(?:^|[:/])nixpkgs(?:$|[/#])/i.test(word) && !/mcp/i.test(word));
   return isAny && words.length > 1
     ? [...dangers, unchecked('has nix run a program of nixpkgs with arguments')]
     : dangers;

@@ -5,6 +5,9 @@ import { plainPackageName, runsMore } from './unchecked_packages.ts';
 /** Where a system and its tools keep code of their own, which is nobody's server. */
 const SYSTEM =
   /^(?:\/(?:usr(?!\/(?:local|src)\/)|lib|lib32|lib64|libexec|bin|sbin|etc|system|library|opt\/homebrew|home\/linuxbrew)\/|[a-z]:\\windows\\)/i;
+/** Programs packed in one file that run what their arguments say: compilers, interpreters and package managers. */
+const PACKED =
+  /(?:^|[\\/])(?:fsi|fsc|csi|csc|vbc|msbuild|nuget|dotnet-[\w-]+|composer|phpunit|psysh|php-cs-fixer|groovy|jruby|jython|clojure|scala|kotlin|rhino|js|nashorn|graaljs|bsh|beanshell|kawa|abcl|frege|ammonite|jbang|ant|maven|gradle|ivy|coursier|h2|hsqldb|derby)[\w.-]*\.(?:dll|phar|jar|pyz|par)$/i;
 const MODULE_FOLDER = /^(.*)[\\/](?:node_modules|site-packages|dist-packages)[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/;
 
 /** Modules of Python's own library and of its tools that a server is none of, which MODULES_THAT_RUN_CODE does not refuse. */
@@ -38,6 +41,8 @@ export function scriptNameDangers(
   const isTool = isShell(file) || isProgram(file);
   if (isTool || (folder !== undefined && runsMore(plainPackageName(folder.replaceAll('\\', '/')), isProgram)))
     return [unchecked(`has ${program} run ${quoted(script)}, which runs what its arguments say`)];
+  if (PACKED.test(script))
+    return [unchecked(`has ${program} run ${quoted(script)}, which runs what its arguments say`)];
   if (MODULES_OF_NO_SERVER.has(file) && /^\/.*\/python/i.test(script)) {
     return [unchecked(`has ${program} run ${quoted(script)}, a module of Python's own`)];
   }
@@ -56,7 +61,7 @@ export function moduleNameDangers(program: string, module: string): readonly Dan
 
 /** Properties of Java that are data to what commonly reads them. */
 const JAVA_PROPERTY =
-  /^-D(?:file\.encoding|sun\.(?:stdout|stderr)\.encoding|(?:stdout|stderr)\.encoding|user\.(?:timezone|language|country)|java\.awt\.headless|java\.net\.prefer(?:IPv4Stack|IPv6Addresses)|https?\.(?:proxyHost|proxyPort|nonProxyHosts)|server\.port|spring\.(?:profiles\.active|main\.(?:banner-mode|web-application-type))|spring\.ai\.mcp\.server\.(?:stdio|name|version|type)|logging\.(?:level\.[\w.-]+|pattern\.console|file\.name)|quarkus\.(?:log\.level|http\.port))=[^\p{Cc}]*$/u;
+  /^-D(?:file\.encoding|sun\.(?:stdout|stderr)\.encoding|(?:stdout|stderr)\.encoding|user\.(?:timezone|language|country)|java\.awt\.headless|java\.net\.prefer(?:IPv4Stack|IPv6Addresses)|https?\.(?:proxyHost|proxyPort|nonProxyHosts)|server\.port|spring\.(?:profiles\.active|main\.(?:banner-mode|web-application-type))|spring\.ai\.mcp\.server\.(?:stdio|name|version|type)|logging\.(?:level\.[\w.-]+|pattern\.console|file\.name)|quarkus\.(?:log\.level|http\.port))=[ -~]*$/;
 /** Options of Python's -X that change how it reports, and no place that code is loaded from. */
 const PYTHON_X =
   /^(?:utf8(?:=[01])?|dev|faulthandler|importtime|showrefcount|tracemalloc(?:=\d+)?|no_debug_ranges|int_max_str_digits=\d+|warn_default_encoding|cpu_count=(?:\d+|default)|gil=[01]|frozen_modules=(?:on|off)|disable[-_]remote[-_]debug)$/;
