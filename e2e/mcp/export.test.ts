@@ -25,7 +25,7 @@ beforeAll(async () => {
   svc = await Svc.up();
   folder = await addServers(svc);
   project = mkdtempSync(join(tmpdir(), 'svc-e2e-project-'));
-  await svc.ok(['mcp', 'credential', 'set', 'everything', 'PLANTED', '--stdin'], { input: SECRET });
+  await svc.ok(['mcp', 'credential', 'set', 'everything', 'PLANTED_TOKEN', '--stdin'], { input: SECRET });
   await svc.ok(['mcp', 'consent', '--yes']);
 });
 afterAll(async () => {
