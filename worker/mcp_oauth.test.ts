@@ -5,7 +5,7 @@ import { addUser, type InProcess, ORIGIN, parsed, startInProcess } from '../e2e/
 import { CLIENT_ID, CLIENT_SECRET, type OAuthProvider, startOAuthProvider } from '../e2e/runtimes/oauth_provider.ts';
 import type { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { listen } from '../e2e/support/tls_upstream.ts';
-import { meReply } from '../shared/wire/account.ts';
+import { meReply, signInLinkReply } from '../shared/wire/account.ts';
 import { auditEventsPage } from '../shared/wire/audit_events.ts';
 import { CREDENTIALS_TYP, credentialsPayload, SNAPSHOT_TYP, snapshotPayload } from '../shared/wire/channel.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
@@ -367,6 +367,24 @@ describe('a server that names the authorization server of somebody else', () => 
   ])('says nothing of what is asked for by its URL: %s', async (query) => {
     victim.more = { authorization_endpoint: `${victim.origin}/authorize?${query}` };
     expect((await refusal(begin(agreed()))).message).toContain('which is for us to say');
+  });
+
+  test('is shown by the console, which sends nobody there before a form of its own', async () => {
+    const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+    const signedIn = await control.send(new URL(url).pathname);
+    const headers = { cookie: (signedIn.headers.get('set-cookie') ?? '').split(';')[0] ?? '', origin: ORIGIN };
+    const submit = (fields: Record<string, string>) =>
+      control.send(`/mcp-servers/${id}/authorize`, { method: 'POST', headers, body: new URLSearchParams(fields) });
+    const asked = await submit({});
+    const page = await asked.text();
+    expect(asked.status).toBe(409);
+    expect(page).toContain('has you sign in with other hosts');
+    expect(page).toContain(`name="authorization_hosts" value="${host()}"`);
+    expect(page).not.toContain('Continue to');
+    const wrong = await (await submit({ authorization_hosts: host(), scopes: '"' })).text();
+    expect(wrong).toContain(`name="authorization_hosts" value="${host()}"`);
+    const agreedTo = await submit({ authorization_hosts: host() });
+    expect([agreedTo.status, (await agreedTo.text()).includes(`Continue to ${host()}`)]).toEqual([200, true]);
   });
 
   test('gets a client of its own, and never that of another server', async () => {
