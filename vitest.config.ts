@@ -1,8 +1,24 @@
 import { defineConfig } from 'vitest/config';
 
+/** The tests that need a Docker engine, and what is in the images made for it. */
+const CONTAINERS = [
+  'e2e/containers/*.test.ts',
+  'e2e/images/*.test.ts',
+  'e2e/mcp/{gateway_container,in_container}.test.ts',
+];
+
+const END_TO_END = {
+  environment: 'node',
+  testTimeout: 300_000,
+  hookTimeout: 480_000,
+  fileParallelism: false,
+} as const;
+
 export default defineConfig({
   test: {
     maxWorkers: '100%',
+    // Two projects may run side by side, in two processes, and would both write it.
+    cache: false,
     projects: [
       {
         test: {
@@ -11,17 +27,18 @@ export default defineConfig({
           environment: 'node',
           // The files of a worker share its modules: no test changes one, and most of the time went into loading them again.
           isolate: false,
+          // A test that hangs ends some time; a machine that does other things too may be slow.
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
         },
       },
+      { test: { name: 'e2e', include: ['e2e/**/*.test.ts'], exclude: CONTAINERS, ...END_TO_END } },
       {
         test: {
-          name: 'e2e',
-          include: ['e2e/**/*.test.ts'],
-          environment: 'node',
+          name: 'containers',
+          include: CONTAINERS,
           globalSetup: ['e2e/containers/global_setup.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 240_000,
-          fileParallelism: false,
+          ...END_TO_END,
         },
       },
     ],

@@ -179,11 +179,7 @@ describe('a start that cannot be', () => {
   it.each(['--control-port', '--proxy-port'])('because the port of %s is taken names the port', async (flag) => {
     const server = createServer();
     const port = await listen(server);
-    const done = await run(
-      SVC,
-      ['up', '--home', home, '--control-port', '0', '--proxy-port', '0', flag, String(port)],
-      { timeoutMs: 20_000 },
-    );
+    const done = await run(SVC, ['up', '--home', home, '--control-port', '0', '--proxy-port', '0', flag, String(port)]);
     expect(seen(done)).toEqual(refusal(new RegExp(`${port}`)));
     await new Promise((resolve) => server.close(resolve));
     expect(await secretsAfterStart()).toContain('user/demo');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type GitUpstream, startGitUpstream } from './support/git_upstream.ts';
 import { plantSecret } from './support/planted_secret.ts';
-import { available, pythonWith } from './support/program.ts';
+import { pythonWith, succeeds } from '../tools/system_parts.mjs';
 import { type S3Upstream, startS3Upstream } from './support/s3_upstream.ts';
 import { Svc } from './support/svc.ts';
 import { createTestCa } from './support/test_ca.ts';
@@ -120,7 +120,7 @@ describe('node fetch', () => {
   });
 });
 
-describe.skipIf(!available('test -x "$(git --exec-path)/git-http-backend"'))('git', () => {
+describe.skipIf(!succeeds('test -x "$(git --exec-path)/git-http-backend"'))('git', () => {
   it('clones and pushes with basic authentication it does not hold', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-clone-'));
     const inClone = (...args: string[]) =>

@@ -135,7 +135,7 @@ describe('an operation of an installed connector', () => {
     const held = asked(`DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
     const pending = async (): Promise<z.infer<typeof approvals>['items']> =>
       approvals.parse((await world.svc.api('GET', '/v1/approvals?state=pending')).body).items;
-    await expect.poll(async () => (await pending()).length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(async () => (await pending()).length, { timeout: 60_000 }).toBe(1);
     const [approval] = await pending();
     expect(approval?.summary).toContain('delete-item');
     expect(world.upstream.requests).toEqual([]);
@@ -144,7 +144,7 @@ describe('an operation of an installed connector', () => {
     expect((await held).status).toBe(200);
     expect(world.upstream.requests).toHaveLength(1);
     const again = runHere('delete-item');
-    await expect.poll(async () => (await pending()).length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(async () => (await pending()).length, { timeout: 60_000 }).toBe(1);
     const [other] = await pending();
     await world.svc.api('POST', `/v1/approvals/${other?.id}/decide`, { decision: 'deny' });
     expect(await again).toMatchObject({ status: 403, body: { error: { code: 'approval_denied' } } });

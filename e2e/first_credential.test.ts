@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { contentOf, entriesUnder, ifThere } from './support/files_under.ts';
 import { formsOf, foundIn, plantSecret, searchFiles, searchProcesses } from './support/planted_secret.ts';
 import { ROOT, runOk } from './support/program.ts';
 import { Svc } from './support/svc.ts';
@@ -47,6 +48,29 @@ describe('the search for the secret', () => {
     for (const lead of ['', 'a', 'ab', 'abc']) {
       expect(foundIn(Buffer.from(`${lead}${SECRET}tail`).toString('base64'), SECRET)).not.toEqual([]);
     }
+  });
+});
+
+describe('the search through a folder in which programs are at work', () => {
+  it('leaves out the files and folders that go while it looks, and finds the others', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-walked-'));
+    for (const name of ['a', 'b', 'c']) {
+      mkdirSync(join(folder, name, 'within'), { recursive: true });
+      writeFileSync(join(folder, name, 'within', 'file'), name);
+    }
+    writeFileSync(join(folder, 'd'), 'd');
+    const going = new Set(['a/within/file', 'b', 'd'].map((name) => join(folder, name)));
+    const seen: (string | null)[] = [];
+    for (const entry of entriesUnder(folder)) {
+      const path = join(entry.parentPath, entry.name);
+      if (going.has(path)) rmSync(path, { recursive: true });
+      if (!entry.isDirectory()) seen.push(contentOf(entry)?.bytes.toString() ?? null);
+    }
+    expect(seen.toSorted()).toEqual(['c', null, null]);
+  });
+
+  it('fails for a folder that is not there', () => {
+    expect(() => searchFiles(join(scratch, 'nowhere'), SECRET)).toThrow('ENOENT');
   });
 });
 
@@ -145,10 +169,11 @@ describe('the first credential', () => {
   });
 
   it('keeps every key and state file to its owner', () => {
-    const open = readdirSync(world.svc.home, { recursive: true, encoding: 'utf8' })
-      .map((name) => ({ name, stat: statSync(join(world.svc.home, name)) }))
-      .filter(({ name, stat }) => stat.isFile() && (stat.mode & 0o077) !== 0 && !/[.]pem$/.test(name))
-      .map(({ name }) => name);
+    const files = [...entriesUnder(world.svc.home)].filter((entry) => entry.isFile() && !entry.name.endsWith('.pem'));
+    const open = files
+      .map((entry) => join(entry.parentPath, entry.name))
+      .filter((path) => ((ifThere(() => statSync(path))?.mode ?? 0) & 0o077) !== 0);
+    expect(files.length).toBeGreaterThan(5);
     expect(statSync(world.svc.home).mode & 0o777).toBe(0o700);
     expect(open).toEqual([]);
   });
@@ -162,7 +187,7 @@ describe('the first credential', () => {
       upstreamCaFiles: [world.ca.file],
       resolve: [`${HOST}:127.0.0.1:${world.upstream.port}`],
     });
-    await waitFor('the channel to be up again', async () => (await again.health()) === 'ok', 5_000);
+    await waitFor('the channel to be up again', async () => (await again.health()) === 'ok');
     world.upstream.reset();
     const got = await again.ok(['run', '--', 'curl', '-sS', `https://${HOST}/again`]);
     expect(got).toBe('ok');

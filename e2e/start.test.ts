@@ -19,7 +19,7 @@ describe('npm start', () => {
   it('is ready at once, and says where it listens, how to sign in and what to do first', async () => {
     const svc = await Svc.up({ home, command: ['npm', 'start', '--'] });
     const { control_url, proxy_url, version } = svc.runFile;
-    await waitFor('the guide', () => svc.output.includes('Ctrl-C'), 5_000);
+    await waitFor('the guide', () => svc.output.includes('Ctrl-C'));
     for (const url of [control_url, proxy_url]) {
       expect(svc.output).toContain(url);
       expect(new URL(url).hostname).toBe('127.0.0.1');

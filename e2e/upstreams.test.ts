@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { join } from 'node:path';
-import { available, run } from './support/program.ts';
+import { succeeds } from '../tools/system_parts.mjs';
+import { run } from './support/program.ts';
 import { connectDirect } from './support/raw_client.ts';
 import { type S3Upstream, startS3Upstream } from './support/s3_upstream.ts';
 import { type SignedRequest, verifySigV4 } from './support/sigv4_verifier.ts';
@@ -108,7 +109,7 @@ describe('the S3 upstream', () => {
   });
 });
 
-describe.skipIf(!available('test -x "$(git --exec-path)/git-http-backend"'))('the git upstream', () => {
+describe.skipIf(!succeeds('test -x "$(git --exec-path)/git-http-backend"'))('the git upstream', () => {
   it('serves a clone with the right password only', async () => {
     const git = await startGitUpstream(await ca.issue(['localhost']), 'octo', 'right');
     const list = (password: string) =>

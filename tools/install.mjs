@@ -82,7 +82,8 @@ function lockIsStale(lock) {
 
 /** Runs `npm ci`; its output is passed on to the person, on stderr, so that stdout stays the program's own. */
 function npmCi(root, mode) {
-  const args = ['ci', '--no-audit', '--no-fund', ...(mode === 'production' ? ['--omit=dev'] : [])];
+  // Without its warnings: they are about the system's Node, under which nothing but this runs.
+  const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error', ...(mode === 'production' ? ['--omit=dev'] : [])];
   return new Promise((resolve) => {
     const child = spawn('npm', args, { cwd: root, stdio: ['ignore', 2, 2], env: npmEnvironment(process.env) });
     child.on('error', (error) =>

@@ -6,6 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'nod
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { missingParts, succeeds, withSystemFolders } from './system_parts.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const BIN = join(ROOT, 'node_modules', '.bin');
@@ -27,54 +28,12 @@ const CHECKS = [
   { name: 'where secrets are revealed', command: 'node', args: ['tools/check_reveal.mjs'] },
 ];
 
-// What the end-to-end tests drive, how its presence is seen, and the Debian packages that bring it (`setup`: what else does).
-const SYSTEM_PARTS = [
-  { name: 'curl', probe: 'curl --version', packages: ['curl', 'ca-certificates'] },
-  { name: 'git with git-http-backend', probe: 'test -x "$(git --exec-path)/git-http-backend"', packages: ['git'] },
-  { name: 'openssl', probe: 'openssl version', packages: ['openssl'] },
-  {
-    name: 'python3 with requests',
-    probe: 'python3 -c "import requests" || /usr/bin/python3 -c "import requests"',
-    packages: ['python3', 'python3-requests'],
-  },
-  ...['httpx', 'boto3', 'pip'].map((module) => ({
-    name: `python3 with ${module}`,
-    probe: `python3 -c "import ${module}" || /usr/bin/python3 -c "import ${module}"`,
-    packages: ['python3', `python3-${module}`],
-  })),
-  { name: 'wget', probe: 'wget --version', packages: ['wget'] },
-  { name: 'npm', probe: 'npm --version', packages: ['npm'] },
-  { name: 'gh', probe: 'gh --version', packages: ['gh'] },
-  { name: 'aws', probe: 'aws --version', packages: ['awscli'] },
-  { name: 'go', probe: 'go version', packages: ['golang-go'] },
-  { name: 'java with javac', probe: 'command -v javac && java --version', packages: ['default-jdk-headless'] },
-  { name: 'chromium', probe: 'chromium --version', packages: ['chromium'] },
-  {
-    name: 'a Docker engine',
-    probe: 'PATH="$PATH:/usr/sbin:/sbin"; command -v dockerd && command -v docker && command -v ip',
-    packages: ['docker.io', 'iproute2', 'cgroupfs-mount'],
-  },
-  // What the images of the container tests are made of.
-  {
-    name: 'debootstrap',
-    probe: 'PATH="$PATH:/usr/sbin:/sbin"; command -v debootstrap && command -v setpriv',
-    packages: ['debootstrap', 'util-linux'],
-  },
-  { name: 'busybox', probe: 'command -v busybox', packages: ['busybox-static'] },
-  {
-    name: 'a user svc-e2e with a rootless engine',
-    probe: 'getent passwd svc-e2e && command -v rootlesskit && command -v newuidmap',
-    packages: ['rootlesskit', 'uidmap'],
-    setup: 'getent passwd svc-e2e || useradd --create-home svc-e2e',
-  },
-];
-
 const counts = { passed: 0, failed: 0, skipped: 0 };
-const environment = { ...process.env, PATH: `${BIN}${delimiter}${process.env.PATH}` };
+const environment = { ...process.env, PATH: withSystemFolders(`${BIN}${delimiter}${process.env.PATH}`) };
 const say = (line) => process.stdout.write(`${line}\n`);
 
-/** Runs a command in the project's folder; `show` passes its output on as it comes, else it is collected. */
-function run(command, args, { show = false, timeoutSeconds = 300, env = {} } = {}) {
+/** Runs a command in the project's folder; `show` passes its output on line by line as it comes, else it is collected. */
+function run(command, args, { show = false, timeoutSeconds = 900, env = {} } = {}) {
   const began = Date.now();
   return new Promise((resolve) => {
     const child = spawn(command, args, {
@@ -83,7 +42,17 @@ function run(command, args, { show = false, timeoutSeconds = 300, env = {} } = {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const chunks = [];
-    const take = (chunk) => (show ? process.stdout.write(chunk) : chunks.push(chunk));
+    // Whole lines only: two runs may speak at a time.
+    const passOn = () => {
+      const said = Buffer.concat(chunks);
+      const end = said.lastIndexOf('\n') + 1;
+      process.stdout.write(said.subarray(0, end));
+      chunks.splice(0, chunks.length, said.subarray(end));
+    };
+    const take = (chunk) => {
+      chunks.push(chunk);
+      if (show && chunk.includes('\n')) passOn();
+    };
     const timer = setTimeout(() => {
       take(Buffer.from(`\nended: no result within ${timeoutSeconds} s\n`));
       child.kill('SIGKILL');
@@ -156,29 +125,38 @@ async function runTests(project, timeoutSeconds) {
   say(`${found.failed === 0 ? 'ok    ' : 'FAILED'} ${project} tests (${result.seconds} s)`);
 }
 
-const missingParts = () =>
-  SYSTEM_PARTS.filter((part) => spawnSync('sh', ['-c', part.probe], { stdio: 'ignore' }).status !== 0);
+/** Why the missing programs cannot be brought here; null where they can. */
+function installProblem() {
+  if (!CI && process.env.SVC_TEST_INSTALL !== '1') return 'SVC_TEST_INSTALL=1 as root on Debian installs them';
+  if (process.getuid?.() !== 0) return 'only root can install them';
+  return succeeds('command -v apt-get') ? null : "they are installed by Debian's apt-get, which is not here";
+}
+
+/** What apt said last of what went wrong. */
+function aptProblem(output) {
+  const lines = output.split('\n').filter((line) => /^(E:|Err:|ended:|dpkg: error)/.test(line));
+  return lines.at(-1) ?? 'apt-get reported no error';
+}
 
 /** Brings the programs that the end-to-end tests drive, where that may be done; else says which ones are missing. */
 async function provideSystemParts() {
   const missing = missingParts();
   if (missing.length === 0) return;
   const names = missing.map((part) => part.name).join(', ');
-  const wanted = CI || process.env.SVC_TEST_INSTALL === '1';
-  if (!wanted || process.getuid?.() !== 0 || !existsSync('/etc/debian_version')) {
-    say(
-      `\nmissing here: ${names}; the tests that need them are skipped (SVC_TEST_INSTALL=1 as root on Debian installs them)`,
-    );
+  const problem = installProblem();
+  if (problem !== null) {
+    say(`\nmissing here: ${names}; the tests that need them are skipped (${problem})`);
     return;
   }
   say(`\ninstalling ${names}`);
-  const packages = missing.flatMap((part) => part.packages).join(' ');
-  const install = `apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends ${packages}`;
+  const packages = [...new Set(missing.flatMap((part) => part.packages))].join(' ');
+  const apt = 'apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3';
+  const install = `${apt} update && DEBIAN_FRONTEND=noninteractive ${apt} install -y --no-install-recommends ${packages}`;
   const script = [install, ...missing.flatMap((part) => part.setup ?? [])].join(' && ');
-  const result = await run('sh', ['-c', script], { timeoutSeconds: 600 });
+  const result = await run('sh', ['-c', script], { timeoutSeconds: 1_200 });
   const still = missingParts().map((part) => part.name);
-  if (still.length > 0) result.output += `still missing: ${still.join(', ')}\n`;
-  report('system parts', { ...result, ok: still.length === 0 });
+  const output = `still missing: ${still.join(', ')}; ${aptProblem(result.output)}`;
+  report('system parts', { ...result, ok: still.length === 0, output });
 }
 
 /** Goes on under the locked Node when this one is another; does not return then. */
@@ -189,13 +167,16 @@ function useLockedNode() {
   process.exit(again.status ?? 1);
 }
 
+/**
+ * What is waited for is done side by side: the programs come while the checks run, and the tests with containers, which wait
+ * for an engine and its images, run beside the others. Within a project one file runs at a time.
+ */
 async function main() {
+  const parts = QUICK ? null : provideSystemParts();
   await runChecks();
-  await runTests('unit', 300);
-  if (!QUICK) {
-    await provideSystemParts();
-    await runTests('e2e', 2_280);
-  }
+  await runTests('unit', 900);
+  await parts;
+  if (!QUICK) await Promise.all(['e2e', 'containers'].map((project) => runTests(project, 2_700)));
   if (CI && counts.skipped > 0) say('a skipped test counts as a failure under CI=true');
   process.exitCode = counts.failed > 0 || (CI && counts.skipped > 0) ? 1 : 0;
   say(`\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);

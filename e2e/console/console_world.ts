@@ -86,7 +86,7 @@ export class ConsoleWorld {
       reducedMotion: 'reduce',
       ...options,
     });
-    context.setDefaultTimeout(10_000);
+    context.setDefaultTimeout(60_000);
     return context.newPage();
   }
 

@@ -30,7 +30,7 @@ beforeAll(async () => {
   world = await startWorld([HOST], { flags: ['--registry-url', registry.url] });
   browser = await startChromium();
   page = await browser.newPage({ viewport: { width: 1440, height: 900 }, reducedMotion: 'reduce' });
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(60_000);
   page.on('request', (request) => {
     origins.add(new URL(request.url()).origin);
     if (request.isNavigationRequest() && request.method() === 'GET') visited.add(request.url());

@@ -42,7 +42,7 @@ afterEach(async () => {
 
 async function open(options: BrowserContextOptions): Promise<Page> {
   const context = await world.chromium.newContext({ baseURL: world.origin, reducedMotion: 'reduce', ...options });
-  context.setDefaultTimeout(10_000);
+  context.setDefaultTimeout(60_000);
   const page = await context.newPage();
   pages.push(page);
   return page;

@@ -20,7 +20,7 @@ beforeEach(({ skip }) => {
 
 async function open(options: BrowserContextOptions = {}): Promise<Page> {
   const context = await world.chromium.newContext({ baseURL: world.origin, reducedMotion: 'reduce', ...options });
-  context.setDefaultTimeout(10_000);
+  context.setDefaultTimeout(60_000);
   return context.newPage();
 }
 

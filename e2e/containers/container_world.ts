@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, inject } from 'vitest';
 import { containerImages, type ContainerImages } from '../support/container_images.ts';
-import { containersMissing, type DockerEngine, openEngine } from '../support/docker_engine.ts';
+import { type DockerEngine, openEngine } from '../support/docker_engine.ts';
 import type { Finished, RunOptions } from '../support/program.ts';
 import type { Svc, UpOptions } from '../support/svc.ts';
 import { startWorld, type World } from '../support/world.ts';
 
+const { missing, failure } = inject('containers');
 /** For suites that need containers: skipped where there can be none; `engine.test.ts` says why and what to do. */
-export const describeContainers: typeof describe.skip = containersMissing() === null ? describe : describe.skip;
+export const describeContainers: typeof describe.skip = (missing ?? failure) === null ? describe : describe.skip;
 
 /** The agent's user and group in our images. */
 const AGENT_ID = 1000;
@@ -48,7 +49,7 @@ export async function openBench(): Promise<Bench> {
     launch: (svc, flags, command, options = {}) =>
       svc.cli(['launch', ...withImage(flags, images.debian), '--', ...command], {
         cwd: workspace,
-        timeoutMs: 90_000,
+        timeoutMs: 150_000,
         ...options,
         env: { ...engine.environment, ...options.env },
       }),

@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { entriesUnder } from '../support/files_under.ts';
 import { plantSecret, searchFiles } from '../support/planted_secret.ts';
 import { kill } from '../support/process.ts';
 import { shellEnvironment, SVC } from '../support/program.ts';
@@ -40,7 +41,7 @@ async function launchRunning(flags: readonly string[] = []): Promise<Running> {
   let said = '';
   for (const stream of [cli.stdout, cli.stderr]) stream.on('data', (chunk: Buffer) => (said += chunk.toString()));
   const ended = new Promise<number | null>((resolve) => cli.on('exit', (code) => resolve(code)));
-  await waitFor(`the agent to ask; it said ${said}`, () => existsSync(join(workspace, 'asked')), 30_000);
+  await waitFor(`the agent to ask; it said ${said}`, () => existsSync(join(workspace, 'asked')), 90_000);
   const [container = ''] = await world.bench.containersOf(world.svc);
   const variables = await world.bench.engine.docker('inspect', '--format', '{{json .Config.Env}}', container);
   const [, session = '', token = ''] = /HTTPS_PROXY=http:\/\/([^:]+):([^@]+)@/.exec(variables) ?? [];
@@ -61,8 +62,8 @@ async function expectGone(running: Running): Promise<void> {
 }
 
 function privateKeys(): string[] {
-  const sessions = join(world.svc.home, 'sessions');
-  return readdirSync(sessions, { recursive: true, encoding: 'utf8' }).filter((name) => /\.key$|key\.pem$/.test(name));
+  const names = Array.from(entriesUnder(join(world.svc.home, 'sessions')), ({ name }) => name);
+  return names.filter((name) => /\.key$|key\.pem$/.test(name));
 }
 
 const networks = (): Promise<string> => world.bench.engine.docker('network', 'ls', '--format', '{{.Name}}');

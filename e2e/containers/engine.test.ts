@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { containersMissing } from '../support/docker_engine.ts';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { type Bench, describeContainers, openBench } from './container_world.ts';
 
 it('containers can be tried on this machine', ({ skip }) => {
-  const missing = containersMissing();
+  const { missing, failure } = inject('containers');
   if (missing !== null) skip(missing);
-  expect(missing).toBeNull();
+  expect(failure).toBeNull();
 });
 
 describeContainers('the engine of the tests', () => {

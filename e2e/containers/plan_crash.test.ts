@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
 import { plantSecret } from '../support/planted_secret.ts';
 import { kill } from '../support/process.ts';
 import { run, SVC } from '../support/program.ts';
@@ -36,7 +37,7 @@ async function nothingLeft(): Promise<void> {
   await waitFor(
     'container and session to be gone',
     async () => (await world.bench.containersOf(world.svc)).length === 0 && sessions().length === 0,
-    30_000,
+    90_000,
   );
 }
 
@@ -65,7 +66,7 @@ describeContainers('svc plan run, cut short', () => {
       shellStep('never', 'true'),
     ]);
     const user = JSON.stringify([{ expect: 'owned' }, { type: '\u0003' }]);
-    const played = await run('python3', [IN_TERMINAL, user, SVC, 'plan', 'run'], {
+    const played = await run(pythonWith(STANDARD_MODULES) ?? 'python3', [IN_TERMINAL, user, SVC, 'plan', 'run'], {
       cwd: folder.path,
       env: { SVC_HOME: world.svc.home, ...world.bench.engine.environment },
     });

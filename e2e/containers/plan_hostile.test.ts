@@ -65,7 +65,7 @@ describeContainers('a hostile step', () => {
       shellStep(
         'leave',
         `setsid sh -c 'trap "" HUP INT TERM; while :; do echo alive > /home/agent/alive; sleep 0.05; done' >/dev/null 2>&1 </dev/null &
-         (setsid sleep 1000 &) ; sleep 0.3; test -s /home/agent/alive`,
+         (setsid sleep 1000 &) ; until test -s /home/agent/alive; do sleep 0.05; done`,
       ),
       shellStep('look', 'rm /home/agent/alive; sleep 0.5; ! test -e /home/agent/alive; ps -eo user= | grep -c agent'),
     ]);

@@ -2,14 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { chownSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { containersMissing } from '../support/docker_engine.ts';
+import { rootlessIsThere } from '../../tools/system_parts.mjs';
 import { plantSecret } from '../support/planted_secret.ts';
-import { available, type Finished, runOk } from '../support/program.ts';
+import { type Finished, runOk } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
 import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
 import { waitFor } from '../support/wait_for.ts';
-import { type Bench, openBench } from './container_world.ts';
+import { type Bench, describeContainers, openBench } from './container_world.ts';
 import { asUser, runAs, SVC_DIRECTLY } from './run_as.ts';
 
 // An engine that a user runs without being root, and svc as that user: the sidecar enters the container's network by way of
@@ -18,7 +18,7 @@ import { asUser, runAs, SVC_DIRECTLY } from './run_as.ts';
 const HOST = 'api.example.test';
 const TOKEN = plantSecret();
 const USER = 'svc-e2e';
-const HERE = containersMissing() === null && available(`getent passwd ${USER} && command -v rootlesskit newuidmap`);
+const HERE = describeContainers === describe && rootlessIsThere();
 
 const FOLDERS = ['run', 'home', 'tmp'];
 
@@ -79,7 +79,7 @@ describe.skipIf(!HERE)('a rootless engine', () => {
     bench = await openBench();
     someone = await person(join(bench.engine.folder, 'bin'));
     engine = startEngine(someone);
-    await waitFor('the rootless engine', async () => (await docker('info')).code === 0, 60_000);
+    await waitFor('the rootless engine', async () => (await docker('info')).code === 0, 180_000);
     const archive = join(someone.folder, 'image.tar');
     await bench.engine.docker('save', '--output', archive, bench.images.busybox);
     await runOk('chmod', ['644', archive]);

@@ -2,6 +2,7 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from '
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
+import { contentOf, entriesUnder } from '../support/files_under.ts';
 import { foundIn, plantSecret, searchFiles, searchProcesses } from '../support/planted_secret.ts';
 import { runOk } from '../support/program.ts';
 import { waitFor } from '../support/wait_for.ts';
@@ -29,7 +30,7 @@ describeContainers('a secret of the vault', () => {
     workspace = world.bench.folder('agent');
     launched = world.launch([], ['sh', '-c', LOOP], { cwd: workspace });
     launched.catch(() => undefined);
-    await waitFor('the agent to have its answer', () => readdirSync(workspace).includes('started'), 60_000);
+    await waitFor('the agent to have its answer', () => readdirSync(workspace).includes('started'), 120_000);
     [container = ''] = await world.bench.containersOf(world.svc);
     const [{ Config }] = oneContainer.parse(JSON.parse(await world.bench.engine.docker('inspect', container)));
     token = Config.Env.find((line) => line.startsWith('SVC_TOKEN='))?.slice('SVC_TOKEN='.length) ?? '';
@@ -165,9 +166,8 @@ function readIfThere(path: string): string {
 }
 
 function privateKeysUnder(root: string): string[] {
-  return readdirSync(root, { recursive: true, encoding: 'utf8' })
-    .map((name) => join(root, name))
-    .filter(
-      (path) => lstatSync(path).isFile() && /-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(readFileSync(path, 'latin1')),
-    );
+  const files = [...entriesUnder(root)].flatMap((entry) => contentOf(entry) ?? []);
+  return files
+    .filter(({ bytes }) => /-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(bytes.toString('latin1')))
+    .map(({ path }) => path);
 }

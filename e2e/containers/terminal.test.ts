@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
 import { runOk, shellEnvironment, SVC } from '../support/program.ts';
 import { waitFor } from '../support/wait_for.ts';
 import { type ContainerWorld, describeContainers, startContainerWorld } from './container_world.ts';
@@ -16,10 +17,10 @@ type Step = { expect: string } | { type: string } | { resize: [number, number] }
 /** `svc launch` on a terminal whose user does these steps. */
 async function inTerminal(steps: readonly Step[], command: readonly string[]) {
   const launch = [SVC, 'launch', '--image', world.bench.images.debian, '--', ...command];
-  const done = await runOk('/usr/bin/python3', [IN_TERMINAL, JSON.stringify(steps), ...launch], {
+  const done = await runOk(pythonWith(STANDARD_MODULES) ?? 'python3', [IN_TERMINAL, JSON.stringify(steps), ...launch], {
     cwd: world.bench.folder('terminal'),
     env: { ...world.bench.engine.environment, SVC_HOME: world.svc.home, TERM: 'xterm' },
-    timeoutMs: 90_000,
+    timeoutMs: 150_000,
   });
   return terminalReport.parse(JSON.parse(done.stdout));
 }
@@ -117,7 +118,8 @@ describeContainers('svc launch', () => {
       const seen = await inTerminal(steps, [
         'sh',
         '-c',
-        'test -t 0 && test -t 1 && stty size; read _; sleep 1; stty size',
+        'test -t 0 && test -t 1 && until [ "$(stty size)" = "24 80" ]; do sleep 0.1; done; stty size; read _; ' +
+          'while [ "$(stty size)" = "24 80" ]; do sleep 0.1; done; stty size',
       ]);
       expect(seen).toMatchObject({ code: 0, missed: null });
     });

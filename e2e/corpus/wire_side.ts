@@ -1,6 +1,6 @@
 import type { TLSSocket } from 'node:tls';
 
-const PATIENCE_MS = 5_000;
+const PATIENCE_MS = 60_000;
 
 /** One side of a raw TLS connection: what it received to the byte, and whether its peer has finished. */
 export class WireSide {

@@ -27,7 +27,7 @@ describeContainers.each(['debian', 'busybox'] as const)('steps in a held contain
     await waitFor(
       'the container to be ready for steps',
       async () => (await bench.engine.docker('logs', id)) === 'ready for steps',
-      20_000,
+      60_000,
     );
   });
   afterAll(() => bench.clear());
@@ -134,7 +134,7 @@ describeContainers.each(['debian', 'busybox'] as const)('steps in a held contain
 
   it('ends at once when it is told to', async () => {
     const other = await held();
-    await waitFor('the container to be ready', async () => (await bench.engine.docker('logs', other)) !== '', 20_000);
+    await waitFor('the container to be ready', async () => (await bench.engine.docker('logs', other)) !== '');
     await bench.engine.docker('kill', '--signal', 'TERM', other);
     expect(await bench.engine.docker('wait', other)).toBe('0');
   });

@@ -2,13 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { pythonWith } from '../support/program.ts';
+import { awsCli, pythonWith } from '../../tools/system_parts.mjs';
 import { PROXY, type MatrixClient } from './client.ts';
 import { HOSTS, PROGRAMS, type MatrixWorld } from './world.ts';
 
 const MIB = 1024 * 1024;
 const ENDPOINT = `https://${HOSTS.s3}`;
 const PYTHON = pythonWith('boto3') ?? 'python3';
+const AWS = awsCli() ?? 'aws';
 const PLACEHOLDER_ID = 'AKIAPLACEHOLDER00000';
 
 /** An environment with placeholder keys and nothing of this machine's AWS settings. */
@@ -40,7 +41,7 @@ async function useAwsCli(world: MatrixWorld): Promise<void> {
   const folder = world.folder('aws');
   const env = awsEnvironment(folder);
   const s3 = (...args: string[]): Promise<string> =>
-    world.run(['aws', '--endpoint-url', ENDPOINT, 's3', ...args], { env, cwd: folder });
+    world.run([AWS, '--endpoint-url', ENDPOINT, 's3', ...args], { env, cwd: folder });
   const large = randomBytes(20 * MIB);
   writeFileSync(join(folder, 'large.bin'), large);
   await s3('cp', '--quiet', 'large.bin', 's3://bucket/cli/large.bin');
@@ -76,7 +77,7 @@ export const AWS_CLIENTS: readonly MatrixClient[] = [
   },
   {
     name: 'AWS CLI',
-    probe: 'aws --version',
+    probe: `${AWS} --version`,
     packages: 'awscli',
     sets: [PROXY, 'AWS_CA_BUNDLE'],
     tried: 'S3: cp of 20 MiB up and down, ls, rm',

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { pythonWith } from '../support/program.ts';
+import { pythonWith } from '../../tools/system_parts.mjs';
 import { PROXY, type MatrixClient } from './client.ts';
 import { HOSTS, ITEMS, PROGRAMS, type MatrixWorld } from './world.ts';
 
@@ -52,7 +52,7 @@ async function buildGo(world: MatrixWorld): Promise<Command> {
     GOFLAGS: '-mod=mod',
     GOTOOLCHAIN: 'local',
   };
-  await world.run(['go', 'build', '-o', binary, script('items.go')], { env, timeoutMs: 110_000 });
+  await world.run(['go', 'build', '-o', binary, script('items.go')], { env, timeoutMs: 240_000 });
   return [binary, ITEMS];
 }
 

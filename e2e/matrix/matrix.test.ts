@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { available, ROOT, shellEnvironment } from '../support/program.ts';
+import { succeeds } from '../../tools/system_parts.mjs';
+import { ROOT, shellEnvironment } from '../support/program.ts';
 import { AWS_CLIENTS } from './aws_clients.ts';
 import { HTTP_CLIENTS } from './http_clients.ts';
 import { RELAY_CLIENTS } from './relay_clients.ts';
@@ -29,8 +30,7 @@ afterAll(() => world.stop());
 describe('client matrix', () => {
   describe.each(CLIENTS)('$name', (client) => {
     it('gets through, with the credential it does not hold, or fails as its row says', async ({ skip }) => {
-      if (!available(client.probe))
-        skip(`${client.name} is not here: apt-get install ${client.packages ?? '(npm ci)'}`);
+      if (!succeeds(client.probe)) skip(`${client.name} is not here: apt-get install ${client.packages ?? '(npm ci)'}`);
       forgetRequests(world);
       await client.use(world);
       const { seen, wanted } = credentialsSeen(world, client.service);

@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync, readdirSync, writeFileSync, writeSync }
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { pythonWith } from '../support/program.ts';
+import { pythonWith } from '../../tools/system_parts.mjs';
 import { PROXY, type MatrixClient } from './client.ts';
 import { HOSTS, type MatrixWorld } from './world.ts';
 

@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pythonWith, STANDARD_MODULES } from '../../tools/system_parts.mjs';
 import { startGitUpstream, type GitUpstream } from '../support/git_upstream.ts';
 import { plantSecret } from '../support/planted_secret.ts';
 import { type Finished, runOk, type RunOptions } from '../support/program.ts';
@@ -111,7 +112,7 @@ async function bind(svc: Svc, token: string): Promise<void> {
 
 async function makeWheel(folder: string): Promise<{ name: string; bytes: Buffer }> {
   const name = 'demo-1.0-py3-none-any.whl';
-  await runOk('python3', [join(PROGRAMS, 'make_wheel.py'), join(folder, name)]);
+  await runOk(pythonWith(STANDARD_MODULES) ?? 'python3', [join(PROGRAMS, 'make_wheel.py'), join(folder, name)]);
   return { name, bytes: readFileSync(join(folder, name)) };
 }
 

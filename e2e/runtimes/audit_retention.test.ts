@@ -73,7 +73,7 @@ describe.each([
   test('has old events removed by themselves, and what is left verifies', async () => {
     await recordOld(fileUrl());
     const control = await started(startAt(home, { SVC_AUDIT_RETENTION_DAYS: '30' }));
-    await vi.waitFor(async () => expect((await verified(control)).removed).toBe(OLD_SECRETS), { timeout: 30_000 });
+    await vi.waitFor(async () => expect((await verified(control)).removed).toBe(OLD_SECRETS), { timeout: 60_000 });
     expect(await verified(control)).toMatchObject({ ok: true, events: 1 });
     expect((await call(control, 'POST', '/v1/secrets', { path: 'user/new', value: 'v' })).status).toBe(201);
     expect(await verified(control)).toMatchObject({ ok: true, events: 2, removed: OLD_SECRETS });

@@ -141,10 +141,10 @@ describe('the control worker on Node', () => {
     const gone = new AbortController();
     const streams = await Promise.all(Array.from({ length: 32 }, () => open(gone.signal)));
     expect(streams.map(({ status }) => status)).toEqual(Array(32).fill(200));
-    expect((await open(AbortSignal.timeout(5_000))).status).toBe(429);
+    expect((await open(AbortSignal.timeout(60_000))).status).toBe(429);
     gone.abort();
     const last = new AbortController();
-    await vi.waitFor(async () => expect((await open(last.signal)).status).toBe(200), { timeout: 5_000, interval: 50 });
+    await vi.waitFor(async () => expect((await open(last.signal)).status).toBe(200), { timeout: 60_000, interval: 50 });
     last.abort();
     await control.stop();
   });
@@ -159,7 +159,8 @@ describe('the control worker on Node', () => {
     const begun = Date.now();
     await control.stop();
     expect(control.exitCode()).toBe(0);
-    expect(Date.now() - begun).toBeLessThan(4_000);
+    // The sidecar would wait for 25 seconds.
+    expect(Date.now() - begun).toBeLessThan(20_000);
     expect((await waiting)?.status ?? 304).toBe(304);
   });
 });

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BIN = join(ROOT, 'node_modules/.bin');
 const START_MS = 60_000;
-const STOP_MS = 5_000;
+const STOP_MS = 60_000;
 
 /** A control plane under test, as a caller sees it. */
 export interface ControlPlaneUnderTest {

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { z } from 'zod';
+import { missingForContainers, withSystemFolders } from '../../tools/system_parts.mjs';
 import { type Finished, run, type RunOptions, shellEnvironment } from './program.ts';
 import { isRunning, kill } from './process.ts';
 import { waitFor } from './wait_for.ts';
@@ -51,15 +52,14 @@ export interface DockerEngine {
 export function containersMissing(): string | null {
   if (process.platform !== 'linux') return 'containers are tried on Linux only';
   if (process.getuid?.() !== 0) return 'containers are tried as root only: sudo npm test';
-  const programs = ['dockerd', 'docker', 'debootstrap', 'busybox', 'ip', 'tar'];
-  const missing = programs.filter((name) => found(name).length === 0);
+  const missing = missingForContainers().map(({ name, packages }) => `${name} (${packages.join(' ')})`);
   if (missing.length === 0) return null;
-  return `${missing.join(', ')} not found: SVC_TEST_INSTALL=1 npm test as root on Debian installs docker.io, debootstrap, busybox-static and iproute2`;
+  return `not here: ${missing.join(', ')}; SVC_TEST_INSTALL=1 npm test as root on Debian installs these packages`;
 }
 
 /** Every program of that name on the PATH, first one first; the folders of a system's own programs too. */
 function found(name: string): string[] {
-  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
+  const folders = withSystemFolders(process.env['PATH']).split(delimiter);
   return [...new Set(folders)].map((folder) => join(folder, name)).filter((path) => existsSync(path));
 }
 
@@ -71,8 +71,8 @@ export function clientFor(endpoint: string): string | null {
 }
 
 /**
- * The engine of this run of tests: the system's when one answers (and SVC_TEST_ENGINE is not `private`), else one of our
- * own with all its state in `folder`. The first caller starts it; `closeEngine` ends it, and so does the end of `watchedPid`.
+ * The engine of this run of tests: the system's when one answers that has this machine's files (and SVC_TEST_ENGINE is not
+ * `private`), else one of our own with all its state in `folder`. The first caller starts it; `closeEngine` ends it, and so does the end of `watchedPid`.
  */
 export async function openEngine(folder: string, watchedPid: number): Promise<DockerEngine> {
   const files = engineFiles(folder);
@@ -98,15 +98,23 @@ export async function openEngine(folder: string, watchedPid: number): Promise<Do
 async function chooseEngine(folder: string, watchedPid: number): Promise<void> {
   const wanted = process.env['SVC_TEST_ENGINE'] === 'private' ? null : `unix://${SYSTEM_SOCKET}`;
   const there = wanted !== null && isSocket(SYSTEM_SOCKET) ? clientFor(wanted) : null;
+  const usable = wanted !== null && there !== null && hasOurFiles(there, wanted);
   const files = engineFiles(folder);
   mkdirSync(join(folder, 'bin'), { recursive: true });
   mkdirSync(join(folder, 'client'), { recursive: true });
-  if (wanted !== null && there !== null) {
+  if (usable) {
     symlinkSync(there, files.client);
     writeFileSync(files.state, JSON.stringify({ endpoint: wanted, keeperPid: null } satisfies EngineState));
     return;
   }
   await startPrivateEngine(folder, watchedPid);
+}
+
+/** False for an engine whose socket was handed into a container or comes from afar: what it mounts are not our files. */
+function hasOurFiles(client: string, endpoint: string): boolean {
+  const args = ['--host', endpoint, 'info', '--format', '{{.DockerRootDir}}'];
+  const { stdout } = spawnSync(client, args, { encoding: 'utf8', timeout: 20_000 });
+  return existsSync(stdout.trim());
 }
 
 async function startPrivateEngine(folder: string, watchedPid: number): Promise<void> {
@@ -125,7 +133,7 @@ async function startPrivateEngine(folder: string, watchedPid: number): Promise<v
       if (keeper.exitCode !== null) throw new Error(`the engine did not start: ${readFileSync(files.log, 'utf8')}`);
       return existsSync(files.state);
     },
-    60_000,
+    180_000,
   );
 }
 
@@ -144,5 +152,5 @@ export async function closeEngine(folder: string): Promise<void> {
   const { keeperPid } = readState(state);
   if (keeperPid === null) return;
   kill(keeperPid, 'SIGTERM');
-  await waitFor('the engine to be gone', () => !isRunning(keeperPid), 60_000);
+  await waitFor('the engine to be gone', () => !isRunning(keeperPid), 120_000);
 }

@@ -50,7 +50,7 @@ function startEngine(): ChildProcess {
   const settings = ['--config-file', join(folder, 'daemon.json'), '--shutdown-timeout', '3', '--log-level', 'warn'];
   return spawn('dockerd', [...place, ...state, ...names, ...network, ...settings], {
     stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin` },
+    env: process.env,
   });
 }
 
@@ -61,7 +61,7 @@ async function untilItAnswers(engine: ChildProcess): Promise<void> {
       if (engine.exitCode !== null) throw new Error(`dockerd ended with ${engine.exitCode}`);
       return clientFor(`unix://${files.socket}`);
     },
-    45_000,
+    150_000,
   );
   symlinkSync(client, files.client);
   const written = { endpoint: `unix://${files.socket}`, keeperPid: process.pid };

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { lstatSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { contentOf, entriesUnder } from './files_under.ts';
 
 /** A secret that is nowhere else in the world, with signs that JSON, URLs and base64 write differently. */
 export function plantSecret(): string {
@@ -34,12 +35,12 @@ export function foundIn(bytes: Buffer | string, secret: string): string[] {
 export function searchFiles(folder: string, secret: string): { searched: number; holding: string[] } {
   const holding: string[] = [];
   let searched = 0;
-  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
-    const path = join(folder, name);
-    if (foundIn(name, secret).length > 0) holding.push(path);
-    if (!lstatSync(path).isFile()) continue;
+  for (const entry of entriesUnder(folder)) {
+    if (foundIn(entry.name, secret).length > 0) holding.push(join(entry.parentPath, entry.name));
+    const file = contentOf(entry);
+    if (file === null) continue;
     searched += 1;
-    if (foundIn(readFileSync(path), secret).length > 0) holding.push(path);
+    if (foundIn(file.bytes, secret).length > 0) holding.push(file.path);
   }
   return { searched, holding };
 }
@@ -50,7 +51,7 @@ export function searchProcesses(secret: string): { searched: number; holding: st
   let searched = 0;
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     for (const part of ['cmdline', 'environ']) {
-      const bytes = readIfThere(`/proc/${pid}/${part}`);
+      const bytes = readIfAllowed(`/proc/${pid}/${part}`);
       if (bytes === null) continue;
       searched += 1;
       if (foundIn(bytes, secret).length > 0) holding.push(`/proc/${pid}/${part}`);
@@ -59,7 +60,8 @@ export function searchProcesses(secret: string): { searched: number; holding: st
   return { searched, holding };
 }
 
-function readIfThere(path: string): Buffer | null {
+/** Null for a process that has ended, and for one of another user. */
+function readIfAllowed(path: string): Buffer | null {
   try {
     return readFileSync(path);
   } catch {

@@ -1,5 +1,6 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { withSystemFolders } from '../../tools/system_parts.mjs';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const SVC = fileURLToPath(new URL('../../bin/svc', import.meta.url));
@@ -20,13 +21,13 @@ export interface RunOptions {
 
 const NOT_A_SHELLS = /^(svc_|npm_|vitest|node_|(https?|no|all)_proxy$)|_CA_BUNDLE$/i;
 
-/** The environment of a person's shell: nothing of npm, vitest or an svc that is already set up. */
+/** The environment of a person's shell that finds the system's programs: nothing of npm, vitest or an svc that is already set up. */
 export function shellEnvironment(more: Readonly<Record<string, string>> = {}): Record<string, string> {
   const environment: Record<string, string> = { NO_COLOR: '1' };
   for (const [name, value] of Object.entries(process.env)) {
     if (value !== undefined && !NOT_A_SHELLS.test(name)) environment[name] = value;
   }
-  return { ...environment, ...more };
+  return { ...environment, PATH: withSystemFolders(environment['PATH']), ...more };
 }
 
 function text(chunks: readonly Buffer[]): string {
@@ -47,7 +48,7 @@ export function run(command: string, args: readonly string[], options: RunOption
     const child = start(command, args, options);
     const out: Buffer[] = [];
     const errors: Buffer[] = [];
-    const timeoutMs = options.timeoutMs ?? 60_000;
+    const timeoutMs = options.timeoutMs ?? 150_000;
     const timer = setTimeout(() => {
       // Asked first, so that it can end what it has started.
       child.kill('SIGTERM');
@@ -75,15 +76,4 @@ export async function runOk(command: string, args: readonly string[], options: R
   const done = await run(command, args, options);
   if (done.code === 0) return done;
   throw new Error(`${command} ${args.join(' ')}: exit ${done.code ?? done.signal}: ${done.stdout}${done.stderr}`);
-}
-
-/** True when a shell finds the program or the probe succeeds; tests of a client that is not installed are skipped. */
-export function available(probe: string): boolean {
-  return spawnSync('sh', ['-c', probe], { stdio: 'ignore' }).status === 0;
-}
-
-/** The Python that has the package, or null. */
-export function pythonWith(module: string): string | null {
-  const candidates = ['python3', '/usr/bin/python3'];
-  return candidates.find((python) => available(`${python} -c 'import ${module}'`)) ?? null;
 }
