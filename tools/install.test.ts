@@ -79,7 +79,7 @@ describe('the program', () => {
   test('installs once with npm ci, and then has nothing to do', () => {
     fakeNpm(`echo "npm $*"; ${record}`);
     const first = install();
-    expect(first.stderr).toContain('npm ci --no-audit --no-fund --omit=dev');
+    expect(first.stderr).toContain('npm ci --no-audit --no-fund --loglevel=error --omit=dev');
     expect(first.status).toBe(0);
     expect(first.stdout).toBe('');
     expect(install()).toMatchObject({ status: 0, stderr: '' });

@@ -119,7 +119,8 @@ async function runTests(project, timeoutSeconds) {
     env: { TMPDIR: folder },
   });
   const found = countTests(file);
-  rmSync(folder, { recursive: true, force: true });
+  // A program that is still ending may write there.
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 500 });
   if (!result.ok && found.failed === 0) found.failed = 1;
   for (const key of Object.keys(counts)) counts[key] += found[key];
   say(`${found.failed === 0 ? 'ok    ' : 'FAILED'} ${project} tests (${result.seconds} s)`);

@@ -1,0 +1,52 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { awsCli, missingForContainers, missingParts, pythonWith, withSystemFolders } from './system_parts.mjs';
+
+let folder = '';
+const place = (name: string, script: string): void =>
+  writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+const names = (parts: readonly { name: string }[]): string[] => parts.map(({ name }) => name);
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-parts-'));
+  vi.stubEnv('PATH', [folder, process.env['PATH']].join(delimiter));
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe('the programs of the tests', () => {
+  it('are looked for where the system keeps its own, after the folders of the PATH', () => {
+    expect(withSystemFolders('/a:/usr/sbin')).toBe('/a:/usr/sbin:/sbin');
+    expect(withSystemFolders('')).toBe('/usr/sbin:/sbin');
+  });
+
+  it('are the first of the PATH', () => {
+    place('python3', '[ "$2" = "import requests" ]');
+    place('aws', 'exit 0');
+    expect([pythonWith('requests'), awsCli()]).toEqual(['python3', 'aws']);
+  });
+
+  it('are never a placeholder that does not work', () => {
+    for (const name of ['python3', 'aws']) place(name, 'echo "not in this version" >&2; exit 127');
+    expect([pythonWith('requests'), awsCli()]).not.toContain('python3');
+    expect([null, '/usr/bin/aws']).toContain(awsCli());
+  });
+
+  it('are missing when they are there and do not work', () => {
+    for (const name of ['curl', 'go', 'jlink']) place(name, 'exit 1');
+    expect(names(missingParts())).toEqual(
+      expect.arrayContaining(['curl with the roots of public authorities', 'go', 'java with javac and jlink']),
+    );
+  });
+
+  it('are said by name when no container can be tried without them', () => {
+    for (const name of ['curl', 'go']) place(name, 'exit 1');
+    const missing = names(missingForContainers());
+    expect(missing).toContain('go');
+    expect(missing).not.toContain('curl with the roots of public authorities');
+  });
+});
