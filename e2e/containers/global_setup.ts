@@ -23,6 +23,7 @@ declare module 'vitest' {
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-engine-'));
   const missing = containersMissing();
+  if (missing !== null) process.stdout.write(`no container is tried: ${missing}\n`);
   project.provide('engineFolder', folder);
   project.provide('engineWatches', process.pid);
   project.provide('containers', { missing, failure: missing === null ? await prepare(folder) : null });
@@ -43,6 +44,6 @@ async function prepare(folder: string): Promise<string | null> {
     const said = error instanceof Error ? error.message : String(error);
     process.stderr.write(`no container can be tried: ${said}\n`);
     const lines = said.trim().split('\n');
-    return `no container can be tried: ${[...new Set([lines[0], lines.at(-1)])].join(' ... ')}`;
+    return `no container can be tried: ${[...new Set([...lines.slice(0, 1), ...lines.slice(-2)])].join(' ... ')}`;
   }
 }

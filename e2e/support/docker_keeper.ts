@@ -110,4 +110,8 @@ async function keep(): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
 }
 
-await keep();
+await keep().catch((error: unknown) => {
+  // After what the engine said itself, in the log that whoever started this reads.
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+});
