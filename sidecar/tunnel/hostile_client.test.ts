@@ -61,7 +61,7 @@ async function secured(maxVersion: SecureVersion = 'TLSv1.2'): Promise<{ raw: So
 }
 
 async function allClosed(): Promise<void> {
-  await vi.waitFor(() => expect(plane.openTunnels()).toBe(0));
+  await vi.waitFor(() => expect(plane.openTunnels()).toBe(0), { timeout: 20_000 });
 }
 
 function reasons(): (string | undefined)[] {
@@ -152,7 +152,7 @@ test('gives the budget back when a client resets in the middle of a body, and re
   plane.policy.use([bearerBinding(HOST)]);
   const { raw, tls } = await secured();
   tls.write(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 1000\r\n\r\npart`);
-  await vi.waitFor(() => expect(plane.budget.heldBytes).toBe(4));
+  await vi.waitFor(() => expect(plane.budget.heldBytes).toBe(4), { timeout: 20_000 });
   raw.resetAndDestroy();
   await allClosed();
   expect(plane.budget.heldBytes).toBe(0);
@@ -294,7 +294,7 @@ test('hands pipelined and later requests of one connection to the local API', as
   const raw = await dialled(one + one);
   let got = '';
   raw.on('data', (data) => (got += data.toString()));
-  await vi.waitFor(() => expect(got.match(/local api/g)).toHaveLength(2));
+  await vi.waitFor(() => expect(got.match(/local api/g)).toHaveLength(2), { timeout: 20_000 });
   raw.write(one);
-  await vi.waitFor(() => expect(got.match(/local api/g)).toHaveLength(3));
+  await vi.waitFor(() => expect(got.match(/local api/g)).toHaveLength(3), { timeout: 20_000 });
 });

@@ -245,7 +245,7 @@ test('drops the client when the upstream of an upgraded connection is lost', asy
   client.write(`GET / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
   client.resume();
   await closed;
-  await vi.waitFor(() => expect(plane.openTunnels()).toBe(0));
+  await vi.waitFor(() => expect(plane.openTunnels()).toBe(0), { timeout: 20_000 });
 });
 
 test.each([

@@ -206,12 +206,14 @@ test.each([
     const length = data.length + 2 * rest.length;
     upstreams[0]?.send(`HTTP/1.1 200 OK\r\nContent-Encoding: ${coding}\r\nContent-Length: ${length}\r\n\r\n`);
     upstreams[0]?.send(data);
-    await vi.waitFor(() => expect(client.text).toContain('small'));
+    await vi.waitFor(() => expect(client.text).toContain('small'), { timeout: 20_000 });
     upstreams[0]?.send(rest);
     await turns(50);
     expect(client.text).not.toMatch(/0\r\n\r\n$/);
     upstreams[0]?.send(rest);
-    await vi.waitFor(() => expect(client.destroyed || client.text.endsWith('\r\n0\r\n\r\n')).toBe(true));
+    await vi.waitFor(() => expect(client.destroyed || client.text.endsWith('\r\n0\r\n\r\n')).toBe(true), {
+      timeout: 20_000,
+    });
   },
 );
 
