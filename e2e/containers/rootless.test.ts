@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rootlessIsThere } from '../../tools/system_parts.mjs';
 import { plantSecret } from '../support/planted_secret.ts';
-import { type Finished, runOk } from '../support/program.ts';
+import { type Finished, ROOT, run, runOk } from '../support/program.ts';
 import { Svc } from '../support/svc.ts';
 import { createTestCa } from '../support/test_ca.ts';
 import { startTlsUpstream, type TlsUpstream } from '../support/tls_upstream.ts';
@@ -20,7 +20,7 @@ const TOKEN = plantSecret();
 const USER = 'svc-e2e';
 const HERE = describeContainers === describe && rootlessIsThere();
 
-const FOLDERS = ['run', 'home', 'tmp'];
+const FOLDERS = ['run', 'home', 'tmp', 'checkout'];
 
 /** What the user's shell would hold. */
 interface Person {
@@ -46,6 +46,18 @@ async function person(client: string): Promise<Person> {
   return { uid: Number(uid), folder, env };
 }
 
+/**
+ * The words that run svc as the user from a checkout in their own folder: what the sidecar starts in the user namespace of the
+ * engine has no right of root's any more, and the checkout may be in a folder that is root's alone. Mounted for that process
+ * only: there is nothing to take back.
+ */
+function svcOf({ uid, folder }: Person): readonly [string, ...string[]] {
+  const checkout = join(folder, 'checkout');
+  const mounted = 'mount --bind "$1" "$2" && shift 2 && exec "$@"';
+  const there = SVC_DIRECTLY.map((path) => (path.startsWith(ROOT) ? join(checkout, path.slice(ROOT.length)) : path));
+  return ['unshare', '--mount', 'sh', '-c', mounted, 'sh', ROOT, checkout, ...asUser(uid), ...there];
+}
+
 /** rootlesskit with dockerd in it, as its own script starts them, without a network for containers. */
 function startEngine({ uid, folder, env }: Person): ChildProcess {
   const place = ['--host', env['DOCKER_HOST'] ?? '', '--data-root', `${folder}/data`, '--exec-root', `${folder}/exec`];
@@ -69,9 +81,13 @@ describe.skipIf(!HERE)('a rootless engine', () => {
   let upstream: TlsUpstream;
 
   const docker = (...args: string[]): Promise<Finished> => runAs(someone.uid, ['docker', ...args], someone.env);
+  const svcAs = (...args: string[]): Promise<Finished> => {
+    const [program, ...words] = svcOf(someone);
+    return run(program, [...words, ...args], { env: someone.env, cwd: '/' });
+  };
   const launch = (flags: readonly string[], command: readonly string[]): Promise<Finished> => {
     const image = ['--no-default-mount', '--image', bench.images.busybox];
-    return runAs(someone.uid, [...SVC_DIRECTLY, 'launch', ...image, ...flags, '--', ...command], someone.env);
+    return svcAs('launch', ...image, ...flags, '--', ...command);
   };
   const containers = async (): Promise<string> => (await docker('ps', '-a', '-q')).stdout;
 
@@ -84,7 +100,7 @@ describe.skipIf(!HERE)('a rootless engine', () => {
     await bench.engine.docker('save', '--output', archive, bench.images.busybox);
     await runOk('chmod', ['644', archive]);
     await docker('load', '--input', archive);
-    const command: [string, ...string[]] = [...asUser(someone.uid), ...SVC_DIRECTLY, 'up'];
+    const command: [string, ...string[]] = [...svcOf(someone), 'up'];
     const ca = await createTestCa();
     upstream = await startTlsUpstream(await ca.issue([HOST]));
     const roots = join(someone.folder, 'ca.pem');
@@ -124,7 +140,7 @@ describe.skipIf(!HERE)('a rootless engine', () => {
     const pid = (await docker('inspect', '--format', '{{.State.Pid}}', 'rootless')).stdout.trim();
     expect(readFileSync(`/proc/${pid}/net/route`, 'utf8').trim().split('\n')).toHaveLength(1);
     expect(/^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]).not.toBe('0');
-    const stopped = await runAs(someone.uid, [...SVC_DIRECTLY, 'sessions', 'stop', 'rootless'], someone.env);
+    const stopped = await svcAs('sessions', 'stop', 'rootless');
     expect(stopped.code).toBe(0);
     expect(await containers()).toBe('');
   });
