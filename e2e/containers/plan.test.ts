@@ -54,9 +54,53 @@ describeContainers('svc plan', () => {
         'svc.reach.effect': 'read',
         'svc.reach.hosts': [HOST],
         'svc.reach.enforced': true,
+        'svc.reach.egress': 'sealed',
       },
+      { 'svc.step.id': 'count', 'svc.reach.hosts': [], 'svc.reach.enforced': false, 'svc.reach.egress': 'sealed' },
     ]);
     expect(await world.bench.containersOf(world.svc)).toEqual([]);
+  });
+
+  it('says of open egress that it is open: to who watches, and in the event of each step', async () => {
+    const folder = new PlanFolder(world, 'open');
+    await folder.freeze([
+      shellStep('fetch', `curl -sf https://${HOST}/items`, { trust: READ }),
+      shellStep('count', 'ls /sys/class/net; echo counted >&2'),
+    ]);
+    const run = await folder.run('--egress=open');
+    expect(run).toMatchObject({ ok: true });
+    expect(run.said).toContain('step 1/2 fetch: read on api.example.test by the proxy, and the open network');
+    expect(run.said).toContain('step 2/2 count: no proxy, and the open network');
+    expect(run.said).not.toContain('no network');
+    expect(run.said).toContain('eth0');
+    expect(run.said).toMatch(/^counted$/m);
+    const reach = (await world.svc.eventsOf({ sessionId: run.session_id })).filter(
+      ({ type }) => type === 'flightplan.launch.reach',
+    );
+    expect(
+      reach.map(({ data }) => [data['svc.step.id'], data['svc.reach.enforced'], data['svc.reach.egress']]),
+    ).toEqual([
+      ['fetch', true, 'open'],
+      ['count', false, 'open'],
+    ]);
+  });
+
+  it('a step that the container refuses to run is recorded as one that never ran', async () => {
+    const folder = new PlanFolder(world, 'never');
+    const { engine, images } = world.bench;
+    const refuses = `RUN sed -i '2i [ "$1" = -- ] \\&\\& exit 78' /usr/local/bin/svc-run-step`;
+    await folder.freeze(
+      [shellStep('fetch', 'echo ran', { trust: READ })],
+      await variantOf(engine, images.debian, refuses),
+    );
+    const run = await folder.run();
+    expect(run).toMatchObject({ ok: false, steps: [{ outcome: 'failed', exit_code: 78 }] });
+    const reach = (await world.svc.eventsOf({ sessionId: run.session_id })).filter(
+      ({ type }) => type === 'flightplan.launch.reach',
+    );
+    expect(reach.map(({ data }) => [data['svc.reach.enforced'], data['svc.proxy.reason']])).toEqual([
+      [false, 'step_not_started'],
+    ]);
   });
 
   it('works in a BusyBox image too', async () => {

@@ -99,6 +99,8 @@ export interface AuditEventData {
   readonly 'svc.reach.hosts'?: readonly string[];
   /** True when the reach came from the verified lock and the step ran under its scope. */
   readonly 'svc.reach.enforced'?: boolean;
+  /** What the container of the plan has beside the proxy: nothing (`sealed`), or the engine's network (`open`). */
+  readonly 'svc.reach.egress'?: 'open' | 'sealed';
   readonly 'svc.connector.fqn'?: string;
   readonly 'svc.connector.version'?: string;
   readonly 'svc.connector.operation'?: string;

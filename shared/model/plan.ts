@@ -45,7 +45,7 @@ export interface PlanStep {
   readonly id: string;
   /** The program and its arguments; no shell reads them. */
   readonly command: readonly string[];
-  /** Absent: the step has no network. */
+  /** Absent: the step has no proxy and no scope, and no network unless the plan is run with open egress. */
   readonly trust?: StepTrust;
   readonly mounts: readonly PlanMount[];
   readonly collect: readonly CollectedPath[];

@@ -43,6 +43,7 @@ export const auditEventData = z.strictObject({
   'svc.reach.effect': short.optional(),
   'svc.reach.hosts': z.array(short).max(1_000).optional(),
   'svc.reach.enforced': z.boolean().optional(),
+  'svc.reach.egress': z.enum(['open', 'sealed']).optional(),
   'svc.connector.fqn': short.optional(),
   'svc.connector.version': short.optional(),
   'svc.connector.operation': short.optional(),

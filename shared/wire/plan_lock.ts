@@ -25,7 +25,7 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'is no SHA-256 in lower-case h
 export const imageId = z.string().regex(/^sha256:[0-9a-f]{64}$/, 'is no image id of the form sha256:...');
 
 /**
- * A step as the lock seals it. Without `effect` the step has no network: then `hosts` is empty, it gets no scope and no
+ * A step as the lock seals it. Without `effect` the step reaches no host: then `hosts` is empty, it gets no scope and no
  * proxy variables.
  */
 export const sealedStep = z

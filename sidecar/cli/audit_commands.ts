@@ -110,7 +110,8 @@ function stepText(data: EventRow['data']): string | undefined {
   if (step === undefined) return undefined;
   const effect = data['svc.reach.effect'];
   const enforced = data['svc.reach.enforced'];
-  const words = [effect, enforced === undefined ? undefined : enforced ? 'enforced' : 'not enforced'];
+  const open = data['svc.reach.egress'] === 'open' ? 'egress open' : undefined;
+  const words = [effect, enforced === undefined ? undefined : enforced ? 'enforced' : 'not enforced', open];
   const reach = words.filter((word) => word !== undefined).join(', ');
   return reach === '' ? `step ${step}` : `step ${step} (${reach})`;
 }

@@ -113,7 +113,10 @@ describe('the sandbox proxy of a launch', () => {
     const env = docker.env({ SVC_SANDBOX_IMAGE: 'team/agent' });
     const run = await runCli(home, argv, { answer: servers, env });
     expect(run.code).toBe(125);
-    expect(disabled(run.calls)).toEqual([{ reason: 'preflight_failed', mode, image: 'team/agent' }]);
+    expect(disabled(run.calls)).toEqual([
+      { reason: 'unsupported_sandbox_mode', mode, image: 'team/agent' },
+      { reason: 'preflight_failed', mode, image: 'team/agent' },
+    ]);
     expect(run.stderr).toContain('--sandbox-proxy=off');
     expect(docker.uses()).toEqual([]);
   });

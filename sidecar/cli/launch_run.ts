@@ -33,7 +33,7 @@ async function run(call: Call, request: LaunchRequest, signals: SignalSource): P
   const decision = decideProxy(request.sandbox, request.proxy);
   if (decision.kind === 'proxied') return runProxied(call, request, sessions, signals);
   if (decision.kind === 'unproxied') return runUnproxied(call, request, decision.reason, { sessions, signals });
-  await sessions.recordDisabled('preflight_failed', request.sandbox, request.image);
+  for (const reason of decision.reasons) await sessions.recordDisabled(reason, request.sandbox, request.image);
   throw new LaunchError({
     message: `--sandbox-proxy=on: the proxy is not supported with --sandbox=${request.sandbox}`,
     fixes: ['Use --sandbox=docker.', '--sandbox-proxy=off runs the command there without the proxy.'],

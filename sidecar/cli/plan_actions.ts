@@ -81,7 +81,7 @@ export async function showPlan(call: Call): Promise<undefined> {
 const COLUMNS: readonly Column<SealedStep>[] = [
   { title: 'STEP', cell: (step) => step.id },
   { title: 'EFFECT', cell: (step) => step.effect ?? '-' },
-  { title: 'REACH', cell: (step) => (step.hosts.length === 0 ? 'no network' : step.hosts.join(' ')) },
+  { title: 'REACH', cell: (step) => (step.hosts.length === 0 ? 'no host' : step.hosts.join(' ')) },
   { title: 'TIMEOUT', cell: (step) => `${step.timeout_seconds} s` },
   { title: 'COMMAND', cell: (step) => commandText(step.command) },
 ];

@@ -110,7 +110,7 @@ describe('svc plan verify and show', () => {
     await frozen();
     const shown = await plan(['show']);
     expect(shown.stdout).toBe(
-      'fetch\tread\tapi.example.com\t60 s\tcurl --fail https://api.example.com/items\ncount\t-\tno network\t900 s\twc -l\n',
+      'fetch\tread\tapi.example.com\t60 s\tcurl --fail https://api.example.com/items\ncount\t-\tno host\t900 s\twc -l\n',
     );
     expect(shown.stderr).toBe('');
     change('plan.lock', '"api.example.com"', '"evil.example.com"');

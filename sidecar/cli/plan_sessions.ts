@@ -46,6 +46,10 @@ export function planSessions(call: Call): PlanSessions {
         throw error;
       }
     },
+    recordStart: async (sessionId, { stepId, scopeId, began }) => {
+      const body = { session_id: sessionId, step_id: stepId, ...(scopeId !== null && { scope_id: scopeId }), began };
+      await daemon.callEmpty('POST', `${BASE}/step-starts`, { body });
+    },
     closeScope: async (scopeId) => {
       const reply = await daemon.send('DELETE', `${BASE}/step-scopes/${scopeId}`, {});
       // It ends by itself when its time is up.

@@ -15,7 +15,10 @@ describe('whether a launch uses the proxy', () => {
   });
 
   test.each(['podman', 'none'] as const)('%s with on fails its preflight', (mode) => {
-    expect(decideProxy(mode, 'on')).toEqual({ kind: 'preflight_failed' });
+    expect(decideProxy(mode, 'on')).toEqual({
+      kind: 'preflight_failed',
+      reasons: ['unsupported_sandbox_mode', 'preflight_failed'],
+    });
   });
 
   test.each(['', 'Docker', 'docker ', 'lxc'])('the mode %j is refused', (text) => {

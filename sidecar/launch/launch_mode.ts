@@ -12,14 +12,15 @@ export type ProxyDecision =
   | { readonly kind: 'proxied' }
   /** The command runs without the proxy, and the event says why. */
   | { readonly kind: 'unproxied'; readonly reason: 'user_opt_out' | 'unsupported_sandbox_mode' }
-  /** The proxy was insisted on where there is none: nothing runs. */
-  | { readonly kind: 'preflight_failed' };
+  /** The proxy was insisted on where there is none: nothing runs. Two rows of the specification hold, so two events say so. */
+  | { readonly kind: 'preflight_failed'; readonly reasons: readonly DisabledReason[] };
 
 /** Whether a launch uses the proxy. `auto` behaves as `on` where the proxy is supported. */
 export function decideProxy(sandbox: SandboxMode, wanted: SandboxProxy): ProxyDecision {
   if (wanted === 'off') return { kind: 'unproxied', reason: 'user_opt_out' };
   if (sandbox === 'docker') return { kind: 'proxied' };
-  return wanted === 'on' ? { kind: 'preflight_failed' } : { kind: 'unproxied', reason: 'unsupported_sandbox_mode' };
+  if (wanted === 'on') return { kind: 'preflight_failed', reasons: ['unsupported_sandbox_mode', 'preflight_failed'] };
+  return { kind: 'unproxied', reason: 'unsupported_sandbox_mode' };
 }
 
 /** The value of `--sandbox`. */

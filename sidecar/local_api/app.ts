@@ -17,6 +17,7 @@ import {
   planLockInput,
   sessionInput,
   stepScopeInput,
+  stepStartInput,
   unsealedInput,
 } from './inputs.ts';
 import { connectorOperations, operationsQuery } from './connector_list.ts';
@@ -25,7 +26,7 @@ import { recordDisabled, releaseUnsealed } from './launch_routes.ts';
 import { addMcpEndpoint, addMcpRoutes } from './mcp_routes.ts';
 import { NOT_STORED, replyOf } from './reply_of.ts';
 import { checked, inputOf } from './request_input.ts';
-import { closeStepScope, openStepScope, signPlanLock } from './plan_routes.ts';
+import { closeStepScope, openStepScope, recordStepStart, signPlanLock } from './plan_routes.ts';
 import { createSession, endSession, listSessions, showSession } from './session_routes.ts';
 import type { Session } from '../session/session.ts';
 
@@ -159,6 +160,10 @@ function addLaunchRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void {
   app.post('/v1/sandbox-proxy/step-scopes', async (c) => {
     const input = await inputOf(c.req.raw, stepScopeInput);
     return replyOf(input.ok ? openStepScope(options, input.value) : input, 201);
+  });
+  app.post('/v1/sandbox-proxy/step-starts', async (c) => {
+    const input = await inputOf(c.req.raw, stepStartInput);
+    return replyOf(input.ok ? recordStepStart(options, input.value) : input);
   });
   app.delete('/v1/sandbox-proxy/step-scopes/:id', async (c) =>
     replyOf(await closeStepScope(options, c.req.param('id'))),

@@ -96,3 +96,14 @@ export type PlanLockInput = z.output<typeof planLockInput>;
 /** `POST /v1/sandbox-proxy/step-scopes`: what the step reaches is in the session's lock, and is no matter of the caller's. */
 export const stepScopeInput = z.strictObject({ session_id: id('ses'), step_id: z.string().min(1).max(256) });
 export type StepScopeInput = z.output<typeof stepScopeInput>;
+
+/** `POST /v1/sandbox-proxy/step-starts`: what came of starting a step. Its reach is in the session's lock. */
+export const stepStartInput = z.strictObject({
+  session_id: id('ses'),
+  step_id: z.string().min(1).max(256),
+  /** The scope that it runs under. */
+  scope_id: id('scp').optional(),
+  /** True once its command runs in the container, as its user. */
+  began: z.boolean(),
+});
+export type StepStartInput = z.output<typeof stepStartInput>;

@@ -6,6 +6,7 @@ import { samplePlanLock, sampleSealedStep } from '../testing/sample_plan_lock.ts
 
 const LOCKS = '/v1/sandbox-proxy/plan-locks';
 const SCOPES = '/v1/sandbox-proxy/step-scopes';
+const STARTS = '/v1/sandbox-proxy/step-starts';
 const SESSIONS = '/v1/sandbox-proxy/sessions';
 
 let bench: LocalApiBench;
@@ -30,6 +31,18 @@ function tamper(lock: string, change: (payload: Record<string, unknown>) => void
 
 async function planSession(lock: string): Promise<string> {
   return (await bench.createSession({ sandbox: sandboxInput(), plan: { lock } })).id;
+}
+
+function started(sessionId: string, change: object = {}) {
+  return bench.call('POST', STARTS, { session_id: sessionId, step_id: 'fetch', began: true, ...change });
+}
+
+/** What the events say of reaches: whether each was enforced, and the reason beside it. */
+function reaches(): unknown[] {
+  return bench.sink.events.map(({ type, data }) => {
+    expect(type).toBe('flightplan.launch.reach');
+    return [data['svc.reach.enforced'], data['svc.proxy.reason'] ?? null];
+  });
 }
 
 function scopeFor(sessionId: string, stepId = 'fetch') {
@@ -132,7 +145,7 @@ describe('signing a lock', () => {
 });
 
 describe('a scope', () => {
-  it('has what the lock says of its step, and its reach is recorded', async () => {
+  it('has what the lock says of its step, and its reach is recorded once the step runs', async () => {
     const id = await planSession(await frozen());
     const reply = await scopeFor(id);
     expect(reply.status).toBe(201);
@@ -143,6 +156,9 @@ describe('a scope', () => {
       expires_at: '2026-01-02T03:05:05.678Z',
     });
     expect(bench.sessions.authenticate(id, scope.token)?.reach?.stepId).toBe('fetch');
+    expect(bench.sink.events).toEqual([]);
+    expect((await started(id, { scope_id: scope.scope_id })).status).toBe(204);
+    await bench.call('DELETE', `${SCOPES}/${scope.scope_id}`);
     expect(bench.sink.events).toEqual([
       {
         type: 'flightplan.launch.reach',
@@ -153,6 +169,7 @@ describe('a scope', () => {
           'svc.reach.effect': 'read',
           'svc.reach.hosts': ['api.example.test'],
           'svc.reach.enforced': true,
+          'svc.reach.egress': 'open',
         },
       },
     ]);
@@ -210,5 +227,67 @@ describe('a scope', () => {
     expect(bench.sessions.authenticate(id, scope.token)).toBeNull();
     expect((await bench.call('DELETE', `${SCOPES}/${scope.scope_id}`)).code).toBe('not_found');
     expect((await bench.call('DELETE', `${SCOPES}/..%2fsessions`)).code).toBe('not_found');
+  });
+});
+
+describe('the start of a step', () => {
+  it('is enforced only if the step ran, under an open scope of its own', async () => {
+    const { effect: _none, ...offline } = sampleSealedStep({ id: 'sort', hosts: [] });
+    const steps = [sampleSealedStep(), sampleSealedStep({ id: 'other' }), offline];
+    const id = await planSession(await frozen(steps));
+    const own = stepScopeReply.parse((await scopeFor(id)).body).scope_id;
+    const others = stepScopeReply.parse((await scopeFor(id, 'other')).body).scope_id;
+    const elsewhere = await planSession(await frozen());
+    const foreign = stepScopeReply.parse((await scopeFor(elsewhere)).body).scope_id;
+    await started(id);
+    await started(id, { scope_id: others });
+    await started(id, { scope_id: foreign });
+    await started(id, { scope_id: own, began: false });
+    await started(id, { scope_id: own });
+    await bench.call('DELETE', `${SCOPES}/${own}`);
+    await started(id, { scope_id: own });
+    expect(reaches()).toEqual([
+      [false, null],
+      [false, null],
+      [false, null],
+      [false, 'step_not_started'],
+      [true, null],
+      [false, null],
+    ]);
+  });
+
+  it('of a step without hosts is recorded too, with what the network beside it is', async () => {
+    const { effect: _none, ...offline } = sampleSealedStep({ id: 'sort', hosts: [] });
+    const id = await planSession(await frozen([offline]));
+    expect((await started(id, { step_id: 'sort' })).status).toBe(204);
+    expect(bench.sink.events[0]?.data).toEqual({
+      'svc.step.id': 'sort',
+      'svc.reach.hosts': [],
+      'svc.reach.enforced': false,
+      'svc.reach.egress': 'open',
+    });
+  });
+
+  it.each([
+    ['revoked', async (_id: string, scopeId: string) => bench.call('DELETE', `${SCOPES}/${scopeId}`)],
+    ['ended with its session', async (id: string) => bench.sessions.end(id)],
+  ])('that nobody told of is recorded as such when the scope is %s', async (_how, end) => {
+    const id = await planSession(await frozen());
+    const scope = stepScopeReply.parse((await scopeFor(id)).body);
+    await end(id, scope.scope_id);
+    expect(reaches()).toEqual([[false, 'step_start_unknown']]);
+  });
+
+  it('takes no reach and no verdict from the caller, and knows the lock’s steps alone', async () => {
+    const id = await planSession(await frozen());
+    for (const more of [{ hosts: ['evil.example'] }, { effect: 'write' }, { enforced: true }]) {
+      expect((await started(id, more)).code).toBe('invalid_input');
+    }
+    expect(await started(id, { step_id: 'x' })).toMatchObject({ status: 404, code: 'step_not_in_lock' });
+    const { id: plain } = await bench.createSession();
+    expect((await started(plain)).code).toBe('session_without_plan');
+    bench.sink.accepting = false;
+    expect((await started(id)).code).toBe('audit_unavailable');
+    expect(bench.sink.events).toEqual([]);
   });
 });

@@ -1,7 +1,8 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { SealedStep } from '../../shared/wire/plan_lock.ts';
 import type { StepReach } from '../session/step_scope.ts';
 import type { Session } from '../session/session.ts';
-import type { PlanLockInput, StepScopeInput } from './inputs.ts';
+import type { PlanLockInput, StepScopeInput, StepStartInput } from './inputs.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { auditUnavailable, localError, type LocalError, noSession } from './local_error.ts';
 
@@ -15,8 +16,9 @@ export async function signPlanLock(
 }
 
 /**
- * Mints the proxy credential of one step and records what it reaches (specification sections 1 and 6). Hosts, effect and
- * time come from the lock that the session was made with, which was verified then.
+ * Mints the proxy credential of one step (specification section 1, Tool-step egress). Hosts, effect and time come from the
+ * lock that the session was made with, which was verified then. What it reaches is recorded when it starts; if nobody says
+ * that it did, when the scope ends.
  */
 export function openStepScope(options: LocalApiOptions, input: StepScopeInput): Result<object, LocalError> {
   const { audit, sessions } = options;
@@ -24,22 +26,61 @@ export function openStepScope(options: LocalApiOptions, input: StepScopeInput): 
   if (session === null) return err(noSession(input.session_id));
   const step = sealedStep(session, input.step_id);
   if (!step.ok) return step;
+  const reach = scopeReach(step.value);
+  if (!reach.ok) return reach;
   if (!audit.accepting) return err(auditUnavailable());
-  const { scope, token } = session.openScope(step.value, options.clock.now());
-  const { stepId, effect, hosts } = step.value;
+  const { scope, token } = session.openScope(reach.value, options.clock.now());
+  scope.whenUnreported(() =>
+    recordReach(options, session, step.value, { enforced: false, reason: 'step_start_unknown' }),
+  );
+  const { effect, hosts } = reach.value;
+  const expiresAt = new Date(scope.expiresAt).toISOString();
+  return ok({ scope_id: scope.scopeId, token, expires_at: expiresAt, hosts, effect });
+}
+
+/**
+ * Records what a step reaches (specification section 6). `enforced` is true when the reach came from the verified lock, the
+ * step runs, and the scope that it runs under is one that was minted for it here and is open.
+ */
+export function recordStepStart(options: LocalApiOptions, input: StepStartInput): Result<void, LocalError> {
+  const session = options.sessions.get(input.session_id);
+  if (session === null) return err(noSession(input.session_id));
+  const step = sealedStep(session, input.step_id);
+  if (!step.ok) return step;
+  const scope = input.scope_id === undefined ? null : session.scope(input.scope_id);
+  const ownScope = scope?.step.stepId === step.value.id ? scope : null;
+  if (!options.audit.accepting) return err(auditUnavailable());
+  ownScope?.noteReported();
+  const reason = input.began ? null : 'step_not_started';
+  recordReach(options, session, step.value, { enforced: input.began && ownScope !== null, reason });
+  return ok(undefined);
+}
+
+interface StartFacts {
+  readonly enforced: boolean;
+  /** Why there is no saying that it ran. */
+  readonly reason: 'step_not_started' | 'step_start_unknown' | null;
+}
+
+function recordReach(
+  { audit }: LocalApiOptions,
+  session: Session,
+  { id, effect, hosts }: SealedStep,
+  { enforced, reason }: StartFacts,
+): void {
   audit.record({
     type: 'flightplan.launch.reach',
     session_id: session.id,
     actor: 'session',
     data: {
-      'svc.step.id': stepId,
-      'svc.reach.effect': effect,
+      'svc.step.id': id,
+      ...(effect !== undefined && { 'svc.reach.effect': effect }),
       'svc.reach.hosts': hosts,
-      'svc.reach.enforced': true,
+      'svc.reach.enforced': enforced,
+      ...(session.sandbox !== null && { 'svc.reach.egress': session.sandbox.egress }),
+      ...(reason !== null && { 'svc.proxy.reason': reason }),
     },
   });
-  const expiresAt = new Date(scope.expiresAt).toISOString();
-  return ok({ scope_id: scope.scopeId, token, expires_at: expiresAt, hosts, effect });
 }
 
 /** Revokes a scope; its tunnels are closed when this resolves. */
@@ -51,19 +92,20 @@ export async function closeStepScope(
   return err(localError('not_found', `There is no scope ${JSON.stringify(scopeId.slice(0, 64))}, or it has ended.`));
 }
 
-function sealedStep({ lock }: Session, stepId: string): Result<StepReach, LocalError> {
+function sealedStep({ lock }: Session, stepId: string): Result<SealedStep, LocalError> {
   if (lock === null) {
     const message = 'The session was not made with the lock of a plan, so that there is no reach to seal.';
     return err(localError('session_without_plan', message));
   }
   const step = lock.steps.find(({ id }) => id === stepId);
-  if (step === undefined) {
-    const known = lock.steps.map(({ id }) => id).join(', ');
-    const asked = JSON.stringify(stepId.slice(0, 64));
-    return err(localError('step_not_in_lock', `step_id: the lock has no step ${asked}. It has: ${known}`));
-  }
-  const { effect, hosts, timeout_seconds: timeoutSeconds } = step;
-  if (effect !== undefined && hosts.length > 0) return ok({ stepId, effect, hosts, timeoutSeconds });
-  const message = `step_id: step ${stepId} is sealed without hosts: it runs without network and gets no scope.`;
+  if (step !== undefined) return ok(step);
+  const known = lock.steps.map(({ id }) => id).join(', ');
+  const asked = JSON.stringify(stepId.slice(0, 64));
+  return err(localError('step_not_in_lock', `step_id: the lock has no step ${asked}. It has: ${known}`));
+}
+
+function scopeReach({ id, effect, hosts, timeout_seconds: timeoutSeconds }: SealedStep): Result<StepReach, LocalError> {
+  if (effect !== undefined && hosts.length > 0) return ok({ stepId: id, effect, hosts, timeoutSeconds });
+  const message = `step_id: step ${id} is sealed without hosts: it gets no proxy and no scope.`;
   return err(localError('step_without_reach', message));
 }

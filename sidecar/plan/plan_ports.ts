@@ -24,11 +24,22 @@ export interface StepScope {
   readonly effect: string;
 }
 
+/** What came of starting a step. */
+export interface ReportedStart {
+  readonly stepId: string;
+  /** Null: it has none. */
+  readonly scopeId: string | null;
+  /** True once its command runs in the container, as its user. */
+  readonly began: boolean;
+}
+
 /** The sidecar's local API, as plans use it. What it refuses is thrown, in words, except where it is a value. */
 export interface PlanSessions extends Pick<SandboxSessions, 'recordContainer' | 'openListener' | 'end'> {
   create(wanted: NewPlanSession): Promise<SandboxSession>;
   /** Why a step gets no scope is the error. */
   openScope(sessionId: string, stepId: string): Promise<Result<StepScope, string>>;
+  /** Records what a step reaches, and whether it began to run under its scope. */
+  recordStart(sessionId: string, start: ReportedStart): Promise<void>;
   /** Closing one that has ended is fine. */
   closeScope(scopeId: string): Promise<void>;
 }

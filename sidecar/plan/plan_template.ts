@@ -13,7 +13,8 @@ steps:
   - id: fetch
     # The program and its arguments. No shell reads them; write ["/bin/sh", "-c", "..."] where one is wanted.
     command: [curl, --fail, --silent, --show-error, --output, /home/agent/items.json, https://api.example.com/items]
-    # What the step may reach, and what for. Without trust a step has no network.
+    # What the step may reach, and what for. Without trust a step has no host, and no network
+    # at all unless the plan is run with --egress=open.
     trust:
       # read, write, delete, spend or external-send: what the step does there, for the record and the review
       effect: read
@@ -25,7 +26,7 @@ steps:
     timeout_seconds: 60
 
   - id: count
-    # No trust: no network, no proxy, no scope.
+    # No trust: no host, no proxy, no scope.
     command: [/bin/sh, -c, "wc -c < /home/agent/items.json > /home/agent/size.txt"]
     # Folders of this machine. The container is one: a mount is there for every step.
     # mounts:

@@ -34,6 +34,7 @@ let stop: AbortController;
 let alarms: { ms: number; call: () => void }[];
 let scope: () => ReturnType<PlanPorts['sessions']['openScope']>;
 let closeFails: boolean;
+let startFails: boolean;
 let said: string[];
 beforeEach(() => {
   engine = new FakeEngine();
@@ -42,6 +43,7 @@ beforeEach(() => {
   alarms = [];
   scope = () => Promise.resolve(ok(SCOPE));
   closeFails = false;
+  startFails = false;
   said = [];
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
@@ -63,6 +65,10 @@ function ports(): PlanPorts {
       openScope: (_session, step) => {
         engine.log.push(`scope ${step}`);
         return scope();
+      },
+      recordStart: (_session, { stepId, scopeId, began }) => {
+        engine.log.push(`report ${stepId} ${scopeId} ${began}`);
+        return startFails ? Promise.reject(new Error('the log is full')) : Promise.resolve();
       },
       closeScope: (id) => (closeFails ? Promise.reject(new Error('sidecar gone')) : log(`close ${id}`)),
       end: () => log('end'),
@@ -145,9 +151,11 @@ describe('a plan', () => {
       'listener 4711 false',
       'scope fetch',
       'exec true',
+      'report fetch scp_1 true',
       'sweep',
       'close scp_1',
       'exec true',
+      'report one null true',
       'sweep',
       'remove',
       'end',
@@ -197,6 +205,55 @@ describe('a plan', () => {
       'SVC_STEP_SENTINEL',
     ]);
     expect(engine.log.join()).not.toContain('scope');
+  });
+
+  test('says what a step reaches: once it runs, under its scope, and before that scope is closed', async () => {
+    await run([SCOPED, STEP]);
+    const order = engine.log.filter((line) => /^(scope|exec|report|close)/.test(line));
+    expect(order).toEqual([
+      'scope fetch',
+      'exec true',
+      'report fetch scp_1 true',
+      'close scp_1',
+      'exec true',
+      'report one null true',
+    ]);
+  });
+
+  test('says that a step never ran when the engine could not run it', async () => {
+    engine.starts = () => false;
+    expect(await run([SCOPED])).toMatchObject([{ outcome: 'failed', exitCode: 126 }]);
+    expect(engine.log).toContain('report fetch scp_1 false');
+    expect(engine.log).not.toContain('report fetch scp_1 true');
+  });
+
+  test('says nothing of a step that got no scope', async () => {
+    scope = () => Promise.resolve(err('the audit log is full'));
+    await run([SCOPED]);
+    expect(engine.log.join()).not.toContain('report');
+  });
+
+  test('a step whose start cannot be recorded is ended, and the plan with it', async () => {
+    startFails = true;
+    engine.behaviour = () => undefined;
+    expect(await run([SCOPED, STEP])).toMatchObject([
+      { outcome: 'failed', problem: 'its start could not be recorded: the log is full' },
+      { outcome: 'not_run' },
+    ]);
+    expect(engine.log).toContain('close scp_1');
+  });
+
+  test.each([
+    ['sealed', 'step 1/2 fetch: read on api.example.com', 'step 2/2 one: no network'],
+    [
+      'open',
+      'step 1/2 fetch: read on api.example.com by the proxy, and the open network',
+      'step 2/2 one: no proxy, and the open network',
+    ],
+  ] as const)('tells what a step can reach with egress %s', async (egress, first, second) => {
+    const plan = planOf([SCOPED, STEP]);
+    await runPlan(ports(), { ...plan, boot: { ...plan.boot, egress } });
+    expect(said).toEqual(expect.arrayContaining([first, second]));
   });
 
   test('a step that gets no scope is not run', async () => {

@@ -1,4 +1,5 @@
 import type { PlanLockPayload, SealedStep } from '../../shared/wire/plan_lock.ts';
+import type { Egress } from '../launch/launch_ports.ts';
 import { LaunchError, required } from '../launch/launch_error.ts';
 import { removeContainer } from '../launch/remove_container.ts';
 import { UndoStack } from '../launch/undo_stack.ts';
@@ -64,7 +65,7 @@ async function runSteps(ports: PlanPorts, plan: RunningPlan, run: PlanRun): Prom
       results.push(notRun(step, stopped));
       continue;
     }
-    ports.progress(`${place}: ${reachText(step)}`);
+    ports.progress(`${place}: ${reachText(step, run.boot.egress)}`);
     const result = await runStep(ports, plan, step);
     results.push(result);
     ports.progress(`${place}: ${resultText(result)}`);
@@ -86,8 +87,10 @@ function notRun(step: SealedStep, problem: string): StepResult {
 }
 
 /** What a step may reach, for the line that says that it begins. */
-export function reachText(step: SealedStep): string {
-  return step.effect === undefined ? 'no network' : `${step.effect} on ${step.hosts.join(', ')}`;
+export function reachText(step: SealedStep, egress: Egress): string {
+  const open = egress === 'open';
+  if (step.effect === undefined) return open ? 'no proxy, and the open network' : 'no network';
+  return `${step.effect} on ${step.hosts.join(', ')}${open ? ' by the proxy, and the open network' : ''}`;
 }
 
 function resultText(result: StepResult): string {

@@ -7,6 +7,7 @@ import type { PlanContainer } from './plan_container.ts';
 import type { PlanPorts, StepScope } from './plan_ports.ts';
 import { stepEnvironment } from './step_environment.ts';
 import { passOn } from './step_output.ts';
+import { markedCommand, StartMark } from './step_start.ts';
 
 /** How a step ended. `not_run`: it was never started. */
 export type StepOutcome = 'done' | 'failed' | 'timed_out' | 'interrupted' | 'not_run';
@@ -94,29 +95,39 @@ async function scopeClosed(ports: PlanPorts, scope: StepScope): Promise<boolean>
 
 interface CommandEnd {
   readonly exitCode: number | null;
-  readonly cause: 'ended' | 'timed_out' | 'interrupted';
+  readonly cause: 'ended' | 'timed_out' | 'interrupted' | 'unrecorded';
   readonly problem: string | null;
 }
 
-/** Runs the command to its end, its time's end or the plan's. */
+/**
+ * Runs the command to its end, its time's end or the plan's. That it runs is recorded when it does, and that it never did
+ * when it is over: under this scope, or under none. What cannot be recorded is ended.
+ */
 async function commandEnd(
   ports: PlanPorts,
   { session, container }: RunningPlan,
   step: SealedStep,
   scope: StepScope | null,
 ): Promise<CommandEnd> {
-  const child = container.startStep(step.command, stepEnvironment(step.id, session, scope));
-  child.stdin?.on('error', () => undefined);
-  child.stdin?.end();
-  const outputs = Promise.all([passOn(child.stdout, ports.stdout), passOn(child.stderr, ports.stderr)]);
   let cause: CommandEnd['cause'] = 'ended';
   const cancels: (() => void)[] = [];
-  const cutShort = (why: 'timed_out' | 'interrupted') => (): void => {
+  const cutShort = (why: Exclude<CommandEnd['cause'], 'ended'>) => (): void => {
     if (cause !== 'ended') return;
     cause = why;
     void container.sweep();
     cancels.push(ports.after(CLIENT_GRACE_MS, () => child.kill('SIGKILL')));
   };
+  let recorded: Promise<string | null> = Promise.resolve(null);
+  const record = (began: boolean): void => {
+    recorded = startRecorded(ports, { sessionId: session.sessionId, stepId: step.id, scope, began });
+    void recorded.then((problem) => problem !== null && cutShort('unrecorded')());
+  };
+  const word = ports.newSentinel();
+  const mark = new StartMark(word, () => record(true));
+  const child = container.startStep(markedCommand(word, step.command), stepEnvironment(step.id, session, scope));
+  child.stdin?.on('error', () => undefined);
+  child.stdin?.end();
+  const outputs = Promise.all([passOn(child.stdout, ports.stdout), passOn(child.stderr, ports.stderr, mark)]);
   const interrupt = cutShort('interrupted');
   cancels.push(ports.after(step.timeout_seconds * 1000, cutShort('timed_out')));
   ports.stop.addEventListener('abort', interrupt);
@@ -125,7 +136,26 @@ async function commandEnd(
   await outputs;
   ports.stop.removeEventListener('abort', interrupt);
   for (const cancel of cancels) cancel();
-  return { ...end, cause };
+  if (!mark.began) record(false);
+  const unrecorded = await recorded;
+  return { ...end, cause: unrecorded === null ? cause : 'unrecorded', problem: unrecorded ?? end.problem };
+}
+
+interface StepStart {
+  readonly sessionId: string;
+  readonly stepId: string;
+  readonly scope: StepScope | null;
+  readonly began: boolean;
+}
+
+/** Why it could not be recorded; null when it is. */
+async function startRecorded(ports: PlanPorts, { sessionId, stepId, scope, began }: StepStart): Promise<string | null> {
+  try {
+    await ports.sessions.recordStart(sessionId, { stepId, scopeId: scope?.scopeId ?? null, began });
+    return null;
+  } catch (error) {
+    return `its start could not be recorded: ${error instanceof Error ? error.message : String(error)}`;
+  }
 }
 
 function ended(child: ChildProcess): Promise<Pick<CommandEnd, 'exitCode' | 'problem'>> {
@@ -142,6 +172,7 @@ function judge(
 ): Pick<StepResult, 'outcome' | 'problem'> {
   if (!clean)
     return { outcome: 'failed', problem: 'not all of its processes could be ended, so nothing else is run here' };
+  if (end.cause === 'unrecorded') return { outcome: 'failed', problem: end.problem };
   if (end.cause === 'interrupted') return { outcome: 'interrupted', problem: 'it was ended with the plan' };
   if (end.cause === 'timed_out')
     return { outcome: 'timed_out', problem: `it was ended after ${step.timeout_seconds} s` };

@@ -1,26 +1,35 @@
 import type { Readable } from 'node:stream';
 import type { StepOutput } from './plan_ports.ts';
+import type { StartMark } from './step_start.ts';
 import { TerminalFilter } from './terminal_filter.ts';
 
 /**
  * Passes on what a step prints, as fast as it is taken: to a file or a pipe byte for byte, to a terminal without the control
- * sequences that do more than colour text. Never rejects: a reader that went away is not the step's failure.
+ * sequences that do more than colour text. The mark of the start is taken out, also when who reads went away. Never rejects:
+ * a reader that went away is not the step's failure.
  */
-export async function passOn(from: Readable | null, to: StepOutput): Promise<void> {
+export async function passOn(from: Readable | null, to: StepOutput, mark: StartMark | null = null): Promise<void> {
   if (from === null) return;
   const filter = to.isTTY === true ? new TerminalFilter() : null;
+  let isRead = true;
+  const put = async (text: string | Uint8Array): Promise<void> => {
+    if (isRead && text.length > 0) isRead = await written(to, text);
+  };
+  const pass = (bytes: Uint8Array): Promise<void> => put(filter === null ? bytes : filter.push(bytes));
   try {
     for await (const chunk of from) {
-      if (chunk instanceof Uint8Array) await written(to, filter === null ? chunk : filter.push(chunk));
+      if (chunk instanceof Uint8Array) await pass(mark === null ? chunk : mark.push(chunk));
     }
-    if (filter !== null) await written(to, filter.end());
   } catch {
     from.resume();
   }
+  if (mark !== null) await pass(mark.end());
+  if (filter !== null) await put(filter.end());
 }
 
-function written(to: StepOutput, text: string | Uint8Array): Promise<void> {
-  return new Promise((resolve, reject) => {
-    to.write(text, (error) => (error ? reject(error) : resolve()));
+/** False when nobody takes it any more. */
+function written(to: StepOutput, text: string | Uint8Array): Promise<boolean> {
+  return new Promise((resolve) => {
+    to.write(text, (error) => resolve(error === null || error === undefined));
   });
 }

@@ -115,6 +115,11 @@ export class Session implements LiveSession {
     return found;
   }
 
+  /** A scope that is open. */
+  scope(scopeId: string): StepScope | null {
+    return this.#scopes.get(scopeId) ?? null;
+  }
+
   /** Mints the credential of a step; it lives for the step's timeout, and no longer than the session. */
   openScope(step: StepReach, now: number): CreatedScope {
     const token = newToken('scope');

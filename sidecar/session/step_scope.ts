@@ -36,6 +36,7 @@ export class StepScope implements LiveSession {
   readonly #tokenHash: Buffer;
   readonly #tunnels = new OpenTunnels(Number.POSITIVE_INFINITY);
   #timer: NodeJS.Timeout | null = null;
+  #onUnreported: (() => void) | null = null;
 
   constructor({ scopeId, step, session, tokenHash, expiresAt }: ScopeFacts) {
     this.scopeId = scopeId;
@@ -78,8 +79,19 @@ export class StepScope implements LiveSession {
     };
   }
 
+  /** Called when the scope ends and nobody has said what came of starting its step. */
+  whenUnreported(call: () => void): void {
+    this.#onUnreported = call;
+  }
+
+  noteReported(): void {
+    this.#onUnreported = null;
+  }
+
   async end(): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#onUnreported?.();
+    this.#onUnreported = null;
     await this.#tunnels.end();
   }
 }

@@ -19,6 +19,19 @@ describe('why an event came about', () => {
     },
   );
 
+  test.each([
+    [{ 'svc.reach.enforced': true, 'svc.reach.hosts': ['a.test'] }, /under a scope/, 1],
+    [{ 'svc.reach.enforced': true, 'svc.reach.hosts': ['a.test'], 'svc.reach.egress': 'open' }, /go around it/, 2],
+    [{ 'svc.reach.enforced': false, 'svc.reach.hosts': ['a.test'] }, /no scope .* was open/, 1],
+    [{ 'svc.reach.enforced': false, 'svc.reach.hosts': [], 'svc.reach.egress': 'sealed' }, /has no hosts/, 1],
+    [{ 'svc.reach.enforced': false, 'svc.proxy.reason': 'step_not_started' }, /never ran/, 1],
+    [{ 'svc.reach.enforced': false, 'svc.proxy.reason': 'step_start_unknown' }, /nobody said/, 1],
+  ] as const)('says of a step what is recorded of it: %j', (data, expected, sentences) => {
+    const told = storySentences({ type: 'flightplan.launch.reach', data, actor: 'session' });
+    expect(told).toHaveLength(sentences);
+    expect(told.join(' ')).toMatch(expected);
+  });
+
   test('says who decided, and what that means', () => {
     const data = { 'svc.approval.decision': 'deny' } as const;
     const [sentence] = storySentences({ type: 'connector.approval.decided', data, actor: 'usr_1' });

@@ -9,8 +9,6 @@ const STORIES: Partial<Record<AuditEventType, string>> = {
     'A launch asked for a sandbox without the proxy, or could have none: nothing is sealed in it.',
   'sandbox.proxy.credential_unsealed':
     'A container was given the credential itself, because somebody asked for that and said why. Until another value is stored it counts as unsealed.',
-  'flightplan.launch.reach':
-    'A step of a plan began, with the hosts and for the time that the signed lock of the plan says.',
   'connector.approval.requested':
     'The connector’s spec says that a person approves this operation, so the request was held for a minute.',
   'connector.approval.expired': 'Nobody decided within the minute that the request was held.',
@@ -65,6 +63,7 @@ export function storySentences(event: Told): string[] {
   const gateway = data['svc.mcp.reason'];
   return [
     ...decided(event),
+    ...reachTold(event),
     ...(story === undefined ? [] : [story]),
     ...(gateway === undefined ? [] : [GATEWAY_REASONS[gateway] ?? `The gateway’s reason is ${gateway}.`]),
     ...(story === undefined && type.startsWith('control.') ? [doneBy(event)] : []),
@@ -77,6 +76,29 @@ function decided({ type, data, actor }: Told): string[] {
   return data['svc.approval.decision'] === 'deny'
     ? [`${who} denied it: identical requests are refused for fifteen minutes.`]
     : [`${who} approved it: one identical request may go through within fifteen minutes.`];
+}
+
+/** What a step of a plan may reach, in the words that are true of this one. */
+function reachTold({ type, data }: Told): string[] {
+  if (type !== 'flightplan.launch.reach') return [];
+  const open = data['svc.reach.egress'] === 'open';
+  const hosts = data['svc.reach.hosts'] ?? [];
+  return [
+    reachSentence(data['svc.proxy.reason'], data['svc.reach.enforced'] === true, hosts.length > 0),
+    ...(open
+      ? ['The container of the plan has the engine’s network beside the proxy, so a step can go around it.']
+      : []),
+  ];
+}
+
+function reachSentence(reason: string | undefined, enforced: boolean, hasHosts: boolean): string {
+  if (reason === 'step_not_started') return 'A step of a plan was to begin, and its command never ran.';
+  if (reason === 'step_start_unknown') return 'A step of a plan was given its scope, and nobody said what came of it.';
+  if (enforced)
+    return 'A step of a plan began, under a scope of the proxy with the hosts and the time that the signed lock says.';
+  return hasHosts
+    ? 'A step of a plan began, and no scope that was minted for it was open then.'
+    : 'A step of a plan began for which the signed lock has no hosts: it got no scope, and the proxy opens nothing for it.';
 }
 
 function doneBy({ actor }: Told): string {

@@ -45,6 +45,8 @@ export class FakeEngine {
   left: (number | 'broken')[] = [];
   kinds: Readonly<Record<string, string>> = {};
   createFails = false;
+  /** Called before a step's command runs; false: the engine cannot run it. */
+  starts: () => boolean = () => true;
 
   get runtime(): ContainerRuntime {
     return {
@@ -97,10 +99,18 @@ export class FakeEngine {
   }
 
   #step(child: FakeChild, spec: ExecSpec): void {
-    this.log.push(`exec ${spec.command.slice(2).join(' ')}`);
-    this.steps.push(spec);
+    // What begins a step says so first, and becomes its command.
+    const [runner = '', dashes = '', _shell, _option, _script, mark = '', ...words] = spec.command;
+    const step = { ...spec, command: [runner, dashes, ...words] };
+    this.log.push(`exec ${words.join(' ')}`);
+    this.steps.push(step);
     this.#running.add(child);
     child.once('close', () => this.#running.delete(child));
-    this.behaviour(child, spec);
+    if (!this.starts()) {
+      child.end(126, '', 'OCI runtime exec failed\n');
+      return;
+    }
+    child.stderr.write(`${mark}\n`);
+    this.behaviour(child, step);
   }
 }
