@@ -206,6 +206,7 @@ describe('a run', () => {
         'svc.proxy.upstream.path': '/items/a%20b%2Fc',
         'svc.proxy.upstream.status': 404,
         'svc.connector.operation': 'get-item',
+        'svc.connector.tool': 'items',
         'svc.connector.credential_ref': 'vault://connectors/acme/items',
         'svc.connector.fields': { item: 'a b/c', searched: true, status: 404 },
       },
@@ -214,6 +215,16 @@ describe('a run', () => {
     const listed = await parsed(auditEventsPage, control.asUser('GET', '/v1/audit-events?connector=acme/items'));
     expect(listed.items.map(({ id: each }) => each)).toContain(body.audit_id);
   });
+
+  test.each(['', ' x', 'a b', 'a\nb', 'a\u202eb', 'ä', 'x'.repeat(129), '-x', '{"a":1}', 7, null])(
+    'with the tool %j is refused: it is a name, and goes into the log',
+    async (tool) => {
+      await bind();
+      const error = await refusal(run('get-item', { id: '1' }, { tool }));
+      expect(error).toMatchObject({ code: 'invalid_input', details: { fields: [{ field: 'tool' }] } });
+      expect(upstream.requests).toEqual([]);
+    },
+  );
 
   test('whose args make the request of another operation is refused, and so is a way round an approval', async () => {
     const [read] = ITEMS_SPEC.operations;

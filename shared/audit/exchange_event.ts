@@ -28,6 +28,8 @@ export interface ExchangeFacts {
   readonly path: string | null;
   readonly binding: HostBinding | null;
   readonly operation?: OperationFacts | null;
+  /** What the caller of a run by name calls its tool. */
+  readonly tool?: string | undefined;
 }
 
 /** What a run of an operation is refused for, besides what every request is (design section 7). */
@@ -105,7 +107,7 @@ function isRequestRefusal(reason: RunRefusalReason): reason is RefusalReason {
 
 /** Member by member: one is made for every request, and spreading a dozen small objects costs as much as sending it. */
 function dataOf(facts: ExchangeFacts, result: ExchangeResult): AuditEventData {
-  const { source = 'transparent_connect_tls', stepId, host, method, path, binding, operation } = facts;
+  const { source = 'transparent_connect_tls', stepId, host, method, path, binding, operation, tool } = facts;
   const data: Writable<AuditEventData> = {
     'svc.proxy.source': source,
     'svc.proxy.mediation': mediationOf(result),
@@ -121,6 +123,7 @@ function dataOf(facts: ExchangeFacts, result: ExchangeResult): AuditEventData {
     data['svc.proxy.emit'] = binding.emit.mechanism;
   }
   if (operation) addOperation(data, operation, path, result);
+  if (tool !== undefined) data['svc.connector.tool'] = tool;
   if (stepId !== undefined) data['svc.step.id'] = stepId;
   return data;
 }

@@ -104,6 +104,8 @@ export interface AuditEventData {
   readonly 'svc.connector.fqn'?: string;
   readonly 'svc.connector.version'?: string;
   readonly 'svc.connector.operation'?: string;
+  /** What the caller of a run by name calls its tool; the caller's word, not checked against anything. */
+  readonly 'svc.connector.tool'?: string;
   /** The reference of the connector's credential, never its value. */
   readonly 'svc.connector.credential_ref'?: string;
   /** The typed audit fields of the operation: path inputs, the status, and whether query and body inputs were given. */

@@ -47,6 +47,7 @@ export const auditEventData = z.strictObject({
   'svc.connector.fqn': short.optional(),
   'svc.connector.version': short.optional(),
   'svc.connector.operation': short.optional(),
+  'svc.connector.tool': short.optional(),
   'svc.connector.credential_ref': short.optional(),
   'svc.connector.fields': z.record(short, z.union([short, z.number(), z.boolean()])).optional(),
   'svc.approval.id': short.optional(),

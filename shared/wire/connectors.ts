@@ -3,7 +3,7 @@ import { connectorVaultPath, CREDENTIAL_KINDS, type InstalledConnector } from '.
 import type { CredentialRef } from '../model/host_binding.ts';
 import { err, ok, type Result } from '../model/result.ts';
 import { connectorSpec, toConnectorSpec } from './connector_spec.ts';
-import { id, line, owner, page, pageQuery, time } from './primitives.ts';
+import { id, owner, page, pageQuery, time } from './primitives.ts';
 
 /**
  * Whether a connector's credential can be used. `missing`: nothing is stored. `authorisation_required`: an oauth2 client is
@@ -97,11 +97,20 @@ export const connectorParams = z.strictObject({ id: id('con') });
 
 const MAX_FQN = 128;
 
-/** `POST /v1/connector-operations/run`, on the control plane and on the sidecar. `tool` is the caller's own name for it. */
+/**
+ * What the caller calls the tool that the run is made for: recorded as the caller gives it, and nothing else is made of it.
+ * A name of an MCP tool fits (letters, digits, `_`, `-`, `.`, `/`), and nothing that could pass for something else in a log.
+ */
+const callersTool = z
+  .string()
+  .max(128)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_./-]*$/, 'is no name of a tool: begin with a letter or digit, then also _ - . and /');
+
+/** `POST /v1/connector-operations/run`, on the control plane and on the sidecar. */
 export const runRequest = z
   .strictObject({
     connector_fqn: z.string().min(1).max(MAX_FQN),
-    tool: line(200).optional(),
+    tool: callersTool.optional(),
     operation: z.string().min(1).max(128),
     /** By the names of the operation's inputs; checked against them, and answered with `invalid_args`. */
     args: z.record(z.string(), z.unknown()).default({}),

@@ -149,6 +149,16 @@ describe('a run', () => {
     });
   });
 
+  test('is recorded with what its caller calls the tool, also when it is refused, and sends nothing of it', async () => {
+    await run('get-item', { id: '7' }, { tool: 'svc_run__acme_items__get-item' });
+    await run('get-item', {}, { tool: 'svc_run__acme_items__get-item' });
+    expect(plane.audit.events.map(({ type, data }) => [type, data['svc.connector.tool']])).toEqual([
+      ['connector.proxy.proxied', 'svc_run__acme_items__get-item'],
+      ['connector.proxy.rejected', 'svc_run__acme_items__get-item'],
+    ]);
+    expect(seen.join()).not.toContain('svc_run');
+  });
+
   test.each([
     ['get-item', {}, {}, 'args.id is missing: a text'],
     ['get-item', { id: '..' }, {}, 'args.id is a dot segment'],

@@ -27,10 +27,14 @@ export interface OperationRunner {
 
 export function createOperationRunner(ports: RunPorts): OperationRunner {
   return {
-    run: (request, caller) => runRecognised((policy) => recogniseRun(policy, request), caller, ports),
+    run: (request, caller) =>
+      runRecognised((policy) => recogniseRun(policy, request), { ...caller, tool: request.tool }, ports),
     request: (request, caller) => runRecognised((policy) => recogniseRequest(policy, request), caller, ports),
   };
 }
+
+/** A caller, and what it calls the tool that it runs the operation for. */
+type NamedCaller = RunCaller & { readonly tool?: string | undefined };
 
 /** What became of a run. */
 interface RunOutcome {
@@ -44,7 +48,7 @@ interface RunOutcome {
  */
 async function runRecognised(
   recognise: (policy: Policy) => Result<Recognised, RunRefusal>,
-  caller: RunCaller,
+  caller: NamedCaller,
   ports: RunPorts,
 ): Promise<RunResult> {
   if (!ports.audit.accepting) return counted(err(auditUnavailable()), ports);
@@ -103,7 +107,7 @@ function named(
 function recorded(
   { match, request, given }: Recognised,
   { approvalId, result }: RunOutcome,
-  caller: RunCaller,
+  caller: NamedCaller,
   ports: RunPorts,
 ): RunResult {
   const facts = { ...factsOf(caller, request.ok ? request.value : null), operation: { match, given, approvalId } };
@@ -123,9 +127,9 @@ function recorded(
   });
 }
 
-function factsOf({ source, sessionId }: RunCaller, parts: OperationRequestParts | null): ExchangeFacts {
+function factsOf({ source, sessionId, tool }: NamedCaller, parts: OperationRequestParts | null): ExchangeFacts {
   const { host = null, method = null, path = null } = parts ?? {};
-  return { source, sessionId, host, method, path, binding: null };
+  return { source, sessionId, host, method, path, binding: null, tool };
 }
 
 function record(facts: ExchangeFacts, result: ExchangeResult, { audit }: RunPorts): string | null {

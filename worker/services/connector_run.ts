@@ -53,7 +53,7 @@ async function recognise(context: ServiceContext, caller: Caller, request: RunRe
   const connector = toInstalled(row);
   const operation = connector.spec.operations.find(({ name }) => name === request.operation);
   if (operation === undefined) return err(noOperation(connector, request));
-  return ok({ row, connector, operation, args: request.args, host: request.host });
+  return ok({ row, connector, operation, args: request.args, host: request.host, tool: request.tool });
 }
 
 /** Nothing is asked of a person before there is a credential to use the approval with. */

@@ -12,6 +12,8 @@ export interface RunSubject {
   readonly connector: InstalledConnector;
   readonly operation: Operation;
   readonly args: Readonly<Record<string, unknown>>;
+  /** What the caller calls the tool that it runs the operation for. */
+  readonly tool: string | undefined;
 }
 
 /** How a run ended. */
@@ -45,6 +47,7 @@ export function runEventData(subject: RunSubject, outcome: RunOutcome): AuditEve
     'svc.connector.fqn': connector.spec.fqn,
     'svc.connector.version': connector.spec.version,
     'svc.connector.operation': operation.name,
+    ...(subject.tool !== undefined && { 'svc.connector.tool': subject.tool }),
     'svc.connector.credential_ref': formatVaultReference(connector.credential.path),
     ...(Object.keys(fields).length > 0 && { 'svc.connector.fields': wellFormed(fields) }),
     ...(approvalId !== null && { 'svc.approval.id': approvalId }),
