@@ -37,11 +37,28 @@ const input = z.object({
   choices: z.array(z.string()),
 });
 
+/** An argument as the publisher wrote it; `name` of a positional one is empty. A secret's value is left out. */
+const argument = z.object({
+  ...input.shape,
+  type: z.enum(['named', 'positional']),
+  value: z.string().nullable(),
+  value_hint: z.string().nullable(),
+  repeated: z.boolean(),
+});
+
 const packageFields = z.object({
   registry_type: z.string(),
+  /** Where it is published, when that is not the public registry of its kind. */
+  registry_base_url: z.string().nullable(),
   identifier: z.string(),
   version: z.string().nullable(),
   transport: z.string(),
+  /** The program that the publisher would start it with. What an install starts is derived, and may be another one. */
+  runtime_hint: z.string().nullable(),
+  /** For that program, before the package. */
+  runtime_arguments: z.array(argument),
+  /** For the package itself. */
+  package_arguments: z.array(argument),
   environment_variables: z.array(input),
 });
 

@@ -32,9 +32,13 @@ const item: MarketplaceItem = {
   packages: [
     {
       registry_type: 'npm',
+      registry_base_url: null,
       identifier: '@acme/weather',
       version: '1.2.3',
       transport: 'stdio',
+      runtime_hint: 'npx',
+      runtime_arguments: [],
+      package_arguments: [],
       environment_variables: [],
     },
   ],

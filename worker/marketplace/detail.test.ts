@@ -3,7 +3,7 @@ import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
 import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/registry_server.ts';
 import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
-import { marketplaceDetail } from '../../shared/wire/marketplace.ts';
+import { marketplaceDetail, marketplacePage } from '../../shared/wire/marketplace.ts';
 import { nodeOutbound } from '../entries/node_outbound.ts';
 
 const MINUTE_MS = 60_000;
@@ -75,6 +75,48 @@ describe('an entry', () => {
     });
     const refused = await detail(name);
     expect([refused.preview, refused.options[0]?.installable]).toEqual([null, false]);
+  });
+
+  test('has of each package where it is from, and how its publisher would start it; secrets have no value', async () => {
+    const name = 'io.example/runtime';
+    const key = { type: 'named', name: '--key', isSecret: true, value: 'a-value', default: 'a-default' };
+    const local = {
+      registryType: 'npm',
+      registryBaseUrl: 'https://packages.example.test',
+      identifier: '@example/runtime',
+      version: '1.0.0',
+      transport: { type: 'stdio' },
+      runtimeHint: 'npx',
+      runtimeArguments: [{ type: 'named', name: '--prefer-offline' }, key],
+      packageArguments: [{ type: 'positional', valueHint: 'folder', isRequired: true, isRepeated: true }],
+    };
+    const older = { registry_name: 'pypi', name: 'older', version: '2.0.0', runtime_hint: 'uvx' };
+    const server = { name, version: '1.0.0', packages: [local, older] };
+    registry.publish({ server, status: 'active', updatedAt: '2026-01-01T00:00:00Z' });
+    const { packages } = await detail(name);
+    const argument = { description: '', required: false, secret: false, default: null, choices: [] };
+    const plain = { ...argument, value: null, value_hint: null, repeated: false };
+    expect(packages).toEqual([
+      {
+        registry_type: 'npm',
+        registry_base_url: 'https://packages.example.test',
+        identifier: '@example/runtime',
+        version: '1.0.0',
+        transport: 'stdio',
+        runtime_hint: 'npx',
+        runtime_arguments: [
+          { ...plain, type: 'named', name: '--prefer-offline' },
+          { ...plain, type: 'named', name: '--key', secret: true },
+        ],
+        package_arguments: [
+          { ...plain, type: 'positional', name: '', required: true, value_hint: 'folder', repeated: true },
+        ],
+        environment_variables: [],
+      },
+      expect.objectContaining({ identifier: 'older', runtime_hint: 'uvx', registry_base_url: null }),
+    ]);
+    const page = await parsed(marketplacePage, control.send('/v1/marketplace/servers?q=example/runtime'));
+    expect(page.items.find((item) => item.name === name)?.packages).toEqual(packages);
   });
 
   test('that was deleted is gone', async () => {

@@ -1,5 +1,5 @@
 import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
-import type { RegistryInput } from '../../shared/mcp/registry/registry_input.ts';
+import type { RegistryArgument, RegistryInput } from '../../shared/mcp/registry/registry_input.ts';
 import type { MarketplaceItem } from '../../shared/wire/marketplace.ts';
 import type { Caller } from '../services/caller.ts';
 import { mcpServersInstalledFrom } from '../services/mcp_servers.ts';
@@ -30,9 +30,13 @@ export function toItem(entry: RegistryEntry, installed: boolean): MarketplaceIte
     website_url: entry.websiteUrl,
     packages: entry.packages.map((each) => ({
       registry_type: each.registryType,
+      registry_base_url: each.registryBaseUrl,
       identifier: each.identifier,
       version: each.version,
       transport: each.transport,
+      runtime_hint: each.runtimeHint,
+      runtime_arguments: each.runtimeArguments.map((argument) => toArgument(argument)),
+      package_arguments: each.packageArguments.map((argument) => toArgument(argument)),
       environment_variables: each.environmentVariables.map((variable) => toInput(variable)),
     })),
     remotes: entry.remotes.map(({ transport, url, headers }) => {
@@ -41,6 +45,14 @@ export function toItem(entry: RegistryEntry, installed: boolean): MarketplaceIte
     problems: [...entry.problems],
     installed,
   };
+}
+
+type Argument = MarketplaceItem['packages'][number]['runtime_arguments'][number];
+
+function toArgument(argument: RegistryArgument): Argument {
+  const { type, value, valueHint, isRepeated, isSecret } = argument;
+  const shown = { type, value: isSecret ? null : value, value_hint: valueHint, repeated: isRepeated };
+  return { ...toInput(argument), ...shown };
 }
 
 function toInput(input: RegistryInput): MarketplaceItem['remotes'][number]['headers'][number] {
