@@ -8,6 +8,7 @@ import { hostBindingRecord } from '../shared/wire/host_binding.ts';
 import { secretsPage } from '../shared/wire/secrets.ts';
 import { createApp } from './app.ts';
 import { fileAssets } from './entries/file_assets.ts';
+import { pageTable } from './routes/page_table.ts';
 import { VERSION } from './services/account.ts';
 import packageJson from '../package.json' with { type: 'json' };
 
@@ -106,11 +107,24 @@ describe('what the API refuses', () => {
   test('every path without credentials, but those that say they need none', async () => {
     const document = await parsed(openApi, control.send('/openapi.json'));
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-      Object.entries(methods).map(([method, { security }]) => ({ path, method, isOpen: needsNoSignIn(security) })),
+      Object.entries(methods).map(([method, { security }]) => ({
+        path,
+        method,
+        isOpen: needsNoSignIn(security),
+        isOfBrowser: JSON.stringify(security) === '[{"browser":[]}]',
+      })),
     );
     expect(operations.length).toBeGreaterThan(20);
     expect(operations.filter(({ path, isOpen }) => isOpen && path.startsWith('/v1/') && !OPEN.test(path))).toEqual([]);
-    for (const { path, method } of operations.filter(({ isOpen }) => !isOpen)) {
+    for (const { path, method } of operations.filter(({ isOfBrowser }) => isOfBrowser)) {
+      const reply = await control.send(path.replace(/\{\w+\}/, 'x'), { method: method.toUpperCase() });
+      expect([path, [303, 401, 403].includes(reply.status), reply.headers.get('location')]).toEqual([
+        path,
+        true,
+        reply.status === 303 ? expect.stringMatching(/^\/sign-in\?/) : null,
+      ]);
+    }
+    for (const { path, method } of operations.filter(({ isOpen, isOfBrowser }) => !isOpen && !isOfBrowser)) {
       const error = await refusal(control.send(path.replace(/\{\w+\}/, 'x'), { method: method.toUpperCase() }));
       expect([path, error.code]).toEqual([path, 'unauthenticated']);
     }
@@ -254,7 +268,41 @@ test('the description of the API names each reference it uses', async () => {
   const references = [...text.matchAll(/"\$ref":"#\/components\/(\w+)\/(\w+)"/g)];
   expect(references.length).toBeGreaterThan(20);
   for (const [, kind, name] of references) expect(document.components[kind ?? '']).toHaveProperty(name ?? '');
-  expect(Object.keys(document.components['securitySchemes'] ?? {})).toEqual(['user', 'sidecar']);
+  expect(Object.keys(document.components['securitySchemes'] ?? {})).toEqual(['user', 'sidecar', 'browser']);
+});
+
+test('the description of the API has every way to sign in, and each path of it that browsers take', async () => {
+  const text = await (await control.send('/openapi.json')).text();
+  const { paths } = z
+    .object({ paths: z.record(z.string(), z.record(z.string(), z.unknown())) })
+    .parse(JSON.parse(text));
+  const described = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method} ${path}`),
+  );
+  expect(described).toEqual(
+    expect.arrayContaining([
+      'get /auth/providers',
+      'get /auth/{provider}/login',
+      'get /auth/{provider}/callback',
+      'get /auth/sso',
+      'post /auth/signup',
+      'post /auth/verify',
+      'post /auth/login',
+      'post /auth/logout',
+      'post /auth/refresh',
+      'post /auth/device/code',
+      'post /auth/device/token',
+      'get /.well-known/jwks.json',
+    ]),
+  );
+  const app = createApp({ context: () => control.context, assets: fileAssets(), log: () => undefined });
+  const ofBrowsers = pageTable(app).filter(([, path]) => path.startsWith('/auth/'));
+  expect(ofBrowsers.length).toBeGreaterThan(5);
+  expect(ofBrowsers.map(([method, path]) => `${method} ${path}`).filter((name) => !described.includes(name))).toEqual(
+    [],
+  );
+  const docs = await (await control.send('/docs')).text();
+  for (const name of described) expect(docs).toContain(`<code>${name.split(' ')[1]}</code>`);
 });
 
 test('the API says the version of the package', () => {

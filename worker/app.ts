@@ -9,6 +9,7 @@ import { deleteIdentity, getIdentities } from './routes/auth_identities.ts';
 import { getProviders } from './routes/auth_methods.ts';
 import { postLogin, postSignup, postVerify } from './routes/auth_password.ts';
 import { getAuditEvents, getAuditStream, getAuditVerification, postAuditPrune } from './routes/audit_events.ts';
+import { describeBrowserOperations } from './routes/browser_operations.ts';
 import { limitBody } from './routes/body_limit.ts';
 import { compressReplies } from './routes/compress_replies.ts';
 import { postAuthorisation } from './routes/connector_authorisation.ts';
@@ -208,6 +209,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
   );
   app.use(demandHttps, knowClient(options.clientAddress ?? (() => null)), limitBody(MAX_BODY_BYTES));
   describeAccess(app);
+  describeBrowserOperations(app);
   for (const [method, path, operation] of ROUTES) mount(app, method, path, operation);
   const pages = pageTable(app);
   for (const [method, path, answer] of pages) app[method](routerPath(path), answer);

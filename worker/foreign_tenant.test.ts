@@ -128,7 +128,9 @@ afterAll(() => control.stop());
 /** Entries of the registry are everybody's. */
 const isOfRegistry = (path: string) => path.startsWith('/v1/marketplace/');
 const withPlace = () =>
-  routes.filter(({ path, access }) => path.includes('{') && access !== 'anyone' && !isOfRegistry(path));
+  routes.filter(({ path, access }) => path.includes('{') && isOfProgram(access) && !isOfRegistry(path));
+/** What a browser is answered with is a page, and looked at by itself. */
+const isOfProgram = (access: string) => access !== 'anyone' && access !== 'browser';
 
 /** A call of one tenant's user or sidecar to the place of the first tenant's thing. */
 function visit(route: (typeof routes)[number], user: HostedUser, sidecar: TestSidecar): Promise<Response> {
@@ -191,6 +193,21 @@ describe('with the token of another tenant', () => {
         [],
       ]);
     }
+  });
+
+  test('what a browser opens of another tenant is what it opens of nobody’s', async () => {
+    const cookie = await signInBrowser(control, stranger.caller);
+    const ofBrowsers = routes.filter(({ path, access }) => access === 'browser' && path.includes('{id}'));
+    expect(ofBrowsers.map(({ path }) => path)).toEqual(['/auth/connectors/{id}/authorize']);
+    const open = async (id: string) => {
+      const path = `/auth/connectors/${id}/authorize`;
+      const reply = await control.send(path, { headers: { cookie }, redirect: 'manual' });
+      return { status: reply.status, page: (await reply.text()).replaceAll(id, 'ID') };
+    };
+    const id = places['/v1/connectors/{id}']?.id ?? '';
+    const foreign = await open(id);
+    expect(foreign).toEqual(await open(`con_${NOTHING}`));
+    expect([foreign.status, foreign.page.includes(PLANTED)]).toEqual([400, false]);
   });
 
   test('what a body names is looked for among the caller’s own', async () => {

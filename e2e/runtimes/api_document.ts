@@ -40,6 +40,8 @@ export interface DescribedOperation {
   readonly method: string;
   readonly path: string;
   readonly access: 'anyone' | 'user' | 'sidecar';
+  /** Answers a browser, and refuses with a page. */
+  readonly isOfBrowser: boolean;
   /** Query and path parameters that fit the description. */
   readonly parameters: fc.Arbitrary<readonly Parameter[]>;
   /** A body that fits the description; null for an operation without one. */
@@ -65,6 +67,7 @@ export function readDocument(text: string, hints: Hints): readonly DescribedOper
       method: method.toUpperCase(),
       path,
       access: accessOf(operation.security),
+      isOfBrowser: operation.responses['default']?.content?.['text/html'] !== undefined,
       parameters: parametersOf(operation.parameters, reader),
       body: operation.requestBody ? reader.values(jsonSchemaOf(operation.requestBody.content)) : null,
       success: (status: number) => {

@@ -225,9 +225,19 @@ async function send(call: WireCall, authorization: Authorization): Promise<Respo
   });
 }
 
+function isPage(reply: Response): boolean {
+  return reply.headers.get('content-type')?.startsWith('text/html') === true;
+}
+
 /** What holds for every reply, whatever was asked. */
 async function checkReply(call: WireCall, reply: Response): Promise<void> {
   expect(reply.status).toBeLessThan(500);
+  if (reply.status >= 400 && call.operation.isOfBrowser && isPage(reply)) {
+    expect(Object.values(ERROR_STATUS)).toContain(reply.status);
+    expect(reply.headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(await reply.text()).not.toMatch(/<script(?! src)/);
+    return;
+  }
   if (reply.status >= 400) {
     const { error } = errorBody.strict().parse(await reply.json());
     expect(reply.status).toBe(ERROR_STATUS[error.code]);
@@ -264,12 +274,13 @@ async function checked(call: WireCall, authorization: Authorization): Promise<nu
 }
 
 /**
- * An id that was made up belongs to nothing, a code or password signs nobody in, a domain is nobody's, and a run here has no
- * credential: those of e2e/connectors/run_fuzz.test.ts have.
+ * An id that was made up belongs to nothing, a code or password signs nobody in, no provider is set up, a domain is nobody's,
+ * and a run here has no credential: those of e2e/connectors/run_fuzz.test.ts have.
  */
 const neverSucceeds = (name: string) =>
   name.includes('{id}') ||
   name.startsWith('POST /auth/') ||
+  /^GET \/auth\/(?:\{provider\}|sso|link|connectors)/.test(name) ||
   name === 'PUT /v1/enterprise' ||
   name === 'POST /v1/connector-operations/run';
 
@@ -322,7 +333,7 @@ test('an id of somebody else, or of nobody, is not found', async () => {
   const seen = await forEachOperation(
     validCalls,
     (call) => checked(call, asItsCaller),
-    ({ path }) => path.includes('{id}'),
+    ({ path, isOfBrowser }) => path.includes('{id}') && !isOfBrowser,
   );
   for (const [name, statuses] of Object.entries(seen)) {
     expect([name, ...statuses.filter((status) => ![400, 404].includes(status))]).toEqual([name]);

@@ -55,3 +55,29 @@ export type LoginInput = z.infer<typeof loginInput>;
 
 /** A browser is signed in: the reply sets its session's cookie. */
 export const signedInReply = z.object({ user_id: id('usr') }).meta({ id: 'SignedIn' });
+
+/** `{provider}` of `/auth/{provider}/...`: a name that `GET /auth/providers` lists, or one of an enterprise's own. */
+export const providerParams = z.object({ provider: z.string().min(1).max(128) });
+
+/** Where the browser goes once it is signed in: a path of this control plane; anything else is its first page. */
+const returnTo = z.string().max(2_000).optional();
+
+/** `GET /auth/{provider}/login`. */
+export const loginQuery = z.object({ return_to: returnTo });
+
+/** `GET /auth/sso`. */
+export const ssoQuery = z.object({ email: z.string().max(254).optional(), return_to: returnTo });
+
+const answered = z.string().max(8_000).optional();
+
+/** `GET /auth/{provider}/callback`: what the provider puts there. `iss` by RFC 9207. */
+export const callbackQuery = z.object({ state: answered, code: answered, error: answered, iss: answered });
+
+/** `GET /auth/connectors/callback`: the same. */
+export const connectorCallbackQuery = callbackQuery;
+
+/** `GET /auth/link/{code}`. */
+export const linkParams = z.object({ code: z.string().min(1).max(128) });
+
+/** `GET /auth/connectors/{id}/authorize`. */
+export const connectorAuthorisationParams = z.object({ id: id('con') });

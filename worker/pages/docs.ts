@@ -103,6 +103,7 @@ function operationSection({ method, path, operation }: Entry): Html {
 function access(operation: ApiOperation): string {
   const names = (operation.security ?? []).flatMap((requirement) => Object.keys(requirement));
   if (names.length === 0) return 'For anyone.';
+  if (names.includes('browser')) return 'For a signed-in browser.';
   return names.includes('sidecar') ? 'For an enrolled sidecar.' : 'For a signed-in user.';
 }
 

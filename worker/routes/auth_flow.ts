@@ -1,3 +1,4 @@
+import { callbackQuery, loginQuery, ssoQuery } from '../../shared/wire/auth.ts';
 import { continuePage, ssoPage } from '../pages/sign_in.ts';
 import { beginSignIn, finishSignIn } from '../sign_in/flows.ts';
 import { findSso } from '../sign_in/find_sso.ts';
@@ -8,6 +9,7 @@ import { askToLink } from './auth_identities.ts';
 import { placeOf } from './auth_place.ts';
 import { refusalPage } from './auth_refusal.ts';
 import { callerOfBrowser } from './authenticate.ts';
+import { queryOf } from './browser_query.ts';
 import { page } from './pages.ts';
 import { localPath } from './return_to.ts';
 
@@ -16,7 +18,9 @@ export async function openProvider(c: AppContext): Promise<Response> {
   const where = await placeOf(c);
   if (!where.ok) return refusalPage(c, where.error);
   const { provider, redirectURL } = where.value;
-  const returnTo = localPath(c.req.query('return_to'));
+  const query = queryOf(c, loginQuery);
+  if (!query.ok) return refusalPage(c, query.error);
+  const returnTo = localPath(query.value.return_to);
   if (isFromElsewhere(c)) return askToSignIn(c, provider, returnTo);
   const how = { redirectURL, returnTo, linker: null, clientAddress: c.get('clientAddress') };
   const begun = await beginSignIn(c.get('context'), provider, how);
@@ -44,7 +48,9 @@ export async function finishProvider(c: AppContext): Promise<Response> {
   const where = await placeOf(c);
   if (!where.ok) return refusalPage(c, where.error);
   const { provider, redirectURL } = where.value;
-  const { state = '', code = null, error = null, iss: issuer = null } = c.req.query();
+  const query = queryOf(c, callbackQuery);
+  if (!query.ok) return refusalPage(c, query.error);
+  const { state = '', code = null, error = null, iss: issuer = null } = query.value;
   const client = c.req.header('user-agent') ?? '';
   const answer = { state, code, error, issuer, redirectURL, client, ...takeFlowCookies(c) };
   const finished = await finishSignIn(c.get('context'), provider, answer, await callerOfBrowser(c));
@@ -56,8 +62,10 @@ export async function finishProvider(c: AppContext): Promise<Response> {
 
 /** `GET /auth/sso?email=…`: the way to the provider of the enterprise that has the domain of an address. */
 export async function openSso(c: AppContext): Promise<Response> {
-  const found = await findSso(c.get('context'), c.req.query('email') ?? '');
+  const query = queryOf(c, ssoQuery);
+  if (!query.ok) return refusalPage(c, query.error);
+  const found = await findSso(c.get('context'), query.value.email ?? '');
   if (!found.ok) return refusalPage(c, found.error);
-  const query = new URLSearchParams({ return_to: localPath(c.req.query('return_to')) });
-  return page(c, ssoPage({ name: found.value.name, url: `${found.value.loginUrl}?${query.toString()}` }), 200);
+  const onward = new URLSearchParams({ return_to: localPath(query.value.return_to) });
+  return page(c, ssoPage({ name: found.value.name, url: `${found.value.loginUrl}?${onward.toString()}` }), 200);
 }

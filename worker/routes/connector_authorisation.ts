@@ -1,4 +1,5 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { connectorCallbackQuery } from '../../shared/wire/auth.ts';
 import { authorizeInput, authorizeReply } from '../../shared/wire/connector_credentials.ts';
 import { connectorParams } from '../../shared/wire/connectors.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
@@ -10,6 +11,7 @@ import { beginAuthorisation, finishAuthorisation } from '../services/oauth_autho
 import type { ServiceContext } from '../services/service_context.ts';
 import type { AppContext } from './app_env.ts';
 import { callerOfBrowser } from './authenticate.ts';
+import { queryOf } from './browser_query.ts';
 import { done, forReader } from './console.ts';
 import { forUser } from './operation.ts';
 import { consolePage, page } from './pages.ts';
@@ -59,7 +61,9 @@ export const openAuthorisation = forReader(async (c, caller) => {
  * is not, such as one that opened the link of a terminal, is told how it ended.
  */
 export async function finishAuthorisationPage(c: AppContext): Promise<Response> {
-  const { state = '', code = null, error = null, iss = null } = c.req.query();
+  const query = queryOf(c, connectorCallbackQuery);
+  if (!query.ok) return page(c, messagePage('Not authorised', `${query.error.message}.`), 400);
+  const { state = '', code = null, error = null, iss = null } = query.value;
   const caller = await callerOfBrowser(c);
   const finished = await finishAuthorisation(c.get('context'), { state, code, error, issuer: iss }, caller);
   if (!finished.ok) {

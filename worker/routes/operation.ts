@@ -175,7 +175,7 @@ function routeConfig(method: Method, path: string, operation: Operation): RouteC
     path,
     summary,
     ...(description !== undefined && { description }),
-    tags: [path.split('/')[2] ?? 'service'],
+    tags: [tagOf(path)],
     security: securityOf(operation.access, method, path),
     request: {
       ...(query && { query }),
@@ -184,6 +184,12 @@ function routeConfig(method: Method, path: string, operation: Operation): RouteC
     },
     responses: { ...Object.fromEntries(successes), default: ERROR_REPLY },
   };
+}
+
+/** Signing in is one thing for who reads, whatever its paths. */
+function tagOf(path: string): string {
+  const [, first, second = 'service'] = path.split('/');
+  return first === 'v1' ? second : 'auth';
 }
 
 /** As OpenAPI lists it: an empty choice means that no sign-in is needed. */
