@@ -172,6 +172,7 @@ function apiParts(
     planLocks: createPlanLocks(control.identity, clock),
     releaseUnsealed: (request) => releaseUnsealed(control.channel, request),
     clock,
+    limits: config.limits,
     metrics,
     warn,
   };

@@ -2,6 +2,7 @@ import { OpenAPIHono } from '@hono/zod-openapi';
 import { getHealth, getMe, postSignInLink } from './routes/account.ts';
 import { getApproval, getApprovals, postDecision } from './routes/approvals.ts';
 import type { AppContext, AppEnv, Log } from './routes/app_env.ts';
+import type { ApiLimits } from '../shared/model/limits.ts';
 import type { BindingTemplate } from '../shared/wire/binding_template.ts';
 import type { Assets } from './pages/assets.ts';
 import { once } from './routes/once.ts';
@@ -177,7 +178,9 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/sidecar/approvals/{id}', getSidecarApproval],
 ];
 
-const MAX_BODY_BYTES = 1024 * 1024;
+/** A run has a limit of its own (design section 11). */
+const maxBodyBytes = ({ maxApiBodyBytes, maxRunRequestBytes }: ApiLimits, path: string): number =>
+  path === '/v1/connector-operations/run' ? maxRunRequestBytes : maxApiBodyBytes;
 
 export interface AppOptions {
   /** The services of this program, or of this request where a runtime wants that. */
@@ -207,7 +210,7 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
     provide(options.context, { assets: options.assets, templates: once(options.templates ?? (() => [])) }),
     answerLocalNamesOnly,
   );
-  app.use(demandHttps, knowClient(options.clientAddress ?? (() => null)), limitBody(MAX_BODY_BYTES));
+  app.use(demandHttps, knowClient(options.clientAddress ?? (() => null)), limitBody(maxBodyBytes));
   describeAccess(app);
   describeBrowserOperations(app);
   for (const [method, path, operation] of ROUTES) mount(app, method, path, operation);

@@ -243,6 +243,32 @@ describe('a run', () => {
     expect((await run('get-item', { id: 'latest1' })).status).toBe(200);
   });
 
+  test('has the limits that are set: of its request, its reply and its time, and none of the others', async () => {
+    await control.stop();
+    const limits = { maxApiBodyBytes: 600_000, maxRunRequestBytes: 2048, maxRunReplyBytes: 1024, runTimeoutSeconds: 1 };
+    control = await startInProcess({ outbound, limits });
+    id = (await parsed(installReply, control.asUser('POST', '/v1/connectors', ITEMS_SPEC))).id;
+    await bind();
+    upstream.onRequest((exchange) => exchange.write(reply(200, 'x'.repeat(1024))));
+    expect((await run('get-item', { id: '1' })).status).toBe(200);
+    expect(await refusal(run('get-item', { id: 'x'.repeat(2048) }))).toMatchObject({
+      code: 'body_too_large',
+      message: 'the body is larger than 2 KiB: send less at a time',
+    });
+    upstream.onRequest((exchange) => exchange.write(reply(200, 'x'.repeat(1025))));
+    expect(await refusal(run('get-item', { id: '1' }))).toMatchObject({
+      code: 'upstream_response_too_large',
+      message: expect.stringContaining('larger than 1 KiB'),
+    });
+    upstream.onRequest(() => undefined);
+    expect(await refusal(run('get-item', { id: '1' }))).toMatchObject({ code: 'upstream_unreachable' });
+    const binding = { host: 'a.example.test', scheme: 'bearer', credential_ref: 'vault://a' };
+    const described = (length: number) =>
+      control.asUser('POST', '/v1/host-bindings', { ...binding, description: 'x'.repeat(length) });
+    expect((await refusal(described(10_000))).code).toBe('invalid_input');
+    expect((await refusal(described(600_001))).code).toBe('body_too_large');
+  });
+
   test('of POST sends a JSON body, which is in no event', async () => {
     await bind();
     upstream.onRequest(async (exchange) => {

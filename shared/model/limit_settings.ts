@@ -1,4 +1,4 @@
-import { DEFAULT_LIMITS, type Limits } from './limits.ts';
+import { type ApiLimits, DEFAULT_LIMITS, type Limits } from './limits.ts';
 import { err, ok, type Result } from './result.ts';
 
 /** A limit as a setting: its variable, its unit and the range in which the data plane keeps its promises. */
@@ -93,7 +93,49 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     max: DEFAULT_LIMITS.snapshotMaxAgeSeconds,
     meaning: 'how old the policy may get without the control plane; can be shortened, not lengthened',
   },
+  maxApiBodyBytes: {
+    name: 'SVC_MAX_API_BODY_BYTES',
+    unit: 'bytes',
+    // A sidecar sends its audit events in batches of up to 256 KiB and an event.
+    min: 512 * KIB,
+    max: 64 * MIB,
+    meaning: 'largest request body of the control API and of the sidecar’s local API',
+  },
+  maxRunRequestBytes: {
+    name: 'SVC_MAX_RUN_REQUEST_BYTES',
+    unit: 'bytes',
+    min: KIB,
+    max: 64 * MIB,
+    meaning: 'largest request that runs a connector’s operation, at either API',
+  },
+  maxRunReplyBytes: {
+    name: 'SVC_MAX_RUN_REPLY_BYTES',
+    unit: 'bytes',
+    min: KIB,
+    // The gateway takes 32 MiB of JSON, with the reply as base64 in it.
+    max: 16 * MIB,
+    meaning: 'largest reply of the upstream of such a run',
+  },
+  runTimeoutSeconds: {
+    name: 'SVC_RUN_TIMEOUT_SECONDS',
+    unit: 'seconds',
+    min: 1,
+    max: 300,
+    meaning: 'how long the upstream of such a run has for its whole reply',
+  },
 };
+
+/** The limits that the control plane reads too. */
+const API_LIMITS: Readonly<Record<keyof ApiLimits, true>> = {
+  maxApiBodyBytes: true,
+  maxRunRequestBytes: true,
+  maxRunReplyBytes: true,
+  runTimeoutSeconds: true,
+};
+
+export function isApiLimit(limit: keyof Limits): boolean {
+  return limit in API_LIMITS;
+}
 
 const SIZE_UNITS: Readonly<Record<string, number>> = { '': 1, KIB, MIB, GIB };
 

@@ -1,5 +1,17 @@
-/** Limits of the data plane and their defaults (design section 11); each has a setting of its own in the README's table. */
-export interface Limits {
+/** Limits that hold at the control plane and at the sidecar's local API alike. */
+export interface ApiLimits {
+  /** Largest request body of either API. */
+  readonly maxApiBodyBytes: number;
+  /** Largest request of `connector-operations/run` and `sandbox-proxy/requests`. */
+  readonly maxRunRequestBytes: number;
+  /** Largest reply of the upstream of one. */
+  readonly maxRunReplyBytes: number;
+  /** How long the upstream of one has for its whole reply. */
+  readonly runTimeoutSeconds: number;
+}
+
+/** Limits and their defaults (design section 11); each has a setting of its own in the README's table. */
+export interface Limits extends ApiLimits {
   readonly maxHeadBytes: number;
   readonly maxHeaders: number;
   /** Largest request body that is buffered on the credentialed path. */
@@ -27,4 +39,8 @@ export const DEFAULT_LIMITS: Limits = {
   maxSpoolBytes: 256 * 1024 * 1024,
   credentialCacheSeconds: 300,
   snapshotMaxAgeSeconds: 24 * 3600,
+  maxApiBodyBytes: 1024 * 1024,
+  maxRunRequestBytes: 1024 * 1024,
+  maxRunReplyBytes: 4 * 1024 * 1024,
+  runTimeoutSeconds: 30,
 };

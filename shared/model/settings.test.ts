@@ -51,6 +51,32 @@ describe('parseSettings', () => {
     expect(parsed.value.databaseToken?.reveal()).toBe('abc.def');
   });
 
+  test('the limits of both APIs are read by both programs', () => {
+    const readers = SETTINGS.filter(({ name }) => /^SVC_(?:MAX_API|MAX_RUN|RUN)_/.test(name)).map(
+      ({ readBy }) => readBy,
+    );
+    expect(readers).toEqual(Array.from({ length: 4 }, () => ['control', 'sidecar']));
+    const env = { SVC_MAX_API_BODY_BYTES: '2MiB', SVC_MAX_RUN_REPLY_BYTES: '8MiB', SVC_RUN_TIMEOUT_SECONDS: '90' };
+    const parsed = parseSettings(env);
+    expect(parsed.ok && parsed.value.limits).toEqual({
+      ...DEFAULT_LIMITS,
+      maxApiBodyBytes: 2 * 1024 * 1024,
+      maxRunReplyBytes: 8 * 1024 * 1024,
+      runTimeoutSeconds: 90,
+    });
+  });
+
+  test.each([
+    ['SVC_MAX_API_BODY_BYTES', '1KiB', 'from 512 KiB to 64 MiB'],
+    ['SVC_MAX_RUN_REPLY_BYTES', '17MiB', 'from 1 KiB to 16 MiB'],
+    ['SVC_MAX_RUN_REQUEST_BYTES', '-1', 'from 1 KiB to 64 MiB'],
+    ['SVC_RUN_TIMEOUT_SECONDS', '30s', 'a whole number of seconds from 1 s to 300 s'],
+  ])('%s of %s is refused, with what may stand there', (name, value, expected) => {
+    const [message = ''] = messages({ [name]: value });
+    expect(message).toContain(`${name} is ${JSON.stringify(value)}: use a whole number`);
+    expect(message).toContain(expected);
+  });
+
   test('every limit has a range that holds its default', () => {
     const defaults = new Map<string, number>(Object.entries(DEFAULT_LIMITS));
     const outside = Object.entries(LIMIT_SETTINGS).filter(([limit, range]) => {

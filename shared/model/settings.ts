@@ -1,4 +1,4 @@
-import { formatQuantity, LIMIT_SETTINGS, parseQuantity } from './limit_settings.ts';
+import { formatQuantity, isApiLimit, LIMIT_SETTINGS, parseQuantity } from './limit_settings.ts';
 import { DEFAULT_LIMITS, type Limits } from './limits.ts';
 import { err, ok, type Result } from './result.ts';
 import { Secret } from './secret.ts';
@@ -163,7 +163,7 @@ function limitRows(): Setting[] {
       flag: null,
       default: formatQuantity(DEFAULT_LIMITS[key], range.unit),
       meaning: range.meaning,
-      readBy: ['sidecar'],
+      readBy: isApiLimit(key) ? ['control', 'sidecar'] : ['sidecar'],
     };
   });
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { buildOperationRequest } from '../../shared/connect/operation_request.ts';
 import type { ConnectorSpec, Operation } from '../../shared/model/connector.ts';
+import { LIMIT_SETTINGS } from '../../shared/model/limit_settings.ts';
 import { toConnectorSpec } from '../../shared/wire/connector_spec.ts';
 import { runReply, type RunReply } from '../../shared/wire/connectors.ts';
 import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
@@ -21,8 +22,8 @@ export interface TestOptions extends OwnerOption {
   readonly host?: string;
 }
 
-/** A run takes 30 s at most, and is held for an approval for 60 s before. */
-const TIMEOUT_MS = 120_000;
+/** A run is held for an approval for 60 s, and takes as long as its setting may be. */
+const TIMEOUT_MS = (90 + LIMIT_SETTINGS.runTimeoutSeconds.max) * 1000;
 
 /** `svc connector test FQN OPERATION`: what cannot be sent is refused here, with each arg that is wrong. */
 export async function testOperation(call: Call<TestOptions>): Promise<number> {

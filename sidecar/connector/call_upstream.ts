@@ -14,8 +14,6 @@ import type { UpstreamLanes } from '../ports.ts';
 import type { RunPorts, RunRefusal } from './run_ports.ts';
 import { wholeBody } from './whole_body.ts';
 
-/** How long an upstream has for its whole reply (design section 11). */
-const CALL_MS = 30_000;
 const MOST_TYPE_CHARACTERS = 200;
 
 /** A request that may have its credential. */
@@ -38,7 +36,7 @@ export async function callUpstream(
   const outgoing = await outgoingOf(admitted, ports);
   if (!outgoing.ok) return outgoing;
   const lanes = ports.openLanes(admitted.parts.host);
-  const callMs = ports.callMs ?? CALL_MS;
+  const callMs = ports.exchange.limits.runTimeoutSeconds * 1000;
   const late = AbortSignal.timeout(callMs);
   const stop = AbortSignal.any([gone, late]);
   stop.addEventListener('abort', () => lanes.close());
@@ -60,7 +58,7 @@ async function exchanged(
   const reply = await forward(outgoing, { client: null, lanes, maxHeadBytes, maxHeaders, onInterim: null });
   if (!reply.ok) return reply;
   const { head } = reply.value;
-  const body = await wholeBody(reply.value, scrub, exchange.budget);
+  const body = await wholeBody(reply.value, scrub, exchange);
   if (!body.ok) return body;
   const contentType = scrubText(fieldValues(head.fields, 'content-type')[0] ?? '', scrub);
   return ok({

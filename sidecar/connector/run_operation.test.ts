@@ -282,6 +282,25 @@ describe('the reply of a run', () => {
     expect(seen).toEqual([]);
   });
 
+  test('has the size that the setting says, and no more', async () => {
+    await plane.stop();
+    plane = await startDataPlane({ maxRunReplyBytes: 2048 });
+    plane.credentials.set(REF, TOKEN);
+    await plane.upstream(
+      HOST,
+      answering(() => reply),
+    );
+    use([READ]);
+    reply = replied('x'.repeat(2048));
+    expect(shown(await run('get-item', { id: '1' }))).toMatch(/^200 /);
+    reply = replied('x'.repeat(2049));
+    const refused = await run('get-item', { id: '1' });
+    expect([shown(refused), refused.ok ? '' : refused.error.message]).toEqual([
+      'upstream_response_too_large',
+      'the reply is larger than 2 KiB: ask for less at a time',
+    ]);
+  });
+
   test('is waited for no longer than the caller waits', async () => {
     const gone = new AbortController();
     await plane.upstream(HOST, (socket) => socket.once('data', () => gone.abort()));

@@ -10,8 +10,6 @@ export interface RunPorts {
   readonly metrics: Metrics;
   /** New upstream connections to a host; `close` drops them. */
   openLanes(host: string): UpstreamLanes & { close(): void };
-  /** How long an upstream has for its whole reply. */
-  readonly callMs?: number;
 }
 
 /** Who runs an operation, and through which entrance. */

@@ -1,16 +1,15 @@
 import type { RunRefusal } from './run_ports.ts';
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
+import { formatQuantity } from '../../shared/model/limit_settings.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { ConnectionLost } from '../connection/connection.ts';
 import type { BodyBudget } from '../exchange/body.ts';
+import type { ExchangePorts } from '../exchange/exchange_ports.ts';
 import type { Reply } from '../exchange/forward.ts';
 import { contentDecoders, decoded } from '../tunnel/content_decoder.ts';
 import { BrokenReply, ReplyBody } from '../tunnel/reply_body.ts';
-
-/** The largest reply of a run (design section 11). */
-export const MAX_REPLY_BYTES = 4 * 1024 * 1024;
 
 /**
  * Reads a reply's body in full: decoded as far as its codings are known, and masked. Refuses with
@@ -19,9 +18,9 @@ export const MAX_REPLY_BYTES = 4 * 1024 * 1024;
 export async function wholeBody(
   reply: Reply,
   patterns: ScrubPatterns,
-  budget: BodyBudget,
+  { budget, limits }: Pick<ExchangePorts, 'budget' | 'limits'>,
 ): Promise<Result<Buffer, RunRefusal>> {
-  const kept = new KeptBody(patterns, budget);
+  const kept = new KeptBody(patterns, budget, limits.maxRunReplyBytes);
   try {
     for await (const piece of payload(reply)) {
       const refused = kept.add(piece);
@@ -52,17 +51,19 @@ async function* pieces(body: ReplyBody): AsyncGenerator<Uint8Array> {
 class KeptBody {
   readonly #scrubber: StreamScrubber;
   readonly #budget: BodyBudget;
+  readonly #maxBytes: number;
   readonly #chunks: Uint8Array[] = [];
   #bytes = 0;
 
-  constructor(patterns: ScrubPatterns, budget: BodyBudget) {
+  constructor(patterns: ScrubPatterns, budget: BodyBudget, maxBytes: number) {
+    this.#maxBytes = maxBytes;
     this.#scrubber = new StreamScrubber(patterns);
     this.#budget = budget;
   }
 
   add(piece: Uint8Array): RunRefusal | null {
-    if (this.#bytes + piece.length > MAX_REPLY_BYTES) {
-      return tooLarge(`the reply is larger than ${MAX_REPLY_BYTES / 1024 / 1024} MiB: ask for less at a time`);
+    if (this.#bytes + piece.length > this.#maxBytes) {
+      return tooLarge(`the reply is larger than ${formatQuantity(this.#maxBytes, 'bytes')}: ask for less at a time`);
     }
     if (!this.#budget.reserve(piece.length)) {
       return tooLarge('the bodies that are held right now fill SVC_MAX_BUFFERED_BODIES_BYTES; try again');

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
+import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
@@ -72,6 +73,7 @@ function options(): LocalApiOptions {
   return {
     version: '4.0.0',
     hostToken: HOST_TOKEN,
+    limits: DEFAULT_LIMITS,
     proxyOrigin: () => 'http://127.0.0.1:9100',
     hostNames: ['172.17.0.1', 'fd00::1'],
     policy: {

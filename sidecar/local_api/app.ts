@@ -1,4 +1,4 @@
-import { Hono } from 'hono';
+import { Hono, type MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { type Caller, callersOf } from './callers.ts';
 import { addGauges } from './gauges.ts';
@@ -30,7 +30,6 @@ import { closeStepScope, openStepScope, recordStepStart, signPlanLock } from './
 import { createSession, endSession, listSessions, showSession } from './session_routes.ts';
 import type { Session } from '../session/session.ts';
 
-const MAX_BODY_BYTES = 1024 * 1024;
 const LOOPBACK_NAMES = ['127.0.0.1', 'localhost', '[::1]'];
 
 /** The daemon's local API (design section 8). */
@@ -71,7 +70,9 @@ function apiFor(
     return next();
   });
   addMcpEndpoint(app, options);
-  app.use(bodyLimit({ maxSize: MAX_BODY_BYTES, onError: () => errorReply(TOO_LARGE) }));
+  const { maxApiBodyBytes, maxRunRequestBytes } = options.limits;
+  const [limitRun, limitBody] = [limitTo(maxRunRequestBytes), limitTo(maxApiBodyBytes)];
+  app.use((c, next) => (RUNS.has(c.req.path) ? limitRun(c, next) : limitBody(c, next)));
   app.get('/v1/health', (c) => c.json(healthFor(options, c.get('caller'))));
   addConnectorRoutes(app, options);
   app.use('/v1/sandbox-proxy/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
@@ -185,7 +186,13 @@ const TOKEN_MISSING = localError(
 );
 const TOKEN_REQUIRED = localError('unauthenticated', 'Give the session’s token (SVC_TOKEN) as a bearer token.');
 const HOST_TOKEN_REQUIRED = localError('host_token_required', "A session's token may not do this.");
-const TOO_LARGE = localError('body_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes.`);
+/** What runs an operation has a limit of its own (design section 11). */
+const RUNS: ReadonlySet<string> = new Set(['/v1/connector-operations/run', '/v1/sandbox-proxy/requests']);
+
+function limitTo(maxSize: number): MiddlewareHandler<LocalEnv> {
+  const refused = localError('body_too_large', `The body is larger than ${maxSize} bytes.`);
+  return bodyLimit({ maxSize, onError: () => errorReply(refused) });
+}
 
 function healthFor(options: LocalApiOptions, caller: Caller): object {
   if (caller.kind === 'host') return hostHealth(options);

@@ -77,6 +77,24 @@ describe.each([
     expect((await call('{', HOST_TOKEN)).code).toBe('invalid_json');
   });
 
+  it('has the limit of runs, not the one of the API', async () => {
+    const small = await LocalApiBench.start({ maxRunRequestBytes: 2_000 });
+    const [fits, large] = ['x'.repeat(1_000), 'x'.repeat(2_000)];
+    const codes = [];
+    for (const q of [fits, large]) {
+      const args = {
+        ...input,
+        ...('args' in input && { args: { q } }),
+        ...('upstream_url' in input && { upstream_url: `https://a.test/${q}` }),
+      };
+      codes.push((await small.call('POST', path, args)).code === 'body_too_large');
+    }
+    expect(codes).toEqual([false, true]);
+    const name = 'x'.repeat(3_000);
+    expect((await small.call('POST', '/v1/sandbox-proxy/sessions', { name })).code).toBe('invalid_input');
+    await small.stop();
+  });
+
   it.each([
     ['invalid_args', 400],
     ['ambiguous_target', 400],

@@ -1,3 +1,4 @@
+import type { ApiLimits } from '../../shared/model/limits.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
@@ -37,6 +38,7 @@ export interface LocalApiOptions {
   /** Absent where no MCP server is run. */
   readonly mcp?: McpOptions;
   readonly clock: Clock;
+  readonly limits: Pick<ApiLimits, 'maxApiBodyBytes' | 'maxRunRequestBytes'>;
   readonly metrics: MetricsRegistry;
   /** Told of what should not happen. */
   readonly warn: (message: string) => void;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { LIMIT_SETTINGS } from '../../shared/model/limit_settings.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { runReply, type RunReply, type RunRequest } from '../../shared/wire/connectors.ts';
 import { createHttpClient, type HttpCall, type HttpReply } from '../control/http_call.ts';
@@ -35,7 +36,7 @@ export interface ConnectorDaemon {
 }
 
 /** More than an approval is waited for and an upstream may take. */
-const RUN_TIMEOUT_MS = 150_000;
+const RUN_TIMEOUT_MS = (120 + LIMIT_SETTINGS.runTimeoutSeconds.max) * 1000;
 const LIST_TIMEOUT_MS = 10_000;
 const MAX_REPLY_BYTES = 32 * 1024 * 1024;
 

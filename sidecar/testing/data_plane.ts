@@ -73,7 +73,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
   const pinned = new Map<string, { address: string; port: number }>();
   const servers: Server[] = [];
   const sockets = new Set<Socket>();
-  const all = { ...DEFAULT_LIMITS, ...limits };
+  const all = { ...DEFAULT_LIMITS, runTimeoutSeconds: 1, ...limits };
   const ca = await createSessionCa(join(home, 'ses'), { sessionId: 'ses_test', maxLeaves: 10, now: Date.now });
   const token = randomBytes(16).toString('hex');
   const tunnels = new Set<object>();
@@ -126,7 +126,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
     scopes,
     caPem: ca.caPem,
     ...fakes,
-    operations: createOperationRunner({ ...ports, callMs: 1_000 }),
+    operations: createOperationRunner(ports),
     errors,
     budget,
     openTunnels: () => tunnels.size,

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
+import { type ApiLimits, DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
@@ -67,7 +68,7 @@ export class LocalApiBench {
   #policyChanged = new AbortController();
   readonly #api: ReturnType<typeof createLocalApi>;
 
-  private constructor(home: string, planLocks: LocalApiOptions['planLocks']) {
+  private constructor(home: string, planLocks: LocalApiOptions['planLocks'], limits: ApiLimits) {
     this.home = home;
     this.sessions = new Sessions({
       directory: join(home, 'sessions'),
@@ -76,14 +77,14 @@ export class LocalApiBench {
       createCa: (directory) => fakeSessionCa(directory),
       systemRoots: () => '',
     });
-    this.options = this.#optionsWith(planLocks);
+    this.options = { ...this.#optionsWith(planLocks), limits };
     this.#api = createLocalApi(this.options);
   }
 
-  static async start(): Promise<LocalApiBench> {
+  static async start(limits: Partial<ApiLimits> = {}): Promise<LocalApiBench> {
     const identity = await sampleIdentity();
     const home = await mkdtemp(join(tmpdir(), 'svc-local-api-'));
-    return new LocalApiBench(home, createPlanLocks(identity, new FakeClock()));
+    return new LocalApiBench(home, createPlanLocks(identity, new FakeClock()), { ...DEFAULT_LIMITS, ...limits });
   }
 
   async stop(): Promise<void> {
@@ -137,7 +138,7 @@ export class LocalApiBench {
     return this.running(caller);
   }
 
-  #optionsWith(planLocks: LocalApiOptions['planLocks']): LocalApiOptions {
+  #optionsWith(planLocks: LocalApiOptions['planLocks']): Omit<LocalApiOptions, 'limits'> {
     const { sink } = this;
     return {
       version: '4.0.0',

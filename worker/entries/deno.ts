@@ -162,6 +162,7 @@ async function startServices(options: Options, client: Client, lifetime: Program
     localKey: local ? await localKey(files) : null,
     publicUrl: settings.publicUrl,
     signIn: settings.signIn,
+    limits: settings.limits,
     registry: { url: settings.registryUrl },
     printMail: log,
   });

@@ -158,6 +158,7 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
     localKey,
     publicUrl: options.settings.publicUrl,
     signIn: options.settings.signIn,
+    limits: options.settings.limits,
     registry: { url: options.registryUrl },
     printMail: log,
   });

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createTestCa, type TestCa } from '../../e2e/support/test_ca.ts';
 import { listen, reply, startTlsUpstream, type TlsUpstream } from '../../e2e/support/tls_upstream.ts';
 import { fetchOutbound } from '../services/fetch_outbound.ts';
-import { MAX_REPLY_BYTES } from '../services/outbound.ts';
+import { CALL_LIMITS } from '../services/outbound.ts';
 import { nodeOutbound, type NodeOutboundOptions, parsePin } from './node_outbound.ts';
 
 const HOST = 'api.example.test';
@@ -53,10 +53,14 @@ describe('an outgoing call', () => {
   });
 
   test.each([
-    ['a reply over the limit', () => reply(200, Buffer.alloc(MAX_REPLY_BYTES + 1)), 'upstream_response_too_large'],
+    [
+      'a reply over the limit',
+      () => reply(200, Buffer.alloc(CALL_LIMITS.maxReplyBytes + 1)),
+      'upstream_response_too_large',
+    ],
     [
       'one that is small until it is decompressed',
-      () => reply(200, gzipSync(Buffer.alloc(MAX_REPLY_BYTES + 1)), ['Content-Encoding: gzip']),
+      () => reply(200, gzipSync(Buffer.alloc(CALL_LIMITS.maxReplyBytes + 1)), ['Content-Encoding: gzip']),
       'upstream_response_too_large',
     ],
     ['an unknown coding', () => reply(200, 'x', ['Content-Encoding: zstd']), 'upstream_invalid_reply'],

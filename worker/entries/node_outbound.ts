@@ -7,7 +7,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { normaliseHost } from '../../shared/net/host.ts';
 import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
 import {
-  CALL_MS,
+  CALL_LIMITS,
   carriedHeaders,
   decodedBody,
   invalidReply,
@@ -59,12 +59,13 @@ export function nodeOutbound(options: NodeOutboundOptions): Outbound {
 }
 
 async function send(options: NodeOutboundOptions, url: URL, request: OutboundRequest): Promise<Called> {
-  const deadline = AbortSignal.timeout(options.timeoutMs ?? CALL_MS);
+  const { maxReplyBytes, timeoutMs } = request.limits ?? CALL_LIMITS;
+  const deadline = AbortSignal.timeout(options.timeoutMs ?? timeoutMs);
   const outgoing = open(options, url, request, deadline);
   const host = url.hostname;
   try {
     const reply = await responseOf(outgoing, request.body);
-    return await read(host, reply, deadline);
+    return await read(host, reply, { deadline, maxReplyBytes });
   } catch (error) {
     if (!isErrno(error)) throw error;
     return err(failure(host, error, deadline));
@@ -133,8 +134,12 @@ function publicLookup(resolve: ResolveName): LookupFunction {
   };
 }
 
-async function read(host: string, reply: IncomingMessage, deadline: AbortSignal): Promise<Called> {
-  const body = new ReplyBody(host);
+async function read(
+  host: string,
+  reply: IncomingMessage,
+  { deadline, maxReplyBytes }: { readonly deadline: AbortSignal; readonly maxReplyBytes: number },
+): Promise<Called> {
+  const body = new ReplyBody(host, maxReplyBytes);
   try {
     for await (const chunk of reply) {
       const problem = chunk instanceof Uint8Array ? body.add(chunk) : null;
@@ -145,7 +150,8 @@ async function read(host: string, reply: IncomingMessage, deadline: AbortSignal)
     return err(deadline.aborted ? late(host) : invalidReply(host, `ended early (${error.code ?? 'unknown'})`));
   }
   if (!reply.complete) return err(invalidReply(host, 'ended early'));
-  const decoded = await decodedBody(host, reply.headers['content-encoding'] ?? '', body.bytes());
+  const coding = reply.headers['content-encoding'] ?? '';
+  const decoded = await decodedBody(host, coding, body.bytes(), maxReplyBytes);
   if (!decoded.ok) return decoded;
   const { 'content-type': contentType = '' } = reply.headers;
   return ok({

@@ -91,6 +91,7 @@ async function prepare(
     localKey,
     publicUrl: settings.publicUrl,
     signIn: settings.signIn,
+    limits: settings.limits,
     registry: { url: settings.registryUrl, syncMs: SYNC_MS },
     printMail: log,
   });

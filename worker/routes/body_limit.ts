@@ -1,4 +1,5 @@
 import type { MiddlewareHandler } from 'hono';
+import type { ApiLimits } from '../../shared/model/limits.ts';
 import type { AppContext, AppEnv } from './app_env.ts';
 import { bodyTooLarge, errorReply } from './error_reply.ts';
 
@@ -11,10 +12,11 @@ const UNSENT_MS = 250;
  * Refuses larger bodies, and reads each body to its end before the call is answered, also one that nobody wanted. A server
  * that answers and closes while bytes are still coming resets the connection, and the client may see that and no answer.
  */
-export function limitBody(maxBytes: number): MiddlewareHandler<AppEnv> {
+export function limitBody(maxBytesOf: (limits: ApiLimits, path: string) => number): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     const { body } = c.req.raw;
     if (body === null) return next();
+    const maxBytes = maxBytesOf(c.get('context').limits, c.req.path);
     const declared = declaredBytes(c);
     if (declared !== null && declared <= maxBytes) {
       await next();
@@ -28,7 +30,7 @@ export function limitBody(maxBytes: number): MiddlewareHandler<AppEnv> {
       return next();
     }
     await discard(c, reader);
-    return errorReply(c, bodyTooLarge());
+    return errorReply(c, bodyTooLarge(maxBytes));
   };
 }
 

@@ -1,6 +1,7 @@
 import { HTTPException } from 'hono/http-exception';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { z } from 'zod';
+import { formatQuantity } from '../../shared/model/limit_settings.ts';
 import { apiError, type ApiError, ERROR_STATUS, type ErrorBody, fieldProblems } from '../../shared/wire/errors.ts';
 import { isWorthRetrying } from '../services/failures.ts';
 import type { AppContext, Log } from './app_env.ts';
@@ -27,7 +28,7 @@ export function failureReply(c: AppContext, error: unknown, log: Log): Response 
 }
 
 function fromHttpException(error: HTTPException): ApiError {
-  if (error.status === 413) return bodyTooLarge();
+  if (error.status === 413) return bodyTooLarge(null);
   if (error.status === 415)
     return apiError('unsupported_media_type', 'send the body as JSON, with content-type: application/json');
   return apiError('invalid_json', 'the body is not JSON: check its quotes, commas and braces');
@@ -49,8 +50,9 @@ export function bodyNotUtf8(): ApiError {
   return apiError('invalid_json', 'the body is not UTF-8, as JSON has to be: encode it so');
 }
 
-export function bodyTooLarge(): ApiError {
-  return apiError('body_too_large', 'the body is larger than 1 MiB: send less at a time');
+export function bodyTooLarge(maxBytes: number | null): ApiError {
+  const limit = maxBytes === null ? 'may be' : formatQuantity(maxBytes, 'bytes');
+  return apiError('body_too_large', `the body is larger than ${limit}: send less at a time`);
 }
 
 /** The refusal of an input, naming each field. A value that was given is never quoted: it may be a secret. */

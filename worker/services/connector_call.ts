@@ -4,6 +4,7 @@ import { byteTextOf } from '../../shared/inject/byte_text.ts';
 import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { scrubText } from '../../shared/inject/scrub/scrub_text.ts';
 import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
+import type { ApiLimits } from '../../shared/model/limits.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { Outbound, OutboundError } from './outbound.ts';
@@ -21,6 +22,7 @@ export async function callUpstream(
   outbound: Outbound,
   parts: OperationRequestParts,
   credential: Secret,
+  { maxRunReplyBytes: maxReplyBytes, runTimeoutSeconds }: ApiLimits,
 ): Promise<Result<SanitisedReply, CallError>> {
   const value = credential.reveal();
   // A line break in it would start a header of somebody's choice.
@@ -30,6 +32,7 @@ export async function callUpstream(
     url: `https://${parts.host}${parts.path}${parts.query === null ? '' : `?${parts.query}`}`,
     headers: headersOf(parts, value),
     body: parts.body === null ? null : new TextEncoder().encode(parts.body),
+    limits: { maxReplyBytes, timeoutMs: runTimeoutSeconds * 1000 },
   });
   if (!called.ok) return called;
   const { status, contentType, body } = called.value;

@@ -72,7 +72,7 @@ async function attempt(context: ServiceContext, caller: Caller, run: Run): Promi
   if (held !== null) return { parts, approvalId, result: err(held) };
   const access = await connectorAccess(context, run.row);
   if (!access.ok) return { parts, approvalId, result: access };
-  const called = await callUpstream(context.outbound, parts, access.value.token);
+  const called = await callUpstream(context.outbound, parts, access.value.token, context.limits);
   return { parts, approvalId, result: called.ok ? called : err(apiError(called.error.reason, called.error.message)) };
 }
 

@@ -1,6 +1,6 @@
 import { err, ok } from '../../shared/model/result.ts';
 import {
-  CALL_MS,
+  CALL_LIMITS,
   carriedHeaders,
   type Outbound,
   type OutboundRequest,
@@ -31,16 +31,17 @@ export function fetchOutbound(isLocal: boolean): Outbound {
 }
 
 async function callOnce(url: URL, request: OutboundRequest) {
+  const { maxReplyBytes, timeoutMs } = request.limits ?? CALL_LIMITS;
   const reply = await fetch(url, {
     method: request.method,
     headers: { ...request.headers, 'accept-encoding': 'identity' },
     body: request.body,
     redirect: 'manual',
-    signal: AbortSignal.timeout(CALL_MS),
+    signal: AbortSignal.timeout(timeoutMs),
   });
   const contentType = reply.headers.get('content-type') ?? '';
   const head = { status: reply.status, contentType, ...carriedHeaders((name) => reply.headers.get(name)) };
   if (reply.body === null) return ok({ ...head, body: new Uint8Array() });
-  const body = await readBody(url.hostname, reply.body);
+  const body = await readBody(url.hostname, reply.body, maxReplyBytes);
   return body.ok ? ok({ ...head, body: body.value }) : body;
 }

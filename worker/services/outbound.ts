@@ -1,3 +1,4 @@
+import { formatQuantity } from '../../shared/model/limit_settings.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { isIpLiteral } from '../../shared/net/ip_literal.ts';
 
@@ -13,6 +14,8 @@ export interface OutboundRequest {
   /** Lower-case names; values are byte text. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array<ArrayBuffer> | null;
+  /** {@link CALL_LIMITS} when nothing is said. */
+  readonly limits?: CallLimits;
 }
 
 /** A reply in full. A redirect is a reply like any other: it is never followed. */
@@ -38,9 +41,14 @@ export interface OutboundError {
   readonly message: string;
 }
 
-/** The limits of one call (design section 11). */
-export const MAX_REPLY_BYTES = 4 * 1024 * 1024;
-export const CALL_MS = 30_000;
+/** The limits of one call. */
+export interface CallLimits {
+  readonly maxReplyBytes: number;
+  readonly timeoutMs: number;
+}
+
+/** Of calls that the control plane makes on its own account, whatever is set for runs. */
+export const CALL_LIMITS: CallLimits = { maxReplyBytes: 4 * 1024 * 1024, timeoutMs: 30_000 };
 
 const LOOPBACK = /^(?:127\.\d{1,3}\.\d{1,3}\.\d{1,3}|localhost|\[::1\])$/;
 
@@ -61,8 +69,8 @@ function refused(url: URL, why: string): OutboundError {
   return { reason: 'upstream_unreachable', message: `${url.hostname} is not called: ${why}` };
 }
 
-export function tooLarge(host: string): OutboundError {
-  const message = `the reply of ${host} is larger than ${MAX_REPLY_BYTES / 1024 / 1024} MiB: ask for less at a time`;
+export function tooLarge(host: string, maxBytes: number): OutboundError {
+  const message = `the reply of ${host} is larger than ${formatQuantity(maxBytes, 'bytes')}: ask for less at a time`;
   return { reason: 'upstream_response_too_large', message };
 }
 
@@ -70,15 +78,17 @@ export function tooLarge(host: string): OutboundError {
 export class ReplyBody {
   readonly #host: string;
   readonly #chunks: Uint8Array[] = [];
+  readonly #maxBytes: number;
   #size = 0;
 
-  constructor(host: string) {
+  constructor(host: string, maxBytes: number) {
     this.#host = host;
+    this.#maxBytes = maxBytes;
   }
 
   add(chunk: Uint8Array): OutboundError | null {
     this.#size += chunk.length;
-    if (this.#size > MAX_REPLY_BYTES) return tooLarge(this.#host);
+    if (this.#size > this.#maxBytes) return tooLarge(this.#host, this.#maxBytes);
     this.#chunks.push(chunk);
     return null;
   }
@@ -99,13 +109,15 @@ export async function decodedBody(
   host: string,
   coding: string,
   body: Uint8Array<ArrayBuffer>,
+  maxBytes: number,
 ): Promise<Result<Uint8Array<ArrayBuffer>, OutboundError>> {
   const name = coding.trim().toLowerCase();
   if (name === '' || name === 'identity' || body.length === 0) return ok(body);
   if (name !== 'gzip' && name !== 'deflate')
     return err(invalidReply(host, 'is compressed in a way it was not asked for'));
   try {
-    return await readBody(host, new Blob([body]).stream().pipeThrough(new DecompressionStream(name)));
+    const plain = new Blob([body]).stream().pipeThrough(new DecompressionStream(name));
+    return await readBody(host, plain, maxBytes);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
     return err(invalidReply(host, 'is compressed, and broken'));
@@ -116,8 +128,9 @@ export async function decodedBody(
 export async function readBody(
   host: string,
   stream: ReadableStream<Uint8Array>,
+  maxBytes: number,
 ): Promise<Result<Uint8Array<ArrayBuffer>, OutboundError>> {
-  const body = new ReplyBody(host);
+  const body = new ReplyBody(host, maxBytes);
   const reader = stream.getReader();
   for (;;) {
     const { done, value } = await reader.read();

@@ -1,4 +1,5 @@
 import type { Database } from '../store/database.ts';
+import type { ApiLimits } from '../../shared/model/limits.ts';
 import { newId, type IdPrefix } from '../../shared/wire/ids.ts';
 import type { AccessKeys } from '../tokens/access_keys.ts';
 import type { ControlPlane } from './control_key.ts';
@@ -23,6 +24,7 @@ export interface ServiceContext extends Lifetime {
   readonly turns: Turns;
   /** The MCP registry that the marketplace is of. */
   readonly registry: Registry;
+  readonly limits: ApiLimits;
   /** How people sign in. */
   readonly signIn: SignInMethods;
   /** Null when this is a hosted control plane. */

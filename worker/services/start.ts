@@ -1,3 +1,4 @@
+import { type ApiLimits, DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { SignInSettings } from '../../shared/model/sign_in_settings.ts';
@@ -32,6 +33,8 @@ export interface StartInput {
   /** The MCP registry that the marketplace is of; the public one when nothing is said. */
   readonly registry?: RegistryInput | undefined;
   readonly lifetime: Lifetime;
+  /** Those of the design when nothing is said. */
+  readonly limits?: ApiLimits | undefined;
   /** The master key, when there is one. */
   readonly masterKey: Secret | null;
   /** A master key that is only read with: while the key is changed, the one before. */
@@ -99,6 +102,7 @@ export async function start(input: StartInput): Promise<Result<ServiceContext, S
     local,
     publicUrl,
     registry,
+    limits: input.limits ?? DEFAULT_LIMITS,
   };
   return ok({ ...made, defer: lifetime.defer, stopping: lifetime.stopping, signIn: signIn.value });
 }
