@@ -186,7 +186,10 @@ function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts, appr
     timeoutSeconds: config.limits.connectTimeoutSeconds,
   });
   const materials = new MaterialCache();
-  control.link.onRevoked(() => materials.clear());
+  control.link.onRevoked(() => {
+    materials.clear();
+    void sessions.closeTunnels();
+  });
   return {
     sessions,
     exchange: {

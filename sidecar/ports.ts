@@ -18,6 +18,8 @@ export interface Clock {
 /** The policy in force. Refuses (`control_plane_unavailable`, `snapshot_expired`) when there is none that may be used. */
 export interface PolicySource {
   current(): Result<Policy, Refusal>;
+  /** Calls the listener after each change of {@link current}, until the returned function is called. */
+  onChanged(listener: () => void): () => void;
 }
 
 /** A credential as the control plane released it. */

@@ -8,8 +8,10 @@ import type { Policy } from '../../shared/resolve/resolve.ts';
 import type { RunReply, RunRequest } from '../../shared/wire/connectors.ts';
 import { askApproval } from '../exchange/ask_approval.ts';
 import { connectorBinding } from '../exchange/connector_binding.ts';
+import { connectorInForce, type InForce } from '../exchange/in_force.ts';
 import { resolveMaterial } from '../exchange/material.ts';
 import { auditUnavailable } from '../exchange/outcome.ts';
+import type { PolicySource } from '../ports.ts';
 import { callUpstream } from './call_upstream.ts';
 import type { BoundaryRequest, Recognised } from './recognised.ts';
 import { recogniseRequest, recogniseRun } from './recognised.ts';
@@ -59,14 +61,26 @@ async function runRecognised(
     if (!UNRECOGNISED.has(reason)) record(factsOf(caller, null), { kind: 'refused', reason }, ports);
     return counted(recognised, ports);
   }
-  const outcome = await attempt(recognised.value, caller, ports);
+  const source = ports.exchange.policy;
+  const inForce = policy.ok ? runInForce(source, policy.value, recognised.value) : () => null;
+  const outcome = await attempt(recognised.value, inForce, caller, ports);
   return counted(recorded(recognised.value, outcome, caller, ports), ports);
 }
 
 /** What names no operation is no attempt at one. */
 const UNRECOGNISED: ReadonlySet<RunRefusalReason> = new Set(['connector_operation_not_found', 'invalid_request']);
 
-async function attempt({ match, request }: Recognised, caller: RunCaller, ports: RunPorts): Promise<RunOutcome> {
+function runInForce(source: PolicySource, decided: Policy, { match, request }: Recognised): InForce {
+  const host = request.ok ? request.value.host : match.connector.spec.fqn;
+  return connectorInForce(source, decided, host, match.connector);
+}
+
+async function attempt(
+  { match, request }: Recognised,
+  inForce: InForce,
+  caller: RunCaller,
+  ports: RunPorts,
+): Promise<RunOutcome> {
   if (!request.ok) return { approvalId: null, result: request };
   const parts = request.value;
   const approval = await askApproval(match, askedOf(parts, caller), ports.exchange, caller.gone);
@@ -76,6 +90,8 @@ async function attempt({ match, request }: Recognised, caller: RunCaller, ports:
   const { credentials, materials } = ports.exchange;
   const material = await resolveMaterial(binding, credentials, materials);
   if (!material.ok) return { approvalId, result: err(named(match, material.error, null, ports)) };
+  const lapsed = inForce();
+  if (lapsed !== null) return { approvalId, result: err(lapsed) };
   const admitted = { parts, binding, material: material.value };
   return { approvalId, result: await callUpstream(admitted, caller.gone, ports) };
 }

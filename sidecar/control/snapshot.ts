@@ -67,6 +67,7 @@ export class SnapshotSource implements PolicySource {
   readonly #pacer: Pacer;
   readonly #stopped = new AbortController();
   readonly #listeners = new Set<(credentials: readonly CredentialVersion[]) => void>();
+  readonly #onChanged = new Set<() => void>();
   readonly #waiters = new Waiters();
   #held: Held | null = null;
   #loop: Promise<void> | null = null;
@@ -120,6 +121,11 @@ export class SnapshotSource implements PolicySource {
   /** Calls `listener` with the references and versions of each new snapshot, and with none when this sidecar is revoked. */
   onCredentials(listener: (credentials: readonly CredentialVersion[]) => void): void {
     this.#listeners.add(listener);
+  }
+
+  onChanged(listener: () => void): () => void {
+    this.#onChanged.add(listener);
+    return () => this.#onChanged.delete(listener);
   }
 
   /** Takes the policy of an earlier run, then polls until {@link stop}. */
@@ -245,6 +251,7 @@ export class SnapshotSource implements PolicySource {
 
   #notify(credentials: readonly CredentialVersion[]): void {
     for (const listener of this.#listeners) listener(credentials);
+    for (const listener of [...this.#onChanged]) listener();
   }
 
   async #restore(): Promise<void> {

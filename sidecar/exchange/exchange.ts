@@ -7,12 +7,13 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { formatRequestHead } from '../../shared/net/http1_head.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
-import { resolve, type BindingResolution } from '../../shared/resolve/resolve.ts';
+import { type BindingResolution, type Policy, resolve } from '../../shared/resolve/resolve.ts';
 import { credentialedRequest, withoutProxyHeaders } from './credentialed_head.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { exchangeOperation } from './exchange_operation.ts';
 import type { Outgoing } from './forward.ts';
 import { forward } from './forward.ts';
+import { bindingInForce, connectorInForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
 import { checkAuthority, parseIncoming } from './incoming.ts';
 import type { Facts, Outcome } from './outcome.ts';
@@ -42,17 +43,21 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
   const resolution = resolve(policy.value, { method, host: tunnel.host, path, query, fields });
   if (resolution.kind === 'ambiguous_target') return refused(facts, ambiguousTarget(tunnel.host), incoming);
   if (resolution.kind === 'passthrough') return passthrough(incoming, facts, tunnel, ports);
-  if (resolution.kind === 'connector') return exchangeOperation(incoming, resolution.match, facts, tunnel, ports);
+  if (resolution.kind === 'connector') {
+    const { connector } = resolution.match;
+    const inForce = connectorInForce(ports.policy, policy.value, tunnel.host, connector);
+    return exchangeOperation(incoming, { match: resolution.match, inForce }, facts, tunnel, ports);
+  }
 
   const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
   if (!authority.ok) return refused(facts, authority.error, incoming);
-  return bound(incoming, resolution, facts, tunnel, ports);
+  return bound(incoming, { ...resolution, policy: policy.value }, facts, tunnel, ports);
 }
 
 /** The binding path: the contract first, then the body, and only then the credential. */
 async function bound(
   incoming: Incoming,
-  { bindings, besideApprovals }: BindingResolution,
+  { bindings, besideApprovals, policy }: BindingResolution & { readonly policy: Policy },
   unbound: Facts,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
@@ -79,7 +84,8 @@ async function bound(
   const body = inFull ? await readBody(incoming, tunnel, ports) : NOT_BUFFERED;
   if (!body.ok) return tunnel.client.closed ? abandoned(facts) : refused(facts, body.error);
   try {
-    const admitted = { incoming, request, binding, body: body.value, facts, mediation: 'binding' } as const;
+    const inForce = bindingInForce(ports.policy, policy, tunnel.host, binding);
+    const admitted = { incoming, request, binding, inForce, body: body.value, facts, mediation: 'binding' } as const;
     return await sendCredentialed(admitted, tunnel, ports);
   } finally {
     body.value.buffered?.release();

@@ -10,6 +10,7 @@ import { connectorBinding } from './connector_binding.ts';
 import { credentialedRequest } from './credentialed_head.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { givenInputs } from './given_inputs.ts';
+import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
 import { checkAuthority } from './incoming.ts';
 import type { Facts, Outcome } from './outcome.ts';
@@ -24,7 +25,7 @@ import { sendCredentialed } from './send_credentialed.ts';
  */
 export async function exchangeOperation(
   incoming: Incoming,
-  match: ConnectorOperation,
+  { match, inForce }: Matched,
   unmatched: Facts,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
@@ -39,38 +40,44 @@ export async function exchangeOperation(
   const body = incoming.framing.kind === 'none' ? NOT_BUFFERED : await readBody(incoming, tunnel, ports);
   if (!body.ok) return tunnel.client.closed ? abandoned(attempted) : refused(attempted, body.error);
   try {
-    return await approvedAndSent({ incoming, match, body: body.value }, unmatched, tunnel, ports);
+    return await approvedAndSent({ incoming, match, inForce, body: body.value }, unmatched, tunnel, ports);
   } finally {
     body.value.buffered?.release();
   }
 }
 
-/** A request to an operation, with its body. */
-interface Asked {
-  readonly incoming: Incoming;
+/** The operation that a request is, and whether it still is. */
+interface Matched {
   readonly match: ConnectorOperation;
+  readonly inForce: InForce;
+}
+
+/** A request to an operation, with its body. */
+interface Asked extends Matched {
+  readonly incoming: Incoming;
   readonly body: RequestBody;
 }
 
 async function approvedAndSent(
-  { incoming, match, body }: Asked,
+  { incoming, match, inForce, body }: Asked,
   unmatched: Facts,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
 ): Promise<Outcome> {
   const request = credentialedRequest(incoming, tunnel.host);
-  const approval = await approve({ incoming, match, body }, request, tunnel, ports);
+  const approval = await approve({ match, body }, request, tunnel, ports);
   const approvalId = approval.ok ? approval.value : approval.error.approvalId;
   const facts = operationFacts(unmatched, { match, incoming, body, approvalId });
   if (tunnel.client.closed) return abandoned(facts);
   if (!approval.ok) return refused(facts, approval.error.refusal, incoming, body.buffered !== null);
   const binding = connectorBinding(match.connector, tunnel.host);
-  return sendCredentialed({ incoming, request, binding, body, facts, mediation: 'connector' }, tunnel, ports);
+  const admitted = { incoming, request, binding, inForce, body, facts, mediation: 'connector' } as const;
+  return sendCredentialed(admitted, tunnel, ports);
 }
 
 /** Held while somebody decides, and no longer than the client waits: one that finishes its side waits no more. */
 async function approve(
-  { match, body }: Asked,
+  { match, body }: Pick<Asked, 'match' | 'body'>,
   { method, host, target, fields }: OutgoingRequest,
   { client, sessionId }: ExchangeTunnel,
   ports: ExchangePorts,

@@ -6,6 +6,7 @@ import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import type { HttpVersion } from '../../shared/net/http1_head.ts';
 import { connectionTokens } from '../../shared/net/http1_head.ts';
 import type { Reply } from './forward.ts';
+import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
 import type { HeldBack } from './sanitised_head.ts';
 
@@ -42,6 +43,8 @@ export interface Replied {
   readonly scrub: ScrubPatterns | null;
   /** Which headers of the reply's head were withheld, and which were not only because the binding keeps cookies. */
   readonly heldBack?: HeldBack;
+  /** Of a credentialed request: whether what it was decided by still holds, while its reply goes on. */
+  readonly inForce?: InForce;
 }
 
 /** The client went away before there was an answer; the request may have been sent, so it is recorded all the same. */

@@ -13,6 +13,7 @@ import { isWebSocketUpgrade, reframed } from './credentialed_head.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import type { ForwardContext, Outgoing } from './forward.ts';
 import { forward } from './forward.ts';
+import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
 import type { CredentialMaterial } from './material.ts';
 import { resolveMaterial } from './material.ts';
@@ -27,6 +28,8 @@ export interface Admitted {
   readonly incoming: Incoming;
   readonly request: OutgoingRequest;
   readonly binding: HostBinding;
+  /** Asked once the credential is there: until then the request may have waited long. */
+  readonly inForce: InForce;
   readonly body: RequestBody;
   readonly facts: Facts;
   readonly mediation: ForwardedMediation;
@@ -43,6 +46,8 @@ export async function sendCredentialed(
   const resolved = resolveMaterial(admitted.binding, ports.credentials, ports.materials);
   const material = resolved instanceof Promise ? await resolved : resolved;
   if (!material.ok) return refused(facts, material.error, incoming, wasRead);
+  const lapsed = admitted.inForce();
+  if (lapsed !== null) return refused(facts, lapsed, incoming, wasRead);
   const written = injected(admitted, material.value, ports);
   const outgoing = written instanceof Promise ? await written : written;
   if (!outgoing.ok) return refused(facts, outgoing.error, incoming, wasRead);
@@ -52,7 +57,7 @@ export async function sendCredentialed(
   if (reply.ok) {
     const shown = { ...reply.value, ...sanitised(reply.value, keepCookies) };
     const held = heldBack(reply.value.head.fields, keepCookies);
-    return { ...replied(incoming, facts, mediation, shown, scrub), heldBack: held };
+    return { ...replied(incoming, facts, mediation, shown, scrub), heldBack: held, inForce: admitted.inForce };
   }
   return tunnel.client.closed ? abandoned(facts) : refused(facts, reply.error, incoming, wasRead);
 }

@@ -32,6 +32,11 @@ export class OpenTunnels {
   /** Takes no more tunnels and closes those there are. Waits for them, but not for long. */
   async end(): Promise<void> {
     this.#ended = true;
+    await this.closeAll();
+  }
+
+  /** Closes those there are. */
+  async closeAll(): Promise<void> {
     const closing = Promise.allSettled([...this.#tunnels].map(async (close) => close()));
     await within(closing, CLOSE_TUNNELS_MS);
     this.#tunnels.clear();

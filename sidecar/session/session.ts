@@ -144,6 +144,17 @@ export class Session implements LiveSession {
     return this.#tunnels.open(close);
   }
 
+  /** Closes the tunnels there are; the session goes on. */
+  closeTunnels(): Promise<void> {
+    return this.#tunnels.closeAll();
+  }
+
+  /** Ends the scopes whose time is up by the clock: a timer stands still while the machine sleeps. */
+  async endScopesOver(now: number): Promise<void> {
+    const over = [...this.#scopes.values()].filter(({ expiresAt }) => now >= expiresAt);
+    await Promise.all(over.map(({ scopeId }) => this.endScope(scopeId)));
+  }
+
   /** Notes a credential that the container gets, once. */
   noteUnsealed(credential: UnsealedCredential): void {
     const known = this.#unsealed.some(

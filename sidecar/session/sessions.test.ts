@@ -96,6 +96,16 @@ describe('a session', () => {
     expect([sessions.count, disposed, existsSync(session.directory)]).toEqual([0, [session.id], false]);
   });
 
+  it('goes on when its tunnels are closed: those that come next are new', async () => {
+    const { session, token } = await create();
+    const closed: string[] = [];
+    session.openTunnel(() => void closed.push('one'));
+    await sessions.closeTunnels();
+    expect([closed, session.openTunnels]).toEqual([['one'], 0]);
+    expect(sessions.authenticate(session.id, token)).toBe(session);
+    expect(session.openTunnel(() => undefined)).not.toBeNull();
+  });
+
   it('opens nothing once it has ended, and leaves nothing behind', async () => {
     const { session, token } = await create();
     expect(await sessions.end(session.id)).toBe(true);

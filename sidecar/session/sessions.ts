@@ -181,6 +181,11 @@ export class Sessions {
     return true;
   }
 
+  /** Closes every tunnel there is; the sessions go on, and what they may do is decided anew. */
+  async closeTunnels(): Promise<void> {
+    await Promise.all([...this.#live.values()].map((session) => session.closeTunnels()));
+  }
+
   /** Ends the sessions that are over: their time is up, or the process they belong to is gone. */
   async sweep(): Promise<void> {
     const all = [...this.#live.values(), ...this.#kept.values()];
@@ -192,6 +197,7 @@ export class Sessions {
     const { id, expiresAt, owner, container, ended } = session;
     if (clock.now() >= expiresAt || (owner !== null && !runs(owner))) await this.end(id);
     else if (!ended && container !== null && !runs(container)) await this.#containerEnded(session);
+    else await session.endScopesOver(clock.now());
   }
 
   /** The session dies with its container; who launched it may still want the logs or files of that. */

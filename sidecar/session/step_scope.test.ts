@@ -106,6 +106,20 @@ describe('a scope', () => {
     expect(closed).toEqual(['one']);
   });
 
+  it('closes its tunnels by the clock too: a timer stands still while the machine sleeps', async () => {
+    const { scope } = open({ timeoutSeconds: 60 });
+    const later = open({ stepId: 'other', timeoutSeconds: 120 });
+    const closed: string[] = [];
+    scope.openTunnel(() => void closed.push('one'));
+    later.scope.openTunnel(() => void closed.push('two'));
+    clock.advance(59_999);
+    await sessions.sweep();
+    expect(closed).toEqual([]);
+    clock.advance(1);
+    await sessions.sweep();
+    expect(closed).toEqual(['one']);
+  });
+
   it('opens nothing once it is revoked; its tunnels are closed, those of another scope are not', async () => {
     const one = open();
     const two = open({ stepId: 'other' });

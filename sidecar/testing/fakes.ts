@@ -37,6 +37,7 @@ export class FakeClock implements Clock {
 /** A policy that is given, or a refusal. */
 export class FakePolicySource implements PolicySource {
   #current: Result<Policy, Refusal>;
+  readonly #onChanged = new Set<() => void>();
 
   constructor(bindings: readonly HostBinding[] = []) {
     this.#current = ok(compilePolicy(bindings));
@@ -47,11 +48,26 @@ export class FakePolicySource implements PolicySource {
   }
 
   use(bindings: readonly HostBinding[], connectors: readonly InstalledConnector[] = []): void {
-    this.#current = ok(compilePolicy(bindings, connectors));
+    this.#change(ok(compilePolicy(bindings, connectors)));
   }
 
   refuse(reason: RefusalReason): void {
-    this.#current = err(refusal(reason, `refused for the test: ${reason}`));
+    this.#change(err(refusal(reason, `refused for the test: ${reason}`)));
+  }
+
+  onChanged(listener: () => void): () => void {
+    this.#onChanged.add(listener);
+    return () => this.#onChanged.delete(listener);
+  }
+
+  /** How many wait for a change. */
+  get watched(): number {
+    return this.#onChanged.size;
+  }
+
+  #change(policy: Result<Policy, Refusal>): void {
+    this.#current = policy;
+    for (const listener of [...this.#onChanged]) listener();
   }
 }
 

@@ -50,7 +50,12 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
       const outcome =
         read.kind === 'head' ? await decide(read.bytes, context, tunnel, ports) : unreadable(read, tunnel);
       await recordOutcome(outcome, tunnel, ports);
-      open = await answer(client, outcome, tunnel);
+      const unwatch = watchRevocation(client, outcome, tunnel, ports);
+      try {
+        open = await answer(client, outcome, tunnel);
+      } finally {
+        unwatch?.();
+      }
       // A client that asks on and on without reading the answers would have them held for it.
       if (client.needsDrain) await client.drained();
       // What it sent before it went away is nobody's request any more.
@@ -113,6 +118,29 @@ function resultOf(outcome: Outcome): ExchangeResult {
   if (outcome.kind === 'abandoned') return { kind: 'unanswered', reason: 'client_gone' };
   const { mediation, reply, heldBack } = outcome;
   return { kind: 'replied', mediation, status: reply.head.status, ...heldBack };
+}
+
+/**
+ * A reply may take as long as it likes: an event stream, a WebSocket. One that a credential opened ends when its binding or
+ * connector is changed or removed, or this sidecar is revoked.
+ */
+function watchRevocation(
+  client: Connection,
+  outcome: Outcome,
+  { lanes }: ServedTunnel,
+  { exchange: { policy } }: TunnelPorts,
+): (() => void) | null {
+  const inForce = outcome.kind === 'replied' ? outcome.inForce : undefined;
+  if (inForce === undefined) return null;
+  const look = (): void => {
+    if (inForce() === null) return;
+    client.destroy();
+    lanes.close();
+  };
+  const unwatch = policy.onChanged(look);
+  // It may have changed since it was asked last.
+  look();
+  return unwatch;
 }
 
 /** Writes the outcome to the client. True when the tunnel can serve another request. */

@@ -1,0 +1,169 @@
+import type { TLSSocket } from 'node:tls';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
+import type { HostBinding } from '../../shared/model/host_binding.ts';
+import type { DataPlane } from '../testing/data_plane.ts';
+import { bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
+
+/** What was allowed when a request began, and is not any more when it is to be sent, or while its reply comes. */
+
+const HOST = 'api.example.test';
+const SECRET = 'planted-bound-secret-0123456789';
+const TOKEN = 'planted-connector-token-0123456789';
+const BINDING = bearerBinding(HOST);
+const DELETE = sampleOperation({ name: 'delete-item', method: 'DELETE', effect: 'delete', approval: 'required', audit: [] });
+const CONNECTOR = sampleConnector([DELETE], { hosts: [HOST] });
+const OTHER_HOST = 'other.example.test';
+
+let plane: DataPlane;
+let seen: string;
+let upstream: TLSSocket | null;
+let answer: string;
+
+beforeEach(async () => {
+  seen = '';
+  upstream = null;
+  answer = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone';
+  plane = await startDataPlane();
+  plane.credentials.set({ owner: 'personal', path: 'user/demo' }, SECRET);
+  plane.credentials.set({ owner: 'personal', path: 'connectors/acme/items' }, TOKEN);
+  await plane.upstream(HOST, (socket) => {
+    upstream = socket;
+    socket.on('data', (data) => {
+      seen += data.toString('latin1');
+      if (seen.includes('\r\n\r\n')) socket.write(answer);
+    });
+  });
+  plane.policy.use([BINDING], [CONNECTOR]);
+});
+
+afterEach(async () => {
+  expect(plane.budget.heldBytes).toBe(0);
+  await plane.stop();
+  expect(plane.errors).toEqual([]);
+});
+
+/** Sends a head with a body to come, and gives what completes it once the proxy waits for that. */
+async function beginUpload(): Promise<{ readonly client: TLSSocket; finish(): Promise<string> }> {
+  const client = await plane.open(HOST);
+  client.write(`POST /x HTTP/1.1\r\nHost: ${HOST}\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n`);
+  await readUntil(client, (got) => got.includes('100 Continue'));
+  return {
+    client,
+    finish: () => {
+      client.write('body');
+      return readUntil(client, (got) => got.endsWith('done') || got.endsWith('}\n'));
+    },
+  };
+}
+
+const GONE = /^HTTP\/1\.1 503 .*"credential_unavailable"/s;
+
+describe('while a body is uploaded', () => {
+  const changes: readonly [string, () => void, RegExp][] = [
+    ['the binding is removed', () => plane.policy.use([]), GONE],
+    ['its effect is narrowed', () => plane.policy.use([{ ...BINDING, effect: 'read' }]), GONE],
+    ['its allowed hosts are narrowed', () => plane.policy.use([{ ...BINDING, allowedHosts: [OTHER_HOST] }]), GONE],
+    ['it names another secret', () => plane.policy.use([otherSecret(BINDING)]), GONE],
+    ['a binding takes its place', () => plane.policy.use([{ ...BINDING, id: `bnd_${'7'.repeat(26)}` }]), GONE],
+    ['the sidecar is revoked', () => plane.policy.refuse('control_plane_unavailable'), /^HTTP\/1\.1 503 .*"control_plane_/s],
+  ];
+
+  test.each(changes)('%s: the request is refused and nothing is sent', async (_what, change, refusal) => {
+    const upload = await beginUpload();
+    change();
+    expect(await upload.finish()).toMatch(refusal);
+    expect(seen).toBe('');
+    expect(plane.audit.events.map(({ type }) => type)).toEqual(['sandbox.proxy.rejected']);
+  });
+
+  test('another binding is changed: the request goes on', async () => {
+    const upload = await beginUpload();
+    plane.policy.use([structuredClone(BINDING), bearerBinding(OTHER_HOST)], [structuredClone(CONNECTOR)]);
+    expect(await upload.finish()).toMatch(/^HTTP\/1\.1 200 .*done$/s);
+    expect(seen).toContain(`Bearer ${SECRET}`);
+  });
+});
+
+describe('while a person decides', () => {
+  const changes: readonly [string, () => void][] = [
+    ['the connector is removed', () => plane.policy.use([BINDING])],
+    ['another version of it is installed', () => plane.policy.use([], [sampleConnector([DELETE], { hosts: [OTHER_HOST] })])],
+  ];
+
+  async function untilAsked(): Promise<void> {
+    while (plane.approvals.asked.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  test.each(changes)('%s: what is approved is not sent by the proxy', async (_what, change) => {
+    plane.approvals.holding = true;
+    const client = await plane.open(HOST);
+    client.write(`DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
+    await untilAsked();
+    change();
+    plane.approvals.decide('approved');
+    expect(await readUntil(client, (got) => got.endsWith('done') || got.endsWith('}\n'))).toMatch(GONE);
+    expect(seen).toBe('');
+    expect(plane.audit.events.at(-1)).toMatchObject({
+      type: 'connector.proxy.rejected',
+      data: { 'svc.proxy.reason': 'credential_unavailable', 'svc.approval.id': 'apr_1' },
+    });
+  });
+
+  test.each(changes)('%s: nor by a run', async (_what, change) => {
+    plane.approvals.holding = true;
+    const gone = new AbortController().signal;
+    const request = { connector_fqn: 'acme/items', operation: 'delete-item', args: { id: '7' } };
+    const running = plane.operations.run(request, { source: 'generated_connector_shim', sessionId: 'ses_test', gone });
+    await untilAsked();
+    change();
+    plane.approvals.decide('approved');
+    expect(await running).toMatchObject({ ok: false, error: { reason: 'credential_unavailable' } });
+    expect(seen).toBe('');
+  });
+});
+
+describe('while a reply goes on', () => {
+  const stream = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: one\n\n';
+  const upgraded = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n';
+  const handshake = 'Connection: Upgrade\r\nUpgrade: websocket\r\n';
+
+  test.each([
+    ['an event stream', '', stream, 'one'],
+    ['a WebSocket', handshake, upgraded, '101'],
+  ])('%s ends on both sides when its binding is removed', async (_what, lines, reply, begun) => {
+    answer = reply;
+    const client = await plane.open(HOST);
+    client.on('error', () => undefined);
+    client.write(`GET /x HTTP/1.1\r\nHost: ${HOST}\r\n${lines}\r\n`);
+    await readUntil(client, (got) => got.includes(begun));
+    const ends = [closed(client), closed(upstream)];
+    plane.policy.use([structuredClone(BINDING)]);
+    expect([client.destroyed, plane.policy.watched]).toEqual([false, 1]);
+    plane.policy.use([]);
+    await Promise.all(ends);
+    expect(plane.policy.watched).toBe(0);
+  });
+
+  test('what nobody waits for any more is not watched', async () => {
+    const client = await plane.open(HOST);
+    client.write(`GET /x HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
+    await readUntil(client, (got) => got.endsWith('done'));
+    client.write(`GET /x HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
+    await readUntil(client, (got) => got.endsWith('done'));
+    expect(plane.policy.watched).toBeLessThan(2);
+  });
+});
+
+function otherSecret(binding: HostBinding): HostBinding {
+  return { ...binding, credential: { owner: 'personal', path: 'user/other' } };
+}
+
+function closed(socket: TLSSocket | null): Promise<void> {
+  return new Promise((resolve) => {
+    if (socket === null) throw new Error('there is no connection');
+    socket.resume();
+    socket.once('close', () => resolve());
+    socket.once('end', () => socket.end());
+  });
+}
