@@ -31,6 +31,7 @@ const EXCHANGE = 'sidecar/exchange/exchange.ts';
 const INCOMING = 'sidecar/exchange/incoming.ts';
 const SEND = 'sidecar/exchange/send_credentialed.ts';
 const CONNECTORS = 'sidecar/tunnel/connectors.test.ts';
+const REVOCATION = 'sidecar/tunnel/revocation.test.ts';
 
 export const MUTATIONS: readonly Mutation[] = [
   {
@@ -837,6 +838,62 @@ export const MUTATIONS: readonly Mutation[] = [
     text: 'if (!this.#isConnected()) this.stream.destroy();',
     replacement: 'if (this.closed) this.stream.destroy();',
     tests: ['sidecar/connection/connection.test.ts'],
+  },
+  {
+    row: 'Revocation',
+    holds: 'what a request was allowed by is in force when it is sent',
+    file: SEND,
+    text: 'if (lapsed !== null) return refused(facts, lapsed, incoming, wasRead);',
+    replacement: '',
+    tests: [REVOCATION],
+  },
+  {
+    row: 'Revocation',
+    holds: 'a run is sent by a connector that is still installed as it was',
+    file: 'sidecar/connector/run_operation.ts',
+    text: 'if (lapsed !== null) return { approvalId, result: err(lapsed) };',
+    replacement: '',
+    tests: [REVOCATION],
+  },
+  {
+    row: 'Revocation',
+    holds: 'a stream that a credential opened ends with its binding',
+    file: 'sidecar/tunnel/serve.ts',
+    text: 'const unwatch = policy.onChanged(look);',
+    replacement: 'const unwatch = (): void => undefined;',
+    tests: [REVOCATION],
+  },
+  {
+    row: 'Revocation',
+    holds: 'a scope ends by the clock, also after the machine has slept',
+    file: 'sidecar/session/sessions.ts',
+    text: 'else await session.endScopesOver(clock.now());',
+    replacement: '',
+    tests: ['sidecar/session/step_scope.test.ts'],
+  },
+  {
+    row: 'Plans',
+    holds: 'a reach is enforced only under an open scope of the step itself',
+    file: 'sidecar/local_api/plan_routes.ts',
+    text: 'const ownScope = scope?.step.stepId === step.value.id ? scope : null;',
+    replacement: 'const ownScope = scope;',
+    tests: ['sidecar/local_api/plan_routes.test.ts'],
+  },
+  {
+    row: 'Plans',
+    holds: 'a reach is enforced only once the step runs',
+    file: 'sidecar/local_api/plan_routes.ts',
+    text: 'enforced: input.began && ownScope !== null',
+    replacement: 'enforced: ownScope !== null',
+    tests: ['sidecar/local_api/plan_routes.test.ts'],
+  },
+  {
+    row: 'Plans',
+    holds: 'a step whose start cannot be recorded is ended',
+    file: 'sidecar/plan/run_step.ts',
+    text: "void recorded.then((problem) => problem !== null && cutShort('unrecorded')());",
+    replacement: '',
+    tests: ['sidecar/plan/run_plan.test.ts'],
   },
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,

@@ -34,7 +34,17 @@ function expectTaken(facts: ExchangeFacts): void {
 const bytes = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.string({ unit: 'grapheme-ascii', maxLength: 60 }),
-  fc.constantFrom('/a\0b', '/%00%0a%ed%a0%80', '/\u202e', '/a?b', '//x/../%2e', '*', `/${'a'.repeat(9_000)}`, '/a\tb', '/\x7f\x85'),
+  fc.constantFrom(
+    '/a\0b',
+    '/%00%0a%ed%a0%80',
+    '/\u202e',
+    '/a?b',
+    '//x/../%2e',
+    '*',
+    `/${'a'.repeat(9_000)}`,
+    '/a\tb',
+    '/\x7f\x85',
+  ),
 );
 
 describe('what is recorded of a request', () => {

@@ -11,7 +11,13 @@ const HOST = 'api.example.test';
 const SECRET = 'planted-bound-secret-0123456789';
 const TOKEN = 'planted-connector-token-0123456789';
 const BINDING = bearerBinding(HOST);
-const DELETE = sampleOperation({ name: 'delete-item', method: 'DELETE', effect: 'delete', approval: 'required', audit: [] });
+const DELETE = sampleOperation({
+  name: 'delete-item',
+  method: 'DELETE',
+  effect: 'delete',
+  approval: 'required',
+  audit: [],
+});
 const CONNECTOR = sampleConnector([DELETE], { hosts: [HOST] });
 const OTHER_HOST = 'other.example.test';
 
@@ -66,7 +72,11 @@ describe('while a body is uploaded', () => {
     ['its allowed hosts are narrowed', () => plane.policy.use([{ ...BINDING, allowedHosts: [OTHER_HOST] }]), GONE],
     ['it names another secret', () => plane.policy.use([otherSecret(BINDING)]), GONE],
     ['a binding takes its place', () => plane.policy.use([{ ...BINDING, id: `bnd_${'7'.repeat(26)}` }]), GONE],
-    ['the sidecar is revoked', () => plane.policy.refuse('control_plane_unavailable'), /^HTTP\/1\.1 503 .*"control_plane_/s],
+    [
+      'the sidecar is revoked',
+      () => plane.policy.refuse('control_plane_unavailable'),
+      /^HTTP\/1\.1 503 .*"control_plane_/s,
+    ],
   ];
 
   test.each(changes)('%s: the request is refused and nothing is sent', async (_what, change, refusal) => {
@@ -88,7 +98,10 @@ describe('while a body is uploaded', () => {
 describe('while a person decides', () => {
   const changes: readonly [string, () => void][] = [
     ['the connector is removed', () => plane.policy.use([BINDING])],
-    ['another version of it is installed', () => plane.policy.use([], [sampleConnector([DELETE], { hosts: [OTHER_HOST] })])],
+    [
+      'another version of it is installed',
+      () => plane.policy.use([], [sampleConnector([DELETE], { hosts: [OTHER_HOST] })]),
+    ],
   ];
 
   async function untilAsked(): Promise<void> {
