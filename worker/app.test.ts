@@ -118,11 +118,8 @@ describe('what the API refuses', () => {
     expect(operations.filter(({ path, isOpen }) => isOpen && path.startsWith('/v1/') && !OPEN.test(path))).toEqual([]);
     for (const { path, method } of operations.filter(({ isOfBrowser }) => isOfBrowser)) {
       const reply = await control.send(path.replace(/\{\w+\}/, 'x'), { method: method.toUpperCase() });
-      expect([path, [303, 401, 403].includes(reply.status), reply.headers.get('location')]).toEqual([
-        path,
-        true,
-        reply.status === 303 ? expect.stringMatching(/^\/sign-in\?/) : null,
-      ]);
+      const isSentToSignIn = reply.headers.get('location')?.startsWith('/sign-in?') === true;
+      expect([path, reply.status === 303 ? isSentToSignIn : [401, 403].includes(reply.status)]).toEqual([path, true]);
     }
     for (const { path, method } of operations.filter(({ isOpen, isOfBrowser }) => !isOpen && !isOfBrowser)) {
       const error = await refusal(control.send(path.replace(/\{\w+\}/, 'x'), { method: method.toUpperCase() }));
@@ -276,10 +273,10 @@ test('the description of the API has every way to sign in, and each path of it t
   const { paths } = z
     .object({ paths: z.record(z.string(), z.record(z.string(), z.unknown())) })
     .parse(JSON.parse(text));
-  const described = Object.entries(paths).flatMap(([path, methods]) =>
+  const listed = Object.entries(paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method} ${path}`),
   );
-  expect(described).toEqual(
+  expect(listed).toEqual(
     expect.arrayContaining([
       'get /auth/providers',
       'get /auth/{provider}/login',
@@ -298,11 +295,9 @@ test('the description of the API has every way to sign in, and each path of it t
   const app = createApp({ context: () => control.context, assets: fileAssets(), log: () => undefined });
   const ofBrowsers = pageTable(app).filter(([, path]) => path.startsWith('/auth/'));
   expect(ofBrowsers.length).toBeGreaterThan(5);
-  expect(ofBrowsers.map(([method, path]) => `${method} ${path}`).filter((name) => !described.includes(name))).toEqual(
-    [],
-  );
+  expect(ofBrowsers.map(([method, path]) => `${method} ${path}`).filter((name) => !listed.includes(name))).toEqual([]);
   const docs = await (await control.send('/docs')).text();
-  for (const name of described) expect(docs).toContain(`<code>${name.split(' ')[1]}</code>`);
+  for (const name of listed) expect(docs).toContain(`<code>${name.split(' ')[1]}</code>`);
 });
 
 test('the API says the version of the package', () => {

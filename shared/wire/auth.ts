@@ -70,11 +70,8 @@ export const ssoQuery = z.object({ email: z.string().max(254).optional(), return
 
 const answered = z.string().max(8_000).optional();
 
-/** `GET /auth/{provider}/callback`: what the provider puts there. `iss` by RFC 9207. */
+/** `GET /auth/{provider}/callback` and `GET /auth/connectors/callback`: what the provider puts there. `iss` by RFC 9207. */
 export const callbackQuery = z.object({ state: answered, code: answered, error: answered, iss: answered });
-
-/** `GET /auth/connectors/callback`: the same. */
-export const connectorCallbackQuery = callbackQuery;
 
 /** `GET /auth/link/{code}`. */
 export const linkParams = z.object({ code: z.string().min(1).max(128) });

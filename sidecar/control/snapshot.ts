@@ -251,7 +251,7 @@ export class SnapshotSource implements PolicySource {
 
   #notify(credentials: readonly CredentialVersion[]): void {
     for (const listener of this.#listeners) listener(credentials);
-    for (const listener of [...this.#onChanged]) listener();
+    for (const listener of this.#onChanged) listener();
   }
 
   async #restore(): Promise<void> {

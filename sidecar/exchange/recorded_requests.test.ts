@@ -47,6 +47,9 @@ const bytes = fc.oneof(
   ),
 );
 
+const input = (name: string, place: 'path' | 'query') =>
+  ({ name, in: place, type: 'string', required: place === 'path', description: '' }) as const;
+
 describe('what is recorded of a request', () => {
   test('is an event that the control plane takes, whatever its head', () => {
     const heads = fc.record({
@@ -77,8 +80,6 @@ describe('what is recorded of a request', () => {
   });
 
   test('is one for each set of args of an operation, also with what only an escape can hold', () => {
-    const input = (name: string, place: 'path' | 'query') =>
-      ({ name, in: place, type: 'string', required: place === 'path', description: '' }) as const;
     const operation = sampleOperation({
       inputs: [input('id', 'path'), input('q', 'query')],
       audit: [

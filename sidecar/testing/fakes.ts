@@ -67,7 +67,7 @@ export class FakePolicySource implements PolicySource {
 
   #change(policy: Result<Policy, Refusal>): void {
     this.#current = policy;
-    for (const listener of [...this.#onChanged]) listener();
+    for (const listener of this.#onChanged) listener();
   }
 }
 

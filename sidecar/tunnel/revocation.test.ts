@@ -95,6 +95,10 @@ describe('while a body is uploaded', () => {
   });
 });
 
+async function untilAsked(): Promise<void> {
+  while (plane.approvals.asked.length === 0) await new Promise((resolve) => setImmediate(resolve));
+}
+
 describe('while a person decides', () => {
   const changes: readonly [string, () => void][] = [
     ['the connector is removed', () => plane.policy.use([BINDING])],
@@ -103,10 +107,6 @@ describe('while a person decides', () => {
       () => plane.policy.use([], [sampleConnector([DELETE], { hosts: [OTHER_HOST] })]),
     ],
   ];
-
-  async function untilAsked(): Promise<void> {
-    while (plane.approvals.asked.length === 0) await new Promise((resolve) => setImmediate(resolve));
-  }
 
   test.each(changes)('%s: what is approved is not sent by the proxy', async (_what, change) => {
     plane.approvals.holding = true;

@@ -2,7 +2,6 @@ import type { OpenAPIHono, RouteConfig } from '@hono/zod-openapi';
 import {
   callbackQuery,
   connectorAuthorisationParams,
-  connectorCallbackQuery,
   linkParams,
   loginQuery,
   providerParams,
@@ -17,7 +16,7 @@ export interface BrowserOperation {
   readonly summary: string;
   readonly description: string;
   readonly params?: typeof providerParams | typeof linkParams | typeof connectorAuthorisationParams;
-  readonly query?: typeof loginQuery | typeof callbackQuery | typeof ssoQuery | typeof connectorCallbackQuery;
+  readonly query?: typeof loginQuery | typeof callbackQuery | typeof ssoQuery;
   /** `anyone`, or a browser that is signed in. */
   readonly access: 'anyone' | 'browser';
   /** What success looks like, by status. */
@@ -115,7 +114,7 @@ export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOper
     {
       summary: 'Come back from authorising a connector or an MCP server',
       description: 'Where the authorisation server sends the browser back to.',
-      query: connectorCallbackQuery,
+      query: callbackQuery,
       access: 'anyone',
       replies: { 200: PAGE, 303: ON_ITS_WAY },
     },

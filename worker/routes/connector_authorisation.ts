@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { connectorCallbackQuery } from '../../shared/wire/auth.ts';
+import { callbackQuery } from '../../shared/wire/auth.ts';
 import { authorizeInput, authorizeReply } from '../../shared/wire/connector_credentials.ts';
 import { connectorParams } from '../../shared/wire/connectors.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
@@ -61,7 +61,7 @@ export const openAuthorisation = forReader(async (c, caller) => {
  * is not, such as one that opened the link of a terminal, is told how it ended.
  */
 export async function finishAuthorisationPage(c: AppContext): Promise<Response> {
-  const query = queryOf(c, connectorCallbackQuery);
+  const query = queryOf(c, callbackQuery);
   if (!query.ok) return page(c, messagePage('Not authorised', `${query.error.message}.`), 400);
   const { state = '', code = null, error = null, iss = null } = query.value;
   const caller = await callerOfBrowser(c);
