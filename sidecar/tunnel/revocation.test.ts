@@ -10,7 +10,8 @@ import { bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.
 const HOST = 'api.example.test';
 const SECRET = 'planted-bound-secret-0123456789';
 const TOKEN = 'planted-connector-token-0123456789';
-const BINDING = bearerBinding(HOST);
+// On a host with operations that need approval, a binding without an effect would only read.
+const BINDING: HostBinding = { ...bearerBinding(HOST), effect: 'write' };
 const DELETE = sampleOperation({
   name: 'delete-item',
   method: 'DELETE',
