@@ -128,14 +128,16 @@ function addReadings(readings: PathReading[], path: string, isCut: boolean): voi
   }
 }
 
-/** Dot segments may come out of escapes later, so that it is the keys which are looked at. */
+/** Dot segments may come out of escapes later, so that it is the keys which are looked at; a blank is no segment. */
 function add(readings: PathReading[], path: readonly string[], isCut: boolean): void {
   if (path.length > MAX_SEGMENTS) return;
-  const segments = path.map((segment) => segmentKey(segment));
-  readings.push({ segments, isCut });
-  const front = segments.findIndex((segment) => FRONT_CONTROLLER.test(segment));
-  if (front >= 0) readings.push({ segments: segments.slice(front + 1), isCut });
-  if (segments.some((segment) => DOTS.test(segment))) readings.push({ segments: resolved(segments), isCut });
+  const segments = path.map((segment) => segmentKey(segment)).filter((segment) => segment.trim() !== '');
+  const forms = segments.some((segment) => DOTS.test(segment)) ? [segments, resolved(segments)] : [segments];
+  for (const form of forms) {
+    readings.push({ segments: form, isCut });
+    const front = form.findLastIndex((segment) => FRONT_CONTROLLER.test(segment));
+    if (front >= 0) readings.push({ segments: form.slice(front + 1), isCut });
+  }
 }
 
 function resolved(segments: readonly string[]): readonly string[] {

@@ -29,9 +29,41 @@ const secret = {
   version: 1,
 };
 
+const GUARDED_CONNECTOR = {
+  id: 'con_01m7yjbz4dz98vffmftfxp52e5',
+  ...TIMES,
+  owner: 'personal',
+  fqn: 'acme/items',
+  version: '1.0.0',
+  title: 'Items',
+  content_hash: 'a'.repeat(64),
+  hosts: ['api.example.com'],
+  operation_count: 1,
+  installed_by: 'usr_01m7yjbz4dz98vffmftfxp52e5',
+  credential: {
+    kind: 'api_key',
+    ref: 'vault://connectors/acme/items',
+    state: 'missing',
+    updated_at: null,
+    expires_at: null,
+    client_id: null,
+    token_url: null,
+    scopes: [],
+    renewable: false,
+  },
+  spec: {
+    schema_version: 1,
+    connector: { fqn: 'acme/items', version: '1.0.0', title: 'Items' },
+    hosts: ['api.example.com'],
+    credential: { kind: 'api_key' },
+    operations: [{ name: 'merge', method: 'POST', path: '/merge', effect: 'write', approval: 'required', inputs: [] }],
+  },
+};
+
 /** A control plane with one binding and one secret; a written binding comes back as a record. */
 const control: Answer = ({ method, url, body }) => {
   if (url.pathname === '/v1/secrets') return { status: 200, body: { items: [secret], next_cursor: null } };
+  if (url.pathname === '/v1/connectors') return { status: 200, body: { items: [], next_cursor: null } };
   if (method === 'GET') return { status: 200, body: { items: [existing], next_cursor: null } };
   if (method === 'DELETE') return { status: 204 };
   return { status: 201, body: { ...existing, ...(typeof body === 'object' ? body : {}) } };
@@ -42,6 +74,46 @@ function written(run: RunResult): readonly string[] {
 }
 
 const add = ['binding', 'add', 'api.example.org', '--credential', 'vault://user/demo'];
+
+describe('a binding without an effect, beside operations that need an approval', () => {
+  const { spec, ...summary } = GUARDED_CONNECTOR;
+  const beside: Answer = (call) => {
+    if (call.url.pathname === '/v1/connectors') return { status: 200, body: { items: [summary], next_cursor: null } };
+    if (call.url.pathname.startsWith('/v1/connectors/')) return { status: 200, body: { ...summary, spec } };
+    return control(call);
+  };
+  const bind = ['binding', 'add', 'api.example.com', '--credential', 'vault://user/demo', '--scheme', 'bearer'];
+
+  test('is pointed out when it is made, with the command for either choice', async () => {
+    const run = await runCli(home, bind, { answer: beside });
+    expect(run.code).toBe(0);
+    expect(run.stderr).toMatch(/warning: the binding of api\.example\.com has no effect, so it only reads there/);
+    expect(run.stderr).toContain(`svc binding effect ${existing.id} read, or write`);
+    expect(written(run)).toEqual(['POST /v1/host-bindings']);
+  });
+
+  test('is narrowed at a terminal when the person says so, and not otherwise', async () => {
+    const yes = await runCli(home, bind, { answer: beside, terminal: true, stdin: 'y\n' });
+    expect(written(yes)).toEqual(['POST /v1/host-bindings', `PUT /v1/host-bindings/${existing.id}`]);
+    expect(yes.calls.at(-1)?.body).toMatchObject({ host: 'api.example.com', effect: 'read' });
+    const no = await runCli(home, bind, { answer: beside, terminal: true, stdin: '\n' });
+    expect(written(no)).toEqual(['POST /v1/host-bindings']);
+  });
+
+  test('is none with an effect', async () => {
+    const run = await runCli(home, [...bind, '--effect', 'write'], { answer: beside });
+    expect(run.stderr).toBe('');
+  });
+
+  test('is pointed out when the connector is installed after it', async () => {
+    home.write('items.json', JSON.stringify(spec));
+    const answer: Answer = (call) =>
+      call.method === 'POST' ? { status: 201, body: { ...summary, spec, warnings: [] } } : beside(call);
+    const run = await runCli(home, ['connector', 'install', './items.json'], { answer });
+    expect(run.code).toBe(0);
+    expect(run.stderr).toContain(`svc binding effect ${existing.id} read, or write`);
+  });
+});
 
 describe('svc binding effect', () => {
   test('changes that alone', async () => {

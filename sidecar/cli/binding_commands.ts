@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { Argument, Option, type Command } from 'commander';
 import { stringify } from 'yaml';
-import { EFFECTS, EMIT_MECHANISMS, INJECTION_SCHEMES, OWNERS, type Effect } from '../../shared/model/host_binding.ts';
+import { EFFECTS, EMIT_MECHANISMS, INJECTION_SCHEMES, OWNERS } from '../../shared/model/host_binding.ts';
 import { hostBindingRecord, type HostBindingRecord, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
 import type { BindingTemplate } from '../../shared/wire/binding_template.ts';
 import { credentialsIssuedBy } from '../../shared/net/credential_issuer.ts';
 import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import { inputOf } from './binding_file.ts';
+import { changeEffect } from './binding_effect.ts';
 import { fieldsOf, validateBinding, type BindingFlags } from './binding_input.ts';
 import { fillFromTemplate, findTemplate, loadTemplates } from './binding_templates.ts';
 import { addApplyCommand } from './binding_apply.ts';
@@ -17,6 +18,7 @@ import type { HttpClient } from './http_client.ts';
 import type { Column } from './output.ts';
 import { allPages } from './paging.ts';
 import { ownerFilter } from './secret_commands.ts';
+import { adviseOfLimits, connectorsWithSpecs, limitedRecords } from './limited_bindings.ts';
 import { warnOfMissingSecrets } from './missing_secrets.ts';
 import { makeSentinel } from './sentinel.ts';
 
@@ -93,6 +95,9 @@ async function addBinding(call: Call<AddOptions>): Promise<undefined> {
   }
   warnOfReplies(record, print);
   await warnOfMissingSecrets(client, [record], print);
+  if (record.effect !== undefined) return;
+  const connectors = await connectorsWithSpecs(client);
+  if (connectors.length > 0) await adviseOfLimits(call, client, limitedRecords([record], connectors));
 }
 
 /** What the agent gets by this binding besides answers: cookies that were asked for, credentials that the host hands out. */
@@ -123,16 +128,6 @@ function addedText(record: HostBindingRecord): string {
 /** Every binding of the caller. */
 export function allBindings(client: HttpClient, owner?: string): Promise<HostBindingRecord[]> {
   return allPages(client, '/v1/host-bindings', hostBindingsPage, { owner });
-}
-
-/** Everything else of the binding stays. */
-export function changeEffect(
-  client: HttpClient,
-  record: HostBindingRecord,
-  effect: Effect,
-): Promise<HostBindingRecord> {
-  const body = { ...inputOf(record), effect };
-  return client.call('PUT', `/v1/host-bindings/${record.id}`, hostBindingRecord, { body });
 }
 
 const COLUMNS: readonly Column<HostBindingRecord>[] = [

@@ -1,5 +1,6 @@
 import { toConnectorSpec, type ConnectorSpecRecord } from '../../shared/wire/connector_spec.ts';
 import { installReply, type InstallReply } from '../../shared/wire/connectors.ts';
+import { allBindings } from './binding_commands.ts';
 import { controlClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { catalogNames, catalogText } from './connector_catalog.ts';
@@ -7,6 +8,7 @@ import { MAX_SPEC_BYTES, parseSpec, readInput } from './connector_file.ts';
 import { findConnector, type OwnerOption } from './connector_lookup.ts';
 import { overlapWarnings } from './connector_overlaps.ts';
 import { CliError, EXIT } from './exit_codes.ts';
+import { adviseOfLimits, limitedRecords } from './limited_bindings.ts';
 import { printable } from './output.ts';
 
 export interface InstallOptions {
@@ -34,6 +36,9 @@ async function send(call: Call<InstallOptions>, spec: ConnectorSpecRecord): Prom
   for (const warning of reply.warnings) print.warn(printable(warning));
   print.data(reply, () => (print.person ? installedText(reply) : `${reply.id}\n`));
   if (!print.json) adviseCredential(call, reply);
+  if (reply.spec.operations.some(({ approval }) => approval === 'required')) {
+    await adviseOfLimits(call, client, limitedRecords(await allBindings(client), [reply]));
+  }
 }
 
 /**

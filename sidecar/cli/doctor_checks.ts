@@ -9,6 +9,7 @@ import type { Call } from './command_line.ts';
 import type { CliContext } from './context.ts';
 import { CliError } from './exit_codes.ts';
 import { modeText } from './home.ts';
+import { connectorsWithSpecs, limitedRecords } from './limited_bindings.ts';
 import { missingSecrets } from './missing_secrets.ts';
 import { nearest } from './nearest.ts';
 import { openSession } from './session_access.ts';
@@ -29,7 +30,7 @@ export async function runChecks(call: Call, home: string): Promise<readonly Find
   if (parseSettings(call.context.env).ok) {
     const [control, sidecar] = await Promise.all([askControl(call), askSidecar(call)]);
     findings.push(...controlFindings(control, call.context), ...sidecarFindings(sidecar, call.context));
-    if (control.ok) findings.push(...(await secretFindings(call)));
+    if (control.ok) findings.push(...(await bindingFindings(call)));
     if (sidecar.ok) findings.push(...(await clientFindings(call)));
   }
   return findings;
@@ -168,7 +169,8 @@ export function sidecarFindings(sidecar: Asked<SidecarHealth>, context: Versione
     : [{ check, level: 'ok', text: `${status}, policy version ${snapshot?.version}` }];
 }
 
-async function secretFindings(call: Call): Promise<readonly Finding[]> {
+/** Bindings whose credential is not stored, and those that only read because an operation of their host needs an approval. */
+export async function bindingFindings(call: Call): Promise<readonly Finding[]> {
   const check = 'bindings';
   const client = controlClient(call.context, call.options);
   const bindings = await allBindings(client);
@@ -176,9 +178,15 @@ async function secretFindings(call: Call): Promise<readonly Finding[]> {
   const findings = missing.map(({ ref, command }): Finding => {
     return { check, level: 'problem', text: `${ref} is bound and not stored: its requests get 503`, fix: command };
   });
-  return findings.length > 0
-    ? findings
-    : [{ check, level: 'ok', text: `${bindings.length}, each with a stored credential` }];
+  const stored: readonly Finding[] =
+    findings.length > 0
+      ? findings
+      : [{ check, level: 'ok', text: `${bindings.length}, each with a stored credential` }];
+  const limited = limitedRecords(bindings, await connectorsWithSpecs(client));
+  return [
+    ...stored,
+    ...limited.map(({ text, commands }): Finding => ({ check, level: 'warning', text, fix: commands })),
+  ];
 }
 
 /** Has each installed client make a call through a session of its own. */

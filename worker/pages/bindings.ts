@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import type { Explanation } from '../../shared/explain/explain.ts';
 import type { HostBindingRecord } from '../../shared/wire/host_binding.ts';
 import type { Page as ListPage } from '../../shared/wire/primitives.ts';
-import { flash } from './components/alert.ts';
+import { alert, flash } from './components/alert.ts';
 import { badge } from './components/badge.ts';
 import { dataTable } from './components/data_table.ts';
 import { emptyState } from './components/empty_state.ts';
@@ -21,6 +21,8 @@ export interface BindingsView {
   readonly question: FormState;
   /** Null while nothing, or nothing that can be explained, is asked. */
   readonly explanation: Explanation | null;
+  /** The hosts on which bindings without an effect only read, by the bindings' ids. */
+  readonly limited: ReadonlyMap<string, readonly string[]>;
   /** Whose bindings the reader may change. */
   readonly mayChange: (binding: Pick<HostBindingRecord, 'owner'>) => boolean;
 }
@@ -33,10 +35,10 @@ export function bindingsPage(view: BindingsView): Page {
       lead: 'A binding lets one credential go to one host, written onto the request outside of the sandbox.',
       actions: html`<a class="button primary" href="/bindings/new">Bind a credential</a>`,
     })}
-    ${flash(done)} ${explainBox(view.question, view.explanation)}
+    ${flash(done)} ${limits(view)} ${explainBox(view.question, view.explanation)}
     <section class="panel flush" aria-labelledby="bindings-title">
       <div class="panel-head"><h2 id="bindings-title">Bindings</h2></div>
-      ${bindings.items.length === 0 ? noBindings() : table(bindings.items, view.mayChange)}
+      ${bindings.items.length === 0 ? noBindings() : table(view)}
     </section>
     ${pager('/bindings', { cursor }, bindings.next_cursor)}`;
   return layout('Host bindings', content);
@@ -51,10 +53,30 @@ function noBindings(): Html {
   });
 }
 
-function table(bindings: readonly HostBindingRecord[], mayChange: BindingsView['mayChange']): Html {
+/** What an upgrade or a new connector makes of bindings that do not say what they may do. */
+function limits({ limited }: BindingsView): Html | string {
+  if (limited.size === 0) return '';
+  const hosts = [...new Set([...limited.values()].flat())];
+  return alert(
+    'warn',
+    html`On ${hosts.join(', ')}, operations of a connector need an approval. Bindings without an effect only read there:
+      edit them and choose the effect <code>read</code>, or <code>write</code> to let them do what the connector leaves,
+      unapproved.`,
+  );
+}
+
+function effectCell({ id, effect }: HostBindingRecord, { limited }: BindingsView): Html | string {
+  if (effect === 'read') return badge('plain', 'read only');
+  const hosts = limited.get(id);
+  if (hosts === undefined) return effect ?? '';
+  return html`${badge('warn', 'none')}<span class="sub">only reads on ${hosts.join(', ')}</span>`;
+}
+
+function table(view: BindingsView): Html {
+  const { mayChange } = view;
   return dataTable<HostBindingRecord>({
     caption: 'Host bindings',
-    rows: bindings,
+    rows: view.bindings.items,
     columns: [
       {
         title: 'Host',
@@ -68,7 +90,7 @@ function table(bindings: readonly HostBindingRecord[], mayChange: BindingsView['
         cell: ({ scheme, emit_mechanism: emit }) =>
           html`<span class="tag">${scheme}</span> ${emit === 'inject' ? '' : html`<span class="tag">${emit}</span>`}`,
       },
-      { title: 'Effect', cell: ({ effect }) => (effect === 'read' ? badge('plain', 'read only') : (effect ?? '')) },
+      { title: 'Effect', cell: (binding) => effectCell(binding, view) },
       { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
       {
         title: 'Change',

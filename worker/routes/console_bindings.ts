@@ -8,6 +8,7 @@ import { bindingsPage } from '../pages/bindings.ts';
 import { EMPTY_FORM, type FormState } from '../pages/components/form_field.ts';
 import { describeBinding } from '../services/binding_details.ts';
 import { type Caller, mayActAs, writableOwner } from '../services/caller.ts';
+import { limitsOf } from '../services/binding_limits.ts';
 import { explainRequest } from '../services/explain.ts';
 import {
   createHostBinding,
@@ -40,7 +41,9 @@ export const getBindings = forReader(async (c, caller) => {
   if (!bindings.ok) return problem(c, caller, bindings.error);
   const answered = await explained(c, caller, { method, url });
   const mayChange = ({ owner }: Pick<HostBindingRecord, 'owner'>) => writableOwner(caller, owner).ok;
-  return consolePage(c, caller, bindingsPage({ bindings: bindings.value, cursor, done: code, mayChange, ...answered }));
+  const limited = await limitsOf(c.get('context'), caller, bindings.value.items);
+  const view = { bindings: bindings.value, cursor, done: code, limited, mayChange, ...answered };
+  return consolePage(c, caller, bindingsPage(view));
 });
 
 async function explained(c: AppContext, caller: Caller, values: { readonly method: string; readonly url: string }) {

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { sampleConnector, sampleOperation } from '../connect/testing/sample_connector.ts';
+import type { HostBinding } from '../model/host_binding.ts';
+import { limitedBindings } from './limited_bindings.ts';
+
+const bound = (host: string, change: Partial<HostBinding> = {}): HostBinding => ({
+  id: `bnd_${host}`,
+  owner: 'personal',
+  host,
+  credential: { owner: 'personal', path: 'user/demo' },
+  injection: { scheme: 'bearer' },
+  emit: { mechanism: 'inject' },
+  allowedHosts: [],
+  body: 'buffer',
+  ...change,
+});
+const guarded = sampleOperation({ approval: 'required', hosts: ['pay.example.com', 'api.example.com'] });
+const connector = sampleConnector([guarded, sampleOperation({ name: 'open', hosts: ['open.example.com'] })]);
+
+test('lists bindings without an effect, with the hosts where they win and an operation needs an approval', () => {
+  const bindings = [
+    bound('*.example.com'),
+    bound('api.example.com', { id: 'bnd_1' }),
+    bound('api.example.com', { id: 'bnd_2', emit: { mechanism: 'sentinel-swap', sentinel: 'x' } }),
+    bound('api.example.com', { id: 'bnd_e', owner: 'enterprise' }),
+    bound('open.example.com'),
+  ];
+  expect(limitedBindings(bindings, [connector]).map(({ binding, hosts }) => [binding.id, hosts])).toEqual([
+    ['bnd_*.example.com', ['pay.example.com']],
+    ['bnd_1', ['api.example.com']],
+    ['bnd_2', ['api.example.com']],
+  ]);
+});
+
+test('lists none with an effect, and none where nothing needs an approval', () => {
+  expect(limitedBindings([bound('api.example.com', { effect: 'write' })], [connector])).toEqual([]);
+  const open = sampleConnector([{ ...guarded, approval: 'none' }]);
+  expect(limitedBindings([bound('api.example.com')], [open])).toEqual([]);
+});

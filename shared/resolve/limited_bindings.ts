@@ -1,0 +1,24 @@
+import type { InstalledConnector } from '../model/connector.ts';
+import type { HostBinding } from '../model/host_binding.ts';
+import { compilePolicy } from './resolve.ts';
+
+/** A binding that only reads on some hosts because it has no effect and they have operations that need an approval. */
+export interface LimitedBinding {
+  readonly binding: HostBinding;
+  /** In the order of their names. */
+  readonly hosts: readonly string[];
+}
+
+/** The bindings without an effect that would act beside operations with an approval, were they not limited to reading there. */
+export function limitedBindings(
+  bindings: readonly HostBinding[],
+  connectors: readonly InstalledConnector[],
+): readonly LimitedBinding[] {
+  const policy = compilePolicy(bindings, connectors);
+  const hosts = [...policy.connectors.guarded.keys()].toSorted();
+  return bindings.flatMap((binding) => {
+    if (binding.effect !== undefined) return [];
+    const limited = hosts.filter((host) => policy.bindingsFor(host).includes(binding));
+    return limited.length === 0 ? [] : [{ binding, hosts: limited }];
+  });
+}
