@@ -65,6 +65,14 @@ const SYSTEM_PARTS = [
     isThere: () => pythonWith(module) !== null,
     packages: ['python3', `python3-${module}`],
   })),
+  // Servers of others, which are asked how they read a path.
+  { name: 'Flask', isThere: () => pythonWith('flask') !== null, packages: ['python3-flask'] },
+  {
+    name: 'Django REST framework',
+    isThere: () => pythonWith('rest_framework') !== null,
+    packages: ['python3-djangorestframework'],
+  },
+  { name: 'nginx', probe: 'nginx -v', packages: ['nginx-light'] },
   { name: 'wget', probe: 'wget --version', packages: ['wget'] },
   { name: 'ps', probe: found('ps'), packages: ['procps'] },
   { name: 'npm', probe: 'npm --version', packages: ['npm'] },

@@ -27,6 +27,7 @@ describe('the readings of a path', () => {
     ['/index.php/x/../v1/refunds', '/v1/refunds'],
     ['/a.php/index.php/v1/refunds', '/v1/refunds'],
     ['/v1/refunds/%20', '/v1/refunds'],
+    ['/v1/refunds/.json', '/v1/refunds'],
     ['/v1/%C5%BFtatu%C5%BF', '/v1/status'],
     ['/v1/%EF%BD%92efunds', '/v1/refunds'],
     ['/v1/r%C3%A9funds', '/v1/refunds'],

@@ -4,7 +4,7 @@ import { isUndecidablePath } from './target.ts';
 export interface PathReading {
   /** Without empty ones; each in the form that {@link segmentKey} gives. */
   readonly segments: readonly string[];
-  /** True when the path was cut at a `?` or `#` that came out of an escape. */
+  /** True when the path was cut at a `?` or `#` that came out of an escape, or before a segment that is a suffix. */
   readonly isCut: boolean;
 }
 
@@ -19,6 +19,8 @@ const DOT_SEGMENT = /[/\\](?:\.|%2e){1,2}(?:$|[/\\;])/i;
  * (`%u0041`), and bytes that no UTF-8 has, which old decoders take for ASCII.
  */
 const UNDECIDABLE = /[^ -~\x80-\xff]|%u[0-9a-f]{4}|[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f]|\xf0[\x80-\x8f]/i;
+/** Some servers take a format as a segment of its own. */
+const SUFFIX_ALONE = /^\.[^.]/;
 const DOTS = /^\.{1,2}$/;
 /** What a front controller's name ends with; the path after it is the one that is routed (RFC 3875 section 4.1.5). */
 const FRONT_CONTROLLER = /\.(?:php\d?|f?cgi|pl|aspx?|dll)$/;
@@ -135,8 +137,10 @@ function add(readings: PathReading[], path: readonly string[], isCut: boolean): 
   const forms = segments.some((segment) => DOTS.test(segment)) ? [segments, resolved(segments)] : [segments];
   for (const form of forms) {
     readings.push({ segments: form, isCut });
-    const front = form.findLastIndex((segment) => FRONT_CONTROLLER.test(segment));
-    if (front >= 0) readings.push({ segments: form.slice(front + 1), isCut });
+    for (const [at, segment] of form.entries()) {
+      if (FRONT_CONTROLLER.test(segment)) readings.push({ segments: form.slice(at + 1), isCut });
+    }
+    if (SUFFIX_ALONE.test(form.at(-1) ?? '')) readings.push({ segments: form.slice(0, -1), isCut: true });
   }
 }
 
