@@ -90,7 +90,7 @@ function replyOnce(): void {
 
 function chunkedBody(chunkBytes: number): Buffer {
   const pieces: Uint8Array[] = [];
-  for (let at = 0; at < 64 * 1024; at += chunkBytes) pieces.push(...chunk(new Uint8Array(chunkBytes)));
+  for (let at = 0; at < 64 * 1024; at += chunkBytes) pieces.push(...chunk([new Uint8Array(chunkBytes)]));
   return Buffer.concat([...pieces, lastChunk('')]);
 }
 

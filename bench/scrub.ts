@@ -3,6 +3,7 @@
  * reply and length of secret, and for a reply head.
  */
 import { performance } from 'node:perf_hooks';
+import { SAMPLE_SEARCH_KEY } from '../shared/inject/sample_requests.ts';
 import { compileScrubPatterns } from '../shared/inject/scrub/patterns.ts';
 import { scrubText } from '../shared/inject/scrub/scrub_text.ts';
 import { StreamScrubber } from '../shared/inject/scrub/stream_scrubber.ts';
@@ -37,7 +38,7 @@ function medianMicroseconds(run: () => void): number {
 
 function main(): void {
   for (const [secretName, secret] of Object.entries(SECRETS)) {
-    const patterns = compileScrubPatterns([secret]);
+    const patterns = compileScrubPatterns([secret], SAMPLE_SEARCH_KEY);
     const scrubber = new StreamScrubber(patterns);
     for (const [replyName, byteAt] of Object.entries(REPLIES)) {
       const chunk = Uint8Array.from({ length: CHUNK_BYTES }, (_, index) => byteAt(index));
@@ -46,7 +47,7 @@ function main(): void {
     }
     const line = medianMicroseconds(() => scrubText(HEAD_LINE, patterns));
     process.stdout.write(`${secretName} secret, one header line: ${line.toFixed(2)} us\n`);
-    const compile = medianMicroseconds(() => compileScrubPatterns([secret]));
+    const compile = medianMicroseconds(() => compileScrubPatterns([secret], SAMPLE_SEARCH_KEY));
     process.stdout.write(`${secretName} secret, compiling: ${compile.toFixed(0)} us\n`);
   }
 }

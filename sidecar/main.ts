@@ -17,6 +17,7 @@ import { openControl } from './control/control.ts';
 import { createPlanLocks } from './control/plan_locks.ts';
 import { releaseUnsealed } from './control/unsealed.ts';
 import { BodyBudget } from './exchange/body.ts';
+import { MaskedReplies } from './exchange/masked_replies.ts';
 import { MaterialCache } from './exchange/material.ts';
 import { NodeSha256 } from './exchange/node_sha256.ts';
 import { homeLabelOf } from './launch/container_labels.ts';
@@ -134,6 +135,7 @@ async function serve(config: SidecarConfig, parts: Parts): Promise<{ readonly mc
     ...apiParts(config, parts),
     mcp: mcp.options,
     operations: createOperationRunner(tunnelPorts),
+    masked: tunnelPorts.exchange.masked,
     listeners,
     proxyOrigin: () => own.origin,
   };
@@ -160,7 +162,7 @@ async function serve(config: SidecarConfig, parts: Parts): Promise<{ readonly mc
 function apiParts(
   config: SidecarConfig,
   { control, sessions, hostToken }: Parts,
-): Omit<LocalApiOptions, 'operations' | 'listeners' | 'proxyOrigin'> {
+): Omit<LocalApiOptions, 'operations' | 'listeners' | 'proxyOrigin' | 'masked'> {
   return {
     version: packageVersion(),
     hostToken,
@@ -186,6 +188,7 @@ function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts, appr
     timeoutSeconds: config.limits.connectTimeoutSeconds,
   });
   const materials = new MaterialCache();
+  const masked = new MaskedReplies(config.limits.maxMaskedReplies, (id) => sessions.get(id) !== null);
   control.link.onRevoked(() => {
     materials.clear();
     void sessions.closeTunnels();
@@ -199,6 +202,7 @@ function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts, appr
       audit: control.audit,
       clock,
       materials,
+      masked,
       limits: config.limits,
       budget: new BodyBudget(config.limits.maxBufferedBodiesBytes),
       hash: NodeSha256,

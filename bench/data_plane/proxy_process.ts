@@ -10,6 +10,7 @@ import { listen } from '../../sidecar/connection/listen.ts';
 import { AuditSpool } from '../../sidecar/control/audit_spool.ts';
 import { Link } from '../../sidecar/control/link.ts';
 import { BodyBudget } from '../../sidecar/exchange/body.ts';
+import { MaskedReplies } from '../../sidecar/exchange/masked_replies.ts';
 import { MaterialCache } from '../../sidecar/exchange/material.ts';
 import { NodeSha256 } from '../../sidecar/exchange/node_sha256.ts';
 import { MetricsRegistry } from '../../sidecar/local_api/metrics.ts';
@@ -78,6 +79,7 @@ const listener = createListener(
       limits: DEFAULT_LIMITS,
       budget: new BodyBudget(DEFAULT_LIMITS.maxBufferedBodiesBytes),
       materials: new MaterialCache(),
+      masked: new MaskedReplies(1000, () => true),
       hash: NodeSha256,
     },
     audit,

@@ -18,7 +18,9 @@ export function textOfBytes(bytes: string): string {
 
 /** Each character of `text` as a byte; `text` is latin1. */
 export function latin1Bytes(text: string): Uint8Array {
-  return Uint8Array.from(text, (character) => character.charCodeAt(0));
+  const bytes = new Uint8Array(text.length);
+  for (let index = 0; index < text.length; index += 1) bytes[index] = text.charCodeAt(index);
+  return bytes;
 }
 
 /** Each byte as a latin1 character. */

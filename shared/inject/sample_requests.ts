@@ -4,6 +4,9 @@ import type { HashPort, OutgoingRequest } from './outgoing_request.ts';
 
 /** Valid objects for the tests of this folder, to be changed one field at a time. */
 
+/** A search key that is the same in every run. */
+export const SAMPLE_SEARCH_KEY = Uint32Array.of(0x9e3779b9, 0x85ebca6b, 0xc2b2ae35, 0x27d4eb2f, 0x165667b1);
+
 export const PLACEHOLDER_SIGNATURE = '0'.repeat(64);
 
 export function sampleBinding(injection: Injection, emit: Emit = { mechanism: 'inject' }): HostBinding {

@@ -5,6 +5,8 @@ export const AUDIT_EVENT_TYPES = [
   'sandbox.proxy.trust_denied',
   'sandbox.proxy.binding_injected',
   'sandbox.proxy.foreign_credential_kept',
+  'sandbox.proxy.binding_paused',
+  'sandbox.proxy.binding_resumed',
   'sandbox.proxy.disabled',
   'sandbox.proxy.credential_unsealed',
   'flightplan.launch.reach',

@@ -123,6 +123,14 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     max: 300,
     meaning: 'how long the upstream of such a run has for its whole reply',
   },
+  maxMaskedReplies: {
+    name: 'SVC_MAX_MASKED_REPLIES',
+    unit: 'count',
+    min: 1,
+    max: 1_000_000_000,
+    meaning:
+      'replies of a session in which a credential is masked, before its binding pauses until a person resumes it',
+  },
 };
 
 /** The limits that the control plane reads too. */

@@ -25,6 +25,8 @@ export interface Limits extends ApiLimits {
   readonly maxSpoolBytes: number;
   readonly credentialCacheSeconds: number;
   readonly snapshotMaxAgeSeconds: number;
+  /** Replies of one session and binding in which the credential may be masked before the binding pauses. */
+  readonly maxMaskedReplies: number;
 }
 
 export const DEFAULT_LIMITS: Limits = {
@@ -43,4 +45,5 @@ export const DEFAULT_LIMITS: Limits = {
   maxRunRequestBytes: 1024 * 1024,
   maxRunReplyBytes: 4 * 1024 * 1024,
   runTimeoutSeconds: 30,
+  maxMaskedReplies: 1000,
 };

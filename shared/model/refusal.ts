@@ -18,6 +18,7 @@ export const REFUSALS = {
   head_too_large: { status: 431, event: 'sandbox.proxy.rejected' },
   host_not_allowed: { status: 403, event: 'sandbox.proxy.trust_denied' },
   effect_not_allowed: { status: 403, event: 'sandbox.proxy.trust_denied' },
+  binding_paused: { status: 403, event: 'sandbox.proxy.rejected' },
   body_too_large: { status: 413, event: 'sandbox.proxy.rejected' },
   credential_unavailable: { status: 503, event: 'sandbox.proxy.rejected' },
   control_plane_unavailable: { status: 503, event: 'sandbox.proxy.rejected' },

@@ -162,9 +162,10 @@ function latin1Bytes(text: string): Uint8Array {
   return Uint8Array.from({ length: text.length }, (_, at) => text.charCodeAt(at));
 }
 
-/** One outgoing chunk: its size line, the data itself, CRLF. Empty data gives nothing, since a chunk of size 0 ends a body. */
-export function chunk(data: Uint8Array): Uint8Array[] {
-  return data.length === 0 ? [] : [latin1Bytes(`${data.length.toString(16)}\r\n`), data, CRLF];
+/** One outgoing chunk: its size line, the pieces of its data, CRLF. No data gives nothing, since a chunk of size 0 ends a body. */
+export function chunk(data: readonly Uint8Array[]): Uint8Array[] {
+  const size = data.reduce((total, { length }) => total + length, 0);
+  return size === 0 ? [] : [latin1Bytes(`${size.toString(16)}\r\n`), ...data, CRLF];
 }
 
 /**

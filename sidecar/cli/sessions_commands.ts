@@ -35,12 +35,13 @@ const sessionRecord = z.looseObject({
   owner_alive: z.boolean().nullish(),
   mcp_servers: z.array(z.object({ id: z.string(), name: z.string().nullable() })).default([]),
   sandbox: sandbox.nullish(),
+  masked_replies: z.array(z.object({ host: z.string(), count: z.number(), paused: z.boolean() })).default([]),
 });
 type SessionRecord = z.infer<typeof sessionRecord>;
 
 const sessionsPage = z.object({ items: z.array(sessionRecord) });
 
-/** `svc sessions list|show|stop|logs`. */
+/** `svc sessions list|show|stop|resume|logs`. */
 export function addSessionsCommands(line: CommandLine, signals: SignalSource): void {
   const sessions = line.program.command('sessions').description('the sessions of the sidecar: launches and runs');
   handle(line, sessions.command('list').description('the live sessions, and launches that have ended'), list);
@@ -49,6 +50,10 @@ export function addSessionsCommands(line: CommandLine, signals: SignalSource): v
   handle(line, show.argument('<session>', one), showOne);
   const stop = sessions.command('stop').description('end a session; its container is removed');
   handle(line, stop.argument('<session>', one), stopOne);
+  const resume = sessions
+    .command('resume')
+    .description('let the paused bindings of a session go on (see SVC_MAX_MASKED_REPLIES)');
+  handle(line, resume.argument('<session>', one), resumeOne);
   const logs = sessions
     .command('logs')
     .description('what the container of a session has written')
@@ -110,6 +115,10 @@ function factsOf(session: SessionRecord): string[][] {
         ]),
     ...(ownerAlive === null || ownerAlive === undefined ? [] : [['its launcher', ownerAlive ? 'runs' : 'is gone']]),
     ...session.mcp_servers.map(({ id, name }) => ['MCP server', `${name ?? 'deleted'} (${id})`]),
+    ...session.masked_replies.map(({ host, count, paused }) => [
+      'masked',
+      `${count} replies of ${host} held its credential${paused ? ': paused; svc sessions resume lets it go on' : ''}`,
+    ]),
     ...(unsealed.length === 0 ? [['unsealed', 'no credential']] : []),
     ...unsealed.map(({ env, reference, host, reason }) => [
       'unsealed',
@@ -122,6 +131,14 @@ async function stopOne(call: Call): Promise<undefined> {
   const { session_id: id } = await find(call);
   await daemonClient(call.context, call.options).callEmpty('DELETE', `${PATH}/${id}`, { timeoutMs: TIMEOUT_MS });
   call.print.note(`stopped ${id}`);
+}
+
+async function resumeOne(call: Call): Promise<undefined> {
+  const { session_id: id } = await find(call);
+  const answer = z.object({ resumed: z.array(z.string()) });
+  const { resumed } = await daemonClient(call.context, call.options).call('POST', `${PATH}/${id}/resume`, answer);
+  const text = resumed.length === 0 ? `nothing is paused in ${id}` : `resumed in ${id}: ${resumed.join(', ')}`;
+  call.print.data({ resumed }, () => text);
 }
 
 async function showLogs(call: Call<LogsOptions>, signals: SignalSource): Promise<number> {

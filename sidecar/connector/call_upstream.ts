@@ -26,11 +26,12 @@ export interface AdmittedRun {
 /**
  * Sends an operation's request with its credential, over a new connection to its host, and reads the whole reply. A redirect
  * is a reply like any other. Refuses with the `upstream_` codes, and with `credential_unavailable` for a value that cannot
- * be sent.
+ * be sent. `onMasked` is called when the reply held the credential.
  */
 export async function callUpstream(
   admitted: AdmittedRun,
   gone: AbortSignal,
+  onMasked: () => void,
   ports: RunPorts,
 ): Promise<Result<SanitisedReply, RunRefusal>> {
   const outgoing = await outgoingOf(admitted, ports);
@@ -41,7 +42,9 @@ export async function callUpstream(
   const stop = AbortSignal.any([gone, late]);
   stop.addEventListener('abort', () => lanes.close());
   try {
-    const reply = stop.aborted ? cutOff() : await exchanged(outgoing.value, admitted.material, lanes, ports);
+    const reply = stop.aborted
+      ? cutOff()
+      : await exchanged(outgoing.value, admitted.material, lanes, { ports, onMasked });
     return !reply.ok && late.aborted ? tooLate(admitted.parts.host, callMs) : reply;
   } finally {
     lanes.close();
@@ -52,7 +55,7 @@ async function exchanged(
   outgoing: Outgoing,
   { scrub }: CredentialMaterial,
   lanes: UpstreamLanes,
-  { exchange }: RunPorts,
+  { ports: { exchange }, onMasked }: { readonly ports: RunPorts; readonly onMasked: () => void },
 ): Promise<Result<SanitisedReply, RunRefusal>> {
   const { maxHeadBytes, maxHeaders } = exchange.limits;
   const reply = await forward(outgoing, { client: null, lanes, maxHeadBytes, maxHeaders, onInterim: null });
@@ -60,11 +63,12 @@ async function exchanged(
   const { head } = reply.value;
   const body = await wholeBody(reply.value, scrub, exchange);
   if (!body.ok) return body;
+  if (body.value.masked) onMasked();
   const contentType = scrubText(fieldValues(head.fields, 'content-type')[0] ?? '', scrub);
   return ok({
     upstreamStatus: head.status,
     contentType: contentType.slice(0, MOST_TYPE_CHARACTERS),
-    body: body.value,
+    body: body.value.body,
   });
 }
 

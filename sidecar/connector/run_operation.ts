@@ -9,6 +9,7 @@ import type { RunReply, RunRequest } from '../../shared/wire/connectors.ts';
 import { askApproval } from '../exchange/ask_approval.ts';
 import { connectorBinding } from '../exchange/connector_binding.ts';
 import { connectorInForce, type InForce } from '../exchange/in_force.ts';
+import { pauseEvent } from '../exchange/masked_replies.ts';
 import { resolveMaterial } from '../exchange/material.ts';
 import { auditUnavailable } from '../exchange/outcome.ts';
 import type { PolicySource } from '../ports.ts';
@@ -87,13 +88,22 @@ async function attempt(
   const approvalId = approval.ok ? approval.value : approval.error.approvalId;
   if (!approval.ok) return { approvalId, result: err(named(match, approval.error.refusal, approvalId, ports)) };
   const binding = connectorBinding(match.connector, parts.host);
-  const { credentials, materials } = ports.exchange;
+  const { credentials, materials, masked } = ports.exchange;
+  const paused = masked.refuse(caller.sessionId, binding.id);
+  if (paused !== null) return { approvalId, result: err(paused) };
   const material = await resolveMaterial(binding, credentials, materials);
   if (!material.ok) return { approvalId, result: err(named(match, material.error, null, ports)) };
   const lapsed = inForce();
   if (lapsed !== null) return { approvalId, result: err(lapsed) };
   const admitted = { parts, binding, material: material.value };
-  return { approvalId, result: await callUpstream(admitted, caller.gone, ports) };
+  const onMasked = (): void => noteMasked(caller.sessionId, binding.id, parts.host, ports);
+  return { approvalId, result: await callUpstream(admitted, caller.gone, onMasked, ports) };
+}
+
+function noteMasked(sessionId: string | null, binding: string, host: string, { exchange, audit }: RunPorts): void {
+  if (sessionId === null) return;
+  const counted = exchange.masked.count({ sessionId, binding, host });
+  if (counted === 'now_paused') audit.record(pauseEvent('paused', sessionId, host));
 }
 
 function askedOf(parts: OperationRequestParts, { sessionId }: RunCaller): Parameters<typeof askApproval>[1] {

@@ -1,15 +1,23 @@
 import type { RunRefusal } from './run_ports.ts';
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
-import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
+import { maskMatches } from '../../shared/inject/scrub/patterns.ts';
+import { replyFormatOf } from '../../shared/inject/scrub/reply_format.ts';
 import { formatQuantity } from '../../shared/model/limit_settings.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
+import { fieldValues } from '../../shared/net/http1_head.ts';
 import { ConnectionLost } from '../connection/connection.ts';
 import type { BodyBudget } from '../exchange/body.ts';
 import type { ExchangePorts } from '../exchange/exchange_ports.ts';
 import type { Reply } from '../exchange/forward.ts';
 import { contentDecoders, decoded } from '../tunnel/content_decoder.ts';
 import { BrokenReply, ReplyBody } from '../tunnel/reply_body.ts';
+
+/** A body, masked, and whether something was. */
+export interface WholeBody {
+  readonly body: Buffer;
+  readonly masked: boolean;
+}
 
 /**
  * Reads a reply's body in full: decoded as far as its codings are known, and masked. Refuses with
@@ -19,14 +27,17 @@ export async function wholeBody(
   reply: Reply,
   patterns: ScrubPatterns,
   { budget, limits }: Pick<ExchangePorts, 'budget' | 'limits'>,
-): Promise<Result<Buffer, RunRefusal>> {
-  const kept = new KeptBody(patterns, budget, limits.maxRunReplyBytes);
+): Promise<Result<WholeBody, RunRefusal>> {
+  const kept = new KeptBody(budget, limits.maxRunReplyBytes);
   try {
     for await (const piece of payload(reply)) {
       const refused = kept.add(piece);
       if (refused !== null) return err(refused);
     }
-    return ok(kept.bytes());
+    const body = kept.bytes();
+    const matches = patterns.find(body, replyFormatOf(fieldValues(reply.head.fields, 'content-type')[0] ?? '').isText);
+    maskMatches(body, matches);
+    return ok({ body, masked: matches.length > 0 });
   } catch (error) {
     if (error instanceof BrokenReply) return invalid(error.message);
     if (!(error instanceof ConnectionLost)) throw error;
@@ -47,17 +58,15 @@ async function* pieces(body: ReplyBody): AsyncGenerator<Uint8Array> {
   for (let piece = await body.next(); piece !== 'done'; piece = await body.next()) yield* piece.data;
 }
 
-/** Masked bytes of one body, counted against the limit of one and of all. */
+/** The bytes of one body, counted against the limit of one and of all. */
 class KeptBody {
-  readonly #scrubber: StreamScrubber;
   readonly #budget: BodyBudget;
   readonly #maxBytes: number;
   readonly #chunks: Uint8Array[] = [];
   #bytes = 0;
 
-  constructor(patterns: ScrubPatterns, budget: BodyBudget, maxBytes: number) {
+  constructor(budget: BodyBudget, maxBytes: number) {
     this.#maxBytes = maxBytes;
-    this.#scrubber = new StreamScrubber(patterns);
     this.#budget = budget;
   }
 
@@ -69,12 +78,12 @@ class KeptBody {
       return tooLarge('the bodies that are held right now fill SVC_MAX_BUFFERED_BODIES_BYTES; try again');
     }
     this.#bytes += piece.length;
-    this.#chunks.push(...this.#scrubber.push(piece));
+    this.#chunks.push(piece);
     return null;
   }
 
   bytes(): Buffer {
-    return Buffer.concat([...this.#chunks, ...this.#scrubber.flush()]);
+    return Buffer.concat(this.#chunks);
   }
 
   release(): void {

@@ -3,6 +3,7 @@ import type { Limits } from '../../shared/model/limits.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { ApprovalSource, AuditSink, Clock, CredentialSource, PolicySource, UpstreamLanes } from '../ports.ts';
 import type { BodyBudget } from './body.ts';
+import type { MaskedReplies } from './masked_replies.ts';
 import type { MaterialCache } from './material.ts';
 
 /** What an exchange works with; all of it is replaceable in a test. */
@@ -15,6 +16,7 @@ export interface ExchangePorts {
   readonly limits: Limits;
   readonly budget: BodyBudget;
   readonly materials: MaterialCache;
+  readonly masked: MaskedReplies;
   readonly hash: HashPort;
 }
 

@@ -1,4 +1,5 @@
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
+import { SEARCH_KEY_WORDS } from '../../shared/inject/scrub/block_search.ts';
 import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { scrubSecrets } from '../../shared/inject/scrub/secrets_of.ts';
 import type { CredentialRef, HostBinding } from '../../shared/model/host_binding.ts';
@@ -30,7 +31,8 @@ export class MaterialCache {
     const known = this.#known.get(binding.id);
     const same = known?.credential === credential && known.sessionToken === sessionToken;
     if (same && known.injection === binding.injection) return known.patterns;
-    const patterns = compileScrubPatterns(scrubSecrets(binding, credential, sessionToken));
+    const key = crypto.getRandomValues(new Uint32Array(SEARCH_KEY_WORDS));
+    const patterns = compileScrubPatterns(scrubSecrets(binding, credential, sessionToken), key);
     this.#known.set(binding.id, { credential, sessionToken, injection: binding.injection, patterns });
     return patterns;
   }

@@ -5,7 +5,7 @@ import { formatReplyHead } from '../../shared/net/http1_head.ts';
 
 /** A head as it goes to the client, given how it was received: the same bytes when nothing in it is to be masked. */
 export function scrubbedBytes(head: ReplyHead, raw: Buffer, patterns: ScrubPatterns): Buffer {
-  if (patterns.isEmpty || patterns.find(raw).matches.length === 0) return raw;
+  if (patterns.isEmpty || patterns.find(raw).length === 0) return raw;
   return Buffer.from(formatReplyHead(scrubbedHead(head, patterns)), 'latin1');
 }
 

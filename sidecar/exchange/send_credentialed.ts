@@ -43,6 +43,8 @@ export async function sendCredentialed(
 ): Promise<Outcome> {
   const { incoming, body, facts, mediation } = admitted;
   const wasRead = body.buffered !== null;
+  const paused = ports.masked.refuse(tunnel.sessionId, admitted.binding.id);
+  if (paused !== null) return refused(facts, paused, incoming, wasRead);
   const resolved = resolveMaterial(admitted.binding, ports.credentials, ports.materials);
   const material = resolved instanceof Promise ? await resolved : resolved;
   if (!material.ok) return refused(facts, material.error, incoming, wasRead);

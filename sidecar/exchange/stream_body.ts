@@ -87,7 +87,6 @@ class TransformedCopy {
   }
 
   #framed(pieces: readonly Uint8Array[]): readonly Uint8Array[] {
-    if (!this.#chunked) return pieces;
-    return pieces.filter((piece) => piece.length > 0).flatMap((piece) => chunk(piece));
+    return this.#chunked ? chunk(pieces) : pieces;
   }
 }

@@ -1,3 +1,4 @@
+import { MaskedReplies } from '../exchange/masked_replies.ts';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -105,6 +106,7 @@ function options(): LocalApiOptions {
       open: () => Promise.resolve(err(reachProblem('not_the_container', 'not it'))),
     },
     planLocks,
+    masked: new MaskedReplies(1, () => true),
     operations: {
       run: () => Promise.reject(new Error('no run was expected')),
       request: () => Promise.reject(new Error('no request was expected')),

@@ -27,7 +27,7 @@ import { addMcpEndpoint, addMcpRoutes } from './mcp_routes.ts';
 import { NOT_STORED, replyOf } from './reply_of.ts';
 import { checked, inputOf } from './request_input.ts';
 import { closeStepScope, openStepScope, recordStepStart, signPlanLock } from './plan_routes.ts';
-import { createSession, endSession, listSessions, showSession } from './session_routes.ts';
+import { createSession, endSession, listSessions, resumeSession, showSession } from './session_routes.ts';
 import type { Session } from '../session/session.ts';
 
 const LOOPBACK_NAMES = ['127.0.0.1', 'localhost', '[::1]'];
@@ -134,6 +134,7 @@ function addSessionRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void {
   });
   app.get(path, (c) => c.json(listSessions(options)));
   app.get(`${path}/:id`, (c) => replyOf(showSession(options, c.req.param('id'))));
+  app.post(`${path}/:id/resume`, (c) => replyOf(resumeSession(options, c.req.param('id'))));
   app.delete(`${path}/:id`, async (c) => replyOf(await endSession(options, c.req.param('id'))));
   app.put(`${path}/:id/container`, async (c) => {
     const input = await inputOf(c.req.raw, containerInput);

@@ -6,6 +6,7 @@ import type { AuditSpool } from '../control/audit_spool.ts';
 import type { UnsealedRequest } from '../control/control_channel.ts';
 import type { OperationRunner } from '../connector/run_operation.ts';
 import type { Link } from '../control/link.ts';
+import type { MaskedReplies } from '../exchange/masked_replies.ts';
 import type { PlanLocks } from '../control/plan_locks.ts';
 import type { SnapshotSource } from '../control/snapshot.ts';
 import type { Clock } from '../ports.ts';
@@ -32,6 +33,8 @@ export interface LocalApiOptions {
   readonly sessions: Sessions;
   readonly listeners: Pick<SessionListeners, 'planFor' | 'open'>;
   readonly planLocks: PlanLocks;
+  /** How often replies held a credential, by session. */
+  readonly masked: Pick<MaskedReplies, 'ofSession' | 'resume'>;
   readonly operations: OperationRunner;
   /** Asks the control plane for a credential that a program gets as it is. */
   readonly releaseUnsealed: (request: UnsealedRequest) => Promise<Result<Secret, Refusal>>;

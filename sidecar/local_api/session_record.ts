@@ -4,7 +4,10 @@ import type { Session } from '../session/session.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 
 /** A session as the local API tells of it: no token, no path. */
-export function sessionRecord(session: Session, policy: Pick<LocalApiOptions['policy'], 'mcpServers'>): object {
+export function sessionRecord(
+  session: Session,
+  { policy, masked }: Pick<LocalApiOptions, 'policy' | 'masked'>,
+): object {
   const { id, name, createdAt, expiresAt, openTunnels, owner, lock } = session;
   return {
     session_id: id,
@@ -18,6 +21,10 @@ export function sessionRecord(session: Session, policy: Pick<LocalApiOptions['po
     plan: lock === null ? null : { name: lock.name },
     mcp_servers: mcpServerRecords(session, policy.mcpServers() ?? []),
     sandbox: sandboxRecord(session),
+    /** Hosts whose replies held their credential, and whether their binding is paused for it. */
+    masked_replies: masked
+      .ofSession(id)
+      .map(({ host, maskedReplies, isPaused }) => ({ host, count: maskedReplies, paused: isPaused })),
   };
 }
 

@@ -3,6 +3,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan_lock.ts';
 import { errorCode } from '../control/state_file.ts';
 import type { SessionListener } from '../reach/session_listeners.ts';
+import { pauseEvent } from '../exchange/masked_replies.ts';
 import { isRunning } from '../session/process_identity.ts';
 import type { Sandbox } from '../session/sandbox.ts';
 import type { CreatedSession, NewSession } from '../session/sessions.ts';
@@ -113,14 +114,23 @@ export async function endSession(options: LocalApiOptions, sessionId: string): P
 }
 
 /** `GET /v1/sandbox-proxy/sessions`: live ones, and ended ones whose container is still there. */
-export function listSessions({ sessions, policy }: LocalApiOptions): object {
+export function listSessions(options: LocalApiOptions): object {
+  const { sessions } = options;
   const items = [...sessions.list(), ...sessions.listKept()];
-  return { items: items.map((session) => sessionRecord(session, policy)), next_cursor: null };
+  return { items: items.map((session) => sessionRecord(session, options)), next_cursor: null };
 }
 
-export function showSession({ sessions, policy }: LocalApiOptions, sessionId: string): Result<object, LocalError> {
-  const session = sessions.find(sessionId);
-  return session === null ? err(noSession(sessionId)) : ok(sessionRecord(session, policy));
+export function showSession(options: LocalApiOptions, sessionId: string): Result<object, LocalError> {
+  const session = options.sessions.find(sessionId);
+  return session === null ? err(noSession(sessionId)) : ok(sessionRecord(session, options));
+}
+
+/** `POST /v1/sandbox-proxy/sessions/{id}/resume`: the session's paused bindings go on; each is recorded. */
+export function resumeSession(options: LocalApiOptions, sessionId: string): Result<object, LocalError> {
+  if (options.sessions.get(sessionId) === null) return err(noSession(sessionId));
+  const resumed = options.masked.resume(sessionId);
+  for (const host of resumed) options.audit.record(pauseEvent('resumed', sessionId, host));
+  return ok({ resumed });
 }
 
 /**

@@ -1,4 +1,5 @@
 import { byteTextOf, textOfBytes } from '../../shared/inject/byte_text.ts';
+import { SEARCH_KEY_WORDS } from '../../shared/inject/scrub/block_search.ts';
 import { compileScrubPatterns, type ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { scrubText } from '../../shared/inject/scrub/scrub_text.ts';
 
@@ -10,7 +11,7 @@ export class SecretMask {
   readonly patterns: ScrubPatterns;
 
   constructor(secrets: readonly string[]) {
-    this.patterns = compileScrubPatterns(secrets);
+    this.patterns = compileScrubPatterns(secrets, crypto.getRandomValues(new Uint32Array(SEARCH_KEY_WORDS)));
   }
 
   /** The text with `*` in place of every secret. */

@@ -33,6 +33,7 @@ export class ServerProcess {
     this.stderr = stderr;
     start.watch.add(pid);
     child.stderr.on('data', (chunk: Uint8Array) => stderr.write(chunk));
+    child.stderr.on('close', () => stderr.end());
     child.stderr.on('error', () => undefined);
     this.ended = this.#end();
   }

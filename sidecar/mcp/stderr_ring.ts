@@ -1,3 +1,4 @@
+import { LINES } from '../../shared/inject/scrub/reply_format.ts';
 import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
 import type { SecretMask } from './secret_mask.ts';
 import { replaceHidden } from '../../shared/model/shown_text.ts';
@@ -13,8 +14,8 @@ export class StderrRing {
 
   /** From now on these values are masked; what was kept stays. */
   maskWith(mask: SecretMask): void {
-    this.#flush();
-    this.#scrubber = mask.patterns.isEmpty ? null : new StreamScrubber(mask.patterns);
+    this.end();
+    this.#scrubber = mask.patterns.isEmpty ? null : new StreamScrubber(mask.patterns, LINES);
   }
 
   write(chunk: Uint8Array): void {
@@ -38,7 +39,8 @@ export class StderrRing {
     return line?.slice(0, 300) ?? null;
   }
 
-  #flush(): void {
+  /** A line that broke off is kept too. */
+  end(): void {
     for (const part of this.#scrubber?.flush() ?? []) this.#keep(part);
   }
 

@@ -14,6 +14,7 @@ import type { Limits } from '../../shared/model/limits.ts';
 import { listen } from '../connection/listen.ts';
 import { createOperationRunner, type OperationRunner } from '../connector/run_operation.ts';
 import { BodyBudget } from '../exchange/body.ts';
+import { MaskedReplies } from '../exchange/masked_replies.ts';
 import { MaterialCache } from '../exchange/material.ts';
 import { NodeSha256 } from '../exchange/node_sha256.ts';
 import type { LiveSession } from '../ports.ts';
@@ -107,6 +108,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
       limits: all,
       budget,
       materials: new MaterialCache(),
+      masked: new MaskedReplies(1000, () => true),
       hash: NodeSha256,
     },
     audit: fakes.audit,

@@ -11,6 +11,7 @@ import { compilePolicy } from '../../shared/resolve/resolve.ts';
 import type { OperationRunner, RunResult } from '../connector/run_operation.ts';
 import type { RunCaller } from '../connector/run_ports.ts';
 import type { UnsealedRequest } from '../control/control_channel.ts';
+import { MaskedReplies } from '../exchange/masked_replies.ts';
 import { Link } from '../control/link.ts';
 import { createPlanLocks } from '../control/plan_locks.ts';
 import { createContainerApi, createLocalApi } from '../local_api/app.ts';
@@ -63,6 +64,7 @@ export class LocalApiBench {
     request: (asked, caller) => this.#ran(asked, caller),
   };
   policy: ReturnType<LocalApiOptions['policy']['current']> = ok(compilePolicy([]));
+  readonly masked = new MaskedReplies(2, (id) => this.sessions.get(id) !== null);
   policyVersion = 7;
   mcpServers: ReturnType<LocalApiOptions['policy']['mcpServers']> = [];
   #policyChanged = new AbortController();
@@ -164,6 +166,7 @@ export class LocalApiBench {
         },
       },
       link: new Link(),
+      masked: this.masked,
       sessions: this.sessions,
       listeners: {
         planFor: () => Promise.resolve(this.listener),

@@ -11,20 +11,30 @@ import { relayScrubbed } from './relay_scrubbed.ts';
 import { wholeReply } from './whole_reply.ts';
 import { WebSocketScrubber } from '../../shared/inject/scrub/web_socket_scrubber.ts';
 
+/** Called for each reply, or message of a WebSocket, in which a match was masked. */
+export type OnMasked = () => 'counted' | 'paused';
+
 /**
  * Relays an upstream's reply to the client: exactly on passthrough, scrubbed of the credential where one was added.
  * True when both connections are ready for another exchange, for which the rest of the request's body is waited for. A reply
  * that breaks off breaks off for the client too.
  */
-export async function relay(client: Connection, outcome: Replied, lanes: UpstreamLanes): Promise<boolean> {
+export async function relay(
+  client: Connection,
+  outcome: Replied,
+  lanes: UpstreamLanes,
+  onMasked: OnMasked,
+): Promise<boolean> {
   const { reply, scrub } = outcome;
   try {
-    if (reply.head.status === 101) return await relayUpgrade(client, outcome);
+    if (reply.head.status === 101) return await relayUpgrade(client, outcome, onMasked);
     const whole = wholeReply(reply, scrub);
     let framed = true;
-    if (whole !== null) client.write(whole);
-    else if (scrub === null || (scrub.isEmpty && reply.framing.kind !== 'chunked')) await relayExact(client, reply);
-    else framed = await relayScrubbed(client, outcome, scrub);
+    if (whole !== null) {
+      client.write(whole.bytes);
+      if (whole.masked) onMasked();
+    } else if (scrub === null || (scrub.isEmpty && reply.framing.kind !== 'chunked')) await relayExact(client, reply);
+    else framed = await relayScrubbed(client, outcome, scrub, onMasked);
     const reusable = isPersistent(reply) && (reply.requestBody === 'sent' || (await reply.requestBody) === 'sent');
     if (reusable) lanes.give(reply.lane, reply.upstream);
     else reply.upstream.destroy();
@@ -58,7 +68,7 @@ async function relayExact(client: Connection, reply: Reply): Promise<void> {
 }
 
 /** A switched protocol: bytes both ways until both sides have ended, or one is lost. A credentialed WebSocket is scrubbed. */
-async function relayUpgrade(client: Connection, { reply, scrub }: Replied): Promise<false> {
+async function relayUpgrade(client: Connection, { reply, scrub }: Replied, onMasked: OnMasked): Promise<false> {
   const { upstream } = reply;
   const bodyEnd = await reply.requestBody;
   client.onFinished(null);
@@ -68,8 +78,11 @@ async function relayUpgrade(client: Connection, { reply, scrub }: Replied): Prom
   };
   if (bodyEnd === 'sent') {
     const scrubbed = scrub !== null && !scrub.isEmpty;
+    const noteMasked = (): void => {
+      if (onMasked() === 'paused') dropBoth();
+    };
     client.write(scrubbed ? scrubbedBytes(reply.head, reply.raw, scrub) : reply.raw);
-    const toClient = splice(upstream, client, scrubbed ? new WebSocketScrubber(scrub) : undefined);
+    const toClient = splice(upstream, client, scrubbed ? new WebSocketScrubber(scrub, noteMasked) : undefined);
     await Promise.all([orLost(splice(client, upstream), dropBoth), orLost(toClient, dropBoth)]);
     await Promise.all([client.flushed(), upstream.flushed()]);
   }

@@ -1,8 +1,9 @@
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
+import { replyFormatOf } from '../../shared/inject/scrub/reply_format.ts';
 import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
 import { chunk, lastChunk } from '../../shared/net/http1_framing.ts';
 import type { ReplyHead } from '../../shared/net/http1_head.ts';
-import { formatReplyHead, headerField } from '../../shared/net/http1_head.ts';
+import { fieldValues, formatReplyHead, headerField } from '../../shared/net/http1_head.ts';
 import type { Connection } from '../connection/connection.ts';
 import type { Replied } from '../exchange/outcome.ts';
 import { keepsCookies } from '../exchange/outcome.ts';
@@ -16,12 +17,20 @@ import { ReplyBody } from './reply_body.ts';
  * invariant 4). A mask is as long as what it hides, so a body that is not compressed keeps its framing; a compressed one is
  * sent decoded, in chunks. False when the end of the body is the end of the connection: HTTP/1.0 knows no chunks.
  */
-export async function relayScrubbed(client: Connection, outcome: Replied, patterns: ScrubPatterns): Promise<boolean> {
+export async function relayScrubbed(
+  client: Connection,
+  outcome: Replied,
+  patterns: ScrubPatterns,
+  onMasked: () => void,
+): Promise<boolean> {
   const { reply } = outcome;
   const decoders = reply.framing.kind === 'none' ? null : contentDecoders(reply.head);
   const chunked = decoders === null ? reply.framing.kind === 'chunked' : outcome.version === '1.1';
-  const sink = new ScrubbedSink(client, patterns, chunked);
-  if (decoders === null) client.writeInTurn(scrubbedBytes(reply.head, reply.raw, patterns));
+  const format = replyFormatOf(fieldValues(reply.head.fields, 'content-type')[0] ?? '');
+  const scrubber = new StreamScrubber(patterns, format);
+  const sink = new ScrubbedSink(client, scrubber, chunked);
+  const head = scrubbedBytes(reply.head, reply.raw, patterns);
+  if (decoders === null) client.writeInTurn(head);
   else client.writeInTurn(formatReplyHead(reframed(scrubbedHead(reply.head, patterns), chunked)));
   const body = new ReplyBody(reply.upstream, reply.framing, true);
   if (decoders === null) {
@@ -30,7 +39,9 @@ export async function relayScrubbed(client: Connection, outcome: Replied, patter
     for await (const piece of decoded(body, decoders)) await sink.write([piece]);
   }
   const trailers = sanitisedTrailers(body.trailers, keepsCookies(outcome.facts));
-  sink.end(scrubbedTrailers(trailers, patterns));
+  const scrubbed = scrubbedTrailers(trailers, patterns);
+  sink.end(scrubbed);
+  if (scrubber.takeMasked() || head !== reply.raw || scrubbed !== trailers) onMasked();
   return decoders === null || chunked;
 }
 
@@ -68,30 +79,27 @@ class ScrubbedSink {
   readonly #scrubber: StreamScrubber;
   readonly #chunked: boolean;
 
-  constructor(client: Connection, patterns: ScrubPatterns, chunked: boolean) {
+  constructor(client: Connection, scrubber: StreamScrubber, chunked: boolean) {
     this.#client = client;
-    this.#scrubber = new StreamScrubber(patterns);
+    this.#scrubber = scrubber;
     this.#chunked = chunked;
   }
 
   /** True when there is room for more; otherwise resolves when there is. */
   write(data: readonly Uint8Array[]): true | Promise<void> {
     let roomy = true;
-    for (const piece of data) {
-      for (const clean of this.#scrubber.push(piece)) roomy = this.#send(clean);
-    }
+    for (const piece of data) roomy = this.#send(this.#scrubber.push(piece)) && roomy;
     return roomy || this.#client.drained();
   }
 
   end(trailers: string): void {
-    for (const clean of this.#scrubber.flush()) this.#send(clean);
+    this.#send(this.#scrubber.flush());
     if (this.#chunked) this.#client.writeInTurn(lastChunk(trailers));
   }
 
-  #send(piece: Uint8Array): boolean {
-    if (!this.#chunked) return this.#client.writeInTurn(piece);
+  #send(pieces: readonly Uint8Array[]): boolean {
     let roomy = true;
-    for (const part of chunk(piece)) roomy = this.#client.writeInTurn(part);
+    for (const part of this.#chunked ? chunk(pieces) : pieces) roomy = this.#client.writeInTurn(part);
     return roomy;
   }
 }

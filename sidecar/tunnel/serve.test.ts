@@ -6,6 +6,7 @@ import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { ok } from '../../shared/model/result.ts';
 import { Connection } from '../connection/connection.ts';
 import { BodyBudget } from '../exchange/body.ts';
+import { MaskedReplies } from '../exchange/masked_replies.ts';
 import { MaterialCache } from '../exchange/material.ts';
 import { NodeSha256 } from '../exchange/node_sha256.ts';
 import { bearerBinding } from '../testing/data_plane.ts';
@@ -53,6 +54,7 @@ beforeEach(() => {
       limits: DEFAULT_LIMITS,
       budget: new BodyBudget(1000),
       materials: new MaterialCache(),
+      masked: new MaskedReplies(1000, () => true),
       hash: NodeSha256,
     },
     audit,

@@ -7,7 +7,8 @@ import type { HeadRead } from '../connection/read_head.ts';
 import { readHead } from '../connection/read_head.ts';
 import { exchange } from '../exchange/exchange.ts';
 import type { ExchangeTunnel } from '../exchange/exchange_ports.ts';
-import type { Outcome } from '../exchange/outcome.ts';
+import { pauseEvent } from '../exchange/masked_replies.ts';
+import type { Outcome, Replied } from '../exchange/outcome.ts';
 import type { UpstreamLanes } from '../ports.ts';
 import { closeAfterAnswer, writeRefusal } from './refuse.ts';
 import { relay } from './relay.ts';
@@ -52,7 +53,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
       await recordOutcome(outcome, tunnel, ports);
       const unwatch = watchRevocation(client, outcome, tunnel, ports);
       try {
-        open = await answer(client, outcome, tunnel);
+        open = await answer(client, outcome, tunnel, ports);
       } finally {
         unwatch?.();
       }
@@ -144,11 +145,28 @@ function watchRevocation(
 }
 
 /** Writes the outcome to the client. True when the tunnel can serve another request. */
-async function answer(client: Connection, outcome: Outcome, tunnel: ServedTunnel): Promise<boolean> {
-  if (outcome.kind === 'replied') return relay(client, outcome, tunnel.lanes);
+async function answer(
+  client: Connection,
+  outcome: Outcome,
+  tunnel: ServedTunnel,
+  ports: TunnelPorts,
+): Promise<boolean> {
+  if (outcome.kind === 'replied') return relay(client, outcome, tunnel.lanes, () => noteMasked(outcome, tunnel, ports));
   if (outcome.kind === 'abandoned') return false;
   writeRefusal(client, outcome.refusal, outcome.staysOpen, outcome.facts.method !== 'HEAD');
   return outcome.staysOpen;
+}
+
+/** Counts a reply in which a match was masked, and records the pause of its binding when it is one too many. */
+function noteMasked(
+  { reply }: Replied,
+  { sessionId, host }: ServedTunnel,
+  { exchange: { masked }, audit, metrics }: TunnelPorts,
+): 'counted' | 'paused' {
+  metrics.increment('svc_proxy_masked_replies_total');
+  const counted = masked.count({ sessionId, binding: reply.lane, host });
+  if (counted === 'now_paused') audit.record(pauseEvent('paused', sessionId, host));
+  return counted === 'counted' ? 'counted' : 'paused';
 }
 
 /** Closes a tunnel on which no request comes for a while; an exchange under way is never cut off. */

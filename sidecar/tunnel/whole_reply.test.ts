@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 
+import { SAMPLE_SEARCH_KEY } from '../../shared/inject/sample_requests.ts';
 import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { replyFraming } from '../../shared/net/http1_framing.ts';
 import { parseReplyHead } from '../../shared/net/http1_head.ts';
@@ -10,7 +11,7 @@ import { ScriptedStream, turns } from '../testing/scripted_stream.ts';
 import { wholeReply } from './whole_reply.ts';
 
 const SECRET = 'planted-secret-0123456789';
-const PATTERNS = compileScrubPatterns([SECRET]);
+const PATTERNS = compileScrubPatterns([SECRET], SAMPLE_SEARCH_KEY);
 
 /** A reply whose bytes came in these pieces; what its connection still holds is read with `rest`. */
 async function replyOf(...pieces: readonly string[]): Promise<{ reply: Reply; rest: () => string }> {
@@ -47,7 +48,7 @@ test.each([
 ])('a reply %s that came in one piece leaves as it came, scrubbed or not', async (_what, text) => {
   for (const scrub of [null, PATTERNS]) {
     const { reply, rest } = await replyOf(text);
-    expect(wholeReply(reply, scrub)?.toString('latin1')).toBe(text);
+    expect(wholeReply(reply, scrub)?.bytes.toString('latin1')).toBe(text);
     expect(rest()).toBe('');
   }
 });
@@ -66,10 +67,14 @@ test.each([
   ['in its body', lengthOf(SECRET) + SECRET],
   ['in its head', `HTTP/1.1 200 OK\r\nX-Token: ${SECRET}\r\nContent-Length: 2\r\n\r\nok`],
   ['in a reason without a body', `HTTP/1.1 204 ${SECRET}\r\n\r\n`],
-])('a reply that holds the credential %s is left to be masked', async (_where, text) => {
+])('a reply that holds the credential %s is masked, and leaves in one piece like any other', async (_where, text) => {
   const { reply, rest } = await replyOf(text);
-  expect(wholeReply(reply, PATTERNS)).toBeNull();
-  expect(reply.raw.toString('latin1') + rest()).toBe(text);
+  const whole = wholeReply(reply, PATTERNS);
+  expect([whole?.bytes.toString('latin1'), whole?.masked]).toEqual([
+    text.replaceAll(SECRET, '*'.repeat(SECRET.length)),
+    true,
+  ]);
+  expect(rest()).toBe('');
 });
 
 test.each([
@@ -82,5 +87,5 @@ test.each([
 
 test('a compressed reply on passthrough needs no look inside', async () => {
   const text = `${lengthOf('hello', 'Content-Encoding: gzip\r\n')}hello`;
-  expect(wholeReply((await replyOf(text)).reply, null)?.toString('latin1')).toBe(text);
+  expect(wholeReply((await replyOf(text)).reply, null)?.bytes.toString('latin1')).toBe(text);
 });

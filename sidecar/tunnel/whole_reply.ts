@@ -1,12 +1,22 @@
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
+import { maskMatches } from '../../shared/inject/scrub/patterns.ts';
+import { replyFormatOf } from '../../shared/inject/scrub/reply_format.ts';
+import { fieldValues } from '../../shared/net/http1_head.ts';
 import type { Reply } from '../exchange/forward.ts';
+import { scrubbedBytes } from '../exchange/scrubbed_head.ts';
 import { contentDecoders } from './content_decoder.ts';
 
+/** What leaves in one write, and whether something in it was masked. */
+export interface WholeReply {
+  readonly bytes: Buffer;
+  readonly masked: boolean;
+}
+
 /**
- * A small reply that arrived in one piece, head and body, and holds nothing to mask: it leaves as it came, in one write.
- * Null for every other, and then nothing was taken from its connection.
+ * A small reply that arrived in one piece, head and body: it leaves as it came but for what is masked, in one write either
+ * way. Null for every other, and then nothing was taken from its connection.
  */
-export function wholeReply(reply: Reply, scrub: ScrubPatterns | null): Buffer | null {
+export function wholeReply(reply: Reply, scrub: ScrubPatterns | null): WholeReply | null {
   const { framing, raw, upstream, head } = reply;
   if (framing.kind !== 'length' && framing.kind !== 'none') return null;
   const bodyBytes = framing.kind === 'length' ? framing.length : 0;
@@ -14,7 +24,8 @@ export function wholeReply(reply: Reply, scrub: ScrubPatterns | null): Buffer | 
   const body = bodyBytes === 0 ? undefined : upstream.take();
   if (body === null || (body === undefined && bodyBytes > 0)) return null;
   const whole = body === undefined ? raw : joined(raw, body, bodyBytes);
-  if (whole !== null && (scrub === null || scrub.isEmpty || scrub.find(whole).matches.length === 0)) return whole;
+  if (whole !== null)
+    return scrub === null || scrub.isEmpty ? { bytes: whole, masked: false } : masked(reply, whole, scrub);
   if (body !== undefined) upstream.unread(body);
   return null;
 }
@@ -24,4 +35,15 @@ function joined(head: Buffer, body: Buffer, bodyBytes: number): Buffer | null {
   const follows = body.buffer === head.buffer && body.byteOffset === head.byteOffset + head.length;
   if (!follows || body.length !== bodyBytes) return null;
   return Buffer.from(head.buffer, head.byteOffset, head.length + bodyBytes);
+}
+
+function masked({ head, raw }: Reply, whole: Buffer, scrub: ScrubPatterns): WholeReply {
+  const sent = scrubbedBytes(head, raw, scrub);
+  const body = whole.subarray(raw.length);
+  const { isText } = replyFormatOf(fieldValues(head.fields, 'content-type')[0] ?? '');
+  const matches = scrub.find(body, isText);
+  if (sent === raw && matches.length === 0) return { bytes: whole, masked: false };
+  const bytes = Buffer.concat([sent, body]);
+  maskMatches(bytes.subarray(sent.length), matches);
+  return { bytes, masked: true };
 }

@@ -1,9 +1,10 @@
 import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
 import type { SanitisedReply } from '../../shared/connect/sanitised_reply.ts';
 import { byteTextOf } from '../../shared/inject/byte_text.ts';
-import { compileScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
+import { SEARCH_KEY_WORDS } from '../../shared/inject/scrub/block_search.ts';
+import { compileScrubPatterns, maskMatches } from '../../shared/inject/scrub/patterns.ts';
 import { scrubText } from '../../shared/inject/scrub/scrub_text.ts';
-import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
+import { replyFormatOf } from '../../shared/inject/scrub/reply_format.ts';
 import type { ApiLimits } from '../../shared/model/limits.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
@@ -36,9 +37,11 @@ export async function callUpstream(
   });
   if (!called.ok) return called;
   const { status, contentType, body } = called.value;
-  const patterns = compileScrubPatterns([value]);
+  const patterns = compileScrubPatterns([value], crypto.getRandomValues(new Uint32Array(SEARCH_KEY_WORDS)));
   const type = scrubText(contentType, patterns).slice(0, MOST_TYPE_CHARACTERS);
-  return ok({ upstreamStatus: status, contentType: type, body: scrubbed(body, new StreamScrubber(patterns)) });
+  const masked = new Uint8Array(body);
+  maskMatches(masked, patterns.find(masked, replyFormatOf(contentType).isText));
+  return ok({ upstreamStatus: status, contentType: type, body: masked });
 }
 
 function headersOf(parts: OperationRequestParts, credential: string): Record<string, string> {
@@ -48,16 +51,6 @@ function headersOf(parts: OperationRequestParts, credential: string): Record<str
     ...(parts.body !== null && { 'content-type': 'application/json' }),
     authorization: `Bearer ${byteTextOf(credential)}`,
   };
-}
-
-function scrubbed(body: Uint8Array, scrubber: StreamScrubber): Uint8Array {
-  const masked = new Uint8Array(body.length);
-  let at = 0;
-  for (const chunk of [...scrubber.push(body), ...scrubber.flush()]) {
-    masked.set(chunk, at);
-    at += chunk.length;
-  }
-  return masked;
 }
 
 function unsendable(): CallError {

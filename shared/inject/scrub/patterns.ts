@@ -1,108 +1,70 @@
 import { latin1Bytes } from '../byte_text.ts';
+import { BlockSearch } from './block_search.ts';
 import { encodingsOf } from './encodings.ts';
+import { undoEscapes } from './escapes.ts';
+import type { Unescaped } from './escapes.ts';
 
 /** Secrets shorter than this are not searched for: they would mask ordinary words (design section 5, invariant 4). */
 export const MIN_SCRUBBED_BYTES = 8;
 
-/** `holdFrom`: where a pattern begins that the bytes end within, else their length. `matches`: start, end, start, end ... */
-export interface Found {
-  readonly holdFrom: number;
-  readonly matches: readonly number[];
-}
-
 const NO_MATCHES: readonly number[] = [];
-const LARGEST_SHIFT = 255;
+const MASK = 0x2a;
+const LF = 0x0a;
+const CR = 0x0d;
+/** Escapes within escapes, such as JSON in JSON, are undone this often. */
+const MOST_LEVELS = 4;
+/** A spelling takes at most this many bytes for each byte of the secret, or is not found across two pieces of a stream. */
+const MOST_EXPANSION = 8;
+const LEAST_TAIL_BYTES = 1024;
 
-/**
- * A set of byte patterns and the table that finds them (Wu and Manber's multi-pattern search with blocks of two bytes):
- * of text that holds none of them, about one byte in `window - 1` is looked at. It prints nothing of what it holds.
- */
+/** What a reply on a credentialed path is searched for. It prints nothing of what it holds. */
 export class ScrubPatterns {
   readonly isEmpty: boolean;
-  /** Length of the shortest pattern; the table covers this many first bytes of each. */
-  readonly #window: number;
-  readonly #patterns: readonly Uint8Array[];
-  readonly #texts: readonly string[];
-  /** By two bytes: how far a window that ends with them can move on; 0 when some pattern's window ends with them. */
-  readonly #shifts = new Uint8Array(65_536);
-  readonly #byLastBlock = new Map<number, Uint8Array[]>();
-  readonly #firstBytes = new Uint8Array(256);
+  /**
+   * How many bytes a stream keeps back, so that no match is cut in two. It depends on the length of the longest secret alone,
+   * rounded up to a power of two: what is kept back can be seen.
+   */
+  readonly tailBytes: number;
+  readonly #searches: readonly BlockSearch[];
 
-  /** `texts` are byte texts (latin1) of at least {@link MIN_SCRUBBED_BYTES} characters. */
-  constructor(texts: readonly string[]) {
-    this.#texts = texts;
-    this.#patterns = texts.map(latin1Bytes);
-    this.isEmpty = texts.length === 0;
-    this.#window = this.isEmpty ? 0 : Math.min(...texts.map((text) => text.length));
-    this.#shifts.fill(Math.min(this.#window - 1, LARGEST_SHIFT));
-    for (const pattern of this.#patterns) this.#add(pattern);
+  /** `secrets`: each of at least {@link MIN_SCRUBBED_BYTES} in UTF-8. `key`: see {@link BlockSearch}. */
+  constructor(secrets: readonly string[], key: Uint32Array) {
+    this.isEmpty = secrets.length === 0;
+    const longest = Math.max(0, ...secrets.map(byteLength));
+    this.tailBytes = Math.max(LEAST_TAIL_BYTES, 2 ** Math.ceil(Math.log2(longest * MOST_EXPANSION)));
+    this.#searches = searchesOf(secrets, key);
   }
 
-  #add(pattern: Uint8Array): void {
-    this.#firstBytes[byteAt(pattern, 0)] = 1;
-    for (let index = 1; index < this.#window; index += 1) {
-      const block = blockAt(pattern, index);
-      this.#shifts[block] = Math.min(byteAt(this.#shifts, block), this.#window - 1 - index);
-    }
-    const last = blockAt(pattern, this.#window - 1);
-    this.#byLastBlock.set(last, [...(this.#byLastBlock.get(last) ?? []), pattern]);
+  /**
+   * Start, end, start, end ... of every whole match, overlapping ones too. In text the search is repeated with its escapes
+   * undone, and the matches are of the bytes as they came.
+   */
+  find(bytes: Uint8Array, isText = true): readonly number[] {
+    const matches = this.#findLiterally(bytes);
+    return isText && !this.isEmpty ? this.#findEscaped(bytes, matches) : matches;
   }
 
-  /** Every match within `bytes`, overlapping ones too, and where a match may begin that `bytes` ends within. */
-  find(bytes: Uint8Array): Found {
-    const shifts = this.#shifts;
-    const { length } = bytes;
-    let holdFrom = length;
-    let matches: number[] | null = null;
-    for (let index = this.#window - 1; index < length;) {
-      const shift = byteAt(shifts, blockAt(bytes, index));
-      if (shift > 0) {
-        index += shift;
-        continue;
-      }
-      const start = index - this.#window + 1;
-      for (const pattern of this.#byLastBlock.get(blockAt(bytes, index)) ?? []) {
-        if (!agrees(bytes, start, pattern)) continue;
-        if (start + pattern.length <= length) (matches ??= []).push(start, start + pattern.length);
-        else holdFrom = Math.min(holdFrom, start);
-      }
-      index += 1;
-    }
-    return { holdFrom: this.#holdFromTail(bytes, holdFrom), matches: matches ?? NO_MATCHES };
-  }
-
-  /** A pattern may also begin in the last bytes, too late for a whole window. */
-  #holdFromTail(bytes: Uint8Array, holdFrom: number): number {
-    const end = Math.min(holdFrom, bytes.length);
-    for (let start = Math.max(0, bytes.length - this.#window + 1); start < end; start += 1) {
-      if (this.#firstBytes[byteAt(bytes, start)] === 0) continue;
-      if (this.#patterns.some((pattern) => agrees(bytes, start, pattern))) return start;
-    }
-    return holdFrom;
-  }
-
-  /** Start and end of every match in byte text. */
-  findInText(text: string): readonly number[] {
-    if (!this.#mayBeIn(text)) return NO_MATCHES;
-    const matches: number[] = [];
-    for (const pattern of this.#texts) {
-      for (let start = text.indexOf(pattern); start >= 0; start = text.indexOf(pattern, start + 1)) {
-        matches.push(start, start + pattern.length);
-      }
+  #findLiterally(bytes: Uint8Array): readonly number[] {
+    let matches = NO_MATCHES;
+    for (const search of this.#searches) {
+      const found = search.find(bytes);
+      if (found.length > 0) matches = [...matches, ...found];
     }
     return matches;
   }
 
-  /** False only when no pattern is in `text`. */
-  #mayBeIn(text: string): boolean {
-    if (this.isEmpty) return false;
-    for (let index = this.#window - 1; index < text.length;) {
-      const block = ((text.charCodeAt(index - 1) & 0xff) << 8) | (text.charCodeAt(index) & 0xff);
-      const shift = byteAt(this.#shifts, block);
-      if (shift === 0) return true;
-      index += shift;
+  #findEscaped(bytes: Uint8Array, plain: readonly number[]): readonly number[] {
+    const levels: Unescaped[] = [];
+    let matches = plain;
+    for (let text = bytes; levels.length < MOST_LEVELS;) {
+      const unescaped = undoEscapes(text);
+      if (unescaped === null) break;
+      levels.unshift(unescaped);
+      text = unescaped.bytes;
+      const found = this.#findLiterally(text);
+      if (found.length > 0) matches = [...matches, ...originsOf(found, levels)];
     }
-    return false;
+    return matches;
   }
 
   toJSON(): string {
@@ -110,28 +72,59 @@ export class ScrubPatterns {
   }
 }
 
-/** Compiles what a reply on a credentialed path is searched for; keep it as long as the credential's version lasts. */
-export function compileScrubPatterns(secrets: readonly string[]): ScrubPatterns {
-  const texts = secrets
-    .filter((secret) => new TextEncoder().encode(secret).length >= MIN_SCRUBBED_BYTES)
-    .flatMap((secret) => encodingsOf(secret));
-  return new ScrubPatterns([...new Set(texts)]);
+/** One search for all spellings, or two: of a short secret the sparse ones need wider blocks than the others. */
+function searchesOf(secrets: readonly string[], key: Uint32Array): readonly BlockSearch[] {
+  const encodings = secrets.map(encodingsOf);
+  const dense = patternsOf(encodings.flatMap((each) => each.dense));
+  const sparse = patternsOf(encodings.flatMap((each) => each.sparse));
+  if (dense.length === 0) return [];
+  if (dense.every((pattern) => pattern.length >= LONG_PATTERN)) return [new BlockSearch([...dense, ...sparse], key)];
+  const wide = sparse.filter((pattern) => pattern.length >= 2 * MIN_SCRUBBED_BYTES);
+  return [new BlockSearch(dense, key), ...(wide.length === 0 ? [] : [new BlockSearch(wide, key, true)])];
 }
 
-/** Whether `bytes` from `start` on agree with `pattern`, as far as both go. */
-function agrees(bytes: Uint8Array, start: number, pattern: Uint8Array): boolean {
-  const count = Math.min(pattern.length, bytes.length - start);
-  for (let index = 0; index < count; index += 1) {
-    if (bytes[start + index] !== pattern[index]) return false;
+/** From here on the blocks of a search are sixteen bytes wide. */
+const LONG_PATTERN = 19;
+
+function patternsOf(texts: readonly string[]): Uint8Array[] {
+  return [...new Set(texts)].filter((text) => text.length >= MIN_SCRUBBED_BYTES).map(latin1Bytes);
+}
+
+/** `levels`: the innermost first. */
+function originsOf(matches: readonly number[], levels: readonly Unescaped[]): number[] {
+  const origins: number[] = [];
+  for (let index = 0; index < matches.length; index += 2) {
+    let range: readonly [number, number] = [matches[index] ?? 0, matches[index + 1] ?? 0];
+    for (const { origin } of levels) range = origin(...range);
+    origins.push(...range);
   }
-  return true;
+  return origins;
 }
 
-function byteAt(bytes: Uint8Array, index: number): number {
-  return bytes[index] ?? 0;
+function byteLength(text: string): number {
+  return new TextEncoder().encode(text).length;
 }
 
-/** The two bytes that end at `index`, as one number. */
-function blockAt(bytes: Uint8Array, index: number): number {
-  return (byteAt(bytes, index - 1) << 8) | byteAt(bytes, index);
+/**
+ * Compiles what a reply on a credentialed path is searched for; keep it as long as the credential's version lasts. `key`: see
+ * {@link BlockSearch}.
+ */
+export function compileScrubPatterns(secrets: readonly string[], key: Uint32Array): ScrubPatterns {
+  return new ScrubPatterns(
+    secrets.filter((secret) => byteLength(secret) >= MIN_SCRUBBED_BYTES),
+    key,
+  );
+}
+
+/** Writes `*` over the bytes from `start` to `end`. Line breaks stay, for they frame lines and events. */
+export function maskRange(bytes: Uint8Array, start: number, end: number): void {
+  for (let index = Math.max(0, start); index < Math.min(end, bytes.length); index += 1) {
+    if (bytes[index] !== LF && bytes[index] !== CR) bytes[index] = MASK;
+  }
+}
+
+/** Masks `matches`, as {@link ScrubPatterns.find} gives them. */
+export function maskMatches(bytes: Uint8Array, matches: readonly number[]): void {
+  for (let index = 0; index < matches.length; index += 2)
+    maskRange(bytes, matches[index] ?? 0, matches[index + 1] ?? 0);
 }

@@ -1,9 +1,10 @@
 import { Buffer } from 'node:buffer';
 import { describe, expect, it } from 'vitest';
+import { SAMPLE_SEARCH_KEY } from '../sample_requests.ts';
 import { compileScrubPatterns } from './patterns.ts';
 import { scrubText } from './scrub_text.ts';
 
-const PATTERNS = compileScrubPatterns(['S3CR3T-TOKEN', 'dXNlcjpTM0NSM1Q']);
+const PATTERNS = compileScrubPatterns(['S3CR3T-TOKEN', 'dXNlcjpTM0NSM1Q'], SAMPLE_SEARCH_KEY);
 
 describe('scrubText', () => {
   it('masks every copy in a header line, with its length kept', () => {
@@ -23,11 +24,11 @@ describe('scrubText', () => {
   });
 
   it('masks nothing when there is nothing to search for', () => {
-    expect(scrubText('S3CR3T', compileScrubPatterns([]))).toBe('S3CR3T');
+    expect(scrubText('S3CR3T', compileScrubPatterns([], SAMPLE_SEARCH_KEY))).toBe('S3CR3T');
   });
 
   it('masks a secret outside ASCII, which a header holds as UTF-8', () => {
-    const patterns = compileScrubPatterns(['p\u00e4ssw\u00f6rter']);
+    const patterns = compileScrubPatterns(['p\u00e4ssw\u00f6rter'], SAMPLE_SEARCH_KEY);
     const line = `X-Echo: ${Buffer.from('p\u00e4ssw\u00f6rter').toString('latin1')}.`;
     expect(scrubText(line, patterns)).toBe(`X-Echo: ${'*'.repeat(12)}.`);
   });

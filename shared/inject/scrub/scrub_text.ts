@@ -1,10 +1,13 @@
+import { latin1Bytes, latin1Text } from '../byte_text.ts';
 import type { ScrubPatterns } from './patterns.ts';
+import { maskMatches } from './patterns.ts';
 
 /** `text` (latin1: a header line, a reason phrase, a trailer) with every match masked by as many `*`. */
 export function scrubText(text: string, patterns: ScrubPatterns): string {
-  const matches = patterns.findInText(text);
+  if (patterns.isEmpty) return text;
+  const bytes = latin1Bytes(text);
+  const matches = patterns.find(bytes);
   if (matches.length === 0) return text;
-  const characters = text.split('');
-  for (let index = 0; index < matches.length; index += 2) characters.fill('*', matches[index], matches[index + 1]);
-  return characters.join('');
+  maskMatches(bytes, matches);
+  return latin1Text(bytes);
 }

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { latin1Bytes, latin1Text, percentEncode } from '../byte_text.ts';
-import { joined } from '../sample_requests.ts';
+import { joined, SAMPLE_SEARCH_KEY } from '../sample_requests.ts';
 import { compileScrubPatterns } from './patterns.ts';
 import { StreamScrubber } from './stream_scrubber.ts';
 
@@ -18,11 +18,23 @@ const SPELLINGS: Readonly<Record<string, (secret: string, before: string, after:
       .replaceAll('/', String.raw`\/`),
   'base64, percent-encoded': (secret, before, after) =>
     encodeURIComponent(Buffer.from(before + secret + after).toString('base64')),
+  'base64 wrapped at 64 columns': (secret, before, after) => wrapped(60, before + secret + after, 64, '\n'),
+  'base64 wrapped at 76 columns, with CRLF': (secret, before, after) =>
+    wrapped(70, before + secret + after, 76, '\r\n'),
+  'base64 wrapped and indented': (secret, before, after) => wrapped(60, before + secret + after, 64, '\n      '),
+  'base64 wrapped, in a JSON string': (secret, before, after) =>
+    wrapped(60, before + secret + after, 64, String.raw`\n`),
   percent: (secret) => encodeURIComponent(secret),
   'percent, lower-case hex': (secret) => percentEncode(secret).replaceAll(/%../g, (escape) => escape.toLowerCase()),
   'percent, every byte': (secret) => Buffer.from(secret).toString('hex').replaceAll(/../g, '%$&'),
+  'percent, twice': (secret) => encodeURIComponent(Buffer.from(secret).toString('hex').replaceAll(/../g, '%$&')),
+  'percent, some bytes': (secret) =>
+    Buffer.from(secret)
+      .toString('hex')
+      .replaceAll(/(..)(..)?/g, (_pair, first: string, second = '') => `%${first}${hexText(second)}`),
   form: (secret) => new URLSearchParams({ a: secret }).toString().slice(2),
   JSON: (secret) => utf8(JSON.stringify(secret).slice(1, -1)),
+  'JSON in JSON': (secret) => utf8(JSON.stringify(JSON.stringify(secret).slice(1, -1)).slice(1, -1)),
   'JSON with slashes escaped': (secret) =>
     utf8(
       JSON.stringify(secret)
@@ -34,11 +46,34 @@ const SPELLINGS: Readonly<Record<string, (secret: string, before: string, after:
       .slice(1, -1)
       .replaceAll(/[^ -~]/g, unit),
   'JSON, every unit escaped': (secret) => secret.replaceAll(/[^]/g, unit),
+  'JSON, every unit escaped, in JSON': (secret) => secret.replaceAll(/[^]/g, unit).replaceAll('\\', '\\\\'),
+  'JavaScript, code points in braces': (secret) =>
+    Array.from(secret, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`).join(''),
+  'C and Python, hex bytes': (secret) =>
+    Buffer.from(secret)
+      .toString('hex')
+      .replaceAll(/../g, String.raw`\x$&`),
   hex: (secret) => Buffer.from(secret).toString('hex'),
   'hex in capitals': (secret) => Buffer.from(secret).toString('hex').toUpperCase(),
   HTML: (secret) =>
     utf8(secret.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')),
+  'HTML, decimal references': (secret) =>
+    Array.from(secret, (character) => `&#${character.codePointAt(0) ?? 0};`).join(''),
+  'HTML, hex references': (secret) =>
+    Array.from(secret, (character) => `&#X${(character.codePointAt(0) ?? 0).toString(16).toUpperCase()};`).join(''),
+  'UTF-16, little-endian': (secret) => Buffer.from(secret, 'utf16le').toString('latin1'),
+  'UTF-16, big-endian': (secret) => Buffer.from(secret, 'utf16le').swap16().toString('latin1'),
 };
+
+/** Base64 of the secret behind `filler` characters, broken into lines. */
+function wrapped(filler: number, text: string, columns: number, lineEnd: string): string {
+  const encoded = Buffer.from('.'.repeat(filler / 2) + text + '.'.repeat(filler)).toString('base64');
+  return encoded.replaceAll(new RegExp(`.{${columns}}(?!$)`, 'g'), `$&${lineEnd}`);
+}
+
+function hexText(hex: string): string {
+  return Buffer.from(hex, 'hex').toString('latin1');
+}
 
 function utf8(text: string): string {
   return Buffer.from(text).toString('latin1');
@@ -50,7 +85,7 @@ function unit(character: string): string {
 
 /** What comes out when `text` (latin1) goes in with a split at each of `cuts`. */
 function scrubbed(secrets: readonly string[], text: string, cuts: readonly number[]): string {
-  const scrubber = new StreamScrubber(compileScrubPatterns(secrets));
+  const scrubber = new StreamScrubber(compileScrubPatterns(secrets, SAMPLE_SEARCH_KEY));
   return latin1Text(joined([...pieces(text, cuts).flatMap((piece) => scrubber.push(piece)), ...scrubber.flush()]));
 }
 
@@ -74,13 +109,18 @@ describe('StreamScrubber', () => {
       fc.assert(
         fc.property(anySecret, anyText, anyText, anyCuts, fc.nat(2), (secret, before, after, cuts, shift) => {
           const planted = spell(secret, 'xyz'.slice(0, shift), 'q');
-          const text = before + planted + after;
+          // A writer of escapes puts none of its own before them that would change their meaning.
+          const text = `${before}.${planted}${after}`;
           const result = scrubbed([secret], text, cuts);
           expect(result.length).toBe(text.length);
-          const region = result.slice(before.length, before.length + planted.length);
-          const unmasked = region.replaceAll('*', '').length;
-          // Characters at the ends of base64 also hold bits of its neighbours; they may stay.
-          expect(unmasked).toBeLessThanOrEqual(name.startsWith('base64') ? 4 + 8 : 0);
+          const region = result.slice(before.length + 1, before.length + 1 + planted.length);
+          const unmasked = region.replaceAll(/[*\r\n]/g, '').length;
+          // Characters at the ends of base64 also hold bits of its neighbours; they may stay, like what fills the lines.
+          const filling = name.startsWith('base64 wrapped')
+            ? wrapped(name.includes('76') ? 70 : 60, '', 999, '').length
+            : 0;
+          const blanks = filling === 0 ? 0 : 40;
+          expect(unmasked).toBeLessThanOrEqual(name.startsWith('base64') ? 4 + 8 + filling + blanks : 0);
           expect(scrubbed([secret], result, [])).toBe(result);
         }),
         { numRuns: 60 },
@@ -149,32 +189,42 @@ describe('StreamScrubber', () => {
     );
   });
 
-  it('passes a chunk without a match on uncopied', () => {
-    const scrubber = new StreamScrubber(compileScrubPatterns(['S3CR3T-TOKEN']));
-    const chunk = latin1Bytes('data: {"text":"hello"}\n\n');
+  it('passes a large chunk without a match on uncopied, but for the tail', () => {
+    const scrubber = new StreamScrubber(compileScrubPatterns(['S3CR3T-TOKEN'], SAMPLE_SEARCH_KEY));
+    const chunk = latin1Bytes('data '.repeat(1000));
     const [output] = scrubber.push(chunk);
     expect(output?.buffer).toBe(chunk.buffer);
-    expect(output?.length).toBe(chunk.length);
+    expect(output?.length).toBe(chunk.length - 1024);
+    expect(joined(scrubber.flush()).length).toBe(1024);
   });
 
-  it('holds back only a proper prefix of a pattern', () => {
-    const scrubber = new StreamScrubber(compileScrubPatterns(['S3CR3T-TOKEN']));
-    expect(latin1Text(joined(scrubber.push(latin1Bytes('event S3CR'))))).toBe('event ');
-    expect(latin1Text(joined(scrubber.push(latin1Bytes('3x'))))).toBe('S3CR3x');
-    expect(latin1Text(joined(scrubber.push(latin1Bytes('S3CR3T-TOKEN'))))).toBe('************');
-    expect(scrubber.push(latin1Bytes('S'))).toEqual([]);
-    expect(latin1Text(joined(scrubber.flush()))).toBe('S');
+  it('keeps back a tail of constant size, whatever it holds, and never masks what is no whole match', () => {
+    for (const last of ['S3CR3T-TOKE', 'nothing-like', 'S3CR3T-TOKEN']) {
+      const scrubber = new StreamScrubber(compileScrubPatterns(['S3CR3T-TOKEN'], SAMPLE_SEARCH_KEY));
+      const text = 'x'.repeat(2000) + last;
+      expect(joined(scrubber.push(latin1Bytes(text))).length).toBe(text.length - 1024);
+      expect(scrubber.push(latin1Bytes('more')).length).toBe(0);
+      const rest = latin1Text(joined(scrubber.flush()));
+      expect(rest.endsWith(`${last === 'S3CR3T-TOKEN' ? '*'.repeat(12) : last}more`)).toBe(true);
+    }
+  });
+
+  it('keeps back more for longer secrets, by their length alone', () => {
+    const tail = (secret: string): number => compileScrubPatterns([secret], SAMPLE_SEARCH_KEY).tailBytes;
+    expect([tail('12345678'), tail('x'.repeat(128)), tail('x'.repeat(129)), tail('/'.repeat(129))]).toEqual([
+      1024, 1024, 2048, 2048,
+    ]);
   });
 
   it('does not write into the chunk it was given', () => {
-    const scrubber = new StreamScrubber(compileScrubPatterns(['S3CR3T-TOKEN']));
+    const scrubber = new StreamScrubber(compileScrubPatterns(['S3CR3T-TOKEN'], SAMPLE_SEARCH_KEY));
     const chunk = latin1Bytes('<S3CR3T-TOKEN>');
     scrubber.push(chunk);
     expect(latin1Text(chunk)).toBe('<S3CR3T-TOKEN>');
   });
 
   it('does not search for secrets under eight bytes', () => {
-    expect(compileScrubPatterns(['1234567']).isEmpty).toBe(true);
+    expect(compileScrubPatterns(['1234567'], SAMPLE_SEARCH_KEY).isEmpty).toBe(true);
     expect(scrubbed(['1234567'], 'id=1234567', [])).toBe('id=1234567');
     expect(scrubbed(['12345678'], 'id=12345678', [])).toBe('id=********');
   });
@@ -189,10 +239,36 @@ describe('StreamScrubber', () => {
 
 describe('ScrubPatterns', () => {
   it('prints nothing of what it holds', () => {
-    const patterns = compileScrubPatterns(['S3CR3T-TOKEN']);
+    const patterns = compileScrubPatterns(['S3CR3T-TOKEN'], SAMPLE_SEARCH_KEY);
     expect(JSON.stringify({ patterns })).not.toContain('S3CR3T');
     expect(inspect(patterns, { depth: 9, showHidden: true })).not.toContain('S3CR3T');
     expect(Object.values(patterns).some((value) => typeof value === 'object')).toBe(false);
+  });
+});
+
+describe('the work of a StreamScrubber', () => {
+  it.each([1, 2, 7, 100, 1023, 1024, 1025, 65_536])('is bounded for each byte, in pieces of %d', (size) => {
+    const patterns = compileScrubPatterns(['S3CR3T-TOKEN'], SAMPLE_SEARCH_KEY);
+    let searched = 0;
+    const counting = Object.create(patterns, {
+      find: {
+        value: (bytes: Uint8Array) => {
+          searched += bytes.length;
+          return patterns.find(bytes);
+        },
+      },
+      isEmpty: { value: false },
+      tailBytes: { value: patterns.tailBytes },
+    }) as typeof patterns;
+    const scrubber = new StreamScrubber(counting);
+    const total = 400_000;
+    let left = 0;
+    for (let at = 0; at < total; at += size) {
+      const piece = new Uint8Array(Math.min(size, total - at));
+      left += scrubber.push(piece).reduce((sum, { length }) => sum + length, 0);
+    }
+    expect(left).toBeGreaterThan(total - 3 * patterns.tailBytes);
+    expect(searched).toBeLessThan(4 * total);
   });
 });
 
@@ -214,7 +290,7 @@ describe('Node buffers', () => {
         fc.integer({ min: 0, max: 80 }),
         (secret, first, second) => {
           const pair = Buffer.from(`user:${secret}`).toString('base64').replace(/=+$/, '');
-          const scrubber = new StreamScrubber(compileScrubPatterns([secret, pair]));
+          const scrubber = new StreamScrubber(compileScrubPatterns([secret, pair], SAMPLE_SEARCH_KEY));
           const text = `a ${pair} b ${secret} c`;
           const cuts = [
             0,

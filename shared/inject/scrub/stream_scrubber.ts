@@ -1,69 +1,116 @@
-import type { Found, ScrubPatterns } from './patterns.ts';
+import type { ScrubPatterns } from './patterns.ts';
+import { maskRange } from './patterns.ts';
+import type { PartEnds, ReplyFormat } from './reply_format.ts';
+import { PLAIN_TEXT } from './reply_format.ts';
 
-const MASK = 0x2a;
 const NOTHING = new Uint8Array(0);
+const NO_MATCHES: readonly number[] = [];
 
 /**
- * Masks every match in a byte stream with as many `*`, so that lengths stay true. Only a tail that is a proper prefix of a
- * pattern waits for the bytes after it; a chunk without a match passes uncopied.
+ * Masks every whole match in a byte stream, so that lengths stay true. Whether, when and in what pieces bytes leave never
+ * depends on what is searched for (design section 13, invariant 9): a tail of constant size is always kept back, and leaves
+ * with more bytes, at the end of a part of the format, or at the end of the stream. An incomplete match is never masked.
+ *
+ * Less than a tail is gathered before it is searched, so each byte is searched and copied at most a fixed number of times,
+ * however small the pieces are that it comes in.
  */
 export class StreamScrubber {
   readonly #patterns: ScrubPatterns;
-  /** The tail that waits, as it came. */
-  #held: Uint8Array = NOTHING;
-  /** How many of its first bytes belong to a match that began before it. */
-  #heldMasked = 0;
+  readonly #isText: boolean;
+  readonly #partEnds: PartEnds | null;
+  /** What is kept back, as it came, and the matches that end in it or after it, by their place from its beginning. */
+  #tail: Uint8Array = NOTHING;
+  #tailMatches: readonly number[] = NO_MATCHES;
+  /** What came after the tail and was not searched yet: the first `#gathered` bytes, fewer than a tail has. */
+  #gathering: Uint8Array = NOTHING;
+  #gathered = 0;
+  #maskedAny = false;
 
-  constructor(patterns: ScrubPatterns) {
+  constructor(patterns: ScrubPatterns, format: ReplyFormat = PLAIN_TEXT) {
     this.#patterns = patterns;
+    this.#isText = format.isText;
+    this.#partEnds = patterns.isEmpty ? null : format.partEnds();
   }
 
+  /** Whether a match was masked since this was last asked. */
+  takeMasked(): boolean {
+    const masked = this.#maskedAny;
+    this.#maskedAny = false;
+    return masked;
+  }
+
+  /** What leaves now, in order: a large chunk without a match uncopied. Writes nothing into `chunk` and keeps none of it. */
   push(chunk: Uint8Array): Uint8Array[] {
     if (chunk.length === 0) return [];
     if (this.#patterns.isEmpty) return [chunk];
-    const bytes = this.#held.length === 0 ? chunk : joined(this.#held, chunk);
-    const found = this.#patterns.find(bytes);
-    const masked = this.#heldMasked > 0 || found.matches.length > 0;
-    const output = masked ? this.#mask(bytes, found) : bytes.subarray(0, found.holdFrom);
-    this.#held = found.holdFrom === bytes.length ? NOTHING : copyOf(bytes, found.holdFrom, bytes.length);
-    return output.length === 0 ? [] : [output];
+    const partEnd = this.#partEnds?.(chunk) ?? -1;
+    const ended = partEnd < 0 ? 0 : this.#gathered + partEnd;
+    const tooMany = this.#gathered + chunk.length - this.#patterns.tailBytes;
+    return ended === 0 && tooMany < 0
+      ? this.#gather(chunk)
+      : this.#release(this.#takeGathered(chunk), Math.max(ended, tooMany));
   }
 
-  /** What still waits, when no more bytes come. It may hold a whole match that was also the beginning of a longer one. */
+  /** All that is kept back, when no more bytes come. */
   flush(): Uint8Array[] {
-    const rest = this.#held;
-    if (rest.length === 0) return [];
-    const { matches } = this.#patterns.find(rest);
-    this.#held = NOTHING;
-    return [this.#mask(rest, { holdFrom: rest.length, matches })];
+    const bytes = this.#takeGathered(NOTHING);
+    return this.#release(bytes, bytes.length);
   }
 
-  /** What still waits, all of it masked: for a caller that can wait no longer and must not give a secret away. */
-  maskHeld(): Uint8Array[] {
-    this.#heldMasked = this.#held.length;
-    return this.flush();
+  #gather(chunk: Uint8Array): [] {
+    if (this.#gathering.length === 0) this.#gathering = new Uint8Array(this.#patterns.tailBytes);
+    this.#gathering.set(chunk, this.#gathered);
+    this.#gathered += chunk.length;
+    return [];
   }
 
-  /** The bytes before `holdFrom`, masked. A match that begins later is found again when the held bytes are looked at. */
-  #mask(bytes: Uint8Array, { holdFrom, matches }: Found): Uint8Array {
-    const output = copyOf(bytes, 0, holdFrom);
-    let maskedTo = this.#heldMasked;
-    output.fill(MASK, 0, maskedTo);
+  /** What was gathered, with `chunk` after it. */
+  #takeGathered(chunk: Uint8Array): Uint8Array {
+    if (this.#gathered === 0) return chunk;
+    const bytes = joined(this.#gathering.subarray(0, this.#gathered), chunk);
+    this.#gathered = 0;
+    return bytes;
+  }
+
+  /** Lets the tail and the first `leaving` of `bytes` go; the rest of them, at most a tail, is kept back. */
+  #release(bytes: Uint8Array, leaving: number): Uint8Array[] {
+    const tail = this.#tail;
+    const body = bytes.subarray(0, leaving);
+    const matches = this.#matchesIn(tail, bytes);
+    const end = tail.length + leaving;
+    this.#tail = leaving === bytes.length ? NOTHING : copyOf(bytes.subarray(leaving));
+    this.#tailMatches = NO_MATCHES;
+    if (matches.length === 0) return notEmpty([tail, body]);
+    this.#maskedAny = true;
+    const output = joined(tail, body);
+    const later: number[] = [];
     for (let index = 0; index < matches.length; index += 2) {
-      const start = matches[index] ?? 0;
-      const end = matches[index + 1] ?? 0;
-      if (start >= holdFrom) continue;
-      output.fill(MASK, start, end);
-      maskedTo = Math.max(maskedTo, end);
+      const [from = 0, to = 0] = matches.slice(index, index + 2);
+      maskRange(output, from, to);
+      if (to > end) later.push(from - end, to - end);
     }
-    this.#heldMasked = Math.max(0, maskedTo - holdFrom);
-    return output;
+    this.#tailMatches = later;
+    return notEmpty([output.subarray(0, tail.length), output.subarray(tail.length)]);
+  }
+
+  /** Matches in the tail and the bytes after it, by their place from the beginning of the tail. */
+  #matchesIn(tail: Uint8Array, bytes: Uint8Array): readonly number[] {
+    if (tail.length === 0) return this.#patterns.find(bytes, this.#isText);
+    const { tailBytes } = this.#patterns;
+    const seam = this.#patterns.find(joined(tail, bytes.subarray(0, tailBytes)), this.#isText);
+    const later = bytes.length <= tailBytes ? NO_MATCHES : this.#patterns.find(bytes, this.#isText);
+    if (this.#tailMatches.length + seam.length + later.length === 0) return NO_MATCHES;
+    return [...this.#tailMatches, ...seam, ...later.map((place) => place + tail.length)];
   }
 }
 
+function notEmpty(pieces: readonly Uint8Array[]): Uint8Array[] {
+  return pieces.filter((piece) => piece.length > 0);
+}
+
 /** A copy, whatever kind of array it is: `slice` of a Buffer is a view, and the bytes are the caller's. */
-function copyOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
-  return new Uint8Array(bytes.subarray(start, end));
+function copyOf(bytes: Uint8Array): Uint8Array {
+  return new Uint8Array(bytes);
 }
 
 function joined(first: Uint8Array, second: Uint8Array): Uint8Array {

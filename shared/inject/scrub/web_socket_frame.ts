@@ -1,12 +1,15 @@
 /** What the header of a WebSocket frame says (RFC 6455 section 5.2). */
 export interface FrameHeader {
   readonly final: boolean;
+  /** The three bits that extensions use, in their place in the first byte. */
+  readonly reserved: number;
   readonly opcode: number;
   readonly masked: boolean;
   readonly payloadLength: number;
 }
 
 const FIN = 0x80;
+const RESERVED = 0x70;
 const OPCODE = 0x0f;
 const MASKED = 0x80;
 const LENGTH = 0x7f;
@@ -14,6 +17,9 @@ const LENGTH_IN_2_BYTES = 126;
 const LENGTH_IN_8_BYTES = 127;
 const FIRST_CONTROL_OPCODE = 0x8;
 const CLOSE_OPCODE = 0x8;
+
+/** The largest payload of a control frame (RFC 6455 section 5.5). */
+export const MOST_CONTROL_BYTES = 125;
 
 /** How long a frame header is, by its first two bytes. */
 export function frameHeaderLength(secondByte: number): number {
@@ -27,9 +33,30 @@ export function readFrameHeader(header: readonly number[]): FrameHeader {
   const [first = 0, second = 0] = header;
   const length = second & LENGTH;
   const extended = length === LENGTH_IN_8_BYTES ? 8 : length === LENGTH_IN_2_BYTES ? 2 : 0;
-  const payloadLength =
-    extended === 0 ? length : header.slice(2, 2 + extended).reduce((total, byte) => total * 256 + byte, 0);
-  return { final: (first & FIN) !== 0, opcode: first & OPCODE, masked: (second & MASKED) !== 0, payloadLength };
+  return {
+    final: (first & FIN) !== 0,
+    reserved: first & RESERVED,
+    opcode: first & OPCODE,
+    masked: (second & MASKED) !== 0,
+    payloadLength:
+      extended === 0 ? length : header.slice(2, 2 + extended).reduce((total, byte) => total * 256 + byte, 0),
+  };
+}
+
+/** A server's frame, which is not masked: its header in the shortest form, then its payload. */
+export function formatFrame(
+  { final, reserved, opcode }: Pick<FrameHeader, 'final' | 'reserved' | 'opcode'>,
+  payload: readonly Uint8Array[],
+): Uint8Array[] {
+  const length = payload.reduce((total, { length: bytes }) => total + bytes, 0);
+  return [Uint8Array.from([(final ? FIN : 0) | reserved | opcode, ...lengthBytes(length)]), ...payload];
+}
+
+function lengthBytes(length: number): readonly number[] {
+  if (length < LENGTH_IN_2_BYTES) return [length];
+  if (length < 0x10000) return [LENGTH_IN_2_BYTES, length >> 8, length & 0xff];
+  const bytes = [7, 6, 5, 4, 3, 2, 1, 0].map((power) => Math.floor(length / 256 ** power) % 256);
+  return [LENGTH_IN_8_BYTES, ...bytes];
 }
 
 /** Ping, pong and close may come between the fragments of a message. */

@@ -1,12 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { latin1Bytes, latin1Text } from '../byte_text.ts';
-import { joined } from '../sample_requests.ts';
+import { joined, SAMPLE_SEARCH_KEY } from '../sample_requests.ts';
 import { compileScrubPatterns } from './patterns.ts';
 import { WebSocketScrubber } from './web_socket_scrubber.ts';
 
 const SECRET = 'S3CR3T-TOKEN';
-const PATTERNS = compileScrubPatterns([SECRET]);
+const PATTERNS = compileScrubPatterns([SECRET], SAMPLE_SEARCH_KEY);
 const TEXT = 1;
 const CONTINUATION = 0;
 const PING = 9;
@@ -60,7 +60,7 @@ function message(
       payload: payload.slice(index === 0 ? 0 : ends[index - 1], end),
       lengthBytes,
     };
-    return pings[index] === true ? [fragment, { opcode: PING, final: true, payload: 'beat' }] : [fragment];
+    return pings[index] === true ? [fragment, { opcode: PING, final: true, payload: `beat ${SECRET}` }] : [fragment];
   });
 }
 
@@ -81,31 +81,50 @@ const anyMessage = fc
   )
   .map(([payload, splits, pings, lengthBytes]) => message(payload, splits, pings, lengthBytes));
 
-/** The frames with the messages' payloads masked as one text each. */
-function masked(frames: readonly Frame[]): Frame[] {
-  const data = frames.filter((frame) => frame.opcode !== PING);
-  let rest = data
-    .map((frame) => frame.payload)
-    .join('')
-    .replaceAll(SECRET, '*'.repeat(SECRET.length));
-  return frames.map((frame) => {
-    if (frame.opcode === PING) return frame;
-    const payload = rest.slice(0, frame.payload.length);
-    rest = rest.slice(frame.payload.length);
-    return { ...frame, payload };
-  });
+/** What a client makes of frames: messages with their opcode, whole, and control frames in between; `open`: not ended. */
+function received(stream: string): string[] {
+  const told: string[] = [];
+  let message = '';
+  for (let at = 0; at < stream.length;) {
+    const [first, short] = [stream.charCodeAt(at), stream.charCodeAt(at + 1)];
+    const bytes = short === 127 ? 8 : short === 126 ? 2 : 0;
+    const extended = stream.slice(at + 2, at + 2 + bytes);
+    const length = bytes === 0 ? short : [...extended].reduce((sum, each) => sum * 256 + each.charCodeAt(0), 0);
+    at += 2 + bytes + length;
+    const payload = stream.slice(at - length, at);
+    const opcode = first & 15;
+    if (opcode >= 8) {
+      told.push(`control ${opcode}: ${payload}`);
+      continue;
+    }
+    expect(opcode === CONTINUATION).toBe(message !== '');
+    message += (message === '' ? `message ${opcode}: ` : '') + payload;
+    if ((first & 0x80) === 0) continue;
+    told.push(message);
+    message = '';
+  }
+  return message === '' ? told : [...told, `open ${message}`];
+}
+
+/** The same with the secret masked by hand in each. */
+function masked(told: readonly string[]): string[] {
+  return told.map((each) => each.replaceAll(SECRET, '*'.repeat(SECRET.length)));
 }
 
 describe('WebSocketScrubber', () => {
-  it('masks messages across fragments, control frames and any split, with all lengths kept', () => {
+  it('masks messages across fragments, control frames and any split, and control frames too', () => {
     fc.assert(
       fc.property(
         fc.array(anyMessage, { maxLength: 4 }),
         fc.array(fc.nat(2000), { maxLength: 8 }),
         (messages, cuts) => {
           const stream = messages.flat().map(encoded).join('');
-          const expected = messages.flatMap(masked).map(encoded).join('');
-          expect(scrubbed(stream, cuts)).toBe(expected);
+          const result = received(scrubbed(stream, cuts));
+          // Messages in their order, and control frames in theirs: a control frame does not wait for the message around it.
+          for (const kind of ['message', 'control']) {
+            const ofKind = (told: string): boolean => told.startsWith(kind);
+            expect(result.filter(ofKind)).toEqual(masked(received(stream)).filter(ofKind));
+          }
         },
       ),
       { numRuns: 400 },
@@ -115,8 +134,7 @@ describe('WebSocketScrubber', () => {
   it('masks in frames with 16-bit and 64-bit lengths', () => {
     for (const filler of [200, 70_000]) {
       const frame: Frame = { opcode: 2, final: true, payload: `${'x'.repeat(filler)}${SECRET}y` };
-      const expected = encoded({ ...frame, payload: frame.payload.replace(SECRET, '*'.repeat(SECRET.length)) });
-      expect(scrubbed(encoded(frame), [3, filler + 8])).toBe(expected);
+      expect(received(scrubbed(encoded(frame), [3, filler + 8]))).toEqual(masked([`message 2: ${frame.payload}`]));
     }
   });
 
@@ -134,15 +152,36 @@ describe('WebSocketScrubber', () => {
     expect(latin1Text(joined(scrubber.push(latin1Bytes(frames))))).toBe(frames);
   });
 
-  it('masks the tail that waits when too much comes behind it', () => {
+  it('never masks a part of the secret, nor lets a control frame wait, however many come within a message', () => {
     const scrubber = new WebSocketScrubber(PATTERNS);
     const first = encoded({ opcode: TEXT, final: false, payload: `a ${SECRET.slice(0, -1)}` });
-    const ping = encoded({ opcode: PING, final: true, payload: 'p'.repeat(125) });
-    const output = joined(
-      [first, ...Array.from({ length: 600 }, () => ping)].flatMap((text) => scrubber.push(latin1Bytes(text))),
-    );
-    expect(latin1Text(output)).not.toContain(SECRET.slice(0, -1));
-    expect(latin1Text(output)).toContain(ping);
+    const ping = encoded({ opcode: PING, final: true, payload: '' });
+    expect(scrubber.push(latin1Bytes(first))).toEqual([]);
+    for (let count = 0; count < 32_000; count += 1) {
+      expect(latin1Text(joined(scrubber.push(latin1Bytes(ping))))).toBe(ping);
+    }
+    const last = encoded({ opcode: CONTINUATION, final: true, payload: '!' });
+    expect(received(latin1Text(joined(scrubber.push(latin1Bytes(last)))))).toEqual([
+      `message 1: a ${SECRET.slice(0, -1)}!`,
+    ]);
+  });
+
+  it('masks the reason of a close frame and the payload of a ping', () => {
+    for (const opcode of [CLOSE, PING]) {
+      const payload = `${opcode === CLOSE ? '\x03\xe8' : ''}no ${SECRET} here`;
+      expect(received(scrubbed(encoded({ opcode, final: true, payload }), [5]))).toEqual(
+        masked([`control ${opcode}: ${payload}`]),
+      );
+    }
+  });
+
+  it('says of each message and control frame that something in it was masked', () => {
+    let count = 0;
+    const scrubber = new WebSocketScrubber(PATTERNS, () => (count += 1));
+    const frame = (opcode: number, payload: string): string => encoded({ opcode, final: true, payload });
+    const frames = [frame(TEXT, `${SECRET} ${SECRET}`), frame(PING, SECRET), frame(TEXT, 'ok'), frame(TEXT, SECRET)];
+    for (const each of frames) scrubber.push(latin1Bytes(each));
+    expect(count).toBe(3);
   });
 
   it('passes a frame with the mask bit unread', () => {
@@ -152,6 +191,6 @@ describe('WebSocketScrubber', () => {
 
   it('passes everything when there is nothing to search for', () => {
     const chunk = latin1Bytes(encoded({ opcode: TEXT, final: true, payload: SECRET }));
-    expect(new WebSocketScrubber(compileScrubPatterns([])).push(chunk)).toEqual([chunk]);
+    expect(new WebSocketScrubber(compileScrubPatterns([], SAMPLE_SEARCH_KEY)).push(chunk)).toEqual([chunk]);
   });
 });

@@ -1,60 +1,67 @@
 import type { ScrubPatterns } from './patterns.ts';
 import { StreamScrubber } from './stream_scrubber.ts';
-import { frameHeaderLength, isClose, isControl, readFrameHeader } from './web_socket_frame.ts';
 import type { FrameHeader } from './web_socket_frame.ts';
+import {
+  formatFrame,
+  frameHeaderLength,
+  isClose,
+  isControl,
+  MOST_CONTROL_BYTES,
+  readFrameHeader,
+} from './web_socket_frame.ts';
 
-/** A part of the output that is still to come: bytes as they are, or a count of payload bytes the scrubber will give. */
-type Slot = { readonly raw: Uint8Array } | { readonly raw: null; payloadLength: number };
-
-/** More than this never waits behind a held tail: the tail is masked instead. */
-const MAX_WAITING_BYTES = 64 * 1024;
+const CONTINUATION = 0;
 
 /**
- * Masks matches in the messages of a WebSocket's server (RFC 6455 section 5), also across the fragments of one message.
- * Frame headers, lengths and order stay as they are. A tail waits only within a message; control frames that come meanwhile
- * wait behind it. A frame with the mask bit, which no client may accept from a server, passes unread.
+ * Masks matches in what a WebSocket's server sends (RFC 6455 section 5): in messages, also across their fragments, and in
+ * control frames. The end of a message is the end of a part: nothing of it is kept back any longer. A message leaves as one
+ * frame, or in fragments that follow from lengths alone (section 5.4 lets an intermediary choose them), so control frames
+ * never wait for it. A frame that no client may accept (masked, or a control frame over 125 bytes) passes as it is.
  */
 export class WebSocketScrubber {
-  readonly #patterns: ScrubPatterns;
+  readonly #isEmpty: boolean;
   readonly #message: StreamScrubber;
+  readonly #control: StreamScrubber;
+  readonly #onMasked: () => void;
   /** The bytes of a frame header that is not whole yet. */
   #header: number[] = [];
   #frame: FrameHeader | null = null;
   #payloadLeft = 0;
-  #slots: Slot[] = [];
-  #waitingBytes = 0;
-  /** Scrubbed payload that has not been given out. */
-  #scrubbed: Uint8Array[] = [];
+  /** How the next fragment of the message under way begins; null between two messages. */
+  #next: Pick<FrameHeader, 'opcode' | 'reserved'> | null = null;
 
-  constructor(patterns: ScrubPatterns) {
-    this.#patterns = patterns;
+  /** `onMasked` is called for each message and each control frame with a masked match. */
+  constructor(patterns: ScrubPatterns, onMasked: () => void = () => undefined) {
+    this.#onMasked = onMasked;
+    this.#isEmpty = patterns.isEmpty;
     this.#message = new StreamScrubber(patterns);
+    this.#control = new StreamScrubber(patterns);
   }
 
   push(chunk: Uint8Array): Uint8Array[] {
-    if (this.#patterns.isEmpty) return [chunk];
+    if (this.#isEmpty) return [chunk];
+    const output: Uint8Array[] = [];
     for (let at = 0; at < chunk.length;) {
-      at = this.#frame === null ? this.#readHeader(chunk, at) : this.#readPayload(this.#frame, chunk, at);
+      at =
+        this.#frame === null ? this.#readHeader(chunk, at, output) : this.#readPayload(this.#frame, chunk, at, output);
     }
-    if (this.#waitingBytes > MAX_WAITING_BYTES) this.#scrubbed.push(...this.#message.maskHeld());
-    return this.#takeOutput();
+    return output;
   }
 
-  /** All that still waits, when no more bytes come. */
+  /** What is kept back of a message that breaks off. */
   flush(): Uint8Array[] {
-    this.#endMessage();
-    if (this.#header.length > 0) this.#addRaw(Uint8Array.from(this.#header));
-    this.#header = [];
-    return this.#takeOutput();
+    const output: Uint8Array[] = [];
+    this.#sendFragment(this.#message.flush(), false, output);
+    return output;
   }
 
-  #readHeader(chunk: Uint8Array, from: number): number {
+  #readHeader(chunk: Uint8Array, from: number, output: Uint8Array[]): number {
     let at = from;
     while (at < chunk.length && !this.#headerIsWhole()) {
       this.#header.push(chunk[at] ?? 0);
       at += 1;
     }
-    if (this.#headerIsWhole()) this.#beginFrame(readFrameHeader(this.#header));
+    if (this.#headerIsWhole()) this.#beginFrame(readFrameHeader(this.#header), output);
     return at;
   }
 
@@ -63,73 +70,46 @@ export class WebSocketScrubber {
     return second !== undefined && this.#header.length >= frameHeaderLength(second);
   }
 
-  #beginFrame(frame: FrameHeader): void {
-    if (isClose(frame)) this.#endMessage();
-    this.#addRaw(Uint8Array.from(this.#header));
-    this.#header = [];
+  #beginFrame(frame: FrameHeader, output: Uint8Array[]): void {
     this.#frame = frame;
     this.#payloadLeft = frame.payloadLength;
-    if (frame.payloadLength === 0) this.#endFrame(frame);
+    if (isClose(frame)) this.#sendFragment(this.#message.flush(), false, output);
+    if (passesUnread(frame)) output.push(Uint8Array.from(this.#header));
+    else if (!isControl(frame)) this.#next ??= frame;
+    this.#header = [];
+    if (frame.payloadLength === 0) this.#endFrame(frame, [], output);
   }
 
-  #readPayload(frame: FrameHeader, chunk: Uint8Array, from: number): number {
+  #readPayload(frame: FrameHeader, chunk: Uint8Array, from: number, output: Uint8Array[]): number {
     const payload = chunk.subarray(from, from + this.#payloadLeft);
-    if (isControl(frame) || frame.masked) this.#addRaw(payload);
-    else this.#scrub(payload);
     this.#payloadLeft -= payload.length;
-    if (this.#payloadLeft === 0) this.#endFrame(frame);
+    if (passesUnread(frame)) output.push(payload);
+    const clean = passesUnread(frame) ? [] : (isControl(frame) ? this.#control : this.#message).push(payload);
+    if (this.#payloadLeft === 0) this.#endFrame(frame, clean, output);
+    else if (!isControl(frame)) this.#sendFragment(clean, false, output);
     return from + payload.length;
   }
 
-  #endFrame(frame: FrameHeader): void {
+  /** `clean`: what the last bytes of the frame let go. */
+  #endFrame(frame: FrameHeader, clean: readonly Uint8Array[], output: Uint8Array[]): void {
     this.#frame = null;
-    if (frame.final && !isControl(frame)) this.#endMessage();
+    if (passesUnread(frame)) return;
+    if (isControl(frame)) {
+      output.push(...formatFrame(frame, this.#control.flush()));
+      if (this.#control.takeMasked()) this.#onMasked();
+    } else if (frame.final) this.#sendFragment([...clean, ...this.#message.flush()], true, output);
+    else this.#sendFragment(clean, false, output);
   }
 
-  #endMessage(): void {
-    this.#scrubbed.push(...this.#message.flush());
+  /** A fragment of the message under way; none where there is nothing to send and the message goes on. */
+  #sendFragment(payload: readonly Uint8Array[], final: boolean, output: Uint8Array[]): void {
+    if (this.#next === null || (payload.length === 0 && !final)) return;
+    output.push(...formatFrame({ ...this.#next, final }, payload));
+    if (final && this.#message.takeMasked()) this.#onMasked();
+    this.#next = final ? null : { opcode: CONTINUATION, reserved: 0 };
   }
+}
 
-  #scrub(payload: Uint8Array): void {
-    const last = this.#slots.at(-1);
-    if (last?.raw === null) last.payloadLength += payload.length;
-    else this.#slots.push({ raw: null, payloadLength: payload.length });
-    this.#scrubbed.push(...this.#message.push(payload));
-  }
-
-  /** `raw` may be part of the caller's chunk; what has to wait is copied when the output is taken. */
-  #addRaw(raw: Uint8Array): void {
-    this.#slots.push({ raw });
-    this.#waitingBytes += raw.length;
-  }
-
-  /** The slots in order, as far as the scrubber has given their payload. */
-  #takeOutput(): Uint8Array[] {
-    const output: Uint8Array[] = [];
-    let done = 0;
-    for (const slot of this.#slots) {
-      if (slot.raw === null) {
-        this.#takePayload(slot, output);
-        if (slot.payloadLength > 0) break;
-      } else {
-        output.push(slot.raw);
-        this.#waitingBytes -= slot.raw.length;
-      }
-      done += 1;
-    }
-    this.#slots = this.#slots.slice(done).map((slot) => (slot.raw === null ? slot : { raw: new Uint8Array(slot.raw) }));
-    return output;
-  }
-
-  #takePayload(slot: { payloadLength: number }, output: Uint8Array[]): void {
-    while (slot.payloadLength > 0) {
-      const [first] = this.#scrubbed;
-      if (first === undefined) return;
-      const piece = first.subarray(0, slot.payloadLength);
-      output.push(piece);
-      slot.payloadLength -= piece.length;
-      if (piece.length === first.length) this.#scrubbed.shift();
-      else this.#scrubbed[0] = first.subarray(piece.length);
-    }
-  }
+function passesUnread(frame: FrameHeader): boolean {
+  return frame.masked || (isControl(frame) && frame.payloadLength > MOST_CONTROL_BYTES);
 }

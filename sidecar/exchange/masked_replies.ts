@@ -1,0 +1,94 @@
+import type { UnstampedEvent } from '../../shared/audit/exchange_event.ts';
+import type { Refusal } from '../../shared/model/refusal.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+
+/** A binding or a connector's host, in one session. */
+export interface MaskedUse {
+  readonly sessionId: string;
+  /** The binding's id. */
+  readonly binding: string;
+  readonly host: string;
+}
+
+/** How often replies of one use held the credential. */
+export interface MaskedCount {
+  readonly host: string;
+  readonly maskedReplies: number;
+  readonly isPaused: boolean;
+}
+
+interface Count {
+  readonly host: string;
+  /** Since the session began. */
+  total: number;
+  /** Since a person last resumed it. */
+  recent: number;
+}
+
+/**
+ * Counts the replies in which a credential was masked. To see a mask is to know that what was hidden is the credential, so
+ * an agent that makes a service repeat its guesses could try a list of weak passwords: past the limit a binding pauses for
+ * that session, until a person resumes it (design section 13, invariant 9). In memory only, like the sessions.
+ */
+export class MaskedReplies {
+  readonly #most: number;
+  readonly #isLive: (sessionId: string) => boolean;
+  readonly #sessions = new Map<string, Map<string, Count>>();
+
+  constructor(most: number, isLive: (sessionId: string) => boolean) {
+    this.#most = most;
+    this.#isLive = isLive;
+  }
+
+  /** Counts one more; `now_paused` for the one that is too many. */
+  count({ sessionId, binding, host }: MaskedUse): 'counted' | 'now_paused' | 'paused' {
+    const counts = this.#countsOf(sessionId);
+    const count = counts.get(binding) ?? { host, total: 0, recent: 0 };
+    counts.set(binding, count);
+    count.total += 1;
+    count.recent += 1;
+    if (count.recent <= this.#most) return 'counted';
+    return count.recent === this.#most + 1 ? 'now_paused' : 'paused';
+  }
+
+  /** Why a request of the session may not have its credential; null when it may. */
+  refuse(sessionId: string | null, binding: string): Refusal | null {
+    const count = sessionId === null ? undefined : this.#sessions.get(sessionId)?.get(binding);
+    if (count === undefined || count.recent <= this.#most) return null;
+    const message =
+      `replies of ${count.host} to this session held its credential ${count.recent} times, which is more than ` +
+      `SVC_MAX_MASKED_REPLIES allows; if that is expected, run \`svc sessions resume ${sessionId}\``;
+    return refusal('binding_paused', message);
+  }
+
+  ofSession(sessionId: string): readonly MaskedCount[] {
+    const counts = [...(this.#sessions.get(sessionId)?.values() ?? [])];
+    return counts.map(({ host, total, recent }) => ({ host, maskedReplies: total, isPaused: recent > this.#most }));
+  }
+
+  /** Resumes what is paused in the session, and says of which hosts. */
+  resume(sessionId: string): readonly string[] {
+    const paused = [...(this.#sessions.get(sessionId)?.values() ?? [])].filter(({ recent }) => recent > this.#most);
+    for (const count of paused) count.recent = 0;
+    return paused.map(({ host }) => host);
+  }
+
+  #countsOf(sessionId: string): Map<string, Count> {
+    const known = this.#sessions.get(sessionId);
+    if (known !== undefined) return known;
+    for (const id of this.#sessions.keys()) if (!this.#isLive(id)) this.#sessions.delete(id);
+    const counts = new Map<string, Count>();
+    this.#sessions.set(sessionId, counts);
+    return counts;
+  }
+}
+
+/** What is recorded when a binding pauses or is resumed. */
+export function pauseEvent(what: 'paused' | 'resumed', sessionId: string, host: string): UnstampedEvent {
+  return {
+    type: `sandbox.proxy.binding_${what}`,
+    session_id: sessionId,
+    actor: what === 'paused' ? 'session' : null,
+    data: { 'svc.proxy.upstream.host': host, 'svc.proxy.reason': 'masked_replies' },
+  };
+}
