@@ -104,6 +104,7 @@ describe('a session with a sandbox', () => {
         egress: 'sealed',
         unsealed: [UNSEALED],
       },
+      masked_replies: [],
     });
     expect(shown.text).not.toContain(token);
     expect((await bench.call('GET', SESSIONS)).body).toEqual({ items: [shown.body], next_cursor: null });

@@ -108,7 +108,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
       limits: all,
       budget,
       materials: new MaterialCache(),
-      masked: new MaskedReplies(1000, () => true),
+      masked: new MaskedReplies(all.maxMaskedReplies, () => true),
       hash: NodeSha256,
     },
     audit: fakes.audit,

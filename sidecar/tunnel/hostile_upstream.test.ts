@@ -304,7 +304,9 @@ test('answers a request whose body still comes when the upstream replies early a
 test('passes each event on through a decoder before the next one exists', async () => {
   const started = Promise.withResolvers<(event: string) => void>();
   await replying((socket) => {
-    socket.write('HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n');
+    socket.write(
+      'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n',
+    );
     const encoder = createGzip({ flush: constants.Z_SYNC_FLUSH });
     encoder.on('data', (data: Buffer) => {
       socket.write(`${data.length.toString(16)}\r\n`);

@@ -83,7 +83,9 @@ test('passes each server-sent event on before the next one exists', async () => 
   const started = Promise.withResolvers<(event: string) => void>();
   await plane.upstream(HOST, (socket) => {
     started.resolve((event) => socket.write(`${event.length.toString(16)}\r\n${event}\r\n`));
-    socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'));
+    socket.once('data', () =>
+      socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n'),
+    );
   });
   plane.policy.use([bearerBinding(HOST)]);
   const client = await plane.open(HOST);

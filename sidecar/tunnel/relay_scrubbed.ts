@@ -33,15 +33,20 @@ export async function relayScrubbed(
   if (decoders === null) client.writeInTurn(head);
   else client.writeInTurn(formatReplyHead(reframed(scrubbedHead(reply.head, patterns), chunked)));
   const body = new ReplyBody(reply.upstream, reply.framing, true);
-  if (decoders === null) {
-    await copy(body, sink);
-  } else {
-    for await (const piece of decoded(body, decoders)) await sink.write([piece]);
+  let trailersMasked = false;
+  try {
+    if (decoders === null) await copy(body, sink);
+    else for await (const piece of decoded(body, decoders)) await sink.write([piece]);
+    const trailers = sanitisedTrailers(body.trailers, keepsCookies(outcome.facts));
+    const scrubbed = scrubbedTrailers(trailers, patterns);
+    trailersMasked = scrubbed !== trailers;
+    sink.end(scrubbed);
+  } catch (error) {
+    sink.breakOff();
+    throw error;
+  } finally {
+    if (scrubber.takeMasked() || head !== reply.raw || trailersMasked) onMasked();
   }
-  const trailers = sanitisedTrailers(body.trailers, keepsCookies(outcome.facts));
-  const scrubbed = scrubbedTrailers(trailers, patterns);
-  sink.end(scrubbed);
-  if (scrubber.takeMasked() || head !== reply.raw || scrubbed !== trailers) onMasked();
   return decoders === null || chunked;
 }
 
@@ -90,6 +95,11 @@ class ScrubbedSink {
     let roomy = true;
     for (const piece of data) roomy = this.#send(this.#scrubber.push(piece)) && roomy;
     return roomy || this.#client.drained();
+  }
+
+  /** What is kept back of a body that breaks off; its end is not written. */
+  breakOff(): void {
+    this.#send(this.#scrubber.flush());
   }
 
   end(trailers: string): void {

@@ -203,10 +203,12 @@ test.each([
     client.send(GET);
     void serving(client);
     await turns(5);
-    const data = compress('small');
+    const data = compress('small\n');
     const rest = 'x'.repeat(40);
     const length = data.length + 2 * rest.length;
-    upstreams[0]?.send(`HTTP/1.1 200 OK\r\nContent-Encoding: ${coding}\r\nContent-Length: ${length}\r\n\r\n`);
+    upstreams[0]?.send(
+      `HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: ${coding}\r\nContent-Length: ${length}\r\n\r\n`,
+    );
     upstreams[0]?.send(data);
     await vi.waitFor(() => expect(client.text).toContain('small'), { timeout: 20_000 });
     upstreams[0]?.send(rest);

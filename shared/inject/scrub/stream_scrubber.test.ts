@@ -97,7 +97,8 @@ function pieces(text: string, cuts: readonly number[]): Uint8Array[] {
 
 const anySecret = fc.oneof(
   fc.string({ minLength: 8, maxLength: 40, unit: fc.constantFrom(...'abcXYZ0189-_.'.split('')) }),
-  fc.string({ minLength: 8, maxLength: 30, unit: fc.constantFrom(...'aB3+/"\\<&>\' %='.split('')) }),
+  // What looks like escapes in a secret itself is undone with the writer's own; eight bytes have to be left of it.
+  fc.string({ minLength: 16, maxLength: 30, unit: fc.constantFrom(...'aB3+/"\\<&>\' %='.split('')) }),
   fc.string({ minLength: 8, maxLength: 20, unit: 'grapheme' }),
 );
 const anyCuts = fc.array(fc.nat(400), { maxLength: 6 });
@@ -110,7 +111,7 @@ describe('StreamScrubber', () => {
         fc.property(anySecret, anyText, anyText, anyCuts, fc.nat(2), (secret, before, after, cuts, shift) => {
           const planted = spell(secret, 'xyz'.slice(0, shift), 'q');
           // A writer of escapes puts none of its own before them that would change their meaning.
-          const text = `${before}.${planted}${after}`;
+          const text = `${before}.${planted}.${after}`;
           const result = scrubbed([secret], text, cuts);
           expect(result.length).toBe(text.length);
           const region = result.slice(before.length + 1, before.length + 1 + planted.length);
@@ -123,7 +124,7 @@ describe('StreamScrubber', () => {
           expect(unmasked).toBeLessThanOrEqual(name.startsWith('base64') ? 4 + 8 + filling + blanks : 0);
           expect(scrubbed([secret], result, [])).toBe(result);
         }),
-        { numRuns: 60 },
+        { numRuns: 100 },
       );
     });
   }

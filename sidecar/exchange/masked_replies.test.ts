@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+
+import { MaskedReplies } from './masked_replies.ts';
+
+const USE = { sessionId: 'ses_a', binding: 'bnd_1', host: 'api.example.test' };
+
+test('pauses a binding for a session after one masked reply too many, until it is resumed', () => {
+  const masked = new MaskedReplies(2, () => true);
+  expect([masked.count(USE), masked.count(USE)]).toEqual(['counted', 'counted']);
+  expect(masked.refuse('ses_a', 'bnd_1')).toBeNull();
+  expect([masked.count(USE), masked.count(USE)]).toEqual(['now_paused', 'paused']);
+  expect(masked.refuse('ses_a', 'bnd_1')).toMatchObject({
+    reason: 'binding_paused',
+    message: expect.stringContaining('svc sessions resume ses_a') as unknown,
+  });
+  expect(masked.ofSession('ses_a')).toEqual([{ host: 'api.example.test', maskedReplies: 4, isPaused: true }]);
+  expect(masked.resume('ses_a')).toEqual(['api.example.test']);
+  expect([masked.refuse('ses_a', 'bnd_1'), masked.resume('ses_a')]).toEqual([null, []]);
+  expect(masked.ofSession('ses_a')).toEqual([{ host: 'api.example.test', maskedReplies: 4, isPaused: false }]);
+});
+
+test('counts each session and each binding for itself', () => {
+  const masked = new MaskedReplies(1, () => true);
+  masked.count(USE);
+  masked.count(USE);
+  expect(masked.refuse('ses_a', 'bnd_1')).not.toBeNull();
+  expect([masked.refuse('ses_a', 'bnd_2'), masked.refuse('ses_b', 'bnd_1'), masked.refuse(null, 'bnd_1')]).toEqual([
+    null,
+    null,
+    null,
+  ]);
+});
+
+test('forgets sessions that are over', () => {
+  const live = new Set(['ses_a']);
+  const masked = new MaskedReplies(1, (id) => live.has(id));
+  masked.count(USE);
+  live.clear();
+  masked.count({ ...USE, sessionId: 'ses_b' });
+  expect(masked.ofSession('ses_a')).toEqual([]);
+});
