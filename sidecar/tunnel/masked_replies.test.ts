@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { DataPlane } from '../testing/data_plane.ts';
 
 import { answering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
