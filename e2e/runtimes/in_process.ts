@@ -10,6 +10,7 @@ import { createApp } from '../../worker/app.ts';
 import { fileAssets } from '../../worker/entries/file_assets.ts';
 import type { LogEntry } from '../../worker/routes/app_env.ts';
 import type { Caller } from '../../worker/services/caller.ts';
+import { beginEnterprise } from '../../worker/services/commit.ts';
 import { ProgramLifetime } from '../../worker/services/lifetime.ts';
 import type { Outbound } from '../../worker/services/outbound.ts';
 import { type Clock, freshId, nowText, type ServiceContext } from '../../worker/services/service_context.ts';
@@ -163,6 +164,7 @@ export async function addUser(context: ServiceContext, enterpriseId: string | nu
   const id = freshId(context, 'usr');
   const user = { id, enterpriseId: enterprise.id, email: null, displayName: 'U', role, suspendedAt: null, ...made };
   const statements = insertAccount(context.database, { user, enterprise });
-  await context.database.write(enterpriseId === null ? statements : statements.slice(1));
+  const begun = enterpriseId === null ? await beginEnterprise(context.database, context.vault, enterprise.id) : [];
+  await context.database.write([...(enterpriseId === null ? statements : statements.slice(1)), ...begun]);
   return { userId: id, enterpriseId: enterprise.id, role };
 }

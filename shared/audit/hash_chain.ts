@@ -1,4 +1,4 @@
-import type { AuditEvent } from '../model/audit_event.ts';
+import type { AuditEvent, ChainBreak } from '../model/audit_event.ts';
 import { canonicalJson } from './canonical_json.ts';
 
 /** What the first event of a chain has as the hash before it. */
@@ -18,8 +18,6 @@ export interface ChainHead {
   readonly hash: string;
 }
 export const EMPTY_CHAIN: ChainHead = { sequence: 0, hash: CHAIN_START };
-
-export type ChainBreak = 'missing_event' | 'wrong_previous_hash' | 'wrong_hash' | 'wrong_head' | 'wrong_beginning';
 
 /** The hash of an event: SHA-256, in hex, over the canonical JSON of all of it, the hash before it included. */
 export async function eventHash(event: ChainedEvent): Promise<string> {

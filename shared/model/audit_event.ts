@@ -42,6 +42,7 @@ export const AUDIT_EVENT_TYPES = [
   'control.device.decided',
   'control.member.changed',
   'control.audit.pruned',
+  'control.audit.head_broken',
   'control.mcp_server.created',
   'control.mcp_server.updated',
   'control.mcp_server.deleted',
@@ -120,6 +121,13 @@ export interface AuditEventData {
   /** Events that were received before then were removed, so many. */
   readonly 'svc.audit.before'?: string;
   readonly 'svc.audit.removed'?: number;
+  /** Whose chain of the audit log it is about, and where it was found to end. */
+  readonly 'svc.audit.writer'?: string;
+  readonly 'svc.audit.found_sequence'?: number;
+  readonly 'svc.audit.found_hash'?: string;
+  /** Where a sidecar remembers that it ended. */
+  readonly 'svc.audit.remembered_sequence'?: number;
+  readonly 'svc.audit.remembered_hash'?: string;
   /** How somebody signed in: a provider's name. */
   readonly 'svc.control.provider'?: string;
   /** An MCP server's name. */
@@ -151,3 +159,19 @@ export interface AuditEvent {
   readonly actor: string | null;
   readonly data: AuditEventData;
 }
+
+/**
+ * Why a chain does not verify. `wrong_enterprise`: an event, or the whole chain, was given to another enterprise;
+ * `wrong_writers`: the sealed set of writers is not that of the chains; `missing_chain`: a chain of that set is gone.
+ */
+export const CHAIN_BREAKS = [
+  'missing_event',
+  'wrong_previous_hash',
+  'wrong_hash',
+  'wrong_head',
+  'wrong_beginning',
+  'wrong_enterprise',
+  'wrong_writers',
+  'missing_chain',
+] as const;
+export type ChainBreak = (typeof CHAIN_BREAKS)[number];

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import {
   AUDIT_EVENT_TYPES,
+  CHAIN_BREAKS,
   MCP_OUTCOMES,
   PROXY_SOURCES,
   type AuditEvent,
@@ -58,6 +59,11 @@ export const auditEventData = z.strictObject({
   'svc.control.provider': short.optional(),
   'svc.audit.before': time.optional(),
   'svc.audit.removed': z.number().int().min(0).optional(),
+  'svc.audit.writer': short.optional(),
+  'svc.audit.found_sequence': z.number().int().min(0).optional(),
+  'svc.audit.found_hash': short.optional(),
+  'svc.audit.remembered_sequence': z.number().int().min(0).optional(),
+  'svc.audit.remembered_hash': short.optional(),
   'svc.mcp.server': short.optional(),
   'svc.mcp.server_id': short.optional(),
   'svc.mcp.registry_id': short.optional(),
@@ -144,7 +150,7 @@ const brokenChain = z.object({
   writer: z.string(),
   sequence: z.number().int(),
   event_id: z.string().nullable(),
-  reason: z.enum(['missing_event', 'wrong_previous_hash', 'wrong_hash', 'wrong_head', 'wrong_beginning']),
+  reason: z.enum(CHAIN_BREAKS),
 });
 export type BrokenChain = z.infer<typeof brokenChain>;
 
@@ -168,6 +174,8 @@ export const auditVerification = z
     ok: z.boolean(),
     events: z.number().int(),
     removed: z.number().int(),
+    /** How many chains the sealed set of writers names: the control plane's own, and one for each sidecar. */
+    writers: z.number().int().optional(),
     chains: z.array(verifiedChain),
     first_break: brokenChain.nullable(),
   })

@@ -165,6 +165,7 @@ async function startServices(options: Options, client: Client, lifetime: Program
     limits: settings.limits,
     registry: { url: settings.registryUrl },
     printMail: log,
+    log,
   });
   if (!started.ok) throw refusal(started.error.reason, started.error.message);
   return started.value;

@@ -161,6 +161,7 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
     limits: options.settings.limits,
     registry: { url: options.registryUrl },
     printMail: log,
+    log,
   });
   if (!started.ok) throw new Refusal(started.error.reason, started.error.message);
   return started.value;

@@ -94,6 +94,7 @@ async function prepare(
     limits: settings.limits,
     registry: { url: settings.registryUrl, syncMs: SYNC_MS },
     printMail: log,
+    log,
   });
   if (!started.ok) throw refusal(started.error.reason, started.error.message);
   const { database: _, defer: __, stopping: ___, ...lasting } = started.value;

@@ -67,6 +67,9 @@ const PROBLEMS: { readonly [P in NonNullable<EventStanding['problem']>]: string 
   wrong_hash: 'What is recorded here is not what was hashed when it was recorded.',
   wrong_head: 'It is not what the sealed end of its chain says.',
   wrong_beginning: 'The sealed note of what was removed before it was changed.',
+  wrong_enterprise: 'It, or its chain, was given to another enterprise.',
+  wrong_writers: 'Its chain is not among those that the control plane had begun.',
+  missing_chain: 'Its chain is not there any more.',
 };
 
 function standingWords({ problem, isNewest }: EventStanding): Html {

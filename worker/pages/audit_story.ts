@@ -24,6 +24,8 @@ const STORIES: Partial<Record<AuditEventType, string>> = {
     'The provider gives no further access token: the server is refused until somebody authorises it again.',
   'control.audit.pruned':
     'Events older than the time that the log is kept for were removed; a sealed note says how many.',
+  'control.audit.head_broken':
+    'The end of this chain was not what the control plane had sealed: somebody changed it, or cut events off, in the database. The chain goes on, and does not verify any more.',
   'mcp.server.started': 'A client asked for the server, and a person has consented to what it runs.',
   'mcp.server.stopped': 'Nobody used the server any more, or its configuration was changed.',
   'mcp.server.failed': 'The gateway could not start the server, or lost it.',

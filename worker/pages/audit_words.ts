@@ -53,6 +53,7 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'control.device.decided': { kind: 'plain', word: 'Program decided' },
   'control.member.changed': { kind: 'plain', word: 'Member changed' },
   'control.audit.pruned': { kind: 'warn', word: 'Audit pruned' },
+  'control.audit.head_broken': { kind: 'bad', word: 'Audit chain broken' },
   'control.mcp_server.created': { kind: 'plain', word: 'MCP server added' },
   'control.mcp_server.updated': { kind: 'plain', word: 'MCP server changed' },
   'control.mcp_server.deleted': { kind: 'plain', word: 'MCP server removed' },

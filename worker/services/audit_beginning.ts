@@ -1,12 +1,8 @@
 import { type ChainHead, EMPTY_CHAIN } from '../../shared/audit/hash_chain.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { type AuditBeginningRow, findBeginning } from '../store/audit_beginnings.ts';
+import { isSealedBeginning } from './audit_seals.ts';
 import type { ServiceContext } from './service_context.ts';
-
-/** What the seal of a beginning is over: without the master key nobody can cut events off a chain's beginning. */
-export function beginningText({ writer, sequence, hash }: Omit<AuditBeginningRow, 'seal' | 'enterpriseId'>): string {
-  return JSON.stringify(['svc audit beginning', writer, sequence, hash]);
-}
 
 /** Where a chain begins: the event before its first one. */
 export interface Beginning {
@@ -18,6 +14,6 @@ export interface Beginning {
 export async function readBeginning(context: ServiceContext, writer: string): Promise<Result<Beginning, number>> {
   const row = await findBeginning(context.database, writer);
   if (row === null) return ok({ row, start: EMPTY_CHAIN });
-  const seals = await context.vault.macs(beginningText(row));
-  return seals.includes(row.seal) ? ok({ row, start: { sequence: row.sequence, hash: row.hash } }) : err(row.sequence);
+  if (!(await isSealedBeginning(context.vault, row))) return err(row.sequence);
+  return ok({ row, start: { sequence: row.sequence, hash: row.hash } });
 }

@@ -136,6 +136,11 @@ function utc(time: string): string {
   return new Date(time).toISOString();
 }
 
+/** What an event is found by, besides what is hashed: columns that repeat a part of it. */
+export function derivedColumns({ data }: Pick<StoredAuditEvent, 'data'>): Pick<AuditEventRow, 'host' | 'connector'> {
+  return { host: data['svc.proxy.upstream.host'] ?? null, connector: data['svc.connector.fqn'] ?? null };
+}
+
 /** A row as the event that was hashed, with its place. */
 export function toStoredEvent(row: AuditEventRow): StoredAuditEvent {
   return {

@@ -5,14 +5,16 @@ import { ok } from '../../shared/model/result.ts';
 import { auditEventsPage, auditVerification } from '../../shared/wire/audit_events.ts';
 import { newId } from '../../shared/wire/ids.ts';
 import { findAccount } from '../store/accounts.ts';
-import { listChain } from '../store/audit_events.ts';
+import { beginChains, findHead, listChain } from '../store/audit_events.ts';
 import type { Database } from '../store/database.ts';
+import { sealTaken } from '../store/sealed_rows.ts';
 import { listAuditPage, toStoredEvent } from './audit_log.ts';
 import { pruneAudit, type PruneLimits } from './audit_pruning.ts';
 import { retainAudit } from './audit_retention.ts';
+import { sealHead, withWriter } from './audit_seals.ts';
 import { verifyAudit } from './audit_verification.ts';
 import type { Caller } from './caller.ts';
-import { commit } from './commit.ts';
+import { commit, emptyHead } from './commit.ts';
 import type { ServiceContext } from './service_context.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -44,9 +46,28 @@ async function record(count: number, writer = SIDECAR, caller = owner, time = in
     actor: 'session',
     data: { 'svc.proxy.upstream.host': 'a.test' },
   }));
+  if ((await findHead(control.context.database, writer)) === null) await begin(caller.enterpriseId, writer);
   const written = await commit(control.context, { enterpriseId: caller.enterpriseId, writer }, async () =>
     ok({ statements: [], events, value: null }),
   );
+  expect(written.ok).toBe(true);
+}
+
+/** A writer that begins without an event of the control plane, which would count here. */
+async function begin(enterpriseId: string, writer: string): Promise<void> {
+  const { database, vault } = control.context;
+  const own = await findHead(database, enterpriseId);
+  if (own === null) throw new Error('the enterprise has no chain');
+  const set = await withWriter(own, writer);
+  const seal = await sealHead(vault, { ...own, ...set });
+  const written = await database.write([
+    ...beginChains(
+      database,
+      [{ enterpriseId, number: set.writers, writer }],
+      [await emptyHead(vault, { enterpriseId, writer })],
+    ),
+    sealTaken(database, own, { ...set, seal }),
+  ]);
   expect(written.ok).toBe(true);
 }
 

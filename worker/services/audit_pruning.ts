@@ -1,4 +1,5 @@
-import { chainBreak, type ChainBreak, type ChainHead } from '../../shared/audit/hash_chain.ts';
+import { chainBreak, type ChainHead } from '../../shared/audit/hash_chain.ts';
+import type { ChainBreak } from '../../shared/model/audit_event.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { AuditPruneInput, AuditPruneReply, BrokenChain } from '../../shared/wire/audit_events.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
@@ -10,8 +11,9 @@ import {
   firstReceivedFrom,
 } from '../store/audit_beginnings.ts';
 import { type AuditEventRow, findHead, listChain, listHeads } from '../store/audit_events.ts';
-import { beginningText, readBeginning } from './audit_beginning.ts';
+import { readBeginning } from './audit_beginning.ts';
 import { toStoredEvent } from './audit_log.ts';
+import { isSealedHead, sealBeginning } from './audit_seals.ts';
 import { type Caller, mayActAs } from './caller.ts';
 import { commit } from './commit.ts';
 import { controlChain } from './policy_change.ts';
@@ -166,6 +168,10 @@ async function beginningOf(
   const begun = await readBeginning(context, writer);
   const head = await findHead(context.database, writer);
   if (!begun.ok) return err({ writer, sequence: begun.error, event_id: null, reason: 'wrong_beginning' });
+  // Whose chain it is stands under the seal: nobody has another enterprise's events removed.
+  if (head !== null && !(await isSealedHead(context.vault, head))) {
+    return err({ writer, sequence: head.sequence, event_id: null, reason: 'wrong_head' });
+  }
   const { start, row: from } = begun.value;
   const most = Math.min(limit, (head?.sequence ?? 0) - start.sequence);
   if (most <= 0) return ok(null);
@@ -176,7 +182,7 @@ async function beginningOf(
   const to = { writer, enterpriseId, ...end.value };
   const events = end.value.sequence - start.sequence;
   if (events === 0) return ok(null);
-  return ok({ from, to: { ...to, seal: await context.vault.mac(beginningText(to)) }, events });
+  return ok({ from, to: { ...to, seal: await sealBeginning(context.vault, to) }, events });
 }
 
 async function walkOver(start: ChainHead, rows: readonly AuditEventRow[]): Promise<Result<ChainHead, BrokenChain>> {

@@ -1,8 +1,9 @@
-import { chainBreak, type ChainBreak, type ChainHead } from '../../shared/audit/hash_chain.ts';
+import { chainBreak, type ChainHead } from '../../shared/audit/hash_chain.ts';
+import type { ChainBreak } from '../../shared/model/audit_event.ts';
 import type { StoredAuditEvent } from '../../shared/wire/audit_events.ts';
 import { findHead, listChain } from '../store/audit_events.ts';
 import { readBeginning } from './audit_beginning.ts';
-import { hasSeal } from './audit_verification.ts';
+import { isSealedHead } from './audit_seals.ts';
 import type { ServiceContext } from './service_context.ts';
 
 /** Whether an event fits its place: what is wrong there, and whether it is the newest of its chain. */
@@ -30,7 +31,7 @@ export async function eventStanding(context: ServiceContext, event: StoredAuditE
   if (next !== undefined) return standing(next.previousHash === hash ? null : 'wrong_previous_hash');
   if (head === null || head.sequence < sequence) return standing('wrong_head');
   if (!isNewest) return standing('missing_event');
-  return standing(head.hash === hash && (await hasSeal(context, head)) ? null : 'wrong_head');
+  return standing(head.hash === hash && (await isSealedHead(context.vault, head)) ? null : 'wrong_head');
 }
 
 /** What the first event that is there comes after; null when its note was changed. */

@@ -448,10 +448,7 @@ test('every caller of the vault is one that the change knows', async () => {
     }),
   );
   expect(callers.flat().toSorted()).toEqual([
-    'services/audit_beginning.ts',
-    'services/audit_pruning.ts',
-    'services/audit_verification.ts',
-    'services/commit.ts',
+    'services/audit_seals.ts',
     'services/control_key.ts',
     'services/oauth_flow.ts',
     'services/sealed_kinds.ts',

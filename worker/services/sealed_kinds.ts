@@ -21,8 +21,7 @@ import {
 } from '../store/sealed_rows.ts';
 import type { SecretRow } from '../store/secrets.ts';
 import { accessKeyPlace } from '../tokens/access_keys.ts';
-import { beginningText } from './audit_beginning.ts';
-import { headText } from './commit.ts';
+import { isSealedBeginning, isSealedHead, sealBeginning, sealHead } from './audit_seals.ts';
 import { CONTROL_KEY_PLACE } from './control_key.ts';
 import { sealPlace } from './oauth_flow.ts';
 import type { SealPlace, Vault } from './vault.ts';
@@ -147,22 +146,33 @@ function sealedText(id: string, place: SealPlace, text: string, replace: (text: 
 }
 
 function sealedHead(database: Database, row: AuditHeadRow): SealedRow {
-  return sealedMac(row.writer, headText(row.writer, row), row.seal, (seal) => resealHead(database, row, seal));
+  return sealedMac(row.writer, {
+    isOf: (vault) => isSealedHead(vault, row),
+    replace: async (vault) => [resealHead(database, row, await sealHead(vault, row))],
+  });
 }
 
 function sealedBeginning(database: Database, row: AuditBeginningRow): SealedRow {
-  return sealedMac(row.writer, beginningText(row), row.seal, (seal) => resealBeginning(database, row, seal));
+  return sealedMac(row.writer, {
+    isOf: (vault) => isSealedBeginning(vault, row),
+    replace: async (vault) => [resealBeginning(database, row, await sealBeginning(vault, row))],
+  });
+}
+
+interface SealedMac {
+  readonly isOf: (vault: Vault) => Promise<boolean>;
+  /** A list, for a statement alone would be run by whoever awaits it. */
+  readonly replace: (vault: Vault) => Promise<readonly Statement[]>;
 }
 
 /** What neither key sealed was altered: it gets no seal, so that it goes on failing. */
-function sealedMac(id: string, text: string, seal: string, replace: (seal: string) => Statement): SealedRow {
+function sealedMac(id: string, { isOf, replace }: SealedMac): SealedRow {
   return {
     id,
     async examine({ before, after }) {
-      const anew = await after.mac(text);
-      if (seal === anew) return { state: 'current' };
-      if (before === null || seal !== (await before.mac(text))) return { state: 'damaged' };
-      return { state: 'previous', reseal: async () => [replace(anew)] };
+      if (await isOf(after)) return { state: 'current' };
+      if (before === null || !(await isOf(before))) return { state: 'damaged' };
+      return { state: 'previous', reseal: () => replace(after) };
     },
   };
 }

@@ -42,6 +42,7 @@ export async function enrolSidecar(
     return ok({
       statements: insertSidecar(context.database, row),
       events: [sidecarEvent('control.sidecar.enrolled', caller, row)],
+      begins: [row.id],
       value: { sidecar_id: row.id, control_plane_id: id, control_plane_key: publicKey },
     });
   });

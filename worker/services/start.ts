@@ -11,6 +11,8 @@ import { readInstallation, sealingWith, setOnce } from '../store/installation.ts
 import { migrate } from '../store/migrate.ts';
 import { hasSecrets } from '../store/secrets.ts';
 import { AccessKeys } from '../tokens/access_keys.ts';
+import { takeOverAudit, type UnsealedChain } from './audit_takeover.ts';
+import { beginEnterprise } from './commit.ts';
 import { type ControlPlane, makeControlKey, openControlPlane } from './control_key.ts';
 import { sha256Base64Url } from './encoding.ts';
 import type { Lifetime } from './lifetime.ts';
@@ -28,6 +30,8 @@ export interface StartInput {
   readonly outbound: Outbound;
   /** How people sign in; without it, by a link in local mode alone. */
   readonly signIn?: SignInSettings | undefined;
+  /** Told what a person should look into. */
+  readonly log?: ((problem: StartProblem) => void) | undefined;
   /** Shows a mail to the person who started the program; in local mode, where no other mail is sent. */
   readonly printMail?: PrintMail | undefined;
   /** The MCP registry that the marketplace is of; the public one when nothing is said. */
@@ -52,6 +56,9 @@ export interface RegistryInput {
   /** How long a request may keep the mirror of it after its reply; without it, until the program ends. */
   readonly syncMs?: number | undefined;
 }
+
+/** What a person should look into, and what does not keep the control plane from its start. */
+export type StartProblem = Readonly<Record<'level' | 'message' | 'code', string>>;
 
 /** Why the control plane does not start. */
 export interface StartRefusal {
@@ -83,8 +90,9 @@ export async function start(input: StartInput): Promise<Result<ServiceContext, S
   if (!signIn.ok) return err({ reason: 'invalid_setting', message: signIn.error });
   const opened = await openVault(input);
   if (!opened.ok) return opened;
-  const { vault, controlPlane, installed } = opened.value;
-  const local = input.localKey === null ? null : await localMode(input, input.localKey, installed);
+  const { vault, controlPlane } = opened.value;
+  for (const chain of await takeOverAudit(input.database, vault)) input.log?.(unsealedChain(chain));
+  const local = input.localKey === null ? null : await localMode(input, input.localKey, opened.value);
   const openCalls = new OpenCalls(() => clock.now());
   const publicUrl = input.publicUrl ?? null;
   const database = sealingWith(input.database, vault);
@@ -112,6 +120,11 @@ interface Opened {
   readonly vault: Vault;
   readonly controlPlane: ControlPlane;
   readonly installed: ReadonlyMap<string, string>;
+}
+
+function unsealedChain({ enterpriseId, writer }: UnsealedChain): StartProblem {
+  const message = `the audit chain of ${writer} (enterprise ${enterpriseId}) did not verify when its seals were renewed: it has none, and svc audit verify says where it breaks`;
+  return { level: 'error', message, code: 'audit_chain_broken' };
 }
 
 async function openVault(input: StartInput): Promise<Result<Opened, StartRefusal>> {
@@ -158,21 +171,17 @@ async function checkKeys(vault: Vault, installed: ReadonlyMap<string, string>): 
   return ok({ vault, controlPlane, installed });
 }
 
-async function localMode(
-  input: StartInput,
-  localKey: Secret,
-  installed: ReadonlyMap<string, string>,
-): Promise<LocalMode> {
+async function localMode(input: StartInput, localKey: Secret, { installed, vault }: Opened): Promise<LocalMode> {
   const keyHash = await sha256Base64Url(localKey.reveal());
   const known = installed.get('local_user_id');
   if (known !== undefined) return { userId: known, keyHash };
-  await installLocalUser(input);
+  await installLocalUser(input, vault);
   const userId = (await readInstallation(input.database)).get('local_user_id');
   if (userId === undefined) throw new Error('the local user could not be made');
   return { userId, keyHash };
 }
 
-async function installLocalUser(input: StartInput): Promise<void> {
+async function installLocalUser(input: StartInput, vault: Vault): Promise<void> {
   const { database } = input;
   const createdAt = nowText(input);
   const enterprise = { id: freshId(input, 'ent'), slug: 'local', name: 'Local', policyVersion: 0, createdAt };
@@ -189,6 +198,7 @@ async function installLocalUser(input: StartInput): Promise<void> {
   await writeOrYield(database, [
     setOnce(database, 'local_user_id', user.id),
     ...insertAccount(database, { user, enterprise }),
+    ...(await beginEnterprise(database, vault, enterprise.id)),
   ]);
 }
 

@@ -184,7 +184,7 @@ async function createAccount(
     data: { 'svc.control.resource': enterpriseId },
   };
   const events = [created, draft('control.user.created', userId, how)];
-  return ok(await signedIn(context, userId, how, { statements, events }));
+  return ok({ ...(await signedIn(context, userId, how, { statements, events })), begins: [enterpriseId] });
 }
 
 function newUser(

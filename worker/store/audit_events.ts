@@ -1,10 +1,11 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, lt, or, type SQL, sql, sum } from 'drizzle-orm';
 import type { Database, Statement } from './database.ts';
-import { auditEvents, auditHeads } from './tables.ts';
+import { auditEvents, auditHeads, auditWriters } from './tables.ts';
 
 export type AuditEventRow = typeof auditEvents.$inferSelect;
 export type NewAuditEventRow = Omit<AuditEventRow, 'position'>;
 export type AuditHeadRow = typeof auditHeads.$inferSelect;
+export type AuditWriterRow = typeof auditWriters.$inferSelect;
 
 /** Which events: those of one enterprise that fit every filter given. */
 export interface AuditFilter {
@@ -55,6 +56,42 @@ export async function listHeads(database: Database, enterpriseId: string): Promi
     .orderBy(asc(auditHeads.writer));
 }
 
+/** Who writes for an enterprise, in the order in which the chains were begun. */
+export async function listWriterSet(database: Database, enterpriseId: string): Promise<AuditWriterRow[]> {
+  return database.read
+    .select()
+    .from(auditWriters)
+    .where(eq(auditWriters.enterpriseId, enterpriseId))
+    .orderBy(asc(auditWriters.number));
+}
+
+/** Notes writers, with the heads of those that begin with this write. A conflict where another one has the number. */
+export function beginChains(
+  database: Database,
+  writers: readonly AuditWriterRow[],
+  heads: readonly AuditHeadRow[],
+): Statement[] {
+  const statements: Statement[] = [];
+  for (let start = 0; start < writers.length; start += ROWS_PER_STATEMENT) {
+    statements.push(database.read.insert(auditWriters).values(writers.slice(start, start + ROWS_PER_STATEMENT)));
+  }
+  for (let start = 0; start < heads.length; start += ROWS_PER_STATEMENT) {
+    statements.push(database.read.insert(auditHeads).values(heads.slice(start, start + ROWS_PER_STATEMENT)));
+  }
+  return statements;
+}
+
+/** The newest event of a chain that is there; null without one. */
+export async function findLast(database: Database, writer: string): Promise<AuditEventRow | null> {
+  const rows = await database.read
+    .select()
+    .from(auditEvents)
+    .where(eq(auditEvents.writer, writer))
+    .orderBy(desc(auditEvents.sequence))
+    .limit(1);
+  return rows[0] ?? null;
+}
+
 /** Writers of events, with or without a head. */
 export async function listWriters(database: Database, enterpriseId: string): Promise<string[]> {
   const rows = await database.read
@@ -70,11 +107,11 @@ export function appendEvents(database: Database, rows: readonly NewAuditEventRow
   for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT) {
     inserts.push(database.read.insert(auditEvents).values(rows.slice(start, start + ROWS_PER_STATEMENT)));
   }
-  const { sequence, hash, seal } = head;
+  const { sequence, hash, seal, writers, writersHash } = head;
   const moved = database.read
     .insert(auditHeads)
     .values(head)
-    .onConflictDoUpdate({ target: auditHeads.writer, set: { sequence, hash, seal } });
+    .onConflictDoUpdate({ target: auditHeads.writer, set: { sequence, hash, seal, writers, writersHash } });
   return [...inserts, moved];
 }
 

@@ -298,4 +298,20 @@ export const MIGRATIONS: readonly Migration[] = [
       `CREATE INDEX audit_beginnings_by_enterprise ON audit_beginnings (enterprise_id, writer)`,
     ],
   },
+  {
+    number: 16,
+    name: 'who writes for an enterprise',
+    statements: [
+      // The chains of an enterprise in the order in which they were begun. How many there are, and a hash over them, is under
+      // the seal of the control plane's own head.
+      `CREATE TABLE audit_writers (
+        enterprise_id TEXT NOT NULL, number INTEGER NOT NULL, writer TEXT NOT NULL UNIQUE,
+        PRIMARY KEY (enterprise_id, number)) STRICT, WITHOUT ROWID`,
+      `ALTER TABLE audit_heads ADD COLUMN writers INTEGER NOT NULL DEFAULT 0`,
+      `ALTER TABLE audit_heads ADD COLUMN writers_hash TEXT NOT NULL DEFAULT ''`,
+      // A worker of an earlier version that still runs would move a head without what is under its seal now: it cannot.
+      `CREATE TRIGGER audit_heads_of_this_form BEFORE INSERT ON audit_heads WHEN NEW.seal NOT LIKE 'v2.%'
+        BEGIN SELECT RAISE(ABORT, 'a seal of an earlier version'); END`,
+    ],
+  },
 ];

@@ -89,6 +89,16 @@ export function resealHead(database: Database, row: AuditHeadRow, seal: string):
   return database.read.update(auditHeads).set({ seal }).where(isSame);
 }
 
+/** Gives the control plane's head of an earlier version the set of writers, too. */
+export function sealTaken(
+  database: Database,
+  row: AuditHeadRow,
+  anew: Pick<AuditHeadRow, 'seal' | 'writers' | 'writersHash'>,
+): Statement {
+  const isSame = and(eq(auditHeads.writer, row.writer), eq(auditHeads.seal, row.seal));
+  return database.read.update(auditHeads).set(anew).where(isSame);
+}
+
 export function sealedBeginnings(database: Database, { after, limit }: RowPage): Promise<AuditBeginningRow[]> {
   return database.read
     .select()

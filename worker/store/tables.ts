@@ -114,7 +114,21 @@ export const auditHeads = sqliteTable('audit_heads', {
   sequence: integer('sequence').notNull(),
   hash: text('hash').notNull(),
   seal: text('seal').notNull(),
+  /** On the control plane's own head: how many chains the enterprise has, and a hash over their writers. */
+  writers: integer('writers').notNull().default(0),
+  writersHash: text('writers_hash').notNull().default(''),
 });
+
+/** Who writes for an enterprise, in the order in which the chains were begun. */
+export const auditWriters = sqliteTable(
+  'audit_writers',
+  {
+    enterpriseId: text('enterprise_id').notNull(),
+    number: integer('number').notNull(),
+    writer: text('writer').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.enterpriseId, table.number] })],
+);
 
 /** The last event that was removed from the beginning of a writer's chain. */
 export const auditBeginnings = sqliteTable('audit_beginnings', {
