@@ -170,6 +170,7 @@ function apiParts(
     policy: control.policy,
     audit: control.audit,
     link: control.link,
+    witness: control.witness,
     sessions,
     planLocks: createPlanLocks(control.identity, clock),
     releaseUnsealed: (request) => releaseUnsealed(control.channel, request),

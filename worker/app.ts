@@ -9,7 +9,14 @@ import { once } from './routes/once.ts';
 import { deleteIdentity, getIdentities } from './routes/auth_identities.ts';
 import { getProviders } from './routes/auth_methods.ts';
 import { postLogin, postSignup, postVerify } from './routes/auth_password.ts';
-import { getAuditEvents, getAuditStream, getAuditVerification, postAuditPrune } from './routes/audit_events.ts';
+import {
+  getAuditEvents,
+  getAuditHeads,
+  getAuditStream,
+  getAuditVerification,
+  postAuditHeadsCheck,
+  postAuditPrune,
+} from './routes/audit_events.ts';
 import { describeBrowserOperations } from './routes/browser_operations.ts';
 import { limitBody } from './routes/body_limit.ts';
 import { compressReplies } from './routes/compress_replies.ts';
@@ -76,6 +83,7 @@ import { getReady } from './routes/ready.ts';
 import { deleteSecret, getSecrets, postSecret, postSecretCheck } from './routes/secrets.ts';
 import {
   getSidecarApproval,
+  getSidecarAuditHeads,
   getSnapshot,
   postCredentials,
   postEvents,
@@ -163,6 +171,8 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/audit-events', getAuditEvents],
   ['get', '/v1/audit-events/stream', getAuditStream],
   ['get', '/v1/audit-events/verify', getAuditVerification],
+  ['get', '/v1/audit-events/heads', getAuditHeads],
+  ['post', '/v1/audit-events/heads/check', postAuditHeadsCheck],
   ['post', '/v1/audit-events/prune', postAuditPrune],
 
   ['post', '/v1/sidecars', postSidecar],
@@ -173,6 +183,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['post', '/v1/sidecar/credentials', postCredentials],
   ['post', '/v1/sidecar/unsealed', postUnsealed],
   ['post', '/v1/sidecar/events', postEvents],
+  ['get', '/v1/sidecar/audit-heads', getSidecarAuditHeads],
   ['post', '/v1/sidecar/mcp-health', postMcpHealth],
   ['post', '/v1/sidecar/approvals', postSidecarApproval],
   ['get', '/v1/sidecar/approvals/{id}', getSidecarApproval],

@@ -56,6 +56,8 @@ export const AUDIT_EVENT_TYPES = [
   'mcp.server.refused',
   'mcp.tool.called',
   'mcp.tool.denied',
+  'sidecar.audit.mismatch_noticed',
+  'sidecar.audit.mismatch_accepted',
 ] as const;
 export type AuditEventType = (typeof AUDIT_EVENT_TYPES)[number];
 

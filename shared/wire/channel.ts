@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { AuditEvent } from '../model/audit_event.ts';
 import { MAX_VAULT_PATH_LENGTH } from '../model/vault_path.ts';
+import { acknowledgedHead } from './audit_heads.ts';
 import { hostBindingRecord } from './host_binding.ts';
 import { allowedHostText } from './host_binding_fields.ts';
 import { id, line, owner, time } from './primitives.ts';
@@ -19,7 +20,7 @@ export const SNAPSHOT_PROOF_TYP = 'svc-snapshot-proof+jws';
 export const CREDENTIALS_TYP = 'svc-credentials+jws';
 export const EVENTS_TYP = 'svc-events+jws';
 export const REVOCATION_TYP = 'svc-revocation+jws';
-/** See `approvals.ts`. */
+/** `AUDIT_HEADS_TYP` is in `audit_heads.ts`. See `approvals.ts`. */
 export const APPROVAL_TYP = 'svc-approval+jws';
 
 /** The longest life of a call's token and the largest difference of the clocks. */
@@ -173,5 +174,7 @@ export const eventsPayload = z.object({
   accepted: z.array(z.string()),
   /** Events that can never be accepted; sending them again is of no use. `index` is the place in the request. */
   rejected: z.array(z.object({ index: z.number().int().min(0), id: z.string().nullable(), message: z.string() })),
+  /** Where the sidecar's chain ends now; absent from an earlier version. */
+  head: acknowledgedHead.optional(),
 });
 export type EventsPayload = z.infer<typeof eventsPayload>;

@@ -7,6 +7,7 @@ import {
   type AuditVerification,
 } from '../../shared/wire/audit_events.ts';
 import { controlClient } from './clients.ts';
+import { addHeadsCommands, compareHeads } from './audit_heads.ts';
 import { addPruneCommand } from './audit_prune.ts';
 import { handle, type Call, type CommandLine } from './command_line.ts';
 import { EventStreamParser } from './event_stream.ts';
@@ -29,6 +30,9 @@ interface ListOptions extends FilterOptions {
   readonly limit: string;
   readonly all?: boolean;
 }
+interface VerifyOptions {
+  readonly against?: string;
+}
 interface TailOptions extends FilterOptions {
   readonly backlog: string;
 }
@@ -50,8 +54,15 @@ export function addAuditCommands(line: CommandLine): void {
     '10',
   );
   handle<TailOptions>(line, tail, tailEvents);
-  const verify = audit.command('verify').description('check that no event was changed or removed (the hash chains)');
-  handle(line, verify, verifyChains);
+  const verify = audit
+    .command('verify')
+    .description('check that no event was changed or removed (the hash chains)')
+    .option(
+      '--against <file>',
+      'compare with heads that were exported before: of svc audit heads, or any text with them',
+    );
+  handle<VerifyOptions>(line, verify, verifyChains);
+  addHeadsCommands(line, audit);
   addPruneCommand(line, audit);
 }
 
@@ -188,11 +199,15 @@ function printEvent(call: Call<TailOptions>, data: string): void {
   call.print.line(parsed.data, cells.join(call.print.person ? '  ' : '\t'));
 }
 
-async function verifyChains(call: Call): Promise<number> {
+async function verifyChains(call: Call<VerifyOptions>): Promise<number> {
   const client = controlClient(call.context, call.options);
+  const { against } = call.options;
+  const compared = against === undefined ? null : await compareHeads(call, client, against);
   const result = await client.call('GET', '/v1/audit-events/verify', auditVerification, { timeoutMs: 10 * 60_000 });
-  call.print.data(result, () => verificationText(result, call.print.person));
-  return result.ok ? EXIT.ok : EXIT.failed;
+  const value = compared === null ? result : { ...result, against: compared.value };
+  const text = (compared?.text ?? '') + verificationText(result, call.print.person);
+  call.print.data(value, () => text);
+  return result.ok && (compared?.value.ok ?? true) ? EXIT.ok : EXIT.failed;
 }
 
 /** What the walk over the chains found. */

@@ -17,6 +17,8 @@ const sidecar: SidecarHealth = {
   channel: { state: 'up', last_error: null },
   sessions: 0,
 };
+const findingsOf = (log: SidecarHealth['audit_log']) =>
+  sidecarFindings({ ok: true, value: { ...sidecar, audit_log: log } }, context);
 
 let home: TestHome;
 beforeEach(() => {
@@ -82,6 +84,22 @@ describe('svc doctor', () => {
       { level: 'problem' },
     ]);
     expect(sidecarFindings({ ok: true, value: sidecar }, context)).toMatchObject([{ level: 'ok' }]);
+  });
+
+  test('an audit log that went back, or that nobody remembers, is a problem', () => {
+    const hash = 'f'.repeat(64);
+    const went = {
+      writer: 'sdc_1',
+      standing: 'behind',
+      remembered: { sequence: 9, hash },
+      found: { sequence: 4, hash },
+    };
+    const mismatches = [{ ...went, noticed_at: '2026-01-01T11:00:00.000Z' }];
+    expect(findingsOf({ remembers: true, mismatches: [] })).toMatchObject([{ level: 'ok' }]);
+    expect(findingsOf({ remembers: false, mismatches: [] })).toMatchObject([{ level: 'problem' }]);
+    expect(findingsOf({ remembers: true, mismatches })).toMatchObject([
+      { check: 'audit log', level: 'problem', fix: expect.stringContaining('svc audit accept') },
+    ]);
   });
 
   test('exits with 1 when something is wrong, and prints JSON when asked', async () => {

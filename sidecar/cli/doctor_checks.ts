@@ -164,9 +164,27 @@ export function sidecarFindings(sidecar: Asked<SidecarHealth>, context: Versione
       fix: 'free disk space, or raise SVC_MAX_SPOOL_BYTES; events wait for the control plane',
     });
   }
+  findings.push(...auditLogFindings(sidecar.value));
   return findings.length > 0
     ? findings
     : [{ check, level: 'ok', text: `${status}, policy version ${snapshot?.version}` }];
+}
+
+/** The control plane's audit log, as far as this machine's sidecar is a witness of it. */
+function auditLogFindings({ audit_log: log }: SidecarHealth): readonly Finding[] {
+  const check = 'audit log';
+  if (log === undefined) return [];
+  const findings = log.mismatches.map(({ writer, standing, remembered, found, noticed_at: at }): Finding => {
+    const now = found === null ? 'nothing of it is there' : `it ends at event ${found.sequence}`;
+    const text = `went back: of the chain ${writer}, event ${remembered.sequence} was acknowledged here, and now ${now} (${standing}, noticed ${at})`;
+    const fix =
+      'ask who runs the control plane: its database was changed, or restored from a backup; if that was meant, svc audit accept';
+    return { check, level: 'problem', text, fix };
+  });
+  if (log.remembers) return findings;
+  const text = 'what was remembered of it cannot be read';
+  const fix = 'restore sidecar/audit_heads.json, or move it away and restart';
+  return [...findings, { check, level: 'problem', text, fix }];
 }
 
 /** Bindings whose credential is not stored, and those that only read because an operation of their host needs an approval. */

@@ -16,6 +16,20 @@ export const sidecarHealth = z.object({
     state: z.string(),
     last_error: z.object({ reason: z.string(), message: z.string() }).nullable().catch(null),
   }),
+  audit_log: z
+    .object({
+      remembers: z.boolean(),
+      mismatches: z.array(
+        z.object({
+          writer: z.string(),
+          standing: z.string(),
+          remembered: z.object({ sequence: z.number(), hash: z.string() }),
+          found: z.object({ sequence: z.number(), hash: z.string() }).nullable(),
+          noticed_at: z.string(),
+        }),
+      ),
+    })
+    .optional(),
   sessions: z.number(),
 });
 export type SidecarHealth = z.infer<typeof sidecarHealth>;
@@ -84,11 +98,13 @@ function controlText(health: ControlHealth, url: string | undefined): string {
 
 function sidecarRows(health: SidecarHealth): string[][] {
   const { snapshot, spool, channel, sessions } = health;
+  const mismatches = health.audit_log?.mismatches.length ?? 0;
   const error = channel.last_error === null ? '' : ` (${channel.last_error.message})`;
   return [
     ['channel', channel.state + (channel.state === 'up' ? '' : error)],
     ['policy', snapshot === null ? 'none yet' : `version ${snapshot.version}, ${snapshot.age_seconds} s old`],
     ['audit spool', `${spool.events} events waiting, ${spool.bytes} bytes`],
+    ...(mismatches === 0 ? [] : [['audit log', `${mismatches} chains went back: see svc doctor`]]),
     ['sessions', String(sessions)],
   ];
 }

@@ -1,6 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AuditEvent } from '../../shared/model/audit_event.ts';
+import type { AcknowledgedHead } from '../../shared/wire/audit_heads.ts';
 import type { AuditSink, Clock, Metrics } from '../ports.ts';
 import type { ControlChannel } from './control_channel.ts';
 import { EventIds } from './event_ids.ts';
@@ -19,6 +20,8 @@ export interface AuditSpoolOptions {
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly warn: (message: string) => void;
+  /** Told where this sidecar's chain ends, as the control plane signed it. */
+  readonly acknowledged?: (head: AcknowledgedHead) => void;
   readonly files?: SpoolFiles;
   readonly segmentBytes?: number;
   readonly gatherMs?: number;
@@ -55,6 +58,7 @@ export class AuditSpool implements AuditSink {
       channel: options.channel,
       link: options.link,
       quarantine: (line, reason) => this.#quarantine(line, reason),
+      ...(options.acknowledged && { acknowledged: options.acknowledged }),
       ...(options.gatherMs === undefined ? {} : { gatherMs: options.gatherMs }),
       ...(options.maxBackoffMs === undefined ? {} : { maxBackoffMs: options.maxBackoffMs }),
     });

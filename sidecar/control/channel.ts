@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { CredentialRef } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { type AuditHead, MAX_KNOWN_HEADS, writeKnownHeads } from '../../shared/wire/audit_heads.ts';
 import { SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
 import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
 import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
@@ -12,6 +13,7 @@ import type {
   ApprovalAnswer,
   ApprovalCall,
   ApprovalWait,
+  AuditHeads,
   ControlChannel,
   CredentialsReply,
   EventsOutcome,
@@ -26,6 +28,7 @@ import {
   isRevocation,
   openApproval,
   openCredentials,
+  verifyAuditHeads,
   verifyConfirmation,
   verifyEventsOutcome,
   verifySnapshot,
@@ -61,6 +64,8 @@ export function createControlChannel(options: ControlChannelOptions): ControlCha
     awaitApproval: (wait) => reported(link, () => approvalWait(options, wait)),
     reportMcpHealth: (report) => reported(link, () => mcpHealthCall(options, report)),
     sendEvents: (events) => reported(link, () => eventsCall(options, events)),
+    // It says nothing of the link: a control plane of an earlier version does not know the call.
+    auditHeads: (known) => auditHeadsCall(options, known),
     verifyStored: (jws) => verifySnapshot(identity, jws, null),
     verifyStoredConfirmation: (jws) => verifyConfirmation(identity, jws, null),
   };
@@ -184,6 +189,21 @@ async function eventsCall(
   const answer = await post(options, '/v1/sidecar/events', `{"events":[${events.join(',')}]}`);
   if (!answer.ok) return answer;
   return verifyEventsOutcome(options.identity, answer.value.reply.body, answer.value.nonce);
+}
+
+async function auditHeadsCall(
+  options: ControlChannelOptions,
+  known: readonly AuditHead[],
+): Promise<Result<AuditHeads, ChannelError>> {
+  const answer = await send(options, {
+    method: 'GET',
+    target: `/v1/sidecar/audit-heads?known=${writeKnownHeads(known.slice(-MAX_KNOWN_HEADS))}`,
+    headers: {},
+    body: '',
+    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+  });
+  if (!answer.ok) return answer;
+  return verifyAuditHeads(options.identity, answer.value.reply.body, answer.value.nonce);
 }
 
 function post(

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { FakeMetrics } from '../testing/fakes.ts';
-import { FakeControlPlane, LOCAL_KEY, sentEvents } from '../testing/fake_control_plane.ts';
+import { FakeControlPlane, LOCAL_KEY, type Reply, sentEvents } from '../testing/fake_control_plane.ts';
 import { type Control, type ControlOptions, openControl } from './control.ts';
 
 const DEMO = { owner: 'personal', path: 'user/demo' } as const;
@@ -116,6 +116,56 @@ describe('a sidecar and its control plane', () => {
     plane.tamperReply = () => null;
     expect(await control.audit.flush(5_000)).toBe(true);
     expect(plane.events.size).toBe(1);
+  });
+
+  it('notices that the control plane lost events that it had acknowledged, and says so until a person accepts it', async () => {
+    const first = await open();
+    await first.start();
+    await first.policy.waitForVersion(1, 5_000);
+    for (const _ of [1, 2, 3]) first.audit.record(EVENT);
+    expect(await first.audit.flush(5_000)).toBe(true);
+    await first.stop(0);
+    plane.events.clear();
+    const second = await open();
+    await second.start();
+    await second.policy.waitForVersion(1, 5_000);
+    await second.witness.check();
+    const { sidecarId: writer } = second.identity;
+    const remembered = { sequence: 3, hash: '3'.padStart(64, '0') };
+    expect(second.witness.mismatches).toMatchObject([{ writer, standing: 'behind', remembered }]);
+    expect(warnings.join()).toContain('audit log went back');
+    expect(await second.audit.flush(5_000)).toBe(true);
+    expect(plane.events.values().next().value?.event).toMatchObject({ type: 'sidecar.audit.mismatch_noticed' });
+    expect(await second.witness.accept(writer, remembered)).toMatchObject({ ok: true });
+    expect(await second.audit.flush(5_000)).toBe(true);
+    expect(plane.events.size).toBe(2);
+    await second.witness.check();
+    expect(second.witness.mismatches).toEqual([]);
+  });
+
+  it('takes no older word about its events or the log: each is for one call', async () => {
+    const control = await open();
+    await control.start();
+    await control.policy.waitForVersion(1, 5_000);
+    await control.witness.check();
+    const older = new Map<string, Reply>();
+    plane.tamperReply = ({ target }, reply) => {
+      older.set(target.split('?')[0] ?? '', reply);
+      return null;
+    };
+    for (const _ of [1, 2]) control.audit.record(EVENT);
+    expect(await control.audit.flush(5_000)).toBe(true);
+    await control.witness.check();
+    expect(control.witness.heads).toMatchObject([{ sequence: 2 }]);
+    plane.events.clear();
+    plane.tamperReply = ({ target }) => older.get(target.split('?')[0] ?? '') ?? null;
+    control.audit.record(EVENT);
+    expect(await control.audit.flush(200)).toBe(false);
+    await control.witness.check();
+    expect(control.witness.mismatches).toEqual([]);
+    plane.tamperReply = () => null;
+    await control.witness.check();
+    expect(control.witness.mismatches).toMatchObject([{ standing: 'behind', remembered: { sequence: 2 } }]);
   });
 
   it('drops a changed credential as soon as the snapshot says so', async () => {

@@ -3,6 +3,7 @@ import type { Limits } from '../../shared/model/limits.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Clock, Metrics } from '../ports.ts';
 import { AuditSpool } from './audit_spool.ts';
+import { AuditWitness } from './audit_witness.ts';
 import { createControlChannel } from './channel.ts';
 import type { ControlChannel } from './control_channel.ts';
 import { CredentialCache } from './credentials.ts';
@@ -37,6 +38,7 @@ export interface Control {
   readonly policy: SnapshotSource;
   readonly credentials: CredentialCache;
   readonly audit: AuditSpool;
+  readonly witness: AuditWitness;
   /** Takes the policy of an earlier run and begins to poll and to send. */
   start(): Promise<void>;
   /** Sends what is in the spool, for at most `flushMs`, then stops. What is left is sent by the next run. */
@@ -115,19 +117,30 @@ function assemble(options: ControlOptions, http: HttpClient, identity: Identity,
     directory: join(directory, 'spool'),
     sidecarId: identity.sidecarId,
     maxSpoolBytes: limits.maxSpoolBytes,
+    acknowledged: (head) => witness.acknowledged(head),
+  });
+  const witness: AuditWitness = new AuditWitness({
+    directory,
+    channel,
+    link,
+    clock,
+    warn,
+    controlPlaneId: identity.controlPlaneId,
+    record: (event) => audit.record(event),
   });
   const start = async (): Promise<void> => {
     audit.start();
+    witness.start();
     await policy.start();
   };
   const stop = async (flushMs: number): Promise<void> => {
     await audit.flush(flushMs);
     http.close();
-    await Promise.all([policy.stop(), audit.stop()]);
+    await Promise.all([policy.stop(), audit.stop(), witness.stop()]);
     await file.settled();
     credentials.dropAll();
   };
-  return { identity, link, channel, policy, credentials, audit, start, stop };
+  return { identity, link, channel, policy, credentials, audit, witness, start, stop };
 }
 
 /** The local key enrols with a control plane on this machine alone: it would sign its reader in here. */

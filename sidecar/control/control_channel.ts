@@ -3,6 +3,7 @@ import type { CredentialRef, HostBinding } from '../../shared/model/host_binding
 import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import type { ApprovalState } from '../../shared/wire/approvals.ts';
+import type { AcknowledgedHead, AuditHead, StoodHead } from '../../shared/wire/audit_heads.ts';
 import type { McpHealthReport, SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp_servers.ts';
 import type { ReleasedCredential } from '../ports.ts';
 import type { ChannelError } from './channel_error.ts';
@@ -86,6 +87,14 @@ export interface EventsOutcome {
   readonly accepted: readonly string[];
   /** Events that can never be accepted, by their place in the call. */
   readonly rejected: readonly { readonly index: number; readonly message: string }[];
+  /** Where this sidecar's chain ended before the call and ends now; absent from a control plane of an earlier version. */
+  readonly head?: AcknowledgedHead;
+}
+
+/** Where chains of the audit log end, and how those stand that were asked about. */
+export interface AuditHeads {
+  readonly heads: readonly AuditHead[];
+  readonly known: readonly StoodHead[];
 }
 
 /** A credential that a program is to get as it is: where it goes, and why it cannot be sealed, are for the audit log. */
@@ -107,6 +116,8 @@ export interface ControlChannel {
   reportMcpHealth(report: McpHealthReport): Promise<Result<void, ChannelError>>;
   /** Sends events, each one the JSON text of an `AuditEvent`. */
   sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelError>>;
+  /** Asks where the chains of the audit log end, and whether they go through heads that are remembered. */
+  auditHeads(known: readonly AuditHead[]): Promise<Result<AuditHeads, ChannelError>>;
   /** Checks what an earlier {@link snapshot} call gave, when it is read back from a file. */
   verifyStored(jws: string): Promise<Result<VerifiedSnapshot, ChannelError>>;
   verifyStoredConfirmation(jws: string): Promise<Result<SnapshotConfirmation, ChannelError>>;

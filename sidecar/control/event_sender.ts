@@ -1,3 +1,4 @@
+import type { AcknowledgedHead } from '../../shared/wire/audit_heads.ts';
 import type { EventsOutcome, ControlChannel } from './control_channel.ts';
 import type { Link } from './link.ts';
 import { Pacer } from './pacer.ts';
@@ -9,6 +10,8 @@ export interface EventSenderOptions {
   readonly link: Link;
   /** Keeps an event that the control plane will never take, so that a person can look at it. */
   readonly quarantine: (line: string, reason: string) => void;
+  /** Told where the chain of these events ends, by each signed answer that says it. */
+  readonly acknowledged?: (head: AcknowledgedHead) => void;
   /** How long the first event of a batch waits for others. */
   readonly gatherMs?: number;
   readonly maxBackoffMs?: number;
@@ -135,6 +138,7 @@ export class EventSender {
     while (pending.length > 0) {
       const sent = await this.#options.channel.sendEvents(pending);
       if (!sent.ok) return false;
+      if (sent.value.head !== undefined) this.#options.acknowledged?.(sent.value.head);
       const left = this.#unsettled(pending, sent.value);
       if (left.length === pending.length) return false;
       pending = left;

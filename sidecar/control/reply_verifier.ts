@@ -4,6 +4,7 @@ import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
+import { AUDIT_HEADS_TYP, auditHeadsPayload } from '../../shared/wire/audit_heads.ts';
 import { approvalPayload } from '../../shared/wire/approvals.ts';
 import {
   APPROVAL_TYP,
@@ -30,6 +31,7 @@ import { channelError, type ChannelError } from './channel_error.ts';
 import type { ReleasedCredential } from '../ports.ts';
 import type {
   ApprovalAnswer,
+  AuditHeads,
   CredentialsReply,
   EventsOutcome,
   SnapshotConfirmation,
@@ -87,8 +89,18 @@ export async function verifyEventsOutcome(identity: Identity, jws: string, nonce
   const payload = await openReply(identity, jws, EVENTS_TYP, eventsPayload);
   if (!payload.ok) return payload;
   if (!isMine(identity, payload.value, nonce)) return notForThisCall('reply to the events');
-  const { accepted, rejected } = payload.value;
-  return ok({ accepted, rejected });
+  const { accepted, rejected, head } = payload.value;
+  if (head !== undefined && head.writer !== identity.sidecarId) return notForThisCall('reply to the events');
+  return ok({ accepted, rejected, ...(head && { head }) });
+}
+
+/** What the control plane says of the ends of its audit log, for one call: an older word of it is for another one. */
+export async function verifyAuditHeads(identity: Identity, jws: string, nonce: string): Checked<AuditHeads> {
+  const payload = await openReply(identity, jws, AUDIT_HEADS_TYP, auditHeadsPayload);
+  if (!payload.ok) return payload;
+  if (!isMine(identity, payload.value, nonce)) return notForThisCall('reply about the audit log');
+  const { heads, known } = payload.value;
+  return ok({ heads, known });
 }
 
 /** A credential reply's JWS, with its credentials opened. `now` is in milliseconds since the epoch. */

@@ -19,12 +19,20 @@ import { FakeClock } from '../testing/fakes.ts';
 import { fakeSessionCa } from '../testing/fake_session_ca.ts';
 import { sampleIdentity } from '../testing/sample_identity.ts';
 import { sampleBinding } from '../testing/sample_binding.ts';
+import type { AuditMismatch } from '../control/audit_witness.ts';
 import { createLocalApi } from './app.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { MetricsRegistry } from './metrics.ts';
 
 const HOST_TOKEN = `svc_host_${'h'.repeat(43)}`;
 const UNAVAILABLE = refusal('control_plane_unavailable', 'not reached');
+const WENT_BACK: AuditMismatch = {
+  writer: 'sdc_00000000000000000000000001',
+  standing: 'behind',
+  remembered: { sequence: 5, hash: '5'.repeat(64) },
+  found: null,
+  noticed_at: '2026-01-01T00:00:00.000Z',
+};
 const created = z.object({ session_id: z.string(), token: z.string(), proxy_url: z.string() });
 
 let home: string;
@@ -35,6 +43,8 @@ let bindings: HostBinding[];
 let waited: [number, number][];
 let flushed: number;
 let accepting: boolean;
+let mismatches: AuditMismatch[];
+let accepted: string[];
 let inForce: boolean;
 let recorded: unknown[];
 let asked: unknown[];
@@ -51,6 +61,8 @@ beforeEach(async () => {
   waited = [];
   flushed = 0;
   accepting = true;
+  mismatches = [];
+  accepted = [];
   inForce = true;
   recorded = [];
   asked = [];
@@ -100,6 +112,15 @@ function options(): LocalApiOptions {
       },
     },
     link,
+    witness: {
+      heads: [],
+      mismatches,
+      isKept: true,
+      accept: (writer, { sequence }) => {
+        accepted.push(`${writer} ${sequence}`);
+        return Promise.resolve(mismatches.length === 0 ? err('no_mismatch' as const) : ok(undefined));
+      },
+    },
     sessions,
     listeners: {
       planFor: () => Promise.resolve(ok({ listener: 'namespace', address: '127.0.0.1', port: 7421 })),
@@ -273,8 +294,28 @@ describe('health', () => {
         state: 'down',
         last_error: { reason: 'clock_skew', message: 'clocks', server_time: '2030-01-01T00:00:00.000Z' },
       },
+      audit_log: { remembers: true, heads: [], mismatches: [] },
       sessions: 1,
     });
+  });
+
+  it('is not well while the audit log went back and no person has accepted it, which metrics show', async () => {
+    link.succeeded();
+    mismatches.push(WENT_BACK);
+    expect(await (await call('/v1/health', { token: null })).json()).toMatchObject({ status: 'degraded' });
+    expect(await (await call('/v1/health')).json()).toMatchObject({ audit_log: { mismatches: [WENT_BACK] } });
+    expect(await (await call('/metrics')).text()).toContain('\nsvc_audit_log_mismatches 1\n');
+  });
+
+  it('a mismatch of the audit log is accepted by the host alone, as it was seen', async () => {
+    const body = JSON.stringify({ writer: WENT_BACK.writer, ...WENT_BACK.remembered });
+    const { token } = await createSession();
+    const accept = { method: 'POST', body };
+    expect(await codeOf(await call('/v1/audit-log/accept', { ...accept, token }))).toBe('403 host_token_required');
+    expect(await codeOf(await call('/v1/audit-log/accept', accept))).toBe('404 not_found');
+    mismatches.push(WENT_BACK);
+    expect((await call('/v1/audit-log/accept', accept)).status).toBe(204);
+    expect(accepted).toEqual([`${WENT_BACK.writer} 5`, `${WENT_BACK.writer} 5`]);
   });
 
   it('tells a session only of itself', async () => {

@@ -9,6 +9,7 @@ import type { LocalEnv } from './local_env.ts';
 import { noteContainer, openListener } from './container_routes.ts';
 import { type RunRequest, runRequest } from '../../shared/wire/connectors.ts';
 import {
+  auditAcceptInput,
   type BoundaryInput,
   boundaryInput,
   containerInput,
@@ -22,7 +23,7 @@ import {
 } from './inputs.ts';
 import { connectorOperations, operationsQuery } from './connector_list.ts';
 import { ACTING_SESSION_HEADER, actingCaller, listFor, runFor } from './connector_routes.ts';
-import { recordDisabled, releaseUnsealed } from './launch_routes.ts';
+import { acceptMismatch, recordDisabled, releaseUnsealed } from './launch_routes.ts';
 import { addMcpEndpoint, addMcpRoutes } from './mcp_routes.ts';
 import { NOT_STORED, replyOf } from './reply_of.ts';
 import { checked, inputOf } from './request_input.ts';
@@ -76,6 +77,7 @@ function apiFor(
   app.get('/v1/health', (c) => c.json(healthFor(options, c.get('caller'))));
   addConnectorRoutes(app, options);
   app.use('/v1/sandbox-proxy/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
+  app.use('/v1/audit-log/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
   app.use('/v1/mcp/*', async (c, next) => hostOnly(c.get('caller')) ?? next());
   app.use('/metrics', async (c, next) => hostOnly(c.get('caller')) ?? next());
   addSessionRoutes(app, options);
@@ -147,6 +149,10 @@ function addSessionRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void {
 }
 
 function addLaunchRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void {
+  app.post('/v1/audit-log/accept', async (c) => {
+    const input = await inputOf(c.req.raw, auditAcceptInput);
+    return replyOf(input.ok ? await acceptMismatch(options, input.value) : input);
+  });
   app.post('/v1/sandbox-proxy/disabled', async (c) => {
     const input = await inputOf(c.req.raw, disabledInput);
     return replyOf(input.ok ? await recordDisabled(options, input.value) : input);

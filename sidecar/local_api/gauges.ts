@@ -2,7 +2,7 @@ import type { LocalApiOptions } from './local_api_options.ts';
 
 /** The gauges of `/metrics`, read when they are asked for. */
 export function addGauges(options: LocalApiOptions): void {
-  const { audit, link, metrics, policy, sessions } = options;
+  const { audit, link, metrics, policy, sessions, witness } = options;
   const gauge = (name: string, help: string, read: () => number): void => metrics.gauge({ name, help, read });
   gauge('svc_sessions', 'Live sessions.', () => sessions.count);
   gauge('svc_open_tunnels', 'Open tunnels of all sessions.', () =>
@@ -20,6 +20,11 @@ export function addGauges(options: LocalApiOptions): void {
   gauge('svc_policy_usable', 'Whether requests are decided by the policy held.', () => Number(policy.current().ok));
   gauge('svc_audit_spool_events', 'Audit events that wait to be sent.', () => audit.pending.events);
   gauge('svc_audit_spool_bytes', 'Bytes of audit events that wait to be sent.', () => audit.pending.bytes);
+  gauge(
+    'svc_audit_log_mismatches',
+    "Chains of the control plane's audit log that went back, and that no person has accepted.",
+    () => witness.mismatches.length,
+  );
   gauge('svc_audit_accepting', 'Whether credentialed requests may be recorded.', () => Number(audit.accepting));
   gauge(
     'svc_audit_events_dropped',

@@ -5,20 +5,24 @@ import type { LocalApiOptions } from './local_api_options.ts';
 
 export type HealthStatus = 'starting' | 'ok' | 'degraded';
 
-/** `starting`: no policy yet and none was refused; `degraded`: something is refused, or will be if nothing changes. */
+/** `starting`: no policy yet and none was refused; `degraded`: something is refused, or will be if nothing changes, or a person has to look into the audit log. */
 export function healthStatus(facts: {
   readonly policy: Result<unknown, unknown>;
   readonly link: LinkState;
   readonly accepting: boolean;
+  /** Chains of the audit log that went back. */
+  readonly mismatches?: number;
 }): HealthStatus {
-  if (facts.policy.ok) return facts.link === 'up' && facts.accepting ? 'ok' : 'degraded';
+  const isWell = facts.link === 'up' && facts.accepting && (facts.mismatches ?? 0) === 0;
+  if (facts.policy.ok) return isWell ? 'ok' : 'degraded';
   return facts.link === 'connecting' ? 'starting' : 'degraded';
 }
 
 /** What anybody may know. */
 export function publicHealth(options: LocalApiOptions): { readonly status: HealthStatus; readonly version: string } {
-  const { policy, link, audit, version } = options;
-  const status = healthStatus({ policy: policy.current(), link: link.state, accepting: audit.accepting });
+  const { policy, link, audit, version, witness } = options;
+  const facts = { link: link.state, accepting: audit.accepting, mismatches: witness.mismatches.length };
+  const status = healthStatus({ policy: policy.current(), ...facts });
   return { status, version };
 }
 
@@ -36,7 +40,7 @@ export function sessionHealth(options: LocalApiOptions, session: Session): objec
 
 /** What the host's user may know. */
 export function hostHealth(options: LocalApiOptions): object {
-  const { policy, audit, link, sessions } = options;
+  const { policy, audit, link, sessions, witness } = options;
   const snapshot = policy.status();
   const current = policy.current();
   const { bytes, events, dropped } = audit.pending;
@@ -49,6 +53,7 @@ export function hostHealth(options: LocalApiOptions): object {
       state: link.state,
       last_error: error && { reason: error.reason, message: error.message, server_time: error.serverTime ?? null },
     },
+    audit_log: { remembers: witness.isKept, heads: witness.heads, mismatches: witness.mismatches },
     sessions: sessions.count,
   };
 }

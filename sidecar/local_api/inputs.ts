@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { auditHead } from '../../shared/wire/audit_heads.ts';
 import { allowedHostText, credentialRefText } from '../../shared/wire/host_binding_fields.ts';
 import { imageId, planLockContent } from '../../shared/wire/plan_lock.ts';
 import { id, line } from '../../shared/wire/primitives.ts';
@@ -88,6 +89,10 @@ export type BoundaryInput = z.output<typeof boundaryInput>;
 /** `POST /v1/sandbox-proxy/unsealed`. */
 export const unsealedInput = z.strictObject({ session_id: id('ses'), ...unsealedFields });
 export type UnsealedInput = z.output<typeof unsealedInput>;
+
+/** `POST /v1/audit-log/accept`: the chain, and what is remembered of it, as the person who confirms saw it. */
+export const auditAcceptInput = auditHead;
+export type AuditAcceptInput = z.output<typeof auditAcceptInput>;
 
 /** `POST /v1/sandbox-proxy/plan-locks`. */
 export const planLockInput = z.strictObject({ content: planLockContent });

@@ -1,6 +1,6 @@
 import { parseVaultReference } from '../../shared/model/vault_path.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { DisabledInput, UnsealedInput } from './inputs.ts';
+import type { AuditAcceptInput, DisabledInput, UnsealedInput } from './inputs.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { auditUnavailable, localError, type LocalError, noSession } from './local_error.ts';
 
@@ -24,6 +24,23 @@ export async function recordDisabled(
   });
   await audit.flush(flushMs ?? DEFAULT_FLUSH_MS);
   return ok(undefined);
+}
+
+/** Gives up what is remembered of a chain of the audit log that went back, for a person who saw it and says that it was meant. */
+export async function acceptMismatch(
+  { audit, witness, flushMs }: LocalApiOptions,
+  { writer, sequence, hash }: AuditAcceptInput,
+): Promise<Result<void, LocalError>> {
+  if (!audit.accepting) return err(auditUnavailable());
+  const accepted = await witness.accept(writer, { sequence, hash });
+  if (accepted.ok) {
+    await audit.flush(flushMs ?? DEFAULT_FLUSH_MS);
+    return ok(undefined);
+  }
+  if (accepted.error !== 'no_mismatch') return err(localError('control_plane_unavailable', accepted.error.message));
+  return err(
+    localError('not_found', `There is no such mismatch of ${writer}, or another one: look again with svc doctor.`),
+  );
 }
 
 /** Hands out a credential that a container gets as it is; that is recorded before the value leaves. */

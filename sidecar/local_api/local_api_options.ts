@@ -3,6 +3,7 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { AuditSpool } from '../control/audit_spool.ts';
+import type { AuditWitness } from '../control/audit_witness.ts';
 import type { UnsealedRequest } from '../control/control_channel.ts';
 import type { OperationRunner } from '../connector/run_operation.ts';
 import type { Link } from '../control/link.ts';
@@ -29,6 +30,8 @@ export interface LocalApiOptions {
     'current' | 'bindings' | 'status' | 'waitForVersion' | 'whenChanged' | 'mcpServers'
   >;
   readonly audit: Pick<AuditSpool, 'accepting' | 'pending' | 'record' | 'flush'>;
+  /** What is remembered of the control plane's audit log. */
+  readonly witness: Pick<AuditWitness, 'heads' | 'mismatches' | 'isKept' | 'accept'>;
   readonly link: Pick<Link, 'state' | 'lastError'>;
   readonly sessions: Sessions;
   readonly listeners: Pick<SessionListeners, 'planFor' | 'open'>;

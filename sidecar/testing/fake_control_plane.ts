@@ -26,6 +26,7 @@ import {
   SNAPSHOT_TYP,
   unsealedRequest,
 } from '../../shared/wire/channel.ts';
+import { AUDIT_HEADS_TYP, type AuditHead, readKnownHeads } from '../../shared/wire/audit_heads.ts';
 import { newId } from '../../shared/wire/ids.ts';
 import { enrolInput, type SigningKey } from '../../shared/wire/sidecars.ts';
 import type { IdentityRecord } from '../control/identity.ts';
@@ -55,7 +56,7 @@ interface Call {
   readonly nonce: string;
 }
 
-type Reply = { readonly status: number; readonly body?: string; readonly headers?: Record<string, string> };
+export type Reply = { readonly status: number; readonly body?: string; readonly headers?: Record<string, string> };
 
 /**
  * A control plane with real keys behind node:http. It checks each call as the real one does; a test changes its state, or
@@ -177,6 +178,7 @@ export class FakeControlPlane {
     if (facts.target === '/v1/sidecar/mcp-health') return this.#takeHealth(call);
     if (facts.target === '/v1/sidecar/unsealed') return this.#unsealed(call);
     if (facts.target.startsWith('/v1/sidecar/approvals')) return this.#approval(call);
+    if (facts.target.startsWith('/v1/sidecar/audit-heads')) return this.#tellHeads(call);
     return facts.target === '/v1/sidecar/credentials' ? this.#credentials(call) : this.#takeEvents(call);
   }
 
@@ -262,9 +264,29 @@ export class FakeControlPlane {
     return { status: 200, body: await this.#sign(APPROVAL_TYP, payload) };
   }
 
+  /** Its log is nothing but the events: where their chain ends is their number. */
+  get head(): AuditHead {
+    const hash = String(this.events.size).padStart(64, '0');
+    return { writer: this.sidecarId, sequence: this.events.size, hash };
+  }
+
+  async #tellHeads(call: Call): Promise<Reply> {
+    const known = readKnownHeads(new URL(call.target, this.url).searchParams.get('known') ?? '') ?? [];
+    const standing = (head: AuditHead) =>
+      head.sequence <= this.head.sequence ? ('kept' as const) : ('behind' as const);
+    const payload = {
+      sidecar_id: this.sidecarId,
+      nonce: call.nonce,
+      heads: [this.head],
+      known: known.map((head) => ({ ...head, standing: standing(head) })),
+    };
+    return { status: 200, body: await this.#sign(AUDIT_HEADS_TYP, payload) };
+  }
+
   async #takeEvents(call: Call): Promise<Reply> {
     const accepted: string[] = [];
     const rejected: object[] = [];
+    const { sequence, hash } = this.head;
     for (const [index, event] of sentEvents.parse(JSON.parse(call.body)).events.entries()) {
       const message = this.rejectEvent(event);
       if (message !== null) rejected.push({ index, id: event.id, message });
@@ -275,7 +297,8 @@ export class FakeControlPlane {
         else this.events.set(event.id, { event, times: 1 });
       }
     }
-    const payload = { sidecar_id: this.sidecarId, nonce: call.nonce, accepted, rejected };
+    const head = { ...this.head, previous: { sequence, hash } };
+    const payload = { sidecar_id: this.sidecarId, nonce: call.nonce, accepted, rejected, head };
     return { status: 200, body: await this.#sign(EVENTS_TYP, payload) };
   }
 

@@ -10,6 +10,7 @@ import type { Secret } from '../../shared/model/secret.ts';
 import { compilePolicy } from '../../shared/resolve/resolve.ts';
 import type { OperationRunner, RunResult } from '../connector/run_operation.ts';
 import type { RunCaller } from '../connector/run_ports.ts';
+import type { AuditMismatch } from '../control/audit_witness.ts';
 import type { UnsealedRequest } from '../control/control_channel.ts';
 import { MaskedReplies } from '../exchange/masked_replies.ts';
 import { Link } from '../control/link.ts';
@@ -66,6 +67,18 @@ export class LocalApiBench {
   policy: ReturnType<LocalApiOptions['policy']['current']> = ok(compilePolicy([]));
   readonly masked = new MaskedReplies(2, (id) => this.sessions.get(id) !== null);
   policyVersion = 7;
+  /** Nothing went back, unless a test says so. */
+  readonly witness: LocalApiOptions['witness'] & { mismatches: AuditMismatch[] } = {
+    heads: [],
+    mismatches: [],
+    isKept: true,
+    accept: (writer) => {
+      const found = this.witness.mismatches.findIndex((mismatch) => mismatch.writer === writer);
+      if (found === -1) return Promise.resolve(err('no_mismatch' as const));
+      this.witness.mismatches.splice(found, 1);
+      return Promise.resolve(ok(undefined));
+    },
+  };
   mcpServers: ReturnType<LocalApiOptions['policy']['mcpServers']> = [];
   #policyChanged = new AbortController();
   readonly #api: ReturnType<typeof createLocalApi>;
@@ -165,6 +178,7 @@ export class LocalApiBench {
           return Promise.resolve(true);
         },
       },
+      witness: this.witness,
       link: new Link(),
       masked: this.masked,
       sessions: this.sessions,

@@ -7,6 +7,7 @@ import type {
   ApprovalAnswer,
   ApprovalCall,
   ApprovalWait,
+  AuditHeads,
   ControlChannel,
   CredentialsReply,
   EventsOutcome,
@@ -16,6 +17,7 @@ import type {
   UnsealedRequest,
   VerifiedSnapshot,
 } from '../control/control_channel.ts';
+import type { AuditHead } from '../../shared/wire/audit_heads.ts';
 import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
 import type { Link } from '../control/link.ts';
 import type { Clock } from '../ports.ts';
@@ -118,6 +120,13 @@ export class ScriptedChannel implements ControlChannel {
         return ok(undefined);
       }),
     );
+  }
+
+  /** What the control plane says of its audit log; nothing, as one of an earlier version. */
+  auditAnswer: ((known: readonly AuditHead[]) => Result<AuditHeads, ChannelError>) | null = null;
+
+  auditHeads(known: readonly AuditHead[]): Promise<Result<AuditHeads, ChannelError>> {
+    return Promise.resolve(this.auditAnswer?.(known) ?? err(channelError('refused', 'not known here')));
   }
 
   async sendEvents(events: readonly string[]): Promise<Result<EventsOutcome, ChannelError>> {

@@ -135,6 +135,12 @@ export function verificationPage(verified: AuditVerification): Page {
           )
     }
     ${removed === 0 ? '' : html`<p class="quiet">${removed} older events were removed, which is noted under a seal.</p>`}
+    <p class="quiet">
+      Each seal covers whose chain it is, and one seal covers who writes for the enterprise. Whether the whole database
+      was put back to an older copy, only what is kept outside of it shows: the sidecars remember their chains, and
+      <a href="/v1/audit-events/heads">the signed heads</a>, kept elsewhere, are compared by
+      <code>svc audit verify --against FILE</code>.
+    </p>
     <div class="actions"><a class="button" href="/audit">Back to the audit log</a></div>`;
   return layout('Verify the audit log', content, 'narrow');
 }

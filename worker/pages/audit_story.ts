@@ -32,6 +32,10 @@ const STORIES: Partial<Record<AuditEventType, string>> = {
   'mcp.server.refused': 'The gateway did not start the server.',
   'mcp.tool.called': 'The policy of the server’s tools allows the call, so the gateway passed it on.',
   'mcp.tool.denied': 'The gateway did not pass the call on.',
+  'sidecar.audit.mismatch_noticed':
+    'The sidecar remembers a later end of a chain of this log than it found, or another one: the database was changed, or restored from a backup.',
+  'sidecar.audit.mismatch_accepted':
+    'A person on the sidecar’s machine confirmed that the log was put back. The sidecar follows it from its present end on.',
 };
 
 /** What the gateway gives as a reason, as a sentence. */

@@ -67,6 +67,8 @@ const WORDS: { readonly [T in AuditEventType]: EventWords } = {
   'mcp.server.refused': { kind: 'bad', word: 'MCP server refused' },
   'mcp.tool.called': { kind: 'accent', word: 'Tool called' },
   'mcp.tool.denied': { kind: 'bad', word: 'Tool denied' },
+  'sidecar.audit.mismatch_noticed': { kind: 'bad', word: 'Audit log went back' },
+  'sidecar.audit.mismatch_accepted': { kind: 'warn', word: 'Audit mismatch accepted' },
 };
 
 export function eventWords({ type, data }: Pick<StoredAuditEvent, 'type' | 'data'>): EventWords {

@@ -7,6 +7,8 @@ import {
   auditStreamQuery,
   auditVerification,
 } from '../../shared/wire/audit_events.ts';
+import { auditHeadsCheck, auditHeadsChecked, auditHeadsReply } from '../../shared/wire/audit_heads.ts';
+import { checkHeads, exportHeads } from '../services/audit_heads.ts';
 import { pruneAudit } from '../services/audit_pruning.ts';
 import { type Arrival, followAudit, listAuditPage } from '../services/audit_log.ts';
 import { isWorthRetrying } from '../services/failures.ts';
@@ -35,6 +37,24 @@ export const getAuditVerification = forUser({
     } finally {
       leave.value();
     }
+  },
+});
+
+export const getAuditHeads = forUser({
+  summary: 'Export the heads of the audit log, each one signed',
+  description: 'Kept outside of the control plane, they show later whether events behind them were taken back.',
+  replies: { 200: auditHeadsReply },
+  async handle({ context, who }) {
+    return ok({ status: 200, json: await exportHeads(context, who) });
+  },
+});
+
+export const postAuditHeadsCheck = forUser({
+  summary: 'Compare the audit log with heads that were exported before',
+  body: auditHeadsCheck,
+  replies: { 200: auditHeadsChecked },
+  async handle({ context, who, body }) {
+    return ok({ status: 200, json: await checkHeads(context, who, body.heads) });
   },
 });
 

@@ -7,8 +7,10 @@ import {
   snapshotQuery,
   unsealedRequest,
 } from '../../shared/wire/channel.ts';
+import { auditHeadsQuery } from '../../shared/wire/audit_heads.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
 import { mcpHealthReport } from '../../shared/wire/mcp_servers.ts';
+import { tellHeads } from '../services/audit_heads.ts';
 import { releaseCredentials, releaseUnsealed } from '../services/credential_release.ts';
 import { acceptEvents } from '../services/event_intake.ts';
 import { endOfWait } from '../services/lifetime.ts';
@@ -66,6 +68,15 @@ export const postEvents = forSidecar({
   replies: { 200: 'A compact JWS (application/jose)' },
   async handle({ context, who, body }) {
     return signed(await acceptEvents(context, who, body.events));
+  },
+});
+
+export const getSidecarAuditHeads = forSidecar({
+  summary: 'Say where the chains of the audit log end, and how the heads stand that the sidecar remembers',
+  query: auditHeadsQuery,
+  replies: { 200: 'A compact JWS (application/jose)' },
+  async handle({ context, who, query }) {
+    return signed(await tellHeads(context, who, query.known));
   },
 });
 

@@ -58,7 +58,21 @@ describe('the intake', () => {
       nonce: claims.jti,
       accepted: [event(1).id],
       rejected: [],
+      head: {
+        writer: writer(),
+        sequence: 1,
+        hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+        previous: { sequence: 0, hash: '0'.repeat(64) },
+      },
     });
+  });
+
+  test('says where the chain ended before and after, also of events that were there', async () => {
+    const first = await send(event(1), event(2));
+    const again = await send(event(2));
+    const { writer: of, ...end } = first.head!;
+    expect(again.head).toEqual({ writer: of, ...end, previous: { sequence: 2, hash: end.hash } });
+    expect((await send(event(3))).head).toMatchObject({ sequence: 3, previous: { sequence: 2, hash: end.hash } });
   });
 
   test('one sidecar cannot take the id of another one’s event', async () => {

@@ -79,6 +79,32 @@ async function rollBack(writer: string, sequence: number, seal: string | null): 
   if (seal !== null) await sql('UPDATE audit_heads SET seal = ? WHERE writer = ?', seal, writer);
 }
 
+const takeOut = async (writer: string) => {
+  await sql('DELETE FROM audit_events WHERE writer = ?', writer);
+  await sql('DELETE FROM audit_heads WHERE writer = ?', writer);
+};
+
+const give = async (table: string, writer: string, to: Caller) =>
+  sql(`UPDATE ${table} SET enterprise_id = ? WHERE writer = ?`, to.enterpriseId, writer);
+
+/** Makes it what an earlier version left. */
+async function makeFormer(): Promise<void> {
+  const { vault } = control.context;
+  for (const [table, name] of [
+    ['audit_heads', 'svc audit head'],
+    ['audit_beginnings', 'svc audit beginning'],
+  ] as const) {
+    for (const { writer, sequence, hash } of (await sql(`SELECT * FROM ${table} WHERE sequence > 0`)).rows) {
+      const seal = await vault.mac(JSON.stringify([name, writer, Number(sequence), hash]));
+      await sql(`UPDATE ${table} SET seal = ? WHERE writer = ?`, seal, textOf(writer));
+    }
+  }
+  await sql('DELETE FROM audit_heads WHERE sequence = 0');
+  await sql(`UPDATE audit_heads SET writers = 0, writers_hash = ''`);
+  await sql('DELETE FROM audit_writers');
+}
+const takeOver = () => takeOverAudit(control.context.database, control.context.vault);
+
 describe('a head that somebody put into the database', () => {
   test.each([
     ['of a sidecar’s chain', () => sidecar, () => record(1)],
@@ -129,11 +155,6 @@ describe('a head that somebody put into the database', () => {
 });
 
 describe('a whole chain that is taken out of the database', () => {
-  const takeOut = async (writer: string) => {
-    await sql('DELETE FROM audit_events WHERE writer = ?', writer);
-    await sql('DELETE FROM audit_heads WHERE writer = ?', writer);
-  };
-
   test('is missed, for the set of writers is sealed', async () => {
     await takeOut(sidecar);
     expect(await verify()).toMatchObject({ ok: false, writers: 2 });
@@ -190,9 +211,6 @@ describe('events that are given to another enterprise', () => {
     await record(5, theirs, other);
     expect(await verify(other)).toMatchObject({ ok: true, writers: 2 });
   });
-  const give = async (table: string, writer: string, to: Caller) =>
-    sql(`UPDATE ${table} SET enterprise_id = ? WHERE writer = ?`, to.enterpriseId, writer);
-
   test('are missed there and noticed here when whole chains are swapped', async () => {
     for (const table of ['audit_heads', 'audit_events']) {
       await give(table, sidecar, other);
@@ -243,24 +261,6 @@ describe('events that are given to another enterprise', () => {
 });
 
 describe('a database of a version whose seals covered less', () => {
-  /** Makes it what an earlier version left. */
-  async function former(): Promise<void> {
-    const { vault } = control.context;
-    for (const [table, name] of [
-      ['audit_heads', 'svc audit head'],
-      ['audit_beginnings', 'svc audit beginning'],
-    ] as const) {
-      for (const { writer, sequence, hash } of (await sql(`SELECT * FROM ${table} WHERE sequence > 0`)).rows) {
-        const seal = await vault.mac(JSON.stringify([name, writer, Number(sequence), hash]));
-        await sql(`UPDATE ${table} SET seal = ? WHERE writer = ?`, seal, textOf(writer));
-      }
-    }
-    await sql('DELETE FROM audit_heads WHERE sequence = 0');
-    await sql(`UPDATE audit_heads SET writers = 0, writers_hash = ''`);
-    await sql('DELETE FROM audit_writers');
-  }
-  const takeOver = () => takeOverAudit(control.context.database, control.context.vault);
-
   test('is taken over once: every head that verifies is sealed anew, and events go on', async () => {
     const silent = await enrol(owner);
     control.clock.ms += 10 * 24 * 3_600_000;
@@ -269,7 +269,7 @@ describe('a database of a version whose seals covered less', () => {
       value: { broken: [] },
     });
     await record(2);
-    await former();
+    await makeFormer();
     expect(await verify()).toMatchObject({ ok: false });
     expect(await takeOver()).toEqual([]);
     expect(await verify()).toMatchObject({ ok: true, writers: 3, first_break: null });
@@ -290,7 +290,7 @@ describe('a database of a version whose seals covered less', () => {
       () => owner.enterpriseId,
     ],
   ])('keeps %s as it is, and names it', async (_, alter, writerOf) => {
-    await former();
+    await makeFormer();
     await alter();
     expect(await takeOver()).toEqual([{ enterpriseId: owner.enterpriseId, writer: writerOf() }]);
     expect(await breakOf()).toMatchObject({ writer: writerOf(), reason: 'wrong_head' });
@@ -308,7 +308,7 @@ describe('a database of a version whose seals covered less', () => {
   });
 
   test('is taken over by one of two workers that start at once', async () => {
-    await former();
+    await makeFormer();
     expect(await Promise.all([takeOver(), takeOver()])).toEqual([[], []]);
     expect(await verify()).toMatchObject({ ok: true });
   });

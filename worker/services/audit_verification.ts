@@ -63,9 +63,9 @@ async function headlessBreak(
   for (const writer of writers) {
     if (known.has(writer)) continue;
     const head = await findHead(context.database, writer);
-    if (head === null) return { writer, sequence: 0, event_id: null, reason: 'wrong_head' };
+    if (head === null) return at(writer, 'wrong_head');
     // A writer may have begun its chain while the heads were read; not one of another enterprise.
-    if (head.enterpriseId !== enterpriseId) return { writer, sequence: 0, event_id: null, reason: 'wrong_enterprise' };
+    if (head.enterpriseId !== enterpriseId) return at(writer, 'wrong_enterprise');
   }
   return null;
 }
@@ -76,7 +76,6 @@ async function writerSetBreak(
   heads: readonly AuditHeadRow[],
   writers: readonly string[],
 ): Promise<BrokenChain | null> {
-  const at = (writer: string, reason: ChainBreak) => ({ writer, sequence: 0, event_id: null, reason });
   const own = heads.find(({ writer }) => writer === enterpriseId);
   if (own === undefined) return at(enterpriseId, 'wrong_head');
   let set = NO_WRITERS;
@@ -88,6 +87,10 @@ async function writerSetBreak(
   const named = new Set(writers);
   const added = heads.find(({ writer }) => !named.has(writer));
   return added === undefined ? null : at(added.writer, 'wrong_writers');
+}
+
+function at(writer: string, reason: ChainBreak): BrokenChain {
+  return { writer, sequence: 0, event_id: null, reason };
 }
 
 interface Walked {

@@ -5,7 +5,7 @@ import { auditEvent, isSidecarEventType } from '../../shared/wire/audit_events.t
 import { EVENTS_TYP, type EventsPayload } from '../../shared/wire/channel.ts';
 import { type ApiError, fieldProblems } from '../../shared/wire/errors.ts';
 import { knownIds } from '../store/audit_events.ts';
-import { commit } from './commit.ts';
+import { commitChained } from './commit.ts';
 import type { ServiceContext } from './service_context.ts';
 import type { SidecarCaller } from './sidecar_calls.ts';
 
@@ -19,7 +19,7 @@ const MAX_HOSTS_CHARACTERS = 8_192;
 /**
  * Takes a batch of a sidecar's events into its chain, stamped with its id. An event that is in the log already is accepted
  * again and written once; one that can never be accepted is told apart, so that it does not hold up the rest. The answer is
- * signed, for the sidecar forgets the events on its word.
+ * signed, for the sidecar forgets the events on its word; it says where the chain ended before and after, which the sidecar remembers.
  */
 export async function acceptEvents(
   context: ServiceContext,
@@ -34,13 +34,20 @@ export async function acceptEvents(
   }
   const ids = [...valid.keys()];
   const chain = { enterpriseId: caller.enterpriseId, writer: caller.sidecarId };
-  const written = await commit(context, chain, async () => {
+  const written = await commitChained(context, chain, async () => {
     const known = await knownIds(context.database, caller.sidecarId, ids);
     const fresh = [...valid.values()].filter((event) => !known.has(event.id));
     return ok({ statements: [], events: fresh, value: null });
   });
   if (!written.ok) return written;
-  const payload: EventsPayload = { sidecar_id: caller.sidecarId, nonce: caller.nonce, accepted: ids, rejected };
+  const { before, after } = written.value;
+  const head = {
+    writer: caller.sidecarId,
+    sequence: after.sequence,
+    hash: after.hash,
+    previous: { sequence: before.sequence, hash: before.hash },
+  };
+  const payload: EventsPayload = { sidecar_id: caller.sidecarId, nonce: caller.nonce, accepted: ids, rejected, head };
   return ok(await context.controlPlane.sign(EVENTS_TYP, payload));
 }
 

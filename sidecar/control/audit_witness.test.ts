@@ -1,0 +1,201 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ok } from '../../shared/model/result.ts';
+import type { AcknowledgedHead, AuditHead, HeadStanding } from '../../shared/wire/audit_heads.ts';
+import { FakeAuditSink, FakeClock } from '../testing/fakes.ts';
+import { ScriptedChannel } from '../testing/scripted_channel.ts';
+import { AuditWitness } from './audit_witness.ts';
+import { Link } from './link.ts';
+
+const OWN = 'sdc_00000000000000000000000001';
+const CONTROL = 'ent_00000000000000000000000001';
+const PLANE = 'cpl_00000000000000000000000001';
+const hash = (n: number) => String(n).padStart(64, '0');
+const head = (sequence: number, writer = OWN, of = sequence): AuditHead => ({ writer, sequence, hash: hash(of) });
+const acknowledged = (from: number, to: number): AcknowledgedHead => {
+  return { ...head(to), previous: { sequence: from, hash: hash(from) } };
+};
+
+let directory = '';
+let channel: ScriptedChannel;
+let sink: FakeAuditSink;
+let warnings: string[] = [];
+const link = new Link();
+const clock = new FakeClock();
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'svc-witness-'));
+  channel = new ScriptedChannel(clock, link);
+  sink = new FakeAuditSink();
+  warnings = [];
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const start = (controlPlaneId = PLANE) =>
+  new AuditWitness({
+    directory,
+    controlPlaneId,
+    channel,
+    link,
+    clock,
+    record: (event) => sink.record(event),
+    warn: (message) => warnings.push(message),
+  });
+
+/** The control plane's log: where its chains end, and how anything else that is asked about stands. */
+function log(ends: readonly AuditHead[], standing: HeadStanding = 'kept'): void {
+  channel.auditAnswer = (known) => ok({ heads: ends, known: known.map((each) => ({ ...each, standing })) });
+}
+
+const file = () => join(directory, 'audit_heads.json');
+const types = () => sink.events.map(({ type }) => type);
+
+describe('a sidecar that remembers where the audit log ended', () => {
+  it('moves on by answers that continue it, without another call', async () => {
+    const witness = start();
+    witness.acknowledged(acknowledged(0, 3));
+    witness.acknowledged(acknowledged(3, 7));
+    witness.acknowledged(acknowledged(7, 7));
+    await witness.check();
+    expect(witness.heads).toEqual([head(7)]);
+    expect(witness.mismatches).toEqual([]);
+  });
+
+  it('keeps it in a private file, for the next run', async () => {
+    const witness = start();
+    log([head(3), head(9, CONTROL)]);
+    await witness.check();
+    await witness.stop();
+    expect(statSync(file()).mode & 0o777).toBe(0o600);
+    expect(start().heads).toEqual([head(3), head(9, CONTROL)]);
+    expect(start('cpl_00000000000000000000000002').heads).toEqual([]);
+  });
+
+  it('takes an answer that leaves a gap only once the control plane shows that the chain goes through what it knows', async () => {
+    const witness = start();
+    witness.acknowledged(acknowledged(0, 3));
+    log([head(9)]);
+    witness.acknowledged(acknowledged(5, 8));
+    expect(witness.heads).toEqual([head(3)]);
+    await witness.check();
+    expect(witness.heads).toEqual([head(9)]);
+  });
+
+  it('is not misled by a chain that was rolled back and has grown past what it knows', async () => {
+    const witness = start();
+    witness.acknowledged(acknowledged(0, 10));
+    log([head(400)], 'differs');
+    witness.acknowledged(acknowledged(5, 400));
+    await witness.check();
+    expect(witness.heads).toEqual([head(10)]);
+    expect(witness.mismatches).toMatchObject([{ writer: OWN, standing: 'differs', remembered: { sequence: 10 } }]);
+  });
+
+  it('goes on from what was pruned under a seal', async () => {
+    const witness = start();
+    witness.acknowledged(acknowledged(0, 3));
+    log([head(900)], 'pruned');
+    await witness.check();
+    expect(witness.heads).toEqual([head(900)]);
+    expect(witness.mismatches).toEqual([]);
+  });
+
+  it('says nothing of a control plane that does not answer, and forgets nothing', async () => {
+    const witness = start();
+    witness.acknowledged(acknowledged(0, 3));
+    await witness.check();
+    expect(witness.heads).toEqual([head(3)]);
+    expect(warnings).toEqual([]);
+  });
+});
+
+describe('a log that went back', () => {
+  it.each<[HeadStanding, AuditHead[]]>([
+    ['behind', [head(2)]],
+    ['differs', [head(5, OWN, 77)]],
+    ['missing', []],
+  ])('is told, recorded and remembered beyond a restart: %s', async (standing, ends) => {
+    const witness = start();
+    witness.acknowledged(acknowledged(0, 5));
+    log(ends, standing);
+    await witness.check();
+    await witness.check();
+    expect(warnings).toHaveLength(2);
+    expect(warnings[0]).toContain('svc audit accept');
+    expect(types()).toEqual(['sidecar.audit.mismatch_noticed']);
+    expect(sink.events[0]?.data).toMatchObject({
+      'svc.audit.writer': OWN,
+      'svc.audit.remembered_sequence': 5,
+      'svc.audit.remembered_hash': hash(5),
+      ...(ends[0] && { 'svc.audit.found_sequence': ends[0].sequence }),
+    });
+    await witness.stop();
+    expect(start().mismatches).toEqual(witness.mismatches);
+    expect(witness.mismatches).toMatchObject([{ writer: OWN, standing }]);
+  });
+
+  it('is noticed of the control plane’s own chain too', async () => {
+    const witness = start();
+    log([head(1), head(20, CONTROL)]);
+    await witness.check();
+    channel.auditAnswer = (known) =>
+      ok({
+        heads: [head(1), head(4, CONTROL)],
+        known: known.map((each) => ({ ...each, standing: each.writer === CONTROL ? 'behind' : 'kept' })),
+      });
+    await witness.check();
+    expect(witness.mismatches).toMatchObject([{ writer: CONTROL, standing: 'behind', found: { sequence: 4 } }]);
+  });
+
+  it('does not become right by growing: only a person’s word ends it, which is recorded', async () => {
+    const witness = start();
+    witness.acknowledged(acknowledged(0, 5));
+    log([head(2)], 'behind');
+    await witness.check();
+    log([head(9)], 'kept');
+    witness.acknowledged(acknowledged(2, 9));
+    await witness.check();
+    expect(witness.heads).toEqual([head(5)]);
+    expect(witness.mismatches).toHaveLength(1);
+    expect(await witness.accept(OWN, { sequence: 4, hash: hash(4) })).toMatchObject({
+      ok: false,
+      error: 'no_mismatch',
+    });
+    expect(await witness.accept(CONTROL, { sequence: 5, hash: hash(5) })).toMatchObject({ error: 'no_mismatch' });
+    expect(await witness.accept(OWN, { sequence: 5, hash: hash(5) })).toMatchObject({ ok: true });
+    expect(witness.heads).toEqual([head(9)]);
+    expect(witness.mismatches).toEqual([]);
+    expect(types()).toEqual(['sidecar.audit.mismatch_noticed', 'sidecar.audit.mismatch_accepted']);
+    expect(sink.events[1]).toMatchObject({
+      actor: 'host',
+      data: { 'svc.audit.remembered_sequence': 5, 'svc.audit.found_sequence': 9 },
+    });
+    expect(start().heads).toEqual([head(9)]);
+  });
+
+  it('is not accepted while the control plane does not answer', async () => {
+    const witness = start();
+    witness.acknowledged(acknowledged(0, 5));
+    log([head(2)], 'behind');
+    await witness.check();
+    channel.auditAnswer = null;
+    expect(await witness.accept(OWN, { sequence: 5, hash: hash(5) })).toMatchObject({ ok: false });
+    expect(witness.mismatches).toHaveLength(1);
+  });
+});
+
+describe('the file of it', () => {
+  it.each([
+    ['damaged', '{"version":1', 0o600],
+    ['readable by others', '{}', 0o644],
+  ])('is left as it is when it is %s, which is told', async (_, text, mode) => {
+    writeFileSync(file(), text, { mode });
+    const witness = start();
+    expect(witness.isKept).toBe(false);
+    expect(warnings).toHaveLength(1);
+    witness.acknowledged(acknowledged(0, 3));
+    await witness.stop();
+    expect(readFileSync(file(), 'utf8')).toBe(text);
+  });
+});

@@ -1,0 +1,245 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import {
+  type AcknowledgedHead,
+  auditHead,
+  type AuditHead,
+  HEAD_STANDINGS,
+  type HeadStanding,
+  isGoodStanding,
+} from '../../shared/wire/audit_heads.ts';
+import { id, time } from '../../shared/wire/primitives.ts';
+import type { AuditSink, Clock } from '../ports.ts';
+import type { ChannelError } from './channel_error.ts';
+import type { ControlChannel } from './control_channel.ts';
+import type { Link } from './link.ts';
+import { readPrivateFile, writePrivateFile } from './state_file.ts';
+
+export interface AuditWitnessOptions {
+  /** `$SVC_HOME/sidecar`. */
+  readonly directory: string;
+  readonly controlPlaneId: string;
+  readonly channel: Pick<ControlChannel, 'auditHeads'>;
+  readonly link: Pick<Link, 'onUp'>;
+  readonly clock: Clock;
+  readonly record: AuditSink['record'];
+  /** Told, loudly, what a person has to look into. */
+  readonly warn: (message: string) => void;
+}
+
+const place = auditHead.omit({ writer: true });
+const mismatch = z.strictObject({
+  writer: z.string(),
+  standing: z.enum(HEAD_STANDINGS),
+  remembered: place,
+  /** Where the chain ended when it was noticed; null when there was none. */
+  found: place.nullable(),
+  noticed_at: time,
+});
+/** A chain of the control plane's audit log that no longer goes through the end that this sidecar was told of. */
+export type AuditMismatch = z.output<typeof mismatch>;
+
+const memory = z.strictObject({
+  version: z.literal(1),
+  control_plane_id: id('cpl'),
+  heads: z.array(auditHead),
+  mismatches: z.array(mismatch),
+});
+
+/** How often the chains are compared when nothing asks for it. */
+const CHECK_EVERY_MS = 10 * 60_000;
+/** A head that is remembered a little late shows a little less; each write is safe on the disk, and so not made for each answer. */
+const SAVE_AFTER_MS = 1_000;
+
+const STANDING_TEXT: { readonly [S in HeadStanding]: string } = {
+  kept: 'is whole',
+  pruned: 'was pruned',
+  behind: 'ends before the events that it had acknowledged',
+  differs: 'has other events in the place of those that it had acknowledged',
+  missing: 'is gone',
+};
+
+/**
+ * Remembers where the chains of the audit log ended by the control plane's own signed word: this sidecar's chain, and the
+ * control plane's of the enterprise. A chain that goes back shows here, whatever the database looks like. What is remembered
+ * moves on only by what continues it; a mismatch stays until a person accepts it.
+ */
+export class AuditWitness {
+  readonly #options: AuditWitnessOptions;
+  readonly #path: string;
+  readonly #heads = new Map<string, AuditHead>();
+  readonly #mismatches = new Map<string, AuditMismatch>();
+  #isReadable = true;
+  #checking: Promise<void> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #saveTimer: NodeJS.Timeout | null = null;
+  #saving: Promise<void> = Promise.resolve();
+
+  /** Reads what an earlier run remembered. */
+  constructor(options: AuditWitnessOptions) {
+    this.#options = options;
+    this.#path = join(options.directory, 'audit_heads.json');
+    this.#load();
+    options.link.onUp(() => void this.check());
+  }
+
+  get heads(): readonly AuditHead[] {
+    return [...this.#heads.values()];
+  }
+
+  /** What no person has accepted yet. */
+  get mismatches(): readonly AuditMismatch[] {
+    return [...this.#mismatches.values()];
+  }
+
+  /** False when the file of an earlier run cannot be used: it is left as it is, and nothing is remembered beyond this run. */
+  get isKept(): boolean {
+    return this.#isReadable;
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => void this.check(), CHECK_EVERY_MS).unref();
+  }
+
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    this.#timer = null;
+    await this.#checking;
+    if (this.#saveTimer !== null) this.#save();
+    await this.#saving;
+  }
+
+  /** Takes the head of a signed answer about events. One that does not continue what is remembered is looked into. */
+  acknowledged({ writer, sequence, hash, previous }: AcknowledgedHead): void {
+    const remembered = this.#heads.get(writer);
+    const continues =
+      remembered === undefined || isSame(remembered, previous) || isSame(remembered, { sequence, hash });
+    if (!continues || this.#mismatches.has(writer)) void this.check();
+    else this.#remember({ writer, sequence, hash });
+  }
+
+  /** Asks the control plane how all that is remembered stands. Calls at one time share one question. */
+  check(): Promise<void> {
+    this.#checking ??= this.#ask().finally(() => {
+      this.#checking = null;
+    });
+    return this.#checking;
+  }
+
+  /**
+   * Gives up what is remembered of a chain, as a person confirmed who saw the mismatch: the chain is followed from its present
+   * end on, and the log says so. Refuses when there is no such mismatch, or the control plane does not answer.
+   */
+  async accept(
+    writer: string,
+    remembered: z.output<typeof place>,
+  ): Promise<Result<void, ChannelError | 'no_mismatch'>> {
+    const found = this.#mismatches.get(writer);
+    if (found === undefined || !isSame(found.remembered, remembered)) return err('no_mismatch');
+    const told = await this.#options.channel.auditHeads([]);
+    if (!told.ok) return told;
+    const now = told.value.heads.find((head) => head.writer === writer) ?? null;
+    this.#mismatches.delete(writer);
+    if (now === null) this.#heads.delete(writer);
+    else this.#heads.set(writer, now);
+    this.#tell('sidecar.audit.mismatch_accepted', 'host', { ...found, found: now });
+    this.#save();
+    await this.#saving;
+    return ok(undefined);
+  }
+
+  async #ask(): Promise<void> {
+    const asked = this.heads;
+    const told = await this.#options.channel.auditHeads(asked);
+    if (!told.ok) return;
+    const ends = new Map(told.value.heads.map((head) => [head.writer, head]));
+    for (const { standing, ...head } of told.value.known) {
+      const remembered = this.#heads.get(head.writer);
+      if (remembered === undefined || !isSame(remembered, head)) continue;
+      const end = ends.get(head.writer) ?? null;
+      if (!isGoodStanding(standing)) this.#notice(head, standing, end);
+      else if (end !== null && !this.#mismatches.has(head.writer)) this.#remember(end);
+    }
+    for (const end of ends.values()) if (!this.#heads.has(end.writer)) this.#remember(end);
+  }
+
+  #notice(head: AuditHead, standing: HeadStanding, end: AuditHead | null): void {
+    const { writer, sequence, hash } = head;
+    this.#options.warn(
+      `The control plane's audit log went back: its chain ${writer} ${STANDING_TEXT[standing]}. Event ${sequence} (${hash}) is remembered here${end === null ? '' : `, and it ends at event ${end.sequence} now`}. Somebody changed the database, or restored it from a backup. If that was meant, confirm it with: svc audit accept`,
+    );
+    if (this.#mismatches.has(writer)) return;
+    const found = end === null ? null : { sequence: end.sequence, hash: end.hash };
+    const noticedAt = new Date(this.#options.clock.now()).toISOString();
+    const noticed = { writer, standing, remembered: { sequence, hash }, found, noticed_at: noticedAt };
+    this.#mismatches.set(writer, noticed);
+    this.#tell('sidecar.audit.mismatch_noticed', null, noticed);
+    this.#save();
+  }
+
+  #tell(
+    type: 'sidecar.audit.mismatch_noticed' | 'sidecar.audit.mismatch_accepted',
+    actor: 'host' | null,
+    { writer, remembered, found }: Pick<AuditMismatch, 'writer' | 'remembered' | 'found'>,
+  ): void {
+    const data = {
+      'svc.audit.writer': writer,
+      'svc.audit.remembered_sequence': remembered.sequence,
+      'svc.audit.remembered_hash': remembered.hash,
+      ...(found !== null && { 'svc.audit.found_sequence': found.sequence, 'svc.audit.found_hash': found.hash }),
+    };
+    this.#options.record({ type, session_id: null, actor, data });
+  }
+
+  #remember(head: AuditHead): void {
+    const known = this.#heads.get(head.writer);
+    if (known !== undefined && isSame(known, head)) return;
+    this.#heads.set(head.writer, { writer: head.writer, sequence: head.sequence, hash: head.hash });
+    this.#saveTimer ??= setTimeout(() => this.#save(), SAVE_AFTER_MS).unref();
+  }
+
+  #load(): void {
+    const text = readPrivateFile(this.#path);
+    if (text.ok && text.value === null) return;
+    const read = text.ok ? memory.safeParse(jsonOf(text.value ?? '')) : null;
+    if (read === null || !read.success) {
+      this.#isReadable = false;
+      const why = text.ok ? `${this.#path} is damaged` : text.error.message;
+      this.#options.warn(
+        `What this sidecar remembered of the audit log cannot be used: ${why}. Restore it, or move it away and restart.`,
+      );
+      return;
+    }
+    // Of another control plane: this sidecar was enrolled anew.
+    if (read.data.control_plane_id !== this.#options.controlPlaneId) return;
+    for (const head of read.data.heads) this.#heads.set(head.writer, head);
+    for (const noticed of read.data.mismatches) this.#mismatches.set(noticed.writer, noticed);
+  }
+
+  #save(): void {
+    if (this.#saveTimer !== null) clearTimeout(this.#saveTimer);
+    this.#saveTimer = null;
+    if (!this.#isReadable) return;
+    this.#saving = this.#saving
+      .then(() => writePrivateFile(this.#path, `${JSON.stringify(this.#written(), null, 2)}\n`))
+      .catch((error: unknown) => this.#options.warn(`${this.#path} could not be written: ${String(error)}`));
+  }
+
+  #written(): z.input<typeof memory> {
+    const { controlPlaneId } = this.#options;
+    return { version: 1, control_plane_id: controlPlaneId, heads: [...this.heads], mismatches: [...this.mismatches] };
+  }
+}
+
+function isSame(one: z.output<typeof place>, other: z.output<typeof place>): boolean {
+  return one.sequence === other.sequence && one.hash === other.hash;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
