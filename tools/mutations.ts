@@ -1,3 +1,4 @@
+import { AUDIT_MUTATIONS } from './mutations_audit.ts';
 import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
 import { SHOWN_MUTATIONS } from './mutations_shown.ts';
@@ -945,5 +946,6 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,
+  ...AUDIT_MUTATIONS,
   ...SHOWN_MUTATIONS,
 ];

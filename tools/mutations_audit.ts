@@ -1,0 +1,134 @@
+import type { Mutation } from './mutations.ts';
+
+const ROLLBACK = 'worker/services/audit_rollback.test.ts';
+const HEADS = 'worker/services/audit_heads.test.ts';
+const WITNESS = 'sidecar/control/audit_witness.test.ts';
+const CONTROL = 'sidecar/control/control.test.ts';
+const COMMIT = 'worker/services/commit.ts';
+const VERIFICATION = 'worker/services/audit_verification.ts';
+
+/** What makes an audit log that goes back show. */
+export const AUDIT_MUTATIONS: readonly Mutation[] = [
+  {
+    row: 'Audit log',
+    holds: 'an event behind a head that was not sealed gives that chain no right seal',
+    file: COMMIT,
+    text: 'const isIntact = head.enterpriseId === enterpriseId && (await isSealedHead(context.vault, head));',
+    replacement: 'const isIntact = true;',
+    tests: [ROLLBACK],
+  },
+  {
+    row: 'Audit log',
+    holds: 'a chain whose head is gone does not begin anew',
+    file: COMMIT,
+    text: "return { head: none, state: isNew ? 'intact' : 'found_broken' };",
+    replacement: "return { head: none, state: 'intact' };",
+    tests: [ROLLBACK],
+  },
+  {
+    row: 'Audit log',
+    holds: 'a head’s enterprise is under its seal',
+    file: 'worker/services/audit_seals.ts',
+    text: "return JSON.stringify(['svc audit head 2', enterpriseId, writer, sequence, hash, writers, writersHash]);",
+    replacement:
+      "void enterpriseId; return JSON.stringify(['svc audit head 2', writer, sequence, hash, writers, writersHash]);",
+    tests: [ROLLBACK],
+  },
+  {
+    row: 'Audit log',
+    holds: 'the set of writers is under the seal of the control plane’s own head',
+    file: 'worker/services/audit_seals.ts',
+    text: "return JSON.stringify(['svc audit head 2', enterpriseId, writer, sequence, hash, writers, writersHash]);",
+    replacement:
+      "void [writers, writersHash]; return JSON.stringify(['svc audit head 2', enterpriseId, writer, sequence, hash]);",
+    tests: [ROLLBACK],
+  },
+  {
+    row: 'Audit log',
+    holds: 'a chain of the set of writers that is gone is missed',
+    file: VERIFICATION,
+    text: "if (gone !== undefined) return at(gone, 'missing_chain');",
+    replacement: 'void gone;',
+    tests: [ROLLBACK],
+  },
+  {
+    row: 'Audit log',
+    holds: 'the set of writers is what was sealed',
+    file: VERIFICATION,
+    text: "if (set.writers !== own.writers || set.writersHash !== own.writersHash) return at(enterpriseId, 'wrong_writers');",
+    replacement: 'void set;',
+    tests: [ROLLBACK],
+  },
+  {
+    row: 'Audit log',
+    holds: 'a chain has no events behind its head',
+    file: VERIFICATION,
+    text: "return (await isPassed(context, head)) ? broken(head.sequence, null, 'wrong_head') : { chain, broken: null };",
+    replacement: 'void isPassed; return { chain, broken: null };',
+    tests: [ROLLBACK],
+  },
+  {
+    row: 'Audit log',
+    holds: 'an event’s row is of the enterprise of its chain',
+    file: VERIFICATION,
+    text: "if (row.enterpriseId !== head.enterpriseId) return 'wrong_enterprise';",
+    replacement: '',
+    tests: [ROLLBACK],
+  },
+  {
+    row: 'Audit log',
+    holds: 'an enterprise is taken over from an earlier version once',
+    file: 'worker/services/audit_takeover.ts',
+    text: 'if (seals.some((seal) => FORMER_SEALS.isOver(seal))) return [];',
+    replacement: 'void seals;',
+    tests: [ROLLBACK],
+  },
+  {
+    row: 'Audit log',
+    holds: 'only events of a chain whose head is right are pruned',
+    file: 'worker/services/audit_pruning.ts',
+    text: 'if (head !== null && !(await isSealedHead(context.vault, head))) {',
+    replacement: 'void isSealedHead; if (writer === null && head !== null) {',
+    tests: [ROLLBACK],
+  },
+  {
+    row: 'Audit log',
+    holds: 'a remembered head is kept by its hash and not by its number',
+    file: 'worker/services/audit_heads.ts',
+    text: "if (event?.sequence === sequence) return event.hash === hash ? 'kept' : 'differs';",
+    replacement: "if (event?.sequence === sequence) return 'kept';",
+    tests: [HEADS],
+  },
+  {
+    row: 'Audit log',
+    holds: 'a chain that ends before a remembered head is behind it',
+    file: 'worker/services/audit_heads.ts',
+    text: "if (head.sequence < sequence) return 'behind';",
+    replacement: "if (head.sequence < sequence) return 'kept';",
+    tests: [HEADS],
+  },
+  {
+    row: 'Audit log',
+    holds: 'a sidecar moves on only by an answer that continues what it remembers',
+    file: 'sidecar/control/audit_witness.ts',
+    text: 'if (!continues || this.#mismatches.has(writer)) void this.check();',
+    replacement: 'if (!continues && this.#mismatches.has(writer)) void this.check();',
+    tests: [WITNESS],
+  },
+  {
+    row: 'Audit log',
+    holds: 'a mismatch is told, recorded and kept',
+    file: 'sidecar/control/audit_witness.ts',
+    text: 'if (!isGoodStanding(standing)) this.#notice(head, standing, end);',
+    replacement: 'if (!isGoodStanding(standing)) void this.#notice;',
+    tests: [WITNESS, CONTROL],
+  },
+  {
+    row: 'Audit log',
+    holds: 'an older word about the log is no word',
+    file: 'sidecar/control/reply_verifier.ts',
+    text: "if (!isMine(identity, payload.value, nonce)) return notForThisCall('reply about the audit log');",
+    replacement: '',
+    tests: [CONTROL],
+  },
+];
