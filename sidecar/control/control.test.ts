@@ -161,6 +161,7 @@ describe('a sidecar and its control plane', () => {
     plane.tamperReply = ({ target }) => older.get(target.split('?')[0] ?? '') ?? null;
     control.audit.record(EVENT);
     expect(await control.audit.flush(200)).toBe(false);
+    expect(await control.channel.auditHeads([])).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
     await control.witness.check();
     expect(control.witness.mismatches).toEqual([]);
     plane.tamperReply = () => null;
