@@ -226,7 +226,7 @@ function typed(line: string): string[] {
 
 /** A control plane that stores every binding that it may. */
 const takingBindings: Answer = ({ url, body }) => {
-  if (url.pathname === '/v1/secrets') return { status: 200, body: { items: [], next_cursor: null } };
+  if (url.pathname !== '/v1/host-bindings') return { status: 200, body: { items: [], next_cursor: null } };
   const times = { created_at: STORED, updated_at: STORED };
   return { status: 201, body: { ...hostBindingInput.parse(body), id: id('bnd', 1), ...times } };
 };
