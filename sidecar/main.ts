@@ -211,7 +211,7 @@ function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts, appr
     audit: control.audit,
     metrics,
     log,
-    openLanes: (host: string) => new TunnelLanes(dialer, host),
+    openLanes: (host, isPublicOnly) => new TunnelLanes(dialer, host, isPublicOnly),
   };
 }
 

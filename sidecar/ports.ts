@@ -92,7 +92,7 @@ export interface LeasedConnection {
   readonly reused: boolean;
 }
 
-/** The verified upstream connections of one tunnel's host. Refuses with `upstream_unreachable` or `upstream_tls_failed`. */
+/** The verified upstream connections of one tunnel's host. Refuses with `upstream_unreachable`, `upstream_tls_failed` or `egress_address_not_allowed`. */
 export interface UpstreamLanes {
   /** The idle connection of a lane, at once, or a new one. A lane is a binding's id, or passthrough: they never share a socket. */
   take(lane: string): Result<LeasedConnection, Refusal> | Promise<Result<LeasedConnection, Refusal>>;
@@ -115,6 +115,8 @@ export interface LiveSession {
   readonly id: string;
   /** Of a step's scope; a session without one reaches every host. */
   readonly reach?: SealedReach;
+  /** True for a container whose only way out is the proxy (`--egress=sealed`). */
+  readonly sealed?: boolean;
   readonly ca: { secureContextFor(host: string): Promise<SecureContext> };
   /**
    * Counts a tunnel and keeps `close` for the end of the session; returns what to call when the tunnel is over, or null

@@ -620,7 +620,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: SEND,
     text: 'if (!material.ok) return refused(facts, material.error, incoming, wasRead);',
     replacement:
-      'if (!material.ok) { const { method, target, fields } = admitted.request; const head = formatRequestHead({ method, target, fields, version: incoming.head.version }); const sent = await forward({ head, method, body: { kind: "bytes", chunks: [] }, upgrade: false, lane: "" }, forwardContext(incoming, tunnel, ports, { scrub: null, mediation })); return sent.ok ? replied(incoming, facts, mediation, sent.value, null) : refused(facts, sent.error, incoming, wasRead); }',
+      'if (!material.ok) { const { method, target, fields } = admitted.request; const head = formatRequestHead({ method, target, fields, version: incoming.head.version }); const sent = await forward({ head, method, body: { kind: "bytes", chunks: [] }, upgrade: false, lane: "" }, forwardContext(incoming, tunnel, ports, null)); return sent.ok ? replied(incoming, facts, mediation, sent.value, null) : refused(facts, sent.error, incoming, wasRead); }',
     tests: [INVARIANTS, CONNECTORS],
   },
   {
@@ -692,7 +692,7 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '7 IP literals',
     holds: '`--deny-private-upstreams` checks the address that is dialled',
     file: 'sidecar/upstream/dial.ts',
-    text: 'if (addresses.some(({ address }) => isRefusedAddress(address))) return callback(new PrivateAddress(), []);',
+    text: 'if (addresses.some(({ address }) => denied.has(address))) return callback(new DeniedAddress(), []);',
     replacement: '',
     tests: ['sidecar/upstream/dial.test.ts'],
   },
@@ -751,6 +751,30 @@ export const MUTATIONS: readonly Mutation[] = [
     text: "if (port !== 443) return err(refusal('connect_port_not_allowed', `port ${port} is not allowed; only 443 is`));",
     replacement: '',
     tests: [TUNNEL, 'e2e/refusals.test.ts'],
+  },
+  {
+    row: '403 `egress_address_not_allowed`',
+    holds: 'a sealed session dials no private address for a host that nobody named',
+    file: 'sidecar/tunnel/sealed_reach.ts',
+    text: 'return !policy.ok || !namesHost(policy.value, host);',
+    replacement: 'return !policy.ok;',
+    tests: ['sidecar/tunnel/sealed_reach.test.ts', 'e2e/containers/sealed_egress.test.ts'],
+  },
+  {
+    row: '403 `egress_address_not_allowed`',
+    holds: 'a wildcard names no host',
+    file: 'shared/resolve/resolve.ts',
+    text: 'binding.host === host || binding.allowedHosts.includes(host)',
+    replacement: 'binding.host !== host || binding.host === host',
+    tests: ['sidecar/tunnel/sealed_reach.test.ts'],
+  },
+  {
+    row: '403 `egress_address_not_allowed`',
+    holds: 'the machine’s own addresses are denied, public ones too',
+    file: 'sidecar/upstream/own_addresses.ts',
+    text: "own.addAddress(each.address, each.family === 'IPv6' ? 'ipv6' : 'ipv4');",
+    replacement: '',
+    tests: ['sidecar/upstream/own_addresses.test.ts'],
   },
   {
     row: '403 `step_scope_host_denied`',

@@ -85,7 +85,7 @@ const listener = createListener(
     audit,
     metrics,
     log: { info: () => undefined, error: (message) => process.stderr.write(`${message}\n`) },
-    openLanes: (name) => new TunnelLanes(dialer, name),
+    openLanes: (name, isPublicOnly) => new TunnelLanes(dialer, name, isPublicOnly),
   },
   createServer(),
 );

@@ -1,7 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { networkInterfaces } from 'node:os';
+import { hostname, networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -218,6 +218,23 @@ describeContainers('sealed egress', () => {
     expect(answers.filter((answer) => !/^(4\d\d|000)[.]000$|^200[.](403|400|000)$/.test(answer))).toEqual([]);
     const events = await world.svc.events();
     expect(events.filter(({ type }) => type === 'sandbox.proxy.passthrough')).toEqual([]);
+  });
+
+  it('is not got round by a name that leads to this machine, unless a binding names it', async () => {
+    const names = ['localhost', hostname()];
+    const ask = `for name in "$@"; do curl -s -k -m 10 "https://$name/"; done; true`;
+    const script = ['sh', '-c', ask, 'sh', ...names];
+    const denied = await world.launch(['--egress=sealed'], script);
+    expect(denied.stdout.match(/egress_address_not_allowed/g)).toHaveLength(names.length);
+    const events = await world.svc.events();
+    const reasons = events.map(({ data }) => data['svc.proxy.reason']);
+    expect(reasons.filter((reason) => reason === 'egress_address_not_allowed')).toHaveLength(names.length);
+    // From an open container the same requests are dialled, and end at a port of this machine: where no server of ours is.
+    const open = await world.launch(['--egress=open'], script);
+    expect(open.stdout).not.toContain('egress_address_not_allowed');
+    await world.svc.binding({ host: 'localhost', scheme: 'bearer', credential_ref: 'vault://user/api' });
+    const named = await world.launch(['--egress=sealed'], ['sh', '-c', ask, 'sh', 'localhost']);
+    expect(named.stdout).not.toContain('egress_address_not_allowed');
   });
 
   it('does not open the daemon to who holds the session token', async () => {

@@ -90,6 +90,15 @@ export function compilePolicy(
   };
 }
 
+/**
+ * Whether somebody named this very host: a connector's spec, the binding in force for it, or that one's allowed hosts. A
+ * wildcard alone names no host, for whoever runs the zone decides where its names lead.
+ */
+export function namesHost(policy: Policy, host: string): boolean {
+  if (policy.connectors.hosts.has(host)) return true;
+  return policy.bindingsFor(host).some((binding) => binding.host === host || binding.allowedHosts.includes(host));
+}
+
 /** Decides which path a request takes; the bindings are those of the pattern that wins for its host. */
 export function resolve(policy: Policy, request: ResolvableRequest): Resolution {
   const byConnector = policy.connectors.hosts.has(request.host) ? resolveOperation(policy.connectors, request) : null;

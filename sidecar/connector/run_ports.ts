@@ -9,7 +9,7 @@ export interface RunPorts {
   readonly audit: AuditSink;
   readonly metrics: Metrics;
   /** New upstream connections to a host; `close` drops them. */
-  openLanes(host: string): UpstreamLanes & { close(): void };
+  openLanes(host: string, isPublicOnly: () => boolean): UpstreamLanes & { close(): void };
 }
 
 /** Who runs an operation, and through which entrance. */

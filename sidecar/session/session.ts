@@ -90,6 +90,10 @@ export class Session implements LiveSession {
     return this.#tunnels.count;
   }
 
+  get sealed(): boolean {
+    return this.sandbox?.egress === 'sealed';
+  }
+
   get ended(): boolean {
     return this.#tunnels.ended;
   }

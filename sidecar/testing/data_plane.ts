@@ -114,7 +114,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
     audit: fakes.audit,
     metrics: fakes.metrics,
     log: { info: () => undefined, error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`) },
-    openLanes: (host) => new TunnelLanes(dialer, host),
+    openLanes: (host, isPublicOnly) => new TunnelLanes(dialer, host, isPublicOnly),
   };
   const localApi = createHttpServer((_request, response) => response.end('local api'));
   const listener = createListener(ports, localApi);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { StepScope } from '../session/step_scope.ts';
 import { tokenHash } from '../session/token.ts';
+import { isPublicOnly } from './sealed_reach.ts';
 import { answering, bearerBinding, type DataPlane, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
 const INSIDE = 'api.example.test';
@@ -138,5 +139,60 @@ describe("with a step's scope", () => {
     client.write(`GET / HTTP/1.1\r\nHost: ${OUTSIDE}\r\n\r\n`);
     expect(await readUntil(client, (got) => got.endsWith('hi'))).toBe(REPLY);
     expect(plane.audit.events[0]?.data).not.toHaveProperty('svc.step.id');
+  });
+});
+
+describe('in a sealed session', () => {
+  const PRIVATE = 'localhost';
+
+  async function ask(host: string, token: string): Promise<string> {
+    const client = await plane.open(host, host, token);
+    client.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    return readUntil(client, (got) => got.endsWith('}\n') || got.endsWith('hi'));
+  }
+
+  beforeEach(() => void plane.scopes.set('sealed-token', { ...plane.session, sealed: true }));
+
+  test('a name that leads to this machine is refused and recorded, and nothing is dialled', async () => {
+    expect(await ask(PRIVATE, 'sealed-token')).toMatch(/^HTTP\/1\.1 403 .*"egress_address_not_allowed"/s);
+    expect(plane.audit.events).toMatchObject([
+      { type: 'sandbox.proxy.trust_denied', data: { 'svc.proxy.reason': 'egress_address_not_allowed' } },
+    ]);
+  });
+
+  test('other sessions reach it', async () => {
+    expect(await ask(PRIVATE, plane.token)).not.toContain('egress_address_not_allowed');
+  });
+
+  test('hosts that the sidecar was told where to find are reached', async () => {
+    expect(await ask(INSIDE, 'sealed-token')).toBe(REPLY);
+  });
+
+  test.each([
+    ['a binding of its exact name', [bearerBinding(PRIVATE)], false],
+    ['no binding', [bearerBinding(INSIDE)], true],
+    ['a wildcard', [bearerBinding('*.localhost')], true],
+    [
+      'a wildcard with it among its allowed hosts',
+      [bearerBinding('*.localhost', { allowedHosts: ['a.localhost'] })],
+      false,
+    ],
+    ['a wildcard with another allowed host', [bearerBinding('*.localhost', { allowedHosts: ['b.localhost'] })], true],
+  ])('private addresses are refused or not by %s', (_name, bindings, expected) => {
+    plane.policy.use(bindings);
+    const host = bindings[0]?.host === PRIVATE ? PRIVATE : 'a.localhost';
+    expect(isPublicOnly({ ...plane.session, sealed: true }, host, plane.policy)).toBe(expected);
+  });
+
+  test('without a policy in force no host is named', () => {
+    plane.policy.use([bearerBinding(PRIVATE)]);
+    plane.policy.refuse('snapshot_expired');
+    expect(isPublicOnly({ ...plane.session, sealed: true }, PRIVATE, plane.policy)).toBe(true);
+  });
+
+  test("a step's scope opens no tunnel but to hosts that its lock names, which may be private", () => {
+    expect(isPublicOnly({ ...scope, ca: scope.ca, sealed: true, openTunnel: () => null }, INSIDE, plane.policy)).toBe(
+      false,
+    );
   });
 });

@@ -2,11 +2,23 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import type { LiveSession } from '../ports.ts';
+import { namesHost } from '../../shared/resolve/resolve.ts';
+import type { LiveSession, PolicySource } from '../ports.ts';
 
 /** Whether a tunnel to the host may be opened at all: with a step's scope only to the hosts that its lock seals. */
 export function checkReach({ reach }: LiveSession, host: string): Result<void, Refusal> {
   if (reach === undefined || reach.includes(host)) return ok(undefined);
   const message = `${host} is not among the hosts that the lock seals for step ${reach.stepId}; add it to the plan and freeze that again`;
   return err(refusal('step_scope_host_denied', message));
+}
+
+/**
+ * Whether connections for a host may only go to public addresses that are not this machine's own (decision 0046). So it is in a
+ * sealed session, unless somebody named the host: its container has no network of its own, and must not get the machine's by a
+ * name that leads there. A step's scope opens no tunnel but to hosts that its lock names.
+ */
+export function isPublicOnly({ sealed, reach }: LiveSession, host: string, policies: PolicySource): boolean {
+  if (sealed !== true || reach !== undefined) return false;
+  const policy = policies.current();
+  return !policy.ok || !namesHost(policy.value, host);
 }

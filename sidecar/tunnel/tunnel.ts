@@ -11,7 +11,7 @@ import type { AuditSink, LiveSession, Log, Metrics, SessionDirectory, UpstreamLa
 import { authenticate } from './authenticate.ts';
 import { connectHost } from './connect_target.ts';
 import { closeAfterAnswer, writeRefusal } from './refuse.ts';
-import { checkReach } from './sealed_reach.ts';
+import { checkReach, isPublicOnly } from './sealed_reach.ts';
 import { serve } from './serve.ts';
 import { terminateTls } from './terminate_tls.ts';
 
@@ -22,8 +22,8 @@ export interface TunnelPorts {
   readonly audit: AuditSink;
   readonly metrics: Metrics;
   readonly log: Log;
-  /** The upstream connections of a new tunnel to a host; `close` drops them. */
-  openLanes(host: string): UpstreamLanes & { close(): void };
+  /** The upstream connections of a new tunnel to a host; `close` drops them. `isPublicOnly` is asked before each is dialled. */
+  openLanes(host: string, isPublicOnly: () => boolean): UpstreamLanes & { close(): void };
 }
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
@@ -92,7 +92,7 @@ async function serveTunnel(
   { session, host, sni }: { session: LiveSession; host: string; sni: string | null },
   ports: TunnelPorts,
 ): Promise<void> {
-  const lanes = ports.openLanes(host);
+  const lanes = ports.openLanes(host, () => isPublicOnly(session, host, ports.exchange.policy));
   try {
     await serve(connection, { sessionId: session.id, stepId: session.reach?.stepId, host, sni, lanes }, ports);
   } finally {

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Server, Socket } from 'node:net';
 import { createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { createServer as createTlsServer } from 'node:tls';
 import type { TlsOptions } from 'node:tls';
 import { afterEach, beforeAll, expect, test } from 'vitest';
@@ -124,6 +125,22 @@ test('refuses private addresses when it is told to: pinned, literal and resolved
   }
   const refused = await upstreams.dial('localhost').connected;
   expect(refused.ok ? '' : refused.error.message).toContain('private address');
+});
+
+test('dials public addresses alone when it is asked to: no private one, none of this machine, by literal or name', async () => {
+  const upstreams = dialer({});
+  const own = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  const literals = own.map(({ address, family }) => (family === 'IPv6' ? `[${address}]` : address));
+  for (const host of ['localhost', '10.0.0.1', '0.0.0.0', '[::]', '[::1]', '[::ffff:7f00:1]', ...literals]) {
+    const refused = await upstreams.dial(host, true).connected;
+    expect([host, refused.ok ? null : refused.error.reason]).toEqual([host, 'egress_address_not_allowed']);
+  }
+});
+
+test('dials where --resolve leads even so, for whoever gave it named the host', async () => {
+  const port = await tlsUpstream(HOST);
+  const dialled = await dialer({ [HOST]: port }).dial(HOST, true).connected;
+  expect(dialled.ok).toBe(true);
 });
 
 test('allows private addresses by default', async () => {

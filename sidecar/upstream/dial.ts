@@ -10,6 +10,7 @@ import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import { Connection } from '../connection/connection.ts';
+import { isOwnAddress } from './own_addresses.ts';
 
 /** Where a host is dialled instead of where its name resolves to; its certificate is checked for the host all the same. */
 export interface PinnedAddress {
@@ -28,7 +29,7 @@ export interface DialerOptions {
 
 /** A connection on its way. */
 export interface Dialling {
-  /** Refuses with `upstream_unreachable` or `upstream_tls_failed`. */
+  /** Refuses with `upstream_unreachable`, `upstream_tls_failed` or `egress_address_not_allowed`. */
   readonly connected: Promise<Result<Connection, Refusal>>;
   /** Gives up. */
   cancel(): void;
@@ -36,7 +37,8 @@ export interface Dialling {
 
 /** Opens a verified TLS connection to a host's port 443. */
 export interface Dialer {
-  dial(host: string): Dialling;
+  /** With `publicOnly` to no private address, and to none of this machine's own; where `--resolve` leads is named by whoever gave it. */
+  dial(host: string, publicOnly?: boolean): Dialling;
 }
 
 /** A dialler that always verifies the upstream's certificate for the host it dials (RFC 9525), over HTTP/1.1. */
@@ -46,15 +48,44 @@ export function createDialer(options: DialerOptions): Dialer {
     minVersion: 'TLSv1.2',
   });
   const tickets = new TicketCache();
-  return { dial: (host) => dialOnce(host, options, secureContext, tickets) };
+  return {
+    dial: (host, publicOnly = false) => {
+      const isNamed = options.pinned.has(host);
+      const denied = deniedAddresses(options.denyPrivate, publicOnly && !isNamed);
+      return dialOnce({ host, denied }, options, secureContext, tickets);
+    },
+  };
 }
 
-function dialOnce(host: string, options: DialerOptions, secureContext: SecureContext, tickets: TicketCache): Dialling {
+/** Which addresses are not dialled, and what that is refused with. */
+interface DeniedAddresses {
+  has(address: string): boolean;
+  refusalOf(host: string): Refusal;
+}
+
+function deniedAddresses(denyPrivate: boolean, publicOnly: boolean): DeniedAddresses | null {
+  if (publicOnly) {
+    return { has: (address) => isRefusedAddress(address) || isOwnAddress(address), refusalOf: notAllowed };
+  }
+  return denyPrivate ? { has: isRefusedAddress, refusalOf: privateAddress } : null;
+}
+
+interface Wanted {
+  readonly host: string;
+  readonly denied: DeniedAddresses | null;
+}
+
+function dialOnce(
+  { host, denied }: Wanted,
+  options: DialerOptions,
+  secureContext: SecureContext,
+  tickets: TicketCache,
+): Dialling {
   const name = host.replace(/^\[(.*)\]$/, '$1');
   const pinned = options.pinned.get(host);
   const address = pinned?.address ?? name;
-  if (options.denyPrivate && isIP(address) !== 0 && isRefusedAddress(address)) {
-    return { connected: Promise.resolve(err(privateAddress(host))), cancel: () => undefined };
+  if (denied !== null && isIP(address) !== 0 && denied.has(address)) {
+    return { connected: Promise.resolve(err(denied.refusalOf(host))), cancel: () => undefined };
   }
   const session = tickets.get(host);
   const connection: ConnectionOptions & { allowHalfOpen: true } = {
@@ -64,7 +95,7 @@ function dialOnce(host: string, options: DialerOptions, secureContext: SecureCon
     ALPNProtocols: ['http/1.1'],
     secureContext,
     allowHalfOpen: true,
-    ...(options.denyPrivate ? { lookup: publicLookup } : {}),
+    ...(denied === null ? {} : { lookup: lookupWithout(denied) }),
     ...(session === undefined ? {} : { session }),
     ...(pinned === undefined ? {} : { checkServerIdentity: identityOf(name) }),
   };
@@ -74,6 +105,7 @@ function dialOnce(host: string, options: DialerOptions, secureContext: SecureCon
   const connected = verified(socket, options.timeoutSeconds).then((error) => {
     if (error === null) return ok(new Connection(socket));
     tickets.forget(host);
+    if (denied !== null && error instanceof DeniedAddress) return err(denied.refusalOf(host));
     return err(dialRefusal(host, socket, error));
   });
   return { connected, cancel: () => void socket.destroy(new DialCancelled()) };
@@ -106,8 +138,8 @@ class DialCancelled extends Error {
   readonly code = 'ECANCELED';
 }
 
-class PrivateAddress extends Error {
-  readonly code = 'EPRIVATE';
+class DeniedAddress extends Error {
+  readonly code = 'EDENIED';
 }
 
 /** The certificate is checked for the host's own name, whatever address was dialled. */
@@ -115,19 +147,20 @@ function identityOf(name: string): (dialled: string, certificate: PeerCertificat
   return (_dialled, certificate) => checkServerIdentity(name, certificate);
 }
 
-/** Resolves as the system does and refuses a name any of whose addresses is private, so that no later address is. */
-const publicLookup: LookupFunction = (hostname, options, callback) => {
-  systemLookup(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error !== null) return callback(error, []);
-    if (addresses.some(({ address }) => isRefusedAddress(address))) return callback(new PrivateAddress(), []);
-    const first = addresses[0];
-    if (options.all === true || first === undefined) return callback(null, addresses);
-    return callback(null, first.address, first.family);
-  });
-};
+/** Resolves as the system does and refuses a name any of whose addresses is denied, so that no later address is one. */
+function lookupWithout(denied: DeniedAddresses): LookupFunction {
+  return (hostname, options, callback) => {
+    systemLookup(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, []);
+      if (addresses.some(({ address }) => denied.has(address))) return callback(new DeniedAddress(), []);
+      const first = addresses[0];
+      if (options.all === true || first === undefined) return callback(null, addresses);
+      return callback(null, first.address, first.family);
+    });
+  };
+}
 
 function dialRefusal(host: string, socket: TLSSocket, error: NodeJS.ErrnoException): Refusal {
-  if (error instanceof PrivateAddress) return privateAddress(host);
   const code = error.code ?? 'unknown';
   if (socket.connecting || SYSTEM_ERROR.test(code)) {
     return refusal('upstream_unreachable', `${host} could not be reached (${code})`);
@@ -145,8 +178,15 @@ function privateAddress(host: string): Refusal {
   );
 }
 
+function notAllowed(host: string): Refusal {
+  return refusal(
+    'egress_address_not_allowed',
+    `${host} leads to a private address or to this machine, and a sealed session reaches those by named hosts only; bind the host by its exact name, or add it to a binding's allowed hosts`,
+  );
+}
+
 /** Errors of the network below TLS, as Node names them. */
-const SYSTEM_ERROR = /^(ECONN|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|EPIPE|EADDR|EACCES|EPERM|EPRIVATE|ECANCELED)/;
+const SYSTEM_ERROR = /^(ECONN|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|EPIPE|EADDR|EACCES|EPERM|ECANCELED)/;
 
 /** TLS session tickets by host: resuming one skips the certificate chain, which was verified when it was made. */
 class TicketCache {

@@ -13,14 +13,17 @@ import type { Dialer, Dialling } from './dial.ts';
 export class TunnelLanes implements UpstreamLanes {
   readonly #dialer: Dialer;
   readonly #host: string;
+  readonly #isPublicOnly: () => boolean;
   readonly #idle = new Map<string, Connection>();
   readonly #open = new Set<Connection>();
   #dialling: Dialling | null = null;
   #closed = false;
 
-  constructor(dialer: Dialer, host: string) {
+  /** `isPublicOnly` is asked each time a connection is dialled. */
+  constructor(dialer: Dialer, host: string, isPublicOnly: () => boolean = () => false) {
     this.#dialer = dialer;
     this.#host = host;
+    this.#isPublicOnly = isPublicOnly;
   }
 
   take(lane: string): Result<LeasedConnection, Refusal> | Promise<Result<LeasedConnection, Refusal>> {
@@ -33,7 +36,7 @@ export class TunnelLanes implements UpstreamLanes {
 
   async dial(): Promise<Result<LeasedConnection, Refusal>> {
     if (this.#closed) return err(TUNNEL_CLOSED);
-    this.#dialling = this.#dialer.dial(this.#host);
+    this.#dialling = this.#dialer.dial(this.#host, this.#isPublicOnly());
     const dialled = await this.#dialling.connected;
     this.#dialling = null;
     if (!dialled.ok) return dialled;

@@ -127,6 +127,8 @@ const REASONS: { readonly [R in RefusalReason]: string } = {
   audit_unavailable: 'It could not be recorded, and nothing is sent unrecorded.',
   signing_form_unsupported: 'The client signed in a form that cannot be signed anew.',
   passthrough_target_not_allowed: 'The target is an address of a private range, which passthrough refuses.',
+  egress_address_not_allowed:
+    'The name leads to a private address or to this machine, which a sealed session reaches by named hosts only.',
   upstream_unreachable: 'The upstream could not be reached.',
   upstream_tls_failed: 'The upstream’s certificate could not be verified.',
   upstream_invalid_reply: 'The upstream’s reply was no valid HTTP.',
