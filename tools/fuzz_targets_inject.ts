@@ -50,10 +50,26 @@ function written(injection: Injection, request: OutgoingRequest, sentinel: strin
 const pairs = (target: string, at: RegExp): [string, string][] => {
   const start = target.indexOf('?');
   const parts = start < 0 ? [] : target.slice(start + 1).split(at);
-  return parts.flatMap((part) => [...new URLSearchParams(`&${part.replaceAll('&', '%26')}`).entries()].slice(0, 1));
+  // Each character of a target is one byte.
+  const bytes = (part: string): string =>
+    part.replaceAll(/[&\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`);
+  return parts.flatMap((part) => [...new URLSearchParams(`&${bytes(part)}`).entries()].slice(0, 1));
 };
 
-const QUERY_WORDS = ['?', '&', ';', '=', 'key', 'KEY', 'k%65y', '%6b%65%79', '+', '%20', '%26', '%3d', '%3B', '#', 'key=', '&key=1', ';key=2', SENTINEL, 'a=b', '%', '/'] as const; // prettier-ignore
+/** Whether servers find a pair by a name: as it stands or without an index; punctuation and case aside. */
+function isRead(given: string, name: string): boolean {
+  const [, head = given] = /^([^]+?)\[[^]*\]/.exec(given) ?? [];
+  return given === name || lettersOf(given) === name || lettersOf(head) === name;
+}
+
+/** What is left of a name that is cut at a NUL, decoded once more as IIS does, and rid of punctuation and case. */
+function lettersOf(name: string): string {
+  const [cut = ''] = name.split('\0');
+  const decoded = cut.replaceAll(/%u[\da-f]{4}/gi, (one) => String.fromCharCode(Number(`0x${one.slice(2)}`)));
+  return [...decoded.normalize('NFKC').toLowerCase()].filter((one) => /[\p{L}\p{N};]/u.test(one)).join('');
+}
+
+const QUERY_WORDS = ['?', '&', ';', '=', 'key', 'KEY', 'k_ey', 'k.e-y', '[', ']', '[]', '%5b', '%00', '%u006b', '%EF%BD%8B', 'k%65y', '%6b%65%79', '+', '%20', '%26', '%3d', '%3B', '#', 'key=', '&key=1', ';key=2', SENTINEL, 'a=b', '%', '/'] as const; // prettier-ignore
 
 const queryParams: FuzzTarget = {
   name: 'query parameters',
@@ -64,9 +80,12 @@ const queryParams: FuzzTarget = {
     // A request line has no other characters, and the path is what the target begins with.
     if (!/^\/[\x21-\x7e\x80-\xff]*$/.test(target)) return null;
     const presented = adapterOf(injection).presented(injection, requestOf(target), SENTINEL);
-    const named = pairs(target, /[&;]/).filter(([name]) => name === 'key');
+    const named = pairs(target, /[&;]/).filter(([name]) => isRead(name, 'key'));
     if ((presented === 'absent') !== (named.length === 0)) return `presented ${presented}`;
-    if (presented === 'sentinel' && pairs(target, /&/).some(([name, value]) => name === 'key' && value !== SENTINEL))
+    if (
+      presented === 'sentinel' &&
+      pairs(target, /&/).some(([name, value]) => isRead(name, 'key') && value !== SENTINEL)
+    )
       return 'a foreign value is taken for the sentinel';
     for (const sentinel of presented === 'sentinel' ? [null, SENTINEL] : [null]) {
       const problem = queryProblem(
@@ -83,15 +102,16 @@ const queryParams: FuzzTarget = {
 function queryProblem(before: string, after: string | null, swapped: boolean): string | null {
   if (after === null) return before.includes('#') ? null : 'is refused';
   for (const at of [/&/, /[&;]/]) {
-    const mine = pairs(after, at).filter(([name]) => name === 'key');
-    if (mine.length !== 1 || mine[0]?.[1] !== CREDENTIAL) return `a server reads ${JSON.stringify(mine)} in ${after}`;
+    const mine = pairs(after, at).filter(([name]) => isRead(name, 'key'));
+    if (mine.length !== 1 || mine[0]?.[0] !== 'key' || mine[0][1] !== CREDENTIAL)
+      return `a server reads ${JSON.stringify(mine)} in ${after}`;
   }
   const kept = otherPairs(before);
   const isSame = swapped ? otherPairs(after).join('&') === kept.join('&') : after === withPair(before, kept);
   return isSame ? null : `another byte is changed: ${after}`;
 }
 
-const isMine = (part: string): boolean => pairs(`?${part}`, /&/)[0]?.[0] === 'key';
+const isMine = (part: string): boolean => isRead(pairs(`?${part}`, /&/)[0]?.[0] ?? '', 'key');
 
 /** The pairs that are not the credential's, without the parts behind a `;` that are. */
 function otherPairs(target: string): string[] {
@@ -189,6 +209,8 @@ const headers: FuzzTarget = {
     'Authorization: ',
     'authorization:',
     'X-Api-Key: ',
+    'X_Api.Key: ',
+    'x_api-key: ',
     'Bearer ',
     'Basic ',
     'key=',
@@ -204,7 +226,7 @@ const headers: FuzzTarget = {
     const request = requestOf('/', head.value.fields);
     for (const [injection, place, value] of HEADER_INJECTIONS) {
       const presented = adapterOf(injection).presented(injection, request, SENTINEL);
-      const isThere = request.fields.some(({ name }) => name === place);
+      const isThere = request.fields.some(({ name }) => isVariable(name, place));
       if ((presented === 'absent') === isThere) return `${injection.scheme}: presented ${presented}`;
       for (const sentinel of presented === 'sentinel' ? [null, SENTINEL] : [null]) {
         const problem = headerProblem(request, written(injection, request, sentinel), place, value, sentinel !== null);
@@ -215,6 +237,11 @@ const headers: FuzzTarget = {
   },
 };
 
+/** Whether CGI makes the same variable of both names. */
+function isVariable(name: string, place: string): boolean {
+  return [...name].map((one) => (/\w/.test(one) ? one : '_')).join('') === place.replaceAll('-', '_');
+}
+
 function headerProblem(
   before: OutgoingRequest,
   after: OutgoingRequest | null,
@@ -222,7 +249,7 @@ function headerProblem(
   value: string,
   swapped: boolean,
 ): string | null {
-  const mine = after?.fields.filter(({ name }) => name === place) ?? [];
+  const mine = after?.fields.filter(({ name }) => isVariable(name, place)) ?? [];
   const [only] = mine;
   if (mine.length !== 1 || only === undefined) return `is sent ${mine.length} times`;
   // The user name of a swapped Basic pair is the client's own.
@@ -232,7 +259,7 @@ function headerProblem(
   if (!new RegExp(`^${place}: `, 'i').test(only.line) || /[\r\n]/.test(only.line))
     return `is written as ${JSON.stringify(only.line)}`;
   const others = (request: OutgoingRequest | null): string =>
-    JSON.stringify(request?.fields.filter(({ name }) => name !== place).map(({ line }) => line));
+    JSON.stringify(request?.fields.filter(({ name }) => !isVariable(name, place)).map(({ line }) => line));
   return others(after) === others(before) ? null : 'other headers are changed';
 }
 

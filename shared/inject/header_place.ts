@@ -2,6 +2,19 @@ import { headerField } from '../net/http1_head.ts';
 import type { HeaderField } from '../net/http1_head.ts';
 import type { Presented } from './scheme_adapter.ts';
 
+/**
+ * Whether a field is in the place of a header, by their lower-case names: the header itself, or a name that a server takes for
+ * it. CGI and what came of it (WSGI, PHP, Rack) make a variable of a name, in which `-`, `_` and all other punctuation are one.
+ */
+export function isInPlace(name: string, place: string): boolean {
+  if (name === place) return true;
+  return name.length === place.length && folded(name) === folded(place);
+}
+
+function folded(name: string): string {
+  return name.replaceAll(/[^a-z0-9]/g, '_');
+}
+
 /** What is in a header, given which of its values are the sentinel: only a request whose every copy is, presents it. */
 export function presentedInHeader(
   fields: readonly HeaderField[],
@@ -10,7 +23,7 @@ export function presentedInHeader(
 ): Presented {
   let found: Presented = 'absent';
   for (const field of fields) {
-    if (field.name !== lowerName) continue;
+    if (!isInPlace(field.name, lowerName)) continue;
     if (!isSentinel(field.value)) return 'foreign';
     found = 'sentinel';
   }
@@ -18,12 +31,12 @@ export function presentedInHeader(
 }
 
 /**
- * `fields` with `value` as the only copy of a header: appended, so that no copy of the client's is left to be read first
- * or last by an upstream.
+ * `fields` with `value` as the only copy of a header: appended, so that no copy of the client's, however it is spelled, is left
+ * to be read first or last by an upstream.
  */
 export function replaceHeader(fields: readonly HeaderField[], name: string, value: string): HeaderField[] {
   const lowerName = name.toLowerCase();
-  const rest = fields.filter((field) => field.name !== lowerName);
+  const rest = fields.filter((field) => !isInPlace(field.name, lowerName));
   rest.push(headerField(name, value));
   return rest;
 }
@@ -39,6 +52,6 @@ export function swapHeader(fields: readonly HeaderField[], name: string, value: 
   const swapped = headerField(first.line.slice(0, lowerName.length), value);
   return fields.flatMap((field) => {
     if (field === first) return [swapped];
-    return field.name === lowerName ? [] : [field];
+    return isInPlace(field.name, lowerName) ? [] : [field];
   });
 }

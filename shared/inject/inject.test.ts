@@ -90,6 +90,19 @@ describe('inject: injected wins', () => {
     });
   }
 
+  it('removes every name that CGI, WSGI or PHP makes the same variable of', () => {
+    const binding = sampleBinding(TEMPLATE);
+    const spelled = fc
+      .tuple(fc.constantFrom(...'-_.!~|+'), fc.constantFrom(...'-_.!~|+'), fc.boolean())
+      .map(([one, other, upper]) => (upper ? `X${one}API${other}KEY` : `x${one}api${other}Key`));
+    fc.assert(
+      fc.property(fc.array(spelled, { minLength: 1, maxLength: 4 }), (names) => {
+        const lines = ['A: 1', ...names.map((name) => `${name}: mine`), 'XApiKey: kept'];
+        expect(injected(binding, lines)).toEqual(['A: 1', 'XApiKey: kept', 'X-Api-Key: Key REAL-SECRET; v=1']);
+      }),
+    );
+  });
+
   it('writes a Basic pair as UTF-8', () => {
     const binding = sampleBinding({ scheme: 'basic', username: 'm\u00fcller' });
     expect(injected(binding, [], 'p\u00e4ss:w\u{1F600}')).toEqual([
@@ -179,6 +192,25 @@ describe('sentinel-swap', () => {
       }
     });
   }
+
+  it('takes another spelling of the header for the place: swapped, removed or foreign', () => {
+    const value = `Key ${SENTINEL}; v=1`;
+    const written = 'X-Api-Key: Key REAL-SECRET; v=1';
+    const cases: readonly (readonly [
+      lines: readonly string[],
+      presented: string,
+      written: readonly string[] | null,
+    ])[] = [
+      [[`X_Api_Key: ${value}`, 'B: 2'], 'sentinel', ['B: 2', written]],
+      [[`X_Api_Key: ${value}`, `X-Api-Key: ${value}`], 'sentinel', [written]],
+      [[`X-Api-Key: ${value}`, 'x_api_key: mine'], 'foreign', null],
+      [['X.Api_Key: mine'], 'foreign', null],
+    ];
+    for (const [lines, presented, expected] of cases) {
+      expect(presentedCredential(swap(TEMPLATE), sampleRequest('/', lines))).toBe(presented);
+      if (expected !== null) expect(injected(swap(TEMPLATE), lines)).toEqual(expected);
+    }
+  });
 
   it('basic: leaves a sentinel inert that is sent as the user name, which servers show to others', () => {
     const lines = [`Authorization: Basic ${base64(`${SENTINEL}:x`)}`];

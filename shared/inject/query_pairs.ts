@@ -1,4 +1,4 @@
-import { percentDecode } from './byte_text.ts';
+import { percentDecode, textOfBytes } from './byte_text.ts';
 
 /** The raw pairs of a target's query, which is what follows its first `?`; none when it has no query. */
 export function pairsOf(target: string): string[] {
@@ -16,6 +16,35 @@ export function nameOf(pair: string): string {
 export function valueOf(pair: string): string {
   const equals = pair.indexOf('=');
   return equals < 0 ? '' : decoded(pair.slice(equals + 1));
+}
+
+/**
+ * Whether some server reads a pair, or a part of one, as the parameter of a name: in any case (ASP.NET), with `.`, a space or an
+ * unpaired `[` for `_` (PHP), as `name[]` or `name[x]` (PHP, Rails, qs), cut at a NUL, as `%u005f` or in full-width letters (IIS),
+ * or with other punctuation. A `;` is none: it divides pairs.
+ */
+export function spellsParameter(pair: string, name: string): boolean {
+  const given = nameOf(pair);
+  if (given === name) return true;
+  const own = foldedName(name);
+  return own !== '' && (foldedName(given) === own || foldedName(withoutIndex(given)) === own);
+}
+
+function foldedName(name: string): string {
+  const [text = ''] = textOfBytes(name).split('\0', 1);
+  const plain = text.replaceAll(/%u([\da-f]{4})/gi, (_escape, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  return plain
+    .normalize('NFKC')
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N};]/gu, '');
+}
+
+/** The name before its first bracket, where one closes behind it: what is between them is an index. */
+function withoutIndex(name: string): string {
+  const open = name.indexOf('[', 1);
+  return open > 0 && name.includes(']', open) ? name.slice(0, open) : name;
 }
 
 /** A target with other pairs for its query; without its `?` when there are none. */

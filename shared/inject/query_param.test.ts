@@ -38,6 +38,12 @@ describe('query-param with inject', () => {
     ['does not decode a name twice', '/v1?%2561pi_key=x', '/v1?%2561pi_key=x&api_key=REAL'],
     ['removes a copy behind a semicolon', '/v1?a=1;api_key=mine', '/v1?a=1&api_key=REAL'],
     ['removes a copy before a semicolon', '/v1?api_key=mine;a=1', '/v1?api_key=REAL'],
+    ['removes a copy in another case', '/v1?API_Key=mine&a=1', '/v1?a=1&api_key=REAL'],
+    ['removes what PHP reads as the name', '/v1?api.key=1&api+key=2&api%5bkey=3&%20api_key=4', '/v1?api_key=REAL'],
+    ['removes an array of the name', '/v1?api_key[]=1&api_key[0]=2&api_key%5Bx%5D=3&[api_key]=4', '/v1?api_key=REAL'],
+    ['removes a name that is cut at a NUL', '/v1?api_key%00x=mine', '/v1?api_key=REAL'],
+    ['removes what IIS reads as the name', '/v1?api%u005fkey=1&%EF%BD%81pi_key=2', '/v1?api_key=REAL'],
+    ['removes other punctuation, and none', '/v1?api-key=1&apiKey=2&a=1;API.KEY=3', '/v1?a=1&api_key=REAL'],
     ['keeps semicolons of other parameters', '/v1?a=1;b=2', '/v1?a=1;b=2&api_key=REAL'],
     [
       'leaves parameters with a similar name',
@@ -69,7 +75,15 @@ describe('query-param with inject', () => {
   });
 
   it('leaves exactly one value, however the client spells its own', () => {
-    const spelled = fc.constantFrom('api_key', '%61pi_key', 'api%5fkey', 'api%5Fke%79');
+    const spelled = fc.constantFrom(
+      'api_key',
+      '%61pi_key',
+      'api%5fkey',
+      'api%5Fke%79',
+      'API_Key',
+      'api.key',
+      'api_key[]',
+    );
     const pair = fc.oneof(
       spelled.map((name) => `${name}=mine`),
       spelled,
@@ -79,6 +93,7 @@ describe('query-param with inject', () => {
       fc.property(fc.array(pair, { maxLength: 6 }), fc.constantFrom('&', ';'), (pairs, separator) => {
         const target = targetOf(`/p?${pairs.join(separator)}`);
         expect(new URL(target, 'https://a.test').searchParams.getAll('api_key')).toEqual(['REAL']);
+        expect(target.replaceAll('api_key=REAL', '')).not.toMatch(/key/i);
         expect(new URL(target.replaceAll(';', '&'), 'https://a.test').searchParams.getAll('api_key')).toEqual(['REAL']);
       }),
     );
@@ -91,6 +106,9 @@ describe('query-param with sentinel-swap', () => {
     ['/v1?api_key=SENTINEL&a=1', 'sentinel', '/v1?api_key=REAL&a=1'],
     ['/v1?a=1&%61pi_key=SENT%49NEL&b', 'sentinel', '/v1?a=1&%61pi_key=REAL&b'],
     ['/v1?api_key=SENTINEL&a=1&api_key=SENTINEL', 'sentinel', '/v1?api_key=REAL&a=1'],
+    ['/v1?API_KEY=SENTINEL&a', 'sentinel', '/v1?api_key=REAL&a'],
+    ['/v1?Api.Key=SENTINEL&%61pi_key=SENTINEL', 'sentinel', '/v1?%61pi_key=REAL'],
+    ['/v1?api_key=SENTINEL&API_KEY=mine', 'foreign', null],
     ['/v1?api_key=mine', 'foreign', null],
     ['/v1?api_key=SENTINEL&api_key=mine', 'foreign', null],
     ['/v1?a=1;api_key=SENTINEL', 'foreign', null],

@@ -1,14 +1,15 @@
 import { refusal } from '../model/refusal.ts';
 import { err, ok } from '../model/result.ts';
 import { byteTextOf, percentEncode } from './byte_text.ts';
-import { nameOf, pairsOf, valueOf, withPairs } from './query_pairs.ts';
+import { nameOf, pairsOf, spellsParameter, valueOf, withPairs } from './query_pairs.ts';
 import type { Presented, SchemeAdapter } from './scheme_adapter.ts';
 
 /**
  * A named query parameter. Only its own pair changes: every other byte of the target stays as the client sent it.
  *
  * A pair is what `&` separates. Some servers also split at `;`, so a copy of the parameter behind a `;` is removed like any
- * other, but a credential is never written there: to every other server it would be part of another parameter's value.
+ * other, but a credential is never written there: to every other server it would be part of another parameter's value. What
+ * some server would read as the parameter is a copy of it, however it is spelled.
  */
 export const QUERY_PARAM: SchemeAdapter<'query-param'> = {
   placeHeader: () => null,
@@ -37,8 +38,8 @@ export const QUERY_PARAM: SchemeAdapter<'query-param'> = {
 function presentedInQuery(target: string, name: string, sentinel: string | null): Presented {
   let found: Presented = 'absent';
   for (const pair of pairsOf(target)) {
-    if (!pair.split(';').some((part) => nameOf(part) === name)) continue;
-    if (nameOf(pair) !== name || valueOf(pair) !== sentinel) return 'foreign';
+    if (!pair.split(';').some((part) => spellsParameter(part, name))) continue;
+    if (!spellsParameter(pair, name) || valueOf(pair) !== sentinel) return 'foreign';
     found = 'sentinel';
   }
   return found;
@@ -48,7 +49,7 @@ function presentedInQuery(target: string, name: string, sentinel: string | null)
 function withoutParam(target: string, name: string): string {
   const pairs = pairsOf(target);
   const kept = pairs
-    .filter((pair) => nameOf(pair) !== name)
+    .filter((pair) => !spellsParameter(pair, name))
     .map((pair) => (pair.includes(';') ? withoutParts(pair, name) : pair));
   return withPairs(target, kept);
 }
@@ -56,7 +57,7 @@ function withoutParam(target: string, name: string): string {
 function withoutParts(pair: string, name: string): string {
   return pair
     .split(';')
-    .filter((part) => nameOf(part) !== name)
+    .filter((part) => !spellsParameter(part, name))
     .join(';');
 }
 
@@ -67,13 +68,17 @@ function appendPair(target: string, pair: string): string {
   return mark === target.length - 1 || target.endsWith('&') ? target + pair : `${target}&${pair}`;
 }
 
-/** The first copy with `value` in place of its own, further copies removed. */
+/**
+ * The first copy of the name itself with `value` in place of its own, in the client's encoding of the name; further copies and
+ * other spellings are removed. Where there are only those, the first of them gives its place.
+ */
 function swapPair(target: string, name: string, value: string): string {
   const pairs = pairsOf(target);
-  const first = pairs.findIndex((pair) => nameOf(pair) === name);
+  const exact = pairs.findIndex((pair) => nameOf(pair) === name);
+  const first = exact < 0 ? pairs.findIndex((pair) => spellsParameter(pair, name)) : exact;
   const swapped = pairs.flatMap((pair, index) => {
-    if (index === first) return [`${pair.slice(0, pair.indexOf('='))}=${value}`];
-    return nameOf(pair) === name ? [] : [pair];
+    if (index === first) return [`${exact < 0 ? percentEncode(name) : pair.slice(0, pair.indexOf('='))}=${value}`];
+    return spellsParameter(pair, name) ? [] : [pair];
   });
   return withPairs(target, swapped);
 }

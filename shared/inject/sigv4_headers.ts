@@ -1,15 +1,11 @@
 import { fieldValues, headerField } from '../net/http1_head.ts';
 import type { HeaderField } from '../net/http1_head.ts';
+import { isInPlace } from './header_place.ts';
 import type { OutgoingRequest } from './outgoing_request.ts';
 import { canonicalValue } from './sigv4_signer.ts';
 
 /** What the client's own signing left in the headers; none of it is trusted or sent on. */
-const REPLACED: ReadonlySet<string> = new Set([
-  'authorization',
-  'x-amz-date',
-  'x-amz-content-sha256',
-  'x-amz-security-token',
-]);
+const REPLACED = ['authorization', 'x-amz-date', 'x-amz-content-sha256', 'x-amz-security-token'];
 
 const ALWAYS_SIGNED: ReadonlySet<string> = new Set(['host', 'content-type', 'content-md5']);
 
@@ -19,7 +15,7 @@ const NEVER_SIGNED =
 
 /** The client's fields without what its signing put there. */
 export function withoutSigning(fields: readonly HeaderField[]): HeaderField[] {
-  return fields.filter((field) => !REPLACED.has(field.name));
+  return fields.filter(({ name }) => !REPLACED.some((place) => isInPlace(name, place)));
 }
 
 /** `fields` with others appended; names as they are to be sent. */
