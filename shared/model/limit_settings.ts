@@ -37,6 +37,13 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     max: 2 * GIB,
     meaning: 'largest request body buffered for a binding',
   },
+  maxReadBodyBytes: {
+    name: 'SVC_MAX_READ_BODY_BYTES',
+    unit: 'bytes',
+    min: KIB,
+    max: 32 * MIB,
+    meaning: 'largest request body of a connector operation that audits inputs of the body',
+  },
   maxBufferedBodiesBytes: {
     name: 'SVC_MAX_BUFFERED_BODIES_BYTES',
     unit: 'bytes',

@@ -16,6 +16,8 @@ export interface Limits extends ApiLimits {
   readonly maxHeaders: number;
   /** Largest request body that is buffered on the credentialed path. */
   readonly maxCredentialedBodyBytes: number;
+  /** Largest request body that is looked into, for the inputs that its operation audits. */
+  readonly maxReadBodyBytes: number;
   /** All request bodies buffered at one time. */
   readonly maxBufferedBodiesBytes: number;
   readonly connectTimeoutSeconds: number;
@@ -33,6 +35,7 @@ export const DEFAULT_LIMITS: Limits = {
   maxHeadBytes: 64 * 1024,
   maxHeaders: 200,
   maxCredentialedBodyBytes: 32 * 1024 * 1024,
+  maxReadBodyBytes: 1024 * 1024,
   maxBufferedBodiesBytes: 128 * 1024 * 1024,
   connectTimeoutSeconds: 30,
   idleTunnelSeconds: 300,

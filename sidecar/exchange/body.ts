@@ -55,6 +55,8 @@ export interface BufferedBody {
 
 export interface BodyLimits {
   readonly maxBytes: number;
+  /** It is looked into, which the setting of its limit is named after. */
+  readonly isLookedAt?: boolean;
   readonly budget: BodyBudget;
   /** Whose body it is. */
   readonly sessionId: string | null;
@@ -64,8 +66,11 @@ export interface BodyLimits {
 export const BODY_STALL_MS = 60_000;
 
 /** Whether a body says of itself that it is over the limit, so that nobody has to send it. */
-export function refuseDeclared(framing: BodyFraming, { maxBytes }: Pick<BodyLimits, 'maxBytes'>): Refusal | null {
-  return framing.kind === 'length' && framing.length > maxBytes ? tooLarge(maxBytes) : null;
+export function refuseDeclared(
+  framing: BodyFraming,
+  limits: Pick<BodyLimits, 'maxBytes' | 'isLookedAt'>,
+): Refusal | null {
+  return framing.kind === 'length' && framing.length > limits.maxBytes ? tooLarge(limits) : null;
 }
 
 /**
@@ -133,7 +138,7 @@ class Reservation {
 
   add(data: Uint8Array): Refusal | null {
     const { maxBytes, budget, sessionId } = this.#limits;
-    if (this.bytes + data.length > maxBytes) return tooLarge(maxBytes);
+    if (this.bytes + data.length > maxBytes) return tooLarge(this.#limits);
     if (!budget.reserve(data.length, sessionId)) return budgetSpent();
     this.bytes += data.length;
     this.collector.add(data);
@@ -151,7 +156,11 @@ export function brokenBody(message: string): Refusal {
   return refusal('invalid_request', `request body: ${message}`);
 }
 
-function tooLarge(maxBytes: number): Refusal {
+function tooLarge({ maxBytes, isLookedAt = false }: Pick<BodyLimits, 'maxBytes' | 'isLookedAt'>): Refusal {
+  if (isLookedAt) {
+    const message = `the audit log names inputs in the body of this operation, which may have ${maxBytes} bytes at most; raise SVC_MAX_READ_BODY_BYTES`;
+    return refusal('body_too_large', message);
+  }
   const message = `a request that gets a credential may have a body of ${maxBytes} bytes at most; raise SVC_MAX_CREDENTIALED_BODY_BYTES, or set \`body: stream\` on its host binding`;
   return refusal('body_too_large', message);
 }

@@ -9,7 +9,7 @@ import { askApproval } from './ask_approval.ts';
 import { connectorBinding } from './connector_binding.ts';
 import { credentialedRequest } from './credentialed_head.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
-import { givenInputs } from './given_inputs.ts';
+import { givenInputs, readsBody } from './given_inputs.ts';
 import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
 import { checkAuthority } from './incoming.ts';
@@ -37,7 +37,10 @@ export async function exchangeOperation(
   if (!contract.ok) return refused(attempted, contract.error, incoming);
   if (!ports.audit.accepting) return refused(attempted, auditUnavailable(), incoming);
 
-  const body = incoming.framing.kind === 'none' ? NOT_BUFFERED : await readBody(incoming, tunnel, ports);
+  const body =
+    incoming.framing.kind === 'none'
+      ? NOT_BUFFERED
+      : await readBody(incoming, tunnel, ports, readsBody(match.operation));
   if (!body.ok) return tunnel.client.closed ? abandoned(attempted) : refused(attempted, body.error);
   try {
     return await approvedAndSent({ incoming, match, inForce, body: body.value }, unmatched, tunnel, ports);

@@ -24,6 +24,14 @@ test.each(['not json', '[1', '"text"', 'null', ''])('a body that is no JSON obje
   expect([...givenInputs(AUDITED, null, bytes(body))]).toEqual([]);
 });
 
+test('names with escapes and outside ASCII are those that a server reads', () => {
+  expect([...givenInputs(AUDITED, null, bytes('{"t\\u0069tle":1,"mün":2,"a\\"b":3,"\\x":4}'))]).toEqual([
+    'body.title',
+    'body.mün',
+    'body.a"b',
+  ]);
+});
+
 test('nothing is read for an operation that audits neither', () => {
   expect(givenInputs(sampleOperation(), 'q=1', bytes('{"title":1}')).size).toBe(0);
 });

@@ -1,19 +1,21 @@
 import type { Operation } from '../../shared/model/connector.ts';
+import { memberNames } from '../../shared/wire/json_scan.ts';
 
 const NONE: ReadonlySet<string> = new Set();
 
 /**
  * Which of the inputs that an operation audits a request has, as `<place>.<input>`: query inputs by the names in its query,
- * body inputs by the members of its body, when that is a JSON object. Values are not looked at.
+ * body inputs by the members of its body, when that is a JSON object. Values are not looked at. The body has at most
+ * `maxReadBodyBytes`, and is not parsed.
  */
 export function givenInputs(
-  { audit }: Operation,
+  operation: Operation,
   query: string | null,
   body: readonly Uint8Array[],
 ): ReadonlySet<string> {
-  const sources = audit.map(({ source }) => source);
+  const sources = operation.audit.map(({ source }) => source);
   const ofQuery = query !== null && sources.some((source) => source.startsWith('query.'));
-  const ofBody = body.length > 0 && sources.some((source) => source.startsWith('body.'));
+  const ofBody = body.length > 0 && readsBody(operation);
   if (!ofQuery && !ofBody) return NONE;
   const given = new Set<string>();
   if (ofQuery) for (const name of new URLSearchParams(query).keys()) given.add(`query.${name}`);
@@ -21,10 +23,22 @@ export function givenInputs(
   return given;
 }
 
+/** Whether the body of a request to the operation is read for its audit fields. */
+export function readsBody({ audit }: Operation): boolean {
+  return audit.some(({ source }) => source.startsWith('body.'));
+}
+
+/** The scan sees bytes: a name outside ASCII or with escapes is decoded by itself. */
 function membersOf(body: readonly Uint8Array[]): readonly string[] {
+  const text = Buffer.concat(body).toString('latin1');
+  return memberNames(text).flatMap((name) => (PLAIN.test(name) ? [name] : decodedName(name)));
+}
+
+const PLAIN = /^[ !#-[\]-~]*$/;
+
+function decodedName(name: string): string[] {
   try {
-    const json: unknown = JSON.parse(Buffer.concat(body).toString('utf8'));
-    return typeof json === 'object' && json !== null ? Object.keys(json) : [];
+    return [String(JSON.parse(`"${Buffer.from(name, 'latin1').toString('utf8')}"`))];
   } catch {
     return [];
   }

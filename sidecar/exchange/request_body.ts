@@ -16,14 +16,19 @@ export const NOT_BUFFERED = ok<RequestBody>({ buffered: null });
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n', 'latin1');
 
-/** Reads the body of a request in full. Refuses with `body_too_large`, or `invalid_request` when it is broken or stalls. */
+/**
+ * Reads the body of a request in full; one that is looked into, for what its operation audits, has a smaller limit. Refuses with `body_too_large`, or
+ * `invalid_request` when it is broken or stalls.
+ */
 export async function readBody(
   incoming: Incoming,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
+  isLookedAt = false,
 ): Promise<Result<RequestBody, Refusal>> {
-  const { maxCredentialedBodyBytes: maxBytes } = ports.limits;
-  const limits = { maxBytes, budget: ports.budget, sessionId: tunnel.sessionId };
+  const { maxCredentialedBodyBytes, maxReadBodyBytes } = ports.limits;
+  const maxBytes = isLookedAt ? Math.min(maxReadBodyBytes, maxCredentialedBodyBytes) : maxCredentialedBodyBytes;
+  const limits = { maxBytes, isLookedAt, budget: ports.budget, sessionId: tunnel.sessionId };
   const declared = refuseDeclared(incoming.framing, limits);
   if (declared !== null) return err(declared);
   if (expectsContinue(incoming)) await tunnel.sendInterim(CONTINUE);

@@ -228,6 +228,8 @@ describe('creating a session', () => {
     ['{"name":""}', '400 invalid_input'],
     ['[]', '400 invalid_input'],
     ['{', '400 invalid_json'],
+    ['['.repeat(1000), '400 invalid_json'],
+    [`{"name":[${'1,'.repeat(200_000)}1]}`, '400 invalid_json'],
     [`{"name":"${'x'.repeat(1_100_000)}"}`, '413 body_too_large'],
   ])('refuses the body %.30s', async (body, code) => {
     const reply = await call('/v1/sandbox-proxy/sessions', { method: 'POST', body });

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import { jsonCostProblem } from '../../shared/wire/json_scan.ts';
 import { fieldProblems } from '../../shared/wire/errors.ts';
 import { localError, type LocalError } from './local_error.ts';
 
@@ -9,6 +10,8 @@ export async function inputOf<T extends z.ZodType>(
   schema: T,
 ): Promise<Result<z.output<T>, LocalError>> {
   const text = await request.text();
+  const cost = jsonCostProblem(text);
+  if (cost !== null) return err(localError('invalid_json', `The body ${cost}.`));
   let json: unknown;
   try {
     json = text === '' ? {} : JSON.parse(text);

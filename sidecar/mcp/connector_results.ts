@@ -1,6 +1,7 @@
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { propertyOfField } from '../../shared/connect/input_schema.ts';
+import { jsonCostProblem } from '../../shared/wire/json_scan.ts';
 import type { RunReply } from '../../shared/wire/connectors.ts';
 import type { ListedOperation } from '../local_api/connector_list.ts';
 import type { DaemonProblem } from './connector_daemon.ts';
@@ -82,7 +83,7 @@ function bodyBlock({ content_type: type, audit_id: id }: RunReply, bytes: Buffer
 function jsonObject(contentType: string, bytes: Buffer): Record<string, unknown> | null {
   if (!/^[a-z0-9.+-]+\/(?:[a-z0-9.+-]+\+)?json$/.test(mediaType(contentType))) return null;
   const text = utf8(bytes);
-  const value = text === null ? null : jsonOf(text);
+  const value = text === null || jsonCostProblem(text) !== null ? null : jsonOf(text);
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null;
 }
 

@@ -11,6 +11,7 @@ import {
   readRequestBody,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { jsonCostProblem } from '../../shared/wire/json_scan.ts';
 import { CALLER_HEADER, type Caller, readCallerHeader } from './caller.ts';
 import type { Gateway } from './gateway.ts';
 import { newClientKey } from './gateway.ts';
@@ -90,6 +91,8 @@ async function bodyOf(request: Request, maxBytes: number): Promise<{ readonly bo
   if (request.method !== 'POST') return { body: undefined };
   const read = await readRequestBody(request, maxBytes);
   if (read.tooLarge) return refused(413, -32_600, 'the request is too large');
+  const cost = jsonCostProblem(read.text);
+  if (cost !== null) return refused(413, -32_600, `the request ${cost}`);
   try {
     return { body: JSON.parse(read.text) as unknown };
   } catch {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Caller } from './caller.ts';
 import { Gateway } from './gateway.ts';
 import { DEFAULT_GATEWAY_LIMITS } from './gateway_limits.ts';
+import { createHttpFront } from './http_front.ts';
 import { HttpSessions } from './http_sessions.ts';
 
 const INITIALIZE = {
@@ -84,4 +85,18 @@ test('a session on which somebody listens is in use until they have gone', async
 test('a session of somebody else’s is none', async () => {
   const { id } = await begin(callerOf('a'));
   expect((await listen(callerOf('b'), id)).status).toBe(404);
+});
+
+test('a request that takes long to parse is refused before it is parsed', async () => {
+  const front = createHttpFront({ gateway, now: () => now });
+  for (const body of ['['.repeat(200), `[${'{},'.repeat(200_000)}1]`]) {
+    const request = new Request('http://127.0.0.1/mcp', { method: 'POST', headers: HEADERS, body });
+    request.headers.set('host', '127.0.0.1');
+    const reply = await front.fetch(request, callerOf('ses_a'));
+    expect([reply.status, await reply.text()]).toEqual([
+      413,
+      expect.stringMatching(/nested more than|more than 100000 values/),
+    ]);
+  }
+  await front.close();
 });

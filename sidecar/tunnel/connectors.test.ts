@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 import { sampleConnector, sampleOperation } from '../../shared/connect/testing/sample_connector.ts';
 import type { InstalledConnector, Operation } from '../../shared/model/connector.ts';
@@ -152,6 +152,18 @@ describe('an operation', () => {
     const request = `POST /items HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 99999999999\r\n\r\n`;
     expect(await ask(request)).toMatch(/^HTTP\/1\.1 413 .*body_too_large/s);
     expect([plane.approvals.asked, plane.credentials.asked]).toEqual([[], []]);
+  });
+
+  test('whose body is looked into has a limit of its own, and its body is not parsed', async () => {
+    const parse = vi.spyOn(JSON, 'parse');
+    const large = `{"title":${'['.repeat(1024 * 1024)}`;
+    expect(await ask(post(large))).toMatch(/^HTTP\/1\.1 413 .*body_too_large.*SVC_MAX_READ_BODY_BYTES/s);
+    expect([plane.approvals.asked, plane.credentials.asked]).toEqual([[], []]);
+    expect(await ask(post(`{"title":${'['.repeat(500_000)}`))).toBe(DONE);
+    expect(parse.mock.calls.filter(([text]) => text.length > 10_000)).toEqual([]);
+    parse.mockRestore();
+    use([sampleOperation({ ...CREATE, audit: [] })]);
+    expect(await ask(post(large))).toBe(DONE);
   });
 
   test('of an upstream that cannot be reached is a refusal of the connector', async () => {
