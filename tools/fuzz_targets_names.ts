@@ -106,8 +106,12 @@ const hostPatterns: FuzzTarget = {
 
 const V4_RANGES: readonly (readonly [string, number])[] = [
   ['0.0.0.0', 8], ['10.0.0.0', 8], ['100.64.0.0', 10], ['127.0.0.0', 8], ['169.254.0.0', 16], ['172.16.0.0', 12], ['192.168.0.0', 16],
+  ['192.0.0.0', 24], ['192.0.2.0', 24], ['192.88.99.0', 24], ['198.18.0.0', 15], ['198.51.100.0', 24], ['203.0.113.0', 24], ['224.0.0.0', 3],
 ]; // prettier-ignore
-const V6_RANGES: readonly (readonly [string, number])[] = [['fe80::', 10], ['fc00::', 7]]; // prettier-ignore
+const V6_RANGES: readonly (readonly [string, number])[] = [
+  ['fe80::', 9], ['fc00::', 7], ['ff00::', 8], ['100::', 64], ['2001:db8::', 32], ['2001:2::', 48], ['2001:10::', 28], ['2001:20::', 28], ['3fff::', 20],
+  ['5f00::', 16], ['64:ff9b:1::', 48],
+]; // prettier-ignore
 /** How an IPv6 address begins and ends that carries an IPv4 one, and after how many bits. */
 const CARRIERS: readonly (readonly [string, string, number])[] = [
   ['::', '', 96], ['::ffff:', '', 96], ['::ffff:0:', '', 96], ['64:ff9b::', '', 96], ['2002:', '::', 16],

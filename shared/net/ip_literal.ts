@@ -3,7 +3,10 @@ type Address =
   | { readonly version: 4; readonly bits: number }
   | { readonly version: 6; readonly groups: readonly number[] };
 
-/** [network, prefix length] of the IPv4 ranges that no passthrough may name. */
+/**
+ * [network, prefix length] of the IPv4 ranges that no passthrough may name: all that IANA's registry of special-purpose addresses
+ * does not call globally reachable. Nobody serves the public from one, and networks use them for services of their own.
+ */
 const REFUSED_V4: readonly (readonly [number, number])[] = [
   [0x00000000, 8], // "this host" (RFC 1122): Linux connects 0.0.0.0 to the loopback
   [0x0a000000, 8], // RFC 1918
@@ -12,9 +15,26 @@ const REFUSED_V4: readonly (readonly [number, number])[] = [
   [0xa9fe0000, 16], // link-local, with the clouds' metadata service
   [0xac100000, 12], // RFC 1918
   [0xc0000000, 24], // IETF protocol assignments (RFC 6890), with one cloud's metadata service
+  [0xc0000200, 24], // documentation (RFC 5737)
+  [0xc0586300, 24], // the old 6to4 relays (RFC 7526)
   [0xc0a80000, 16], // RFC 1918
+  [0xc6120000, 15], // benchmarking (RFC 2544), which VPNs hand out for names
+  [0xc6336400, 24], // documentation
+  [0xcb007100, 24], // documentation
   [0xe0000000, 4], // multicast
   [0xf0000000, 4], // reserved, and the limited broadcast
+];
+
+/** The same of IPv6, by the first four groups, besides what {@link isRefusedV6} says. */
+const REFUSED_V6: readonly (readonly [groups: readonly number[], prefix: number])[] = [
+  [[0x64, 0xff9b, 1], 48], // a network's own NAT64 (RFC 8215)
+  [[0x100, 0, 0], 63], // discard-only (RFC 6666), and the dummy prefix beside it (RFC 9780)
+  [[0x2001, 0xdb8], 32], // documentation (RFC 3849)
+  [[0x3fff, 0], 20], // documentation (RFC 9637)
+  [[0x5f00], 16], // segment routing (RFC 9602)
+  [[0xfc00], 7], // unique-local (RFC 4193)
+  [[0xfe80], 9], // link-local fe80::/10, the old site-local fec0::/10
+  [[0xff00], 8], // multicast
 ];
 
 /** A host that URL parsers take as it is. */
@@ -27,8 +47,8 @@ export function isIpLiteral(host: string): boolean {
 
 /**
  * Whether `host` is an IP literal that passthrough refuses (design section 5, invariant 7): loopback, link-local,
- * RFC 1918, unique-local, carrier-grade NAT, unspecified, multicast and reserved ranges, in every spelling: octal, hex,
- * decimal and short IPv4 forms, IPv4-mapped, IPv4-compatible, NAT64, 6to4, Teredo and ISATAP addresses. What looks like
+ * RFC 1918, unique-local, carrier-grade NAT, unspecified, multicast, benchmarking, documentation and other special ranges,
+ * in every spelling: octal, hex, decimal and short IPv4 forms, IPv4-mapped, IPv4-compatible, NAT64, 6to4, Teredo and ISATAP addresses. What looks like
  * an address but is none is refused too. A host name is never refused here.
  */
 export function isRefusedIpLiteral(host: string): boolean {
@@ -116,11 +136,29 @@ function isRefusedV4(bits: number): boolean {
 }
 
 function isRefusedV6(groups: readonly number[]): boolean {
-  const [first = 0, second = 0] = groups;
-  if (first >= 0xfe80) return true; // link-local fe80::/10, the old site-local fec0::/10, multicast ff00::/8
-  if (first >= 0xfc00 && first < 0xfe00) return true; // unique-local fc00::/7
-  if (first === 0x64 && second === 0xff9b && groups[2] === 1) return true; // a network's own NAT64 (RFC 8215)
+  if (REFUSED_V6.some(([network, length]) => isWithin(groups, network, length))) return true;
+  if (isWithin(groups, [0x2001, 0], 23) && !isReachableProtocol(groups)) return true;
   return embeddedV4(groups).some(isRefusedV4);
+}
+
+/** Compares the first `length` bits. */
+function isWithin(groups: readonly number[], network: readonly number[], length: number): boolean {
+  for (let index = 0; index * 16 < length; index += 1) {
+    const bits = Math.min(16, length - index * 16);
+    if ((groups[index] ?? 0) >>> (16 - bits) !== (network[index] ?? 0) >>> (16 - bits)) return false;
+  }
+  return true;
+}
+
+/**
+ * What of 2001::/23, IETF protocol assignments (RFC 2928), is globally reachable: Teredo by the addresses in it, three anycast
+ * addresses, AMT (RFC 7450) and AS112 (RFC 7535). Benchmarking and the identifiers that are no places (ORCHID, DET) are not.
+ */
+function isReachableProtocol(groups: readonly number[]): boolean {
+  const [, second = 0, third = 0] = groups;
+  const last = groups[7] ?? 0;
+  if (second === 1) return last >= 1 && last <= 3 && groups.slice(2, 7).every((group) => group === 0);
+  return second === 0 || second === 3 || (second === 4 && third === 0x112);
 }
 
 /** Every IPv4 address that the IPv6 address stands for; `::` and `::1` are 0.0.0.0 and 0.0.0.1 here, both refused. */
