@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { plantSecret } from './support/planted_secret.ts';
 import {
   connectPlain,
   connectRequest,
@@ -177,5 +180,44 @@ describe('an IP literal', () => {
   ])('%s of a private range is refused on passthrough', async (literal) => {
     const seen = await askLiteral(literal);
     expect(await refusalOf(world.svc, session, seen)).toEqual(refusal(403, 'passthrough_target_not_allowed'));
+  });
+});
+
+describe('a sealed session', () => {
+  const endpoint = 'unix:///nonexistent/svc-e2e.sock';
+  const sandbox = {
+    mode: 'docker',
+    image: 'a',
+    image_id: `sha256:${'0'.repeat(64)}`,
+    runtime: { program: 'docker', endpoint },
+    detached: true,
+  };
+  const made = z.object({ session_id: z.string(), token: z.string(), proxy_url: z.string(), ca_pem_path: z.string() });
+
+  /** A session as `svc launch` asks for one; no container is made. */
+  async function launched(egress: 'open' | 'sealed'): Promise<Session> {
+    const me = z.object({ policy_version: z.number() }).parse((await world.svc.api('GET', '/v1/me')).body);
+    const asked = { min_policy_version: me.policy_version, sandbox: { ...sandbox, egress } };
+    const { body } = await world.svc.local('POST', '/v1/sandbox-proxy/sessions', asked);
+    const { session_id: sessionId, token, proxy_url: proxyUrl, ca_pem_path: path } = made.parse(body);
+    const end = async (): Promise<void> =>
+      void (await world.svc.local('DELETE', `/v1/sandbox-proxy/sessions/${sessionId}`));
+    return { sessionId, token, proxyUrl, caPem: readFileSync(path, 'utf8'), sentinels: [], end };
+  }
+
+  it('does not reach this machine by a name, unless a binding names it', async () => {
+    const code = 'egress_address_not_allowed';
+    await session.end();
+    session = await launched('sealed');
+    const denied = await refusalOf(world.svc, session, await askLiteral('localhost'));
+    expect(denied).toEqual({ status: 403, code, events: [['sandbox.proxy.trust_denied', code]] });
+
+    session = await launched('open');
+    expect((await refusalOf(world.svc, session, await askLiteral('localhost'))).code).not.toBe(code);
+
+    await world.svc.secret('user/local', plantSecret());
+    await world.svc.binding({ host: 'localhost', scheme: 'bearer', credential_ref: 'vault://user/local' });
+    session = await launched('sealed');
+    expect((await refusalOf(world.svc, session, await askLiteral('localhost'))).code).not.toBe(code);
   });
 });

@@ -769,6 +769,22 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [TUNNEL, 'e2e/refusals.test.ts'],
   },
   {
+    row: 'Mounts',
+    holds: 'a bind mount of the state directory is known for what it is',
+    file: 'sidecar/launch/mount_policy.ts',
+    text: 'if (isSameByBindMount(source, real, policy)) {',
+    replacement: 'if (source === real && isSameByBindMount(source, real, policy)) {',
+    tests: ['sidecar/launch/mount_policy.test.ts'],
+  },
+  {
+    row: 'Mounts',
+    holds: 'every state directory is guarded, and what its files link to',
+    file: 'sidecar/cli/mount_checks.ts',
+    text: '.flatMap((path) => [path, ...linksIn(path)])',
+    replacement: '.slice(0, 1)',
+    tests: ['sidecar/cli/launch_command.test.ts'],
+  },
+  {
     row: '413 `body_too_large`',
     holds: 'a body that is looked into has a smaller limit',
     file: 'sidecar/exchange/exchange_operation.ts',

@@ -1,4 +1,4 @@
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { imageChecksIn } from '../launch/image_contract_cache.ts';
@@ -282,6 +282,24 @@ describe('the mounts of a launch', () => {
     expect(run.code).toBe(125);
     expect(run.stderr).toContain('--mount: the source');
     expect([created(), run.calls]).toEqual([undefined, []]);
+  });
+
+  test('another state directory, a database file elsewhere and what a key file links to are refused as well', async () => {
+    const other = join(docker.folder, 'other-home');
+    const disk = join(docker.folder, 'disk');
+    for (const folder of [other, disk, join(home.path, 'sidecar')]) mkdirSync(folder, { recursive: true });
+    for (const name of ['control.db', 'identity.json']) writeFileSync(join(disk, name), '');
+    symlinkSync(join(disk, 'identity.json'), join(home.path, 'sidecar', 'identity.json'));
+    const refused = async (source: string, env: Record<string, string> = {}): Promise<boolean> => {
+      const run = await launch(['--home', home.path, ...off, '--mount', `${source}:/data`, '--', 'tool'], { env });
+      return run.code === 125 && run.stderr.includes('the state directory of svc') && created() === undefined;
+    };
+    // The home of these tests is given by --home; the environment may name another one.
+    expect(await refused(other, { SVC_HOME: other })).toBe(true);
+    expect(await refused(disk)).toBe(true);
+    rmSync(join(home.path, 'sidecar', 'identity.json'));
+    expect(await refused(disk, { SVC_DATABASE_URL: `file:${join(disk, 'control.db')}` })).toBe(true);
+    expect(await refused(disk)).toBe(false);
   });
 
   test('the engine’s socket is refused by whichever engine is used', async () => {

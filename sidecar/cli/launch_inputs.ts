@@ -1,14 +1,13 @@
-import { realpathSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { secretCheckReply } from '../../shared/wire/secrets.ts';
 import type { BindMount } from '../launch/container_runtime.ts';
 import { variableProblem } from '../launch/container_environment.ts';
-import { guardedPaths } from '../launch/guarded_paths.ts';
-import { checkMount, checkMounts, WORKSPACE, type MountPolicy } from '../launch/mount_policy.ts';
+import { checkMount, checkMounts, WORKSPACE } from '../launch/mount_policy.ts';
 import { controlClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
-import { homeOf } from './home.ts';
 import type { LaunchRequest } from './launch_options.ts';
+import { mountPolicyOf } from './mount_checks.ts';
 
 /** The mounts of a launch, the working directory's among them, as the policy allows them. */
 export function launchMounts(call: Call, request: LaunchRequest, endpoint: string | null): readonly BindMount[] {
@@ -16,11 +15,7 @@ export function launchMounts(call: Call, request: LaunchRequest, endpoint: strin
   const own = { source: context.workingDirectory, target: WORKSPACE, readOnly: false };
   const taken = request.mounts.some(({ target }) => target === WORKSPACE);
   const isDefault = request.defaultMount && !taken;
-  const policy: MountPolicy = {
-    workingDirectory: context.workingDirectory,
-    guarded: guardedPaths(homeOf(call.context, call.options), context.env, endpoint),
-    realPath,
-  };
+  const policy = mountPolicyOf(context, call.options, endpoint, context.workingDirectory);
   if (isDefault) {
     const allowed = checkMount(own, policy);
     if (!allowed.ok) throw unusableWorkingDirectory(allowed.error);
@@ -92,13 +87,5 @@ async function refuseStoredSecrets(call: Call, names: readonly string[], values:
       `Bind it, so that the proxy adds it: svc binding add HOST --credential ${reference} --scheme SCHEME`,
       `If no scheme fits: --unsealed ${names[from + match.index]}=${reference},host=HOST,reason=TEXT, which is recorded.`,
     ]);
-  }
-}
-
-function realPath(path: string): string | null {
-  try {
-    return realpathSync(path);
-  } catch {
-    return null;
   }
 }

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { PlanLockPayload, SealedStep } from '../../shared/wire/plan_lock.ts';
 import { nearMatch } from '../../shared/wire/near_match.ts';
 import type { BindMount, ContainerRuntime } from '../launch/container_runtime.ts';
 import { dockerProgram } from '../launch/engine_cli.ts';
-import { guardedPaths } from '../launch/guarded_paths.ts';
 import { LaunchError } from '../launch/launch_error.ts';
 import type { Egress } from '../launch/launch_ports.ts';
 import { checkMounts } from '../launch/mount_policy.ts';
@@ -15,6 +14,7 @@ import { identify } from '../session/process_identity.ts';
 import type { Call } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import { homeOf } from './home.ts';
+import { mountPolicyOf } from './mount_checks.ts';
 import { printable } from './output.ts';
 import { checkCredentials } from './plan_credentials.ts';
 import { engineOf, imageCheck, planImage, verificationText, verifyFiles } from './plan_engine.ts';
@@ -148,21 +148,10 @@ function planMounts(call: Call, lock: PlanLockPayload, endpoint: string): readon
     target,
     readOnly: access === 'read',
   }));
-  const checked = checkMounts(wanted, {
-    workingDirectory: dirname(resolve(context.workingDirectory, planPaths(call).plan)),
-    guarded: guardedPaths(homeOf(context, call.options), context.env, endpoint),
-    realPath,
-  });
+  const folder = dirname(resolve(context.workingDirectory, planPaths(call).plan));
+  const checked = checkMounts(wanted, mountPolicyOf(context, call.options, endpoint, folder));
   if (checked.ok) return checked.value;
   throw new CliError(EXIT.notStarted, `mounts: ${printable(checked.error)}`);
-}
-
-function realPath(path: string): string | null {
-  try {
-    return realpathSync(path);
-  } catch {
-    return null;
-  }
 }
 
 /** Where outputs go. What is there already would be mixed with them, so it is refused before anything runs. */

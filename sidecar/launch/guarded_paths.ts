@@ -17,7 +17,7 @@ const RUNTIME_NAMES = ['docker.sock', 'docker', 'podman', 'containerd-rootless']
 
 /** What no mount may reach, whichever engine is used: its socket is as good as root, and the state directory holds keys. */
 export function guardedPaths(
-  home: string,
+  state: readonly string[],
   env: Environment,
   endpoint: string | null,
 ): { readonly path: string; readonly name: string }[] {
@@ -29,7 +29,7 @@ export function guardedPaths(
     ...(runtime === undefined || runtime === '' ? [] : RUNTIME_NAMES.map((name) => `${runtime}/${name}`)),
   ];
   return [
-    { path: home, name: 'the state directory of svc' },
+    ...state.map((path) => ({ path, name: 'the state directory of svc' })),
     ...engine.map((path) => ({ path, name: 'a container engine' })),
   ];
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { MountTable } from './mount_table.ts';
 import { checkMount, checkMounts, parseMount, type MountPolicy } from './mount_policy.ts';
 
 /** A file system in which only these links exist; `/missing` is not there. */
@@ -65,6 +66,37 @@ describe('the source of a mount', () => {
   test('that is refused through a link names both', () => {
     const refused = mount('/home/u/link');
     expect(!refused.ok && refused.error).toContain('"/home/u/.svc/sessions" (through "/home/u/link")');
+  });
+});
+
+describe('a source that is a bind mount', () => {
+  const mountTable = new MountTable(
+    [
+      '1 0 8:1 / / rw - ext4 a rw',
+      '2 1 8:1 /home/u/.svc /srv/bound rw - ext4 a rw',
+      '3 1 8:1 /home/u/.svc/sidecar /srv/below/keys rw - ext4 a rw',
+      '4 1 8:1 /home /srv/homes rw - ext4 a rw',
+      '5 1 8:1 /home/u/project /srv/project rw - ext4 a rw',
+      '6 1 8:2 /home/u/.svc /srv/elsewhere rw - ext4 b rw',
+    ].join('\n'),
+  );
+  const bound = (source: string) => checkMount({ source, target: '/data', readOnly: false }, { ...policy, mountTable });
+
+  test.each([
+    ['of the state directory', '/srv/bound'],
+    ['of what holds it', '/srv/homes/u'],
+    ['that lies below, of what it holds', '/srv/below'],
+    ['through which it is reached', '/srv/homes/u/.svc/sidecar'],
+    ['among others', '/srv'],
+  ])('%s is refused', (_what, source) => {
+    expect(bound(source)).toMatchObject({
+      ok: false,
+      error: expect.stringContaining('a bind mount of the state directory'),
+    });
+  });
+
+  test.each(['/srv/project', '/srv/homes/u/project', '/srv/elsewhere', '/home/u/project'])('%s is not', (source) => {
+    expect(bound(source).ok).toBe(true);
   });
 });
 

@@ -1,6 +1,7 @@
-import { isAbsolute, resolve, posix, sep } from 'node:path';
+import { isAbsolute, resolve, posix } from 'node:path';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { BindMount } from './container_runtime.ts';
+import { isAtOrBelow, isPlaceIn, type MountTable } from './mount_table.ts';
 
 /** Where the working directory is mounted when nothing else is said (design section 9). */
 export const WORKSPACE = '/home/agent/workspace';
@@ -15,6 +16,8 @@ export interface MountPolicy {
   /** Paths that a container must not get at: the state directory and the sockets and state of engines. */
   readonly guarded: readonly { readonly path: string; readonly name: string }[];
   readonly realPath: RealPath;
+  /** By which a bind mount is known for the folder that it shows; null or absent where the system does not tell. */
+  readonly mountTable?: MountTable | null;
 }
 
 /** The kernel's own trees: through them the host's processes and devices are reached. */
@@ -83,6 +86,9 @@ function sourceProblem(source: string, policy: MountPolicy): string | null {
   if (tree !== undefined) return `lies in ${tree}, which leads to the host itself: mount the data that is needed`;
   for (const { path, name } of policy.guarded) {
     for (const real of new Set([path, policy.realPath(path) ?? path])) {
+      if (isSameByBindMount(source, real, policy)) {
+        return `is, lies in or contains a bind mount of ${name} (${real}), which no container may reach`;
+      }
       if (isAtOrBelow(source, real)) return `is or lies in ${name} (${real}), which no container may reach`;
       if (isAtOrBelow(real, source)) {
         return `contains ${name} (${real}), which no container may reach: mount a directory below it, such as the project's`;
@@ -102,9 +108,12 @@ function targetProblem(target: string): string | null {
   return null;
 }
 
-/** Compares whole segments: /a/bc is not below /a/b. */
-function isAtOrBelow(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+/** Whether the source shows a part of the guarded path, or what holds it, under other names. */
+function isSameByBindMount(source: string, real: string, { mountTable = null }: MountPolicy): boolean {
+  if (mountTable === null || isAtOrBelow(source, real) || isAtOrBelow(real, source)) return false;
+  const [guarded] = mountTable.placesOf(real);
+  if (guarded === undefined) return false;
+  return mountTable.placesOf(source).some((place) => isPlaceIn(place, guarded) || isPlaceIn(guarded, place));
 }
 
 function withoutTrailingSlash(path: string): string {

@@ -1,0 +1,64 @@
+/** A place of a file system, whatever path leads there: the device, and the path on it. */
+export interface Place {
+  readonly device: string;
+  readonly path: string;
+}
+
+interface MountPoint extends Place {
+  /** Where it is in this machine's tree. */
+  readonly at: string;
+}
+
+/**
+ * What the kernel says of its mounts, of which a bind mount is one: it shows a folder under a second path, and neither path says so.
+ * Lines of `/proc/self/mountinfo` (proc(5)).
+ */
+export class MountTable {
+  readonly #points: readonly MountPoint[];
+
+  constructor(mountinfo: string) {
+    this.#points = mountinfo.split('\n').flatMap((line) => {
+      const [, , device, root, at] = line.split(' ');
+      if (device === undefined || root === undefined || at === undefined) return [];
+      return [{ device, path: unescaped(root), at: unescaped(at) }];
+    });
+  }
+
+  /** Every place that a resolved path shows, with what is mounted below it. */
+  placesOf(path: string): readonly Place[] {
+    const below = this.#points.filter(({ at }) => at !== path && isAtOrBelow(at, path));
+    const own = this.#placeOf(path);
+    return own === null ? below : [own, ...below];
+  }
+
+  /** Where a path is: on the mount that was made last of those with the longest path to it. */
+  #placeOf(path: string): Place | null {
+    let found: MountPoint | null = null;
+    for (const point of this.#points) {
+      if (isAtOrBelow(path, point.at) && (found === null || point.at.length >= found.at.length)) found = point;
+    }
+    if (found === null) return null;
+    const rest = found.at === '/' ? path : path.slice(found.at.length);
+    return { device: found.device, path: joined(found.path, rest) };
+  }
+}
+
+/** Whether one place is the other, or lies in it. */
+export function isPlaceIn(place: Place, folder: Place): boolean {
+  return place.device === folder.device && isAtOrBelow(place.path, folder.path);
+}
+
+/** Compares whole segments: /a/bc is not below /a/b. */
+export function isAtOrBelow(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
+}
+
+function joined(root: string, rest: string): string {
+  if (rest === '' || rest === '/') return root;
+  return root === '/' ? rest : root + rest;
+}
+
+/** Spaces, tabs, line ends and backslashes are written in octal. */
+function unescaped(text: string): string {
+  return text.replaceAll(/\\([0-7]{3})/g, (_escape, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
+}
