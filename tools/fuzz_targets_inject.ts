@@ -46,14 +46,15 @@ function written(injection: Injection, request: OutgoingRequest, sentinel: strin
   return write.ok ? write.value : null;
 }
 
+/** Each character of a target is one byte. */
+const encodedBytes = (part: string): string =>
+  part.replaceAll(/[&\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`);
+
 /** Pairs as servers split them: all at `&`, some at `;` too. */
 const pairs = (target: string, at: RegExp): [string, string][] => {
   const start = target.indexOf('?');
   const parts = start < 0 ? [] : target.slice(start + 1).split(at);
-  // Each character of a target is one byte.
-  const bytes = (part: string): string =>
-    part.replaceAll(/[&\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`);
-  return parts.flatMap((part) => [...new URLSearchParams(`&${bytes(part)}`).entries()].slice(0, 1));
+  return parts.flatMap((part) => [...new URLSearchParams(`&${encodedBytes(part)}`).entries()].slice(0, 1));
 };
 
 /** Whether servers find a pair by a name: as it stands or without an index; punctuation and case aside. */
@@ -66,7 +67,12 @@ function isRead(given: string, name: string): boolean {
 function lettersOf(name: string): string {
   const [cut = ''] = name.split('\0');
   const decoded = cut.replaceAll(/%u[\da-f]{4}/gi, (one) => String.fromCharCode(Number(`0x${one.slice(2)}`)));
-  return [...decoded.normalize('NFKC').toLowerCase()].filter((one) => /[\p{L}\p{N};]/u.test(one)).join('');
+  return (
+    decoded
+      .normalize('NFKC')
+      .toLowerCase()
+      .match(/[\p{L}\p{N};]/gu) ?? []
+  ).join('');
 }
 
 const QUERY_WORDS = ['?', '&', ';', '=', 'key', 'KEY', 'k_ey', 'k.e-y', '[', ']', '[]', '%5b', '%00', '%u006b', '%EF%BD%8B', 'k%65y', '%6b%65%79', '+', '%20', '%26', '%3d', '%3B', '#', 'key=', '&key=1', ';key=2', SENTINEL, 'a=b', '%', '/'] as const; // prettier-ignore
@@ -239,7 +245,7 @@ const headers: FuzzTarget = {
 
 /** Whether CGI makes the same variable of both names. */
 function isVariable(name: string, place: string): boolean {
-  return [...name].map((one) => (/\w/.test(one) ? one : '_')).join('') === place.replaceAll('-', '_');
+  return name.split(/\W|_/).join('_') === place.replaceAll('-', '_');
 }
 
 function headerProblem(

@@ -93,7 +93,7 @@ describe('inject: injected wins', () => {
   it('removes every name that CGI, WSGI or PHP makes the same variable of', () => {
     const binding = sampleBinding(TEMPLATE);
     const spelled = fc
-      .tuple(fc.constantFrom(...'-_.!~|+'), fc.constantFrom(...'-_.!~|+'), fc.boolean())
+      .tuple(fc.constantFrom('-', '_', '.', '!', '~'), fc.constantFrom('-', '_', '.', '|', '+'), fc.boolean())
       .map(([one, other, upper]) => (upper ? `X${one}API${other}KEY` : `x${one}api${other}Key`));
     fc.assert(
       fc.property(fc.array(spelled, { minLength: 1, maxLength: 4 }), (names) => {
@@ -196,19 +196,19 @@ describe('sentinel-swap', () => {
   it('takes another spelling of the header for the place: swapped, removed or foreign', () => {
     const value = `Key ${SENTINEL}; v=1`;
     const written = 'X-Api-Key: Key REAL-SECRET; v=1';
-    const cases: readonly (readonly [
-      lines: readonly string[],
-      presented: string,
-      written: readonly string[] | null,
-    ])[] = [
-      [[`X_Api_Key: ${value}`, 'B: 2'], 'sentinel', ['B: 2', written]],
-      [[`X_Api_Key: ${value}`, `X-Api-Key: ${value}`], 'sentinel', [written]],
-      [[`X-Api-Key: ${value}`, 'x_api_key: mine'], 'foreign', null],
-      [['X.Api_Key: mine'], 'foreign', null],
+    const cases: readonly (readonly [lines: readonly string[], sent: readonly string[]])[] = [
+      [
+        [`X_Api_Key: ${value}`, 'B: 2'],
+        ['B: 2', written],
+      ],
+      [[`X_Api_Key: ${value}`, `X-Api-Key: ${value}`], [written]],
     ];
-    for (const [lines, presented, expected] of cases) {
-      expect(presentedCredential(swap(TEMPLATE), sampleRequest('/', lines))).toBe(presented);
-      if (expected !== null) expect(injected(swap(TEMPLATE), lines)).toEqual(expected);
+    for (const [lines, sent] of cases) {
+      expect(presentedCredential(swap(TEMPLATE), sampleRequest('/', lines))).toBe('sentinel');
+      expect(injected(swap(TEMPLATE), lines)).toEqual(sent);
+    }
+    for (const lines of [[`X-Api-Key: ${value}`, 'x_api_key: mine'], ['X.Api_Key: mine']]) {
+      expect(presentedCredential(swap(TEMPLATE), sampleRequest('/', lines))).toBe('foreign');
     }
   });
 
