@@ -192,14 +192,16 @@ describe('a sealed session', () => {
     runtime: { program: 'docker', endpoint },
     detached: true,
   };
-  const made = z.object({ session_id: z.string(), token: z.string(), proxy_url: z.string(), ca_pem_path: z.string() });
+  const made = z.object({ session_id: z.string(), token: z.string(), ca_pem_path: z.string() });
 
   /** A session as `svc launch` asks for one; no container is made. */
   async function launched(egress: 'open' | 'sealed'): Promise<Session> {
     const me = z.object({ policy_version: z.number() }).parse((await world.svc.api('GET', '/v1/me')).body);
     const asked = { min_policy_version: me.policy_version, sandbox: { ...sandbox, egress } };
     const { body } = await world.svc.local('POST', '/v1/sandbox-proxy/sessions', asked);
-    const { session_id: sessionId, token, proxy_url: proxyUrl, ca_pem_path: path } = made.parse(body);
+    const { session_id: sessionId, token, ca_pem_path: path } = made.parse(body);
+    // What it is told is where its proxy is inside the container; the same session opens the one on the host.
+    const proxyUrl = world.svc.runFile.proxy_url;
     const end = async (): Promise<void> =>
       void (await world.svc.local('DELETE', `/v1/sandbox-proxy/sessions/${sessionId}`));
     return { sessionId, token, proxyUrl, caPem: readFileSync(path, 'utf8'), sentinels: [], end };
