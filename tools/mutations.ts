@@ -611,7 +611,7 @@ export const MUTATIONS: readonly Mutation[] = [
     holds: 'a declared length over the limit is refused before it is sent',
     file: 'sidecar/exchange/body.ts',
     text: "return framing.kind === 'length' && framing.length > limits.maxBytes ? tooLarge(limits) : null;",
-    replacement: "return framing.kind === 'length' && framing.length < 0 ? tooLarge(maxBytes) : null;",
+    replacement: "return framing.kind === 'length' && framing.length < 0 ? tooLarge(limits) : null;",
     tests: [INVARIANTS, TUNNEL],
   },
   {
