@@ -125,7 +125,20 @@ function slowMasked(text: string, encodings: readonly string[]): string {
 const WORDS: [string, ...string[]] = [
   '*',
   ...SECRETS.flatMap((secret) => spellingsOf(secret).flatMap((text) => [text, text.slice(0, 5), text.slice(-4)])),
-  ...['\\\\', '\\u00', '%2', '&#', '&amp;', 'x6', ';', '\n', '\\n', '\\u0061', '%61', '&#97;', '&#x61;', '%2561'],
+  '\\\\',
+  '\\u00',
+  '%2',
+  '&#',
+  '&amp;',
+  'x6',
+  ';',
+  '\n',
+  '\\n',
+  '\\u0061',
+  '%61',
+  '&#97;',
+  '&#x61;',
+  '%2561',
 ];
 
 const texts: FuzzTarget = {

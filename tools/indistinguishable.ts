@@ -16,8 +16,15 @@ import { piecesOf, SeededRandom } from './fuzz_random.ts';
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/+%&\\"';
 const TYPES: [string, ...string[]] = [
-  ...(['', 'text/event-stream', 'application/json', 'text/html', 'application/octet-stream'] as const),
-  ...['application/grpc-web', 'application/vnd.amazon.eventstream', 'text/plain', 'WebSocket', 'WebSocket'],
+  '',
+  'text/event-stream',
+  'application/json',
+  'text/html',
+  'application/octet-stream',
+  'application/grpc-web',
+  'application/vnd.amazon.eventstream',
+  'text/plain',
+  'WebSocket',
 ];
 const BREAKS: [string, ...string[]] = [
   '\n\n',
@@ -68,15 +75,21 @@ function documentOf(seed: number, { spellings, patterns }: Pair): Document | nul
 }
 
 /** What tells the two apart, or null. */
-function differenceOf({ type, pieces }: Document, { patterns }: Pair): string | null {
-  const [one, other] = patterns.map((each) => {
-    const scrubber = type === 'WebSocket' ? new WebSocketScrubber(each) : new StreamScrubber(each, replyFormatOf(type));
-    return [...pieces.map((piece) => scrubber.push(piece)), scrubber.flush()];
-  }) as [Uint8Array[][], Uint8Array[][]];
-  const sizes = (written: readonly Uint8Array[][]): string =>
-    JSON.stringify(written.map((all) => all.map((each) => each.length)));
-  if (sizes(one) !== sizes(other)) return `sizes: ${sizes(one)} and ${sizes(other)}`;
+function differenceOf(document: Document, { patterns: [first, second] }: Pair): string | null {
+  const [one, other] = [writesOf(document, first), writesOf(document, second)];
+  if (sizesOf(one) !== sizesOf(other)) return `sizes: ${sizesOf(one)} and ${sizesOf(other)}`;
   return Buffer.concat(one.flat()).equals(Buffer.concat(other.flat())) ? null : 'bytes';
+}
+
+/** What leaves for each piece that comes, and at the end. */
+function writesOf({ type, pieces }: Document, patterns: ScrubPatterns): Uint8Array[][] {
+  const scrubber =
+    type === 'WebSocket' ? new WebSocketScrubber(patterns) : new StreamScrubber(patterns, replyFormatOf(type));
+  return [...pieces.map((piece) => scrubber.push(piece)), scrubber.flush()];
+}
+
+function sizesOf(writes: readonly Uint8Array[][]): string {
+  return JSON.stringify(writes.map((all) => all.map((each) => each.length)));
 }
 
 function patternsOf(secret: string, random: SeededRandom): ScrubPatterns {
@@ -103,15 +116,18 @@ function partOf(random: SeededRandom, spellings: readonly string[]): string {
 
 function escaped(text: string, random: SeededRandom): string {
   const style = random.below(8);
-  const hex = (character: string, width: number): string => character.charCodeAt(0).toString(16).padStart(width, '0');
   const styles: readonly ((character: string) => string)[] = [
-    (character) => `\\u${hex(character, 4)}`,
-    (character) => `%${hex(character, 2)}`,
+    (character) => `\\u${hexOf(character, 4)}`,
+    (character) => `%${hexOf(character, 2)}`,
     (character) => `&#${character.charCodeAt(0)};`,
-    (character) => `%25${hex(character, 2)}`,
+    (character) => `%25${hexOf(character, 2)}`,
   ];
   const spell = styles[style];
   return spell === undefined ? text : Array.from(text, spell).join('');
+}
+
+function hexOf(character: string, width: number): string {
+  return character.charCodeAt(0).toString(16).padStart(width, '0');
 }
 
 /** The text in messages of a server, some of them in fragments. */

@@ -102,8 +102,8 @@ async function attempt(
 
 function noteMasked(sessionId: string | null, binding: string, host: string, { exchange, audit }: RunPorts): void {
   if (sessionId === null) return;
-  const counted = exchange.masked.count({ sessionId, binding, host });
-  if (counted === 'now_paused') audit.record(pauseEvent('paused', sessionId, host));
+  const state = exchange.masked.count({ sessionId, binding, host });
+  if (state === 'now_paused') audit.record(pauseEvent('paused', sessionId, host));
 }
 
 function askedOf(parts: OperationRequestParts, { sessionId }: RunCaller): Parameters<typeof askApproval>[1] {

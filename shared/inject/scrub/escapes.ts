@@ -80,16 +80,10 @@ function codesOf(text: string): number[] {
 }
 
 function readEscape(bytes: Uint8Array, at: number): Escape | null {
-  switch (bytes[at]) {
-    case BACKSLASH:
-      return readBackslash(bytes, at);
-    case PERCENT:
-      return readPercent(bytes, at);
-    case AMPERSAND:
-      return readReference(bytes, at);
-    default:
-      return readLineWrap(bytes, at);
-  }
+  const first = bytes[at];
+  if (first === BACKSLASH) return readBackslash(bytes, at);
+  if (first === PERCENT) return readPercent(bytes, at);
+  return first === AMPERSAND ? readReference(bytes, at) : readLineWrap(bytes, at);
 }
 
 /** What a letter after a backslash stands for; signs stand for themselves. */
@@ -158,14 +152,43 @@ function readReference(bytes: Uint8Array, at: number): Escape | null {
   return value > LAST_CODE_POINT ? null : { length: from + digits + 1 - at, stands: utf8Of(value) };
 }
 
-/** The names that HTML has for ASCII signs. */
+/** The names that HTML has for ASCII signs: each sign, then its names. */
+const NAMES_OF_SIGNS = [
+  '& amp AMP',
+  '< lt LT',
+  '> gt GT',
+  '" quot QUOT',
+  "' apos",
+  '/ sol',
+  '\\ bsol',
+  '+ plus',
+  '= equals',
+  '_ lowbar',
+  '. period',
+  ': colon',
+  '; semi',
+  ', comma',
+  '! excl',
+  '# num',
+  '$ dollar',
+  '% percnt',
+  '( lpar',
+  ') rpar',
+  '* ast midast',
+  '? quest',
+  '@ commat',
+  '[ lsqb lbrack',
+  '] rsqb rbrack',
+  '^ Hat',
+  '` grave',
+  '{ lcub lbrace',
+  '| verbar vert',
+  '} rcub rbrace',
+];
 const NAMED: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    ...{ amp: '&', AMP: '&', lt: '<', LT: '<', gt: '>', GT: '>', quot: '"', QUOT: '"', apos: "'", nbsp: ' ' },
-    ...{ sol: '/', bsol: '\\', plus: '+', equals: '=', lowbar: '_', period: '.', colon: ':', semi: ';', comma: ',' },
-    ...{ excl: '!', num: '#', dollar: '$', percnt: '%', lpar: '(', rpar: ')', ast: '*', midast: '*', quest: '?' },
-    ...{ commat: '@', lsqb: '[', lbrack: '[', rsqb: ']', rbrack: ']', Hat: '^', grave: '`', lcub: '{', lbrace: '{' },
-    ...{ verbar: '|', vert: '|', rcub: '}', rbrace: '}', Tab: '\t', NewLine: '\n' },
+  NAMES_OF_SIGNS.flatMap((row) => {
+    const [sign = '', ...names] = row.split(' ');
+    return names.map((name): [string, string] => [name, sign]);
   }),
 );
 const LONGEST_NAME = 7;

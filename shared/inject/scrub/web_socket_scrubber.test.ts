@@ -81,15 +81,19 @@ const anyMessage = fc
   )
   .map(([payload, splits, pings, lengthBytes]) => message(payload, splits, pings, lengthBytes));
 
+function whole(opcode: number, payload: string): string {
+  return encoded({ opcode, final: true, payload });
+}
+
 /** What a client makes of frames: messages with their opcode, whole, and control frames in between; `open`: not ended. */
 function received(stream: string): string[] {
   const told: string[] = [];
-  let message = '';
+  let text = '';
   for (let at = 0; at < stream.length;) {
     const [first, short] = [stream.charCodeAt(at), stream.charCodeAt(at + 1)];
     const bytes = short === 127 ? 8 : short === 126 ? 2 : 0;
     const extended = stream.slice(at + 2, at + 2 + bytes);
-    const length = bytes === 0 ? short : [...extended].reduce((sum, each) => sum * 256 + each.charCodeAt(0), 0);
+    const length = bytes === 0 ? short : latin1Bytes(extended).reduce((sum, byte) => sum * 256 + byte, 0);
     at += 2 + bytes + length;
     const payload = stream.slice(at - length, at);
     const opcode = first & 15;
@@ -97,13 +101,13 @@ function received(stream: string): string[] {
       told.push(`control ${opcode}: ${payload}`);
       continue;
     }
-    expect(opcode === CONTINUATION).toBe(message !== '');
-    message += (message === '' ? `message ${opcode}: ` : '') + payload;
+    expect(opcode === CONTINUATION).toBe(text !== '');
+    text += (text === '' ? `message ${opcode}: ` : '') + payload;
     if ((first & 0x80) === 0) continue;
-    told.push(message);
-    message = '';
+    told.push(text);
+    text = '';
   }
-  return message === '' ? told : [...told, `open ${message}`];
+  return text === '' ? told : [...told, `open ${text}`];
 }
 
 /** The same with the secret masked by hand in each. */
@@ -178,8 +182,7 @@ describe('WebSocketScrubber', () => {
   it('says of each message and control frame that something in it was masked', () => {
     let count = 0;
     const scrubber = new WebSocketScrubber(PATTERNS, () => (count += 1));
-    const frame = (opcode: number, payload: string): string => encoded({ opcode, final: true, payload });
-    const frames = [frame(TEXT, `${SECRET} ${SECRET}`), frame(PING, SECRET), frame(TEXT, 'ok'), frame(TEXT, SECRET)];
+    const frames = [whole(TEXT, `${SECRET} ${SECRET}`), whole(PING, SECRET), whole(TEXT, 'ok'), whole(TEXT, SECRET)];
     for (const each of frames) scrubber.push(latin1Bytes(each));
     expect(count).toBe(3);
   });
