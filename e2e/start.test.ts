@@ -25,7 +25,8 @@ describe('npm start', () => {
       expect(new URL(url).hostname).toBe('127.0.0.1');
     }
     expect(version).toBe('4.0.0');
-    expect(svc.output).toMatch(new RegExp(`${control_url}/auth/link/\\S+`));
+    const { port } = new URL(control_url);
+    expect(svc.output).toMatch(new RegExp(`http://svc-[0-9a-f]{32}\\.localhost:${port}/auth/link/\\S+`));
     for (const command of ['secret set', 'binding add', 'run']) expect(svc.output).toContain(`./bin/svc ${command}`);
     await svc.stop();
     expect(readRunFile(home)).toBeUndefined();

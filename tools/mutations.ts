@@ -31,6 +31,7 @@ const REDIRECTS = 'e2e/corpus/redirects.test.ts';
 const EXCHANGE = 'sidecar/exchange/exchange.ts';
 const INCOMING = 'sidecar/exchange/incoming.ts';
 const SEND = 'sidecar/exchange/send_credentialed.ts';
+const CONSOLE_HOST = 'worker/routes/console_host.test.ts';
 const CONNECTORS = 'sidecar/tunnel/connectors.test.ts';
 const REVOCATION = 'sidecar/tunnel/revocation.test.ts';
 
@@ -1023,6 +1024,78 @@ export const MUTATIONS: readonly Mutation[] = [
     text: "void recorded.then((problem) => problem !== null && cutShort('unrecorded')());",
     replacement: '',
     tests: ['sidecar/plan/run_plan.test.ts'],
+  },
+  {
+    row: 'The local console',
+    holds: 'a session’s cookie is taken at the console’s own name alone',
+    file: 'worker/routes/authenticate.ts',
+    text: 'const token = isAtConsole(c) ? getCookie(c, sessionCookie(context)) : undefined;',
+    replacement: 'const token = getCookie(c, sessionCookie(context));',
+    tests: [CONSOLE_HOST],
+  },
+  {
+    row: 'The local console',
+    holds: 'no page of the console is served at a loopback name, and no link is used up there',
+    file: 'worker/routes/page_table.ts',
+    text: '(isAtConsole(c) ? answer(c) : showConsoleHint(c))',
+    replacement: 'answer(c)',
+    tests: [CONSOLE_HOST],
+  },
+  {
+    row: 'The local console',
+    holds: 'a reply at a loopback name sets no cookie',
+    file: 'worker/routes/middleware.ts',
+    text: "  c.res.headers.delete('set-cookie');\n",
+    replacement: '',
+    tests: [CONSOLE_HOST],
+  },
+  {
+    row: 'The local console',
+    holds: 'it answers to no name but its own and loopback ones',
+    file: 'worker/routes/middleware.ts',
+    text: 'if (!isLoopbackName(hostname)) {',
+    replacement: "if (!hostname.endsWith('localhost') && !isLoopbackName(hostname)) {",
+    tests: [CONSOLE_HOST],
+  },
+  {
+    row: 'The local console',
+    holds: 'sessions from before it had a name are over',
+    file: 'worker/services/start.ts',
+    text: ', ...deleteAllSessions(database)]',
+    replacement: ']',
+    tests: [CONSOLE_HOST],
+  },
+  {
+    row: 'The local console',
+    holds: 'another user of the machine is nobody with its cookie',
+    file: 'worker/routes/authenticate.ts',
+    text: 'if (token === undefined || (await isStranger(c))) return null;',
+    replacement: 'if (token === undefined) return null;',
+    tests: [CONSOLE_HOST],
+  },
+  {
+    row: 'The local console',
+    holds: 'another user of the machine does not win the race to a sign-in link',
+    file: 'worker/routes/pages.ts',
+    text: "  if (await isStranger(c)) return page(c, messagePage('Sign-in link', OTHER_USER), 403);\n",
+    replacement: '',
+    tests: [CONSOLE_HOST],
+  },
+  {
+    row: 'The local console',
+    holds: 'a callback tells the console’s name to a state that is under way alone',
+    file: 'worker/routes/hand_over.ts',
+    text: 'local === null || !isLive || ',
+    replacement: 'local === null || ',
+    tests: [CONSOLE_HOST],
+  },
+  {
+    row: 'The local console',
+    holds: 'what began in it is ended by the session that began it alone',
+    file: 'worker/services/oauth_authorisation.ts',
+    text: 'context.local === null || isOfConsole(callback.state)',
+    replacement: 'context.local === null',
+    tests: ['worker/connector_oauth.test.ts'],
   },
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,

@@ -111,7 +111,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
     row: 'Hosted: browsers',
     holds: 'a page over plain http is another site',
     file: 'worker/routes/authenticate.ts',
-    text: " && (local !== null || origin.startsWith('https:'))",
+    text: " && origin.startsWith('https:')",
     replacement: '',
     tests: [SAME_ORIGIN],
   },

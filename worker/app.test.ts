@@ -130,12 +130,13 @@ describe('what the API refuses', () => {
 
 async function cookie(): Promise<string> {
   const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
-  const opened = await control.send(new URL(url).pathname);
+  const opened = await control.send(url);
   const set = opened.headers.get('set-cookie') ?? '';
   expect(set).toMatch(/; HttpOnly; SameSite=Lax/);
   return set.split(';')[0] ?? '';
 }
-const remove = (headers: Record<string, string>) => control.send('/v1/secrets/none', { method: 'DELETE', headers });
+const remove = (headers: Record<string, string>) =>
+  control.inBrowser('/v1/secrets/none', { method: 'DELETE', headers });
 
 describe('a signed-in browser', () => {
   test.each([
@@ -147,26 +148,27 @@ describe('a signed-in browser', () => {
     expect(await refusal(remove({ cookie: await cookie(), ...headers }))).toMatchObject({ code: 'cross_site_request' });
   });
 
-  test.each([[{ origin: 'http://127.0.0.1:7420' }], [{ 'sec-fetch-site': 'same-origin' }]])(
-    'may change things from our pages: %j',
-    async (headers) => {
-      expect(await refusal(remove({ cookie: await cookie(), ...headers }))).toMatchObject({ code: 'not_found' });
-    },
-  );
+  test.each([
+    [(): string => control.consoleOrigin, undefined],
+    [undefined, 'same-origin'],
+  ])('may change things from our pages: %#', async (origin, site) => {
+    const headers = { ...(origin && { origin: origin() }), ...(site && { 'sec-fetch-site': site }) };
+    expect(await refusal(remove({ cookie: await cookie(), ...headers }))).toMatchObject({ code: 'not_found' });
+  });
 
   test('is signed in for twelve hours, by a link of ten minutes', async () => {
     const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
     const held = await cookie();
     control.clock.ms += 10 * 60_000 + 1_000;
-    expect((await control.send(new URL(url).pathname)).status).toBe(410);
-    expect((await control.send('/', { headers: { cookie: held } })).status).toBe(200);
+    expect((await control.send(url)).status).toBe(410);
+    expect((await control.inBrowser('/', { headers: { cookie: held } })).status).toBe(200);
     control.clock.ms += 12 * 3_600_000;
-    expect((await control.send('/', { headers: { cookie: held } })).status).toBe(401);
+    expect((await control.inBrowser('/', { headers: { cookie: held } })).status).toBe(401);
   });
 
   test('gets pages that run files of ours alone and load nothing from elsewhere', async () => {
     for (const path of ['/', '/docs']) {
-      const page = await control.send(path, { headers: { cookie: await cookie() } });
+      const page = await control.inBrowser(path, { headers: { cookie: await cookie() } });
       expect(page.headers.get('content-security-policy')).toMatch(
         /^default-src 'none'; script-src 'self'; .*require-trusted-types-for 'script'; trusted-types 'none'$/,
       );

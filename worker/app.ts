@@ -205,6 +205,8 @@ export interface AppOptions {
   readonly compresses?: boolean;
   /** The address that a call came from, as the runtime knows it; a header that anybody can send is no such thing. */
   readonly clientAddress?: (c: AppContext) => string | null;
+  /** Whether a call came from another user of this machine, where the runtime can tell; in local mode those sign in nowhere. */
+  readonly isOtherUser?: (c: AppContext) => Promise<boolean>;
 }
 
 /** The control API and its few pages: a request in, a response out, on every runtime. */
@@ -221,7 +223,11 @@ export function createApp(options: AppOptions): OpenAPIHono<AppEnv> {
     provide(options.context, { assets: options.assets, templates: once(options.templates ?? (() => [])) }),
     answerLocalNamesOnly,
   );
-  app.use(demandHttps, knowClient(options.clientAddress ?? (() => null)), limitBody(maxBodyBytes));
+  const client = {
+    address: options.clientAddress ?? (() => null),
+    isOtherUser: options.isOtherUser ?? (async () => false),
+  };
+  app.use(demandHttps, knowClient(client), limitBody(maxBodyBytes));
   describeAccess(app);
   describeBrowserOperations(app);
   for (const [method, path, operation] of ROUTES) mount(app, method, path, operation);

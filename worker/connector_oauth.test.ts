@@ -87,6 +87,15 @@ async function authorise(): Promise<void> {
   expect([page.status, await page.text()]).toEqual([200, expect.stringContaining('acme/items is authorised')]);
 }
 
+const beginInConsole = async (cookie: string): Promise<URL> => {
+  const begun = await control.inBrowser(`/auth/connectors/${id}/authorize`, { headers: { cookie } });
+  return provider.authorise(begun.headers.get('location') ?? '');
+};
+const signIn = async () => {
+  const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+  return (await control.send(url)).headers.get('set-cookie')?.split(';')[0] ?? '';
+};
+
 describe('an authorisation in the browser', () => {
   test('is asked for by a link with PKCE, and makes the credential ready', async () => {
     expect(await parsed(connectorCredentialRecord, put())).toMatchObject({
@@ -141,21 +150,70 @@ describe('an authorisation in the browser', () => {
   test('begins on a page for a signed-in browser', async () => {
     await put();
     const path = `/auth/connectors/${id}/authorize`;
-    expect((await control.send(path)).status).toBe(401);
+    expect([(await control.send(path)).status, (await control.inBrowser(path)).status]).toEqual([401, 401]);
     const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
-    const opened = await control.send(new URL(url).pathname);
+    const opened = await control.send(url);
     const cookie = opened.headers.get('set-cookie')?.split(';')[0] ?? '';
-    const reply = await control.send(path, { headers: { cookie } });
+    const reply = await control.inBrowser(path, { headers: { cookie } });
     expect([reply.status, reply.headers.get('location')]).toEqual([
       303,
       expect.stringContaining(`${provider.origin}/auth`),
     ]);
   });
 
+  describe('that began in the console', () => {
+    test('comes back to loopback, goes on to the console by one step, and ends there once', async () => {
+      await put();
+      const cookie = await signIn();
+      const back = await beginInConsole(cookie);
+      expect(back.origin).toBe(ORIGIN);
+      const handed = await control.send(back.href);
+      const location = handed.headers.get('location') ?? '';
+      expect([handed.status, location]).toEqual([303, control.consoleOrigin + back.pathname + back.search]);
+      expect(provider.tokenCalls()).toBe(0);
+      const ended = await control.send(location, { headers: { cookie } });
+      expect([ended.status, ended.headers.get('location')]).toEqual([
+        303,
+        `/connectors/${id}?done=connector_authorised`,
+      ]);
+      expect(await credential()).toMatchObject({ state: 'ready' });
+      const again = await control.send(back.href);
+      expect([again.status, again.headers.get('location')]).toEqual([400, null]);
+      expect((await control.send(location, { headers: { cookie } })).status).toBe(400);
+    });
+
+    test('is ended by nobody without the session that began it, who saw its callback', async () => {
+      await put();
+      const cookie = await signIn();
+      const back = await beginInConsole(cookie);
+      const replayed = await control.inBrowser(back.pathname + back.search);
+      expect(replayed.status).toBe(400);
+      expect([provider.tokenCalls(), await credential()]).toEqual([
+        0,
+        expect.objectContaining({ state: 'authorisation_required' }),
+      ]);
+      expect((await control.inBrowser(back.pathname + back.search, { headers: { cookie } })).status).toBe(303);
+    });
+
+    test('tells the console’s name to no state that is over, or was never begun', async () => {
+      await put();
+      const back = await beginInConsole(await signIn());
+      control.clock.ms += 10 * 60_000 + 1_000;
+      for (const state of [back.searchParams.get('state') ?? '', 'console.made-up']) {
+        const asked = await control.send(`/auth/connectors/callback?state=${state}&code=x`);
+        expect([asked.status, asked.headers.get('location')]).toEqual([400, null]);
+      }
+    });
+  });
+
   test('of a hosted control plane takes tokens only for the person who began it', async () => {
     await put();
     const hosted = { ...control.context, local: null };
-    const begun = await beginAuthorisation(hosted, await owner(), id, { grant: 'browser', origin: ORIGIN });
+    const begun = await beginAuthorisation(hosted, await owner(), id, {
+      grant: 'browser',
+      origin: ORIGIN,
+      inConsole: false,
+    });
     const url = begun.ok && begun.value.grant === 'browser' ? begun.value.authorization_url : '';
     const { searchParams } = await provider.authorise(url);
     const callback = {

@@ -233,7 +233,7 @@ describe('the authorisation of a remote server', () => {
 
   test('is begun by who may change the server', async () => {
     const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
-    const how = { input: mcpAuthorizationInput.parse({}), origin: ORIGIN };
+    const how = { input: mcpAuthorizationInput.parse({}), origin: ORIGIN, inConsole: false };
     const colleague = await addUser(control.context, me.enterprise_id);
     expect(await beginMcpAuthorisation(control.context, colleague, id, how)).toMatchObject({
       error: { code: 'not_found' },
@@ -477,7 +477,7 @@ describe('what a server may say of where it is signed in to', () => {
     const hosted = { ...control.context, local: null, outbound: nodeOutbound({ isLocal: false, pinned: new Map() }) };
     const me = await parsed(meReply, control.asUser('GET', '/v1/me'));
     const caller = { userId: me.id, enterpriseId: me.enterprise_id, role: me.role };
-    const how = { input: mcpAuthorizationInput.parse({}), origin: ORIGIN };
+    const how = { input: mcpAuthorizationInput.parse({}), origin: ORIGIN, inConsole: false };
     expect(await beginMcpAuthorisation(hosted, caller, id, how)).toMatchObject({
       error: { code: 'oauth_provider_failed', message: expect.stringContaining('https alone') },
     });

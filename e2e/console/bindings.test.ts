@@ -72,11 +72,10 @@ test('no page of another site edits it with the cookie of this one', async () =>
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
   const headers = { cookie, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
   const body = new URLSearchParams({ scheme: 'bearer', host: 'evil.example', credential_ref: 'vault://user/github' });
-  const reply = await fetch(`${suite.world.control.url}${path}/edit`, {
+  const reply = await suite.world.send(`${path}/edit`, {
     method: 'POST',
     headers,
     body,
-    redirect: 'manual',
   });
   expect(reply.status).toBe(403);
 });

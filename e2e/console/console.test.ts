@@ -159,7 +159,7 @@ test('no page of another site changes anything with the cookie of this one', asy
   for (const path of ['/secrets', '/secrets/delete', '/bindings', `/bindings/${seeded.bindingId}/delete`]) {
     const body = new URLSearchParams({ path: 'user/github', owner: 'personal', confirm: 'user/github', value: 'x' });
     const headers = { cookie, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
-    const reply = await fetch(suite.world.control.url + path, { method: 'POST', headers, body, redirect: 'manual' });
+    const reply = await suite.world.send(path, { method: 'POST', headers, body });
     expect([path, reply.status]).toEqual([path, 403]);
   }
 });

@@ -10,6 +10,7 @@ import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
 import { type ControlPlaneUnderTest, ROOT, startOnNode } from '../runtimes/programs.ts';
 import { TestSidecar } from '../runtimes/sidecar_client.ts';
 import { startChromium } from '../support/chromium.ts';
+import { fetchAs, type SentAs } from '../support/fetch_as.ts';
 import { axeProblems } from './page_walk.ts';
 
 /** A value that is in the vault, and must be on no page. */
@@ -37,11 +38,14 @@ export interface Seeded {
 /** A control plane in local mode, a sidecar that reports to it, and a browser that is signed in by its link. */
 export class ConsoleWorld {
   readonly control: ControlPlaneUnderTest;
+  /** Where a browser finds the console: a host name of its own. */
+  readonly consoleUrl: string;
   readonly sidecar: TestSidecar;
   readonly #browser: Browser;
 
-  private constructor(control: ControlPlaneUnderTest, browser: Browser, sidecar: TestSidecar) {
+  private constructor(control: ControlPlaneUnderTest, consoleUrl: string, browser: Browser, sidecar: TestSidecar) {
     this.control = control;
+    this.consoleUrl = consoleUrl;
     this.#browser = browser;
     this.sidecar = sidecar;
   }
@@ -49,12 +53,17 @@ export class ConsoleWorld {
   static async start(control?: ControlPlaneUnderTest): Promise<ConsoleWorld> {
     const plane = control ?? (await startOnNode());
     const sidecar = await TestSidecar.make((path, init) => fetch(plane.url + path, init));
-    return new ConsoleWorld(plane, await startChromium(), sidecar);
+    return new ConsoleWorld(plane, await findConsole(plane), await startChromium(), sidecar);
   }
 
   async stop(): Promise<void> {
     await this.#browser.close();
     await this.control.stop();
+  }
+
+  /** A request as another program of this machine makes it, by the console's name: it is resolved by browsers alone. */
+  send(path: string, sent: SentAs = {}): Promise<Response> {
+    return fetchAs(new URL(this.consoleUrl).host, this.control.url + path, sent);
   }
 
   /** Calls the control API as the local user; throws when it refuses. */
@@ -74,14 +83,14 @@ export class ConsoleWorld {
   async open(options: BrowserContextOptions = {}): Promise<Page> {
     const page = await this.openSignedOut(options);
     const { url } = signInLinkReply.parse(await this.api('POST', '/v1/sign-in-links'));
-    await page.goto(`${this.control.url}${new URL(url).pathname}`);
+    await page.goto(url);
     return page;
   }
 
   async openSignedOut(options: BrowserContextOptions = {}): Promise<Page> {
     const viewport = { width: 1440, height: HEIGHT };
     const context = await this.#browser.newContext({
-      baseURL: this.control.url,
+      baseURL: this.consoleUrl,
       viewport,
       reducedMotion: 'reduce',
       ...options,
@@ -157,6 +166,13 @@ export class ConsoleWorld {
     const reply = await this.sidecar.call('POST', '/v1/sidecar/approvals', { body });
     if (!reply.ok) throw new Error(`the approval was not asked: ${await reply.text()}`);
   }
+}
+
+/** The origin of the console: where a sign-in link leads to. */
+async function findConsole({ url, localKey }: ControlPlaneUnderTest): Promise<string> {
+  const headers = { authorization: `Bearer ${localKey}` };
+  const reply = await fetch(`${url}/v1/sign-in-links`, { method: 'POST', headers });
+  return new URL(signInLinkReply.parse(await reply.json()).url).origin;
 }
 
 /** Nothing that axe knows of keeps anybody from using the page. */

@@ -36,7 +36,7 @@ export function describeWalk(runtime: string, open: (settings: Record<string, st
   const prepare = async (world: ConsoleWorld) => {
     const tab = await world.open();
     seeded = await seedEverything(world, database);
-    walk = await PageWalk.in(tab, world.control.url);
+    walk = await PageWalk.in(tab, world.consoleUrl);
     plain = await world.open({ javaScriptEnabled: false });
   };
   const suite = consoleSuite({ control: start, prepare });
@@ -52,7 +52,7 @@ export function describeWalk(runtime: string, open: (settings: Record<string, st
   test(`a page of the console on ${runtime} that is not everybody’s is shown to nobody who is not signed in`, async () => {
     const addresses = Object.values(CONSOLE_PAGES).flatMap((pages) => pages.map(({ path }) => path(seeded)));
     const own = addresses.filter((address) => !/^\/(marketplace|auth|sign-in|sign-up|docs)\b/.test(address));
-    const replies = await Promise.all(own.map((address) => fetch(suite.world.control.url + address)));
+    const replies = await Promise.all(own.map((address) => suite.world.send(address)));
     expect(replies.filter(({ status }) => status !== 401).map(({ url }) => url)).toEqual([]);
     expect(own.length).toBeGreaterThan(40);
   });

@@ -120,7 +120,7 @@ describe('the marketplace, for who is not signed in', () => {
       expect(text).toContain(part);
     const links = await page.locator('main a').evaluateAll((all) => all.map((each) => each.getAttribute('href')));
     expect(links.filter((href) => href?.startsWith('javascript'))).toEqual([]);
-    expect([...new Set(asked)]).toEqual([control.url]);
+    expect([...new Set(asked)]).toEqual([suite.world.consoleUrl]);
     const source = await visit(`/marketplace/${WEATHER}`);
     const out = source.getByRole('link', { name: 'https://github.com/acme/weather' });
     expect(await out.getAttribute('rel')).toBe('noopener noreferrer nofollow');

@@ -349,9 +349,8 @@ describe('the pages of one’s own servers', () => {
     const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ');
     const headers = { cookie, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
     for (const path of ['', `/${own}/edit`, `/${hub}/authorize`, `/${hub}/authorize/forget`]) {
-      const url = `${suite.world.control.url}/mcp-servers${path}`;
       const body = new URLSearchParams({ name: 'evil', program: 'npx', confirm: 'untouched-too' });
-      const reply = await fetch(url, { method: 'POST', headers, body, redirect: 'manual' });
+      const reply = await suite.world.send(`/mcp-servers${path}`, { method: 'POST', headers, body });
       expect([path, reply.status]).toEqual([path, 403]);
     }
   });

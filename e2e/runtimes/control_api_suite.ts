@@ -16,6 +16,7 @@ import {
 import { newId } from '../../shared/wire/ids.ts';
 import { mcpServerRecord, readSnapshotMcpServers } from '../../shared/wire/mcp_servers.ts';
 import { createdToken, keySet } from '../../shared/wire/tokens.ts';
+import { fetchAs } from '../support/fetch_as.ts';
 import { describeCodedReplies } from './coded_replies_suite.ts';
 import type { ControlPlaneUnderTest } from './programs.ts';
 import { TestSidecar } from './sidecar_client.ts';
@@ -234,13 +235,15 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
 
     test('signs a browser in once', async () => {
       const link = z.object({ url: z.string() }).parse(await (await asUser('POST', '/v1/sign-in-links')).json());
-      const path = new URL(link.url).pathname;
-      const opened = await send(path, { redirect: 'manual' });
+      const { pathname: path, host } = new URL(link.url);
+      expect(host).toMatch(new RegExp(`^svc-[0-9a-f]{32}\\.localhost:${new URL(control.url).port}$`));
+      const opened = await fetchAs(host, control.url + path, {});
       const cookie = opened.headers.get('set-cookie')?.split(';')[0] ?? '';
       expect([opened.status, opened.headers.get('location')]).toEqual([303, '/']);
-      expect(await (await send('/', { headers: { cookie } })).text()).toContain('Local owner');
-      expect((await send(path, { redirect: 'manual' })).status).toBe(410);
-      const forged = await send('/v1/secrets/user/other', {
+      expect(await (await fetchAs(host, `${control.url}/`, { headers: { cookie } })).text()).toContain('Local owner');
+      expect((await send('/v1/me', { headers: { cookie } })).status).toBe(401);
+      expect((await fetchAs(host, control.url + path, {})).status).toBe(410);
+      const forged = await fetchAs(host, `${control.url}/v1/secrets/user/other`, {
         method: 'DELETE',
         headers: { cookie, origin: 'https://evil.test' },
       });

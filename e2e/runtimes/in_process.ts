@@ -9,6 +9,7 @@ import { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../../worker/app.ts';
 import { fileAssets } from '../../worker/entries/file_assets.ts';
 import type { LogEntry } from '../../worker/routes/app_env.ts';
+import { consoleOrigin as consoleOriginOf } from '../../worker/routes/console_host.ts';
 import type { Caller } from '../../worker/services/caller.ts';
 import { beginEnterprise } from '../../worker/services/commit.ts';
 import { ProgramLifetime } from '../../worker/services/lifetime.ts';
@@ -64,7 +65,12 @@ export interface InProcess {
   readonly clock: TestClock;
   readonly localKey: string;
   readonly log: LogEntry[];
+  /** At the loopback address, or at the whole URL that is given. */
   readonly send: (path: string, init?: RequestInit) => Promise<Response>;
+  /** Where a browser finds the console: in local mode a name of its own. */
+  readonly consoleOrigin: string;
+  /** As a browser sends, by the console's name. */
+  readonly inBrowser: (path: string, init?: RequestInit) => Promise<Response>;
   /** As the local user, with a JSON body. */
   readonly asUser: (
     method: string,
@@ -120,13 +126,17 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
   const context = { ...started.value, signIn: { ...signIn, passwordCost: CHEAP_PASSWORDS } };
   const log: LogEntry[] = [];
   const app = createApp({ context: () => context, assets: ASSETS, log: (entry) => log.push(entry) });
-  const send = async (path: string, init?: RequestInit) => app.fetch(new Request(ORIGIN + path, init));
+  const send = async (path: string, init?: RequestInit) => app.fetch(new Request(new URL(path, ORIGIN), init));
+  const { local } = context;
+  const consoleOrigin = local === null ? ORIGIN : consoleOriginOf(local.consoleHost, ORIGIN);
   return {
     context,
     clock,
     localKey,
     log,
     send,
+    consoleOrigin,
+    inBrowser: (path, init) => send(consoleOrigin + path, init),
     asUser: (method, path, body, headers) =>
       send(path, {
         method,

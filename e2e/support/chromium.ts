@@ -16,7 +16,7 @@ function chromiumPath(): string | null {
 export interface ChromiumOptions {
   /** The one certificate that is taken beside those of the system's roots. */
   readonly certificate?: string;
-  /** The names that lead to a port of loopback on 443; besides these and localhost nothing is resolved. */
+  /** The names that lead to a port of loopback on 443; besides these and names of localhost nothing is resolved. */
   readonly names?: Readonly<Record<string, number>>;
 }
 
@@ -30,7 +30,7 @@ export async function startChromium({ certificate, names = {} }: ChromiumOptions
     // A root user's Chromium has to give up its sandbox.
     chromiumSandbox: process.getuid?.() !== 0,
     args: [
-      `--host-resolver-rules=${[...rules, 'MAP * ~NOTFOUND', 'EXCLUDE localhost', 'EXCLUDE 127.0.0.1'].join(', ')}`,
+      `--host-resolver-rules=${[...rules, 'MAP * ~NOTFOUND', 'EXCLUDE localhost', 'EXCLUDE *.localhost', 'EXCLUDE 127.0.0.1'].join(', ')}`,
       ...(certificate === undefined ? [] : [`--ignore-certificate-errors-spki-list=${keyHash(certificate)}`]),
     ],
   });

@@ -19,7 +19,9 @@ test('on this machine a link is printed that signs a browser in once, and alone 
   const found = await runCli(home, ['console'], { answer: controlPlane('local') });
   expect(found.code).toBe(0);
   expect(found.stdout).toBe(`${LINK.url}\n`);
-  expect(found.stderr).toBe(`It signs one browser in, until ${LINK.expires_at}.\n`);
+  expect(found.stderr).toBe(
+    `It signs one browser in, until ${LINK.expires_at}. Where a browser does not find the name: docs/sign-in.md.\n`,
+  );
   expect(found.calls.map(({ method, url }) => `${method} ${url.pathname}`)).toContain('POST /v1/sign-in-links');
 });
 

@@ -23,5 +23,7 @@ async function showConsole({ context, options, print }: Call): Promise<undefined
   }
   const link = await client.call('POST', '/v1/sign-in-links', signInLinkReply);
   print.line(link, link.url);
-  print.note(`It signs one browser in, until ${link.expires_at}.`);
+  print.note(
+    `It signs one browser in, until ${link.expires_at}. Where a browser does not find the name: docs/sign-in.md.`,
+  );
 }

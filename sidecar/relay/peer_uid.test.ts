@@ -1,56 +1,10 @@
 import { createServer, connect, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
+import type { TcpEnds } from '../../shared/net/tcp_table.ts';
 import { listen } from '../connection/listen.ts';
-import { peerUid, uidInTable, type TcpEnds } from './peer_uid.ts';
+import { peerUid } from './peer_uid.ts';
 
 const ENDS: TcpEnds = { remoteAddress: '127.0.0.1', remotePort: 54_321, localAddress: '127.0.0.1', localPort: 8_080 };
-const HEADING = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode';
-
-/** A table with the two ends of ENDS' connection, the peer's with the parts given. */
-function table({
-  local = '0100007F:D431',
-  remote = '0100007F:1F90',
-  state = '01',
-  uid = '1000',
-  inode = '777',
-}): string {
-  const tail = '100 0 0 10 0';
-  return [
-    HEADING,
-    `   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000   999        0 111 ${tail}`,
-    `   1: 0100007F:1F90 0100007F:D431 01 00000000:00000000 00:00000000 00000000   999        0 222 ${tail}`,
-    `   2: ${local} ${remote} ${state} 00000000:00000000 02:00000A0B 00000000  ${uid}        0 ${inode} ${tail}`,
-    '',
-  ].join('\n');
-}
-
-test('finds the user of the peer, not the one of our own end', () => {
-  expect(uidInTable(table({}), ENDS)).toBe(1000);
-});
-
-test('finds a peer that holds the IPv4 connection in an IPv6 socket, as a JVM does', () => {
-  const prefix = '0000000000000000FFFF0000';
-  const mapped = table({ local: `${prefix}0100007F:D431`, remote: `${prefix}0100007F:1F90` });
-  expect(uidInTable(mapped, ENDS)).toBe(1000);
-  expect(uidInTable(mapped, { ...ENDS, remoteAddress: '::ffff:127.0.0.1', localAddress: '::ffff:127.0.0.1' })).toBe(
-    1000,
-  );
-});
-
-test.each([
-  ['another port', { local: '0100007F:D432' }],
-  ['another address', { local: '0200007F:D431' }],
-  ['a connection to another listener', { remote: '0100007F:1F91' }],
-  ['a connection that is closing', { state: '06' }],
-  ['a socket that no process holds any more, which shows user 0', { uid: '0', inode: '0' }],
-  ['a line that is not understood', { uid: 'root' }],
-])('knows no user for %s', (_what, change) => {
-  expect(uidInTable(table(change), ENDS)).toBeNull();
-});
-
-test('knows no user for an address that is not IPv4', () => {
-  expect(uidInTable(table({}), { ...ENDS, remoteAddress: '::1' })).toBeNull();
-});
 
 test('knows no user where there are no tables', async () => {
   expect(await peerUid(ENDS, ['/nonexistent/tcp'])).toBeNull();

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { TcpEnds } from '../../shared/net/tcp_table.ts';
 import { listen } from '../connection/listen.ts';
-import { peerUid, type TcpEnds } from './peer_uid.ts';
+import { peerUid } from './peer_uid.ts';
 import { relayConnection, type RelayTarget } from './relay_connection.ts';
 
 /** A loopback listener that speaks for one session to clients which cannot send proxy credentials. */

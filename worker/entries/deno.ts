@@ -26,11 +26,23 @@ import { start } from '../services/start.ts';
 import { QueuedTurns } from '../services/turns.ts';
 import { closeFile, fetchInTime, fetchReplica, openDatabase, placesToWrite, prepareFile } from '../store/database.ts';
 
+type Handler = (request: Request, info: { remoteAddr: { hostname: string } }) => Response | Promise<Response>;
+
+interface DenoServer {
+  readonly addr: { readonly port: number };
+  shutdown(): Promise<void>;
+}
+
 /** As much of Deno as this entry uses. */
 interface DenoRuntime {
   readonly env: { toObject(): Record<string, string> };
   readonly args: string[];
-  readonly errors: { readonly NotFound: new () => Error; readonly AlreadyExists: new () => Error };
+  readonly errors: {
+    readonly NotFound: new () => Error;
+    readonly AlreadyExists: new () => Error;
+    readonly AddrInUse: new () => Error;
+    readonly AddrNotAvailable: new () => Error;
+  };
   mkdir(path: string, options: { recursive: boolean; mode: number }): Promise<void>;
   readTextFile(path: string): Promise<string>;
   writeTextFile(path: string, text: string, options: { createNew: boolean; mode: number }): Promise<void>;
@@ -39,10 +51,7 @@ interface DenoRuntime {
   link(from: string, to: string): Promise<void>;
   remove(path: string): Promise<void>;
   addSignalListener(signal: 'SIGTERM' | 'SIGINT', listener: () => void): void;
-  serve(
-    options: { port: number; hostname: string; onListen: (address: { hostname: string; port: number }) => void },
-    handler: (request: Request, info: { remoteAddr: { hostname: string } }) => Response | Promise<Response>,
-  ): { shutdown(): Promise<void> };
+  serve(options: { port: number; hostname: string; onListen: () => void }, handler: Handler): DenoServer;
   exit(code: number): never;
 }
 declare const Deno: DenoRuntime;
@@ -73,27 +82,43 @@ async function main(): Promise<void> {
     compresses: true,
     clientAddress: (c) => clientAddress(peerIn(c.env), c.req.header('x-forwarded-for')),
   });
-  const server = Deno.serve(
-    {
-      port: options.port,
-      hostname: '127.0.0.1',
-      onListen: ({ hostname, port }) =>
-        globalThis.console.log(JSON.stringify({ listening: `http://${hostname}:${port}` })),
-    },
-    (request, { remoteAddr }) => app.fetch(request, { peer: remoteAddr.hostname }),
-  );
+  const servers = listen(options, (request, { remoteAddr }) => app.fetch(request, { peer: remoteAddr.hostname }));
+  const [first] = servers;
+  globalThis.console.log(JSON.stringify({ listening: `http://127.0.0.1:${first.addr.port}` }));
   startRetention({ days: options.settings.auditRetentionDays, context: () => context, lifetime, log });
   const leave = () => void closeFile(client).finally(() => Deno.exit(0));
   const stop = () => {
     lifetime.beginStop();
     setTimeout(leave, options.local ? LOCAL_GRACE_MS : HOSTED_GRACE_MS);
-    void server
-      .shutdown()
+    void Promise.all(servers.map((server) => server.shutdown()))
       .then(() => lifetime.drain())
       .then(leave);
   };
   Deno.addSignalListener('SIGTERM', stop);
   Deno.addSignalListener('SIGINT', stop);
+}
+
+/** Another program may have the port that the system chose at the other address. */
+const LISTEN_TRIES = 20;
+
+/**
+ * Listens on loopback; in local mode at ::1 too: a browser tries it first for the console's name, and whoever else listened
+ * there would be given its cookies.
+ */
+function listen({ local, port }: Options, handler: Handler): readonly [DenoServer, ...DenoServer[]] {
+  const serve = (hostname: string, at: number) =>
+    Deno.serve({ port: at, hostname, onListen: () => undefined }, handler);
+  for (let tries = 1; ; tries += 1) {
+    const server = serve('127.0.0.1', port);
+    if (!local) return [server];
+    try {
+      return [server, serve('::1', server.addr.port)];
+    } catch (error) {
+      if (error instanceof Deno.errors.AddrNotAvailable) return [server];
+      if (!(error instanceof Deno.errors.AddrInUse) || port !== 0 || tries === LISTEN_TRIES) throw error;
+      void server.shutdown();
+    }
+  }
 }
 
 /** The address at the other end of the connection. */

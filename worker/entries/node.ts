@@ -1,9 +1,9 @@
 // The control worker on Node: `node worker/entries/node.ts --local --home DIR --port N`.
 import { readFileSync } from 'node:fs';
-import { Server } from 'node:http';
+import { createServer, IncomingMessage, type Server } from 'node:http';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { parseArgs } from 'node:util';
-import { serve } from '@hono/node-server';
+import { getRequestListener } from '@hono/node-server';
 import { getConnInfo } from '@hono/node-server/conninfo';
 import { DEFAULT_CONTROL_PORT, parseRegistryUrl, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
@@ -18,8 +18,10 @@ import { readSettings } from './node_command.ts';
 import { type Clients, databaseOf, openClients } from './node_database.ts';
 import { homeDirectory, homeFiles, makeHome } from './node_home.ts';
 import { clientAddress } from './client_address.ts';
+import { listenAt, type Listening, listenOnLoopback } from './node_listen.ts';
 import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
 import { EXIT_PORT_TAKEN, EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
+import { otherUsers } from './node_peer_user.ts';
 import { stopOnSignal } from './node_stop.ts';
 import { contextOfKeys, keyVersion } from './node_vault_key.ts';
 import { startRetention } from './retention_timer.ts';
@@ -50,6 +52,7 @@ async function main(): Promise<void> {
   const context = await startServices(options, clients, lifetime);
   const isFile = options.settings.vaultKey === undefined;
   const current = isFile ? followKeys(options, clients, { context, version }) : () => context;
+  const isOther = otherUsers(process.getuid?.());
   const app = createApp({
     context: current,
     assets: fileAssets(),
@@ -57,14 +60,15 @@ async function main(): Promise<void> {
     log,
     compresses: true,
     clientAddress: (c) => clientAddress(getConnInfo(c).remote.address ?? null, c.req.header('x-forwarded-for')),
+    isOtherUser: ({ env }) => isOther(isSocketHolder(env['incoming']) ? env['incoming'].socket : undefined),
   });
-  const server = serve({ fetch: app.fetch, hostname: options.listen, port: options.port }, (address) => {
-    const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
-    process.stdout.write(`${JSON.stringify({ listening: `http://${host}:${address.port}` })}\n`);
-  });
-  server.on('error', (error: NodeJS.ErrnoException) => refuse(listenRefusal(error, options)));
+  const answer = getRequestListener(app.fetch);
+  const server = createServer((request, response) => void answer(request, response));
+  const { address, twin } = await listenFor(server, options);
+  const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
+  process.stdout.write(`${JSON.stringify({ listening: `http://${host}:${address.port}` })}\n`);
   const graceMs = options.local ? LOCAL_GRACE_MS : HOSTED_GRACE_MS;
-  if (server instanceof Server) stopOnSignal({ server, lifetime, clients, graceMs });
+  stopOnSignal({ server, twin, lifetime, clients, graceMs });
   startRetention({ days: options.settings.auditRetentionDays, context: current, lifetime, log });
 }
 
@@ -74,8 +78,9 @@ function readOptions(): Options {
   const home = homeDirectory(values.home, settings);
   const local = values.local ?? false;
   const listen = values.listen ?? '127.0.0.1';
-  if (local && !/^(127\.\d+\.\d+\.\d+|::1|localhost)$/.test(listen)) {
-    throw new Refusal('invalid_flag', `--listen ${listen}: --local listens on loopback alone`, EXIT_USAGE);
+  if (local && !['127.0.0.1', '::1', 'localhost'].includes(listen)) {
+    const message = `--listen ${listen}: --local listens on 127.0.0.1 and ::1 alone, where browsers find the console`;
+    throw new Refusal('invalid_flag', message, EXIT_USAGE);
   }
   const upstreamCaFiles = values['upstream-ca'] ?? settings.upstreamCaFiles;
   const pinned = readPins(values.resolve ?? [], local);
@@ -181,8 +186,21 @@ function required<T>(code: string, result: { ok: true; value: T } | { ok: false;
   throw new Refusal(code, result.error);
 }
 
-function listenRefusal(error: NodeJS.ErrnoException, options: Options): Refusal {
-  const address = `${options.listen}:${options.port}`;
+async function listenFor(server: Server, options: Options): Promise<Listening> {
+  try {
+    if (options.local) return await listenOnLoopback(server, options.listen, options.port);
+    return { address: await listenAt(server, options.listen, options.port), twin: null };
+  } catch (error) {
+    throw error instanceof Error ? listenRefusal(error, options) : error;
+  }
+}
+
+function isSocketHolder(value: unknown): value is IncomingMessage {
+  return value instanceof IncomingMessage;
+}
+
+function listenRefusal(error: NodeJS.ErrnoException & { readonly address?: string }, options: Options): Refusal {
+  const address = `${error.address ?? options.listen}:${options.port}`;
   if (error.code === 'EADDRINUSE') {
     return new Refusal(
       'port_taken',

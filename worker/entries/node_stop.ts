@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
+import type { Server as NetServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProgramLifetime } from '../services/lifetime.ts';
 import { closeFile } from '../store/database.ts';
@@ -9,6 +10,8 @@ import { refuse } from './node_refusal.ts';
 /** What a program has to end, in this order. */
 export interface Stoppable {
   readonly server: Server;
+  /** Hands what it accepts to `server`; null where there is none. */
+  readonly twin: NetServer | null;
   readonly lifetime: ProgramLifetime;
   readonly clients: Clients;
   /** How long requests under way may take. */
@@ -32,10 +35,11 @@ export function stopOnSignal(program: Stoppable): void {
 }
 
 /** No new connection; waits end; requests under way are answered; deferred work is done; the database is left in order. */
-async function stopServing({ server, lifetime, clients, graceMs }: Stoppable): Promise<void> {
+async function stopServing({ server, twin, lifetime, clients, graceMs }: Stoppable): Promise<void> {
   lifetime.beginStop();
-  const closed = once(server, 'close');
-  server.close();
+  const listeners = twin === null ? [server] : [server, twin];
+  const closed = Promise.all(listeners.map((listener) => once(listener, 'close')));
+  for (const listener of listeners) listener.close();
   const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
   const late = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;

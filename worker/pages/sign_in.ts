@@ -68,6 +68,17 @@ export function continuePage({ title, url }: { readonly title: string; readonly 
   return layout('Sign in?', content, 'card');
 }
 
+/** The page at a loopback name, where no browser signs in. */
+export function consoleHintPage(): Page {
+  const content = html`${pageHeader({ title: 'The console is elsewhere' })}
+    <p>
+      It has a host name of its own on this machine, so that no other program gets its cookie. This prints a link to it:
+    </p>
+    ${codeBlock('svc console')}
+    <p class="quiet small">The <a href="/docs">API reference</a> is here too.</p>`;
+  return layout('The console is elsewhere', content, 'card');
+}
+
 function localHint(): Html {
   return html`<p>
       This browser is not signed in. <code>svc up</code> prints a sign-in link when it starts, and this makes another

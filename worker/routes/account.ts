@@ -3,6 +3,7 @@ import { healthReply, meReply, signInLinkReply } from '../../shared/wire/account
 import { apiError } from '../../shared/wire/errors.ts';
 import { describeHealth, describeUser } from '../services/account.ts';
 import { createSignInCode } from '../services/sign_in.ts';
+import { consoleOrigin } from './console_host.ts';
 import { forAnyone, forUser } from './operation.ts';
 
 export const getHealth = forAnyone({
@@ -23,14 +24,14 @@ export const getMe = forUser({
 
 export const postSignInLink = forUser({
   summary: 'Make a link that signs a browser in once',
-  description: 'In local mode alone. The link works for ten minutes.',
+  description:
+    'In local mode alone. The link works once, for ten minutes, at the host name that the console has to itself.',
   replies: { 201: signInLinkReply },
   async handle({ context, who, request }) {
     if (context.local === null)
       return err(apiError('not_found', 'sign-in links are for local mode: sign in with a provider'));
     const { code, expiresAt } = await createSignInCode(context, who);
-    // Local mode answers only to loopback names, so the origin of this call is a safe one to give.
-    const url = new URL(`/auth/link/${code}`, request.url).href;
+    const url = `${consoleOrigin(context.local.consoleHost, request.url)}/auth/link/${code}`;
     return ok({ status: 201, json: { url, expires_at: expiresAt } });
   },
 });

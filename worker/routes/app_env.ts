@@ -23,6 +23,8 @@ export interface AppEnv {
     sidecar: SidecarCaller;
     /** The address that the call came from; null where the runtime does not say. */
     clientAddress: string | null;
+    /** Whether the call came from another user of this machine; false where the runtime does not say. It is looked up when asked. */
+    isOtherUser: () => Promise<boolean>;
   };
 }
 export type AppContext = Context<AppEnv>;

@@ -1,6 +1,6 @@
 import { callbackQuery, loginQuery, ssoQuery } from '../../shared/wire/auth.ts';
 import { continuePage, ssoPage } from '../pages/sign_in.ts';
-import { beginSignIn, finishSignIn } from '../sign_in/flows.ts';
+import { beginSignIn, finishSignIn, hasSignIn } from '../sign_in/flows.ts';
 import { findSso } from '../sign_in/find_sso.ts';
 import type { AuthProvider } from '../sign_in/provider.ts';
 import type { AppContext } from './app_env.ts';
@@ -10,6 +10,8 @@ import { placeOf } from './auth_place.ts';
 import { refusalPage } from './auth_refusal.ts';
 import { callerOfBrowser } from './authenticate.ts';
 import { queryOf } from './browser_query.ts';
+import { isAtConsole } from './console_host.ts';
+import { handOver } from './hand_over.ts';
 import { page } from './pages.ts';
 import { localPath } from './return_to.ts';
 
@@ -51,6 +53,7 @@ export async function finishProvider(c: AppContext): Promise<Response> {
   const query = queryOf(c, callbackQuery);
   if (!query.ok) return refusalPage(c, query.error);
   const { state = '', code = null, error = null, iss: issuer = null } = query.value;
+  if (!isAtConsole(c)) return handOver(c, await hasSignIn(c.get('context'), provider, state));
   const client = c.req.header('user-agent') ?? '';
   const answer = { state, code, error, issuer, redirectURL, client, ...takeFlowCookies(c) };
   const finished = await finishSignIn(c.get('context'), provider, answer, await callerOfBrowser(c));

@@ -1,11 +1,12 @@
-import { ok, type Result } from '../../shared/model/result.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
 import { loginInput, signedInReply, signupInput, signupReply, verifyInput } from '../../shared/wire/auth.ts';
-import type { ApiError } from '../../shared/wire/errors.ts';
+import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import type { SignedIn } from '../sign_in/accounts.ts';
 import { signInWithPassword } from '../sign_in/password_sign_in.ts';
 import { beginSignup, verifySignup } from '../sign_in/signup.ts';
 import { sessionCookieHeader } from './auth_cookies.ts';
+import { holdsCookies } from './console_host.ts';
 import { forAnyone, type Reply } from './operation.ts';
 
 export const postSignup = forAnyone({
@@ -26,6 +27,7 @@ export const postVerify = forAnyone({
   body: verifyInput,
   replies: { 200: signedInReply },
   async handle({ context, body, request }) {
+    if (!holdsCookies(context, request.url)) return err(noCookieHere());
     return signedIn(context, await verifySignup(context, body, nameOf(request)));
   },
 });
@@ -36,6 +38,7 @@ export const postLogin = forAnyone({
   body: loginInput,
   replies: { 200: signedInReply },
   async handle({ context, body, request, clientAddress }) {
+    if (!holdsCookies(context, request.url)) return err(noCookieHere());
     const client = { client: nameOf(request), address: clientAddress };
     return signedIn(context, await signInWithPassword(context, body, client));
   },
@@ -47,6 +50,12 @@ function signedIn(context: ServiceContext, result: Result<SignedIn, ApiError>): 
   const { userId, token } = result.value;
   const headers = { 'set-cookie': sessionCookieHeader(context, token) };
   return ok({ status: 200, json: { user_id: userId }, headers });
+}
+
+function noCookieHere(): ApiError {
+  const message =
+    'a browser signs in by the name that the console has to itself, which svc console prints: by this one it gets no cookie';
+  return apiError('misdirected_host', message);
 }
 
 function nameOf(request: Request): string {

@@ -7,6 +7,7 @@ import type { ServiceContext } from '../services/service_context.ts';
 import { authenticateCall } from '../services/sidecar_calls.ts';
 import { signedInByBearer, signedInByBrowser, type SignedIn } from '../tokens/signed_in.ts';
 import type { AppContext, AppEnv } from './app_env.ts';
+import { isAtConsole } from './console_host.ts';
 import { errorReply } from './error_reply.ts';
 
 /** The cookie of a browser's session. Hosted, its prefix keeps it from every other host, path and plain http. */
@@ -69,8 +70,14 @@ export async function callerOfBrowser(c: AppContext): Promise<Caller | null> {
 
 async function signedInBrowser(c: AppContext): Promise<SignedIn | null> {
   const context = c.get('context');
-  const token = getCookie(c, sessionCookie(context));
-  return token === undefined ? null : signedInByBrowser(context, token);
+  const token = isAtConsole(c) ? getCookie(c, sessionCookie(context)) : undefined;
+  if (token === undefined || (await isStranger(c))) return null;
+  return signedInByBrowser(context, token);
+}
+
+/** In local mode a cookie is of one user's browser: another user of the machine who has it stole it. */
+export async function isStranger(c: AppContext): Promise<boolean> {
+  return c.get('context').local !== null && (await c.get('isOtherUser')());
 }
 
 function isFor({ scopes }: SignedIn, scope: Scope | null): boolean {
@@ -105,8 +112,9 @@ export function isSameOrigin(c: AppContext): boolean {
  */
 function isOurOrigin(c: AppContext, origin: string): boolean {
   const { local, publicUrl, signIn } = c.get('context');
+  if (local !== null) return origin === new URL(c.req.url).origin;
   if (origin === publicUrl || signIn.allowedHosts.some((host) => origin === `https://${host}`)) return true;
-  return origin === new URL(c.req.url).origin && (local !== null || origin.startsWith('https:'));
+  return origin === new URL(c.req.url).origin && origin.startsWith('https:');
 }
 
 /** One sentence for a token that is wrong, expired or revoked, and for a user that is suspended or was never there. */

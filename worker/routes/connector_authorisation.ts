@@ -7,12 +7,20 @@ import { isId } from '../../shared/wire/ids.ts';
 import { notAuthorisedPage, type WayBack } from '../pages/connector_authorisation.ts';
 import { messagePage } from '../pages/layout.ts';
 import type { Caller } from '../services/caller.ts';
-import { beginAuthorisation, finishAuthorisation } from '../services/oauth_authorisation.ts';
+import {
+  beginAuthorisation,
+  finishAuthorisation,
+  hasFlow,
+  isOfConsole,
+  type RedirectOrigin,
+} from '../services/oauth_authorisation.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import type { AppContext } from './app_env.ts';
 import { callerOfBrowser } from './authenticate.ts';
 import { queryOf } from './browser_query.ts';
 import { done, forReader } from './console.ts';
+import { holdsCookies, isAtConsole, loopbackOrigin } from './console_host.ts';
+import { handOver } from './hand_over.ts';
 import { forUser } from './operation.ts';
 import { consolePage, page } from './pages.ts';
 import { json } from './replies.ts';
@@ -27,17 +35,19 @@ export const postAuthorisation = forUser({
   async handle({ context, who, params, body, request }) {
     const origin = redirectOrigin(context, request.url);
     if (!origin.ok) return origin;
-    return json(await beginAuthorisation(context, who, params.id, { grant: body.grant, origin: origin.value }));
+    return json(await beginAuthorisation(context, who, params.id, { grant: body.grant, ...origin.value }));
   },
 });
 
 /**
- * What the redirect URL is under, which people register with the provider: never the name a hosted control plane was called by,
+ * What the redirect URL is under, and whether the local console began it: which people register with the provider: never the name a hosted control plane was called by,
  * which is not what stands in front of it, or somebody else's. Refuses with `misdirected_host`.
  */
-export function redirectOrigin({ local, publicUrl }: ServiceContext, calledUrl: string): Result<string, ApiError> {
-  if (publicUrl !== null) return ok(publicUrl);
-  if (local !== null) return ok(new URL(calledUrl).origin);
+export function redirectOrigin(context: ServiceContext, calledUrl: string): Result<RedirectOrigin, ApiError> {
+  const { local, publicUrl } = context;
+  const inConsole = local !== null && holdsCookies(context, calledUrl);
+  if (publicUrl !== null) return ok({ origin: publicUrl, inConsole });
+  if (local !== null) return ok({ origin: loopbackOrigin(local.consoleHost, calledUrl), inConsole });
   const message =
     'connectors and MCP servers are authorised under the public name of the control plane, which it was not told: set SVC_PUBLIC_URL';
   return err(apiError('misdirected_host', message));
@@ -49,7 +59,7 @@ export const openAuthorisation = forReader(async (c, caller) => {
   const id = c.req.param('id') ?? '';
   const origin = redirectOrigin(context, c.req.url);
   const begun = origin.ok
-    ? await beginAuthorisation(context, caller, id, { grant: 'browser', origin: origin.value })
+    ? await beginAuthorisation(context, caller, id, { grant: 'browser', ...origin.value })
     : origin;
   if (!begun.ok) return notAuthorised(c, caller, begun.error.message, wayBack(id));
   if (begun.value.grant === 'browser') return c.redirect(begun.value.authorization_url, 303);
@@ -64,8 +74,10 @@ export async function finishAuthorisationPage(c: AppContext): Promise<Response> 
   const query = queryOf(c, callbackQuery);
   if (!query.ok) return page(c, messagePage('Not authorised', `${query.error.message}.`), 400);
   const { state = '', code = null, error = null, iss = null } = query.value;
+  const context = c.get('context');
+  if (isOfConsole(state) && !isAtConsole(c)) return handOver(c, await hasFlow(context, state));
   const caller = await callerOfBrowser(c);
-  const finished = await finishAuthorisation(c.get('context'), { state, code, error, issuer: iss }, caller);
+  const finished = await finishAuthorisation(context, { state, code, error, issuer: iss }, caller);
   if (!finished.ok) {
     const { message, id } = finished.error;
     if (caller === null) return page(c, messagePage('Not authorised', `${message}.`), 400);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type InProcess, ORIGIN, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import { meReply, signInLinkReply } from '../../shared/wire/account.ts';
 import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
 import { countRequests } from '../services/request_counts.ts';
@@ -10,14 +10,18 @@ let cookie = '';
 beforeAll(async () => {
   control = await startInProcess();
   const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
-  const reply = await control.send(new URL(url).pathname);
+  const reply = await control.send(url);
   cookie = (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
 });
 afterAll(() => control.stop());
 
-const open = (path: string) => control.send(path, { headers: { cookie } });
-const submit = (path: string, fields: Record<string, string>, headers: Record<string, string> = { origin: ORIGIN }) =>
-  control.send(path, { method: 'POST', headers: { cookie, ...headers }, body: new URLSearchParams(fields) });
+const open = (path: string) => control.inBrowser(path, { headers: { cookie } });
+const submit = (path: string, fields: Record<string, string>, headers?: Record<string, string>) =>
+  control.inBrowser(path, {
+    method: 'POST',
+    headers: { cookie, ...(headers ?? { origin: control.consoleOrigin }) },
+    body: new URLSearchParams(fields),
+  });
 
 describe('a form of the console', () => {
   test('changes what the API changes, and goes on to a page', async () => {

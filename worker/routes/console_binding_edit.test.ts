@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type InProcess, ORIGIN, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
+import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_process.ts';
 import { signInLinkReply } from '../../shared/wire/account.ts';
 import { auditEventsPage } from '../../shared/wire/audit_events.ts';
 import { hostBindingRecord } from '../../shared/wire/host_binding.ts';
@@ -9,16 +9,16 @@ let cookie = '';
 beforeAll(async () => {
   control = await startInProcess();
   const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
-  cookie = cookieOf(await control.send(new URL(url).pathname));
+  cookie = cookieOf(await control.send(url));
 });
 afterAll(() => control.stop());
 
 const cookieOf = (reply: Response) => (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
-const open = async (path: string) => (await control.send(path, { headers: { cookie } })).text();
+const open = async (path: string) => (await control.inBrowser(path, { headers: { cookie } })).text();
 const save = (id: string, fields: Record<string, string>) =>
-  control.send(`/bindings/${id}/edit`, {
+  control.inBrowser(`/bindings/${id}/edit`, {
     method: 'POST',
-    headers: { cookie, origin: ORIGIN },
+    headers: { cookie, origin: control.consoleOrigin },
     body: new URLSearchParams(fields),
   });
 const stored = (id: string) => parsed(hostBindingRecord, control.asUser('GET', `/v1/host-bindings/${id}`));

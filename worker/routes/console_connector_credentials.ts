@@ -49,7 +49,7 @@ export const submitDeviceAuthorisation = forChange(async (c, caller) => {
   if (!connector.ok) return problem(c, caller, connector.error);
   const origin = redirectOrigin(context, c.req.url);
   if (!origin.ok) return problem(c, caller, origin.error);
-  const how = { grant: 'device' as const, origin: origin.value };
+  const how = { grant: 'device' as const, ...origin.value };
   const begun = await beginAuthorisation(context, caller, connector.value.id, how);
   if (begun.ok && begun.value.grant === 'device') {
     return consolePage(c, caller, deviceCodePage(connector.value, begun.value));

@@ -121,7 +121,7 @@ export async function connectorView(
     connector,
     warnings: shown.warnings ?? (await validateConnector(connector.spec)).warnings,
     isWritable: connector.owner === 'personal' || mayActAs(caller, 'admin'),
-    redirectUrl: origin.ok ? origin.value + CALLBACK_PATH : null,
+    redirectUrl: origin.ok ? origin.value.origin + CALLBACK_PATH : null,
     form: shown.form ?? EMPTY_FORM,
     done: shown.done ?? c.req.query('done'),
     nowMs: context.clock.now(),

@@ -26,7 +26,7 @@ export const submitMcpSignIn = changeOfServer(async (c, caller, server, fields) 
   if (!input.success) return again(c, caller, server, invalidForm(fields, input.error, SIGN_IN_SECRETS), null);
   const origin = redirectOrigin(context, c.req.url);
   const begun = origin.ok
-    ? await beginMcpAuthorisation(context, caller, server.id, { input: input.data, origin: origin.value })
+    ? await beginMcpAuthorisation(context, caller, server.id, { input: input.data, ...origin.value })
     : origin;
   if (!begun.ok) return again(c, caller, server, refusedForm(fields, begun.error, SIGN_IN_SECRETS), begun.error);
   return consolePage(c, caller, mcpSignInStartPage(server, begun.value, context.clock.now()));
@@ -63,7 +63,7 @@ function signInForm(c: AppContext, server: McpServerRecord, form: FormState, hos
   const origin = redirectOrigin(c.get('context'), c.req.url);
   // What was agreed to stays agreed while the rest of the form is put right.
   const agreed = (form.values['authorization_hosts'] ?? '').split(' ').filter((host) => host !== '');
-  const redirectUrl = origin.ok ? origin.value + CALLBACK_PATH : null;
+  const redirectUrl = origin.ok ? origin.value.origin + CALLBACK_PATH : null;
   return mcpSignInPage({ server, form, redirectUrl, hosts: hosts.length > 0 ? hosts : agreed });
 }
 

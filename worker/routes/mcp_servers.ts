@@ -135,7 +135,7 @@ export const postMcpAuthorization = forUser({
   async handle({ context, who, params, body, request }) {
     const origin = redirectOrigin(context, request.url);
     if (!origin.ok) return origin;
-    return json(await beginMcpAuthorisation(context, who, params.id, { input: body, origin: origin.value }));
+    return json(await beginMcpAuthorisation(context, who, params.id, { input: body, ...origin.value }));
   },
 });
 

@@ -6,6 +6,7 @@ import { newId } from '../../shared/wire/ids.ts';
 import type { Assets } from '../pages/assets.ts';
 import type { ServiceContext } from '../services/service_context.ts';
 import type { AppContext, AppEnv, Log } from './app_env.ts';
+import { isAtConsole, isLoopbackName } from './console_host.ts';
 import { errorReply } from './error_reply.ts';
 
 /** Gives each request the id that its reply and the log know it by. */
@@ -78,27 +79,35 @@ export const demandHttps: MiddlewareHandler<AppEnv> = async (c, next) => {
   if (local === null && isHttps) c.header('strict-transport-security', HTTPS_ONLY);
 };
 
-/** Puts the address that a call came from beside it, as this runtime knows it. */
-export function knowClient(addressOf: (c: AppContext) => string | null): MiddlewareHandler<AppEnv> {
+/** What a runtime knows of who calls. */
+export interface KnownClient {
+  readonly address: (c: AppContext) => string | null;
+  readonly isOtherUser: (c: AppContext) => Promise<boolean>;
+}
+
+/** Puts what this runtime knows of who calls beside the call. */
+export function knowClient({ address, isOtherUser }: KnownClient): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
-    c.set('clientAddress', addressOf(c));
+    c.set('clientAddress', address(c));
+    c.set('isOtherUser', () => isOtherUser(c));
     await next();
   };
 }
 
 /**
- * Local mode answers only when it is called by a loopback name. A page of another site whose name was made to point at
- * this machine (DNS rebinding) calls by its own name, and gets nothing.
+ * Local mode answers only when it is called by the console's own name or by a loopback name. A page of another site whose
+ * name was made to point at this machine (DNS rebinding) calls by its own name, and gets nothing. No cookie is ever set at
+ * a loopback name, whose cookies go to the servers of everybody on this machine.
  */
 export const answerLocalNamesOnly: MiddlewareHandler<AppEnv> = async (c, next) => {
-  if (c.get('context').local !== null && !isLoopbackName(new URL(c.req.url).hostname)) {
+  const { hostname } = new URL(c.req.url);
+  if (isAtConsole(c)) return next();
+  if (!isLoopbackName(hostname)) {
     const message =
-      'a local control plane answers only to 127.0.0.1, localhost and [::1]: call it by one of these names';
+      'a local control plane answers only to 127.0.0.1, localhost and [::1], and to the name that svc console prints: call it by one of these';
     return errorReply(c, apiError('misdirected_host', message));
   }
-  return next();
+  await next();
+  c.res.headers.delete('set-cookie');
+  return undefined;
 };
-
-function isLoopbackName(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname);
-}

@@ -8,6 +8,7 @@ import { getSignIn, getSignUp, postLogout, submitCode, submitSignIn, submitSignU
 import { finishAuthorisationPage, openAuthorisation } from './connector_authorisation.ts';
 import { getConnectorSpecSchema, SPEC_SCHEMA_PATH } from './connectors.ts';
 import type { PageEntry } from './console.ts';
+import { isAtConsole } from './console_host.ts';
 import { getApprovalsPage, submitDecision } from './console_approvals.ts';
 import { getAudit, getAuditEventPage, getVerification } from './console_audit.ts';
 import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
@@ -48,10 +49,27 @@ import {
 } from './console_mcp_servers.ts';
 import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade } from './console_mcp_versions.ts';
 import { getDevicePage, postDeviceDecision, postDevicePage } from './device.ts';
-import { getDocs, getOpenApi, openSignInLink } from './pages.ts';
+import { getDocs, getOpenApi, openSignInLink, showConsoleHint } from './pages.ts';
+
+/** What is answered by every name of a local control plane: it takes and gives no cookie. A callback hands over to the console. */
+const AT_EVERY_NAME = new Set([
+  '/assets/{file}',
+  '/docs',
+  '/openapi.json',
+  SPEC_SCHEMA_PATH,
+  CALLBACK_PATH,
+  '/auth/{provider}/callback',
+]);
 
 /** What browsers ask for: pages, their forms and their files. A page of the console is added here and in pages/navigation.ts. */
 export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
+  return pagesOf(app).map((entry) => {
+    const [method, path, answer] = entry;
+    return AT_EVERY_NAME.has(path) ? entry : [method, path, (c) => (isAtConsole(c) ? answer(c) : showConsoleHint(c))];
+  });
+}
+
+function pagesOf(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
   return [
     ['get', '/', getOverview],
     ['get', '/approvals', getApprovalsPage],

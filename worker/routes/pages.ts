@@ -1,19 +1,19 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
-import { setCookie } from 'hono/cookie';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { codePointName, replaceHidden } from '../../shared/model/shown_text.ts';
 import { docsPage } from '../pages/docs.ts';
 import { messagePage, type Page } from '../pages/layout.ts';
 import { type Person, renderPage } from '../pages/shell.ts';
-import { signInPage } from '../pages/sign_in.ts';
+import { consoleHintPage, signInPage } from '../pages/sign_in.ts';
 import { describePerson, VERSION } from '../services/account.ts';
 import type { Caller } from '../services/caller.ts';
 import { listMethods } from '../sign_in/methods.ts';
-import { exchangeSignInCode, SESSION_SECONDS } from '../services/sign_in.ts';
+import { exchangeSignInCode } from '../services/sign_in.ts';
 import type { AppContext, AppEnv } from './app_env.ts';
+import { setSessionCookie } from './auth_cookies.ts';
+import { isStranger } from './authenticate.ts';
 import { once } from './once.ts';
 import { localPath } from './return_to.ts';
-import { sessionCookie } from './authenticate.ts';
 
 /**
  * Pages load and run files of ours alone, under no name but this origin's, and nothing of theirs can become markup or code:
@@ -40,20 +40,21 @@ export function showSignIn(c: AppContext, status: 200 | 401): Promise<Response> 
   return page(c, signInPage({ methods: listMethods(context), isLocal: context.local !== null, returnTo }), status);
 }
 
+/** In place of a page of the console that was called by a loopback name. It does not tell the console's own. */
+export function showConsoleHint(c: AppContext): Promise<Response> {
+  return page(c, consoleHintPage(), 401);
+}
+
 /** Signs a browser in: uses the link's code up and sets the session's cookie. */
 export async function openSignInLink(c: AppContext): Promise<Response> {
+  if (await isStranger(c)) return page(c, messagePage('Sign-in link', OTHER_USER), 403);
   const token = await exchangeSignInCode(c.get('context'), c.req.param('code') ?? '', c.req.header('user-agent') ?? '');
   if (!token.ok) return page(c, messagePage('Sign-in link', token.error.message), 410);
-  const secure = new URL(c.req.url).protocol === 'https:';
-  setCookie(c, sessionCookie(c.get('context')), token.value, {
-    httpOnly: true,
-    secure,
-    sameSite: 'Lax',
-    path: '/',
-    maxAge: SESSION_SECONDS,
-  });
+  setSessionCookie(c, token.value);
   return c.redirect('/', 303);
 }
+
+const OTHER_USER = 'This link is for the user of this machine who started svc.';
 
 /** Nobody signs in to read the description: each reading has to cost little. */
 export function getOpenApi(app: OpenAPIHono<AppEnv>): (c: AppContext) => Response {

@@ -1,18 +1,21 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { AppContext } from './app_env.ts';
+import { isLoopbackName } from './console_host.ts';
 
 /**
  * The origin that the browser called, from `X-Forwarded-Host` and `X-Forwarded-Proto`, else from `Host` (specification
  * section 4). Anyone can send these headers: only a host of SVC_ALLOWED_HOSTS is taken, or in local mode a loopback name,
- * and a hosted origin is https. Refuses with `misdirected_host`.
+ * which stands for the console's own too; a hosted origin is https. Refuses with `misdirected_host`.
  */
 export function publicOrigin(c: AppContext): Result<string, ApiError> {
   const { local, signIn } = c.get('context');
   const url = new URL(c.req.url);
-  const host = (first(c.req.header('x-forwarded-host')) ?? c.req.header('host') ?? url.host).toLowerCase();
+  const called = (first(c.req.header('x-forwarded-host')) ?? c.req.header('host') ?? url.host).toLowerCase();
+  const host = local === null ? called : called.replace(local.consoleHost, '127.0.0.1');
   const scheme = first(c.req.header('x-forwarded-proto'))?.toLowerCase() ?? url.protocol.replace(':', '');
-  const isKnown = signIn.allowedHosts.includes(host) || (local !== null && isLoopback(host));
+  const isKnown =
+    signIn.allowedHosts.includes(host) || (local !== null && isLoopbackName(host.replace(/:\d{1,5}$/, '')));
   if (!isKnown) return err(unknownHost());
   const isHttp = scheme === 'http' && local !== null;
   return scheme === 'https' || isHttp ? ok(`${scheme}://${host}`) : err(notHttps());
@@ -21,10 +24,6 @@ export function publicOrigin(c: AppContext): Result<string, ApiError> {
 /** The first of a list: what the outermost of several proxies was called by. */
 function first(header: string | undefined): string | undefined {
   return header?.split(',')[0]?.trim();
-}
-
-function isLoopback(host: string): boolean {
-  return /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?$/.test(host);
 }
 
 function unknownHost(): ApiError {

@@ -12,7 +12,7 @@ import { registerClient } from './mcp_oauth_registration.ts';
 import { invalidFields } from './mcp_server_checks.ts';
 import { configurationOf } from './mcp_server_records.ts';
 import { change, writableMcpServer } from './mcp_servers.ts';
-import { beginBrowser, CALLBACK_PATH } from './oauth_authorisation.ts';
+import { beginBrowser, CALLBACK_PATH, type RedirectOrigin } from './oauth_authorisation.ts';
 import { writeBundle } from './oauth_bundle.ts';
 import type { OAuthClient } from './oauth_client.ts';
 import { mcpSubject } from './oauth_subject.ts';
@@ -31,7 +31,7 @@ export async function beginMcpAuthorisation(
   context: ServiceContext,
   caller: Caller,
   id: string,
-  how: { readonly input: ValidMcpAuthorization; readonly origin: string },
+  how: RedirectOrigin & { readonly input: ValidMcpAuthorization },
 ): Promise<Result<McpAuthorizeReply, ApiError>> {
   const row = await writableMcpServer(context, caller, id);
   if (!row.ok) return row;
@@ -48,7 +48,7 @@ export async function beginMcpAuthorisation(
   const held = await holdClient(context, caller, row.value, client.value);
   if (!held.ok) return held;
   const { authorization_endpoint: authorizationUrl, issuer } = found.value.metadata;
-  const link = await beginBrowser(context, caller, held.value, authorizationUrl, how.origin);
+  const link = await beginBrowser(context, caller, held.value, authorizationUrl, how);
   const { authorization_url, redirect_uri, expires_at } = link;
   return ok({ authorization_url, redirect_uri, expires_at, authorization_server: issuer });
 }

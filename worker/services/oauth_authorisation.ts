@@ -30,7 +30,7 @@ export async function beginAuthorisation(
   context: ServiceContext,
   caller: Caller,
   connectorId: string,
-  how: { readonly grant?: 'browser' | 'device' | undefined; readonly origin: string },
+  how: RedirectOrigin & { readonly grant?: 'browser' | 'device' | undefined },
 ): Promise<Result<AuthorizeReply, ApiError>> {
   const row = await writableConnector(context, caller, connectorId);
   if (!row.ok) return row;
@@ -41,7 +41,28 @@ export async function beginAuthorisation(
   const grant = how.grant ?? (client.authorization_url === null ? 'device' : 'browser');
   if (grant === 'device') return beginDevice(context, caller, held.value);
   if (client.authorization_url === null) return err(noWay('browser', 'authorization_url'));
-  return ok(await beginBrowser(context, caller, held.value, client.authorization_url, how.origin));
+  return ok(await beginBrowser(context, caller, held.value, client.authorization_url, how));
+}
+
+/** Where a provider sends the browser back to. */
+export interface RedirectOrigin {
+  /** What the redirect URL is under. */
+  readonly origin: string;
+  /** Begun by a browser at the name of a local console, which the callback then hands over to. */
+  readonly inConsole: boolean;
+}
+
+/** Begins a state that comes back at another name than the console's, where it began. Nobody else can make one: the state is stored whole. */
+const CONSOLE_STATE = 'console.';
+
+/** Whether a state is of what began in a local console. */
+export function isOfConsole(state: string): boolean {
+  return state.startsWith(CONSOLE_STATE);
+}
+
+/** Whether an authorisation that began with this state can still end. */
+export async function hasFlow(context: ServiceContext, state: string): Promise<boolean> {
+  return (await findFlow(context.database, await sha256Base64Url(state), nowSeconds(context))) !== null;
 }
 
 /** Begins an authorisation in the browser: the link to open. */
@@ -50,9 +71,9 @@ export async function beginBrowser(
   caller: Caller,
   held: HeldCredential,
   authorizationUrl: string,
-  origin: string,
+  { origin, inConsole }: RedirectOrigin,
 ): Promise<Extract<AuthorizeReply, { grant: 'browser' }>> {
-  const [state, verifier] = [randomToken(), generateRandomCodeVerifier()];
+  const [state, verifier] = [(inConsole ? CONSOLE_STATE : '') + randomToken(), generateRandomCodeVerifier()];
   const redirectUri = origin + CALLBACK_PATH;
   const expiresAt = await beginFlow(context, caller, held, {
     id: await sha256Base64Url(state),
@@ -145,7 +166,8 @@ export type Finished = Result<FinishedFor, NotFinished>;
 
 /**
  * Ends an authorisation with what the browser brought back. The state is used up by it, whatever comes of it. `browser`: who
- * is signed in there; a hosted control plane takes tokens for nobody else, so that no link makes a person give theirs away.
+ * is signed in there; a hosted control plane and a console take tokens for nobody else, so that no link makes a person give
+ * theirs away, and nobody who saw the callback's URL ends it.
  */
 export async function finishAuthorisation(
   context: ServiceContext,
@@ -154,7 +176,8 @@ export async function finishAuthorisation(
 ): Promise<Finished> {
   const flow = await findFlow(context.database, await sha256Base64Url(callback.state), nowSeconds(context));
   if (flow === null || flow.grant !== 'browser') return err({ message: OVER, id: null });
-  if (context.local === null && browser?.userId !== flow.userId) return err({ message: OTHER_PERSON, id: null });
+  const isForBrowser = context.local === null || isOfConsole(callback.state);
+  if (isForBrowser && browser?.userId !== flow.userId) return err({ message: OTHER_PERSON, id: null });
   const taken = await context.database.write(takeFlow(context.database, flow.id));
   if (!taken.ok) return err({ message: OVER, id: flow.connectorId });
   const name = await redeemed(context, flow, callback);

@@ -45,6 +45,11 @@ export interface LocalMode {
   readonly userId: string;
   /** base64url SHA-256 of the local key. Hashes are compared, so that the time it takes says nothing about the key. */
   readonly keyHash: string;
+  /**
+   * The host name that the console has to itself, `svc-….localhost`. Only a browser that signed in knows it: a cookie goes to
+   * every port of its host, and so to every server of another user that is called by this name.
+   */
+  readonly consoleHost: string;
 }
 
 /** The clock of the runtime. */

@@ -6,8 +6,9 @@ import { DEFAULT_REGISTRY_URL, openRegistry } from '../marketplace/registry.ts';
 import type { PrintMail } from '../sign_in/mail.ts';
 import { configureSignIn } from '../sign_in/configure.ts';
 import { insertAccount } from '../store/accounts.ts';
+import { deleteAllSessions } from '../store/browser_sessions.ts';
 import type { Database, Statement } from '../store/database.ts';
-import { readInstallation, sealingWith, setOnce } from '../store/installation.ts';
+import { type InstallationName, readInstallation, sealingWith, setOnce } from '../store/installation.ts';
 import { migrate } from '../store/migrate.ts';
 import { hasSecrets } from '../store/secrets.ts';
 import { AccessKeys } from '../tokens/access_keys.ts';
@@ -173,12 +174,30 @@ async function checkKeys(vault: Vault, installed: ReadonlyMap<string, string>): 
 
 async function localMode(input: StartInput, localKey: Secret, { installed, vault }: Opened): Promise<LocalMode> {
   const keyHash = await sha256Base64Url(localKey.reveal());
-  const known = installed.get('local_user_id');
-  if (known !== undefined) return { userId: known, keyHash };
-  await installLocalUser(input, vault);
-  const userId = (await readInstallation(input.database)).get('local_user_id');
-  if (userId === undefined) throw new Error('the local user could not be made');
-  return { userId, keyHash };
+  const userId =
+    installed.get('local_user_id') ?? (await installOnce(input, 'local_user_id', () => installLocalUser(input, vault)));
+  const consoleHost =
+    installed.get('console_host') ?? (await installOnce(input, 'console_host', () => installConsoleHost(input)));
+  return { userId, keyHash, consoleHost };
+}
+
+/** What was installed, by this program or by another one that starts at the same time. */
+async function installOnce(
+  { database }: StartInput,
+  name: InstallationName,
+  install: () => Promise<void>,
+): Promise<string> {
+  await install();
+  const value = (await readInstallation(database)).get(name);
+  if (value === undefined) throw new Error(`${name} could not be written`);
+  return value;
+}
+
+/** Gives the console a name of its own. What signed in before did so at a name whose cookies go to other servers: it is over. */
+async function installConsoleHost({ database }: StartInput): Promise<void> {
+  const label = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0'));
+  const host = `svc-${label.join('')}.localhost`;
+  await writeOrYield(database, [setOnce(database, 'console_host', host), ...deleteAllSessions(database)]);
 }
 
 async function installLocalUser(input: StartInput, vault: Vault): Promise<void> {

@@ -65,6 +65,12 @@ export async function beginSignIn(
   return ok({ url, state, extraState });
 }
 
+/** Whether a sign-in that began at a provider with this state can still end. */
+export async function hasSignIn(context: ServiceContext, { name }: AuthProvider, state: string): Promise<boolean> {
+  const now = Math.floor(context.clock.now() / 1000);
+  return (await findSignInFlow(context.database, await sha256Base64Url(state), now))?.provider === name;
+}
+
 /** What a browser brings back from a provider. */
 export interface SignInAnswer {
   /** Of the URL. */

@@ -29,7 +29,7 @@ beforeEach(async () => {
 afterEach(() => control.stop());
 
 const post = (path: string, body: object) =>
-  control.send(path, {
+  control.inBrowser(path, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
@@ -63,7 +63,8 @@ async function existing(): Promise<void> {
 }
 
 const cookieOf = (reply: Response) => (reply.headers.getSetCookie()[0] ?? '').split(';')[0] ?? '';
-const me = async (reply: Response) => parsed(meReply, control.send('/v1/me', { headers: { cookie: cookieOf(reply) } }));
+const me = async (reply: Response) =>
+  parsed(meReply, control.inBrowser('/v1/me', { headers: { cookie: cookieOf(reply) } }));
 
 async function refusal(reply: Promise<Response>) {
   const answered = await reply;
@@ -125,7 +126,7 @@ describe('a signup', () => {
     const id = (await me(first)).id;
     const second = await account({ password: 'another long password' });
     expect((await me(second)).id).toBe(id);
-    expect((await control.send('/v1/me', { headers: { cookie: cookieOf(first) } })).status).toBe(401);
+    expect((await control.inBrowser('/v1/me', { headers: { cookie: cookieOf(first) } })).status).toBe(401);
     expect(await refusal(logIn())).toMatchObject({ code: 'wrong_email_or_password' });
     expect((await logIn({ password: 'another long password' })).status).toBe(200);
   });
@@ -217,10 +218,10 @@ describe('a password', () => {
     const body = JSON.stringify({ email: EMAIL, password: PASSWORD });
     for (const path of ['/auth/signup', '/auth/login']) {
       const headers = { 'content-type': 'application/json' };
-      expect((await plain.send(path, { method: 'POST', headers, body })).status).toBe(404);
+      expect((await plain.inBrowser(path, { method: 'POST', headers, body })).status).toBe(404);
     }
-    expect((await plain.send('/sign-up')).status).toBe(404);
-    expect(await parsed(providersReply, plain.send('/auth/providers'))).toMatchObject({ password: false });
+    expect((await plain.inBrowser('/sign-up')).status).toBe(404);
+    expect(await parsed(providersReply, plain.inBrowser('/auth/providers'))).toMatchObject({ password: false });
     await plain.stop();
   });
 });
@@ -230,7 +231,7 @@ test('a form of another site signs nobody in: it cannot say that it sends JSON',
   const body = JSON.stringify({ email: EMAIL, password: PASSWORD });
   const answer = async (type: string) => {
     const headers = { 'content-type': type, 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };
-    const reply = await control.send('/auth/login', { method: 'POST', headers, body });
+    const reply = await control.inBrowser('/auth/login', { method: 'POST', headers, body });
     return [reply.status, reply.headers.getSetCookie().length];
   };
   expect(await answer('application/json')).toEqual([200, 1]);
@@ -268,7 +269,7 @@ describe('one client', () => {
 
 describe('the pages', () => {
   test('sign up and in', async () => {
-    const browser = new TestBrowser(control.send);
+    const browser = new TestBrowser(control.inBrowser);
     expect(await (await browser.get('/sign-in')).text()).toContain('action="/sign-in"');
     expect(await (await browser.get('/sign-up')).text()).toContain('action="/sign-up"');
     const form = { email: EMAIL, password: PASSWORD, display_name: '' };
@@ -286,7 +287,7 @@ describe('the pages', () => {
 
   test('take no form of another site, which would sign people in as somebody else', async () => {
     await existing();
-    const browser = new TestBrowser(control.send);
+    const browser = new TestBrowser(control.inBrowser);
     const headers = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' };
     expect((await browser.submit('/sign-in', { email: EMAIL, password: PASSWORD }, headers)).status).toBe(403);
     expect(browser.cookies.size).toBe(0);

@@ -64,3 +64,8 @@ export function deleteBrowserSession(database: Database, tokenHash: string): Sta
 export function deleteSessionsOfUser(database: Database, userId: string): Statement {
   return database.read.delete(browserSessions).where(eq(browserSessions.userId, userId));
 }
+
+/** Ends the session of every browser, and every link that would begin one. */
+export function deleteAllSessions(database: Database): Statement[] {
+  return [database.read.delete(browserSessions), database.read.delete(signInLinks)];
+}

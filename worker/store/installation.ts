@@ -14,6 +14,8 @@ export type InstallationName =
   | 'signing_key_public'
   | 'signing_key_sealed'
   | 'local_user_id'
+  /** The host name that the console of local mode has to itself. */
+  | 'console_host'
   /** Until when no worker begins to remove audit events whose time is up: one has, or does it. */
   | 'audit_retention_until';
 

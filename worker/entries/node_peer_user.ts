@@ -1,0 +1,33 @@
+import { readFile } from 'node:fs/promises';
+import type { Socket } from 'node:net';
+import { TCP_TABLES, uidInTable } from '../../shared/net/tcp_table.ts';
+
+const ROOT = 0;
+
+/**
+ * Whether a loopback connection is held by another user of this machine than `uid`. The kernel's tables say so on Linux; where
+ * they do not, nobody is another user. Root is none: it can be anybody, and forwards ports for virtual machines. A connection is
+ * looked up once.
+ */
+export function otherUsers(
+  uid: number | undefined,
+  tables: readonly string[] = TCP_TABLES,
+): (socket: Socket | undefined) => Promise<boolean> {
+  const known = new WeakMap<Socket, Promise<boolean>>();
+  return async (socket) => {
+    if (socket === undefined || uid === undefined) return false;
+    const found = known.get(socket) ?? isOther(socket, uid, tables);
+    known.set(socket, found);
+    return found;
+  };
+}
+
+async function isOther(socket: Socket, uid: number, tables: readonly string[]): Promise<boolean> {
+  const { remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 } = socket;
+  const ends = { remoteAddress, remotePort, localAddress, localPort };
+  for (const path of tables) {
+    const found = uidInTable(await readFile(path, 'latin1').catch(() => ''), ends);
+    if (found !== null) return found !== uid && found !== ROOT;
+  }
+  return false;
+}
