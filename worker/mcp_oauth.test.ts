@@ -371,10 +371,11 @@ describe('a server that names the authorization server of somebody else', () => 
 
   test('is shown by the console, which sends nobody there before a form of its own', async () => {
     const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
-    const signedIn = await control.send(new URL(url).pathname);
-    const headers = { cookie: (signedIn.headers.get('set-cookie') ?? '').split(';')[0] ?? '', origin: ORIGIN };
+    const signedIn = await control.send(url);
+    const cookie = (signedIn.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+    const headers = { cookie, origin: control.consoleOrigin };
     const submit = (fields: Record<string, string>) =>
-      control.send(`/mcp-servers/${id}/authorize`, { method: 'POST', headers, body: new URLSearchParams(fields) });
+      control.inBrowser(`/mcp-servers/${id}/authorize`, { method: 'POST', headers, body: new URLSearchParams(fields) });
     const asked = await submit({});
     const page = await asked.text();
     expect(asked.status).toBe(409);

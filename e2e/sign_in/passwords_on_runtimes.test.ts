@@ -1,4 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
+import { signInLinkReply } from '../../shared/wire/account.ts';
+import { fetchAs } from '../support/fetch_as.ts';
 import { signupReply } from '../../shared/wire/auth.ts';
 import {
   type ControlPlaneUnderTest,
@@ -29,8 +31,13 @@ describe('specification section 5: email and password', () => {
   test.each(RUNTIMES)('sign up and in on %s; the code is printed in local mode', async (_, start) => {
     const control = await start();
     stops.push(() => control.stop());
+    const link = await fetch(`${control.url}/v1/sign-in-links`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${control.localKey}` },
+    });
+    const { host } = new URL(signInLinkReply.parse(await link.json()).url);
     const post = (path: string, body: object) =>
-      fetch(control.url + path, {
+      fetchAs(host, control.url + path, {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify(body),
@@ -46,7 +53,7 @@ describe('specification section 5: email and password', () => {
     const signedIn = await post('/auth/login', credentials);
     expect(signedIn.status).toBe(200);
     const cookie = signedIn.headers.get('set-cookie')?.split(';')[0] ?? '';
-    const me = await fetch(`${control.url}/v1/me`, { headers: { cookie } });
+    const me = await fetchAs(host, `${control.url}/v1/me`, { headers: { cookie } });
     expect(await me.json()).toMatchObject({ email: credentials.email, role: 'owner' });
     expect((await post('/auth/login', { ...credentials, password: 'not the right one' })).status).toBe(401);
   });

@@ -11,7 +11,7 @@ let cookie = '';
 beforeAll(async () => {
   control = await startInProcess();
   const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
-  const reply = await control.send(new URL(url).pathname);
+  const reply = await control.send(url);
   cookie = (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
   await Promise.all([
     control.asUser('POST', '/v1/secrets', { path: 'user/one', value: 'x'.repeat(16), description: PLANTED }),
@@ -30,16 +30,16 @@ afterAll(() => control.stop());
 test.each(['/secrets', '/account', '/mcp-servers', '/audit', '/secrets?path=plan%E2%80%8Bted', '/no%E2%80%8Bpage'])(
   'the page %s shows nobody what cannot be seen',
   async (path) => {
-    const reply = await control.send(path, { headers: { cookie } });
+    const reply = await control.inBrowser(path, { headers: { cookie } });
     expect(hiddenCharacters(await reply.text())).toEqual([]);
   },
 );
 
 test('what was planted is on a page, written out', async () => {
-  const text = await (await control.send('/secrets', { headers: { cookie } })).text();
+  const text = await (await control.inBrowser('/secrets', { headers: { cookie } })).text();
   expect(text).toContain('U+200B');
   expect(text).toContain('U+E0041');
-  const tokens = await (await control.send('/account', { headers: { cookie } })).text();
-  const servers = await (await control.send('/mcp-servers', { headers: { cookie } })).text();
+  const tokens = await (await control.inBrowser('/account', { headers: { cookie } })).text();
+  const servers = await (await control.inBrowser('/mcp-servers', { headers: { cookie } })).text();
   expect([tokens, servers].every((page) => page.includes('U+200B'))).toBe(true);
 });
