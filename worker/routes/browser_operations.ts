@@ -47,7 +47,7 @@ export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOper
     {
       summary: 'Come back from a provider',
       description:
-        'Where the provider sends the browser back to: its answer is exchanged once, with the cookies of the browser that began, and the browser is signed in.',
+        'Where the provider sends the browser back to: its answer is exchanged once, with the cookies of the browser that began, and the browser is signed in. At a loopback name of a local control plane a state that is under way is handed over to the console’s own name.',
       params: providerParams,
       query: callbackQuery,
       access: 'anyone',
@@ -91,7 +91,8 @@ export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOper
     '/auth/link/{code}',
     {
       summary: 'Sign a browser in with a one-time link',
-      description: 'Of POST /v1/sign-in-links, and printed by svc up; good once.',
+      description:
+        'Of POST /v1/sign-in-links, and printed by svc up; good once, and on your own machine at the console’s own name alone.',
       params: linkParams,
       access: 'anyone',
       replies: { 303: ON_ITS_WAY },
@@ -113,7 +114,8 @@ export const BROWSER_OPERATIONS: readonly (readonly [Method, string, BrowserOper
     CALLBACK_PATH,
     {
       summary: 'Come back from authorising a connector or an MCP server',
-      description: 'Where the authorisation server sends the browser back to.',
+      description:
+        'Where the authorisation server sends the browser back to. At a loopback name of a local control plane what began in the console is handed over to the console’s own name.',
       query: callbackQuery,
       access: 'anyone',
       replies: { 200: PAGE, 303: ON_ITS_WAY },
