@@ -1,12 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { describe, expect, test } from 'vitest';
+import { recogniseGraphql } from '../shared/connect/graphql_operation.ts';
 import { buildOperationRequest, type OperationRequestParts } from '../shared/connect/operation_request.ts';
-import { compileConnectors, evadesConnector, matchOperation } from '../shared/connect/connector_index.ts';
+import { confirmOperation } from '../shared/connect/operation_identity.ts';
+import { compileConnectors, evadesConnector } from '../shared/connect/connector_index.ts';
 import {
   connectorVaultPath,
   operationHosts,
   sendsBody,
+  type GraphqlSelector,
   type InputType,
   type InstalledConnector,
   type Operation,
@@ -36,8 +39,14 @@ function installed(file: string): InstalledConnector {
   return { id: `con_${file}`, owner: 'personal', spec, contentHash: '0'.repeat(64), credential };
 }
 
-function sampleArgs({ inputs }: Operation): Record<string, unknown> {
-  return Object.fromEntries(inputs.map(({ name, type }) => [name, SAMPLES[type]]));
+function sampleArgs({ inputs, graphql }: Operation): Record<string, unknown> {
+  const args = Object.fromEntries(inputs.map(({ name, type }) => [name, SAMPLES[type]]));
+  if (graphql === undefined) return args;
+  return { ...args, query: sampleDocument(graphql), ...('operationName' in args && { operationName: 'Sample' }) };
+}
+
+function sampleDocument({ type, fields = ['viewer'] }: GraphqlSelector): string {
+  return `${type} Sample { ${fields.slice(0, 3).join(' ')} }`;
 }
 
 describe.each(files)('connector %s', (file) => {
@@ -79,7 +88,9 @@ describe('every operation of the catalog, all connectors being installed', () =>
       if (!request.ok) throw new Error(JSON.stringify(request.error));
       expect(request.value.method).toBe(operation.method);
       expect(request.value.body === null).toBe(!sendsBody(operation.method));
-      expect(matchOperation(index, request.value)).toEqual({ kind: 'operation', match: { connector, operation } });
+      expect(confirmOperation(index, { connector, operation }, request.value)).toMatchObject({
+        value: { connector, operation },
+      });
       expect(evadesConnector(index, request.value)).toBe(false);
     }
   });
@@ -144,9 +155,40 @@ test.each([
   ['vercel', 'buy-domain'],
   ['cloudflare', 'update-dns-record'],
   ['google-calendar', 'share-calendar'],
+  ['linear', 'delete'],
 ])('%s %s needs an approval', (name, operation) => {
   const found = installed(`${name}.yaml`).spec.operations.find((each) => each.name === operation);
   expect(found?.approval).toBe('required');
+});
+
+/** The operations of a connector that take a document, by their names. */
+function takenBy(name: string, document: string): readonly string[] {
+  const connector = installed(`${name}.yaml`);
+  const operations = connector.spec.operations.filter(({ graphql }) => graphql !== undefined);
+  const candidates = operations.map((operation) => ({ connector, operation }));
+  const body = new TextEncoder().encode(JSON.stringify({ query: document }));
+  const found = recogniseGraphql(candidates, { method: 'POST', query: null }, [body]);
+  return found.ok ? [found.value.operation.name, found.value.operation.approval] : [];
+}
+
+test.each([
+  ['github', '{ viewer { login } }', ['graphql-query', 'none']],
+  ['github', 'mutation { addComment { subject { id } } }', ['graphql-change', 'none']],
+  ['github', 'mutation { mergePullRequest { pullRequest { id } } }', ['graphql-merge', 'required']],
+  ['github', 'mutation { a: addComment { id } b: mergePullRequest { id } }', []],
+  ['github', 'mutation { updateRepository { repository { id } } }', ['graphql-mutation', 'required']],
+  ['gitlab', '{ currentUser { id } }', ['graphql-query', 'none']],
+  ['gitlab', 'mutation { mergeRequestAccept { errors } }', ['graphql-merge', 'required']],
+  ['gitlab', 'mutation { createNote { errors } }', ['graphql-mutation', 'required']],
+  ['linear', '{ viewer { id } }', ['query', 'none']],
+  ['linear', 'mutation { issueCreate { success } }', ['change', 'none']],
+  ['linear', 'mutation { issueDelete { success } }', ['delete', 'required']],
+  ['linear', 'mutation { apiKeyCreate { success } }', ['mutation', 'required']],
+  ['cloudflare', '{ viewer { zones { zoneTag } } }', ['query-analytics', 'none']],
+  ['cloudflare', 'mutation { anything }', []],
+  ['github', 'subscription { anything }', []],
+])('%s: %s is %j', (name, document, taken) => {
+  expect(takenBy(name, document)).toEqual(taken);
 });
 
 test('slack: what needs an approval by POST needs it by GET too, for Slack takes either', () => {

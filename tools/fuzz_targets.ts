@@ -1,6 +1,7 @@
 import type { FuzzTarget } from './fuzz_engine.ts';
 import { CONNECTOR_TARGETS } from './fuzz_targets_connectors.ts';
 import { DECISION_TARGETS } from './fuzz_targets_decisions.ts';
+import { GRAPHQL_TARGETS } from './fuzz_targets_graphql.ts';
 import { HTTP1_TARGETS } from './fuzz_targets_http1.ts';
 import { INJECT_TARGETS } from './fuzz_targets_inject.ts';
 import { NAME_TARGETS } from './fuzz_targets_names.ts';
@@ -12,6 +13,7 @@ export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   ...NAME_TARGETS,
   ...DECISION_TARGETS,
   ...CONNECTOR_TARGETS,
+  ...GRAPHQL_TARGETS,
   ...INJECT_TARGETS,
   ...SCRUB_TARGETS,
 ];

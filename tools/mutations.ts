@@ -1,4 +1,5 @@
 import { AUDIT_MUTATIONS } from './mutations_audit.ts';
+import { GRAPHQL_MUTATIONS } from './mutations_graphql.ts';
 import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
 import { SHOWN_MUTATIONS } from './mutations_shown.ts';
@@ -789,7 +790,7 @@ export const MUTATIONS: readonly Mutation[] = [
     row: '413 `body_too_large`',
     holds: 'a body that is looked into has a smaller limit',
     file: 'sidecar/exchange/exchange_operation.ts',
-    text: 'readBody(incoming, tunnel, ports, readsBody(match.operation))',
+    text: "readBody(incoming, tunnel, ports, readsBody(match.operation) ? 'audited' : 'credentialed')",
     replacement: 'readBody(incoming, tunnel, ports)',
     tests: [CONNECTORS],
   },
@@ -1097,6 +1098,7 @@ export const MUTATIONS: readonly Mutation[] = [
     replacement: 'context.local === null',
     tests: ['worker/connector_oauth.test.ts'],
   },
+  ...GRAPHQL_MUTATIONS,
   ...HOSTED_MUTATIONS,
   ...MCP_MUTATIONS,
   ...AUDIT_MUTATIONS,

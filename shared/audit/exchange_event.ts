@@ -1,6 +1,7 @@
 import { auditedPath, auditFields } from '../connect/audit_fields.ts';
 import type { ConnectorOperation } from '../connect/connector_index.ts';
 import type { AuditEvent, AuditEventData, AuditEventType, ProxySource } from '../model/audit_event.ts';
+import type { InstalledConnector } from '../model/connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
 import type { RefusalReason } from '../model/refusal.ts';
 import { REFUSALS } from '../model/refusal.ts';
@@ -30,6 +31,8 @@ export interface ExchangeFacts {
   readonly operation?: OperationFacts | null;
   /** What the caller of a run by name calls its tool. */
   readonly tool?: string | undefined;
+  /** Whose GraphQL endpoint the request was sent to, when it is none of its operations. */
+  readonly connector?: InstalledConnector | null;
 }
 
 /** What a run of an operation is refused for, besides what every request is (design section 7). */
@@ -91,10 +94,10 @@ export function exchangeEvent(facts: ExchangeFacts, result: ExchangeResult): Uns
 }
 
 /** Whatever an operation is refused for, it is a connector's refusal. */
-function eventType({ operation }: ExchangeFacts, result: ExchangeResult): AuditEventType | null {
+function eventType({ operation, connector }: ExchangeFacts, result: ExchangeResult): AuditEventType | null {
   if (result.kind === 'replied') return REPLIED[result.mediation];
   const type = result.kind === 'refused' ? refusalEvent(result.reason) : 'sandbox.proxy.rejected';
-  return type === null || !operation ? type : 'connector.proxy.rejected';
+  return type === null || !(operation || connector) ? type : 'connector.proxy.rejected';
 }
 
 function refusalEvent(reason: RunRefusalReason): AuditEventType | null {
@@ -107,7 +110,7 @@ function isRequestRefusal(reason: RunRefusalReason): reason is RefusalReason {
 
 /** Member by member: one is made for every request, and spreading a dozen small objects costs as much as sending it. */
 function dataOf(facts: ExchangeFacts, result: ExchangeResult): AuditEventData {
-  const { source = 'transparent_connect_tls', stepId, host, method, path, binding, operation, tool } = facts;
+  const { source = 'transparent_connect_tls', stepId, host, method, path, binding, operation, connector, tool } = facts;
   const data: Writable<AuditEventData> = {
     'svc.proxy.source': source,
     'svc.proxy.mediation': mediationOf(result),
@@ -123,6 +126,7 @@ function dataOf(facts: ExchangeFacts, result: ExchangeResult): AuditEventData {
     data['svc.proxy.emit'] = binding.emit.mechanism;
   }
   if (operation) addOperation(data, operation, path, result);
+  else if (connector) addConnector(data, connector);
   if (tool !== undefined) data['svc.connector.tool'] = tool;
   if (stepId !== undefined) data['svc.step.id'] = stepId;
   return data;
@@ -149,15 +153,19 @@ function addOperation(
 ): void {
   const { connector, operation } = match;
   const status = result.kind === 'replied' ? result.status : null;
-  data['svc.connector.fqn'] = connector.spec.fqn;
-  data['svc.connector.version'] = connector.spec.version;
+  addConnector(data, connector);
   data['svc.connector.operation'] = operation.name;
   data['svc.connector.credential_ref'] = formatVaultReference(connector.credential.path);
   if (path !== null && operation.audit.length > 0) {
     data['svc.proxy.upstream.path'] = auditedPath(operation, path).slice(0, MOST_PATH_CHARACTERS);
-    data['svc.connector.fields'] = auditFields(operation, { path, given, status });
+    data['svc.connector.fields'] = auditFields(operation, { path, given, status, document: match.document });
   }
   if (approvalId !== null) data['svc.approval.id'] = approvalId;
+}
+
+function addConnector(data: Writable<AuditEventData>, { spec }: InstalledConnector): void {
+  data['svc.connector.fqn'] = spec.fqn;
+  data['svc.connector.version'] = spec.version;
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };

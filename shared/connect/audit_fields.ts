@@ -1,4 +1,5 @@
-import { pathParameters, type Operation } from '../model/connector.ts';
+import { GRAPHQL_FIELDS_SOURCE, pathParameters, type Operation } from '../model/connector.ts';
+import { describeDocument, type GraphqlDocument } from './graphql_document.ts';
 import { pathArgs } from './path_args.ts';
 import { replaceHidden } from '../model/shown_text.ts';
 
@@ -11,13 +12,15 @@ export interface AuditedRequest {
   readonly path: string;
   readonly given: ReadonlySet<string>;
   readonly status: number | null;
+  /** Absent while it is not read, and of a request that has none. */
+  readonly document?: GraphqlDocument | undefined;
 }
 
 const MOST_CHARACTERS = 200;
 
 /**
  * The typed audit fields of a request. Only path inputs and the status are told; of a query or body input it is told that
- * it was given, for audit records omit query strings and body values (specification section 4).
+ * it was given, and of a GraphQL document which fields it names, for audit records omit query strings and body values (specification section 4).
  */
 export function auditFields(operation: Operation, request: AuditedRequest): Record<string, AuditFieldValue> {
   const args = pathArgs(operation.path, request.path);
@@ -33,9 +36,13 @@ function fieldValue(
   source: string,
   redact: boolean,
   args: ReadonlyMap<string, string>,
-  { given, status }: AuditedRequest,
+  { given, status, document }: AuditedRequest,
 ): AuditFieldValue | null {
   if (source === 'status') return redact ? status !== null : status;
+  if (source === GRAPHQL_FIELDS_SOURCE) {
+    const asked = document === undefined ? null : describeDocument(document);
+    return redact ? asked !== null : asked;
+  }
   if (!source.startsWith('path.')) return given.has(source);
   const value = args.get(source.slice('path.'.length));
   if (redact) return value !== undefined;

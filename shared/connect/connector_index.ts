@@ -1,11 +1,14 @@
 import { MAX_PATH_SEGMENTS, operationHosts, type InstalledConnector, type Operation } from '../model/connector.ts';
 import { pathReadings, segmentKey, withoutSuffixes } from '../net/path_readings.ts';
+import type { GraphqlDocument } from './graphql_document.ts';
 import { canonicalPath, isUndecidablePath } from '../net/target.ts';
 
 /** An operation with the connector it belongs to. */
 export interface ConnectorOperation {
   readonly connector: InstalledConnector;
   readonly operation: Operation;
+  /** What a request to a GraphQL endpoint asks for, once its body was read. */
+  readonly document?: GraphqlDocument;
 }
 
 /** What of a request decides which operation it is. */
@@ -17,9 +20,13 @@ export interface OperationRequest {
   readonly path: string;
 }
 
-/** `ambiguous`: several operations match equally well, and so none does (specification section 1). */
+/**
+ * `graphql`: the request's document decides which of the candidates it is, if any. `ambiguous`: several operations match
+ * equally well, and so none does (specification section 1).
+ */
 export type OperationMatch =
   | { readonly kind: 'operation'; readonly match: ConnectorOperation }
+  | { readonly kind: 'graphql'; readonly candidates: readonly ConnectorOperation[] }
   | { readonly kind: 'ambiguous'; readonly candidates: readonly ConnectorOperation[] }
   | { readonly kind: 'none' };
 
@@ -29,11 +36,15 @@ export interface ConnectorIndex {
   readonly hosts: ReadonlyMap<string, ReadonlyMap<string, Node>>;
   /** Hosts with an operation whose path ends with a slash: there every path has a second reading, with one more. */
   readonly slashEndedHosts: ReadonlySet<string>;
-  /** Hosts with operations that need an approval, and for each method that has some, what loose readings are compared with. */
+  /** Hosts with guarded operations, and for each method that has some, what loose readings are compared with. */
   readonly guarded: ReadonlyMap<string, ReadonlyMap<string, GuardedPaths>>;
+  /** Hosts with an operation that is recognised by a GraphQL document. */
+  readonly graphqlHosts: ReadonlySet<string>;
+  /** Hosts with an operation that needs an approval. */
+  readonly approvalHosts: ReadonlySet<string>;
 }
 
-/** All operations of a host and a method, some of which need an approval, by the keys of their segments. */
+/** All operations of a host and a method, some of which are guarded, by the keys of their segments. */
 interface GuardedPaths {
   readonly root: Node;
   /** True when the key of every literal is the literal: a plain path then has no other reading than itself. */
@@ -67,23 +78,27 @@ export function compileConnectors(installed: readonly InstalledConnector[]): Con
   const hosts = new Map<string, Map<string, Node>>();
   const slashEndedHosts = new Set<string>();
   const byHost = new Map<string, ConnectorOperation[]>();
+  const graphqlHosts = new Set<string>();
+  const approvalHosts = new Set<string>();
   for (const connector of inForce(installed)) {
     for (const operation of connector.spec.operations) {
       for (const host of new Set(operationHosts(connector.spec, operation))) {
         const methods = entry(hosts, host, () => new Map<string, Node>());
         insert(entry(methods, operation.method, emptyNode), { connector, operation });
         if (operation.path.endsWith('/')) slashEndedHosts.add(host);
+        if (operation.graphql !== undefined) graphqlHosts.add(host);
+        if (operation.approval === 'required') approvalHosts.add(host);
         entry(byHost, host, () => []).push({ connector, operation });
       }
     }
   }
   const guarded = new Map(Array.from(byHost, ([host, operations]) => [host, guardedMethods(operations)] as const));
   for (const [host, methods] of guarded) if (methods.size === 0) guarded.delete(host);
-  return { isEmpty: hosts.size === 0, hosts, slashEndedHosts, guarded };
+  return { isEmpty: hosts.size === 0, hosts, slashEndedHosts, graphqlHosts, approvalHosts, guarded };
 }
 
 function guardedMethods(operations: readonly ConnectorOperation[]): ReadonlyMap<string, GuardedPaths> {
-  const methods = new Set(operations.filter(needsApproval).map(({ operation }) => operation.method));
+  const methods = new Set(operations.filter(isGuarded).map(({ operation }) => operation.method));
   const ofMethod = (method: string) => operations.filter(({ operation }) => operation.method === method);
   return new Map(Array.from(methods, (method) => [method, guardedPaths(ofMethod(method))] as const));
 }
@@ -110,8 +125,13 @@ function guardedPaths(operations: readonly ConnectorOperation[]): GuardedPaths {
   return { root, isPlain, maxDots };
 }
 
-function needsApproval({ operation }: ConnectorOperation): boolean {
-  return operation.approval === 'required';
+/** What a spelling must not get round: an approval, and the look at a document, of which some may need one. */
+function isGuarded({ operation }: ConnectorOperation): boolean {
+  return operation.approval === 'required' || operation.graphql !== undefined;
+}
+
+function isGraphql({ operation }: ConnectorOperation): boolean {
+  return operation.graphql !== undefined;
 }
 
 /**
@@ -123,6 +143,8 @@ export function matchOperation(index: ConnectorIndex, request: OperationRequest)
   const operations = fitting(index, request).flatMap(({ ends }) => ends);
   const [match] = operations;
   if (match === undefined) return NO_MATCH;
+  if (operations.some(({ operation }) => operation.graphql !== undefined))
+    return { kind: 'graphql', candidates: operations };
   return operations.length === 1 ? { kind: 'operation', match } : { kind: 'ambiguous', candidates: operations };
 }
 
@@ -151,27 +173,32 @@ export function evadesConnector(index: ConnectorIndex, request: OperationRequest
 function evadesApproval(index: ConnectorIndex, request: OperationRequest): boolean {
   const guarded = index.guarded.get(request.host)?.get(request.method);
   if (guarded === undefined || (guarded.isPlain && PLAIN_PATH.test(request.path))) return false;
-  return reachesApproval(guarded, request.path, fitting(index, request));
+  return reaches(guarded, request.path, fitting(index, request), isGuarded);
 }
 
 /** True when a server could read the path as that of an operation which needs an approval, be it as it was sent. */
 export function mayNeedApproval(index: ConnectorIndex, request: OperationRequest): boolean {
   const guarded = index.guarded.get(request.host)?.get(request.method);
-  return guarded !== undefined && reachesApproval(guarded, request.path, []);
+  return guarded !== undefined && reaches(guarded, request.path, [], isGuarded);
 }
 
-function reachesApproval(guarded: GuardedPaths, path: string, raw: readonly Found[]): boolean {
+function reaches(
+  guarded: GuardedPaths,
+  path: string,
+  raw: readonly Found[],
+  isMeant: (operation: ConnectorOperation) => boolean,
+): boolean {
   const spellings = pathReadings(path);
   if (spellings === null) return true;
   const sent = raw.flatMap(({ ends }) => ends);
-  const isApproved = sent.some(needsApproval);
+  const isApproved = sent.some(isGuarded);
   return spellings.some(({ segments, isCut }) => {
     if ((isCut && isApproved) || segments.length > MAX_PATH_SEGMENTS) return false;
     const found: Found[] = [];
     collectKeys(guarded, segments, guarded.root, 0, found);
     return unbeaten(found).some(
       ({ ends, literals }) =>
-        ends.some((end) => needsApproval(end) && !sent.some(({ operation }) => operation === end.operation)) &&
+        ends.some((end) => isMeant(end) && !sent.some(({ operation }) => operation === end.operation)) &&
         !raw.some((each) => each.depth === segments.length && (each.literals & literals) === literals),
     );
   });
@@ -190,6 +217,16 @@ function isRespelled(index: ConnectorIndex, request: OperationRequest): boolean 
 export function readings(index: ConnectorIndex, request: OperationRequest): readonly OperationMatch[] {
   const spellings = mayBeRespelled(index, request) ? otherSpellings(index, request) : [];
   return [request.path, ...spellings].map((path) => matchOperation(index, { ...request, path }));
+}
+
+/**
+ * True when the path of a request, however a server reads it, is a GraphQL endpoint by whichever method: what is none of its
+ * operations is refused then, for a document that nobody looked into must not find a binding.
+ */
+export function isGraphqlEndpoint(index: ConnectorIndex, request: OperationRequest): boolean {
+  if (!index.graphqlHosts.has(request.host)) return false;
+  const methods = [...(index.guarded.get(request.host)?.values() ?? [])];
+  return methods.some((guarded) => reaches(guarded, request.path, [], isGraphql));
 }
 
 function mayBeRespelled({ hosts, slashEndedHosts }: ConnectorIndex, { host, path }: OperationRequest): boolean {
@@ -216,6 +253,9 @@ function otherSpellings({ slashEndedHosts }: ConnectorIndex, { host, path }: Ope
 
 function differs(raw: OperationMatch, other: OperationMatch): boolean {
   if (other.kind === 'none') return false;
+  if (raw.kind === 'graphql' && other.kind === 'graphql') {
+    return raw.candidates.some(({ operation }, at) => operation !== other.candidates[at]?.operation);
+  }
   if (raw.kind !== 'operation' || other.kind !== 'operation') return raw.kind !== other.kind;
   return raw.match.operation !== other.match.operation;
 }

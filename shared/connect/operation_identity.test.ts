@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Operation } from '../model/connector.ts';
 import { compileConnectors } from './connector_index.ts';
-import { isAnotherOperation } from './operation_identity.ts';
+import { confirmOperation } from './operation_identity.ts';
 import { sampleConnector, sampleOperation } from './testing/sample_connector.ts';
 
 const item = sampleOperation();
@@ -11,8 +11,8 @@ function isAnother(operations: readonly Operation[], path: string, others: reado
   const connector = sampleConnector(operations);
   const other = sampleConnector(others, { id: 'con_2', fqn: 'other/items' });
   const [operation = item] = operations;
-  const made = { method: 'GET', host: 'api.example.com', path };
-  return isAnotherOperation(compileConnectors([connector, other]), { connector, operation }, made);
+  const made = { method: 'GET', host: 'api.example.com', path, query: null, body: null };
+  return !confirmOperation(compileConnectors([connector, other]), { connector, operation }, made).ok;
 }
 
 describe('a request made of an operation’s args', () => {

@@ -1,26 +1,43 @@
 import type { InstalledConnector, Operation } from '../model/connector.ts';
+import { describeDocument, type GraphqlDocument } from './graphql_document.ts';
 import { pathArgs } from './path_args.ts';
 import { shownLine } from '../model/shown_text.ts';
 
 const MOST_CHARACTERS = 500;
 const MOST_VALUE_CHARACTERS = 80;
+/** Before the fields of a GraphQL document. */
+const MOST_TITLE_CHARACTERS = 100;
+
+interface SummarisedRequest {
+  readonly host: string;
+  readonly path: string;
+  readonly query: string | null;
+  readonly bodyBytes: number;
+  /** Of a request to a GraphQL endpoint. */
+  readonly document?: GraphqlDocument | undefined;
+}
 
 /**
- * What a person is asked to approve, in one line: the operation, the host, whether there are a query and a body, and what
- * the path names. Values of the query and the body are not told, for they may hold anything; a value that is cut ends with `…`;
- * nothing in the line can steer a terminal.
+ * What a person is asked to approve, in one line: the operation, the host, whether there are a query and a body, what the
+ * path names, and of a GraphQL document each field, which is never cut. Values of the query and the body are not told, for
+ * they may hold anything; a value that is cut ends with `…`; nothing in the line can steer a terminal.
  */
 export function requestSummary(
   { spec }: Pick<InstalledConnector, 'spec'>,
   operation: Operation,
-  request: { readonly host: string; readonly path: string; readonly query: string | null; readonly bodyBytes: number },
+  request: SummarisedRequest,
 ): string {
   const what = operation.summary === '' ? operation.name : operation.summary;
+  const { document } = request;
+  const asked =
+    document === undefined
+      ? spec.title
+      : `${shownLine(spec.title, MOST_TITLE_CHARACTERS)}: ${describeDocument(document)}`;
   const query = request.query === null ? '' : ', with a query';
   const body = request.bodyBytes > 0 ? `, with a body of ${request.bodyBytes} bytes` : '';
   const args = Array.from(pathArgs(operation.path, request.path), ([name, value]) => `${name} ${quoted(value)}`);
   const named = args.length > 0 ? `: ${args.join(', ')}` : '';
-  const line = `${spec.title}: ${what} (${operation.method} ${request.host}${query}${body}${named})`;
+  const line = `${asked}: ${what} (${operation.method} ${request.host}${query}${body}${named})`;
   return shownLine(line, MOST_CHARACTERS);
 }
 

@@ -297,4 +297,47 @@ describe('explain of connectors', () => {
     expect(found.decision).toBe('binding');
     expect(found.told).toContain('get-item of acme/items, get-item of other/items');
   });
+
+  describe('at a GraphQL endpoint', () => {
+    const inputs = [{ name: 'query', in: 'body', type: 'string', required: true, description: '' } as const];
+    const endpoint = { method: 'POST', path: '/graphql', inputs } as const;
+    const read = sampleOperation({ ...endpoint, name: 'read', graphql: { type: 'query' } });
+    const merge = sampleOperation({
+      ...endpoint,
+      name: 'merge',
+      effect: 'write',
+      approval: 'required',
+      graphql: { type: 'mutation', fields: ['merge'] },
+    });
+    const known = {
+      bindings: [BINDING],
+      connectors: [sampleConnector([read, merge], { id: connector.id })],
+      isStored: everything,
+    };
+    const ask = (method: string, path: string, document?: string) => {
+      const found = explainRequest(known, { method, url: `https://api.example.com${path}`, document });
+      if (!found.ok) throw new Error(found.error.message);
+      return { ...found.value, told: found.value.reasons.join(' ') };
+    };
+
+    test('the document decides, and without one each operation is told', () => {
+      expect(ask('POST', '/graphql', '{ viewer }').operation).toMatchObject({ operation: 'read', approval: 'none' });
+      const merged = ask('POST', '/graphql', 'mutation { a: merge { id } }');
+      expect(merged).toMatchObject({ decision: 'connector', operation: { operation: 'merge', approval: 'required' } });
+      expect(merged.told).toContain('its document asks for mutation merge');
+      const open = ask('POST', '/graphql');
+      expect(open).toMatchObject({ decision: 'connector', operation: null, code: null });
+      expect(open.told).toMatch(/any other query is the operation read .*mutation merge .* needs an approval/);
+    });
+
+    test.each([
+      ['POST', '/graphql', 'mutation { drop }', 'graphql_operation_not_allowed'],
+      ['POST', '/graphql', '{ viewer', 'graphql_unreadable'],
+      ['POST', '/graphql?query={viewer}', '{ viewer }', 'graphql_unreadable'],
+      ['GET', '/graphql?query={viewer}', undefined, 'graphql_operation_not_allowed'],
+      ['PUT', '/graphql', '{ viewer }', 'graphql_operation_not_allowed'],
+    ])('%s %s of %s is refused, though the host has a binding', (method, path, document, code) => {
+      expect(ask(method, path, document)).toMatchObject({ decision: 'refused', code, bindings: [] });
+    });
+  });
 });

@@ -1,5 +1,7 @@
 import type { ConnectorOperation } from '../connect/connector_index.ts';
+import { recogniseGraphql } from '../connect/graphql_operation.ts';
 import { enforceContract } from '../enforce/contract.ts';
+import { enforceGraphqlRequest } from '../enforce/graphql_request.ts';
 import type { InstalledConnector } from '../model/connector.ts';
 import type {
   CredentialRef,
@@ -16,7 +18,14 @@ import { credentialsIssuedAt } from '../net/credential_issuer.ts';
 import { parseAuthority } from '../net/host.ts';
 import { isRefusedIpLiteral } from '../net/ip_literal.ts';
 import { compilePolicy, resolve, type BindingResolution } from '../resolve/resolve.ts';
-import { connectorSentences, evasionSentence, explainOperation, type ExplainedOperation } from './explain_operation.ts';
+import {
+  connectorSentences,
+  evasionSentence,
+  explainOperation,
+  GRAPHQL_SENTENCE,
+  graphqlSentences,
+  type ExplainedOperation,
+} from './explain_operation.ts';
 
 /** A binding as an explanation shows it; `credential_ref` names the vault entry, never its value. */
 export interface ExplainedBinding {
@@ -68,6 +77,8 @@ export interface Known {
 interface ExplainRequest {
   readonly method: string;
   readonly url: string;
+  /** The GraphQL document of the body, for a request to a GraphQL endpoint. */
+  readonly document?: string | undefined;
 }
 
 /** What is explained, with the host in its canonical form. */
@@ -95,7 +106,7 @@ export function explainRequest(known: Known, request: ExplainRequest): Result<Ex
   if (!authority.ok) return urlError(`names a host that ${authority.error.message}`);
   const subject = { method: request.method, host: authority.value.host, path: url.value.pathname };
   const query = url.value.search === '' ? null : url.value.search.slice(1);
-  const decision = explainProtocol(url.value) ?? explainHost(known, subject, query);
+  const decision = explainProtocol(url.value) ?? explainHost(known, subject, query, request.document ?? null);
   return ok({ ...subject, ...decision });
 }
 
@@ -134,10 +145,12 @@ function explainProtocol(url: URL): Decision | null {
   return refused('connect_port_not_allowed', [`The proxy connects to port 443 only, and the URL names ${url.port}.`]);
 }
 
-function explainHost(known: Known, subject: Subject, query: string | null): Decision {
+function explainHost(known: Known, subject: Subject, query: string | null, document: string | null): Decision {
   const policy = compilePolicy(known.bindings, known.connectors);
   const resolution = resolve(policy, { ...subject, query });
   if (resolution.kind === 'connector') return decideOperation(known, resolution.match, query);
+  if (resolution.kind === 'graphql')
+    return decideGraphql(known, resolution.candidates, { ...subject, query, document });
   if (resolution.kind === 'ambiguous_target')
     return refused('ambiguous_target', [evasionSentence(policy.connectors, subject)]);
   const decision =
@@ -153,6 +166,27 @@ function decideOperation(known: Known, match: ConnectorOperation, query: string 
   if (code !== null) return { ...refused(code, reasons), operation: shown };
   return { decision: 'connector', code: null, bindings: [], operation: shown, reasons };
 }
+
+/** At a GraphQL endpoint the document decides; without one it is told which there are. */
+function decideGraphql(
+  known: Known,
+  candidates: readonly ConnectorOperation[],
+  { document, ...request }: Subject & { readonly query: string | null; readonly document: string | null },
+): Decision {
+  const hasBody = document !== null;
+  const contract = enforceGraphqlRequest({ ...request, fields: GRAPHQL_FIELDS, hasBody });
+  if (!contract.ok) return refused(contract.error.reason, [GRAPHQL_SENTENCE, `Refused: ${contract.error.message}.`]);
+  if (!hasBody && request.method !== 'GET' && candidates.length > 0) {
+    const reasons = [GRAPHQL_SENTENCE, ...graphqlSentences(candidates)];
+    return { decision: 'connector', code: null, bindings: [], operation: null, reasons };
+  }
+  const body = hasBody ? [new TextEncoder().encode(JSON.stringify({ query: document }))] : [];
+  const match = recogniseGraphql(candidates, request, body);
+  if (match.ok) return decideOperation(known, match.value, request.query);
+  return refused(match.error.reason, [GRAPHQL_SENTENCE, `Refused: ${match.error.message}.`]);
+}
+
+const GRAPHQL_FIELDS = [{ name: 'content-type', value: 'application/json' }];
 
 function explainBindings(
   known: Known,

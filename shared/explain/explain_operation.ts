@@ -4,6 +4,8 @@ import {
   type ConnectorIndex,
   type ConnectorOperation,
 } from '../connect/connector_index.ts';
+import { describeDocument } from '../connect/graphql_document.ts';
+import { graphqlWords } from '../connect/graphql_operation.ts';
 import { enforceOperation } from '../enforce/operation.ts';
 import type { ApprovalRule } from '../model/connector.ts';
 import type { Effect, Owner } from '../model/host_binding.ts';
@@ -39,7 +41,7 @@ interface OperationExplanation {
 
 /** Explains a request that is an operation: the contract comes before the credential. */
 export function explainOperation(
-  { connector, operation }: ConnectorOperation,
+  { connector, operation, document }: ConnectorOperation,
   query: string | null,
   isStored: boolean,
 ): OperationExplanation {
@@ -57,7 +59,8 @@ export function explainOperation(
     credential_stored: isStored,
   };
   const title = operation.summary === '' ? '' : ` ("${operation.summary}")`;
-  const matched = `The request is the operation ${operation.name}${title} of the ${connector.owner} connector ${spec.fqn} ${spec.version}, which comes before every host binding.`;
+  const asked = document === undefined ? '' : `, as its document asks for ${describeDocument(document)}`;
+  const matched = `The request is the operation ${operation.name}${title}${asked} of the ${connector.owner} connector ${spec.fqn} ${spec.version}, which comes before every host binding.`;
   const contract = enforceOperation(operation, [], query);
   if (!contract.ok) {
     const { reason, message } = contract.error;
@@ -83,6 +86,18 @@ function proxiedSentences({ effect, approval, credential_ref: reference }: Expla
 
 function missingSentence({ owner, fqn, credential_ref: reference }: ExplainedOperation): string {
   return `Refused: the ${owner} credential ${reference} is not stored; store it with "svc connector credential set ${fqn}".`;
+}
+
+export const GRAPHQL_SENTENCE =
+  'The path is a GraphQL endpoint of a connector: its document decides which operation a request is, and one that is none is refused, also where the host has a binding.';
+
+/** The operations of a GraphQL endpoint, one in each sentence. */
+export function graphqlSentences(candidates: readonly ConnectorOperation[]): string[] {
+  return candidates.map(({ connector, operation }) => {
+    const approved = operation.approval === 'required' ? ', and needs an approval' : '';
+    const documents = operation.graphql === undefined ? 'any document' : graphqlWords(operation.graphql);
+    return `${documents} is the operation ${operation.name} of ${connector.spec.fqn}${approved}.`;
+  });
 }
 
 /** Why a request to a host of connectors is none of their operations. Nothing for other hosts. */

@@ -33,7 +33,13 @@ export interface OperationInput {
   readonly description: string;
 }
 
-/** What the audit event of a run says of it. `source` is `<place>.<input>` or `status`; `redact` records only that it was there. */
+/** What a GraphQL document asks for at its top level: its type, and the names of its fields. */
+export const GRAPHQL_FIELDS_SOURCE = 'graphql.fields';
+
+/**
+ * What the audit event of a run says of it. `source` is `<place>.<input>`, `status` or `graphql.fields`; `redact` records
+ * only that it was there.
+ */
 export interface AuditField {
   readonly name: string;
   readonly source: string;
@@ -43,7 +49,20 @@ export interface AuditField {
 export const APPROVALS = ['none', 'required'] as const;
 export type ApprovalRule = (typeof APPROVALS)[number];
 
-/** An operation of a connector, identified by method and path on each of its hosts. */
+export const GRAPHQL_TYPES = ['query', 'mutation', 'subscription'] as const;
+export type GraphqlType = (typeof GRAPHQL_TYPES)[number];
+
+/** Which GraphQL documents at a method and path are an operation. */
+export interface GraphqlSelector {
+  readonly type: GraphqlType;
+  /** Top-level fields, by their names in the schema; absent: every field that no other operation of the connector lists. */
+  readonly fields?: readonly string[];
+}
+
+/**
+ * An operation of a connector, identified by method and path on each of its hosts, and at a GraphQL endpoint by the document
+ * of the request.
+ */
 export interface Operation {
   readonly name: string;
   readonly method: OperationMethod;
@@ -53,6 +72,8 @@ export interface Operation {
   readonly description: string;
   /** The hosts of this operation; absent: those of the spec. */
   readonly hosts?: readonly string[];
+  /** Absent: the request's method and path are all that counts. */
+  readonly graphql?: GraphqlSelector;
   readonly approval: ApprovalRule;
   readonly effect: Effect;
   readonly inputs: readonly OperationInput[];

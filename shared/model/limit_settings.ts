@@ -44,6 +44,13 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     max: 32 * MIB,
     meaning: 'largest request body of a connector operation that audits inputs of the body',
   },
+  maxGraphqlBodyBytes: {
+    name: 'SVC_MAX_GRAPHQL_BODY_BYTES',
+    unit: 'bytes',
+    min: KIB,
+    max: 16 * MIB,
+    meaning: 'largest body of a request to a GraphQL endpoint of a connector, which is parsed',
+  },
   maxBufferedBodiesBytes: {
     name: 'SVC_MAX_BUFFERED_BODIES_BYTES',
     unit: 'bytes',

@@ -18,6 +18,8 @@ export interface Limits extends ApiLimits {
   readonly maxCredentialedBodyBytes: number;
   /** Largest request body that is looked into, for the inputs that its operation audits. */
   readonly maxReadBodyBytes: number;
+  /** Largest body of a request to a GraphQL endpoint: it is parsed before it goes on. */
+  readonly maxGraphqlBodyBytes: number;
   /** All request bodies buffered at one time. */
   readonly maxBufferedBodiesBytes: number;
   readonly connectTimeoutSeconds: number;
@@ -36,6 +38,7 @@ export const DEFAULT_LIMITS: Limits = {
   maxHeaders: 200,
   maxCredentialedBodyBytes: 32 * 1024 * 1024,
   maxReadBodyBytes: 1024 * 1024,
+  maxGraphqlBodyBytes: 1024 * 1024,
   maxBufferedBodiesBytes: 128 * 1024 * 1024,
   connectTimeoutSeconds: 30,
   idleTunnelSeconds: 300,

@@ -1,6 +1,7 @@
 import {
   compileConnectors,
   evadesConnector,
+  isGraphqlEndpoint,
   matchOperation,
   mayNeedApproval,
   readings,
@@ -41,10 +42,13 @@ export interface ResolvableRequest {
 
 /**
  * The path a request takes (specification section 1, Request resolution order). `ambiguous_target`: a server could take it
- * for an operation that it is not as it stands, so that no path is right (design section 5, invariant 8).
+ * for an operation that it is not as it stands, so that no path is right (design section 5, invariant 8). `graphql`: the
+ * path is a GraphQL endpoint, and the document decides which of the candidates the request is; none of them, and it is
+ * refused.
  */
 export type Resolution =
   | { readonly kind: 'connector'; readonly match: ConnectorOperation }
+  | { readonly kind: 'graphql'; readonly candidates: readonly ConnectorOperation[] }
   | { readonly kind: 'ambiguous_target' }
   | BindingResolution
   | { readonly kind: 'passthrough' };
@@ -59,6 +63,7 @@ export interface BindingResolution {
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set([...OPERATION_METHODS, 'OPTIONS']);
 const AMBIGUOUS_TARGET: Resolution = { kind: 'ambiguous_target' };
+const NO_GRAPHQL_OPERATION: Resolution = { kind: 'graphql', candidates: [] };
 const PASSTHROUGH: Resolution = { kind: 'passthrough' };
 const NONE: readonly HostBinding[] = [];
 const NO_FIELDS: NonNullable<ResolvableRequest['fields']> = [];
@@ -105,7 +110,7 @@ export function resolve(policy: Policy, request: ResolvableRequest): Resolution 
   if (byConnector !== null) return byConnector;
   const bindings = policy.bindingsFor(request.host);
   if (bindings.length === 0) return PASSTHROUGH;
-  return { kind: 'binding', bindings, besideApprovals: policy.connectors.guarded.has(request.host) };
+  return { kind: 'binding', bindings, besideApprovals: policy.connectors.approvalHosts.has(request.host) };
 }
 
 /** Null when the request is no operation, also because it would be several: it goes on to the bindings then. */
@@ -114,6 +119,8 @@ function resolveOperation(connectors: ConnectorIndex, request: ResolvableRequest
   if (request.fields?.some(({ name }) => isPathOverrideHeader(name)) === true) return AMBIGUOUS_TARGET;
   const found = matchOperation(connectors, request);
   if (found.kind === 'operation') return { kind: 'connector', match: found.match };
+  if (found.kind === 'graphql') return found;
+  if (isGraphqlEndpoint(connectors, request)) return NO_GRAPHQL_OPERATION;
   const methods = possibleMethods(request);
   const isAnother = methods.some(
     (method) => method !== request.method && operationsAs(connectors, request, method).length > 0,

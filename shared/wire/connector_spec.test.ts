@@ -136,3 +136,63 @@ describe('a connector spec', () => {
     });
   });
 });
+
+const withOperations = (...operations: readonly object[]): object => ({ ...spec, operations });
+
+describe('operations at a GraphQL endpoint', () => {
+  const document = { name: 'query', in: 'body', required: true };
+  const endpoint = { method: 'POST', path: '/graphql', inputs: [document], audit: [] };
+  const query = { ...operation, ...endpoint, name: 'query', effect: 'read', graphql: { type: 'query' } };
+  const merge = {
+    ...operation,
+    ...endpoint,
+    name: 'merge',
+    effect: 'write',
+    graphql: { type: 'mutation', fields: ['merge'] },
+    audit: [{ name: 'fields', source: 'graphql.fields' }],
+  };
+  const other = { ...merge, name: 'other', graphql: { type: 'mutation' } };
+
+  test('are told by the type and the fields of a document', () => {
+    const read = toConnectorSpec(connectorSpec.parse(withOperations(query, merge, other)));
+    expect(read.operations.map(({ graphql }) => graphql)).toEqual([
+      { type: 'query' },
+      { type: 'mutation', fields: ['merge'] },
+      { type: 'mutation' },
+    ]);
+  });
+
+  test('may be queries by GET', () => {
+    const inputs = [
+      { ...document, in: 'query' },
+      { name: 'variables', in: 'query' },
+    ];
+    expect(messages(withOperations({ ...query, method: 'GET', inputs }))).toEqual([]);
+  });
+
+  test.each([
+    [[{ ...query, graphql: { type: 'queries' } }], '0.graphql.type is "queries", which is none of'],
+    [[{ ...query, graphql: { type: 'query', field: [] } }], '0.graphql unknown field "field": did you mean "fields"?'],
+    [[{ ...merge, graphql: { type: 'mutation', fields: [] } }], '0.graphql.fields is empty'],
+    [[{ ...merge, graphql: { type: 'mutation', fields: ['a b'] } }], '0.graphql.fields.0 is no name of a field'],
+    [[{ ...merge, graphql: { type: 'mutation', fields: ['__typename'] } }], '0.graphql.fields.0 is "__typename"'],
+    [[{ ...merge, effect: 'read' }], '0.effect is "read", but a mutation changes something'],
+    [[{ ...merge, method: 'GET', inputs: [{ ...document, in: 'query' }] }], '0.method is GET'],
+    [[{ ...query, method: 'PUT' }], '0.method is PUT'],
+    [[{ ...query, inputs: [] }], '0.inputs has no required input "query" with in "body"'],
+    [[{ ...query, inputs: [{ ...document, required: false }] }], '0.inputs has no required input "query"'],
+    [[{ ...query, inputs: [{ ...document, in: 'query' }] }], '0.inputs.0 must be query or operationName'],
+    [[{ ...query, inputs: [document, { name: 'id', in: 'body' }] }], '0.inputs.1 must be query or operationName'],
+    [
+      [{ ...query, inputs: [document, { name: 'variables', in: 'body' }] }],
+      '0.inputs.1 must be query or operationName',
+    ],
+    [[merge, { ...other, graphql: merge.graphql }], '1.path is the method and path of operations[0] too'],
+    [[other, { ...merge, graphql: other.graphql }], '1.path is the method and path of operations[0] too'],
+    [[merge, { ...other, graphql: undefined, effect: 'write', audit: [] }], '1.graphql is missing'],
+    [[{ ...operation, audit: merge.audit }], '0.audit.0.source names no input'],
+  ])('%# are refused with a message that names the field and the fix', (operations, message) => {
+    const found = messages(withOperations(...operations));
+    expect(found.filter((each) => each.startsWith(`operations.${message}`))).not.toEqual([]);
+  });
+});

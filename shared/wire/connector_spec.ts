@@ -2,21 +2,24 @@ import { z } from 'zod';
 import {
   APPROVALS,
   CREDENTIAL_KINDS,
+  GRAPHQL_TYPES,
   INPUT_PLACES,
   INPUT_TYPES,
   OPERATION_METHODS,
   type ConnectorSpec,
+  type GraphqlSelector,
   type Operation,
 } from '../model/connector.ts';
 import { EFFECTS } from '../model/host_binding.ts';
 import { checkConnectorSpec } from './connector_spec_rules.ts';
-import { hostText, httpsUrlText, nameText, pathText, proseText } from './connector_spec_fields.ts';
+import { graphqlFieldText, hostText, httpsUrlText, nameText, pathText, proseText } from './connector_spec_fields.ts';
 import { choice } from './host_binding_fields.ts';
 import { unknownFields } from './host_binding_rules.ts';
 
 export const MAX_OPERATIONS = 500;
 export const MAX_INPUTS = 100;
 export const MAX_CONNECTOR_HOSTS = 50;
+export const MAX_GRAPHQL_FIELDS = 200;
 
 const hosts = (what: string) =>
   z
@@ -38,6 +41,15 @@ const auditField = closed('an audit field', {
   redact: z.boolean({ error: 'must be true or false' }).default(false),
 });
 
+const graphqlSelector = closed('a GraphQL selector', {
+  type: choice(GRAPHQL_TYPES),
+  fields: z
+    .array(graphqlFieldText, { error: 'must be a list of top-level fields, such as ["mergePullRequest"]' })
+    .min(1, { error: 'is empty: name a field, or leave the list out for every field that no other operation lists' })
+    .max(MAX_GRAPHQL_FIELDS, { error: `has more than ${MAX_GRAPHQL_FIELDS} fields` })
+    .optional(),
+}).meta({ id: 'GraphqlSelector' });
+
 const operation = closed('an operation', {
   name: nameText('the name of the operation, such as list-issues'),
   method: choice(OPERATION_METHODS),
@@ -45,6 +57,7 @@ const operation = closed('an operation', {
   summary: proseText(200).default(''),
   description: proseText(4_000).default(''),
   hosts: hosts(' of this operation').optional(),
+  graphql: graphqlSelector.optional(),
   approval: choice(APPROVALS).default('none'),
   effect: choice(EFFECTS),
   inputs: z
@@ -121,8 +134,16 @@ export function toConnectorSpec(record: ConnectorSpecRecord): ConnectorSpec {
   };
 }
 
-function toOperation({ hosts: own, ...rest }: ConnectorSpecRecord['operations'][number]): Operation {
-  return own === undefined ? rest : { ...rest, hosts: own };
+function toOperation({ hosts: own, graphql, ...rest }: ConnectorSpecRecord['operations'][number]): Operation {
+  return {
+    ...rest,
+    ...(own === undefined ? {} : { hosts: own }),
+    ...(graphql === undefined ? {} : { graphql: toSelector(graphql) }),
+  };
+}
+
+function toSelector({ type, fields: listed }: z.output<typeof graphqlSelector>): GraphqlSelector {
+  return listed === undefined ? { type } : { type, fields: listed };
 }
 
 /** The JSON Schema of a spec, for editors; `id` is the URL it is published at. */

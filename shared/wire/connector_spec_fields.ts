@@ -27,6 +27,14 @@ export function nameText(what: string): z.ZodString {
   );
 }
 
+/** The name of a field of a GraphQL schema. Every document may have `__typename`, which says nothing of what it does. */
+export const graphqlFieldText = checkedText(100, 'write the name of a field, such as mergePullRequest', (text) => {
+  if (text === '__typename') return 'is "__typename", which belongs to every operation: leave it out';
+  return /^[_A-Za-z][_0-9A-Za-z]*$/.test(text)
+    ? null
+    : 'is no name of a field: write one such as mergePullRequest, without arguments';
+});
+
 /** Text for people; lines may break, but nothing in it may steer a terminal or turn its direction. */
 export function proseText(maxCharacters: number): z.ZodString {
   return checkedText(maxCharacters, 'write plain text', (text) => proseProblem(text));

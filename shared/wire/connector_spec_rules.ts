@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { pathParameters, SAFE_METHODS } from '../model/connector.ts';
+import { GRAPHQL_FIELDS_SOURCE, pathParameters, SAFE_METHODS, type InputType } from '../model/connector.ts';
 import { didYouMean } from './near_match.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -10,15 +10,28 @@ export function checkConnectorSpec(value: unknown, context: z.core.$RefinementCt
   const operations = listOf(fieldsOf(value)?.['operations']);
   const report: Report = (path, message) =>
     context.addIssue({ code: 'custom', path: ['operations', ...path], message });
-  reportRepeated(operations, (operation) => textOf(operation['name']), 'name', 'is the name of', report);
-  reportRepeated(operations, identityOf, 'path', 'is the method and path of', report);
+  reportRepeated(operations, (operation) => listOfTexts([operation['name']]), 'name', 'is the name of', report);
+  reportRepeated(operations, identitiesOf, 'path', 'is the method and path of', report);
+  reportMixed(operations, report);
   operations.forEach((operation, index) =>
     checkOperation(operation, (path, message) => report([index, ...path], message)),
   );
 }
 
-/** Two templates that differ only in the names of their segments are one path. */
-function identityOf(operation: Fields): string | null {
+/**
+ * What no other operation of the spec may be. Two templates that differ only in the names of their segments are one path; at
+ * a GraphQL endpoint an operation is each of its fields.
+ */
+function identitiesOf(operation: Fields): readonly string[] {
+  const endpoint = endpointOf(operation);
+  const selector = fieldsOf(operation['graphql']);
+  if (endpoint === null || selector === null) return endpoint === null ? [] : [endpoint];
+  const fields = selector['fields'] === undefined ? ['*'] : new Set(listOfTexts(selector['fields']));
+  return Array.from(fields, (field) => `${endpoint} ${String(selector['type'])} ${field}`);
+}
+
+/** Null while it has no method or no path. */
+function endpointOf(operation: Fields): string | null {
   const [method, path] = [textOf(operation['method']), textOf(operation['path'])];
   if (method === null || path === null) return null;
   const hosts = listOfTexts(operation['hosts']).toSorted().join(' ');
@@ -27,24 +40,35 @@ function identityOf(operation: Fields): string | null {
 
 function reportRepeated(
   operations: readonly Fields[],
-  keyOf: (operation: Fields) => string | null,
+  keysOf: (operation: Fields) => readonly string[],
   field: string,
   words: string,
   report: Report,
 ): void {
   const first = new Map<string, number>();
   operations.forEach((operation, index) => {
-    const key = keyOf(operation);
-    if (key === null) return;
-    const earlier = first.get(key);
-    if (earlier === undefined) first.set(key, index);
-    else report([index, field], `${words} operations[${earlier}] too: one request would be two operations`);
+    const keys = keysOf(operation);
+    const earlier = keys.map((key) => first.get(key)).find((at) => at !== undefined);
+    for (const key of keys) if (!first.has(key)) first.set(key, index);
+    if (earlier === undefined) return;
+    report([index, field], `${words} operations[${earlier}] too: one request would be two operations`);
+  });
+}
+
+/** Which requests are an operation that looks into none cannot be told beside one that does. */
+function reportMixed(operations: readonly Fields[], report: Report): void {
+  const graphql = new Set(operations.filter((each) => each['graphql'] !== undefined).map(endpointOf));
+  operations.forEach((operation, index) => {
+    if (operation['graphql'] !== undefined || !graphql.has(endpointOf(operation))) return;
+    report([index, 'graphql'], 'is missing: another operation says that this method and path are a GraphQL endpoint');
   });
 }
 
 function checkOperation(operation: Fields, report: Report): void {
   const method = textOf(operation['method']);
-  if (operation['effect'] === 'read' && method !== null && !SAFE_METHODS.includes(method)) {
+  const graphql = fieldsOf(operation['graphql']);
+  if (graphql !== null) checkGraphql(operation, graphql, method, report);
+  else if (operation['effect'] === 'read' && method !== null && !SAFE_METHODS.includes(method)) {
     report(
       ['effect'],
       `is "read", but ${method} is not a safe method: write "write", "delete", "spend" or "external-send"`,
@@ -52,6 +76,36 @@ function checkOperation(operation: Fields, report: Report): void {
   }
   checkInputs(operation, method, report);
   checkAudit(operation, report);
+}
+
+/** The type of each input that a GraphQL request may have; a run is made of them, and nothing else reaches the document. */
+const GRAPHQL_INPUTS: ReadonlyMap<string, InputType> = new Map([
+  ['query', 'string'],
+  ['operationName', 'string'],
+  ['variables', 'object'],
+]);
+
+function checkGraphql({ effect, inputs }: Fields, { type }: Fields, method: string | null, report: Report): void {
+  if (effect === 'read' && type === 'mutation') {
+    report(
+      ['effect'],
+      'is "read", but a mutation changes something: write "write", "delete", "spend" or "external-send"',
+    );
+  }
+  if (method !== null && method !== 'POST' && !(method === 'GET' && type === 'query')) {
+    report(['method'], `is ${method}: GraphQL is sent by POST, and queries by GET too`);
+  }
+  const place = method === 'GET' ? 'query' : 'body';
+  const own = listOf(inputs).map((input, index) => ({ input, index, type: input['type'] ?? 'string' }));
+  for (const { input, index, type: given } of own.filter((each) => each.input['in'] !== 'path')) {
+    const wanted = GRAPHQL_INPUTS.get(textOf(input['name']) ?? '');
+    const isWanted = given === wanted || (method === 'GET' && given === 'string');
+    if (wanted !== undefined && isWanted && input['in'] === place) continue;
+    report(['inputs', index], `must be query or operationName (string) or variables (object), in "${place}"`);
+  }
+  if (!own.some(({ input }) => input['name'] === 'query' && input['in'] === place && input['required'] === true)) {
+    report(['inputs'], `has no required input "query" with in "${place}", which is the document`);
+  }
 }
 
 function checkInputs(operation: Fields, method: string | null, report: Report): void {
@@ -99,6 +153,7 @@ function checkAudit(operation: Fields, report: Report): void {
     if (names.has(field['name'])) report(['audit', index, 'name'], 'is the name of another audit field');
     names.add(field['name']);
     if (source === null || source === 'status') return;
+    if (source === GRAPHQL_FIELDS_SOURCE && operation['graphql'] !== undefined) return;
     if (!inputs.includes(source)) {
       report(['audit', index, 'source'], `names no input of this operation${didYouMean(source, inputs)}`);
     } else if (!source.startsWith('path.') && field['redact'] !== true) {

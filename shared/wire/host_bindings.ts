@@ -18,6 +18,8 @@ export const explainInput = z
   .strictObject({
     method: z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/, 'is not an HTTP method'),
     url: z.string().max(16_384),
+    /** The document of its body, for a request to a GraphQL endpoint of a connector. */
+    document: z.string().max(65_536).optional(),
   })
   .meta({ id: 'Explain' });
 export type ExplainInput = z.infer<typeof explainInput>;

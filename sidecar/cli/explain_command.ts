@@ -17,12 +17,18 @@ export function addExplainCommand(line: CommandLine): void {
     .command('explain')
     .description('which path a request would take through the proxy, and why')
     .argument('<method>', 'such as GET')
-    .argument('<url>', 'such as https://api.example.com/items');
+    .argument('<url>', 'such as https://api.example.com/items')
+    .option('--graphql <document>', 'the document of its body, at a GraphQL endpoint of a connector');
   handle(line, explain, explainRequest);
 }
 
-async function explainRequest(call: Call): Promise<undefined> {
-  const input = explainInput.safeParse({ method: (call.args[0] ?? '').toUpperCase(), url: call.args[1] ?? '' });
+interface ExplainOptions {
+  readonly graphql?: string;
+}
+
+async function explainRequest(call: Call<ExplainOptions>): Promise<undefined> {
+  const [method = '', url = ''] = call.args;
+  const input = explainInput.safeParse({ method: method.toUpperCase(), url, document: call.options.graphql });
   if (!input.success) {
     const lines = input.error.issues.map((issue) => `${issue.path.join('.').toUpperCase()} ${issue.message}`);
     throw new CliError(EXIT.usage, 'this request cannot be explained:', lines);

@@ -1,6 +1,6 @@
 import type { ConnectorOperation } from '../../shared/connect/connector_index.ts';
 import { evadesConnector, matchOperation } from '../../shared/connect/connector_index.ts';
-import { isAnotherOperation } from '../../shared/connect/operation_identity.ts';
+import { confirmOperation } from '../../shared/connect/operation_identity.ts';
 import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
 import { buildOperationRequest } from '../../shared/connect/operation_request.ts';
 import type { Operation } from '../../shared/model/connector.ts';
@@ -33,20 +33,13 @@ export function recogniseRun(policy: Policy, run: RunRequest): Result<Recognised
     const names = operations.map(({ name }) => name);
     return notFound(`${fqn} has no operation of that name${didYouMean(run.operation, names)}`);
   }
-  const match = { connector, operation };
-  return ok({ match, request: requestOfArgs(policy, match, run), given: givenArgs(operation, run.args) });
-}
-
-function requestOfArgs(
-  { connectors }: Policy,
-  match: ConnectorOperation,
-  { args, host }: RunRequest,
-): Result<OperationRequestParts, RunRefusal> {
-  const built = buildOperationRequest(match.connector, match.operation, args, host);
-  if (!built.ok) return invalidArgs(built.error);
-  if (!isAnotherOperation(connectors, match, built.value)) return built;
-  const message = 'make the request of another operation, or one that could be read as it';
-  return invalidArgs([{ field: 'args', message }]);
+  const given = givenArgs(operation, run.args);
+  const named = { connector, operation };
+  const built = buildOperationRequest(connector, operation, run.args, run.host);
+  if (!built.ok) return ok({ match: named, request: invalidArgs(built.error), given });
+  const confirmed = confirmOperation(policy.connectors, named, built.value);
+  if (confirmed.ok) return ok({ match: confirmed.value, request: built, given });
+  return ok({ match: named, request: invalidArgs([{ field: 'args', message: confirmed.error }]), given });
 }
 
 /** A request as the data plane's own clients describe it: no headers, no body and no query come with it. */
@@ -75,12 +68,13 @@ export function recogniseRequest(policy: Policy, asked: BoundaryRequest): Result
     return err({ reason: 'ambiguous_target', message: 'upstream_url: its path can be read in more than one way' });
   }
   const found = matchOperation(policy.connectors, made);
-  const isAsked =
-    found.kind === 'operation' &&
-    found.match.connector.spec.fqn === asked.connector_fqn &&
-    found.match.operation.name === asked.operation;
-  if (!isAsked) return notFound('method and upstream_url are not those of this operation, or not of it alone');
-  return ok({ match: found.match, request: requestWithoutArgs(found.match.operation, made), given: new Set() });
+  const candidates = found.kind === 'operation' ? [found.match] : found.kind === 'graphql' ? found.candidates : [];
+  const match = candidates.find(
+    ({ connector, operation }) => connector.spec.fqn === asked.connector_fqn && operation.name === asked.operation,
+  );
+  if (match === undefined)
+    return notFound('method and upstream_url are not those of this operation, or not of it alone');
+  return ok({ match, request: requestWithoutArgs(match.operation, made), given: new Set() });
 }
 
 function requestWithoutArgs(

@@ -45,6 +45,12 @@ export async function askApproval(
   const { path, query } = splitTarget(request.target);
   const bodyBytes = request.body.reduce((total, chunk) => total + chunk.length, 0);
   const fingerprint = await requestFingerprint({ fqn: connector.spec.fqn, operation: operation.name, ...identity });
-  const summary = requestSummary(connector, operation, { host: request.host, path, query, bodyBytes });
+  const summary = requestSummary(connector, operation, {
+    host: request.host,
+    path,
+    query,
+    bodyBytes,
+    document: match.document,
+  });
   return approvals.approve({ match, fingerprint, summary, sessionId }, gone);
 }

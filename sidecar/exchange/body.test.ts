@@ -26,7 +26,7 @@ test('buffers a body and leaves what follows it', async () => {
   const { client, from } = sides();
   client.send('3\r\nabc\r\n2\r\nde\r\n0\r\n\r\nGET /next');
   const budget = new BodyBudget(100);
-  const body = await bufferBody(from, CHUNKED, { maxBytes: 10, budget, sessionId: null });
+  const body = await bufferBody(from, CHUNKED, { maxBytes: 10, advice: '', budget, sessionId: null });
   if (!body.ok) throw new Error(body.error.message);
   expect(Buffer.concat(body.value.chunks).toString()).toBe('abcde');
   expect(from.take()?.toString()).toBe('GET /next');
@@ -46,7 +46,7 @@ test.each([
   const { client, from } = sides();
   const budget = new BodyBudget(6);
   client.send(text);
-  const body = bufferBody(from, CHUNKED, { maxBytes: 10, budget, sessionId: null });
+  const body = bufferBody(from, CHUNKED, { maxBytes: 10, advice: '', budget, sessionId: null });
   await turns(2);
   if (end === 'finish') client.send(null);
   if (end === 'lose') client.destroy();
@@ -59,7 +59,7 @@ test('lets one session hold half of what all may, and gives it back', async () =
   const buffered = (sessionId: string, text: string) => {
     const { client, from } = sides();
     client.send(text);
-    return bufferBody(from, { kind: 'length', length: text.length }, { maxBytes: 10, budget, sessionId });
+    return bufferBody(from, { kind: 'length', length: text.length }, { maxBytes: 10, advice: '', budget, sessionId });
   };
   const first = await buffered('ses_a', 'abc');
   expect(await buffered('ses_a', 'd')).toMatchObject({ ok: false, error: { reason: 'body_too_large' } });
@@ -72,7 +72,11 @@ test('waits a minute for the next byte of a body and no longer, and gives back w
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const { client, from } = sides();
   const budget = new BodyBudget(6);
-  const body = bufferBody(from, { kind: 'length', length: 4 }, { maxBytes: 10, budget, sessionId: 'ses_a' });
+  const body = bufferBody(
+    from,
+    { kind: 'length', length: 4 },
+    { maxBytes: 10, advice: '', budget, sessionId: 'ses_a' },
+  );
   for (const text of ['a', 'b']) {
     client.send(text);
     await vi.advanceTimersByTimeAsync(BODY_STALL_MS - 1);

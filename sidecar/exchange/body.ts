@@ -55,8 +55,8 @@ export interface BufferedBody {
 
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** It is looked into, which the setting of its limit is named after. */
-  readonly isLookedAt?: boolean;
+  /** What to do about a larger body. */
+  readonly advice: string;
   readonly budget: BodyBudget;
   /** Whose body it is. */
   readonly sessionId: string | null;
@@ -66,10 +66,7 @@ export interface BodyLimits {
 export const BODY_STALL_MS = 60_000;
 
 /** Whether a body says of itself that it is over the limit, so that nobody has to send it. */
-export function refuseDeclared(
-  framing: BodyFraming,
-  limits: Pick<BodyLimits, 'maxBytes' | 'isLookedAt'>,
-): Refusal | null {
+export function refuseDeclared(framing: BodyFraming, limits: Pick<BodyLimits, 'maxBytes' | 'advice'>): Refusal | null {
   return framing.kind === 'length' && framing.length > limits.maxBytes ? tooLarge(limits) : null;
 }
 
@@ -156,12 +153,8 @@ export function brokenBody(message: string): Refusal {
   return refusal('invalid_request', `request body: ${message}`);
 }
 
-function tooLarge({ maxBytes, isLookedAt = false }: Pick<BodyLimits, 'maxBytes' | 'isLookedAt'>): Refusal {
-  if (isLookedAt) {
-    const message = `the audit log names inputs in the body of this operation, which may have ${maxBytes} bytes at most; raise SVC_MAX_READ_BODY_BYTES`;
-    return refusal('body_too_large', message);
-  }
-  const message = `a request that gets a credential may have a body of ${maxBytes} bytes at most; raise SVC_MAX_CREDENTIALED_BODY_BYTES, or set \`body: stream\` on its host binding`;
+function tooLarge({ maxBytes, advice }: Pick<BodyLimits, 'maxBytes' | 'advice'>): Refusal {
+  const message = `a request that gets a credential may have a body of ${maxBytes} bytes at most; ${advice}`;
   return refusal('body_too_large', message);
 }
 

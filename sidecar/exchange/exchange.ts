@@ -3,6 +3,7 @@ import { emitDecision } from '../../shared/inject/decide.ts';
 import { needsBufferedBody } from '../../shared/inject/body_need.ts';
 import { enforceContract } from '../../shared/enforce/contract.ts';
 import type { ForwardedMediation } from '../../shared/audit/exchange_event.ts';
+import type { InstalledConnector } from '../../shared/model/connector.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { formatRequestHead } from '../../shared/net/http1_head.ts';
@@ -10,10 +11,11 @@ import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
 import { type BindingResolution, type Policy, resolve } from '../../shared/resolve/resolve.ts';
 import { credentialedRequest, withoutProxyHeaders } from './credentialed_head.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
+import { exchangeGraphql } from './exchange_graphql.ts';
 import { exchangeOperation } from './exchange_operation.ts';
 import type { Outgoing } from './forward.ts';
 import { forward } from './forward.ts';
-import { bindingInForce, connectorInForce } from './in_force.ts';
+import { bindingInForce, connectorInForce, type InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
 import { checkAuthority, parseIncoming } from './incoming.ts';
 import type { Facts, Outcome } from './outcome.ts';
@@ -43,10 +45,14 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
   const resolution = resolve(policy.value, { method, host: tunnel.host, path, query, fields });
   if (resolution.kind === 'ambiguous_target') return refused(facts, ambiguousTarget(tunnel.host), incoming);
   if (resolution.kind === 'passthrough') return passthrough(incoming, facts, tunnel, ports);
+  const inForceOf = (connector: InstalledConnector): InForce =>
+    connectorInForce(ports.policy, policy.value, tunnel.host, connector);
   if (resolution.kind === 'connector') {
-    const { connector } = resolution.match;
-    const inForce = connectorInForce(ports.policy, policy.value, tunnel.host, connector);
+    const inForce = inForceOf(resolution.match.connector);
     return exchangeOperation(incoming, { match: resolution.match, inForce }, facts, tunnel, ports);
+  }
+  if (resolution.kind === 'graphql') {
+    return exchangeGraphql(incoming, { candidates: resolution.candidates, inForceOf }, facts, tunnel, ports);
   }
 
   const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);

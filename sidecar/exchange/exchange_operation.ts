@@ -40,10 +40,10 @@ export async function exchangeOperation(
   const body =
     incoming.framing.kind === 'none'
       ? NOT_BUFFERED
-      : await readBody(incoming, tunnel, ports, readsBody(match.operation));
+      : await readBody(incoming, tunnel, ports, readsBody(match.operation) ? 'audited' : 'credentialed');
   if (!body.ok) return tunnel.client.closed ? abandoned(attempted) : refused(attempted, body.error);
   try {
-    return await approvedAndSent({ incoming, match, inForce, body: body.value }, unmatched, tunnel, ports);
+    return await sendOperation({ incoming, match, inForce, body: body.value }, unmatched, tunnel, ports);
   } finally {
     body.value.buffered?.release();
   }
@@ -61,7 +61,8 @@ interface Asked extends Matched {
   readonly body: RequestBody;
 }
 
-async function approvedAndSent(
+/** approval -> credential -> in force -> inject -> forward. */
+export async function sendOperation(
   { incoming, match, inForce, body }: Asked,
   unmatched: Facts,
   tunnel: ExchangeTunnel,

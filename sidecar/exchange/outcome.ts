@@ -1,4 +1,5 @@
 import type { ForwardedMediation, OperationFacts } from '../../shared/audit/exchange_event.ts';
+import type { InstalledConnector } from '../../shared/model/connector.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
@@ -20,6 +21,8 @@ export interface Facts {
   readonly binding: HostBinding | null;
   /** Of a request that is an operation of a connector. */
   readonly operation?: OperationFacts;
+  /** Of a request to a connector's GraphQL endpoint that is not recognised. */
+  readonly connector?: InstalledConnector;
 }
 
 export interface Refused {

@@ -1,3 +1,4 @@
+import type { Limits } from '../../shared/model/limits.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
@@ -16,19 +17,32 @@ export const NOT_BUFFERED = ok<RequestBody>({ buffered: null });
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n', 'latin1');
 
-/**
- * Reads the body of a request in full; one that is looked into, for what its operation audits, has a smaller limit. Refuses with `body_too_large`, or
- * `invalid_request` when it is broken or stalls.
- */
+/** How large a body may be, and what to do about a larger one. */
+const BODY_LIMITS = {
+  credentialed: {
+    limit: 'maxCredentialedBodyBytes',
+    advice: 'raise SVC_MAX_CREDENTIALED_BODY_BYTES, or set `body: stream` on its host binding',
+  },
+  audited: {
+    limit: 'maxReadBodyBytes',
+    advice: 'the audit log names inputs in the body of this operation: raise SVC_MAX_READ_BODY_BYTES',
+  },
+  graphql: {
+    limit: 'maxGraphqlBodyBytes',
+    advice: 'that of a GraphQL request is parsed: raise SVC_MAX_GRAPHQL_BODY_BYTES, or send less at a time',
+  },
+} as const satisfies Record<string, { readonly limit: keyof Limits; readonly advice: string }>;
+
+/** Reads the body of a request in full. Refuses with `body_too_large`, or `invalid_request` when it is broken or stalls. */
 export async function readBody(
   incoming: Incoming,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
-  isLookedAt = false,
+  kind: keyof typeof BODY_LIMITS = 'credentialed',
 ): Promise<Result<RequestBody, Refusal>> {
-  const { maxCredentialedBodyBytes, maxReadBodyBytes } = ports.limits;
-  const maxBytes = isLookedAt ? Math.min(maxReadBodyBytes, maxCredentialedBodyBytes) : maxCredentialedBodyBytes;
-  const limits = { maxBytes, isLookedAt, budget: ports.budget, sessionId: tunnel.sessionId };
+  const { limit, advice } = BODY_LIMITS[kind];
+  const maxBytes = Math.min(ports.limits[limit], ports.limits.maxCredentialedBodyBytes);
+  const limits = { maxBytes, advice, budget: ports.budget, sessionId: tunnel.sessionId };
   const declared = refuseDeclared(incoming.framing, limits);
   if (declared !== null) return err(declared);
   if (expectsContinue(incoming)) await tunnel.sendInterim(CONTINUE);

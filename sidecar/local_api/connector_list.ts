@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { graphqlWords } from '../../shared/connect/graphql_operation.ts';
 import { operationInputs } from '../../shared/connect/input_schema.ts';
-import { APPROVALS, type InstalledConnector, operationHosts } from '../../shared/model/connector.ts';
+import { APPROVALS, type InstalledConnector, type Operation, operationHosts } from '../../shared/model/connector.ts';
 import { EFFECTS } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
@@ -76,6 +77,13 @@ function listOf(installed: readonly InstalledConnector[]): OperationList {
   return { etag, body: () => ({ items: connectors.flatMap((connector) => listed(connector)) }) };
 }
 
+/** Who calls it by name has to know which documents it takes. */
+function described({ description, graphql }: Operation): string {
+  if (graphql === undefined) return description;
+  const words = `Its GraphQL document is: ${graphqlWords(graphql)}.`;
+  return description === '' ? words : `${description}\n\n${words}`;
+}
+
 function listed({ spec }: InstalledConnector): ListedOperation[] {
   return spec.operations.map((operation) => {
     const { schema, inputNames, hostProperty } = operationInputs(spec, operation);
@@ -84,7 +92,7 @@ function listed({ spec }: InstalledConnector): ListedOperation[] {
       connector_title: spec.title,
       operation: operation.name,
       summary: operation.summary,
-      description: operation.description,
+      description: described(operation),
       effect: operation.effect,
       approval: operation.approval,
       hosts: [...operationHosts(spec, operation)],

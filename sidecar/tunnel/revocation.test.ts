@@ -19,7 +19,14 @@ const DELETE = sampleOperation({
   approval: 'required',
   audit: [],
 });
-const CONNECTOR = sampleConnector([DELETE], { hosts: [HOST] });
+const ENDPOINT = { method: 'POST', path: '/graphql', inputs: [], audit: [], effect: 'write' } as const;
+const COMMENT = sampleOperation({
+  name: 'comment',
+  ...ENDPOINT,
+  graphql: { type: 'mutation', fields: ['addComment'] },
+});
+const MUTATE = sampleOperation({ name: 'mutate', ...ENDPOINT, graphql: { type: 'mutation' }, approval: 'required' });
+const CONNECTOR = sampleConnector([DELETE, COMMENT, MUTATE], { hosts: [HOST] });
 const OTHER_HOST = 'other.example.test';
 
 let plane: DataPlane;
@@ -96,6 +103,44 @@ describe('while a body is uploaded', () => {
   });
 });
 
+/** Which operation it is, is known only then. */
+describe('while a GraphQL document is uploaded', () => {
+  const DOCUMENT = 'mutation { addComment { id } }';
+
+  async function beginDocument(): Promise<TLSSocket> {
+    const client = await plane.open(HOST);
+    client.write(graphqlHead(DOCUMENT, 'Expect: 100-continue\r\n'));
+    await readUntil(client, (got) => got.includes('100 Continue'));
+    return client;
+  }
+
+  function finish(client: TLSSocket): Promise<string> {
+    client.write(graphqlBody(DOCUMENT));
+    return readUntil(client, (got) => got.endsWith('done') || got.endsWith('}\n'));
+  }
+
+  test.each([
+    ['its connector is removed', [] as const],
+    ['its connector is another', [sampleConnector([DELETE, COMMENT], { hosts: [HOST] })] as const],
+  ])('%s: the request is refused and nothing is sent', async (_what, connectors) => {
+    const client = await beginDocument();
+    plane.policy.use([BINDING], connectors);
+    expect(await finish(client)).toMatch(GONE);
+    expect(seen).toBe('');
+    expect(plane.audit.events.at(-1)).toMatchObject({
+      type: 'connector.proxy.rejected',
+      data: { 'svc.proxy.reason': 'credential_unavailable', 'svc.connector.operation': 'comment' },
+    });
+  });
+
+  test('another binding is changed: the request goes on', async () => {
+    const client = await beginDocument();
+    plane.policy.use([structuredClone(BINDING), bearerBinding(OTHER_HOST)], [structuredClone(CONNECTOR)]);
+    expect(await finish(client)).toMatch(/^HTTP\/1\.1 200 .*done$/s);
+    expect(seen).toContain(`Bearer ${TOKEN}`);
+  });
+});
+
 async function untilAsked(): Promise<void> {
   while (plane.approvals.asked.length === 0) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -105,14 +150,21 @@ describe('while a person decides', () => {
     ['the connector is removed', () => plane.policy.use([BINDING])],
     [
       'another version of it is installed',
-      () => plane.policy.use([], [sampleConnector([DELETE], { hosts: [OTHER_HOST] })]),
+      () => plane.policy.use([], [sampleConnector([DELETE, COMMENT, MUTATE], { hosts: [OTHER_HOST] })]),
     ],
   ];
+  const requests: readonly [string, string][] = [
+    ['a request to an operation', `DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
+    ['a GraphQL document', graphqlHead('mutation { mergeItem }') + graphqlBody('mutation { mergeItem }')],
+  ];
+  const held = requests.flatMap(([what, request]) =>
+    changes.map(([how, change]) => [how, what, request, change] as const),
+  );
 
-  test.each(changes)('%s: what is approved is not sent by the proxy', async (_what, change) => {
+  test.each(held)('%s: %s that is approved is not sent by the proxy', async (_how, _what, request, change) => {
     plane.approvals.holding = true;
     const client = await plane.open(HOST);
-    client.write(`DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
+    client.write(request);
     await untilAsked();
     change();
     plane.approvals.decide('approved');
@@ -168,6 +220,15 @@ describe('while a reply goes on', () => {
     expect(plane.policy.watched).toBeLessThan(2);
   });
 });
+
+function graphqlBody(document: string): string {
+  return JSON.stringify({ query: document });
+}
+
+function graphqlHead(document: string, lines = ''): string {
+  const size = graphqlBody(document).length;
+  return `POST /graphql HTTP/1.1\r\nHost: ${HOST}\r\nContent-Type: application/json\r\n${lines}Content-Length: ${size}\r\n\r\n`;
+}
 
 function otherSecret(binding: HostBinding): HostBinding {
   return { ...binding, credential: { owner: 'personal', path: 'user/other' } };

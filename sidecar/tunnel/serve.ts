@@ -104,8 +104,11 @@ function recordOutcome(
   { sessionId, stepId }: ServedTunnel,
   ports: TunnelPorts,
 ): Promise<void> | undefined {
-  const { host, method, path, binding, operation = null } = outcome.facts;
-  const event = exchangeEvent({ sessionId, stepId, host, method, path, binding, operation }, resultOf(outcome));
+  const { host, method, path, binding, operation = null, connector = null } = outcome.facts;
+  const event = exchangeEvent(
+    { sessionId, stepId, host, method, path, binding, operation, connector },
+    resultOf(outcome),
+  );
   if (outcome.kind === 'refused') {
     ports.metrics.increment('svc_proxy_refusals_total', { reason: outcome.refusal.reason });
   } else if (outcome.kind === 'replied') {

@@ -124,6 +124,8 @@ const REASONS: { readonly [R in RefusalReason]: string } = {
   reauthorisation_required: 'The connector’s authorisation is over: somebody has to authorise it again.',
   approval_required: 'Nobody approved the request while it was held.',
   approval_denied: 'Somebody denied this request.',
+  graphql_unreadable: 'The GraphQL request could not be read in one way alone, so it was not sent.',
+  graphql_operation_not_allowed: 'The GraphQL document is no operation of the connector, or several at once.',
   audit_unavailable: 'It could not be recorded, and nothing is sent unrecorded.',
   signing_form_unsupported: 'The client signed in a form that cannot be signed anew.',
   passthrough_target_not_allowed: 'The target is an address of a private range, which passthrough refuses.',

@@ -1,4 +1,5 @@
 import { html } from 'hono/html';
+import { graphqlWords } from '../../shared/connect/graphql_operation.ts';
 import type { Effect } from '../../shared/model/host_binding.ts';
 import type { ConnectorRecord } from '../../shared/wire/connectors.ts';
 import { flash } from './components/alert.ts';
@@ -82,8 +83,9 @@ function operations({ spec }: ConnectorRecord): Html {
       },
       {
         title: 'Request',
-        cell: ({ method, path, hosts }) =>
+        cell: ({ method, path, hosts, graphql }) =>
           html`<code>${method} ${foreignText(path)}</code>
+            ${graphql === undefined ? '' : html`<span class="sub">GraphQL: ${foreignText(graphqlWords(graphql))}</span>`}
             ${hosts === undefined ? '' : html`<span class="sub">only at ${hosts.join(', ')}</span>`}`,
       },
       { title: 'Effect', cell: ({ effect }) => badge(EFFECT_BADGES[effect], effect) },

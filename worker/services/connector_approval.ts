@@ -1,3 +1,4 @@
+import type { ConnectorOperation } from '../../shared/connect/connector_index.ts';
 import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
 import { requestFingerprint } from '../../shared/connect/request_fingerprint.ts';
 import { requestSummary } from '../../shared/connect/request_summary.ts';
@@ -15,8 +16,7 @@ import type { ServiceContext } from './service_context.ts';
 /** An operation's request, as it would be sent. */
 export interface RequestToApprove {
   readonly row: ConnectorRow;
-  readonly connector: InstalledConnector;
-  readonly operation: Operation;
+  readonly match: ConnectorOperation;
   readonly parts: OperationRequestParts;
 }
 
@@ -27,15 +27,16 @@ export interface RequestToApprove {
 export async function approvalOf(
   context: ServiceContext,
   caller: Caller,
-  { row, connector, operation, parts }: RequestToApprove,
+  { row, match, parts }: RequestToApprove,
 ): Promise<Result<ApprovalRow | null, ApiError>> {
+  const { connector, operation, document } = match;
   if (operation.approval === 'none') return ok(null);
   const body = new TextEncoder().encode(parts.body ?? '');
   const asked = {
     requestId: randomToken(),
     subject: connectorSubject(row, operation.name),
     fingerprint: await fingerprintOf(connector, operation, parts, body),
-    summary: requestSummary(connector, operation, { ...parts, bodyBytes: body.length }).toWellFormed(),
+    summary: requestSummary(connector, operation, { ...parts, bodyBytes: body.length, document }).toWellFormed(),
     sessionId: null,
   };
   return askApproval(context, { ...caller, sidecarId: null }, asked);

@@ -1,5 +1,5 @@
-import { compileConnectors } from '../../shared/connect/connector_index.ts';
-import { isAnotherOperation } from '../../shared/connect/operation_identity.ts';
+import { compileConnectors, type ConnectorOperation } from '../../shared/connect/connector_index.ts';
+import { confirmOperation } from '../../shared/connect/operation_identity.ts';
 import { buildOperationRequest, type OperationRequestParts } from '../../shared/connect/operation_request.ts';
 import type { SanitisedReply } from '../../shared/connect/sanitised_reply.ts';
 import type { AuditEvent } from '../../shared/model/audit_event.ts';
@@ -62,32 +62,38 @@ async function attempt(context: ServiceContext, caller: Caller, run: Run): Promi
   const built = buildOperationRequest(connector, operation, args, host);
   if (!built.ok) return { parts: null, approvalId: null, result: err(invalidArgs(built.error)) };
   const parts = built.value;
-  if (await isOther(context, caller, run, parts)) return { parts, approvalId: null, result: err(invalidArgs([OTHER])) };
+  const confirmed = await confirm(context, caller, run, parts);
+  if (!confirmed.ok) return { parts, approvalId: null, result: confirmed };
+  const { document } = confirmed.value;
   const missing = credentialProblem(run.row);
-  if (missing !== null) return { parts, approvalId: null, result: err(missing) };
-  const approval = await approvalOf(context, caller, { row: run.row.connector, connector, operation, parts });
-  if (!approval.ok) return { parts, approvalId: null, result: approval };
+  if (missing !== null) return { parts, document, approvalId: null, result: err(missing) };
+  const approval = await approvalOf(context, caller, { row: run.row.connector, match: confirmed.value, parts });
+  if (!approval.ok) return { parts, document, approvalId: null, result: approval };
   const approvalId = approval.value?.id ?? null;
   const held = approvalProblem(approval.value);
-  if (held !== null) return { parts, approvalId, result: err(held) };
+  if (held !== null) return { parts, document, approvalId, result: err(held) };
   const access = await connectorAccess(context, run.row);
-  if (!access.ok) return { parts, approvalId, result: access };
+  if (!access.ok) return { parts, document, approvalId, result: access };
   const called = await callUpstream(context.outbound, parts, access.value.token, context.limits);
-  return { parts, approvalId, result: called.ok ? called : err(apiError(called.error.reason, called.error.message)) };
+  return {
+    parts,
+    document,
+    approvalId,
+    result: called.ok ? called : err(apiError(called.error.reason, called.error.message)),
+  };
 }
 
-const OTHER = { field: 'args', message: 'make the request of another operation, or one that could be read as it' };
-
 /** By its name an operation with an approval of its own cannot be gone round: `/items/{id}` with `latest` for the id. */
-async function isOther(
+async function confirm(
   context: ServiceContext,
   caller: Caller,
   { connector, operation }: Run,
   parts: OperationRequestParts,
-): Promise<boolean> {
+): Promise<Result<ConnectorOperation, ApiError>> {
   const rows = await allConnectors(context, visibleOwners(caller), parts.host);
   const installed = rows.map((row) => (row.connector.id === connector.id ? connector : toInstalled(row)));
-  return isAnotherOperation(compileConnectors(installed), { connector, operation }, parts);
+  const confirmed = confirmOperation(compileConnectors(installed), { connector, operation }, parts);
+  return confirmed.ok ? confirmed : err(invalidArgs([{ field: 'args', message: confirmed.error }]));
 }
 
 /** Writes the run into the log; its answer waits for that. */

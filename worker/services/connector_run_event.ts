@@ -1,4 +1,5 @@
 import { auditFields } from '../../shared/connect/audit_fields.ts';
+import type { GraphqlDocument } from '../../shared/connect/graphql_document.ts';
 import type { OperationRequestParts } from '../../shared/connect/operation_request.ts';
 import type { SanitisedReply } from '../../shared/connect/sanitised_reply.ts';
 import type { AuditEventData } from '../../shared/model/audit_event.ts';
@@ -20,6 +21,8 @@ export interface RunSubject {
 export interface RunOutcome {
   /** The request it made; null when its args made none. */
   readonly parts: OperationRequestParts | null;
+  /** What a GraphQL document asks for, once it is known to be of the operation. */
+  readonly document?: GraphqlDocument | undefined;
   readonly approvalId: string | null;
   readonly result: Result<SanitisedReply, ApiError>;
 }
@@ -29,10 +32,10 @@ const MOST_PATH_CHARACTERS = 2_048;
 /** What the log says of a run: never a credential, a query or a value of a body (specification section 4). */
 export function runEventData(subject: RunSubject, outcome: RunOutcome): AuditEventData {
   const { connector, operation } = subject;
-  const { parts, approvalId, result } = outcome;
+  const { parts, document, approvalId, result } = outcome;
   const status = result.ok ? result.value.upstreamStatus : null;
   const fields =
-    parts === null ? {} : auditFields(operation, { path: parts.path, given: givenInputs(subject), status });
+    parts === null ? {} : auditFields(operation, { path: parts.path, given: givenInputs(subject), status, document });
   return {
     'svc.proxy.source': 'generated_connector_shim',
     'svc.proxy.mediation': result.ok ? 'connector' : 'refused',

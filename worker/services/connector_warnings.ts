@@ -22,6 +22,7 @@ function allHosts(spec: ConnectorSpec): ReadonlySet<string> {
   return new Set(spec.operations.flatMap((operation) => operationHosts(spec, operation)));
 }
 
+/** Operations at one GraphQL endpoint are told apart by their documents. */
 function ambiguousPairs(spec: ConnectorSpec): string[] {
   const warnings: string[] = [];
   const groups = Map.groupBy(spec.operations, ({ method, path }) => `${method} ${path.split('/').length}`);
@@ -29,6 +30,7 @@ function ambiguousPairs(spec: ConnectorSpec): string[] {
     const split = operations.map((operation) => ({ operation, segments: operation.path.split('/') }));
     for (const [index, one] of split.entries()) {
       for (const other of split.slice(index + 1)) {
+        if (one.operation.graphql !== undefined && other.operation.graphql !== undefined) continue;
         if (!shareHost(spec, one.operation, other.operation) || !isAmbiguous(one.segments, other.segments)) continue;
         warnings.push(
           `${one.operation.name} and ${other.operation.name} overlap: a request that fits both ${one.operation.path} and ${other.operation.path} is neither, and no connector request`,

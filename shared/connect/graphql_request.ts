@@ -1,0 +1,88 @@
+import { err, ok, type Result } from '../model/result.ts';
+import { readGraphqlDocument, type GraphqlDocument } from './graphql_document.ts';
+import { parseUniqueJson } from './unique_json.ts';
+
+/** What a server takes from a request (GraphQL over HTTP, section "Request Parameters"). */
+type Parameters = Readonly<Record<string, unknown>>;
+
+/** A server that knows another name could take its document from there, or a list of them. */
+const NAMES: readonly string[] = ['query', 'operationName', 'variables', 'extensions'];
+const JSON_PARAMETERS: readonly string[] = ['variables', 'extensions'];
+/** Says which program asks; whatever else stands in `extensions` may choose a stored document. */
+const HARMLESS_EXTENSION = 'clientLibrary';
+/** Reads the document of a request that keeps the contract of GraphQL endpoints. The error is a sentence. */
+export function readGraphqlRequest(
+  { method, query }: { readonly method: string; readonly query: string | null },
+  body: readonly Uint8Array[],
+): Result<GraphqlDocument, string> {
+  const parameters = method === 'GET' ? parametersOfQuery(query ?? '') : parametersOfBody(body);
+  if (!parameters.ok) return parameters;
+  const fault = parametersFault(parameters.value);
+  if (fault !== null) return err(fault);
+  const { query: text, operationName } = parameters.value;
+  if (typeof text !== 'string')
+    return err('it has no document: one that is stored at the server cannot be looked into');
+  const document = readGraphqlDocument(text, typeof operationName === 'string' ? operationName : null);
+  return document.ok ? document : err(`its document ${document.error}`);
+}
+
+function parametersOfBody(body: readonly Uint8Array[]): Result<Parameters, string> {
+  const text = decodeUtf8(body);
+  if (text === null) return err('its body is not UTF-8');
+  const json = parseUniqueJson(text);
+  if (!json.ok) return err(`its body ${json.error}`);
+  const { value } = json;
+  if (Array.isArray(value)) return err('it is a batch: send one operation in each request');
+  return typeof value === 'object' && value !== null ? ok({ ...value }) : err('its body is no JSON object');
+}
+
+/** A mark of the byte order stays in the text, where no JSON begins with it. */
+function decodeUtf8(body: readonly Uint8Array[]): string | null {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  try {
+    return body.map((chunk) => decoder.decode(chunk, { stream: true })).join('') + decoder.decode();
+  } catch {
+    return null;
+  }
+}
+
+/** Some servers take `;` for `&`, so it has to be encoded. */
+function parametersOfQuery(query: string): Result<Parameters, string> {
+  if (query.includes(';')) return err('its query has a ";" in it: encode it as %3B');
+  const parameters = new Map<string, unknown>();
+  for (const pair of query.split('&').filter((each) => each !== '')) {
+    const [encodedName = '', ...rest] = pair.split('=');
+    const [name, text] = [decodePart(encodedName), decodePart(rest.join('='))];
+    if (name === null || text === null) return err('its query has a broken escape in it');
+    if (parameters.has(name)) return err('its query has a parameter twice');
+    const value = JSON_PARAMETERS.includes(name) ? parseUniqueJson(text) : ok(text);
+    if (!value.ok) return err(`its ${name} ${value.error}`);
+    parameters.set(name, value.value);
+  }
+  return ok(Object.fromEntries(parameters));
+}
+
+function decodePart(text: string): string | null {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return null;
+  }
+}
+
+function parametersFault(parameters: Parameters): string | null {
+  const { operationName = null, variables = null, extensions = null } = parameters;
+  if (Object.keys(parameters).some((name) => !NAMES.includes(name))) {
+    return 'it has a member other than query, operationName and variables';
+  }
+  if (operationName !== null && typeof operationName !== 'string') return 'its operationName is no text';
+  if (!isObjectOrNull(variables)) return 'its variables are no JSON object';
+  if (!isObjectOrNull(extensions) || Object.keys(extensions ?? {}).some((name) => name !== HARMLESS_EXTENSION)) {
+    return 'it has extensions, which may choose a stored document: send it without';
+  }
+  return null;
+}
+
+function isObjectOrNull(value: unknown): value is object | null {
+  return typeof value === 'object' && !Array.isArray(value);
+}

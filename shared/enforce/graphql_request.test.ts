@@ -1,0 +1,50 @@
+import { describe, expect, test } from 'vitest';
+import { enforceGraphqlRequest, type GraphqlRequest } from './graphql_request.ts';
+
+const JSON_TYPE = { name: 'content-type', value: 'application/json' };
+const POST: GraphqlRequest = { method: 'POST', query: null, fields: [JSON_TYPE], hasBody: true };
+const GET: GraphqlRequest = { method: 'GET', query: 'query={viewer}', fields: [], hasBody: false };
+
+const typed = (...values: readonly string[]): GraphqlRequest => ({
+  ...POST,
+  fields: values.map((value) => ({ name: 'content-type', value })),
+});
+const withField = (request: GraphqlRequest, name: string, value = 'x'): GraphqlRequest => ({
+  ...request,
+  fields: [...request.fields, { name, value }],
+});
+
+describe('a request to a GraphQL endpoint', () => {
+  test.each([
+    POST,
+    GET,
+    typed('application/json; charset=utf-8'),
+    typed('Application/JSON;charset="UTF-8"'),
+    withField(POST, 'accept', 'application/graphql-response+json'),
+  ])('is let through to its body: %j', (request) => {
+    expect(enforceGraphqlRequest(request).ok).toBe(true);
+  });
+
+  test.each([
+    ['no Content-Type', typed()],
+    ['two', typed('application/json', 'application/json')],
+    ['application/graphql', typed('application/graphql')],
+    ['a form', typed('application/x-www-form-urlencoded')],
+    ['text', typed('text/plain')],
+    ['parts', typed('multipart/form-data; boundary=x')],
+    ['UTF-16', typed('application/json; charset=utf-16')],
+    ['another parameter', typed('application/json; boundary=x')],
+    ['two charsets', typed('application/json; charset=utf-8; charset=utf-7')],
+    ['a list of types', typed('application/json, text/plain')],
+    ['a type that only ends so', typed('application/graphql+json')],
+    ['a Content-Encoding', withField(POST, 'content-encoding', 'gzip')],
+    ['a Content-Encoding that does nothing', withField(POST, 'content-encoding', 'identity')],
+    ['a document in its query', { ...POST, query: 'query=mutation{merge}' }],
+    ['an empty query', { ...POST, query: '' }],
+    ['another method in a header', withField(POST, 'x-http-method-override', 'GET')],
+    ['an upgrade', withField(GET, 'upgrade', 'websocket')],
+    ['a body of a GET', { ...GET, hasBody: true }],
+  ] as const)('is refused with %s', (_what, request) => {
+    expect(enforceGraphqlRequest(request)).toMatchObject({ ok: false, error: { reason: 'graphql_unreadable' } });
+  });
+});

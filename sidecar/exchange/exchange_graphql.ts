@@ -1,0 +1,58 @@
+import type { ConnectorOperation } from '../../shared/connect/connector_index.ts';
+import { recogniseGraphql } from '../../shared/connect/graphql_operation.ts';
+import { enforceGraphqlRequest } from '../../shared/enforce/graphql_request.ts';
+import type { InstalledConnector } from '../../shared/model/connector.ts';
+import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
+import { sendOperation } from './exchange_operation.ts';
+import type { InForce } from './in_force.ts';
+import type { Incoming } from './incoming.ts';
+import { checkAuthority } from './incoming.ts';
+import type { Facts, Outcome } from './outcome.ts';
+import { abandoned, auditUnavailable, refused } from './outcome.ts';
+import { NOT_BUFFERED, readBody } from './request_body.ts';
+
+/** The operations that a request may be, and whether a connector of theirs still is what it was found by. */
+interface Candidates {
+  readonly candidates: readonly ConnectorOperation[];
+  readonly inForceOf: (connector: InstalledConnector) => InForce;
+}
+
+/**
+ * The connector path where the body decides which operation a request is (docs/decisions/0043): authority -> enforce -> body
+ * -> recognise -> approval -> credential -> in force -> inject -> forward. What cannot be recognised is refused, and no binding gets it.
+ */
+export async function exchangeGraphql(
+  incoming: Incoming,
+  { candidates, inForceOf }: Candidates,
+  unmatched: Facts,
+  tunnel: ExchangeTunnel,
+  ports: ExchangePorts,
+): Promise<Outcome> {
+  const attempted = ofConnector(unmatched, candidates);
+  const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
+  if (!authority.ok) return refused(attempted, authority.error, incoming);
+  const { method, fields } = incoming.head;
+  const { query } = incoming.target;
+  const hasBody = incoming.framing.kind !== 'none';
+  const contract = enforceGraphqlRequest({ method, query, fields, hasBody });
+  if (!contract.ok) return refused(attempted, contract.error, incoming);
+  if (!ports.audit.accepting) return refused(attempted, auditUnavailable(), incoming);
+
+  const body = hasBody ? await readBody(incoming, tunnel, ports, 'graphql') : NOT_BUFFERED;
+  if (!body.ok) return tunnel.client.closed ? abandoned(attempted) : refused(attempted, body.error);
+  try {
+    const { buffered } = body.value;
+    const match = recogniseGraphql(candidates, { method, query }, buffered?.chunks ?? []);
+    if (!match.ok) return refused(attempted, match.error, incoming, buffered !== null);
+    const inForce = inForceOf(match.value.connector);
+    return await sendOperation({ incoming, match: match.value, inForce, body: body.value }, unmatched, tunnel, ports);
+  } finally {
+    body.value.buffered?.release();
+  }
+}
+
+/** A refused request is recorded with the connector whose endpoint it was sent to, where that is one. */
+function ofConnector(facts: Facts, candidates: readonly ConnectorOperation[]): Facts {
+  const [connector, ...others] = new Set(candidates.map((candidate) => candidate.connector));
+  return connector === undefined || others.length > 0 ? facts : { ...facts, connector };
+}
