@@ -41,7 +41,8 @@ function main(): void {
     const patterns = compileScrubPatterns([secret], SAMPLE_SEARCH_KEY);
     const scrubber = new StreamScrubber(patterns);
     for (const [replyName, byteAt] of Object.entries(REPLIES)) {
-      const chunk = Uint8Array.from({ length: CHUNK_BYTES }, (_, index) => byteAt(index));
+      // A Buffer, as sockets and decoders give.
+      const chunk = Buffer.from(Uint8Array.from({ length: CHUNK_BYTES }, (_, index) => byteAt(index)));
       const microseconds = medianMicroseconds(() => scrubber.push(chunk));
       process.stdout.write(`${secretName} secret, 64 KiB of ${replyName}: ${microseconds.toFixed(1)} us\n`);
     }

@@ -86,11 +86,12 @@ export class BlockSearch {
     const slots = this.#slots;
     const mask = slots.length - 1;
     const key = this.#key;
+    const stride = this.#stride;
     const isWide = this.#block === 16;
     const view = viewOf(bytes);
     const last = bytes.length - this.#block;
     let candidates: Candidates | null = null;
-    for (let at = 0; at <= last; at += this.#stride) {
+    for (let at = 0; at <= last; at += stride) {
       const hash = hashOf(view, at, key, isWide);
       for (let slot = hash & mask; slots[slot] !== 0; slot = (slot + 1) & mask) {
         if (slots[slot] !== hash) continue;
