@@ -91,7 +91,7 @@ describeContainers('svc plan', () => {
     const refuses = `RUN sed -i '2i [ "$1" = -- ] \\&\\& exit 78' /usr/local/bin/svc-run-step`;
     await folder.freeze(
       [shellStep('fetch', 'echo ran', { trust: READ })],
-      await variantOf(engine, images.debian, refuses),
+      await variantOf(engine, images.debian, 'USER root', refuses, 'USER agent'),
     );
     const run = await folder.run();
     expect(run).toMatchObject({ ok: false, steps: [{ outcome: 'failed', exit_code: 78 }] });
