@@ -1,4 +1,5 @@
 import { createSocket, type Socket } from 'node:dgram';
+import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
@@ -221,8 +222,13 @@ describeContainers('sealed egress', () => {
   });
 
   it('is not got round by a name that leads to this machine, unless a binding names it', async () => {
-    const names = ['localhost', hostname()];
-    const ask = `for name in "$@"; do curl -s -k -m 10 "https://$name/"; done; true`;
+    // A machine need not be able to look its own name up.
+    const isKnown = await lookup(hostname()).then(
+      () => true,
+      () => false,
+    );
+    const names = ['localhost', ...(isKnown ? [hostname()] : [])];
+    const ask = `for name in "$@"; do curl -s -k -m 10 --noproxy '' "https://$name/"; done; true`;
     const script = ['sh', '-c', ask, 'sh', ...names];
     const denied = await world.launch(['--egress=sealed'], script);
     expect(denied.stdout.match(/egress_address_not_allowed/g)).toHaveLength(names.length);
