@@ -24,6 +24,8 @@ const CUT_ANEW = [
   '3,000 reply chunks of one byte',
   'a reply sent byte by byte',
 ];
+/** The last bytes of a body are kept back until more come, or its end. */
+const KEPT_BACK = ['a reply without a length that comes in parts'];
 let world: CorpusWorld;
 let session: Session;
 
@@ -61,7 +63,11 @@ async function replay({ name, turns }: Conversation, client: WireSide, upstream:
       await upstream.send(sent, cut);
       due += sent.length;
       if (ends === true) await upstream.end();
-      const arrived = (): boolean => (CUT_ANEW.includes(name) ? isWhole(received(client)) : client.length >= due);
+      const isKeptBack = KEPT_BACK.includes(name) && ends !== true;
+      const arrived = (): boolean => {
+        if (CUT_ANEW.includes(name)) return isWhole(received(client));
+        return client.length >= due || (isKeptBack && received(client).includes('\r\n\r\n'));
+      };
       await client.until(`the bytes of turn ${index}`, arrived);
       if (ends === true) await client.until(`the end of turn ${index}`, () => client.ended);
     }
@@ -106,6 +112,6 @@ describe('on a credentialed path there arrives to the byte:', () => {
   it('most of the replies that the corpus has', () => {
     expect(withPlainRequests().length).toBeGreaterThan(45);
     const known = new Set(conversations().map(({ name }) => name));
-    expect([...CUT_ANEW, ...Object.keys(OTHERWISE)].filter((name) => !known.has(name))).toEqual([]);
+    expect([...CUT_ANEW, ...KEPT_BACK, ...Object.keys(OTHERWISE)].filter((name) => !known.has(name))).toEqual([]);
   });
 });
