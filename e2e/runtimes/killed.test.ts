@@ -9,6 +9,7 @@ import { z } from 'zod';
 import { auditEventsPage, auditVerification } from '../../shared/wire/audit_events.ts';
 import { newId } from '../../shared/wire/ids.ts';
 import { secretsPage } from '../../shared/wire/secrets.ts';
+import { fetchAs } from '../support/fetch_as.ts';
 import { CallWatch } from './call_watch.ts';
 import { type LibsqlCluster, startLibsqlCluster } from './libsql_cluster.ts';
 import { databaseSettings, type NodeUnderTest, startNodeAt } from './programs.ts';
@@ -45,14 +46,23 @@ const TEST_MS = LOAD_MS + 60_000;
 const calls = new CallWatch();
 
 /** A reply, or null when its worker was killed: the call may have been done then, or not. */
-async function sendTo(worker: number, path: string, init?: RequestInit): Promise<Response | null> {
+async function sendTo(
+  worker: number,
+  path: string,
+  init?: RequestInit,
+  consoleName: string | null = null,
+): Promise<Response | null> {
   const index = worker % workers.length;
   // A path may end in a code.
   const what = `worker ${index}: ${init?.method ?? 'GET'} ${path.replace(/[^/]{40,}$/, '...')}`;
   const send = async () => {
     try {
       const signal = AbortSignal.any([AbortSignal.timeout(REPLY_MS), ...(init?.signal ? [init.signal] : [])]);
-      const reply = await fetch(workers[index]?.url + path, { ...init, signal });
+      const url = new URL(path, workers[index]?.url);
+      const reply =
+        consoleName === null
+          ? await fetch(url, { ...init, signal })
+          : await fetchAs(`${consoleName}:${url.port}`, url.href, { signal });
       await reply.clone().arrayBuffer();
       return reply;
     } catch {
@@ -110,8 +120,8 @@ async function signIn(seen: Seen): Promise<void> {
   const made = await answered((worker) => asUser(worker, 'POST', '/v1/sign-in-links'));
   seen.note('link', made);
   if (!made.ok) return;
-  const { pathname } = new URL(linkReply.parse(await made.json()).url);
-  const replies = await Promise.all([0, 1].map((worker) => sendTo(worker, pathname, { redirect: 'manual' })));
+  const { pathname, hostname } = new URL(linkReply.parse(await made.json()).url);
+  const replies = await Promise.all([0, 1].map((worker) => sendTo(worker, pathname, {}, hostname)));
   for (const reply of replies) seen.note('sign-in', reply);
   const signedIn = replies.filter((reply) => reply?.status === 303).length;
   const unanswered = replies.filter((reply) => reply === null || reply.status === 503).length;

@@ -6,16 +6,22 @@ export interface SentAs {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | URLSearchParams;
+  readonly signal?: AbortSignal;
 }
 
 /** A request to a server by a name that this machine does not resolve, which `fetch` would not send. Redirects are not followed. */
 export async function fetchAs(
   host: string,
   url: string,
-  { method = 'GET', headers = {}, body }: SentAs,
+  { method = 'GET', headers = {}, body, signal }: SentAs,
 ): Promise<Response> {
   const type = body instanceof URLSearchParams ? { 'content-type': 'application/x-www-form-urlencoded' } : {};
-  const sent = request(url, { method, headers: { ...type, ...headers, host }, agent: false });
+  const sent = request(url, {
+    method,
+    headers: { ...type, ...headers, host },
+    agent: false,
+    ...(signal && { signal }),
+  });
   const answered = once(sent, 'response');
   sent.end(body?.toString());
   const [reply]: IncomingMessage[] = await answered;
