@@ -90,9 +90,14 @@ describe.each(withApiKey)('the ready connector $name, run by the control plane',
   const asking = spec.operations.filter(({ approval }) => approval === 'required');
 
   it('sends every operation that needs no approval to its server, and masks the credential in the reply', async () => {
-    for (const operation of spec.operations.filter(({ approval }) => approval === 'none')) {
+    // The args of a GraphQL operation are a document: sidecar/tunnel/graphql.test.ts and its unit tests send those.
+    const plain = spec.operations.filter(({ approval, path }) => approval === 'none' && !path.endsWith('/graphql'));
+    for (const operation of plain) {
       const ran = await run(spec, operation);
-      expect(ran).toMatchObject({ status: 200, body: { status: 'proxied', upstream_status: 200 } });
+      expect([operation.name, ran]).toMatchObject([
+        operation.name,
+        { status: 200, body: { status: 'proxied', upstream_status: 200 } },
+      ]);
       expectSent(spec, operation);
       const { body_base64: body } = z.object({ body_base64: z.string() }).parse(ran.body);
       expect(foundIn(Buffer.from(body, 'base64'), SECRET)).toEqual([]);
