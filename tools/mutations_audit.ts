@@ -2,6 +2,7 @@ import type { Mutation } from './mutations.ts';
 
 const ROLLBACK = 'worker/services/audit_rollback.test.ts';
 const HEADS = 'worker/services/audit_heads.test.ts';
+const ANCHORS = 'worker/services/audit_anchors.test.ts';
 const WITNESS = 'sidecar/control/audit_witness.test.ts';
 const CONTROL = 'sidecar/control/control.test.ts';
 const COMMIT = 'worker/services/commit.ts';
@@ -130,5 +131,30 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
     text: "if (!isMine(identity, payload.value, nonce)) return notForThisCall('reply about the audit log');",
     replacement: '',
     tests: [CONTROL],
+  },
+  {
+    row: 'Audit log',
+    holds: 'heads are sent once a day by any number of workers',
+    file: 'worker/store/audit_anchors.ts',
+    text: 'return [...guard(sql`NOT EXISTS (${taken})`), held];',
+    replacement: 'void taken; return [held];',
+    tests: [ANCHORS],
+  },
+  {
+    row: 'Audit log',
+    holds: 'heads that a receiver did not take are sent again',
+    file: 'worker/services/audit_anchors.ts',
+    text: 'if (status >= 200 && status < 300) return ok(undefined);',
+    replacement: 'if (status >= 200) return ok(undefined);',
+    tests: [ANCHORS],
+  },
+  {
+    row: 'Audit log',
+    holds: 'the URL that heads are sent to is told to nobody, not by its refusal either',
+    file: 'worker/services/audit_anchors.ts',
+    text: 'return err({ problem: `status_${status}`, message: `the receiver answered with status ${status}` });',
+    replacement:
+      'return err({ problem: `status_${status} ${url}`, message: `the receiver answered with status ${status}` });',
+    tests: [ANCHORS],
   },
 ];

@@ -10,6 +10,7 @@ import { deleteIdentity, getIdentities } from './routes/auth_identities.ts';
 import { getProviders } from './routes/auth_methods.ts';
 import { postLogin, postSignup, postVerify } from './routes/auth_password.ts';
 import {
+  getAuditAnchors,
   getAuditEvents,
   getAuditHeads,
   getAuditStream,
@@ -172,6 +173,7 @@ const ROUTES: readonly (readonly [Method, string, Operation])[] = [
   ['get', '/v1/audit-events/stream', getAuditStream],
   ['get', '/v1/audit-events/verify', getAuditVerification],
   ['get', '/v1/audit-events/heads', getAuditHeads],
+  ['get', '/v1/audit-events/heads/anchors', getAuditAnchors],
   ['post', '/v1/audit-events/heads/check', postAuditHeadsCheck],
   ['post', '/v1/audit-events/prune', postAuditPrune],
 

@@ -180,3 +180,42 @@ describe('parseControlUrl', () => {
     'x',
   ])('refuses %s', (url) => expect(parseControlUrl(url).ok).toBe(false));
 });
+
+const anchorsOf = (env: Record<string, string>) => {
+  const parsed = parseSettings(env);
+  return parsed.ok ? parsed.value.anchors : 'refused';
+};
+
+describe('SVC_AUDIT_HEADS_', () => {
+  test('heads are sent nowhere by default, and daily where it is said', () => {
+    expect(anchorsOf({})).toBeUndefined();
+    expect(anchorsOf({ SVC_AUDIT_HEADS_LOG: 'off' })).toBeUndefined();
+    expect(anchorsOf({ SVC_AUDIT_HEADS_LOG: 'on' })).toEqual({ url: null, isLogged: true, hours: 24 });
+    const url = 'https://hooks.example.com/in?key=1';
+    expect(anchorsOf({ SVC_AUDIT_HEADS_URL: url, SVC_AUDIT_HEADS_HOURS: '6' })).toEqual({
+      url,
+      isLogged: false,
+      hours: 6,
+    });
+    expect(anchorsOf({ SVC_AUDIT_HEADS_URL: 'http://127.0.0.1:9/in' })).toMatchObject({ url: 'http://127.0.0.1:9/in' });
+  });
+
+  test.each([
+    'http://hooks.example.com/p4ss',
+    'https://u:p4ss@x.example',
+    'https://x.example:8443/p4ss',
+    'p4ss',
+    'https://x/#p4ss',
+  ])('the URL %s is refused without quoting it', (url) => {
+    const [message] = messages({ SVC_AUDIT_HEADS_URL: url });
+    expect(message).toContain('SVC_AUDIT_HEADS_URL');
+    expect(message).not.toContain('p4ss');
+  });
+
+  test.each([
+    { SVC_AUDIT_HEADS_LOG: 'yes' },
+    { SVC_AUDIT_HEADS_LOG: 'on', SVC_AUDIT_HEADS_HOURS: '0' },
+    { SVC_AUDIT_HEADS_LOG: 'on', SVC_AUDIT_HEADS_HOURS: '169' },
+    { SVC_AUDIT_HEADS_HOURS: '6' },
+  ])('refuses %j', (env) => expect(messages(env)).toHaveLength(1));
+});

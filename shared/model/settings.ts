@@ -1,3 +1,4 @@
+import { ANCHOR_SETTINGS, anchorProblems, type AnchorSettings, readAnchorSettings } from './anchor_settings.ts';
 import { formatQuantity, isApiLimit, LIMIT_SETTINGS, parseQuantity } from './limit_settings.ts';
 import { DEFAULT_LIMITS, type Limits } from './limits.ts';
 import { err, ok, type Result } from './result.ts';
@@ -32,6 +33,8 @@ export interface Settings {
   readonly vaultKeyPrevious?: Secret;
   /** For how many days audit events are kept; for ever when it is not set. */
   readonly auditRetentionDays?: number;
+  /** Where the heads of the audit log are sent; nowhere when it is not set. */
+  readonly anchors?: AnchorSettings;
   readonly databaseUrl?: string;
   readonly databaseToken?: Secret;
   readonly databaseReplicaUrl?: string;
@@ -93,6 +96,7 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     meaning: 'audit events are removed so many days after they were received, with a sealed note of it',
     readBy: ['control'],
   },
+  ...ANCHOR_SETTINGS,
   {
     name: 'SVC_DATABASE_URL',
     flag: null,
@@ -190,6 +194,7 @@ export function parseSettings(
   const vaultKey = read('SVC_VAULT_KEY', parseVaultKey);
   const vaultKeyPrevious = read('SVC_VAULT_KEY_PREVIOUS', parseVaultKey);
   const auditRetentionDays = read('SVC_AUDIT_RETENTION_DAYS', parseDays);
+  const anchors = readAnchorSettings(read);
   const databaseUrl = read('SVC_DATABASE_URL', parseDatabaseUrl);
   const databaseToken = read('SVC_DATABASE_TOKEN', parseToken);
   const publicUrl = read('SVC_PUBLIC_URL', parseControlUrl);
@@ -205,6 +210,7 @@ export function parseSettings(
   }
   if (databaseReplicaUrl !== undefined && isFile(databaseUrl)) problems.push(REPLICA_OF_FILE);
   if (vaultKeyPrevious !== undefined && env['SVC_VAULT_KEY'] === undefined) problems.push(PREVIOUS_KEY_ALONE);
+  problems.push(...anchorProblems(env));
   if (problems.length > 0) return err(problems);
   return ok({
     ...(home !== undefined && { home }),
@@ -212,6 +218,7 @@ export function parseSettings(
     ...(vaultKey !== undefined && { vaultKey }),
     ...(vaultKeyPrevious !== undefined && { vaultKeyPrevious }),
     ...(auditRetentionDays !== undefined && { auditRetentionDays }),
+    ...(anchors !== null && { anchors }),
     ...(databaseUrl !== undefined && { databaseUrl }),
     ...(databaseToken !== undefined && { databaseToken }),
     ...(databaseReplicaUrl !== undefined && { databaseReplicaUrl }),

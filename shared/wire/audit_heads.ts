@@ -99,3 +99,30 @@ export const auditHeadsChecked = z
   .object({ ok: z.boolean(), heads: z.array(stoodHead) })
   .meta({ id: 'AuditHeadsChecked' });
 export type AuditHeadsChecked = z.infer<typeof auditHeadsChecked>;
+
+/** The ways by which the control plane sends heads out by itself. */
+export const ANCHOR_WAYS = ['webhook', 'log'] as const;
+export type AnchorWay = (typeof ANCHOR_WAYS)[number];
+
+/** `GET /v1/audit-events/heads/anchors`: how the sending of the heads stands. */
+export const auditAnchors = z
+  .object({
+    /** One for each way that is set up; empty where heads are sent nowhere. */
+    anchors: z.array(
+      z.object({
+        way: z.enum(ANCHOR_WAYS),
+        /** Hours from one sending to the next. */
+        hours: z.number().int(),
+        /** When heads were taken last; null: never. */
+        sent_at: time.nullable(),
+        /** Whether more than two intervals went by without: then nobody sends, or nobody takes them. */
+        late: z.boolean(),
+        /** Tries since then that failed, the last of them, and why: `upstream_unreachable`, `status_500`. */
+        failures: z.number().int(),
+        failed_at: time.nullable(),
+        problem: z.string().nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'AuditAnchors' });
+export type AuditAnchors = z.infer<typeof auditAnchors>;

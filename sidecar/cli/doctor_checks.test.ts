@@ -2,11 +2,19 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CLIENTS, outcomeOf } from './client_trust.ts';
-import { controlFindings, homeFindings, settingFindings, sidecarFindings, trustFindings } from './doctor_checks.ts';
+import {
+  anchorFinding,
+  controlFindings,
+  homeFindings,
+  settingFindings,
+  sidecarFindings,
+  trustFindings,
+} from './doctor_checks.ts';
 import { runCli, TestHome } from './testing/run_cli.ts';
 import type { ControlHealth, SidecarHealth } from './status_command.ts';
 
 const NOW = Date.parse('2026-01-01T12:00:00Z');
+const AT = '2026-01-01T11:00:00.000Z';
 const context = { version: '4.0.0', now: () => NOW };
 const control: ControlHealth = { status: 'ok', version: '4.0.0', time: '2026-01-01T12:00:00.000Z', mode: 'local' };
 const sidecar: SidecarHealth = {
@@ -100,6 +108,26 @@ describe('svc doctor', () => {
     expect(findingsOf({ remembers: true, mismatches })).toMatchObject([
       { check: 'audit log', level: 'problem', fix: expect.stringContaining('svc audit accept') },
     ]);
+  });
+
+  test('audit heads that are late are a problem, a try that failed is a warning', () => {
+    const anchor = {
+      way: 'webhook',
+      hours: 24,
+      sent_at: AT,
+      late: false,
+      failures: 0,
+      failed_at: null,
+      problem: null,
+    } as const;
+    const failed = { ...anchor, failures: 3, failed_at: AT, problem: 'status_503' };
+    expect(anchorFinding(anchor)).toMatchObject({ level: 'ok', text: expect.stringContaining(`last at ${AT}`) });
+    expect(anchorFinding(failed)).toMatchObject({ level: 'warning', text: expect.stringContaining('status_503') });
+    expect(anchorFinding({ ...failed, late: true })).toMatchObject({ level: 'problem' });
+    expect(anchorFinding({ ...anchor, sent_at: null, late: true })).toMatchObject({
+      level: 'problem',
+      text: expect.stringContaining('never yet: nobody tries'),
+    });
   });
 
   test('exits with 1 when something is wrong, and prints JSON when asked', async () => {

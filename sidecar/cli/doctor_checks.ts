@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseSettings, SETTINGS } from '../../shared/model/settings.ts';
+import { type AnchorWay, type AuditAnchors, auditAnchors } from '../../shared/wire/audit_heads.ts';
 import { MAX_CALL_SECONDS } from '../../shared/wire/channel.ts';
 import { allBindings } from './binding_commands.ts';
 import { CLIENTS, probeClient, type Client, type TrustOutcome } from './client_trust.ts';
@@ -30,7 +31,7 @@ export async function runChecks(call: Call, home: string): Promise<readonly Find
   if (parseSettings(call.context.env).ok) {
     const [control, sidecar] = await Promise.all([askControl(call), askSidecar(call)]);
     findings.push(...controlFindings(control, call.context), ...sidecarFindings(sidecar, call.context));
-    if (control.ok) findings.push(...(await bindingFindings(call)));
+    if (control.ok) findings.push(...(await anchorFindings(call)), ...(await bindingFindings(call)));
     if (sidecar.ok) findings.push(...(await clientFindings(call)));
   }
   return findings;
@@ -185,6 +186,31 @@ function auditLogFindings({ audit_log: log }: SidecarHealth): readonly Finding[]
   const text = 'what was remembered of it cannot be read';
   const fix = 'restore sidecar/audit_heads.json, or move it away and restart';
   return [...findings, { check, level: 'problem', text, fix }];
+}
+
+/** Whether the heads of the audit log leave the database, where the control plane is told to send them. */
+async function anchorFindings(call: Call): Promise<readonly Finding[]> {
+  const client = controlClient(call.context, call.options);
+  const { anchors } = await client.call('GET', '/v1/audit-events/heads/anchors', auditAnchors);
+  return anchors.map((anchor) => anchorFinding(anchor));
+}
+
+const ANCHOR_TEXT: { readonly [W in AnchorWay]: string } = {
+  webhook: 'posted to SVC_AUDIT_HEADS_URL',
+  log: "printed to the control plane's log",
+};
+
+/** A single try that failed is no problem: the next one is under way. */
+export function anchorFinding(anchor: AuditAnchors['anchors'][number]): Finding {
+  const { way, sent_at: sentAt, late, failures, failed_at: failedAt, problem } = anchor;
+  const check = 'audit heads';
+  const last = sentAt === null ? 'never yet' : `last at ${sentAt}`;
+  const text = `${ANCHOR_TEXT[way]}, ${last}`;
+  if (failures === 0 && !late) return { check, level: 'ok', text };
+  const tries = failures === 0 ? 'nobody tries' : `${failures} tries failed, the last at ${failedAt} (${problem})`;
+  const fix =
+    'ask who runs the control plane: its log says audit_heads_unsent with the host; until then nothing outside of the database shows that it was put back';
+  return { check, level: late ? 'problem' : 'warning', text: `${text}: ${tries}`, fix };
 }
 
 /** Bindings whose credential is not stored, and those that only read because an operation of their host needs an approval. */

@@ -10,7 +10,8 @@ import { fileAssets } from './file_assets.ts';
 import { fileTemplates } from './file_templates.ts';
 import { clientAddress } from './client_address.ts';
 import { nodeOutbound } from './node_outbound.ts';
-import { startRetention } from './retention_timer.ts';
+import { startAuditTimer } from './audit_timer.ts';
+import { auditTurns } from './audit_turns.ts';
 import type { LogEntry } from '../routes/app_env.ts';
 import {
   type HomeFiles,
@@ -85,7 +86,7 @@ async function main(): Promise<void> {
   const servers = listen(options, (request, { remoteAddr }) => app.fetch(request, { peer: remoteAddr.hostname }));
   const [first] = servers;
   globalThis.console.log(JSON.stringify({ listening: `http://127.0.0.1:${first.addr.port}` }));
-  startRetention({ days: options.settings.auditRetentionDays, context: () => context, lifetime, log });
+  startAuditTimer({ turns: auditTurns(options.settings, log), context: () => context, lifetime });
   const leave = () => void closeFile(client).finally(() => Deno.exit(0));
   const stop = () => {
     lifetime.beginStop();
@@ -189,6 +190,7 @@ async function startServices(options: Options, client: Client, lifetime: Program
     signIn: settings.signIn,
     limits: settings.limits,
     registry: { url: settings.registryUrl },
+    anchors: settings.anchors,
     printMail: log,
     log,
   });

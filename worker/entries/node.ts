@@ -24,7 +24,8 @@ import { EXIT_PORT_TAKEN, EXIT_USAGE, log, Refusal, refuse } from './node_refusa
 import { otherUsers } from './node_peer_user.ts';
 import { stopOnSignal } from './node_stop.ts';
 import { contextOfKeys, keyVersion } from './node_vault_key.ts';
-import { startRetention } from './retention_timer.ts';
+import { startAuditTimer } from './audit_timer.ts';
+import { auditTurns } from './audit_turns.ts';
 import { masterKeys } from './vault_key_files.ts';
 
 /** How long requests under way may take when the program stops: a person waits for a local one. */
@@ -69,7 +70,7 @@ async function main(): Promise<void> {
   process.stdout.write(`${JSON.stringify({ listening: `http://${host}:${address.port}` })}\n`);
   const graceMs = options.local ? LOCAL_GRACE_MS : HOSTED_GRACE_MS;
   stopOnSignal({ server, twin, lifetime, clients, graceMs });
-  startRetention({ days: options.settings.auditRetentionDays, context: current, lifetime, log });
+  startAuditTimer({ turns: auditTurns(options.settings, log), context: current, lifetime });
 }
 
 function readOptions(): Options {
@@ -165,6 +166,7 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
     signIn: options.settings.signIn,
     limits: options.settings.limits,
     registry: { url: options.registryUrl },
+    anchors: options.settings.anchors,
     printMail: log,
     log,
   });

@@ -3,7 +3,7 @@ import { createClient } from '@libsql/client/web';
 import { parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
 import type { LogEntry } from '../routes/app_env.ts';
-import { retainOnce } from './retain_once.ts';
+import { auditTurns } from './audit_turns.ts';
 import { workerdAssets } from './workerd_assets.ts';
 import { workerdTemplates } from './workerd_templates.ts';
 import { fetchOutbound } from '../services/fetch_outbound.ts';
@@ -93,6 +93,7 @@ async function prepare(
     signIn: settings.signIn,
     limits: settings.limits,
     registry: { url: settings.registryUrl, syncMs: SYNC_MS },
+    anchors: settings.anchors,
     printMail: log,
     log,
   });
@@ -121,8 +122,13 @@ const worker = {
   fetch: (request: Request, bindings: Bindings, execution: Execution) => app.fetch(request, bindings, execution),
   /** By the clock of the platform, as wrangler.toml says. */
   async scheduled(_: unknown, bindings: Bindings, until: Until): Promise<void> {
-    const { auditRetentionDays: days } = readSettings(bindings);
-    if (days !== undefined) await retainOnce(await contextFor(bindings, until), days, log);
+    const turns = auditTurns(readSettings(bindings), log);
+    if (turns.length === 0) return;
+    const context = await contextFor(bindings, until);
+    const done = await Promise.allSettled(turns.map(({ take }) => take(context)));
+    const failed = turns.filter((_turn, at) => done[at]?.status === 'rejected');
+    for (const { what } of failed) logDeferredFailure(what);
+    if (failed.length > 0) throw new Error('work on the audit log failed: the log says which');
   },
 };
 export { worker as default };

@@ -7,7 +7,8 @@ import {
   auditStreamQuery,
   auditVerification,
 } from '../../shared/wire/audit_events.ts';
-import { auditHeadsCheck, auditHeadsChecked, auditHeadsReply } from '../../shared/wire/audit_heads.ts';
+import { auditAnchors, auditHeadsCheck, auditHeadsChecked, auditHeadsReply } from '../../shared/wire/audit_heads.ts';
+import { describeAnchors } from '../services/audit_anchors.ts';
 import { checkHeads, exportHeads } from '../services/audit_heads.ts';
 import { pruneAudit } from '../services/audit_pruning.ts';
 import { type Arrival, followAudit, listAuditPage } from '../services/audit_log.ts';
@@ -46,6 +47,15 @@ export const getAuditHeads = forUser({
   replies: { 200: auditHeadsReply },
   async handle({ context, who }) {
     return ok({ status: 200, json: await exportHeads(context, who) });
+  },
+});
+
+export const getAuditAnchors = forUser({
+  summary: 'Whether the control plane sends the heads of the audit log out by itself',
+  description: 'Where SVC_AUDIT_HEADS_URL or SVC_AUDIT_HEADS_LOG is set; where to is not said.',
+  replies: { 200: auditAnchors },
+  async handle({ context, who }) {
+    return ok({ status: 200, json: await describeAnchors(context, who) });
   },
 });
 

@@ -1,4 +1,5 @@
 import type { Database } from '../store/database.ts';
+import type { AnchorSettings } from '../../shared/model/anchor_settings.ts';
 import type { ApiLimits } from '../../shared/model/limits.ts';
 import { newId, type IdPrefix } from '../../shared/wire/ids.ts';
 import type { AccessKeys } from '../tokens/access_keys.ts';
@@ -24,6 +25,8 @@ export interface ServiceContext extends Lifetime {
   readonly turns: Turns;
   /** The MCP registry that the marketplace is of. */
   readonly registry: Registry;
+  /** Where the heads of the audit log are sent; null: nowhere. */
+  readonly anchors: AnchorSettings | null;
   readonly limits: ApiLimits;
   /** How people sign in. */
   readonly signIn: SignInMethods;

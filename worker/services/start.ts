@@ -1,3 +1,4 @@
+import type { AnchorSettings } from '../../shared/model/anchor_settings.ts';
 import { type ApiLimits, DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
@@ -37,6 +38,8 @@ export interface StartInput {
   readonly printMail?: PrintMail | undefined;
   /** The MCP registry that the marketplace is of; the public one when nothing is said. */
   readonly registry?: RegistryInput | undefined;
+  /** Where the heads of the audit log are sent; nowhere when nothing is said. */
+  readonly anchors?: AnchorSettings | undefined;
   readonly lifetime: Lifetime;
   /** Those of the design when nothing is said. */
   readonly limits?: ApiLimits | undefined;
@@ -111,6 +114,7 @@ export async function start(input: StartInput): Promise<Result<ServiceContext, S
     local,
     publicUrl,
     registry,
+    anchors: input.anchors ?? null,
     limits: input.limits ?? DEFAULT_LIMITS,
   };
   return ok({ ...made, defer: lifetime.defer, stopping: lifetime.stopping, signIn: signIn.value });

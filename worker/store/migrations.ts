@@ -314,4 +314,17 @@ export const MIGRATIONS: readonly Migration[] = [
         BEGIN SELECT RAISE(ABORT, 'a seal of an earlier version'); END`,
     ],
   },
+  {
+    number: 17,
+    name: 'where audit heads were sent',
+    statements: [
+      // Of each enterprise and each way out: the period whose heads were taken last. `held_until`: nobody sends meanwhile, for
+      // somebody does, or it failed a moment ago. `problem` is a code and names no address.
+      `CREATE TABLE audit_anchors (
+        enterprise_id TEXT NOT NULL REFERENCES enterprises (id), way TEXT NOT NULL CHECK (way IN ('webhook', 'log')),
+        period TEXT NOT NULL DEFAULT '', sent_at TEXT, holder TEXT NOT NULL, held_until TEXT NOT NULL,
+        failures INTEGER NOT NULL DEFAULT 0, failed_at TEXT, problem TEXT,
+        PRIMARY KEY (enterprise_id, way)) STRICT, WITHOUT ROWID`,
+    ],
+  },
 ];

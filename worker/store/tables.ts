@@ -3,6 +3,7 @@ import { CREDENTIAL_KINDS } from '../../shared/model/connector.ts';
 import { MCP_HEALTH_STATES } from '../../shared/model/mcp_server.ts';
 import { ROLES } from '../../shared/model/role.ts';
 import { APPROVAL_STATES } from '../../shared/wire/approvals.ts';
+import { ANCHOR_WAYS } from '../../shared/wire/audit_heads.ts';
 import { integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core';
 
 /** The states of a credential that is stored; of one that is not there is no row. */
@@ -433,4 +434,21 @@ export const registryDocuments = sqliteTable(
   'registry_documents',
   { registryId: integer('registry_id').notNull(), name: text('name').notNull(), document: text('document').notNull() },
   (table) => [primaryKey({ columns: [table.registryId, table.name] })],
+);
+
+/** How the sending of audit heads stands; see the schema for the columns. */
+export const auditAnchors = sqliteTable(
+  'audit_anchors',
+  {
+    enterpriseId: text('enterprise_id').notNull(),
+    way: text('way', { enum: [...ANCHOR_WAYS] }).notNull(),
+    period: text('period').notNull().default(''),
+    sentAt: text('sent_at'),
+    holder: text('holder').notNull(),
+    heldUntil: text('held_until').notNull(),
+    failures: integer('failures').notNull().default(0),
+    failedAt: text('failed_at'),
+    problem: text('problem'),
+  },
+  (table) => [primaryKey({ columns: [table.enterpriseId, table.way] })],
 );

@@ -1,0 +1,35 @@
+import { clearInterval, setInterval } from 'node:timers';
+import type { Lifetime } from '../services/lifetime.ts';
+import type { ServiceContext } from '../services/service_context.ts';
+import type { AuditTurn } from './audit_turns.ts';
+
+/** How often a program asks for its turns; the database says whether there is anything to do. */
+const ASK_EVERY_MS = 60_000;
+
+interface Timed {
+  readonly turns: readonly AuditTurn[];
+  readonly context: () => ServiceContext | Promise<ServiceContext>;
+  readonly lifetime: Lifetime;
+}
+
+/** Takes each turn now and then, one of a kind at a time, until the program is asked to stop. It does not keep it running. */
+export function startAuditTimer({ turns, context, lifetime }: Timed): void {
+  for (const { what, take } of turns) {
+    let isRunning = false;
+    const ask = () => {
+      if (isRunning) return;
+      isRunning = true;
+      lifetime.defer(what, async () => {
+        try {
+          await take(await context());
+        } finally {
+          isRunning = false;
+        }
+      });
+    };
+    const timer = setInterval(ask, ASK_EVERY_MS);
+    timer.unref();
+    lifetime.stopping.addEventListener('abort', () => clearInterval(timer), { once: true });
+    ask();
+  }
+}
