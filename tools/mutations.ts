@@ -980,6 +980,14 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: 'Revocation',
+    holds: 'it is in force too when the upstream has been dialled',
+    file: 'sidecar/exchange/forward.ts',
+    text: 'const lapsed = context.inForce?.() ?? null;',
+    replacement: 'const lapsed = null as Refusal | null;',
+    tests: [REVOCATION],
+  },
+  {
+    row: 'Revocation',
     holds: 'a run is sent by a connector that is still installed as it was',
     file: 'sidecar/connector/run_operation.ts',
     text: 'if (lapsed !== null) return { approvalId, result: err(lapsed) };',

@@ -9,6 +9,7 @@ import { err, ok } from '../../shared/model/result.ts';
 import { fieldValues, formatRequestHead, headerField } from '../../shared/net/http1_head.ts';
 import type { Outgoing } from '../exchange/forward.ts';
 import { forward } from '../exchange/forward.ts';
+import type { InForce } from '../exchange/in_force.ts';
 import type { CredentialMaterial } from '../exchange/material.ts';
 import type { UpstreamLanes } from '../ports.ts';
 import type { RunPorts, RunRefusal } from './run_ports.ts';
@@ -21,6 +22,7 @@ export interface AdmittedRun {
   readonly parts: OperationRequestParts;
   readonly binding: HostBinding;
   readonly material: CredentialMaterial;
+  readonly inForce: InForce;
 }
 
 /**
@@ -43,9 +45,7 @@ export async function callUpstream(
   const stop = AbortSignal.any([gone, late]);
   stop.addEventListener('abort', () => lanes.close());
   try {
-    const reply = stop.aborted
-      ? cutOff()
-      : await exchanged(outgoing.value, admitted.material, lanes, { ports, onMasked });
+    const reply = stop.aborted ? cutOff() : await exchanged(outgoing.value, admitted, lanes, { ports, onMasked });
     return !reply.ok && late.aborted ? tooLate(admitted.parts.host, callMs) : reply;
   } finally {
     lanes.close();
@@ -54,12 +54,12 @@ export async function callUpstream(
 
 async function exchanged(
   outgoing: Outgoing,
-  { scrub }: CredentialMaterial,
+  { material: { scrub }, inForce }: AdmittedRun,
   lanes: UpstreamLanes,
   { ports: { exchange }, onMasked }: { readonly ports: RunPorts; readonly onMasked: () => void },
 ): Promise<Result<SanitisedReply, RunRefusal>> {
   const { maxHeadBytes, maxHeaders } = exchange.limits;
-  const reply = await forward(outgoing, { client: null, lanes, maxHeadBytes, maxHeaders, onInterim: null });
+  const reply = await forward(outgoing, { client: null, lanes, maxHeadBytes, maxHeaders, onInterim: null, inForce });
   if (!reply.ok) return reply;
   const { head } = reply.value;
   const body = await wholeBody(reply.value, scrub, exchange);

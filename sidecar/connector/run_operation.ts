@@ -95,7 +95,7 @@ async function attempt(
   if (!material.ok) return { approvalId, result: err(named(match, material.error, null, ports)) };
   const lapsed = inForce();
   if (lapsed !== null) return { approvalId, result: err(lapsed) };
-  const admitted = { parts, binding, material: material.value };
+  const admitted = { parts, binding, material: material.value, inForce };
   const onMasked = (): void => noteMasked(caller.sessionId, binding.id, parts.host, ports);
   return { approvalId, result: await callUpstream(admitted, caller.gone, onMasked, ports) };
 }

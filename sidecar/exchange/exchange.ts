@@ -127,7 +127,7 @@ async function forwardAsIs(
     upgrade: incoming.head.fields.some((field) => field.name === 'upgrade'),
     lane: PASSTHROUGH_LANE,
   };
-  const reply = await forward(outgoing, forwardContext(incoming, tunnel, ports, null));
+  const reply = await forward(outgoing, { ...forwardContext(incoming, tunnel, ports, null), inForce: null });
   if (reply.ok) return replied(incoming, facts, mediation, reply.value, null);
   return tunnel.client.closed ? abandoned(facts) : refused(facts, reply.error, incoming);
 }

@@ -11,6 +11,7 @@ import type { Connection } from '../connection/connection.ts';
 import type { HeadRead } from '../connection/read_head.ts';
 import { readHead } from '../connection/read_head.ts';
 import type { LeasedConnection, UpstreamLanes } from '../ports.ts';
+import type { InForce } from './in_force.ts';
 import type { BodyEnd } from './stream_body.ts';
 import { streamBody } from './stream_body.ts';
 
@@ -50,6 +51,8 @@ export interface ForwardContext {
   readonly maxHeaders: number;
   /** Gets each interim reply (1xx) as it came; null when the client can't be sent any. */
   readonly onInterim: ((raw: Buffer, head: ReplyHead) => Promise<void> | void) | null;
+  /** Asked right before the first byte is written: dialling may have taken long. Null for a request without a credential of ours. */
+  readonly inForce: InForce | null;
 }
 
 /** Methods that may be sent twice (RFC 9110 section 9.2.2). */
@@ -60,8 +63,8 @@ const MOST_INTERIM_REPLIES = 100;
 /**
  * Sends a request and reads the head of its reply. A kept connection that the upstream closed before the first byte of a
  * reply is replaced once, where the request may be sent twice; the lanes of a client that is gone give no other. Refuses
- * with `upstream_unreachable`, `upstream_tls_failed`, `upstream_invalid_reply`, or `invalid_request` for a body whose
- * framing breaks on the way.
+ * with `upstream_unreachable`, `upstream_tls_failed`, `upstream_invalid_reply`, `invalid_request` for a body whose framing
+ * breaks on the way, or with what no longer holds once there is a connection.
  */
 export async function forward(outgoing: Outgoing, context: ForwardContext): Promise<Result<Reply, Refusal>> {
   const taken = context.lanes.take(outgoing.lane);
@@ -94,6 +97,11 @@ async function attempt(
   context: ForwardContext,
 ): Promise<Result<Reply, AttemptFailure>> {
   const { body, lane } = outgoing;
+  const lapsed = context.inForce?.() ?? null;
+  if (lapsed !== null) {
+    upstream.destroy();
+    return err({ stale: false, refusal: lapsed });
+  }
   if (body.kind === 'bytes') writeTogether(upstream, outgoing.head, body.chunks);
   else upstream.write(outgoing.head);
   const requestBody = sendBody(context.client, upstream, body);

@@ -28,7 +28,7 @@ export interface Admitted {
   readonly incoming: Incoming;
   readonly request: OutgoingRequest;
   readonly binding: HostBinding;
-  /** Asked once the credential is there: until then the request may have waited long. */
+  /** Asked once the credential is there, and again once the upstream is: until then the request may have waited long. */
   readonly inForce: InForce;
   readonly body: RequestBody;
   readonly facts: Facts;
@@ -55,7 +55,8 @@ export async function sendCredentialed(
   if (!outgoing.ok) return refused(facts, outgoing.error, incoming, wasRead);
   const { scrub } = material.value;
   const keepCookies = keepsCookies(facts);
-  const reply = await forward(outgoing.value, forwardContext(incoming, tunnel, ports, { scrub, keepCookies }));
+  const context = forwardContext(incoming, tunnel, ports, { scrub, keepCookies });
+  const reply = await forward(outgoing.value, { ...context, inForce: admitted.inForce });
   if (reply.ok) {
     const shown = { ...reply.value, ...sanitised(reply.value, keepCookies) };
     const held = heldBack(reply.value.head.fields, keepCookies);
@@ -119,7 +120,7 @@ export function forwardContext(
   tunnel: ExchangeTunnel,
   { limits }: ExchangePorts,
   telling: Telling | null,
-): ForwardContext {
+): Omit<ForwardContext, 'inForce'> {
   const { client, lanes } = tunnel;
   const { maxHeadBytes, maxHeaders } = limits;
   const onInterim = (received: Buffer, told: ReplyHead): Promise<void> => {

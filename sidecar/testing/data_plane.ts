@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
 import type { Server, Socket } from 'node:net';
-import { connect as connectTcp } from 'node:net';
+import { connect as connectTcp, createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
@@ -61,11 +61,20 @@ export interface DataPlane {
   upstream(host: string, handler: UpstreamHandler, certified?: string): Promise<void>;
   /** Dials a host at a port of this machine, whatever listens there. */
   pin(host: string, port: number): void;
+  /** Keeps connections to an upstream that is there from getting on with their handshake until they are let through. */
+  hold(host: string): Promise<HeldDials>;
   /** Opens a tunnel and its TLS. `servername` defaults to the host, the token to the session's. */
   open(host: string, servername?: string, token?: string): Promise<TLSSocket>;
   /** Sends raw bytes to the proxy port and reads until it closes, or `enough` says so. */
   raw(text: string, enough?: (got: string) => boolean): Promise<string>;
   stop(): Promise<void>;
+}
+
+/** Connections on their way to an upstream. */
+export interface HeldDials {
+  /** When the first one is there. */
+  readonly reached: Promise<void>;
+  letThrough(): void;
 }
 
 export async function startDataPlane(limits: Partial<Limits> = {}): Promise<DataPlane> {
@@ -138,6 +147,25 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
       pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
     },
     pin: (host, listening) => void pinned.set(host, { address: '127.0.0.1', port: listening }),
+    async hold(host) {
+      const target = pinned.get(host);
+      if (target === undefined) throw new Error(`${host} has no upstream`);
+      const reached = Promise.withResolvers<void>();
+      const gate = Promise.withResolvers<void>();
+      const server = createTcpServer((socket) => {
+        socket.on('error', () => undefined);
+        reached.resolve();
+        void gate.promise.then(() => {
+          const onward = connectTcp({ port: target.port, host: target.address });
+          sockets.add(onward);
+          onward.on('error', () => socket.destroy());
+          socket.pipe(onward).pipe(socket);
+        });
+      });
+      servers.push(server);
+      pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
+      return { reached: reached.promise, letThrough: () => gate.resolve() };
+    },
     open: (host, servername = host, given = token) =>
       openTunnel({ port, token: given, caPem: ca.caPem }, host, servername, sockets),
     raw: (text, enough) => rawExchange(port, text, sockets, enough),

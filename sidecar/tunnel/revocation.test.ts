@@ -38,7 +38,7 @@ beforeEach(async () => {
   seen = '';
   upstream = null;
   answer = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone';
-  plane = await startDataPlane();
+  plane = await startDataPlane({ runTimeoutSeconds: 60 });
   plane.credentials.set({ owner: 'personal', path: 'user/demo' }, SECRET);
   plane.credentials.set({ owner: 'personal', path: 'connectors/acme/items' }, TOKEN);
   await plane.upstream(HOST, (socket) => {
@@ -186,6 +186,67 @@ describe('while a person decides', () => {
     plane.approvals.decide('approved');
     expect(await running).toMatchObject({ ok: false, error: { reason: 'credential_unavailable' } });
     expect(seen).toBe('');
+  });
+});
+
+describe('while the upstream is dialled', () => {
+  const ask = `GET /x HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
+  const run = `DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
+  const removed = () => plane.policy.use([]);
+  const revoked = () => plane.policy.refuse('control_plane_unavailable');
+  const changes: readonly [string, string, () => void, RegExp][] = [
+    ['the binding is removed', ask, removed, GONE],
+    ['it names another secret', ask, () => plane.policy.use([otherSecret(BINDING)], [CONNECTOR]), GONE],
+    ['the sidecar is revoked', ask, revoked, /^HTTP\/1\.1 503 .*"control_plane_/s],
+    ['the connector is removed', run, () => plane.policy.use([BINDING]), GONE],
+    ['the sidecar is revoked before an operation', run, revoked, /^HTTP\/1\.1 503 .*"control_plane_/s],
+  ];
+
+  test.each(changes)('%s: the request is refused and nothing is sent', async (_what, request, change, refusal) => {
+    const dials = await plane.hold(HOST);
+    const client = await plane.open(HOST);
+    client.write(request);
+    await dials.reached;
+    change();
+    dials.letThrough();
+    expect(await readUntil(client, (got) => got.endsWith('done') || got.endsWith('}\n'))).toMatch(refusal);
+    expect(seen).toBe('');
+    expect(plane.audit.events.at(-1)?.type).toMatch(/[.]rejected$/);
+  });
+
+  test('the connector is removed: nor by a run', async () => {
+    const dials = await plane.hold(HOST);
+    const gone = new AbortController().signal;
+    const request = { connector_fqn: 'acme/items', operation: 'delete-item', args: { id: '7' } };
+    const running = plane.operations.run(request, { source: 'generated_connector_shim', sessionId: 'ses_test', gone });
+    await dials.reached;
+    plane.policy.use([BINDING]);
+    dials.letThrough();
+    expect(await running).toMatchObject({ ok: false, error: { reason: 'credential_unavailable' } });
+    expect(seen).toBe('');
+  });
+
+  test('the client is gone: nothing is sent', async () => {
+    const dials = await plane.hold(HOST);
+    const client = await plane.open(HOST);
+    client.write(ask);
+    await dials.reached;
+    client.destroy();
+    await expect.poll(() => plane.openTunnels()).toBe(0);
+    dials.letThrough();
+    await plane.stop();
+    expect(seen).toBe('');
+  });
+
+  test('another binding is changed: the request goes on', async () => {
+    const dials = await plane.hold(HOST);
+    const client = await plane.open(HOST);
+    client.write(ask);
+    await dials.reached;
+    plane.policy.use([structuredClone(BINDING), bearerBinding(OTHER_HOST)], [structuredClone(CONNECTOR)]);
+    dials.letThrough();
+    expect(await readUntil(client, (got) => got.endsWith('done'))).toMatch(/^HTTP\/1\.1 200 /);
+    expect(seen).toContain(`Bearer ${SECRET}`);
   });
 });
 
