@@ -155,12 +155,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
       const server = createTcpServer((socket) => {
         socket.on('error', () => undefined);
         reached.resolve();
-        void gate.promise.then(() => {
-          const onward = connectTcp({ port: target.port, host: target.address });
-          sockets.add(onward);
-          onward.on('error', () => socket.destroy());
-          socket.pipe(onward).pipe(socket);
-        });
+        void connectWhen(gate.promise, socket, target, sockets);
       });
       servers.push(server);
       pinned.set(host, { address: '127.0.0.1', port: await track(server, sockets) });
@@ -175,6 +170,19 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
       await rm(home, { recursive: true, force: true });
     },
   };
+}
+
+async function connectWhen(
+  opened: Promise<void>,
+  socket: Socket,
+  { address, port }: { readonly address: string; readonly port: number },
+  sockets: Set<Socket>,
+): Promise<void> {
+  await opened;
+  const onward = connectTcp({ port, host: address });
+  sockets.add(onward);
+  onward.on('error', () => socket.destroy());
+  socket.pipe(onward).pipe(socket);
 }
 
 function countedIn(tunnels: Set<object>): () => void {

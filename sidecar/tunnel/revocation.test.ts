@@ -189,11 +189,12 @@ describe('while a person decides', () => {
   });
 });
 
+const removed = () => plane.policy.use([]);
+const revoked = () => plane.policy.refuse('control_plane_unavailable');
+
 describe('while the upstream is dialled', () => {
   const ask = `GET /x HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
   const run = `DELETE /items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
-  const removed = () => plane.policy.use([]);
-  const revoked = () => plane.policy.refuse('control_plane_unavailable');
   const changes: readonly [string, string, () => void, RegExp][] = [
     ['the binding is removed', ask, removed, GONE],
     ['it names another secret', ask, () => plane.policy.use([otherSecret(BINDING)], [CONNECTOR]), GONE],
