@@ -1,18 +1,27 @@
 /**
- * Looks for a reply that tells two credentials apart which it does not hold (design section 13, invariant 9): two runs that
- * differ in the credential alone have to give the same bytes in the same pieces.
+ * Looks for a reply that tells two credentials apart (design section 13, invariant 9): two runs that differ in the credential
+ * alone have to give pieces of the same sizes at the same moments. Their bytes are those of the reply, but for whole matches
+ * of the one credential that the run has; a reply without one gives the same bytes in both.
  *   node tools/indistinguishable.ts [--cases N] [--seed S]
  */
 import { Buffer } from 'node:buffer';
 import { parseArgs } from 'node:util';
+import { SEARCH_KEY_WORDS } from '../shared/inject/scrub/block_search.ts';
 import { encodingsOf } from '../shared/inject/scrub/encodings.ts';
 import { compileScrubPatterns } from '../shared/inject/scrub/patterns.ts';
 import type { ScrubPatterns } from '../shared/inject/scrub/patterns.ts';
 import { replyFormatOf } from '../shared/inject/scrub/reply_format.ts';
 import { StreamScrubber } from '../shared/inject/scrub/stream_scrubber.ts';
-import { formatFrame } from '../shared/inject/scrub/web_socket_frame.ts';
+import {
+  formatFrame,
+  frameHeaderLength,
+  isControl,
+  MOST_CONTROL_BYTES,
+  readFrameHeader,
+} from '../shared/inject/scrub/web_socket_frame.ts';
 import { WebSocketScrubber } from '../shared/inject/scrub/web_socket_scrubber.ts';
 import { piecesOf, SeededRandom } from './fuzz_random.ts';
+import { masksWholeMatches, wholeSpellings } from './whole_matches.ts';
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/+%&\\"';
 const TYPES: [string, ...string[]] = [
@@ -43,7 +52,36 @@ const BREAKS: [string, ...string[]] = [
 interface Pair {
   /** How either may be spelled. */
   readonly spellings: readonly string[];
-  readonly patterns: readonly [ScrubPatterns, ScrubPatterns];
+  readonly credentials: readonly [Credential, Credential];
+}
+
+export interface Credential {
+  readonly secret: string;
+  readonly patterns: ScrubPatterns;
+  readonly wholes: readonly Buffer[];
+}
+
+/** What masks a credential in the replies of one type. `counts`: whether it has masked something. */
+export interface ObservedScrubber {
+  readonly push: (bytes: Uint8Array) => readonly Uint8Array[];
+  readonly flush: () => readonly Uint8Array[];
+  readonly counts: () => boolean;
+}
+
+export type MakeScrubber = (type: string, credential: Credential) => ObservedScrubber;
+
+/** The scrubbers of the sidecar. */
+export function makeScrubber(type: string, { patterns }: Credential): ObservedScrubber {
+  let counts = false;
+  const scrubber =
+    type === 'WebSocket'
+      ? new WebSocketScrubber(patterns, () => (counts = true))
+      : new StreamScrubber(patterns, replyFormatOf(type));
+  return {
+    push: (bytes) => scrubber.push(bytes),
+    flush: () => scrubber.flush(),
+    counts: () => (scrubber instanceof StreamScrubber ? scrubber.takeMasked() : counts),
+  };
 }
 
 /** A reply as it comes, in pieces. */
@@ -60,79 +98,101 @@ function pairOf(seed: number): Pair {
   const second = `${first.slice(0, shared)}${first[shared] === 'x' ? 'y' : 'x'}${wordOf(random, length - shared - 1)}`;
   const encodings = [first, second].map(encodingsOf);
   const spellings = encodings.flatMap(({ dense, sparse }) => [...dense, ...sparse]);
-  return { spellings, patterns: [patternsOf(first, random), patternsOf(second, random)] };
+  return { spellings, credentials: [credentialOf(first, random), credentialOf(second, random)] };
 }
 
-/** The document of a seed; null when the one that the seed makes holds one of the two after all. */
-function documentOf(seed: number, { spellings, patterns }: Pair): Document | null {
+function documentOf(seed: number, { spellings }: Pair): Document {
   const random = new SeededRandom(seed);
   const type = random.pick(TYPES);
   const parts = Array.from({ length: 1 + random.below(6) }, () => partOf(random, spellings));
   const text = Buffer.from(parts.join('').slice(0, 6000), 'latin1');
-  if (patterns.some((each) => each.find(text).length > 0)) return null;
-  const body = type === 'WebSocket' ? framesOf(text, random) : text;
+  const body = type === 'WebSocket' ? framesOf(text, random, spellings) : text;
   return { type, pieces: piecesOf(body, seed ^ 0x5bd1e995, random.pick([3, 60, 700, 1024, 5000])) };
 }
 
-/** What tells the two apart, or null. */
-function differenceOf(document: Document, { patterns: [first, second] }: Pair): string | null {
-  const [one, other] = [writesOf(document, first), writesOf(document, second)];
-  if (sizesOf(one) !== sizesOf(other)) return `sizes: ${sizesOf(one)} and ${sizesOf(other)}`;
+/** What tells the two apart, if anything does, and whether the whole of one was masked. */
+function compare(document: Document, { credentials }: Pair, make: MakeScrubber): Omit<Comparison, 'compared'> {
+  const [first, second] = credentials;
+  const [one, other] = [observe(document, first, make), observe(document, second, make)];
+  const masked = one.counts || other.counts ? 1 : 0;
+  const apart = one.sizes.findIndex((size, index) => size !== other.sizes[index]);
+  if (apart >= 0)
+    return { masked, found: `sizes from write ${apart} on: ${one.sizes[apart]} and ${other.sizes[apart]}` };
   const source = Buffer.concat(document.pieces);
-  // A document in pieces may be read in more ways than as a whole: what is masked then is a whole match all the same.
-  const isFine = (writes: Uint8Array[][], patterns: ScrubPatterns): boolean =>
-    masksWholeMatches(source, Buffer.concat(writes.flat()), patterns);
-  return document.type === 'WebSocket' || (isFine(one, first) && isFine(other, second)) ? null : 'bytes';
+  return { masked, found: problemOf(document, source, one, first) ?? problemOf(document, source, other, second) };
 }
 
-/** Whether each stretch that differs from the source holds a whole match. */
-function masksWholeMatches(source: Buffer, output: Buffer, patterns: ScrubPatterns): boolean {
-  for (let at = 0; at < source.length; at += 1) {
-    if (source[at] === output[at]) continue;
-    let end = at + 1;
-    while (end < source.length && (output[end] === MASK || isLineBreak(output[end]))) end += 1;
-    let start = at;
-    while (start > 0 && output[start - 1] === MASK) start -= 1;
-    if (patterns.find(source.subarray(start, end)).length === 0) return false;
-    at = end;
+/** What an agent sees of a reply. */
+interface Observed {
+  /** The size of each write; -1 after what leaves for one piece that comes. */
+  readonly sizes: readonly number[];
+  readonly output: Buffer;
+  /** Whether it counts as a reply that was masked: too many of them pause the binding. */
+  readonly counts: boolean;
+}
+
+function observe({ type, pieces }: Document, credential: Credential, make: MakeScrubber): Observed {
+  const scrubber = make(type, credential);
+  const sizes: number[] = [];
+  const output: Uint8Array[] = [];
+  const note = (writes: readonly Uint8Array[]): void => {
+    for (const bytes of writes) {
+      sizes.push(bytes.length);
+      output.push(bytes);
+    }
+    sizes.push(-1);
+  };
+  for (const piece of pieces) note(scrubber.push(piece));
+  note(scrubber.flush());
+  return { sizes, output: Buffer.concat(output), counts: scrubber.counts() };
+}
+
+/** What changed in a reply other than by masking whole matches; null when nothing did. */
+function problemOf({ type }: Document, source: Buffer, { output, counts }: Observed, own: Credential): string | null {
+  const [sent, left] = [source, output].map((bytes) => (type === 'WebSocket' ? messagesIn(bytes) : [bytes]));
+  if (sent === undefined || left === undefined || sent.length !== left.length) return 'messages';
+  const none = Buffer.alloc(0);
+  if (sent.some((message, index) => !masksWholeMatches(message, left[index] ?? none, own.wholes))) return 'bytes';
+  const isMasked = sent.some((message, index) => !message.equals(left[index] ?? none));
+  return isMasked === counts ? null : 'count';
+}
+
+/** The payloads of control frames, then those of messages, each with its opcode before it. */
+function messagesIn(frames: Buffer): Buffer[] {
+  const controls: Buffer[] = [];
+  const messages: Buffer[] = [];
+  let open: Buffer[] = [];
+  for (let at = 0; at < frames.length;) {
+    const headerBytes = frameHeaderLength(frames[at + 1] ?? 0);
+    const header = readFrameHeader([...frames.subarray(at, at + headerBytes)]);
+    at += headerBytes;
+    const payload = frames.subarray(at, at + header.payloadLength);
+    at += header.payloadLength;
+    if (isControl(header)) controls.push(Buffer.concat([Buffer.of(header.opcode), payload]));
+    else open.push(...(open.length === 0 ? [Buffer.of(header.opcode)] : []), payload);
+    if (isControl(header) || !header.final) continue;
+    messages.push(Buffer.concat(open));
+    open = [];
   }
-  return source.length === output.length;
+  return [...controls, ...messages, Buffer.concat(open)];
 }
 
-const MASK = 0x2a;
-
-function isLineBreak(byte: number | undefined): boolean {
-  return byte === 0x0a || byte === 0x0d;
-}
-
-/** What leaves for each piece that comes, and at the end. */
-function writesOf({ type, pieces }: Document, patterns: ScrubPatterns): Uint8Array[][] {
-  const scrubber =
-    type === 'WebSocket' ? new WebSocketScrubber(patterns) : new StreamScrubber(patterns, replyFormatOf(type));
-  return [...pieces.map((piece) => scrubber.push(piece)), scrubber.flush()];
-}
-
-function sizesOf(writes: readonly Uint8Array[][]): string {
-  return JSON.stringify(writes.map((all) => all.map((each) => each.length)));
-}
-
-function patternsOf(secret: string, random: SeededRandom): ScrubPatterns {
-  return compileScrubPatterns(
-    [secret],
-    Uint32Array.from({ length: 5 }, () => random.below(2 ** 32)),
-  );
+function credentialOf(secret: string, random: SeededRandom): Credential {
+  const key = Uint32Array.from({ length: SEARCH_KEY_WORDS }, () => random.below(2 ** 32));
+  return { secret, patterns: compileScrubPatterns([secret], key), wholes: wholeSpellings(secret) };
 }
 
 function wordOf(random: SeededRandom, length: number): string {
   return Array.from({ length }, () => ALPHABET[random.below(ALPHABET.length)]).join('');
 }
 
-/** Filling, a format's signs, or a part of a spelling of a secret: its beginning or its end, once or many times. */
+/** Filling, a format's signs, or a part of a spelling of a secret: its beginning or its end, once or many times; seldom all of it. */
 function partOf(random: SeededRandom, spellings: readonly string[]): string {
   const kind = random.below(6);
   if (kind === 0) return random.pick(BREAKS);
   if (kind === 1) return wordOf(random, 1 + random.below(12)).repeat(1 + random.below(200));
   const spelled = escaped(spellings[random.below(spellings.length)] ?? '', random);
+  if (random.below(60) === 0) return spelled;
   const cut = random.below(spelled.length);
   const part = kind < 5 ? spelled.slice(0, cut) : spelled.slice(cut + 1);
   return random.below(3) === 0 ? part.repeat(1 + random.below(60)) : part;
@@ -154,41 +214,68 @@ function hexOf(character: string, width: number): string {
   return character.charCodeAt(0).toString(16).padStart(width, '0');
 }
 
-/** The text in messages of a server, some of them in fragments. */
-function framesOf(text: Buffer, random: SeededRandom): Buffer {
+/** The text in messages of a server, some of them in fragments, with control frames in between. */
+function framesOf(text: Buffer, random: SeededRandom, spellings: readonly string[]): Buffer {
   let opcode = 1;
   const frames = piecesOf(text, random.below(2 ** 31), 1500).flatMap((payload) => {
     const final = random.below(3) === 0;
     const frame = formatFrame({ final, reserved: 0, opcode }, [payload]);
     opcode = final ? 1 : 0;
-    return frame;
+    return random.below(3) === 0 ? [...frame, ...controlFrame(random, spellings)] : frame;
   });
   return Buffer.concat(frames);
+}
+
+/** A close, a ping or a pong. */
+function controlFrame(random: SeededRandom, spellings: readonly string[]): Uint8Array[] {
+  const payload = Buffer.from(partOf(random, spellings).slice(0, random.below(MOST_CONTROL_BYTES + 1)), 'latin1');
+  return formatFrame({ final: true, reserved: 0, opcode: 8 + random.below(3) }, [payload]);
 }
 
 /** Compiling a credential costs more than a document does. */
 const DOCUMENTS_OF_A_PAIR = 32;
 
-/** How many documents were compared, and what the first one was that tells its two credentials apart. */
-export function searchDifference(cases: number, seed: number): { compared: number; found: string | null } {
-  let compared = 0;
+/** What came of a search. */
+interface Comparison {
+  readonly compared: number;
+  /** In how many of the documents a whole credential was masked. */
+  readonly masked: number;
+  /** The first document that tells its two credentials apart, and how. */
+  readonly found: string | null;
+}
+
+/** Compares `cases` documents, or as many as it takes to find one that tells its two credentials apart. */
+export function searchDifference(cases: number, seed: number, make: MakeScrubber = makeScrubber): Comparison {
+  let [compared, masked] = [0, 0];
   for (let own = seed >>> 0; compared < cases; own = (own + 1) >>> 0) {
     const pair = pairOf(own);
     for (let index = 0; index < DOCUMENTS_OF_A_PAIR && compared < cases; index += 1) {
-      const document = documentOf(Math.imul(own, 65_599) + index, pair);
-      if (document === null) continue;
       compared += 1;
-      const difference = differenceOf(document, pair);
-      if (difference !== null) return { compared, found: `seed ${own}, document ${index}: ${difference}` };
+      const result = compare(documentOf(Math.imul(own, 65_599) + index, pair), pair, make);
+      masked += result.masked;
+      if (result.found !== null) return { compared, masked, found: `seed ${own}, document ${index}: ${result.found}` };
     }
   }
-  return { compared, found: null };
+  return { compared, masked, found: null };
 }
 
-if (process.argv[1] === import.meta.filename) {
+/** How many documents are compared between two lines that say how far the search is. */
+const CASES_OF_A_LINE = 10_000 * DOCUMENTS_OF_A_PAIR;
+
+function main(): void {
   const { values } = parseArgs({ options: { cases: { type: 'string' }, seed: { type: 'string' } } });
-  const seed = Number(values.seed ?? Date.now() >>> 0);
-  const { compared, found } = searchDifference(Number(values.cases ?? 100_000), seed);
-  process.stdout.write(`seed ${seed}: ${compared} replies compared, ${found ?? 'none tells two credentials apart'}\n`);
+  const [cases, seed] = [Number(values.cases ?? 100_000), Number(values.seed ?? Date.now() >>> 0)];
+  let [compared, masked] = [0, 0];
+  let found: string | null = null;
+  while (compared < cases && found === null) {
+    const part = searchDifference(Math.min(CASES_OF_A_LINE, cases - compared), seed + compared / DOCUMENTS_OF_A_PAIR);
+    [compared, masked, found] = [compared + part.compared, masked + part.masked, part.found];
+    const result = found ?? 'none tells two credentials apart';
+    process.stdout.write(
+      `seed ${seed}: ${compared} replies compared, ${masked} of them held a credential; ${result}\n`,
+    );
+  }
   process.exitCode = found === null ? 0 : 1;
 }
+
+if (process.argv[1] === import.meta.filename) main();

@@ -30,4 +30,6 @@ export interface ExchangeTunnel {
   readonly lanes: UpstreamLanes;
   /** Sends an interim reply (1xx) to the client; resolves when there is room for more. */
   sendInterim(raw: Buffer): Promise<void>;
+  /** Counts a reply on a lane, interim ones too, in which something was masked. */
+  noteMasked(lane: string): 'counted' | 'paused';
 }

@@ -55,7 +55,8 @@ export async function sendCredentialed(
   if (!outgoing.ok) return refused(facts, outgoing.error, incoming, wasRead);
   const { scrub } = material.value;
   const keepCookies = keepsCookies(facts);
-  const context = forwardContext(incoming, tunnel, ports, { scrub, keepCookies });
+  const telling = { scrub, keepCookies, lane: outgoing.value.lane };
+  const context = forwardContext(incoming, tunnel, ports, telling);
   const reply = await forward(outgoing.value, { ...context, inForce: admitted.inForce });
   if (reply.ok) {
     const shown = { ...reply.value, ...sanitised(reply.value, keepCookies) };
@@ -109,6 +110,7 @@ function payloadOf(incoming: Incoming, buffered: BufferedBody | null): PayloadBo
 interface Telling {
   readonly scrub: ScrubPatterns;
   readonly keepCookies: boolean;
+  readonly lane: string;
 }
 
 /**
@@ -126,7 +128,9 @@ export function forwardContext(
   const onInterim = (received: Buffer, told: ReplyHead): Promise<void> => {
     if (telling === null) return tunnel.sendInterim(received);
     const { head, raw } = sanitised({ head: told, raw: received }, telling.keepCookies);
-    return tunnel.sendInterim(scrubbedBytes(head, raw, telling.scrub));
+    const scrubbed = scrubbedBytes(head, raw, telling.scrub);
+    if (scrubbed !== raw) tunnel.noteMasked(telling.lane);
+    return tunnel.sendInterim(scrubbed);
   };
   return { client, lanes, maxHeadBytes, maxHeaders, onInterim: incoming.head.version === '1.0' ? null : onInterim };
 }

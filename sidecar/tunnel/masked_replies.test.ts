@@ -21,21 +21,29 @@ afterEach(async () => {
 });
 
 /** The statuses of three requests, one after the other. */
-async function statuses(reply: string): Promise<readonly string[]> {
+async function statuses(reply: string, request = GET): Promise<readonly string[]> {
   await plane.upstream(
     HOST,
     answering(() => reply),
   );
   const told: string[] = [];
-  for (let request = 0; request < 4; request += 1) {
+  for (let count = 0; count < 4; count += 1) {
     const client = await plane.open(HOST);
-    client.write(GET);
-    const got = await readUntil(client, (text) => /\r\n\r\n[^]/.test(text));
-    told.push(got.slice(9, 12));
+    client.write(request);
+    const got = await readUntil(client, (text) => /HTTP\/1.1 (?:101[^]*\r\n\r\n|[2-5][^]*\r\n\r\n[^])/.test(text));
+    told.push(/HTTP\/1.1 (101|[2-5]..)/.exec(got)?.[1] ?? '');
     client.destroy();
   }
   return told;
 }
+
+const UPGRADE = 'Upgrade: websocket\r\nConnection: Upgrade\r\n';
+
+test('the head of a switch of protocols counts', async () => {
+  const request = `GET / HTTP/1.1\r\nHost: ${HOST}\r\n${UPGRADE}Sec-WebSocket-Version: 13\r\n\r\n`;
+  const reply = `HTTP/1.1 101 Switching Protocols\r\n${UPGRADE}X-Echo: ${SECRET}\r\n\r\n`;
+  expect(await statuses(reply, request)).toEqual(['101', '101', '101', '403']);
+});
 
 const replyOf = (head: string, body: string): string =>
   `HTTP/1.1 200 OK\r\n${head}Content-Length: ${body.length}\r\n\r\n${body}`;
@@ -43,6 +51,7 @@ const replyOf = (head: string, body: string): string =>
 test.each([
   ['in the body', replyOf('', SECRET)],
   ['in the head', replyOf(`X-Echo: ${SECRET}\r\n`, 'ok')],
+  ['in the head of an interim reply', `HTTP/1.1 103 Early Hints\r\nLink: <${SECRET}>\r\n\r\n${replyOf('', 'ok')}`],
   ['in the body of a long reply', replyOf('', `${'.'.repeat(100_000)}${SECRET}`)],
 ])(
   'a session whose replies held the credential %s too often gets no more of it, which is recorded',

@@ -81,7 +81,9 @@ async function relayUpgrade(client: Connection, { reply, scrub }: Replied, onMas
     const noteMasked = (): void => {
       if (onMasked() === 'paused') dropBoth();
     };
-    client.write(scrubbed ? scrubbedBytes(reply.head, reply.raw, scrub) : reply.raw);
+    const head = scrubbed ? scrubbedBytes(reply.head, reply.raw, scrub) : reply.raw;
+    client.write(head);
+    if (head !== reply.raw) noteMasked();
     const toClient = splice(upstream, client, scrubbed ? new WebSocketScrubber(scrub, noteMasked) : undefined);
     await Promise.all([orLost(splice(client, upstream), dropBoth), orLost(toClient, dropBoth)]);
     await Promise.all([client.flushed(), upstream.flushed()]);

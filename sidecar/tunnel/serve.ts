@@ -8,7 +8,7 @@ import { readHead } from '../connection/read_head.ts';
 import { exchange } from '../exchange/exchange.ts';
 import type { ExchangeTunnel } from '../exchange/exchange_ports.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
-import type { Outcome, Replied } from '../exchange/outcome.ts';
+import type { Outcome } from '../exchange/outcome.ts';
 import type { UpstreamLanes } from '../ports.ts';
 import { closeAfterAnswer, writeRefusal } from './refuse.ts';
 import { relay } from './relay.ts';
@@ -40,6 +40,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
       client.write(raw);
       return client.drained();
     },
+    noteMasked: (lane) => noteMasked(lane, tunnel, ports),
   };
   const stopWatching = client.onClosed(() => tunnel.lanes.close());
   try {
@@ -154,7 +155,8 @@ async function answer(
   tunnel: ServedTunnel,
   ports: TunnelPorts,
 ): Promise<boolean> {
-  if (outcome.kind === 'replied') return relay(client, outcome, tunnel.lanes, () => noteMasked(outcome, tunnel, ports));
+  if (outcome.kind === 'replied')
+    return relay(client, outcome, tunnel.lanes, () => noteMasked(outcome.reply.lane, tunnel, ports));
   if (outcome.kind === 'abandoned') return false;
   writeRefusal(client, outcome.refusal, outcome.staysOpen, outcome.facts.method !== 'HEAD');
   return outcome.staysOpen;
@@ -162,12 +164,12 @@ async function answer(
 
 /** Counts a reply in which a match was masked, and records the pause of its binding when it is one too many. */
 function noteMasked(
-  { reply }: Replied,
+  lane: string,
   { sessionId, host }: ServedTunnel,
   { exchange: { masked }, audit, metrics }: TunnelPorts,
 ): 'counted' | 'paused' {
   metrics.increment('svc_proxy_masked_replies_total');
-  const counted = masked.count({ sessionId, binding: reply.lane, host });
+  const counted = masked.count({ sessionId, binding: lane, host });
   if (counted === 'now_paused') audit.record(pauseEvent('paused', sessionId, host));
   return counted === 'counted' ? 'counted' : 'paused';
 }

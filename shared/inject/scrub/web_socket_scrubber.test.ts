@@ -187,6 +187,26 @@ describe('WebSocketScrubber', () => {
     expect(count).toBe(3);
   });
 
+  it('counts a message that never ends once, as soon as something in it is masked', () => {
+    let count = 0;
+    const scrubber = new WebSocketScrubber(PATTERNS, () => (count += 1));
+    const fragment = (opcode: number): Uint8Array =>
+      latin1Bytes(encoded({ opcode, final: false, payload: `${SECRET} ${'-'.repeat(PATTERNS.tailBytes)}` }));
+    scrubber.push(fragment(TEXT));
+    expect(count).toBe(1);
+    scrubber.push(fragment(CONTINUATION));
+    scrubber.flush();
+    expect(count).toBe(1);
+  });
+
+  it('counts a message that breaks off', () => {
+    let count = 0;
+    const scrubber = new WebSocketScrubber(PATTERNS, () => (count += 1));
+    scrubber.push(latin1Bytes(encoded({ opcode: TEXT, final: false, payload: SECRET })));
+    scrubber.flush();
+    expect(count).toBe(1);
+  });
+
   it('passes a frame with the mask bit unread', () => {
     const frame = String.fromCharCode(0x81, 0x80 | SECRET.length, 0, 0, 0, 0) + SECRET;
     expect(scrubbed(frame, [1, 4, 9])).toBe(frame);

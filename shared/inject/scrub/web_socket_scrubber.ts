@@ -27,6 +27,7 @@ export class WebSocketScrubber {
   #header: number[] = [];
   #frame: FrameHeader | null = null;
   #payloadLeft = 0;
+  #messageIsCounted = false;
   /** How the next fragment of the message under way begins; null between two messages. */
   #next: Pick<FrameHeader, 'opcode' | 'reserved'> | null = null;
 
@@ -105,8 +106,17 @@ export class WebSocketScrubber {
   #sendFragment(payload: readonly Uint8Array[], final: boolean, output: Uint8Array[]): void {
     if (this.#next === null || (payload.length === 0 && !final)) return;
     output.push(...formatFrame({ ...this.#next, final }, payload));
-    if (final && this.#message.takeMasked()) this.#onMasked();
+    this.#countMessage(final);
     this.#next = final ? null : { opcode: CONTINUATION, reserved: 0 };
+  }
+
+  /** A message counts as soon as something in it is masked: one that never ends would not be counted at its end. */
+  #countMessage(isOver: boolean): void {
+    if (this.#message.takeMasked() && !this.#messageIsCounted) {
+      this.#messageIsCounted = true;
+      this.#onMasked();
+    }
+    if (isOver) this.#messageIsCounted = false;
   }
 }
 
