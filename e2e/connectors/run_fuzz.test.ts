@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import { readDocument } from '../runtimes/api_document.ts';
+import { countOf } from '../support/full_counts.ts';
 import { expectStatus, type Session } from '../support/svc.ts';
 import { reply } from '../support/tls_upstream.ts';
 import { startWorld, type World } from '../support/world.ts';
@@ -98,6 +99,7 @@ const answer = z.object({
   error: z.object({ code: z.string(), message: z.string() }).optional(),
 });
 
+const RUNS = countOf(400, 100);
 let world: World;
 let session: Session;
 let bodies: fc.Arbitrary<unknown>;
@@ -149,9 +151,9 @@ it('answers whatever it is asked without a 5xx, and the sidecar does what the co
     const what = ours.code ?? 'sent';
     seen.set(what, (seen.get(what) ?? 0) + 1);
   });
-  await fc.assert(property, { seed: 20_260_103, numRuns: 400 });
+  await fc.assert(property, { seed: 20_260_103, numRuns: RUNS });
   // It means nothing when all are refused for one reason.
-  expect(seen.get('sent')).toBeGreaterThan(40);
+  expect(seen.get('sent')).toBeGreaterThan(RUNS / 10);
   expect([...seen.keys()]).toEqual(
     expect.arrayContaining(['invalid_args', 'connector_operation_not_found', 'invalid_input']),
   );

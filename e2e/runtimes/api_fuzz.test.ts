@@ -7,13 +7,14 @@ import { hostBindingRecord } from '../../shared/wire/host_binding.ts';
 import { mcpServerRecord } from '../../shared/wire/mcp_servers.ts';
 import { type RegistryServer, startRegistryServer } from '../marketplace/registry_server.ts';
 import { fetchAs } from '../support/fetch_as.ts';
+import { countOf } from '../support/full_counts.ts';
 import { type DescribedOperation, type Parameter, readDocument } from './api_document.ts';
 import { ITEMS_SPEC } from './connector_samples.ts';
 import { type ControlPlaneUnderTest, startOnNode } from './programs.ts';
 import { TestSidecar } from './sidecar_client.ts';
 
 /** The same calls each time; a failure names the call that shrank out of it. */
-const RUNS = { seed: 20_260_102, numRuns: 25 };
+const RUNS = { seed: 20_260_102, numRuns: countOf(25, 10) };
 
 let control: ControlPlaneUnderTest;
 let consoleHost: string;
