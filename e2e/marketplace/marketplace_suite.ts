@@ -90,6 +90,7 @@ export function describeMarketplace(
       expect([first.status, again.status]).toEqual([201, 200]);
       const made = marketplaceInstallReply.parse(await first.json());
       expect(made.server).toMatchObject({ registry_id: ACME, status: 'stopped', version: '1.2.3' });
+      expect(made.server?.command).toEqual(detail.preview?.command);
       expect(made.required_credentials).toMatchObject([{ name: 'API_KEY', required: true }]);
       expect(marketplaceInstallReply.parse(await again.json()).server?.id).toBe(made.server?.id);
       const headers = { authorization: `Bearer ${control.localKey}` };

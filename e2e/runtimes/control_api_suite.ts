@@ -192,6 +192,7 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
     test('keeps an MCP server with its credential, hands both to a sidecar, and goes back to what it was', async () => {
       const server = {
         name: 'files',
+        description: 'Files',
         command: ['npx', '-y', 'a-package@1.2.3'],
         env: { KEY: 'x vault://mcp-servers/{id}/KEY' },
       };
@@ -203,9 +204,23 @@ export function describeControlApi(runtime: string, start: () => Promise<Control
       });
       const body = { env_var_name: 'KEY', secret_value: `${secret}-3` };
       expect((await asUser('POST', `/v1/mcp-servers/${id}/credentials`, body)).status).toBe(200);
-      expect((await asUser('PUT', `/v1/mcp-servers/${id}`, { ...server, enabled: false })).status).toBe(200);
+      // What a PUT leaves out is as if it had never been said: every field is replaced, what is read-only stays.
+      const { description: _, ...less } = server;
+      const put = mcpServerRecord.parse(
+        await (await asUser('PUT', `/v1/mcp-servers/${id}`, { ...less, enabled: false })).json(),
+      );
+      expect(put).toMatchObject({ id, description: '', mode: 'local', status: 'stopped', enabled: false, revision: 2 });
+      expect(put.credentials).toMatchObject([{ name: 'KEY', set: true }]);
+      for (const field of ['status', 'created_at', 'updated_at']) {
+        expect((await asUser('PUT', `/v1/mcp-servers/${id}`, { ...server, [field]: 'running' })).status).toBe(400);
+      }
       const back = await asUser('POST', `/v1/mcp-servers/${id}/rollback`, { revision: 1 });
-      expect(await back.json()).toMatchObject({ enabled: true, revision: 3, credentials: [{ set: true }] });
+      expect(await back.json()).toMatchObject({
+        enabled: true,
+        description: 'Files',
+        revision: 3,
+        credentials: [{ set: true }],
+      });
       const report = { id, state: 'running', last_error: null, checked_at: new Date().toISOString() };
       const said = await sidecar.call('POST', '/v1/sidecar/mcp-health', { body: { servers: [report] } });
       expect(said.status).toBe(204);

@@ -192,6 +192,17 @@ describe('svc mcp search and view', () => {
     expect(stdout).toContain('It asks for bash.');
   });
 
+  test('view says how its publisher starts it, and what is hidden there', async () => {
+    const { stdout } = await run(['view', NAME]);
+    expect(stdout).toContain('its publisher starts @acme/weather with: npx @acme/weather\n');
+    const packages = [{ ...item.packages[0]!, runtime_hint: 'n\u202epx\u001b[31m', identifier: 'a b' }];
+    const hostile = (await run(['view', NAME], { answer: control({ packages }) })).stdout;
+    expect(hostile).not.toMatch(UNSEEN);
+    expect(hostile).toMatch(/its publisher starts a b with: "n<U[+]202E>px.*" "a b"\n/);
+    const bare = control({ packages: [{ ...item.packages[0]!, runtime_hint: null }] });
+    expect((await run(['view', NAME], { answer: bare })).stdout).not.toContain('its publisher starts');
+  });
+
   test('view says of an entry with nothing in it that it cannot be installed', async () => {
     const { stdout } = await run(['view', NAME], { answer: control({ options: [], preview: null }) });
     expect(stdout).toContain('cannot be installed: its entry has neither a package nor a remote address');

@@ -4,10 +4,11 @@ import {
   marketplacePage,
   type MarketplacePage,
 } from '../../shared/wire/marketplace.ts';
+import { publisherCommand } from '../../shared/mcp/publisher_command.ts';
 import { controlClient } from './clients.ts';
 import type { Call } from './command_line.ts';
 import { CliError, EXIT } from './exit_codes.ts';
-import { adviceLines, published, startedLines } from './mcp_entry_text.ts';
+import { adviceLines, published, startedLines, wordText } from './mcp_entry_text.ts';
 import { registryEntry } from './mcp_lookup.ts';
 import type { Column, Paint } from './output.ts';
 import { agoText } from './relative_time.ts';
@@ -105,8 +106,18 @@ function entryLines(detail: MarketplaceDetail, paint: Paint): readonly string[] 
       (server) => `installed as ${server.name} (${server.owner}, ${server.version ?? '?'})`,
     ),
     ...optionLines(detail),
+    ...publisherLines(detail),
     ...(preview === null ? [] : [...startedLines(preview, paint), ...adviceLines(preview, paint)]),
   ];
+}
+
+/** What its publisher would start; what an install starts is derived, and stands below. */
+function publisherLines({ packages }: MarketplaceDetail): readonly string[] {
+  return packages.flatMap((item) => {
+    const words = publisherCommand(item);
+    const text = words?.map((word) => wordText(word)).join(' ');
+    return text === undefined ? [] : [`its publisher starts ${published(item.identifier)} with: ${text}`];
+  });
 }
 
 function optionLines({ options }: MarketplaceDetail): readonly string[] {

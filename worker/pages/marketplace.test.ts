@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MarketplaceItem, MarketplacePage } from '../../shared/wire/marketplace.ts';
 import { marketplacePage } from './marketplace.ts';
+import { marketplaceEntryPage } from './marketplace_entry.ts';
 import { entryPath } from './marketplace_words.ts';
 
 const NOW = Date.parse('2026-01-02T03:04:05.000Z');
@@ -50,6 +51,36 @@ describe('the list of the marketplace', () => {
   test('says that an entry is deprecated, and what is hidden in its text', async () => {
     const hostile = { ...item, status: 'deprecated' as const, description: 'a\u202eb' };
     expect(await shown({ items: [hostile] })).toMatch(/Deprecated.*a &lt;U\+202E&gt; b/);
+  });
+});
+
+async function shownOf(packages: MarketplaceItem['packages']): Promise<string> {
+  const { installed: _, ...fields } = item;
+  const rest = { installed_servers: [], versions: [], options: [], preview: null, stale: false };
+  const entry = { ...fields, ...rest, installed: false, packages, fetched_at: found.fetched_at };
+  const page = marketplaceEntryPage({ entry, isSignedIn: false, nowMs: NOW });
+  return String(await page.content)
+    .replaceAll(/<[^>]+>/g, ' ')
+    .replaceAll(/\s+/g, ' ');
+}
+
+const npm = {
+  registry_type: 'npm',
+  registry_base_url: null,
+  identifier: '@acme/one',
+  version: '1.0.0',
+  transport: 'stdio',
+  runtime_hint: 'npx',
+  runtime_arguments: [],
+  package_arguments: [],
+  environment_variables: [],
+};
+
+describe('the page of an entry', () => {
+  test('says how its publisher starts it, and what is hidden there', async () => {
+    expect(await shownOf([npm])).toContain('Started by its publisher with npx @acme/one');
+    expect(await shownOf([{ ...npm, runtime_hint: 'n\u202epx' }])).toMatch(/publisher with n &lt;U\+202E&gt; px/);
+    expect(await shownOf([{ ...npm, runtime_hint: null }])).not.toContain('Started by its publisher');
   });
 });
 

@@ -14,6 +14,7 @@ import type { Html } from './html.ts';
 import { inputTable, installPreview } from './install_preview.ts';
 import { layout, type Page } from './layout.ts';
 import { ecosystemName, entryPath, entryState, freshnessWords, wizardPath } from './marketplace_words.ts';
+import { publisherCommand } from '../../shared/mcp/publisher_command.ts';
 import { replaceHidden, showHidden } from '../../shared/model/shown_text.ts';
 
 const ABOVE = { path: '/marketplace', title: 'Marketplace' };
@@ -106,12 +107,25 @@ function facts({ entry, nowMs }: EntryView): Html {
       ['Publisher', html`<code>${foreignText(name.split('/')[0] ?? name)}</code>`],
       ['Version', version === null ? null : html`${foreignText(version)} ${entryState(entry)}`],
       ['Updated', updated === null ? null : timeAgo(updated, nowMs)],
+      ['Started by its publisher with', publisherCommands(entry)],
       ['Source code', repository === null ? null : foreignLink(repository)],
       ['Website', website === null ? null : foreignLink(website)],
     ])}
     <p class="quiet small">Or in a terminal, with the same questions:</p>
     ${codeBlock(`svc mcp install ${shellWord(name)}`)}
   </section>`;
+}
+
+/** What its publisher would start, for each package; what an install starts is derived, and stands above. */
+function publisherCommands({ packages }: MarketplaceDetail): Html | null {
+  const commands = packages.flatMap((item) => {
+    const words = publisherCommand(item);
+    return words === null ? [] : [words.join(' ')];
+  });
+  if (commands.length === 0) return null;
+  return html`<ul class="plain">
+    ${commands.map((command) => html`<li><code>${foreignText(command)}</code></li>`)}
+  </ul>`;
 }
 
 /** A word that a shell takes as it is; another one in quotes, without what nobody would see in them. */
