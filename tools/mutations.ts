@@ -1019,6 +1019,14 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ['sidecar/connection/connection.test.ts'],
   },
   {
+    row: 'The local console',
+    holds: 'the port is taken at ::1 too, so that no other program is called by the console’s name',
+    file: 'worker/entries/node_listen.ts',
+    text: 'await listenAt(twin, other, address.port);',
+    replacement: 'void other;',
+    tests: ['worker/entries/node_listen.test.ts'],
+  },
+  {
     row: 'Revocation',
     holds: 'what a request was allowed by is in force when it is sent',
     file: SEND,
