@@ -10,6 +10,7 @@ import { z } from 'zod';
 import { readConfig } from './config.ts';
 import type { SidecarConfig } from './config.ts';
 import { listen } from './connection/listen.ts';
+import { createSocketGate, DROPPED_CONNECTIONS, openableConnections } from './connection/socket_gate.ts';
 import { Approvals } from './control/approvals.ts';
 import type { Control } from './control/control.ts';
 import { createOperationRunner } from './connector/run_operation.ts';
@@ -37,7 +38,9 @@ import type { EngineAddress } from './session/sandbox.ts';
 import { type ContainerEngine, SessionContainers } from './session/session_containers.ts';
 import { sessionDirectory, Sessions } from './session/sessions.ts';
 import { createSessionCa } from './tls/session_ca.ts';
+import type { ConnectionGate } from '../shared/net/connection_gate.ts';
 import { createListener } from './tunnel/listener.ts';
+import { StrangerRefusals } from './tunnel/stranger_refusals.ts';
 import type { TunnelPorts } from './tunnel/tunnel.ts';
 import { createDialer } from './upstream/dial.ts';
 import { TunnelLanes } from './upstream/lanes.ts';
@@ -51,6 +54,7 @@ const FLUSH_AT_STOP_MS = 3_000;
 const COUNTERS = {
   svc_proxy_requests_total: 'Requests that were forwarded, by mediation.',
   svc_proxy_refusals_total: 'Requests that were refused, by reason.',
+  [DROPPED_CONNECTIONS]: 'Connections that were dropped because there were too many, by reason.',
   svc_proxy_bugs_total: 'Tunnels that were closed because of an unexpected error.',
 };
 
@@ -80,7 +84,8 @@ async function main(): Promise<void> {
   const sessions = new Sessions({
     directory: join(home, 'sessions'),
     clock,
-    maxTunnelsPerSession: limits.maxTunnelsPerSession,
+    // Half of what may be open at most: one session leaves room for the others.
+    maxTunnelsPerSession: Math.min(limits.maxTunnelsPerSession, Math.ceil((openableConnections() ?? Infinity) / 2)),
     createCa: (directory, sessionId) =>
       createSessionCa(directory, { sessionId, maxLeaves: limits.maxLeafCertificates, now: () => clock.now() }),
     systemRoots: systemRootsPem,
@@ -154,6 +159,7 @@ async function serve(config: SidecarConfig, parts: Parts): Promise<{ readonly mc
     mcp,
     close: () => {
       for (const { server } of servers) server.close();
+      tunnelPorts.strangers.flush();
       listeners.close();
     },
   };
@@ -181,6 +187,15 @@ function apiParts(
   };
 }
 
+/** One gate for all listeners: what is scarce is the program's. */
+function gateOf({ limits }: SidecarConfig): ConnectionGate {
+  const gate = createSocketGate({ limits, maxOpen: openableConnections(), metrics, log, clock });
+  const gauge = (name: string, help: string, read: () => number): void => metrics.gauge({ name, help, read });
+  gauge('svc_connections_open', 'Connections of clients.', () => gate.counts.open);
+  gauge('svc_connections_waiting', 'Those that have shown no credential yet.', () => gate.counts.waiting);
+  return gate;
+}
+
 function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts, approvals: Approvals): TunnelPorts {
   const dialer = createDialer({
     extraRoots: config.upstreamRoots,
@@ -196,6 +211,7 @@ function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts, appr
   });
   return {
     sessions,
+    gate: gateOf(config),
     exchange: {
       policy: control.policy,
       credentials: control.credentials,
@@ -209,6 +225,7 @@ function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts, appr
       hash: NodeSha256,
     },
     audit: control.audit,
+    strangers: new StrangerRefusals(control.audit),
     metrics,
     log,
     openLanes: (host, isPublicOnly) => new TunnelLanes(dialer, host, isPublicOnly),
@@ -220,7 +237,7 @@ function containerListener(kind: ListenerKind, ports: TunnelPorts, options: Loca
   const session = kind.kind === 'gateway' ? null : kind.session;
   const hostNames = kind.kind === 'gateway' ? [kind.address] : [];
   const api = apiServer(createContainerApi(options, { session, hostNames }));
-  return createListener({ ...ports, sessions: directoryOf(kind, options.sessions) }, api);
+  return createListener({ ...ports, sessions: directoryOf(kind, options.sessions) }, api, session?.id ?? null);
 }
 
 function directoryOf(kind: ListenerKind, sessions: Sessions): SessionDirectory {

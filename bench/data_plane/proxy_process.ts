@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { ok } from '../../shared/model/result.ts';
 import { listen } from '../../sidecar/connection/listen.ts';
+import { createSocketGate } from '../../sidecar/connection/socket_gate.ts';
 import { AuditSpool } from '../../sidecar/control/audit_spool.ts';
 import { Link } from '../../sidecar/control/link.ts';
 import { BodyBudget } from '../../sidecar/exchange/body.ts';
@@ -14,11 +15,13 @@ import { MaskedReplies } from '../../sidecar/exchange/masked_replies.ts';
 import { MaterialCache } from '../../sidecar/exchange/material.ts';
 import { NodeSha256 } from '../../sidecar/exchange/node_sha256.ts';
 import { MetricsRegistry } from '../../sidecar/local_api/metrics.ts';
+import type { Log } from '../../sidecar/ports.ts';
 import { Sessions } from '../../sidecar/session/sessions.ts';
 import { bearerBinding } from '../../sidecar/testing/data_plane.ts';
 import { FakeApprovalSource, FakeCredentialSource, FakePolicySource } from '../../sidecar/testing/fakes.ts';
 import { createSessionCa } from '../../sidecar/tls/session_ca.ts';
 import { createListener } from '../../sidecar/tunnel/listener.ts';
+import { StrangerRefusals } from '../../sidecar/tunnel/stranger_refusals.ts';
 import { createDialer } from '../../sidecar/upstream/dial.ts';
 import { TunnelLanes } from '../../sidecar/upstream/lanes.ts';
 
@@ -66,10 +69,12 @@ const dialer = createDialer({
   timeoutSeconds: 5,
 });
 
+const log: Log = { info: () => undefined, error: (message) => void process.stderr.write(`${message}\n`) };
 const { session, token } = await sessions.create({ name: null, ttlSeconds: 3600 });
 const listener = createListener(
   {
     sessions,
+    gate: createSocketGate({ limits: DEFAULT_LIMITS, maxOpen: null, metrics, log, clock }),
     exchange: {
       policy,
       credentials,
@@ -83,8 +88,9 @@ const listener = createListener(
       hash: NodeSha256,
     },
     audit,
+    strangers: new StrangerRefusals(audit),
     metrics,
-    log: { info: () => undefined, error: (message) => process.stderr.write(`${message}\n`) },
+    log,
     openLanes: (name, isPublicOnly) => new TunnelLanes(dialer, name, isPublicOnly),
   },
   createServer(),

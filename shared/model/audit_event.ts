@@ -83,6 +83,8 @@ export interface AuditEventData {
   readonly 'svc.proxy.upstream.path'?: string;
   readonly 'svc.proxy.upstream.status'?: number;
   readonly 'svc.proxy.reason'?: string;
+  /** Only of an event for many refusals of clients that had not authenticated: how many. */
+  readonly 'svc.proxy.count'?: number;
   readonly 'svc.proxy.binding.host'?: string;
   readonly 'svc.proxy.binding.scheme'?: string;
   readonly 'svc.proxy.emit'?: string;

@@ -1,4 +1,4 @@
-import { type ApiLimits, DEFAULT_LIMITS, type Limits } from './limits.ts';
+import { type ApiLimits, type ConnectionLimits, DEFAULT_LIMITS, type Limits } from './limits.ts';
 import { err, ok, type Result } from './result.ts';
 
 /** A limit as a setting: its variable, its unit and the range in which the data plane keeps its promises. */
@@ -57,6 +57,34 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     min: KIB,
     max: 16 * GIB,
     meaning: 'all request bodies buffered at one time; one session at most half of it',
+  },
+  firstHeadSeconds: {
+    name: 'SVC_FIRST_HEAD_SECONDS',
+    unit: 'seconds',
+    min: 1,
+    max: 600,
+    meaning: 'from a new connection to the end of its first request head',
+  },
+  maxFirstHeadBytes: {
+    name: 'SVC_MAX_FIRST_HEAD_BYTES',
+    unit: 'bytes',
+    min: KIB,
+    max: MIB,
+    meaning: 'largest head of a client that has not authenticated yet',
+  },
+  maxWaitingConnections: {
+    name: 'SVC_MAX_WAITING_CONNECTIONS',
+    unit: 'count',
+    min: 8,
+    max: 1_000_000,
+    meaning: 'connections without an authenticated request; one more drops the oldest of the peer with the most',
+  },
+  maxWaitingPerPeer: {
+    name: 'SVC_MAX_WAITING_PER_PEER',
+    unit: 'count',
+    min: 4,
+    max: 1_000_000,
+    meaning: 'such connections of one address, container, or user of this machine',
   },
   connectTimeoutSeconds: {
     name: 'SVC_CONNECT_TIMEOUT_SECONDS',
@@ -148,15 +176,18 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
 };
 
 /** The limits that the control plane reads too. */
-const API_LIMITS: Readonly<Record<keyof ApiLimits, true>> = {
+const CONTROL_LIMITS: Readonly<Record<keyof ApiLimits | keyof ConnectionLimits, true>> = {
   maxApiBodyBytes: true,
   maxRunRequestBytes: true,
   maxRunReplyBytes: true,
   runTimeoutSeconds: true,
+  firstHeadSeconds: true,
+  maxWaitingConnections: true,
+  maxWaitingPerPeer: true,
 };
 
-export function isApiLimit(limit: keyof Limits): boolean {
-  return limit in API_LIMITS;
+export function isControlLimit(limit: keyof Limits): boolean {
+  return limit in CONTROL_LIMITS;
 }
 
 const SIZE_UNITS: Readonly<Record<string, number>> = { '': 1, KIB, MIB, GIB };

@@ -10,8 +10,17 @@ export interface ApiLimits {
   readonly runTimeoutSeconds: number;
 }
 
+/** Limits of connections, at the control plane and at the sidecar. One that waits has no authenticated request. */
+export interface ConnectionLimits {
+  /** From a new connection, or a request for credentials, to the end of the next request head. */
+  readonly firstHeadSeconds: number;
+  /** Most connections that wait: in all, and of one peer. */
+  readonly maxWaitingConnections: number;
+  readonly maxWaitingPerPeer: number;
+}
+
 /** Limits and their defaults (design section 11); each has a setting of its own in the README's table. */
-export interface Limits extends ApiLimits {
+export interface Limits extends ApiLimits, ConnectionLimits {
   readonly maxHeadBytes: number;
   readonly maxHeaders: number;
   /** Largest request body that is buffered on the credentialed path. */
@@ -22,6 +31,8 @@ export interface Limits extends ApiLimits {
   readonly maxGraphqlBodyBytes: number;
   /** All request bodies buffered at one time. */
   readonly maxBufferedBodiesBytes: number;
+  /** Largest head of a client that has not authenticated yet. */
+  readonly maxFirstHeadBytes: number;
   readonly connectTimeoutSeconds: number;
   readonly idleTunnelSeconds: number;
   readonly maxTunnelsPerSession: number;
@@ -40,6 +51,10 @@ export const DEFAULT_LIMITS: Limits = {
   maxReadBodyBytes: 1024 * 1024,
   maxGraphqlBodyBytes: 1024 * 1024,
   maxBufferedBodiesBytes: 128 * 1024 * 1024,
+  firstHeadSeconds: 10,
+  maxFirstHeadBytes: 16 * 1024,
+  maxWaitingConnections: 1024,
+  maxWaitingPerPeer: 256,
   connectTimeoutSeconds: 30,
   idleTunnelSeconds: 300,
   maxTunnelsPerSession: 1024,

@@ -1,5 +1,5 @@
 import { ANCHOR_SETTINGS, anchorProblems, type AnchorSettings, readAnchorSettings } from './anchor_settings.ts';
-import { formatQuantity, isApiLimit, LIMIT_SETTINGS, parseQuantity } from './limit_settings.ts';
+import { formatQuantity, isControlLimit, LIMIT_SETTINGS, parseQuantity } from './limit_settings.ts';
 import { DEFAULT_LIMITS, type Limits } from './limits.ts';
 import { err, ok, type Result } from './result.ts';
 import { Secret } from './secret.ts';
@@ -167,7 +167,7 @@ function limitRows(): Setting[] {
       flag: null,
       default: formatQuantity(DEFAULT_LIMITS[key], range.unit),
       meaning: range.meaning,
-      readBy: isApiLimit(key) ? ['control', 'sidecar'] : ['sidecar'],
+      readBy: isControlLimit(key) ? ['control', 'sidecar'] : ['sidecar'],
     };
   });
 }

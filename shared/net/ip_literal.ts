@@ -68,6 +68,20 @@ export function canonicalIpLiteral(host: string): string | null {
   return name !== null && (name.startsWith('[') || isDottedDecimal(name)) ? name : null;
 }
 
+/** The network that one customer is given: the first 64 bits of an IPv6 address, and an IPv4 address itself, also one mapped into IPv6. */
+export function networkOf(ip: string): string {
+  const address = parseAddress(ip);
+  if (address?.version !== 6) return ip;
+  const mapped = /^::ffff:([0-9.]+)$/i.exec(ip)?.[1];
+  return (
+    mapped ??
+    `${address.groups
+      .slice(0, 4)
+      .map((group) => group.toString(16))
+      .join(':')}::/64`
+  );
+}
+
 /** Whether URL parsers and inet_aton would take the host for an address: a colon, a bracket, or a numeric last label. */
 function looksNumeric(host: string): boolean {
   if (host.includes(':') || host.startsWith('[')) return true;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type TcpEnds, uidInTable } from './tcp_table.ts';
+import { type TcpEnds, uidInTable, uidsInTables } from './tcp_table.ts';
 
 const ENDS: TcpEnds = { remoteAddress: '127.0.0.1', remotePort: 54_321, localAddress: '127.0.0.1', localPort: 8_080 };
 const HEADING = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode';
@@ -22,15 +22,23 @@ function table({
   ].join('\n');
 }
 
+/** Asks for one connection, and for it among others: both ways know the same. */
+function uidOf(text: string, ends: TcpEnds): number | null {
+  const uid = uidInTable(text, ends);
+  const other = { ...ends, remotePort: 1 };
+  expect(uidsInTables(['', HEADING, text], [other, ends, other])).toEqual([null, uid, null]);
+  return uid;
+}
+
 test('finds the user of the peer, not the one of our own end', () => {
-  expect(uidInTable(table({}), ENDS)).toBe(1000);
+  expect(uidOf(table({}), ENDS)).toBe(1000);
 });
 
 test('finds a peer that holds the IPv4 connection in an IPv6 socket, as a JVM does', () => {
   const prefix = '0000000000000000FFFF0000';
   const mapped = table({ local: `${prefix}0100007F:D431`, remote: `${prefix}0100007F:1F90` });
-  expect(uidInTable(mapped, ENDS)).toBe(1000);
-  expect(uidInTable(mapped, { ...ENDS, remoteAddress: '::ffff:127.0.0.1', localAddress: '::ffff:127.0.0.1' })).toBe(
+  expect(uidOf(mapped, ENDS)).toBe(1000);
+  expect(uidOf(mapped, { ...ENDS, remoteAddress: '::ffff:127.0.0.1', localAddress: '::ffff:127.0.0.1' })).toBe(
     1000,
   );
 });
@@ -43,18 +51,18 @@ test.each([
   ['a socket that no process holds any more, which shows user 0', { uid: '0', inode: '0' }],
   ['a line that is not understood', { uid: 'root' }],
 ])('knows no user for %s', (_what, change) => {
-  expect(uidInTable(table(change), ENDS)).toBeNull();
+  expect(uidOf(table(change), ENDS)).toBeNull();
 });
 
 test('finds a peer at the loopback address of IPv6', () => {
   const loopback = '00000000000000000000000001000000';
   const ends = { ...ENDS, remoteAddress: '::1', localAddress: '::1' };
-  expect(uidInTable(table({ local: `${loopback}:D431`, remote: `${loopback}:1F90` }), ends)).toBe(1000);
+  expect(uidOf(table({ local: `${loopback}:D431`, remote: `${loopback}:1F90` }), ends)).toBe(1000);
 });
 
 test.each(['::1', '2001:db8::1', 'localhost'])(
   'knows no user for %s where the table has no such end',
   (remoteAddress) => {
-    expect(uidInTable(table({}), { ...ENDS, remoteAddress })).toBeNull();
+    expect(uidOf(table({}), { ...ENDS, remoteAddress })).toBeNull();
   },
 );

@@ -27,18 +27,40 @@ export function uidInTable(table: string, ends: TcpEnds): number | null {
   return null;
 }
 
-/** The same for many connections, by one pass over the tables. */
+/** The same for many connections, by one pass over the tables. A table has a line for each connection of the machine. */
 export function uidsInTables(tables: readonly string[], all: readonly TcpEnds[]): readonly (number | null)[] {
-  const held = new Map<string, number>();
-  for (const line of tables.flatMap((table) => table.split('\n'))) {
-    const [, local, remote, state, , , , uid = '', , inode] = line.trim().split(/\s+/);
-    if (state === ESTABLISHED && inode !== '0' && /^\d+$/.test(uid)) held.set(`${local} ${remote}`, Number(uid));
-  }
-  return all.map(({ remoteAddress, remotePort, localAddress, localPort }) => {
+  const wanted = new Map<string, number>();
+  for (const [index, { remoteAddress, remotePort, localAddress, localPort }] of all.entries()) {
     const to = endpointForms(localAddress, localPort);
-    const pairs = endpointForms(remoteAddress, remotePort).flatMap((from) => to.map((end) => `${from} ${end}`));
-    return pairs.map((pair) => held.get(pair)).find((uid) => uid !== undefined) ?? null;
-  });
+    for (const from of endpointForms(remoteAddress, remotePort)) for (const end of to) wanted.set(`${from} ${end}`, index);
+  }
+  const found: (number | null)[] = all.map(() => null);
+  for (const table of tables) {
+    for (let line = table.indexOf('\n') + 1; line > 0; line = table.indexOf('\n', line) + 1) {
+      const start = table.indexOf(': ', line) + 2;
+      const middle = table.indexOf(' ', start);
+      const index = wanted.get(table.slice(start, 2 * middle - start + 1));
+      if (index !== undefined) found[index] ??= uidOf(table.slice(start, table.indexOf('\n', start)));
+    }
+  }
+  return found;
+}
+
+/** The user of a line from its local end on, if a process still holds an established connection there. */
+function uidOf(line: string): number | null {
+  const [, , state, , , , uid = '', , inode] = line.split(/\s+/);
+  return state === ESTABLISHED && inode !== '0' && /^\d+$/.test(uid) ? Number(uid) : null;
+}
+
+/** Asks for the users at the other ends of connections, in the kernel's tables as `read` gives them. A table that cannot be read is empty. */
+export function usersByTables(
+  read: (path: string) => Promise<string>,
+): (connections: readonly { readonly ends: TcpEnds }[]) => Promise<readonly (string | null)[]> {
+  return async (connections) => {
+    const tables = await Promise.all(TCP_TABLES.map((path) => read(path).catch(() => '')));
+    const ends = connections.map((connection) => connection.ends);
+    return uidsInTables(tables, ends).map((uid) => (uid === null ? null : `uid ${uid}`));
+  };
 }
 
 /** Looks for the local end as text first: a table has a line for each connection of the machine. */

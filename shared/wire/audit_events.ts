@@ -30,6 +30,7 @@ export const auditEventData = z.strictObject({
   'svc.proxy.upstream.path': text.refine((path) => !path.includes('?'), 'holds a query string').optional(),
   'svc.proxy.upstream.status': z.number().int().min(100).max(999).optional(),
   'svc.proxy.reason': short.optional(),
+  'svc.proxy.count': z.number().int().min(1).optional(),
   'svc.proxy.binding.host': short.optional(),
   'svc.proxy.binding.scheme': short.optional(),
   'svc.proxy.emit': short.optional(),

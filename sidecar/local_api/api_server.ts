@@ -4,6 +4,9 @@ import type { Duplex } from 'node:stream';
 /** How long a request of the local API may take to arrive; its head has arrived when the listener hands it over. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
+/** Emitted on a connection when its request has arrived whole. */
+export const ARRIVED = 'svc:arrived';
+
 /**
  * The HTTP server of a local API. It answers one request for each connection, so that whatever comes after it on the same
  * connection, pipelined or in proxy form, is read by nobody: which requests are for the proxy is decided before routing. Its
@@ -17,7 +20,10 @@ export function createApiServer(answer: RequestListener, requestTimeoutMs = REQU
     if (answered.has(socket)) return;
     answered.add(socket);
     response.shouldKeepAlive = false;
-    const arrived = (): void => clearTimeout(arriving.get(socket));
+    const arrived = (): void => {
+      clearTimeout(arriving.get(socket));
+      socket.emit(ARRIVED);
+    };
     if (hasBody(request)) request.once('end', arrived);
     else arrived();
     answer(request, response);

@@ -73,7 +73,11 @@ function apiFor(
   addMcpEndpoint(app, options);
   const { maxApiBodyBytes, maxRunRequestBytes } = options.limits;
   const [limitRun, limitBody] = [limitTo(maxRunRequestBytes), limitTo(maxApiBodyBytes)];
-  app.use((c, next) => (RUNS.has(c.req.path) ? limitRun(c, next) : limitBody(c, next)));
+  app.use((c, next) => {
+    // A caller without a token is refused before its body is read: nothing is held for it.
+    if (c.get('caller').kind === 'anonymous') return next();
+    return RUNS.has(c.req.path) ? limitRun(c, next) : limitBody(c, next);
+  });
   app.get('/v1/health', (c) => c.json(healthFor(options, c.get('caller'))));
   addConnectorRoutes(app, options);
   app.use('/v1/sandbox-proxy/*', async (c, next) => hostOnly(c.get('caller')) ?? next());

@@ -2,7 +2,10 @@ import { existsSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { TcpEnds } from '../../shared/net/tcp_table.ts';
+import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
+import type { Admission } from '../../shared/net/connection_gate.ts';
 import { listen } from '../connection/listen.ts';
+import { admitSocket, createSocketGate, openableConnections } from '../connection/socket_gate.ts';
 import { peerUid } from './peer_uid.ts';
 import { relayConnection, type RelayTarget } from './relay_connection.ts';
 
@@ -44,11 +47,21 @@ export async function startRelay(options: RelayOptions): Promise<Result<Relay, R
   }
   const target = relayTarget(options.proxyUrl);
   const sockets = new Set<Socket>();
+  const gate = createSocketGate({
+    limits: DEFAULT_LIMITS,
+    maxOpen: openableConnections(),
+    // It is part of a command, which has neither.
+    metrics: { increment: () => undefined },
+    log: { info: () => undefined, error: () => undefined },
+    clock: { now: () => Date.now() },
+  });
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-    sockets.add(socket);
     socket.on('error', () => socket.destroy());
+    const admission = admitSocket(gate, socket, null);
+    if (admission === null) return;
+    sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
-    void serve(socket, uid, uidOf, target);
+    void serve(socket, admission, { uid, uidOf, target });
   });
   const port = await listen(server, 0, LOOPBACK);
   const close = async (): Promise<void> => {
@@ -59,18 +72,22 @@ export async function startRelay(options: RelayOptions): Promise<Result<Relay, R
   return ok({ port, url: `http://${LOOPBACK}:${port}`, close });
 }
 
-async function serve(
-  socket: Socket,
-  uid: number,
-  uidOf: NonNullable<RelayOptions['peerUid']>,
-  target: RelayTarget,
-): Promise<void> {
+interface Served {
+  readonly uid: number;
+  readonly uidOf: NonNullable<RelayOptions['peerUid']>;
+  readonly target: RelayTarget;
+}
+
+/** A connection of another user waits for as long as it is there: it makes room for others. */
+async function serve(socket: Socket, admission: Admission, { uid, uidOf, target }: Served): Promise<void> {
   try {
     const { remoteAddress, remotePort, localAddress, localPort } = socket;
     const known = remoteAddress !== undefined && remotePort !== undefined && localAddress !== undefined;
     const ends = known && localPort !== undefined ? { remoteAddress, remotePort, localAddress, localPort } : null;
     const peer = ends === null ? null : await uidOf(ends);
-    await relayConnection(socket, peer === uid, target);
+    const isTrusted = peer === uid;
+    const onHead = isTrusted ? () => admission.served() : () => undefined;
+    await relayConnection(socket, { isTrusted, onHead }, target);
   } catch {
     // Whatever went wrong with one client ends its connection and nothing else.
     socket.destroy();

@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net';
+import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { formatRequestHead, headerField, parseRequestHead, type RequestHead } from '../../shared/net/http1_head.ts';
 import { Connection, ConnectionLost } from '../connection/connection.ts';
 import { readHead } from '../connection/read_head.ts';
@@ -14,7 +15,7 @@ export interface RelayTarget {
 
 const MAX_HEAD_BYTES = 16 * 1024;
 const MAX_HEADERS = 100;
-const HEAD_TIMEOUT_MS = 30_000;
+const HEAD_TIMEOUT_MS = DEFAULT_LIMITS.firstHeadSeconds * 1000;
 const ACCEPTED = /^HTTP\/1\.[01] 2\d\d[ \r]/;
 
 /**
@@ -22,13 +23,18 @@ const ACCEPTED = /^HTTP\/1\.[01] 2\d\d[ \r]/;
  * 2xx the bytes both ways. Whatever else the proxy answers ends the connection, so that no second request can follow on
  * one that was vouched for. A client that is not trusted gets the proxy's own refusal, which the proxy records.
  */
-export async function relayConnection(socket: Socket, trusted: boolean, target: RelayTarget): Promise<void> {
+export async function relayConnection(
+  socket: Socket,
+  { isTrusted: trusted, onHead }: { readonly isTrusted: boolean; readonly onHead: () => void },
+  target: RelayTarget,
+): Promise<void> {
   const client = new Connection(socket);
   const head = await firstHead(client);
   if (head === null || (!trusted && head.method !== 'CONNECT')) {
     client.destroy();
     return;
   }
+  onHead();
   const proxy = new Connection(connect({ ...target, noDelay: true, allowHalfOpen: true }));
   client.onClosed(() => proxy.destroy());
   try {

@@ -11,17 +11,20 @@ import { connect as connectTls, createServer as createTlsServer } from 'node:tls
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { Limits } from '../../shared/model/limits.ts';
+import type { ConnectionGate } from '../../shared/net/connection_gate.ts';
 import { listen } from '../connection/listen.ts';
+import { createSocketGate } from '../connection/socket_gate.ts';
 import { createOperationRunner, type OperationRunner } from '../connector/run_operation.ts';
 import { BodyBudget } from '../exchange/body.ts';
 import { MaskedReplies } from '../exchange/masked_replies.ts';
 import { MaterialCache } from '../exchange/material.ts';
 import { NodeSha256 } from '../exchange/node_sha256.ts';
-import type { LiveSession } from '../ports.ts';
+import type { LiveSession, Log } from '../ports.ts';
 import { createAuthority, issueLeaf } from '../tls/certificates.ts';
 import type { Authority } from '../tls/certificates.ts';
 import { createSessionCa } from '../tls/session_ca.ts';
 import { createListener } from '../tunnel/listener.ts';
+import { StrangerRefusals } from '../tunnel/stranger_refusals.ts';
 import type { TunnelPorts } from '../tunnel/tunnel.ts';
 import { createDialer } from '../upstream/dial.ts';
 import { TunnelLanes } from '../upstream/lanes.ts';
@@ -53,6 +56,7 @@ export interface DataPlane {
   /** Runs operations with the same ports, an upstream having a second for its reply. */
   readonly operations: OperationRunner;
   readonly errors: string[];
+  readonly gate: ConnectionGate;
   /** Bytes of request bodies that are held right now. */
   readonly budget: BodyBudget;
   /** Tunnels of the session that are counted as open. */
@@ -77,7 +81,7 @@ export interface HeldDials {
   letThrough(): void;
 }
 
-export async function startDataPlane(limits: Partial<Limits> = {}): Promise<DataPlane> {
+export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: number | null = null): Promise<DataPlane> {
   const home = await mkdtemp(join(tmpdir(), 'svc-data-plane-'));
   const upstreamCa = await createAuthority('test upstreams', Date.now());
   const pinned = new Map<string, { address: string; port: number }>();
@@ -104,7 +108,13 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
     denyPrivate: false,
     timeoutSeconds: 5,
   });
+  const log: Log = {
+    info: () => undefined,
+    error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`),
+  };
+  const gate = createSocketGate({ limits: all, maxOpen, metrics: fakes.metrics, log, clock: new FakeClock() });
   const ports: TunnelPorts = {
+    gate,
     sessions: {
       authenticate: (id, given) => {
         if (id !== session.id) return null;
@@ -121,8 +131,9 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
       hash: NodeSha256,
     },
     audit: fakes.audit,
+    strangers: new StrangerRefusals(fakes.audit),
     metrics: fakes.metrics,
-    log: { info: () => undefined, error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`) },
+    log,
     openLanes: (host, isPublicOnly) => new TunnelLanes(dialer, host, isPublicOnly),
   };
   const localApi = createHttpServer((_request, response) => response.end('local api'));
@@ -139,6 +150,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}): Promise<Data
     ...fakes,
     operations: createOperationRunner(ports),
     errors,
+    gate,
     budget,
     openTunnels: () => tunnels.size,
     async upstream(host, handler, certified = host) {

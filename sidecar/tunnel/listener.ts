@@ -3,22 +3,27 @@ import type { Server } from 'node:net';
 import { createServer } from 'node:net';
 
 import { refusal } from '../../shared/model/refusal.ts';
+import type { Admission } from '../../shared/net/connection_gate.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
 import { parseRequestHead } from '../../shared/net/http1_head.ts';
 import type { SocketConnection } from '../connection/connection.ts';
 import { Connection, ConnectionLost } from '../connection/connection.ts';
 import { readHead } from '../connection/read_head.ts';
+import { admitSocket } from '../connection/socket_gate.ts';
+import { ARRIVED } from '../local_api/api_server.ts';
 import { isProxyShaped } from './connect_target.ts';
 import type { TunnelPorts } from './tunnel.ts';
 import { refuseUnread, tunnel } from './tunnel.ts';
 
 /**
  * The sidecar's one port: proxy-shaped requests go to the tunnel before any routing, everything else to the daemon's local
- * API (specification section 4, Transparent proxy entrypoint).
+ * API (specification section 4, Transparent proxy entrypoint). `session`: whose own listener this is.
  */
-export function createListener(ports: TunnelPorts, localApi: HttpServer): Server {
+export function createListener(ports: TunnelPorts, localApi: HttpServer, session: string | null = null): Server {
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-    accept(new Connection(socket), ports, localApi).catch((error: unknown) => {
+    const admission = admitSocket(ports.gate, socket, session);
+    if (admission === null) return;
+    accept(new Connection(socket), admission, ports, localApi).catch((error: unknown) => {
       socket.destroy();
       if (error instanceof ConnectionLost) return;
       ports.metrics.increment('svc_proxy_bugs_total');
@@ -39,12 +44,17 @@ function describe(error: unknown): string {
   return [error.name, ...frames.slice(0, 6).map((line) => line.trim())].join(' | ');
 }
 
-async function accept(client: SocketConnection, ports: TunnelPorts, localApi: HttpServer): Promise<void> {
+async function accept(
+  client: SocketConnection,
+  admission: Admission,
+  ports: TunnelPorts,
+  localApi: HttpServer,
+): Promise<void> {
   for (let again = true; again;) {
     const first = await firstHead(client, ports);
     if (first === null) return;
-    if (!isProxyShaped(first.head)) return handOver(client, first.raw, localApi);
-    again = await tunnel(client, first.head, ports);
+    if (!isProxyShaped(first.head)) return handOver(client, first.raw, admission, localApi);
+    again = await tunnel(client, first.head, admission, ports);
     if (client.needsDrain) await client.drained();
   }
 }
@@ -54,8 +64,10 @@ async function firstHead(
   ports: TunnelPorts,
 ): Promise<{ readonly head: RequestHead; readonly raw: Buffer } | null> {
   const { limits } = ports.exchange;
-  const timer = setTimeout(() => client.destroy(), limits.connectTimeoutSeconds * 1000);
-  const read = await readHead(client, limits.maxHeadBytes).finally(() => clearTimeout(timer));
+  const timer = setTimeout(() => client.destroy(), limits.firstHeadSeconds * 1000);
+  const read = await readHead(client, Math.min(limits.maxFirstHeadBytes, limits.maxHeadBytes)).finally(() =>
+    clearTimeout(timer),
+  );
   if (read.kind === 'head') {
     const head = parseRequestHead(read.bytes.toString('latin1'), limits);
     if (head.ok) return { head: head.value, raw: read.bytes };
@@ -68,10 +80,11 @@ async function firstHead(
   return null;
 }
 
-/** Gives the connection to the local API's server, with the head it has not seen yet. */
-function handOver(client: SocketConnection, raw: Buffer, localApi: HttpServer): void {
+/** Gives the connection to the local API's server, with the head it has not seen yet. It waits until its whole request has come. */
+function handOver(client: SocketConnection, raw: Buffer, admission: Admission, localApi: HttpServer): void {
   client.unread(raw);
   const socket = client.release();
+  socket.once(ARRIVED, () => admission.served());
   localApi.emit('connection', socket);
   socket.resume();
 }

@@ -5,6 +5,8 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { ok } from '../../shared/model/result.ts';
 import { Connection } from '../connection/connection.ts';
+import { createSocketGate } from '../connection/socket_gate.ts';
+import type { Log } from '../ports.ts';
 import { BodyBudget } from '../exchange/body.ts';
 import { MaskedReplies } from '../exchange/masked_replies.ts';
 import { MaterialCache } from '../exchange/material.ts';
@@ -22,6 +24,7 @@ import { ScriptedStream, turns } from '../testing/scripted_stream.ts';
 import { createListener } from './listener.ts';
 import type { ServedTunnel } from './serve.ts';
 import { serve } from './serve.ts';
+import { StrangerRefusals } from './stranger_refusals.ts';
 import type { TunnelPorts } from './tunnel.ts';
 
 const HOST = 'api.example.test';
@@ -43,8 +46,10 @@ beforeEach(() => {
   upstreams = [];
   errors = [];
   const metrics = new FakeMetrics();
+  const log: Log = { info: () => undefined, error: (message) => errors.push(message) };
   ports = {
     sessions: { authenticate: () => null },
+    gate: createSocketGate({ limits: DEFAULT_LIMITS, maxOpen: null, metrics, log, clock: new FakeClock() }),
     exchange: {
       policy,
       credentials,
@@ -58,8 +63,9 @@ beforeEach(() => {
       hash: NodeSha256,
     },
     audit,
+    strangers: new StrangerRefusals(audit),
     metrics,
-    log: { info: () => undefined, error: (message) => errors.push(message) },
+    log,
     openLanes: () => lanes(),
   };
 });

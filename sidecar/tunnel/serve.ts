@@ -22,6 +22,8 @@ export interface ServedTunnel {
   readonly host: string;
   readonly sni: string | null;
   readonly lanes: UpstreamLanes & { close(): void };
+  /** Called when the head of a request was read. */
+  readonly onRequest?: () => void;
 }
 
 /**
@@ -49,6 +51,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
       const read = await readHead(client, ports.exchange.limits.maxHeadBytes);
       idle.stop();
       if (read.kind === 'end' || read.kind === 'lost') break;
+      tunnel.onRequest?.();
       const outcome =
         read.kind === 'head' ? await decide(read.bytes, context, tunnel, ports) : unreadable(read, tunnel);
       await recordOutcome(outcome, tunnel, ports);

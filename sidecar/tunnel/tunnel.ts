@@ -4,6 +4,7 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
+import type { Admission, ConnectionGate } from '../../shared/net/connection_gate.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
 import type { Connection, SocketConnection } from '../connection/connection.ts';
 import type { ExchangePorts } from '../exchange/exchange_ports.ts';
@@ -13,13 +14,18 @@ import { connectHost } from './connect_target.ts';
 import { closeAfterAnswer, writeRefusal } from './refuse.ts';
 import { checkReach, isPublicOnly } from './sealed_reach.ts';
 import { serve } from './serve.ts';
+import type { StrangerRefusals } from './stranger_refusals.ts';
 import { terminateTls } from './terminate_tls.ts';
 
 /** What the tunnels work with. */
 export interface TunnelPorts {
   readonly sessions: SessionDirectory;
+  /** Lets connections in. */
+  readonly gate: ConnectionGate;
   readonly exchange: ExchangePorts;
   readonly audit: AuditSink;
+  /** Where refusals of clients without a session are recorded. */
+  readonly strangers: StrangerRefusals;
   readonly metrics: Metrics;
   readonly log: Log;
   /** The upstream connections of a new tunnel to a host; `close` drops them. `isPublicOnly` is asked before each is dialled. */
@@ -32,7 +38,12 @@ const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
  * Serves one proxy request: authenticate -> target -> sealed reach -> terminate TLS -> serve. Resolves with true when the client
  * may try again on the same connection (it was asked for its credentials), with false when the connection is over.
  */
-export async function tunnel(client: SocketConnection, head: RequestHead, ports: TunnelPorts): Promise<boolean> {
+export async function tunnel(
+  client: SocketConnection,
+  head: RequestHead,
+  admission: Admission,
+  ports: TunnelPorts,
+): Promise<boolean> {
   const session = authenticate(head.fields, ports.sessions);
   if (!session.ok) return refuse(client, head, { session: null, host: null }, session.error, ports);
   const host = connectHost(head);
@@ -42,9 +53,10 @@ export async function tunnel(client: SocketConnection, head: RequestHead, ports:
   if (!reach.ok) return refuse(client, head, attempted, reach.error, ports);
   const opened = await open(session.value, host.value, client);
   if (!opened.ok) return refuse(client, head, attempted, opened.error, ports);
+  admission.authenticated(session.value.id);
 
   try {
-    await established(client, attempted, opened.value, ports);
+    await established(client, attempted, { ...opened.value, admission }, ports);
   } finally {
     opened.value.close();
   }
@@ -54,13 +66,13 @@ export async function tunnel(client: SocketConnection, head: RequestHead, ports:
 async function established(
   client: SocketConnection,
   { session, host }: { session: LiveSession; host: string },
-  { context }: OpenTunnel,
+  { context, admission }: OpenTunnel & { readonly admission: Admission },
   ports: TunnelPorts,
 ): Promise<void> {
   client.write(ESTABLISHED);
   const tls = await terminateTls(client.release(), context, ports.exchange.limits.connectTimeoutSeconds);
   if (tls === null) record(ports, { session, host }, { kind: 'unanswered', reason: 'client_tls_failed' });
-  else await serveTunnel(tls.connection, { session, host, sni: tls.sni }, ports);
+  else await serveTunnel(tls.connection, { session, host, sni: tls.sni, onRequest: () => admission.served() }, ports);
 }
 
 interface OpenTunnel {
@@ -89,12 +101,12 @@ async function open(session: LiveSession, host: string, client: Connection): Pro
 
 async function serveTunnel(
   connection: Connection,
-  { session, host, sni }: { session: LiveSession; host: string; sni: string | null },
+  { session, host, ...of }: { session: LiveSession; host: string; sni: string | null; onRequest: () => void },
   ports: TunnelPorts,
 ): Promise<void> {
   const lanes = ports.openLanes(host, () => isPublicOnly(session, host, ports.exchange.policy));
   try {
-    await serve(connection, { sessionId: session.id, stepId: session.reach?.stepId, host, sni, lanes }, ports);
+    await serve(connection, { sessionId: session.id, stepId: session.reach?.stepId, host, ...of, lanes }, ports);
   } finally {
     lanes.close();
     connection.destroy();
@@ -138,6 +150,6 @@ function record(ports: TunnelPorts, attempted: Attempted, result: ExchangeResult
     binding: null,
   };
   const event = exchangeEvent(facts, result);
-  if (event !== null) ports.audit.record(event);
+  if (event !== null) (session === null ? ports.strangers : ports.audit).record(event);
   if (result.kind === 'refused') ports.metrics.increment('svc_proxy_refusals_total', { reason: result.reason });
 }

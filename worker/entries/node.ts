@@ -18,6 +18,7 @@ import { readSettings } from './node_command.ts';
 import { type Clients, databaseOf, openClients } from './node_database.ts';
 import { homeDirectory, homeFiles, makeHome } from './node_home.ts';
 import { clientAddress } from './client_address.ts';
+import { guardConnections, openableConnections, serverDeadlines } from './node_gate.ts';
 import { listenAt, type Listening, listenOnLoopback } from './node_listen.ts';
 import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
 import { EXIT_PORT_TAKEN, EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
@@ -64,7 +65,9 @@ async function main(): Promise<void> {
     isOtherUser: ({ env }) => isOther(isSocketHolder(env['incoming']) ? env['incoming'].socket : undefined),
   });
   const answer = getRequestListener(app.fetch);
-  const server = createServer((request, response) => void answer(request, response));
+  const { limits } = options.settings;
+  const server = createServer(serverDeadlines(limits), (request, response) => void answer(request, response));
+  guardConnections(server, { limits, maxOpen: openableConnections(), log });
   const { address, twin } = await listenFor(server, options);
   const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
   process.stdout.write(`${JSON.stringify({ listening: `http://${host}:${address.port}` })}\n`);

@@ -1,0 +1,270 @@
+import { networkOf } from './ip_literal.ts';
+import type { TcpEnds } from './tcp_table.ts';
+
+/** How many connections may wait, and how many there may be. */
+export interface GateLimits {
+  /** Most connections that wait: they have no authenticated request. In all, and of one peer. */
+  readonly maxWaiting: number;
+  readonly maxWaitingPerPeer: number;
+  /** Most connections of all kinds; null where the system gives no number. */
+  readonly maxOpen: number | null;
+}
+
+/**
+ * Why a connection was dropped: its peer had too many that wait, there were too many in all, descriptors ran short, or its peer
+ * had half of all.
+ */
+export type DropReason = 'waiting_of_peer' | 'waiting' | 'descriptors' | 'share';
+
+/** Whom a connection counts for. */
+export interface Peer {
+  readonly key: string;
+  /** Every user of this machine comes from there, so that `usersOf` has to tell them apart. */
+  readonly isShared: boolean;
+}
+
+/** A connection as the gate knows it. */
+export interface GatedConnection {
+  readonly peer: Peer;
+  readonly ends: TcpEnds;
+  drop(): void;
+}
+
+export interface GateOptions {
+  readonly limits: GateLimits;
+  /** Which users hold the other ends of shared connections; null for one that the system does not tell. Asked under pressure alone; never rejects. */
+  readonly usersOf: (connections: readonly GatedConnection[]) => Promise<readonly (string | null)[]>;
+  readonly onDropped: (reason: DropReason) => void;
+}
+
+/** What becomes of a connection that was let in. */
+export interface Admission {
+  /** Its owner has authenticated: it no longer waits, but may still make room until its first request. */
+  authenticated(owner: string): void;
+  /** Its request has come: from now on it is never dropped. */
+  served(): void;
+  /** It waits again, for another request. */
+  waits(): void;
+  /** It is gone. */
+  closed(): void;
+}
+
+interface Entry {
+  readonly connection: GatedConnection;
+  /** Its peer, with the user where that is known. */
+  key: string;
+  /** The group that it counts in; null while it serves. */
+  place: Place | null;
+  /** The system was asked for its user. */
+  isAsked: boolean;
+}
+interface Place {
+  readonly groups: Map<string, Group>;
+  readonly key: string;
+}
+/** Connections of one peer or owner, the oldest first. */
+type Group = Set<Entry>;
+
+/**
+ * Keeps connections without an authenticated request from taking the place of those that have one. One too many drops the
+ * oldest of the peer that has the most: a client whose request is on its way is young and waits for a moment only. A connection
+ * that serves is never dropped; when all that there may be serve, the new one is.
+ */
+export class ConnectionGate {
+  readonly #options: GateOptions;
+  /** Those that wait, by peer. */
+  readonly #waiting = new Map<string, Group>();
+  /** Those whose owner has authenticated and that had no request yet, by owner. */
+  readonly #idle = new Map<string, Group>();
+  readonly #openOf = new Map<string, number>();
+  #waitingCount = 0;
+  #open = 0;
+  #isAsking = false;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+  }
+
+  /** Connections that are open, and those among them that wait. */
+  get counts(): { readonly open: number; readonly waiting: number } {
+    return { open: this.#open, waiting: this.#waitingCount };
+  }
+
+  /** Lets a connection in, which may cost another one its place; null when it was dropped itself. */
+  admit(connection: GatedConnection): Admission | null {
+    const { maxOpen } = this.#options.limits;
+    if (maxOpen !== null) {
+      if (
+        this.#hasShare(connection.peer, maxOpen) &&
+        !this.#dropOldest(this.#waiting.get(connection.peer.key), 'share')
+      ) {
+        return this.#refuse(connection, 'share');
+      }
+      if (this.#open >= maxOpen && !this.#makeRoom()) return this.#refuse(connection, 'descriptors');
+    }
+    const { key } = connection.peer;
+    const entry: Entry = { connection, key, place: null, isAsked: false };
+    this.#open += 1;
+    this.#openOf.set(key, (this.#openOf.get(key) ?? 0) + 1);
+    this.#wait(entry);
+    return this.#admissionOf(entry);
+  }
+
+  #admissionOf(entry: Entry): Admission {
+    let isOpen = true;
+    return {
+      authenticated: (owner) => {
+        if (!isOpen) return;
+        this.#leave(entry);
+        this.#enter(this.#idle, owner, entry);
+      },
+      served: () => this.#leave(entry),
+      waits: () => {
+        if (isOpen && entry.place === null) this.#wait(entry);
+      },
+      closed: () => {
+        if (!isOpen) return;
+        isOpen = false;
+        this.#leave(entry);
+        this.#forget(entry.connection.peer);
+      },
+    };
+  }
+
+  /** A peer of its own may hold half of all connections, so that no container keeps the others out. */
+  #hasShare({ key, isShared }: Peer, maxOpen: number): boolean {
+    return !isShared && (this.#openOf.get(key) ?? 0) >= Math.max(1, Math.floor(maxOpen / 2));
+  }
+
+  #refuse(connection: GatedConnection, reason: DropReason): null {
+    this.#options.onDropped(reason);
+    connection.drop();
+    return null;
+  }
+
+  #wait(entry: Entry): void {
+    this.#enterWaiting(entry);
+    const { key, isShared } = entry.connection.peer;
+    if (isShared) this.#tellUsersApart(key);
+    if (this.#waitingCount > this.#options.limits.maxWaiting) this.#dropOldest(largest(this.#waiting), 'waiting');
+  }
+
+  #enterWaiting(entry: Entry): void {
+    this.#waitingCount += 1;
+    const group = this.#enter(this.#waiting, entry.key, entry);
+    if (group.size > this.#options.limits.maxWaitingPerPeer) this.#dropOldest(group, 'waiting_of_peer');
+  }
+
+  /** Drops one that waits, or else one on which no request came; false when there is neither. */
+  #makeRoom(): boolean {
+    return this.#dropOldest(largest(this.#waiting) ?? largest(this.#idle), 'descriptors');
+  }
+
+  #dropOldest(group: Group | null | undefined, reason: DropReason): boolean {
+    const [oldest] = group ?? [];
+    if (oldest === undefined) return false;
+    this.#leave(oldest);
+    this.#options.onDropped(reason);
+    oldest.connection.drop();
+    return true;
+  }
+
+  /**
+   * Puts the waiting connections of a shared peer with those of the user who holds each, once they are half of what one peer may
+   * have. One look at the system is for many, and there is one at a time.
+   */
+  #tellUsersApart(key: string): void {
+    const group = this.#waiting.get(key);
+    if (this.#isAsking || group === undefined || group.size * 2 < this.#options.limits.maxWaitingPerPeer) return;
+    const unknown = [...group].filter(({ isAsked }) => !isAsked);
+    if (unknown.length * 4 < this.#options.limits.maxWaitingPerPeer) return;
+    this.#isAsking = true;
+    for (const entry of unknown) entry.isAsked = true;
+    void this.#regroup(key, unknown).finally(() => {
+      this.#isAsking = false;
+    });
+  }
+
+  async #regroup(key: string, entries: readonly Entry[]): Promise<void> {
+    const users = await this.#options.usersOf(entries.map(({ connection }) => connection));
+    for (const [index, entry] of entries.entries()) {
+      const user = users[index] ?? null;
+      if (user === null) continue;
+      entry.key = `${key} ${user}`;
+      if (entry.place?.groups !== this.#waiting) continue;
+      this.#leave(entry);
+      this.#enterWaiting(entry);
+    }
+  }
+
+  #enter(groups: Map<string, Group>, key: string, entry: Entry): Group {
+    const group = groups.get(key) ?? new Set();
+    groups.set(key, group);
+    group.add(entry);
+    entry.place = { groups, key };
+    return group;
+  }
+
+  #leave(entry: Entry): void {
+    if (entry.place === null) return;
+    const { groups, key } = entry.place;
+    entry.place = null;
+    const group = groups.get(key);
+    group?.delete(entry);
+    if (group?.size === 0) groups.delete(key);
+    if (groups === this.#waiting) this.#waitingCount -= 1;
+  }
+
+  #forget({ key }: Peer): void {
+    this.#open -= 1;
+    const left = (this.#openOf.get(key) ?? 1) - 1;
+    if (left === 0) this.#openOf.delete(key);
+    else this.#openOf.set(key, left);
+  }
+}
+
+function largest(groups: ReadonlyMap<string, Group>): Group | null {
+  let most: Group | null = null;
+  for (const group of groups.values()) if (most === null || group.size > most.size) most = group;
+  return most;
+}
+
+const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/i;
+
+/** The peer at an address: the whole machine for a loopback address, and the network that one customer is given for an IPv6 address. */
+export function peerAt(address: string): Peer {
+  return LOOPBACK.test(address) ? { key: 'loopback', isShared: true } : { key: networkOf(address), isShared: false };
+}
+
+/** At most so many descriptors are kept for files, the database and what the program itself calls. */
+const MOST_KEPT = 512;
+
+/**
+ * How many connections there may be with so many descriptors: each may need another one to dial, and some are kept back. Null
+ * where the report of the process (Node's `process.report`) gives no number.
+ */
+export function mostOpen(report: unknown): number | null {
+  const soft = /"open_files":\{"soft":(\d+)/.exec(JSON.stringify(report))?.[1];
+  if (soft === undefined) return null;
+  const descriptors = Number(soft);
+  const kept = Math.min(MOST_KEPT, Math.floor(descriptors / 4));
+  return Math.max(1, Math.floor((descriptors - kept) / 2));
+}
+
+const TELL_EVERY_MS = 60_000;
+
+/** Counts drops and tells of them once a minute at most: how many there were since the last time, and why the last one was. */
+export function dropTeller(
+  now: () => number,
+  tell: (reason: DropReason, count: number) => void,
+): (reason: DropReason) => void {
+  let count = 0;
+  let toldAt = Number.NEGATIVE_INFINITY;
+  return (reason) => {
+    count += 1;
+    if (now() - toldAt < TELL_EVERY_MS) return;
+    tell(reason, count);
+    toldAt = now();
+    count = 0;
+  };
+}

@@ -1,0 +1,112 @@
+import { once } from 'node:events';
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { guardConnections, serverDeadlines } from './node_gate.ts';
+import { listenAt } from './node_listen.ts';
+
+// Connections without a request keep nobody else from the control plane (docs/decisions/0048).
+
+const LIMITS = { maxWaitingConnections: 16, maxWaitingPerPeer: 8 };
+
+let server: Server;
+let port: number;
+let sockets: Socket[];
+let logged: unknown[];
+/** Replies that the test gives. */
+let held: ServerResponse[];
+
+beforeEach(async () => {
+  sockets = [];
+  logged = [];
+  held = [];
+  server = createServer(
+    serverDeadlines({ firstHeadSeconds: 10 }),
+    (request, response) => void answer(request, response),
+  );
+  guardConnections(server, { limits: LIMITS, maxOpen: null, log: (entry) => logged.push(entry) });
+  port = (await listenAt(server, '127.0.0.1', 0)).port;
+});
+
+afterEach(() => {
+  for (const socket of sockets) socket.destroy();
+  server.closeAllConnections();
+  server.close();
+});
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.url === '/held') held.push(response);
+  else response.end(await text(request).catch(() => ''));
+}
+
+/** A connection that sends this, and the promise for its end. */
+async function open(sent: string): Promise<{ socket: Socket; gone: Promise<void>; got: () => string }> {
+  const socket = connect(port, '127.0.0.1');
+  sockets.push(socket);
+  let got = '';
+  socket.on('data', (bytes: Buffer) => (got += bytes.toString()));
+  const gone = new Promise<void>((resolve) => socket.on('error', () => undefined).on('close', () => resolve()));
+  await once(socket, 'connect');
+  socket.write(sent);
+  return { socket, gone, got: () => got };
+}
+
+async function crowdOf(count: number, sent: string): Promise<{ readonly gone: Promise<void>[] }> {
+  const gone: Promise<void>[] = [];
+  for (let number = 0; number < count; number += 1) gone.push((await open(sent)).gone);
+  return { gone };
+}
+
+/** A whole request on a connection of its own. */
+async function ask(): Promise<string> {
+  const call = httpRequest({ port, host: '127.0.0.1', method: 'POST', agent: false }).end('hello');
+  const [reply] = (await once(call, 'response')) as [IncomingMessage];
+  return text(reply);
+}
+
+test.each([
+  ['one byte', 'G'],
+  ['a part of a head', 'GET / HTTP/1.1\r\nHost: 127'],
+  ['a part of a body', 'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1'],
+  ['a whole request, and wait for the next', 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'],
+])('connections that sent %s make room for one another, the oldest first, and others are answered', async (_, sent) => {
+  const { gone } = await crowdOf(100, sent);
+  expect(await ask()).toBe('hello');
+  await Promise.all(gone.slice(0, 92));
+  expect(logged).toEqual([expect.objectContaining({ reason: 'waiting_of_peer', dropped: 1 })]);
+});
+
+test('a connection whose request is being answered stays, however many come after it', async () => {
+  const { socket, got } = await open('GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  await vi.waitFor(() => expect(held).toHaveLength(1));
+  // The next request comes before the reply, and its end does not end the first.
+  socket.write('GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  await crowdOf(50, 'G');
+  held[0]?.end('first');
+  await vi.waitFor(() => expect(held).toHaveLength(2));
+  await crowdOf(50, 'G');
+  held[1]?.end('second');
+  await vi.waitFor(() => expect(got()).toMatch(/first[^]*second/));
+});
+
+test('a connection whose reply came before the end of its request may be dropped after that', async () => {
+  const early = await open('POST /held HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1');
+  await vi.waitFor(() => expect(held).toHaveLength(1));
+  held[0]?.end('early');
+  await vi.waitFor(() => expect(early.got()).toContain('early'));
+  early.socket.write('23456789');
+  await crowdOf(20, 'G');
+  await early.gone;
+});
+
+test('a head has its deadline, and a request a longer one', () => {
+  expect(serverDeadlines({ firstHeadSeconds: 10 })).toMatchObject({ headersTimeout: 10_000, requestTimeout: 60_000 });
+  expect(serverDeadlines({ firstHeadSeconds: 90 })).toMatchObject({ headersTimeout: 90_000, requestTimeout: 90_000 });
+});
