@@ -1,4 +1,5 @@
 import { AUDIT_MUTATIONS } from './mutations_audit.ts';
+import { CONNECTION_MUTATIONS } from './mutations_connections.ts';
 import { GRAPHQL_MUTATIONS } from './mutations_graphql.ts';
 import { HOSTED_MUTATIONS } from './mutations_hosted.ts';
 import { MCP_MUTATIONS } from './mutations_mcp.ts';
@@ -1167,4 +1168,5 @@ export const MUTATIONS: readonly Mutation[] = [
   ...MCP_MUTATIONS,
   ...AUDIT_MUTATIONS,
   ...SHOWN_MUTATIONS,
+  ...CONNECTION_MUTATIONS,
 ];

@@ -38,9 +38,7 @@ test('finds a peer that holds the IPv4 connection in an IPv6 socket, as a JVM do
   const prefix = '0000000000000000FFFF0000';
   const mapped = table({ local: `${prefix}0100007F:D431`, remote: `${prefix}0100007F:1F90` });
   expect(uidOf(mapped, ENDS)).toBe(1000);
-  expect(uidOf(mapped, { ...ENDS, remoteAddress: '::ffff:127.0.0.1', localAddress: '::ffff:127.0.0.1' })).toBe(
-    1000,
-  );
+  expect(uidOf(mapped, { ...ENDS, remoteAddress: '::ffff:127.0.0.1', localAddress: '::ffff:127.0.0.1' })).toBe(1000);
 });
 
 test.each([

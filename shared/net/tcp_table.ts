@@ -32,7 +32,8 @@ export function uidsInTables(tables: readonly string[], all: readonly TcpEnds[])
   const wanted = new Map<string, number>();
   for (const [index, { remoteAddress, remotePort, localAddress, localPort }] of all.entries()) {
     const to = endpointForms(localAddress, localPort);
-    for (const from of endpointForms(remoteAddress, remotePort)) for (const end of to) wanted.set(`${from} ${end}`, index);
+    for (const from of endpointForms(remoteAddress, remotePort))
+      for (const end of to) wanted.set(`${from} ${end}`, index);
   }
   const found: (number | null)[] = all.map(() => null);
   for (const table of tables) {

@@ -112,9 +112,9 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     info: () => undefined,
     error: (message, fields) => errors.push(`${message} ${JSON.stringify(fields)}`),
   };
-  const gate = createSocketGate({ limits: all, maxOpen, metrics: fakes.metrics, log, clock: new FakeClock() });
+  const connections = createSocketGate({ limits: all, maxOpen, metrics: fakes.metrics, log, clock: new FakeClock() });
   const ports: TunnelPorts = {
-    gate,
+    gate: connections,
     sessions: {
       authenticate: (id, given) => {
         if (id !== session.id) return null;
@@ -150,7 +150,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
     ...fakes,
     operations: createOperationRunner(ports),
     errors,
-    gate,
+    gate: connections,
     budget,
     openTunnels: () => tunnels.size,
     async upstream(host, handler, certified = host) {

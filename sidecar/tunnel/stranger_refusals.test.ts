@@ -13,7 +13,11 @@ beforeEach(() => {
 });
 afterEach(() => void vi.useRealTimers());
 
-function refuse(count: number, reason: 'proxy_authentication_required' | 'invalid_request', method: string | null): void {
+function refuse(
+  count: number,
+  reason: 'proxy_authentication_required' | 'invalid_request',
+  method: string | null,
+): void {
   const facts = { sessionId: null, host: null, method, path: null, binding: null };
   const event = exchangeEvent(facts, { kind: 'refused', reason });
   if (event === null) throw new Error('the refusal has no event');

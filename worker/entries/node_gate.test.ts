@@ -66,8 +66,10 @@ async function crowdOf(count: number, sent: string): Promise<{ readonly gone: Pr
 
 /** A whole request on a connection of its own. */
 async function ask(): Promise<string> {
-  const call = httpRequest({ port, host: '127.0.0.1', method: 'POST', agent: false }).end('hello');
-  const [reply] = (await once(call, 'response')) as [IncomingMessage];
+  const reply = await new Promise<IncomingMessage>((resolve, reject) => {
+    const call = httpRequest({ port, host: '127.0.0.1', method: 'POST', agent: false }, resolve);
+    call.on('error', reject).end('hello');
+  });
   return text(reply);
 }
 

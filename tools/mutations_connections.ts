@@ -1,0 +1,116 @@
+import type { Mutation } from './mutations.ts';
+
+const GATE = 'shared/net/connection_gate.ts';
+const GATE_TEST = 'shared/net/connection_gate.test.ts';
+const CROWD = 'sidecar/tunnel/crowd.test.ts';
+const NODE_GATE = 'worker/entries/node_gate.ts';
+const NODE_GATE_TEST = 'worker/entries/node_gate.test.ts';
+const STRANGERS = 'sidecar/tunnel/stranger_refusals.ts';
+
+/** Limits before authentication (docs/decisions/0048). */
+export const CONNECTION_MUTATIONS: readonly Mutation[] = [
+  {
+    row: 'Connections that wait',
+    holds: 'one peer has a limited number of them',
+    file: GATE,
+    text: "    if (group.size > this.#options.limits.maxWaitingPerPeer) this.#dropOldest(group, 'waiting_of_peer');\n",
+    replacement: '',
+    tests: [GATE_TEST, CROWD, NODE_GATE_TEST],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'all peers together have a limited number of them',
+    file: GATE,
+    text: "    if (this.#waitingCount > this.#options.limits.maxWaiting) this.#dropOldest(largest(this.#waiting), 'waiting');\n",
+    replacement: '',
+    tests: [GATE_TEST],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'users of one machine are told apart',
+    file: GATE,
+    text: '    if (isShared) this.#tellUsersApart(key);\n',
+    replacement: '',
+    tests: [GATE_TEST],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'they make room where descriptors run short',
+    file: GATE,
+    text: 'if (this.#open >= maxOpen && !this.#makeRoom())',
+    replacement: 'if (this.#open >= maxOpen)',
+    tests: [GATE_TEST, CROWD],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'one that serves is none of them',
+    file: GATE,
+    text: '      served: () => this.#leave(entry),\n',
+    replacement: '      served: () => undefined,\n',
+    tests: [GATE_TEST, NODE_GATE_TEST],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'one container has half of all connections at most',
+    file: GATE,
+    text: '(this.#openOf.get(key) ?? 0) >= Math.max(1, Math.floor(maxOpen / 2))',
+    replacement: 'false',
+    tests: [GATE_TEST],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'descriptors are kept back for dialling',
+    file: GATE,
+    text: 'Math.max(1, Math.floor((descriptors - kept) / 2))',
+    replacement: 'Math.max(1, descriptors)',
+    tests: [GATE_TEST],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'a first head has a deadline of its own',
+    file: 'sidecar/tunnel/listener.ts',
+    text: 'limits.firstHeadSeconds * 1000',
+    replacement: 'limits.connectTimeoutSeconds * 1000',
+    tests: [CROWD],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'a first head has a smaller limit',
+    file: 'sidecar/tunnel/listener.ts',
+    text: 'Math.min(limits.maxFirstHeadBytes, limits.maxHeadBytes)',
+    replacement: 'limits.maxHeadBytes',
+    tests: [CROWD],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'at the control plane a kept connection is one of them between its requests',
+    file: NODE_GATE,
+    text: '    if (connection.underWay === 0) admission.waits();\n',
+    replacement: '',
+    tests: [NODE_GATE_TEST],
+  },
+  {
+    row: 'Connections that wait',
+    holds: 'at the control plane one whose request is still coming is one of them',
+    file: NODE_GATE,
+    text: "  if (hasBody(request)) request.once('end', onArrived);\n  else onArrived();\n",
+    replacement: '  onArrived();\n',
+    tests: [NODE_GATE_TEST],
+  },
+  {
+    row: 'Every refusal is audited',
+    holds: 'clients that have not authenticated cannot fill the spool with refusals',
+    file: STRANGERS,
+    text: 'if (this.#single <= MOST_SINGLE) ',
+    replacement: 'if (this.#single > 0) ',
+    tests: ['sidecar/tunnel/stranger_refusals.test.ts'],
+  },
+  {
+    row: 'Every refusal is audited',
+    holds: 'a refusal that is summed up is counted',
+    file: STRANGERS,
+    text: '    else sum.count += 1;\n',
+    replacement: '',
+    tests: ['sidecar/tunnel/stranger_refusals.test.ts'],
+  },
+];
