@@ -893,6 +893,22 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     row: '8 No way round a connector',
+    holds: 'an operation whose body names another method is refused (400 `ambiguous_target`)',
+    file: 'sidecar/exchange/exchange_operation.ts',
+    text: 'if (isAnother(() => bodyText(body.value))) {',
+    replacement: 'if (isAnother(() => "")) {',
+    tests: [CONNECTORS],
+  },
+  {
+    row: '8 No way round a connector',
+    holds: 'a request to a binding whose body names the method of an operation is refused (400 `ambiguous_target`)',
+    file: EXCHANGE,
+    text: 'if (isAnotherByBody(policy, asked, () => bodyText(body.value))) {',
+    replacement: 'if (isAnotherByBody(policy, asked, () => "")) {',
+    tests: [CONNECTORS],
+  },
+  {
+    row: '8 No way round a connector',
     holds: 'a path that servers read in more ways than one evades',
     file: 'shared/connect/connector_index.ts',
     text: 'if (isUndecidablePath(request.path)) return true;',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isMethodOverrideHeader, methodOverridesOfQuery } from './method_override.ts';
+import { isMethodOverrideHeader, mayNameMethod, methodOverridesOfQuery } from './method_override.ts';
 
 describe('headers that override the method', () => {
   test.each([
@@ -48,5 +48,39 @@ describe('methods that a query names', () => {
     ['GET', '_method=DELETE'],
   ])('none: %s %s', (method, query) => {
     expect(methodOverridesOfQuery(method, query)).toEqual([]);
+  });
+});
+
+describe('mayNameMethod', () => {
+  test.each([
+    '_method=DELETE',
+    'a=1&_method=DELETE',
+    'a=1;_method=DELETE',
+    '+_method=DELETE',
+    '%5Fmethod=DELETE',
+    '_%6dethod=DELETE',
+    '%5f%4D%45%54%48%4F%44=DELETE',
+    '.method=DELETE',
+    '_method[]=DELETE',
+    '--x\r\nContent-Disposition: form-data; name="_method"\r\n\r\nDELETE\r\n--x--',
+    '--x\r\nContent-Disposition: form-data; name=_method\r\n\r\nDELETE\r\n--x--',
+    '{"a": 1, "_method" : "DELETE"}',
+    String.raw`{"\u005fmethod": "DELETE"}`,
+    String.raw`{"\u005F\u006D\u0065\u0074\u0068\u006f\u0064": "DELETE"}`,
+  ])('sees another method in %j', (body) => {
+    expect(mayNameMethod('POST', body)).toBe(true);
+    expect(mayNameMethod('PUT', body)).toBe(false);
+  });
+
+  test.each([
+    '',
+    'method=DELETE',
+    'payment_method=card',
+    '{"payment_method": "card", "method": "x"}',
+    '_methods=1',
+    'a=the _method',
+    String.raw`{"text": "<input name=\\"_method\\" value=\\"put\\"> and {\\"_method\\": 1}"}`,
+  ])('sees none in %j', (body) => {
+    expect(mayNameMethod('POST', body)).toBe(false);
   });
 });

@@ -14,3 +14,33 @@ export function methodOverridesOfQuery(method: string, query: string | null): re
   const pairs = Array.from(new URLSearchParams(query.replaceAll(';', '&')));
   return pairs.flatMap(([name, value]) => (OVERRIDE_PARAMETER.test(name) ? [value] : []));
 }
+
+/** `_method`, each character as it is, percent-encoded or escaped as in JSON; `.` and `[` are `_` to PHP. */
+const NAME = [
+  ['_.[', '5f|2e|5b'],
+  ['m', '[46]d'],
+  ['e', '[46]5'],
+  ['t', '[57]4'],
+  ['h', '[46]8'],
+  ['o', '[46]f'],
+  ['d', '[46]4'],
+]
+  .map(([characters = '', codes = '']) => String.raw`(?:[${characters}]|(?:%|\\u00)(?:${codes}))`)
+  .join('');
+const BLANKS = String.raw`(?:\s|\+|%20|%09){0,8}`;
+const NAME_IN_BODY = new RegExp(
+  [
+    `(?:^|[&;])${BLANKS}${NAME}(?![a-z0-9])`,
+    `name=["']?${BLANKS}${NAME}(?![a-z0-9])`,
+    String.raw`(?<!\\)"${NAME}"\s{0,8}:`,
+  ].join('|'),
+  'i',
+);
+
+/**
+ * Whether the body of a request could name another method: a POST with `_method` in a form (urlencoded or multipart) or in
+ * JSON, whatever its Content-Type says, since servers differ in which they read. `body` is latin1.
+ */
+export function mayNameMethod(method: string, body: string): boolean {
+  return method.toUpperCase() === 'POST' && NAME_IN_BODY.test(body);
+}

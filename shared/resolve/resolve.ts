@@ -10,7 +10,7 @@ import {
 } from '../connect/connector_index.ts';
 import { OPERATION_METHODS, type InstalledConnector, type Operation } from '../model/connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
-import { isMethodOverrideHeader, methodOverridesOfQuery } from '../net/method_override.ts';
+import { isMethodOverrideHeader, mayNameMethod, methodOverridesOfQuery } from '../net/method_override.ts';
 import { isPathOverrideHeader } from '../net/path_override.ts';
 
 /** The connectors and host bindings in force, compiled for lookup by host. */
@@ -111,6 +111,20 @@ export function resolve(policy: Policy, request: ResolvableRequest): Resolution 
   const bindings = policy.bindingsFor(request.host);
   if (bindings.length === 0) return PASSTHROUGH;
   return { kind: 'binding', bindings, besideApprovals: policy.connectors.approvalHosts.has(request.host) };
+}
+
+/**
+ * Whether a server could take a request for another operation by a `_method` in its body, as frameworks do. `body` gives it as
+ * latin1, and is called only where there is such an operation.
+ */
+export function isAnotherByBody({ connectors }: Policy, request: ResolvableRequest, body: () => string): boolean {
+  if (!connectors.hosts.has(request.host) || request.method.toUpperCase() !== 'POST') return false;
+  const hasOthers = OPERATION_METHODS.some(
+    (method) =>
+      method !== 'POST' &&
+      (operationsAs(connectors, request, method).length > 0 || mayNeedApproval(connectors, { ...request, method })),
+  );
+  return hasOthers && mayNameMethod(request.method, body());
 }
 
 /** Null when the request is no operation, also because it would be several: it goes on to the bindings then. */

@@ -4,11 +4,16 @@ import { needsBufferedBody } from '../../shared/inject/body_need.ts';
 import { enforceContract } from '../../shared/enforce/contract.ts';
 import type { ForwardedMediation } from '../../shared/audit/exchange_event.ts';
 import type { InstalledConnector } from '../../shared/model/connector.ts';
-import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { formatRequestHead } from '../../shared/net/http1_head.ts';
 import { isRefusedIpLiteral } from '../../shared/net/ip_literal.ts';
-import { type BindingResolution, type Policy, resolve } from '../../shared/resolve/resolve.ts';
+import {
+  type BindingResolution,
+  isAnotherByBody,
+  type Policy,
+  type ResolvableRequest,
+  resolve,
+} from '../../shared/resolve/resolve.ts';
 import { credentialedRequest, withoutProxyHeaders } from './credentialed_head.ts';
 import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { exchangeGraphql } from './exchange_graphql.ts';
@@ -17,10 +22,10 @@ import type { Outgoing } from './forward.ts';
 import { forward } from './forward.ts';
 import { bindingInForce, connectorInForce, type InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
-import { checkAuthority, parseIncoming } from './incoming.ts';
+import { ambiguousTarget, checkAuthority, parseIncoming } from './incoming.ts';
 import type { Facts, Outcome } from './outcome.ts';
 import { abandoned, auditUnavailable, refused, replied } from './outcome.ts';
-import { NOT_BUFFERED, readBody } from './request_body.ts';
+import { bodyText, NOT_BUFFERED, readBody } from './request_body.ts';
 import { forwardContext, sendCredentialed } from './send_credentialed.ts';
 
 /** The lane of requests that get no credential. */
@@ -42,14 +47,16 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
   if (!policy.ok) return refused(facts, policy.error, incoming);
   const { method, fields } = incoming.head;
   const { path, query } = incoming.target;
-  const resolution = resolve(policy.value, { method, host: tunnel.host, path, query, fields });
+  const asked = { method, host: tunnel.host, path, query, fields };
+  const resolution = resolve(policy.value, asked);
   if (resolution.kind === 'ambiguous_target') return refused(facts, ambiguousTarget(tunnel.host), incoming);
   if (resolution.kind === 'passthrough') return passthrough(incoming, facts, tunnel, ports);
   const inForceOf = (connector: InstalledConnector): InForce =>
     connectorInForce(ports.policy, policy.value, tunnel.host, connector);
   if (resolution.kind === 'connector') {
     const inForce = inForceOf(resolution.match.connector);
-    return exchangeOperation(incoming, { match: resolution.match, inForce }, facts, tunnel, ports);
+    const isAnother = (body: () => string): boolean => isAnotherByBody(policy.value, asked, body);
+    return exchangeOperation(incoming, { match: resolution.match, inForce, isAnother }, facts, tunnel, ports);
   }
   if (resolution.kind === 'graphql') {
     return exchangeGraphql(incoming, { candidates: resolution.candidates, inForceOf }, facts, tunnel, ports);
@@ -57,13 +64,19 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
 
   const authority = checkAuthority(incoming, tunnel.host, tunnel.sni);
   if (!authority.ok) return refused(facts, authority.error, incoming);
-  return bound(incoming, { ...resolution, policy: policy.value }, facts, tunnel, ports);
+  return bound(incoming, { ...resolution, policy: policy.value, asked }, facts, tunnel, ports);
+}
+
+/** What a resolution was decided by. */
+interface Decided {
+  readonly policy: Policy;
+  readonly asked: ResolvableRequest;
 }
 
 /** The binding path: the contract first, then the body, and only then the credential. */
 async function bound(
   incoming: Incoming,
-  { bindings, besideApprovals, policy }: BindingResolution & { readonly policy: Policy },
+  { bindings, besideApprovals, policy, asked }: BindingResolution & Decided,
   unbound: Facts,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
@@ -90,6 +103,9 @@ async function bound(
   const body = inFull ? await readBody(incoming, tunnel, ports) : NOT_BUFFERED;
   if (!body.ok) return tunnel.client.closed ? abandoned(facts) : refused(facts, body.error);
   try {
+    if (isAnotherByBody(policy, asked, () => bodyText(body.value))) {
+      return refused(facts, ambiguousTarget(tunnel.host), incoming, body.value.buffered !== null);
+    }
     const inForce = bindingInForce(ports.policy, policy, tunnel.host, binding);
     const admitted = { incoming, request, binding, inForce, body: body.value, facts, mediation: 'binding' } as const;
     return await sendCredentialed(admitted, tunnel, ports);
@@ -138,11 +154,4 @@ function factsOf(incoming: Incoming, host: string): Facts {
 
 function unread({ host }: ExchangeTunnel): Facts {
   return { host, method: null, path: null, binding: null };
-}
-
-function ambiguousTarget(host: string): Refusal {
-  return refusal(
-    'ambiguous_target',
-    `a server could take this request for an operation of a connector for ${host}, which it is not as it stands; write its path as the service documents it, in the same letter case, without "//", dot segments, ";", a suffix or a slash at the end and needless escapes, its method in upper case, and neither path nor method in a header or the query`,
-  );
 }

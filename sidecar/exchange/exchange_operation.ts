@@ -12,11 +12,11 @@ import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import { givenInputs, readsBody } from './given_inputs.ts';
 import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
-import { checkAuthority } from './incoming.ts';
+import { ambiguousTarget, checkAuthority } from './incoming.ts';
 import type { Facts, Outcome } from './outcome.ts';
 import { abandoned, auditUnavailable, refused } from './outcome.ts';
 import type { RequestBody } from './request_body.ts';
-import { NOT_BUFFERED, readBody } from './request_body.ts';
+import { bodyText, NOT_BUFFERED, readBody } from './request_body.ts';
 import { sendCredentialed } from './send_credentialed.ts';
 
 /**
@@ -25,7 +25,7 @@ import { sendCredentialed } from './send_credentialed.ts';
  */
 export async function exchangeOperation(
   incoming: Incoming,
-  { match, inForce }: Matched,
+  { match, inForce, isAnother }: Matched & { readonly isAnother: (body: () => string) => boolean },
   unmatched: Facts,
   tunnel: ExchangeTunnel,
   ports: ExchangePorts,
@@ -43,6 +43,9 @@ export async function exchangeOperation(
       : await readBody(incoming, tunnel, ports, readsBody(match.operation) ? 'audited' : 'credentialed');
   if (!body.ok) return tunnel.client.closed ? abandoned(attempted) : refused(attempted, body.error);
   try {
+    if (isAnother(() => bodyText(body.value))) {
+      return refused(attempted, ambiguousTarget(tunnel.host), incoming, body.value.buffered !== null);
+    }
     return await sendOperation({ incoming, match, inForce, body: body.value }, unmatched, tunnel, ports);
   } finally {
     body.value.buffered?.release();

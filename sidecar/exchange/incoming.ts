@@ -77,3 +77,11 @@ function isHost(authority: Authority, host: string): boolean {
 function mismatch(place: string, host: string): { readonly ok: false; readonly error: Refusal } {
   return err(refusal('authority_mismatch', `${place} names another host than the tunnel to ${host}`));
 }
+
+/** The refusal of a request that a server could take for an operation which it is not (design section 5, invariant 8). */
+export function ambiguousTarget(host: string): Refusal {
+  return refusal(
+    'ambiguous_target',
+    `a server could take this request for an operation of a connector for ${host}, which it is not as it stands; write its path as the service documents it, in the same letter case, without "//", dot segments, ";", a suffix or a slash at the end and needless escapes, its method in upper case, and neither path nor method in a header, the query or the body`,
+  );
+}

@@ -50,6 +50,11 @@ export async function readBody(
   return buffered.ok ? ok({ buffered: buffered.value }) : buffered;
 }
 
+/** A body that was read, as latin1 text; empty where none was. */
+export function bodyText({ buffered }: RequestBody): string {
+  return buffered === null ? '' : Buffer.concat(buffered.chunks).toString('latin1');
+}
+
 function expectsContinue({ head }: Incoming): boolean {
   if (head.version === '1.0') return false;
   return head.fields.some((field) => field.name === 'expect' && field.value.toLowerCase() === '100-continue');

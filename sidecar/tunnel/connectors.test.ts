@@ -287,6 +287,24 @@ describe('invariant 8, no way round a connector', () => {
   });
 
   test.each([
+    ['an operation', '/items', 'a=1&_method=delete'],
+    ['a binding', '/items/7', '{"_method": "DELETE"}'],
+  ])('nor does a method in the body of a request to %s', async (_where, path, body) => {
+    const operations = [
+      sampleOperation({ name: 'add', method: 'POST', path: '/items', effect: 'write', inputs: [] }),
+      sampleOperation({ name: 'clear', method: 'DELETE', path: '/items', approval: 'required', inputs: [] }),
+      sampleOperation({ name: 'remove', method: 'DELETE', path: '/items/{id}', approval: 'required' }),
+    ];
+    const binding = { ...bearerBinding(HOST), effect: 'write' } as const;
+    plane.policy.use([binding], [sampleConnector(operations, { hosts: [HOST] })]);
+    const request = (text: string): string =>
+      `POST ${path} HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
+    expect(await ask(request(body))).toMatch(/ambiguous_target/);
+    expect([plane.credentials.asked, seen]).toEqual([[], []]);
+    expect(await ask(request(body.replace('_', '-')))).toBe(DONE);
+  });
+
+  test.each([
     ['another case', '/Items', ''],
     ['a suffix', '/items.json', ''],
     ['a space at the end', '/items%20', ''],
