@@ -127,6 +127,9 @@ export async function startLibsqlServer(): Promise<{ readonly url: string; stop(
   };
 }
 
+/** The control worker on Node, as `svc up` starts it. */
+const NODE_ENTRY = ['--import', './worker/entries/quick_imports.ts', 'worker/entries/node.ts'];
+
 /** Node on the embedded database. */
 export async function startOnNode(settings: Record<string, string> = {}): Promise<ControlPlaneUnderTest> {
   const home = await mkdtemp(join(tmpdir(), 'svc-home-'));
@@ -146,7 +149,7 @@ export interface NodeUnderTest extends ControlPlaneUnderTest {
 
 /** Node on a home that stays: on its embedded database, unless the settings name another. */
 export async function startNodeAt(home: string, settings: Record<string, string> = {}): Promise<NodeUnderTest> {
-  const program = run('node', ['worker/entries/node.ts', '--local', '--home', home, '--port', '0'], settings);
+  const program = run('node', [...NODE_ENTRY, '--local', '--home', home, '--port', '0'], settings);
   const url = await until(program, listening(program));
   const localKey = await readLocalKey(home);
   const { child, output, stop: stopProgram } = program;
@@ -163,7 +166,7 @@ export async function refusalOfNode(
   home: string,
   options: { readonly args?: readonly string[]; readonly settings?: Record<string, string> } = {},
 ): Promise<{ readonly exitCode: number | null; readonly log: unknown }> {
-  const args = ['worker/entries/node.ts', '--local', '--home', home, '--port', '0', ...(options.args ?? [])];
+  const args = [...NODE_ENTRY, '--local', '--home', home, '--port', '0', ...(options.args ?? [])];
   const program = run('node', args, options.settings ?? {});
   await once(program.child, 'close');
   return { exitCode: program.child.exitCode, log: JSON.parse(program.output().trim().split('\n').at(-1) ?? '') };

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import type { RotatingLog } from './rotating_log.ts';
 import type { ProgramExit, ProgramHandle } from './supervised_program.ts';
@@ -8,6 +9,8 @@ import type { ProgramExit, ProgramHandle } from './supervised_program.ts';
 export interface NodeProgram {
   /** The TypeScript file that Node runs. */
   readonly file: string;
+  /** What is loaded before it. */
+  readonly preloaded?: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: RotatingLog;
@@ -24,7 +27,8 @@ const SHOWN_LINES = 5;
  * and the programs end in their order. It says `{"listening": url}` on stdout when it is ready; all else goes to its log.
  */
 export function startNodeProgram(program: NodeProgram): ProgramHandle {
-  const child = spawn(process.execPath, [...process.execArgv, program.file, ...program.args], {
+  const imports = program.preloaded === undefined ? [] : ['--import', pathToFileURL(program.preloaded).href];
+  const child = spawn(process.execPath, [...process.execArgv, ...imports, program.file, ...program.args], {
     env: program.env,
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,

@@ -29,6 +29,7 @@ export function controlProgram(
     ...options,
     name: 'control plane',
     file: 'worker/entries/node.ts',
+    preloaded: 'worker/entries/quick_imports.ts',
     reader: 'control',
     flags,
   });
@@ -62,6 +63,7 @@ function repeated(flag: string, values: readonly string[]): string[] {
 interface NodeProgramPlan {
   readonly name: string;
   readonly file: string;
+  readonly preloaded?: string;
   readonly reader: SettingReader;
   readonly flags: readonly string[];
   readonly port: number;
@@ -75,6 +77,7 @@ function nodeProgram(context: CliContext, plan: NodeProgramPlan): ProgramSpec {
     launch: (port) =>
       startNodeProgram({
         file: join(context.root, plan.file),
+        ...(plan.preloaded !== undefined && { preloaded: join(context.root, plan.preloaded) }),
         args: [...plan.flags, '--port', String(port)],
         env: { ...environmentFor(context.env, plan.reader), NODE_COMPILE_CACHE: context.compileCache },
         log: plan.log,
