@@ -7,12 +7,25 @@ const CONTAINERS = [
   'e2e/mcp/{gateway_container,in_container}.test.ts',
 ];
 
+/**
+ * They measure what they try (memory, long tasks, time to the first paint), or load all processors: other runtimes, clients of
+ * every kind, walks over every page. One at a time, after the others.
+ */
+const ALONE = [
+  'e2e/console/{budgets,marketplace,page_walk,pictures,walk_*}.test.ts',
+  'e2e/large/*.test.ts',
+  'e2e/matrix/*.test.ts',
+  'e2e/mcp/{gateway_hostile,daemon}.test.ts',
+  'e2e/{outage,start}.test.ts',
+  'e2e/runtimes/!(api_fuzz).test.ts',
+  'e2e/sign_in/passwords_on_runtimes.test.ts',
+];
+
 const END_TO_END = {
   environment: 'node',
   testTimeout: 300_000,
   hookTimeout: 480_000,
   expect: { poll: { timeout: 60_000 } },
-  fileParallelism: false,
 } as const;
 
 export default defineConfig({
@@ -34,12 +47,14 @@ export default defineConfig({
           expect: { poll: { timeout: 20_000 } },
         },
       },
-      { test: { name: 'e2e', include: ['e2e/**/*.test.ts'], exclude: CONTAINERS, ...END_TO_END } },
+      { test: { name: 'e2e', include: ['e2e/**/*.test.ts'], exclude: [...CONTAINERS, ...ALONE], ...END_TO_END } },
+      { test: { name: 'e2e-alone', include: ALONE, fileParallelism: false, ...END_TO_END } },
       {
         test: {
           name: 'containers',
           include: CONTAINERS,
           globalSetup: ['e2e/containers/global_setup.ts'],
+          fileParallelism: false,
           ...END_TO_END,
         },
       },

@@ -105,8 +105,8 @@ function countTests(file) {
 }
 
 /**
- * One vitest project, in a temporary folder of its own, which goes with all that its tests left there. A run that ends
- * badly though each of its tests passed (a crash, an unhandled error) is a failure too.
+ * One vitest project, or all whose names fit the pattern, in a temporary folder of its own, which goes with all that its tests
+ * left there. A run that ends badly though each of its tests passed (a crash, an unhandled error) is a failure too.
  */
 async function runTests(project, timeoutSeconds) {
   say(`\n${project} tests`);
@@ -170,14 +170,15 @@ function useLockedNode() {
 
 /**
  * What is waited for is done side by side: the programs come while the checks run, and the tests with containers, which wait
- * for an engine and its images, run beside the others. Within a project one file runs at a time.
+ * for an engine and its images, run beside the others. Of them one file runs at a time; of the others as many as there are
+ * processors, and then those that want to be alone (vitest.config.ts).
  */
 async function main() {
   const parts = QUICK ? null : provideSystemParts();
   await runChecks();
   await runTests('unit', 900);
   await parts;
-  if (!QUICK) await Promise.all(['e2e', 'containers'].map((project) => runTests(project, 2_700)));
+  if (!QUICK) await Promise.all(['e2e*', 'containers'].map((project) => runTests(project, 2_700)));
   if (CI && counts.skipped > 0) say('a skipped test counts as a failure under CI=true');
   process.exitCode = counts.failed > 0 || (CI && counts.skipped > 0) ? 1 : 0;
   say(`\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
