@@ -37,7 +37,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['{shared,worker,sidecar,tools,catalog}/**/*.test.ts'],
+          include: ['{shared,machine,sandbox,gateway,sidecar,cli,worker,tools,catalog}/**/*.test.ts'],
           environment: 'node',
           // The files of a worker share its modules: no test changes one, and most of the time went into loading them again.
           isolate: false,

@@ -10,6 +10,7 @@ import type { Result } from '../shared/model/result.ts';
 import { DEFAULT_PROXY_PORT, parseControlUrl, parseSettings } from '../shared/model/settings.ts';
 import { normaliseHost } from '../shared/net/host.ts';
 import type { PinnedAddress } from './upstream/dial.ts';
+import { errorCode } from '../shared/model/error_code.ts';
 
 /** What the sidecar is started with, checked. */
 export interface SidecarConfig {
@@ -120,7 +121,7 @@ function rootsIn(file: string): Result<string, string> {
     if (pem.includes('-----BEGIN CERTIFICATE-----')) return ok(pem);
     return err(`--upstream-ca ${file} holds no PEM certificate`);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    const code = errorCode(error) || 'unreadable';
     return err(`--upstream-ca ${file} cannot be read (${code})`);
   }
 }

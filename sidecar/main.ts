@@ -9,8 +9,8 @@ import { z } from 'zod';
 
 import { readConfig } from './config.ts';
 import type { SidecarConfig } from './config.ts';
-import { listen } from './connection/listen.ts';
-import { createSocketGate, DROPPED_CONNECTIONS, openableConnections } from './connection/socket_gate.ts';
+import { listen } from '../machine/connection/listen.ts';
+import { createSocketGate, DROPPED_CONNECTIONS, openableConnections } from '../machine/connection/socket_gate.ts';
 import { Approvals } from './control/approvals.ts';
 import type { Control } from './control/control.ts';
 import { createOperationRunner } from './connector/run_operation.ts';
@@ -21,8 +21,8 @@ import { BodyBudget } from './exchange/body.ts';
 import { MaskedReplies } from './exchange/masked_replies.ts';
 import { MaterialCache } from './exchange/material.ts';
 import { NodeSha256 } from './exchange/node_sha256.ts';
-import { homeLabelOf } from './launch/container_labels.ts';
-import { dockerRuntime } from './launch/docker_runtime.ts';
+import { homeLabelOf } from '../sandbox/engine/container_labels.ts';
+import { dockerRuntime } from '../sandbox/engine/docker_runtime.ts';
 import { createApiServer } from './local_api/api_server.ts';
 import { createContainerApi, createLocalApi } from './local_api/app.ts';
 import { openHostToken } from './local_api/host_token.ts';
@@ -30,7 +30,8 @@ import type { LocalApiOptions } from './local_api/local_api_options.ts';
 import { MetricsRegistry } from './local_api/metrics.ts';
 import { jsonLog } from './log.ts';
 import { type DaemonMcp, openDaemonMcp } from './mcp/daemon_mcp.ts';
-import type { Clock, SessionDirectory } from './ports.ts';
+import type { Clock } from '../shared/model/clock.ts';
+import type { SessionDirectory } from './ports.ts';
 import { namespaceRights, rightsFacts } from './reach/namespace_rights.ts';
 import { type ListenerKind, SessionListeners } from './reach/session_listeners.ts';
 import { systemRootsPem } from './session/ca_bundle.ts';
@@ -44,6 +45,7 @@ import { StrangerRefusals } from './tunnel/stranger_refusals.ts';
 import type { TunnelPorts } from './tunnel/tunnel.ts';
 import { createDialer } from './upstream/dial.ts';
 import { TunnelLanes } from './upstream/lanes.ts';
+import { errorCode } from '../shared/model/error_code.ts';
 
 /** Composition root of the sidecar: the only file that reads its arguments and environment. */
 
@@ -257,7 +259,7 @@ function bracketed(address: string): string {
 }
 
 function explainListen(error: unknown, address: string, port: number): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  const code = errorCode(error) || 'unknown error';
   const fix = code === 'EADDRINUSE' ? 'another program has it; choose another with --port' : 'choose another';
   return `cannot listen on ${address} port ${port} (${code}): ${fix}`;
 }

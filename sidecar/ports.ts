@@ -7,13 +7,7 @@ import type { Refusal } from '../shared/model/refusal.ts';
 import type { Result } from '../shared/model/result.ts';
 import type { Secret } from '../shared/model/secret.ts';
 import type { Policy } from '../shared/resolve/resolve.ts';
-import type { Connection } from './connection/connection.ts';
-
-/** Wall-clock time; tests pass a clock they move. */
-export interface Clock {
-  /** Milliseconds since the epoch. */
-  now(): number;
-}
+import type { Connection } from '../machine/connection/connection.ts';
 
 /** The policy in force. Refuses (`control_plane_unavailable`, `snapshot_expired`) when there is none that may be used. */
 export interface PolicySource {

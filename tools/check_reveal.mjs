@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 export const MAY_REVEAL = {
   'shared/inject/inject.ts': 'writes the credential onto a request',
   'shared/inject/scrub/secrets_of.ts': 'makes the patterns that mask it in a reply',
-  'sidecar/mcp/launch_values.ts':
+  'gateway/servers/launch_values.ts':
     'puts credentials into the environment, arguments and headers of an MCP server, and masks them',
   'sidecar/local_api/launch_routes.ts': 'hands out a credential that a container gets unsealed, which is recorded',
   'sidecar/local_api/mcp_release.ts':
@@ -17,28 +17,29 @@ export const MAY_REVEAL = {
   'worker/entries/deno.ts': 'hands the database token to the libSQL client',
   'worker/entries/node_database.ts': 'hands the database token to the libSQL client',
   'worker/entries/workerd.ts': 'hands the database token to the libSQL client',
-  'worker/services/connector_call.ts': "writes the credential onto a connector's request and masks it in the reply",
-  'worker/services/control_key.ts': 'imports the signing key of the control plane, opened from the vault',
-  'worker/services/credential_release.ts': 'seals the credential to one sidecar',
-  'worker/services/oauth_bundle.ts': "puts an oauth2 credential's secrets into the one text that the vault seals",
-  'worker/services/oauth_flow.ts':
+  'worker/services/connectors/connector_call.ts':
+    "writes the credential onto a connector's request and masks it in the reply",
+  'worker/kernel/control_key.ts': 'imports the signing key of the control plane, opened from the vault',
+  'worker/services/sidecars/credential_release.ts': 'seals the credential to one sidecar',
+  'worker/services/oauth/oauth_bundle.ts': "puts an oauth2 credential's secrets into the one text that the vault seals",
+  'worker/services/oauth/oauth_flow.ts':
     'puts the verifier or device code of an authorisation into the text that the vault seals',
-  'worker/services/oauth_grants.ts':
+  'worker/services/oauth/oauth_grants.ts':
     'sends client secret, code verifier and refresh token to the token endpoint that they were given for',
-  'worker/services/local_home.ts': 'tells which of two master keys is the one in the file',
+  'worker/installation/local_home.ts': 'tells which of two master keys is the one in the file',
   'worker/entries/vault_key_files.ts': 'writes a new master key into the file of the local one',
-  'worker/services/start.ts': 'hashes the local sign-in key, to know it again',
-  'worker/services/passwords.ts': 'hashes a password',
+  'worker/installation/start.ts': 'hashes the local sign-in key, to know it again',
+  'worker/services/people/passwords.ts': 'hashes a password',
   'worker/sign_in/mail.ts': 'authenticates to the service that sends mail',
   'worker/sign_in/oidc.ts': "authenticates our client at a provider's token endpoint",
   'worker/sign_in/provider_client.ts': 'reads the URLs and client ids among the variables of a provider',
   'worker/sign_in/providers/codehost.ts': "authenticates our client at the code host's token endpoint",
   'worker/sign_in/providers/general.ts': 'reads the issuer among its variables',
   'worker/tokens/access_keys.ts': 'imports the key of the access tokens, opened from the vault',
-  'worker/services/vault.ts': 'imports the master key, and encrypts a secret at rest',
+  'worker/kernel/vault.ts': 'imports the master key, and encrypts a secret at rest',
 };
 
-const FOLDERS = ['shared', 'worker', 'sidecar', 'catalog'];
+const FOLDERS = ['shared', 'machine', 'sandbox', 'gateway', 'sidecar', 'cli', 'worker', 'catalog'];
 const DEFINITION = 'shared/model/secret.ts';
 const COMMENT = /\/\*[^]*?\*\/|(^|[^:'"`])\/\/[^\n]*/g;
 // Any way to name the method counts, also without a call, so that it can't be passed along under another name.

@@ -33,7 +33,7 @@ const REDIRECTS = 'e2e/corpus/redirects.test.ts';
 const EXCHANGE = 'sidecar/exchange/exchange.ts';
 const INCOMING = 'sidecar/exchange/incoming.ts';
 const SEND = 'sidecar/exchange/send_credentialed.ts';
-const CONSOLE_HOST = 'worker/routes/console_host.test.ts';
+const CONSOLE_HOST = 'worker/routes/console/console_host.test.ts';
 const CONNECTORS = 'sidecar/tunnel/connectors.test.ts';
 const REVOCATION = 'sidecar/tunnel/revocation.test.ts';
 
@@ -644,10 +644,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: '431 `head_too_large`',
     holds: 'a head has at most 64 KiB',
-    file: 'sidecar/connection/read_head.ts',
+    file: 'machine/connection/read_head.ts',
     text: "if (end > maxBytes || (end === -1 && bytes.length >= maxBytes)) return { kind: 'too_large' };",
     replacement: "if (end > 4 * maxBytes) return { kind: 'too_large' };",
-    tests: [INVARIANTS, 'sidecar/connection/connection.test.ts', ILLEGAL],
+    tests: [INVARIANTS, 'machine/connection/connection.test.ts', ILLEGAL],
   },
   {
     row: '431 `head_too_large`',
@@ -822,18 +822,18 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: 'Mounts',
     holds: 'a bind mount of the state directory is known for what it is',
-    file: 'sidecar/launch/mount_policy.ts',
+    file: 'sandbox/launch/mount_policy.ts',
     text: 'if (isSameByBindMount(source, real, policy)) {',
     replacement: 'if (source === real && isSameByBindMount(source, real, policy)) {',
-    tests: ['sidecar/launch/mount_policy.test.ts'],
+    tests: ['sandbox/launch/mount_policy.test.ts'],
   },
   {
     row: 'Mounts',
     holds: 'every state directory is guarded, and what its files link to',
-    file: 'sidecar/cli/mount_checks.ts',
+    file: 'cli/launch/mount_checks.ts',
     text: '.flatMap((path) => [path, ...linksIn(path)])',
     replacement: '.slice(0, 1)',
-    tests: ['sidecar/cli/launch_command.test.ts'],
+    tests: ['cli/launch/launch_command.test.ts'],
   },
   {
     row: '413 `body_too_large`',
@@ -854,10 +854,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: 'Work that others cause',
     holds: 'the MCP gateway parses no JSON that takes long',
-    file: 'sidecar/mcp/http_front.ts',
+    file: 'gateway/fronts/http_front.ts',
     text: 'if (cost !== null) return refused(',
     replacement: 'if (cost === undefined) return refused(',
-    tests: ['sidecar/mcp/http_sessions.test.ts'],
+    tests: ['gateway/fronts/http_sessions.test.ts'],
   },
   {
     row: '403 `egress_address_not_allowed`',
@@ -1014,15 +1014,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: 'Clients that vanish',
     holds: 'an end that nothing announces releases the upstream',
-    file: 'sidecar/connection/connection.ts',
+    file: 'machine/connection/connection.ts',
     text: 'if (this.#endsUnannounced() ||',
     replacement: 'if (',
-    tests: ['sidecar/connection/connection.test.ts', 'e2e/large/vanished_client.test.ts'],
+    tests: ['machine/connection/connection.test.ts', 'e2e/large/vanished_client.test.ts'],
   },
   {
     row: 'Clients that vanish',
     holds: 'a reset that TLS takes for an end releases the upstream',
-    file: 'sidecar/connection/connection.ts',
+    file: 'machine/connection/connection.ts',
     text: ' || !this.#isConnected()) {',
     replacement: ') {',
     tests: [HOSTILE_CLIENT],
@@ -1030,10 +1030,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: 'Clients that vanish',
     holds: 'what stalls for a peer that is gone is let go within a second',
-    file: 'sidecar/connection/connection.ts',
+    file: 'machine/connection/connection.ts',
     text: 'if (!this.#isConnected()) this.stream.destroy();',
     replacement: 'if (this.closed) this.stream.destroy();',
-    tests: ['sidecar/connection/connection.test.ts'],
+    tests: ['machine/connection/connection.test.ts'],
   },
   {
     row: 'The local console',
@@ -1102,15 +1102,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: 'Plans',
     holds: 'a step whose start cannot be recorded is ended',
-    file: 'sidecar/plan/run_step.ts',
+    file: 'sandbox/plan/run_step.ts',
     text: "void recorded.then((problem) => problem !== null && cutShort('unrecorded')());",
     replacement: '',
-    tests: ['sidecar/plan/run_plan.test.ts'],
+    tests: ['sandbox/plan/run_plan.test.ts'],
   },
   {
     row: 'The local console',
     holds: 'a session’s cookie is taken at the console’s own name alone',
-    file: 'worker/routes/authenticate.ts',
+    file: 'worker/routes/http/authenticate.ts',
     text: 'const token = isAtConsole(c) ? getCookie(c, sessionCookie(context)) : undefined;',
     replacement: 'const token = getCookie(c, sessionCookie(context));',
     tests: [CONSOLE_HOST],
@@ -1118,7 +1118,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: 'The local console',
     holds: 'no page of the console is served at a loopback name, and no link is used up there',
-    file: 'worker/routes/page_table.ts',
+    file: 'worker/routes/console/page_table.ts',
     text: '(isAtConsole(c) ? answer(c) : showConsoleHint(c))',
     replacement: 'answer(c)',
     tests: [CONSOLE_HOST],
@@ -1126,7 +1126,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: 'The local console',
     holds: 'a reply at a loopback name sets no cookie',
-    file: 'worker/routes/middleware.ts',
+    file: 'worker/routes/http/middleware.ts',
     text: "  c.res.headers.delete('set-cookie');\n",
     replacement: '',
     tests: [CONSOLE_HOST],
@@ -1134,7 +1134,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: 'The local console',
     holds: 'it answers to no name but its own and loopback ones',
-    file: 'worker/routes/middleware.ts',
+    file: 'worker/routes/http/middleware.ts',
     text: 'if (!isLoopbackName(hostname)) {',
     replacement: "if (!hostname.endsWith('localhost') && !isLoopbackName(hostname)) {",
     tests: [CONSOLE_HOST],
@@ -1142,7 +1142,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: 'The local console',
     holds: 'sessions from before it had a name are over',
-    file: 'worker/services/start.ts',
+    file: 'worker/installation/start.ts',
     text: ', ...deleteAllSessions(database)]',
     replacement: ']',
     tests: [CONSOLE_HOST],
@@ -1150,7 +1150,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: 'The local console',
     holds: 'another user of the machine is nobody with its cookie',
-    file: 'worker/routes/authenticate.ts',
+    file: 'worker/routes/http/authenticate.ts',
     text: 'if (token === undefined || (await isStranger(c))) return null;',
     replacement: 'if (token === undefined) return null;',
     tests: [CONSOLE_HOST],
@@ -1158,7 +1158,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: 'The local console',
     holds: 'another user of the machine does not win the race to a sign-in link',
-    file: 'worker/routes/pages.ts',
+    file: 'worker/routes/console/pages.ts',
     text: "  if (await isStranger(c)) return page(c, messagePage('Sign-in link', OTHER_USER), 403);\n",
     replacement: '',
     tests: [CONSOLE_HOST],
@@ -1166,7 +1166,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: 'The local console',
     holds: 'a callback tells the console’s name to a state that is under way alone',
-    file: 'worker/routes/hand_over.ts',
+    file: 'worker/routes/auth/hand_over.ts',
     text: 'local === null || !isLive || ',
     replacement: 'local === null || ',
     tests: [CONSOLE_HOST],
@@ -1174,7 +1174,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     row: 'The local console',
     holds: 'what began in it is ended by the session that began it alone',
-    file: 'worker/services/oauth_authorisation.ts',
+    file: 'worker/services/oauth/oauth_authorisation.ts',
     text: 'context.local === null || isOfConsole(callback.state)',
     replacement: 'context.local === null',
     tests: ['worker/connector_oauth.test.ts'],

@@ -1,12 +1,12 @@
 import type { Mutation } from './mutations.ts';
 
-const ROLLBACK = 'worker/services/audit_rollback.test.ts';
-const HEADS = 'worker/services/audit_heads.test.ts';
-const ANCHORS = 'worker/services/audit_anchors.test.ts';
+const ROLLBACK = 'worker/services/audit/audit_rollback.test.ts';
+const HEADS = 'worker/services/audit/audit_heads.test.ts';
+const ANCHORS = 'worker/services/audit/audit_anchors.test.ts';
 const WITNESS = 'sidecar/control/audit_witness.test.ts';
 const CONTROL = 'sidecar/control/control.test.ts';
-const COMMIT = 'worker/services/commit.ts';
-const VERIFICATION = 'worker/services/audit_verification.ts';
+const COMMIT = 'worker/kernel/commit.ts';
+const VERIFICATION = 'worker/services/audit/audit_verification.ts';
 
 /** What makes an audit log that goes back show. */
 export const AUDIT_MUTATIONS: readonly Mutation[] = [
@@ -29,7 +29,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Audit log',
     holds: 'a head’s enterprise is under its seal',
-    file: 'worker/services/audit_seals.ts',
+    file: 'worker/kernel/audit_seals.ts',
     text: "return JSON.stringify(['svc audit head 2', enterpriseId, writer, sequence, hash, writers, writersHash]);",
     replacement:
       "void enterpriseId; return JSON.stringify(['svc audit head 2', writer, sequence, hash, writers, writersHash]);",
@@ -38,7 +38,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Audit log',
     holds: 'the set of writers is under the seal of the control plane’s own head',
-    file: 'worker/services/audit_seals.ts',
+    file: 'worker/kernel/audit_seals.ts',
     text: "return JSON.stringify(['svc audit head 2', enterpriseId, writer, sequence, hash, writers, writersHash]);",
     replacement:
       "void [writers, writersHash]; return JSON.stringify(['svc audit head 2', enterpriseId, writer, sequence, hash]);",
@@ -79,7 +79,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Audit log',
     holds: 'an enterprise is taken over from an earlier version once',
-    file: 'worker/services/audit_takeover.ts',
+    file: 'worker/services/audit/audit_takeover.ts',
     text: 'if (seals.some((seal) => FORMER_SEALS.isOver(seal))) return [];',
     replacement: 'void seals;',
     tests: [ROLLBACK],
@@ -87,7 +87,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Audit log',
     holds: 'only events of a chain whose head is right are pruned',
-    file: 'worker/services/audit_pruning.ts',
+    file: 'worker/services/audit/audit_pruning.ts',
     text: 'if (head !== null && !(await isSealedHead(context.vault, head))) {',
     replacement: 'void isSealedHead; if (writer === null && head !== null) {',
     tests: [ROLLBACK],
@@ -95,7 +95,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Audit log',
     holds: 'a remembered head is kept by its hash and not by its number',
-    file: 'worker/services/audit_heads.ts',
+    file: 'worker/services/audit/audit_heads.ts',
     text: "if (event?.sequence === sequence) return event.hash === hash ? 'kept' : 'differs';",
     replacement: "if (event?.sequence === sequence) return 'kept';",
     tests: [HEADS],
@@ -103,7 +103,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Audit log',
     holds: 'a chain that ends before a remembered head is behind it',
-    file: 'worker/services/audit_heads.ts',
+    file: 'worker/services/audit/audit_heads.ts',
     text: "if (head.sequence < sequence) return 'behind';",
     replacement: "if (head.sequence < sequence) return 'kept';",
     tests: [HEADS],
@@ -143,7 +143,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Audit log',
     holds: 'heads that a receiver did not take are sent again',
-    file: 'worker/services/audit_anchors.ts',
+    file: 'worker/services/audit/audit_anchors.ts',
     text: 'if (status >= 200 && status < 300) return ok(undefined);',
     replacement: 'if (status >= 200) return ok(undefined);',
     tests: [ANCHORS],
@@ -151,7 +151,7 @@ export const AUDIT_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Audit log',
     holds: 'the URL that heads are sent to is told to nobody, not by its refusal either',
-    file: 'worker/services/audit_anchors.ts',
+    file: 'worker/services/audit/audit_anchors.ts',
     text: 'return err({ problem: `status_${status}`, message: `the receiver answered with status ${status}` });',
     replacement:
       'return err({ problem: `status_${status} ${url}`, message: `the receiver answered with status ${status}` });',

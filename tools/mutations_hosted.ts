@@ -3,7 +3,7 @@ import type { Mutation } from './mutations.ts';
 const PROVIDERS = 'worker/sign_in/provider_sign_in.test.ts';
 const HOSTILE_PROVIDER = 'worker/sign_in/hostile_provider.test.ts';
 const ENTERPRISES = 'worker/sign_in/enterprise_sign_in.test.ts';
-const SAME_ORIGIN = 'worker/routes/same_origin.test.ts';
+const SAME_ORIGIN = 'worker/routes/api/same_origin.test.ts';
 const ACCESS_TOKENS = 'worker/tokens/access_tokens.test.ts';
 const PERSONAL_TOKENS = 'worker/tokens/personal_tokens.test.ts';
 const DEVICE_CODES = 'worker/tokens/device_codes.test.ts';
@@ -62,7 +62,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Hosted: sign-in',
     holds: 'a callback URL names a host that was allowed',
-    file: 'worker/routes/public_origin.ts',
+    file: 'worker/routes/auth/public_origin.ts',
     text: 'if (!isKnown) return err(unknownHost());',
     replacement: '',
     tests: [PROVIDERS],
@@ -102,7 +102,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Hosted: browsers',
     holds: 'a page of another site changes nothing',
-    file: 'worker/routes/authenticate.ts',
+    file: 'worker/routes/http/authenticate.ts',
     text: 'if (token === null && !isSafe(c.req.method) && !isSameOrigin(c)) return errorReply(c, crossSite());',
     replacement: '',
     tests: [SAME_ORIGIN],
@@ -110,7 +110,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Hosted: browsers',
     holds: 'a page over plain http is another site',
-    file: 'worker/routes/authenticate.ts',
+    file: 'worker/routes/http/authenticate.ts',
     text: " && origin.startsWith('https:')",
     replacement: '',
     tests: [SAME_ORIGIN],
@@ -134,7 +134,7 @@ export const HOSTED_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Hosted: tokens',
     holds: 'a personal token does what its scopes say alone',
-    file: 'worker/routes/authenticate.ts',
+    file: 'worker/routes/http/authenticate.ts',
     text: 'if (!isFor(signedIn, scope)) return errorReply(c, insufficientScope(scope));',
     replacement: '',
     tests: [PERSONAL_TOKENS],

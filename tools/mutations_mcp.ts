@@ -2,11 +2,11 @@ import type { Mutation } from './mutations.ts';
 
 const ROUTES = 'sidecar/local_api/mcp_routes.test.ts';
 const PROXY = 'sidecar/local_api/mcp_proxy.test.ts';
-const REMOTE = 'sidecar/mcp/remote_fetch.test.ts';
-const HERE = 'sidecar/cli/mcp_consent_here.test.ts';
+const REMOTE = 'gateway/servers/remote_fetch.test.ts';
+const HERE = 'cli/mcp/mcp_consent_here.test.ts';
 const DANGERS = 'shared/mcp/command_dangers.test.ts';
 const OAUTH = 'worker/mcp_oauth.test.ts';
-const CMDS = 'sidecar/cli/mcp_commands.test.ts';
+const CMDS = 'cli/mcp/mcp_commands.test.ts';
 
 /** Checks of MCP servers, the gateway and the marketplace (specification sections 2 to 4, design section 7). */
 export const MCP_MUTATIONS: readonly Mutation[] = [
@@ -61,7 +61,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: consent',
     holds: 'what is consented to on the way is what was typed',
-    file: 'sidecar/cli/mcp_consent_here.ts',
+    file: 'cli/mcp/mcp_consent_here.ts',
     text: 'known === undefined || consentText(known.server) !== consentText(typed)',
     replacement: 'known === undefined',
     tests: [HERE, CMDS],
@@ -141,15 +141,15 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: unchecked code',
     holds: '--yes alone does not consent to it',
-    file: 'sidecar/cli/mcp_consent.ts',
+    file: 'cli/mcp/mcp_consent.ts',
     text: 'if (options.unchecked === true && options.yes === true) return true;',
     replacement: 'if (options.yes === true) return true;',
-    tests: ['sidecar/cli/mcp_gateway_commands.test.ts'],
+    tests: ['cli/mcp/mcp_gateway_commands.test.ts'],
   },
   {
     row: 'MCP: unchecked code',
     holds: 'adding it at a machine is no consent to it',
-    file: 'sidecar/cli/mcp_consent_here.ts',
+    file: 'cli/mcp/mcp_consent_here.ts',
     text: "  if (uncheckedCode(typed).length > 0) return known.consent === 'given';\n",
     replacement: '',
     tests: [HERE],
@@ -157,15 +157,15 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: consent',
     holds: 'a dangerous command cannot be consented to',
-    file: 'sidecar/cli/mcp_consent.ts',
+    file: 'cli/mcp/mcp_consent.ts',
     text: 'if (danger !== null) {',
     replacement: 'if (danger !== null && danger === undefined) {',
-    tests: ['sidecar/cli/mcp_gateway_commands.test.ts'],
+    tests: ['cli/mcp/mcp_gateway_commands.test.ts'],
   },
   {
     row: 'MCP: consent',
     holds: 'storing a credential consents to nothing that was not consented to',
-    file: 'sidecar/cli/mcp_credential.ts',
+    file: 'cli/mcp/mcp_credential.ts',
     text: 'wasRun ? withReference(server, name) : null',
     replacement: 'withReference(server, name)',
     tests: [HERE, CMDS],
@@ -173,23 +173,23 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: launch',
     holds: 'install scripts are off',
-    file: 'sidecar/mcp/launch_environment.ts',
+    file: 'gateway/servers/launch_environment.ts',
     text: '    ...NO_INSTALL_SCRIPTS,\n',
     replacement: '',
-    tests: ['sidecar/mcp/launch_environment.test.ts'],
+    tests: ['gateway/servers/launch_environment.test.ts'],
   },
   {
     row: 'MCP: launch',
     holds: 'reserved variables are not a server’s',
-    file: 'sidecar/mcp/launch_environment.ts',
+    file: 'gateway/servers/launch_environment.ts',
     text: '...withoutReserved(own)',
     replacement: '...own',
-    tests: ['sidecar/mcp/launch_environment.test.ts'],
+    tests: ['gateway/servers/launch_environment.test.ts'],
   },
   {
     row: 'MCP: remote',
     holds: 'a remote server is called at its origin alone',
-    file: 'sidecar/mcp/remote_fetch.ts',
+    file: 'gateway/servers/remote_fetch.ts',
     text: '  if (url.origin !== options.origin) throw new TypeError(`${url.origin} is not the origin of this server`);\n',
     replacement: '',
     tests: [REMOTE],
@@ -197,10 +197,10 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: remote',
     holds: 'a remote server is at no private address',
-    file: 'sidecar/mcp/remote_fetch.ts',
+    file: 'gateway/servers/remote_fetch.ts',
     text: '  if (!options.isLocal && isRefusedLiteral(url.hostname)) throw new PrivateAddress();\n',
     replacement: '',
-    tests: [REMOTE, 'sidecar/mcp/remote_url.test.ts'],
+    tests: [REMOTE, 'gateway/servers/remote_url.test.ts'],
   },
   {
     row: 'MCP: HTTP',
@@ -221,15 +221,15 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: HTTP',
     holds: 'a session of a gateway is its caller’s',
-    file: 'sidecar/mcp/http_sessions.ts',
+    file: 'gateway/fronts/http_sessions.ts',
     text: ' || session.callerKey !== callerKey',
     replacement: '',
-    tests: ['sidecar/mcp/http_sessions.test.ts'],
+    tests: ['gateway/fronts/http_sessions.test.ts'],
   },
   {
     row: 'MCP: sign-in',
     holds: 'hosts of others are agreed to before anybody goes there',
-    file: 'worker/services/mcp_authorisation.ts',
+    file: 'worker/services/mcp/mcp_authorisation.ts',
     text: '  if (unconfirmed !== null) return err(unconfirmed);\n',
     replacement: '',
     tests: [OAUTH],
@@ -237,7 +237,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: sign-in',
     holds: 'every endpoint’s host is asked about',
-    file: 'worker/services/mcp_oauth_discovery.ts',
+    file: 'worker/services/mcp/mcp_oauth_discovery.ts',
     text: 'const hosts = new Set(named.map((text) => new URL(text).host));',
     replacement: 'const hosts = new Set(named.slice(0, 1).map((text) => new URL(text).host));',
     tests: [OAUTH],
@@ -245,7 +245,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: sign-in',
     holds: 'a token for another server is thrown away',
-    file: 'worker/services/oauth_grants.ts',
+    file: 'worker/services/oauth/oauth_grants.ts',
     text: '    if (!isForResource(tokens.access_token, grantee.client.resource)) throw new ForeignToken();\n',
     replacement: '',
     tests: [OAUTH],
@@ -253,7 +253,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: sign-in',
     holds: 'a provider that lists its resources is not asked for another',
-    file: 'worker/services/mcp_oauth_discovery.ts',
+    file: 'worker/services/mcp/mcp_oauth_discovery.ts',
     text: 'metadata.value.protected_resources?.includes(resource) === false',
     replacement: 'metadata.value.protected_resources?.length === -1',
     tests: [OAUTH],
@@ -261,7 +261,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: sign-in',
     holds: 'what is asked for is ours to say',
-    file: 'worker/services/mcp_oauth_discovery.ts',
+    file: 'worker/services/mcp/mcp_oauth_discovery.ts',
     text: '  if (asks !== undefined) {',
     replacement: '  if (asks === "") {',
     tests: [OAUTH],
@@ -269,7 +269,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: sign-in',
     holds: 'nobody is taken at a word where nobody can be asked',
-    file: 'sidecar/cli/mcp_authorize.ts',
+    file: 'cli/mcp/mcp_authorize.ts',
     text: '  if (!context.interactive || print.json) return false;\n',
     replacement: '  if (!context.interactive || print.json) return true;\n',
     tests: [CMDS],
@@ -309,7 +309,7 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: credentials',
     holds: 'a credential ends with the URL it was stored for',
-    file: 'worker/services/mcp_servers.ts',
+    file: 'worker/services/mcp/mcp_servers.ts',
     text: 'const isMoved = !isSameResource(configurationOf(before).url, configuration.url);',
     replacement:
       'const isMoved = isSameResource(null, configurationOf(before).url) && configuration.url === undefined;',
@@ -318,9 +318,9 @@ export const MCP_MUTATIONS: readonly Mutation[] = [
   {
     row: 'MCP: calls',
     holds: 'a link in a result is for whoever was given it',
-    file: 'sidecar/mcp/linked_resources.ts',
+    file: 'gateway/routing/linked_resources.ts',
     text: 'JSON.stringify([sessionId, uri])',
     replacement: 'JSON.stringify([null, uri])',
-    tests: ['sidecar/mcp/linked_resources.test.ts'],
+    tests: ['gateway/routing/linked_resources.test.ts'],
   },
 ];

@@ -2,8 +2,8 @@ import type { Mutation } from './mutations.ts';
 
 const RULE = 'shared/model/shown_text.ts';
 const TEXT = 'shared/model/shown_text.test.ts';
-const CLI = 'sidecar/cli/hidden_characters.test.ts';
-const PAGES = 'worker/routes/hidden_characters.test.ts';
+const CLI = 'cli/hidden_characters.test.ts';
+const PAGES = 'worker/routes/api/hidden_characters.test.ts';
 
 /** What a person is shown: one rule about hidden characters, and the places where it cannot be forgotten. */
 export const SHOWN_MUTATIONS: readonly Mutation[] = [
@@ -42,7 +42,7 @@ export const SHOWN_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Shown text',
     holds: 'no output of a command steers a terminal, whatever it forgot',
-    file: 'sidecar/cli/output.ts',
+    file: 'cli/terminal/output.ts',
     text: 'stdout.write(person ? printableLines(text) : text);',
     replacement: 'stdout.write(text);',
     tests: [CLI],
@@ -50,7 +50,7 @@ export const SHOWN_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Shown text',
     holds: 'JSON of a command steers no terminal',
-    file: 'sidecar/cli/output.ts',
+    file: 'cli/terminal/output.ts',
     text: 'raw(json ? `${shownJson(JSON.stringify(value, null, person ? 2 : undefined))}\\n` : text());',
     replacement: 'stdout.write(json ? `${JSON.stringify(value, null, person ? 2 : undefined)}\\n` : text());',
     tests: [CLI],
@@ -58,7 +58,7 @@ export const SHOWN_MUTATIONS: readonly Mutation[] = [
   {
     row: 'Shown text',
     holds: 'no page shows what nobody sees, whatever it forgot',
-    file: 'worker/routes/pages.ts',
+    file: 'worker/routes/console/pages.ts',
     text: 'replaceHidden(document.toString(), { keepsLines: true, write: markInMarkup })',
     replacement: 'document.toString()',
     tests: [PAGES],

@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const BIN = join(ROOT, 'node_modules', '.bin');
 const QUICK = process.argv.includes('--quick');
 const CI = process.env.CI === 'true';
-const FOLDERS = ['shared', 'worker', 'sidecar', 'e2e', 'bench'];
+const FOLDERS = ['shared', 'machine', 'sandbox', 'gateway', 'sidecar', 'cli', 'worker', 'e2e', 'bench'];
 
 const CHECKS = [
   { name: 'types', command: 'tsc', args: ['-p', 'tsconfig.json'] },

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
 const RULE = 'shared/model/shown_text.ts';
-const ROOTS = ['shared', 'worker', 'sidecar', 'bin'];
+const ROOTS = ['shared', 'machine', 'sandbox', 'gateway', 'sidecar', 'cli', 'worker', 'bin'];
 /** What a rule about hidden characters is written with. */
 const STRAY =
   /\\[pP]\{(?:C|Cc|Cf|Cn|Co|Cs|Z|Zl|Zp|Zs|Other|Control|Format|Default_Ignorable_Code_Point|General_Category[^}]*)\}|\\u\{?(?:0*200[b-f]|0*20(?:2[89a-f]|6[0-9a-f])|feff|e00[0-9a-f]{2}|0*7f)\}?|(?<!\\0-)\\x(?:1b|7f|9b)|x20-\\x7e/i;
@@ -30,14 +30,14 @@ const OTHER_RULES: Readonly<Record<string, readonly [number, string]>> = {
   'shared/wire/mcp_server_fields.ts': [1, 'canonical JSON holds no lone surrogate'],
   'shared/wire/plan_fields.ts': [1, 'canonical JSON holds no lone surrogate'],
   'shared/wire/secrets.ts': [1, 'canonical JSON holds no lone surrogate'],
-  'sidecar/cli/json_with_comments.ts': [1, 'a byte order mark is no part of JSON'],
-  'sidecar/cli/launch_options.ts': [1, 'what a path can hold'],
-  'sidecar/cli/read_secret.ts': [1, 'which key deletes a character'],
-  'sidecar/connector/from_openapi.ts': [1, 'a text is cut between characters'],
-  'sidecar/image/mcp/event_stream.ts': [1, 'a byte order mark is no part of a stream'],
-  'sidecar/launch/mount_policy.ts': [1, 'what a path can hold'],
-  'worker/services/connector_call.ts': [1, 'what can be written into a header'],
-  'worker/services/event_intake.ts': [1, 'a text is cut between characters'],
+  'cli/mcp/json_with_comments.ts': [1, 'a byte order mark is no part of JSON'],
+  'cli/launch/launch_options.ts': [1, 'what a path can hold'],
+  'cli/terminal/read_secret.ts': [1, 'which key deletes a character'],
+  'cli/connectors/from_openapi.ts': [1, 'a text is cut between characters'],
+  'sandbox/image/mcp/event_stream.ts': [1, 'a byte order mark is no part of a stream'],
+  'sandbox/launch/mount_policy.ts': [1, 'what a path can hold'],
+  'worker/services/connectors/connector_call.ts': [1, 'what can be written into a header'],
+  'worker/services/audit/event_intake.ts': [1, 'a text is cut between characters'],
   'worker/sign_in/flows.ts': [1, 'what a subject of OpenID Connect can hold'],
 };
 

@@ -8,8 +8,8 @@ import { hostBindingRecord } from '../shared/wire/host_binding.ts';
 import { secretsPage } from '../shared/wire/secrets.ts';
 import { createApp } from './app.ts';
 import { fileAssets } from './entries/file_assets.ts';
-import { pageTable } from './routes/page_table.ts';
-import { VERSION } from './services/account.ts';
+import { pageTable } from './routes/console/page_table.ts';
+import { VERSION } from './services/people/account.ts';
 import packageJson from '../package.json' with { type: 'json' };
 
 let control: InProcess;

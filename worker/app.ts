@@ -1,14 +1,14 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
-import { getHealth, getMe, postSignInLink } from './routes/account.ts';
-import { getApproval, getApprovals, postDecision } from './routes/approvals.ts';
-import type { AppContext, AppEnv, Log } from './routes/app_env.ts';
+import { getHealth, getMe, postSignInLink } from './routes/api/account.ts';
+import { getApproval, getApprovals, postDecision } from './routes/api/approvals.ts';
+import type { AppContext, AppEnv, Log } from './routes/http/app_env.ts';
 import type { ApiLimits } from '../shared/model/limits.ts';
 import type { BindingTemplate } from '../shared/wire/binding_template.ts';
-import type { Assets } from './pages/assets.ts';
-import { once } from './routes/once.ts';
-import { deleteIdentity, getIdentities } from './routes/auth_identities.ts';
-import { getProviders } from './routes/auth_methods.ts';
-import { postLogin, postSignup, postVerify } from './routes/auth_password.ts';
+import type { Assets } from './pages/frame/assets.ts';
+import { once } from './routes/console/once.ts';
+import { deleteIdentity, getIdentities } from './routes/auth/auth_identities.ts';
+import { getProviders } from './routes/auth/auth_methods.ts';
+import { postLogin, postSignup, postVerify } from './routes/auth/auth_password.ts';
 import {
   getAuditAnchors,
   getAuditEvents,
@@ -17,11 +17,11 @@ import {
   getAuditVerification,
   postAuditHeadsCheck,
   postAuditPrune,
-} from './routes/audit_events.ts';
-import { describeBrowserOperations } from './routes/browser_operations.ts';
-import { limitBody } from './routes/body_limit.ts';
-import { compressReplies } from './routes/compress_replies.ts';
-import { postAuthorisation } from './routes/connector_authorisation.ts';
+} from './routes/api/audit_events.ts';
+import { describeBrowserOperations } from './routes/auth/browser_operations.ts';
+import { limitBody } from './routes/http/body_limit.ts';
+import { compressReplies } from './routes/http/compress_replies.ts';
+import { postAuthorisation } from './routes/api/connector_authorisation.ts';
 import {
   deleteConnector,
   deleteConnectorCredential,
@@ -31,12 +31,12 @@ import {
   postConnectorRun,
   postConnectorValidation,
   putConnectorCredential,
-} from './routes/connectors.ts';
-import { deleteSession, getSessions } from './routes/browser_sessions_api.ts';
-import { getEnterprise, putEnterprise } from './routes/enterprise.ts';
-import { errorReply, failureReply, invalidInput } from './routes/error_reply.ts';
-import { postDeviceCode, postDeviceToken, postRefresh, postRevoke } from './routes/device.ts';
-import { useFieldMessages } from './routes/field_messages.ts';
+} from './routes/api/connectors.ts';
+import { deleteSession, getSessions } from './routes/auth/browser_sessions_api.ts';
+import { getEnterprise, putEnterprise } from './routes/api/enterprise.ts';
+import { errorReply, failureReply, invalidInput } from './routes/http/error_reply.ts';
+import { postDeviceCode, postDeviceToken, postRefresh, postRevoke } from './routes/auth/device.ts';
+import { useFieldMessages } from './routes/console/field_messages.ts';
 import {
   deleteHostBinding,
   getHostBinding,
@@ -44,8 +44,8 @@ import {
   postExplain,
   postHostBinding,
   putHostBinding,
-} from './routes/host_bindings.ts';
-import { getKeySet } from './routes/jwks.ts';
+} from './routes/api/host_bindings.ts';
+import { getKeySet } from './routes/auth/jwks.ts';
 import {
   deleteMcpAuthorization,
   deleteMcpCredential,
@@ -58,7 +58,7 @@ import {
   postMcpRollback,
   postMcpServer,
   putMcpServer,
-} from './routes/mcp_servers.ts';
+} from './routes/api/mcp_servers.ts';
 import {
   getMarketplaceServer,
   getMarketplaceServers,
@@ -66,8 +66,8 @@ import {
   postMarketplaceInstall,
   postMarketplacePreview,
   postMcpUpgrade,
-} from './routes/marketplace.ts';
-import { getMembers, putMember } from './routes/members.ts';
+} from './routes/api/marketplace.ts';
+import { getMembers, putMember } from './routes/api/members.ts';
 import {
   answerLocalNamesOnly,
   demandHttps,
@@ -76,12 +76,12 @@ import {
   nameRequest,
   provide,
   sendSafeHeaders,
-} from './routes/middleware.ts';
-import { notFound, type RouteName } from './routes/not_found.ts';
-import { describeAccess, type Method, mount, type Operation } from './routes/operation.ts';
-import { pageTable, routerPath } from './routes/page_table.ts';
-import { getReady } from './routes/ready.ts';
-import { deleteSecret, getSecrets, postSecret, postSecretCheck } from './routes/secrets.ts';
+} from './routes/http/middleware.ts';
+import { notFound, type RouteName } from './routes/http/not_found.ts';
+import { describeAccess, type Method, mount, type Operation } from './routes/http/operation.ts';
+import { pageTable, routerPath } from './routes/console/page_table.ts';
+import { getReady } from './routes/api/ready.ts';
+import { deleteSecret, getSecrets, postSecret, postSecretCheck } from './routes/api/secrets.ts';
 import {
   getSidecarApproval,
   getSidecarAuditHeads,
@@ -91,10 +91,10 @@ import {
   postMcpHealth,
   postSidecarApproval,
   postUnsealed,
-} from './routes/sidecar_channel.ts';
-import { deleteSidecar, getSidecars, postSidecar } from './routes/sidecars.ts';
-import { deleteToken, getTokens, postToken } from './routes/tokens.ts';
-import type { ServiceContext } from './services/service_context.ts';
+} from './routes/api/sidecar_channel.ts';
+import { deleteSidecar, getSidecars, postSidecar } from './routes/api/sidecars.ts';
+import { deleteToken, getTokens, postToken } from './routes/api/tokens.ts';
+import type { ProgramContext } from './installation/program_context.ts';
 
 /** The route table. Each operation says for itself who may call it; `{name+}` takes slashes too. */
 const ROUTES: readonly (readonly [Method, string, Operation])[] = [
@@ -197,7 +197,7 @@ const maxBodyBytes = ({ maxApiBodyBytes, maxRunRequestBytes }: ApiLimits, path: 
 
 export interface AppOptions {
   /** The services of this program, or of this request where a runtime wants that. */
-  readonly context: (c: AppContext) => ServiceContext | Promise<ServiceContext>;
+  readonly context: (c: AppContext) => ProgramContext | Promise<ProgramContext>;
   /** The files that pages load. */
   readonly assets: Assets;
   /** The ready bindings of the catalog; none when nothing is said. They are read when they are first asked for. */

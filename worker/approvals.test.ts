@@ -11,12 +11,18 @@ import { connectorSpec } from '../shared/wire/connector_spec.ts';
 import { installReply } from '../shared/wire/connectors.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { mcpServerRecord } from '../shared/wire/mcp_servers.ts';
-import { connectorSubject } from './services/approval_subject.ts';
-import { askApproval, decideApproval, getApproval, listApprovalPage, takeApproval } from './services/approvals.ts';
-import type { Caller } from './services/caller.ts';
-import { installConnector } from './services/connectors.ts';
-import type { Outbound, OutboundRequest } from './services/outbound.ts';
-import type { Turns } from './services/turns.ts';
+import { connectorSubject } from './services/approvals/approval_subject.ts';
+import {
+  askApproval,
+  decideApproval,
+  getApproval,
+  listApprovalPage,
+  takeApproval,
+} from './services/approvals/approvals.ts';
+import type { Caller } from './kernel/caller.ts';
+import { installConnector } from './services/connectors/connectors.ts';
+import type { Outbound, OutboundRequest } from './kernel/outbound.ts';
+import type { Turns } from './kernel/turns.ts';
 import { findConnector } from './store/connectors.ts';
 
 let control: InProcess;

@@ -10,10 +10,10 @@ import { authorizeReply } from '../shared/wire/connector_credentials.ts';
 import { connectorCredentialRecord, connectorRecord, installReply } from '../shared/wire/connectors.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
-import { ProgramLifetime } from './services/lifetime.ts';
-import { accessToken } from './services/oauth_refresh.ts';
-import { beginAuthorisation, finishAuthorisation } from './services/oauth_authorisation.ts';
-import type { Outbound, OutboundRequest } from './services/outbound.ts';
+import { ProgramLifetime } from './kernel/lifetime.ts';
+import { accessToken } from './services/oauth/oauth_refresh.ts';
+import { beginAuthorisation, finishAuthorisation } from './services/oauth/oauth_authorisation.ts';
+import type { Outbound, OutboundRequest } from './kernel/outbound.ts';
 import { findSealedSecret } from './store/secrets.ts';
 
 const CALLBACK = `${ORIGIN}/auth/connectors/callback`;
@@ -266,7 +266,7 @@ describe('the client of a credential', () => {
   });
 
   test('of a hosted control plane is on no address of its own machine', async () => {
-    const { storeConnectorCredential } = await import('./services/connector_credentials.ts');
+    const { storeConnectorCredential } = await import('./services/connectors/connector_credentials.ts');
     const hosted = { ...control.context, local: null };
     const input = {
       kind: 'oauth2',

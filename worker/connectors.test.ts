@@ -17,10 +17,15 @@ import {
 import { connectorSpec } from '../shared/wire/connector_spec.ts';
 import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
-import type { Caller } from './services/caller.ts';
-import { removeConnectorCredential, storeConnectorCredential } from './services/connector_credentials.ts';
-import { runOperation } from './services/connector_run.ts';
-import { getConnector, installConnector, listConnectorPage, removeConnector } from './services/connectors.ts';
+import type { Caller } from './kernel/caller.ts';
+import { removeConnectorCredential, storeConnectorCredential } from './services/connectors/connector_credentials.ts';
+import { runOperation } from './services/connectors/connector_run.ts';
+import {
+  getConnector,
+  installConnector,
+  listConnectorPage,
+  removeConnector,
+} from './services/connectors/connectors.ts';
 
 const KEY = `planted-${randomBytes(20).toString('hex')}`;
 let upstream: TlsUpstream;

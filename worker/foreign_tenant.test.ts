@@ -7,7 +7,7 @@ import { TestSidecar } from '../e2e/runtimes/sidecar_client.ts';
 import { errorBody } from '../shared/wire/errors.ts';
 import { signInsPage } from '../shared/wire/sign_ins.ts';
 import { createdToken } from '../shared/wire/tokens.ts';
-import { freshId, nowText } from './services/service_context.ts';
+import { freshId, nowText } from './kernel/service_context.ts';
 
 /** A word that stands in each thing that the first tenant has. */
 const PLANTED = 'planted-of-tenant-one';

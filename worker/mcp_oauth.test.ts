@@ -12,9 +12,9 @@ import { ERROR_STATUS, errorBody } from '../shared/wire/errors.ts';
 import { mcpAuthorizationInput, mcpAuthorizeReply } from '../shared/wire/mcp_authorization.ts';
 import { mcpServerRecord, readSnapshotMcpServers } from '../shared/wire/mcp_servers.ts';
 import { nodeOutbound } from './entries/node_outbound.ts';
-import { beginMcpAuthorisation } from './services/mcp_authorisation.ts';
-import { discoverAuthorization } from './services/mcp_oauth_discovery.ts';
-import type { Outbound, OutboundRequest } from './services/outbound.ts';
+import { beginMcpAuthorisation } from './services/mcp/mcp_authorisation.ts';
+import { discoverAuthorization } from './services/mcp/mcp_oauth_discovery.ts';
+import type { Outbound, OutboundRequest } from './kernel/outbound.ts';
 
 const CALLBACK = `${ORIGIN}/auth/connectors/callback`;
 const HOUR_MS = 3_600_000;

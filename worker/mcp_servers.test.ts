@@ -17,8 +17,8 @@ import {
   readSnapshotMcpServers,
 } from '../shared/wire/mcp_servers.ts';
 import { secretsPage } from '../shared/wire/secrets.ts';
-import { storeMcpCredential } from './services/mcp_credentials.ts';
-import { createMcpServer, getMcpServer, putMcpServer, removeMcpServer } from './services/mcp_servers.ts';
+import { storeMcpCredential } from './services/mcp/mcp_credentials.ts';
+import { createMcpServer, getMcpServer, putMcpServer, removeMcpServer } from './services/mcp/mcp_servers.ts';
 import { Secret } from '../shared/model/secret.ts';
 
 const VALUE = `planted-${randomBytes(20).toString('hex')}`;

@@ -8,7 +8,7 @@ import type { SecureContext } from 'node:tls';
 import { TLSSocket, connect, createSecureContext } from 'node:tls';
 
 import { findHeadEnd } from '../../shared/net/http1_head.ts';
-import { listen } from '../../sidecar/connection/listen.ts';
+import { listen } from '../../machine/connection/listen.ts';
 import { createAuthority, issueLeaf } from '../../sidecar/tls/certificates.ts';
 
 const [host = '', upstreamPort = '', upstreamCa = ''] = process.argv.slice(2);

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { ok } from '../../shared/model/result.ts';
-import { listen } from '../../sidecar/connection/listen.ts';
-import { createSocketGate } from '../../sidecar/connection/socket_gate.ts';
-import { AuditSpool } from '../../sidecar/control/audit_spool.ts';
+import { listen } from '../../machine/connection/listen.ts';
+import { createSocketGate } from '../../machine/connection/socket_gate.ts';
+import { AuditSpool } from '../../sidecar/spool/audit_spool.ts';
 import { Link } from '../../sidecar/control/link.ts';
 import { BodyBudget } from '../../sidecar/exchange/body.ts';
 import { MaskedReplies } from '../../sidecar/exchange/masked_replies.ts';

@@ -4,7 +4,7 @@
  */
 import { createServer } from 'node:tls';
 
-import { listen } from '../../sidecar/connection/listen.ts';
+import { listen } from '../../machine/connection/listen.ts';
 import { createAuthority, issueLeaf } from '../../sidecar/tls/certificates.ts';
 
 const [host = ''] = process.argv.slice(2);

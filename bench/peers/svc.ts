@@ -59,7 +59,7 @@ function upOptions({ directory, upstream, resolve = [], nodeFlags = [] }: SvcOpt
     home,
     upstreamCaFiles: [upstream.caFile],
     resolve: [...[CREDENTIALED_HOST, PASSTHROUGH_HOST].map((host) => `${host}:127.0.0.1:${upstream.port}`), ...resolve],
-    command: [process.execPath, ...nodeFlags, join(ROOT, 'sidecar/cli/main.ts'), 'up'],
+    command: [process.execPath, ...nodeFlags, join(ROOT, 'cli/main.ts'), 'up'],
   };
 }
 

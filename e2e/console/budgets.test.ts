@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { consoleSuite } from './console_suite.ts';
 
 // What a page costs who opens it for the first time, of a program on the embedded database. Long tasks while one searches are
-// in marketplace.test.ts; what all assets weigh together is a unit test too (worker/pages/assets.test.ts).
+// in marketplace.test.ts; what all assets weigh together is a unit test too (worker/pages/frame/assets.test.ts).
 
 const BUDGET = { scriptBytes: 25_000, styleBytes: 15_000, paintMs: 1_000 };
 /** The machine itself may stop everything for a while: what a page costs, it costs each time. */

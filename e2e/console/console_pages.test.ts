@@ -1,7 +1,7 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { expect, test } from 'vitest';
-import type { AppEnv } from '../../worker/routes/app_env.ts';
-import { pageTable } from '../../worker/routes/page_table.ts';
+import type { AppEnv } from '../../worker/routes/http/app_env.ts';
+import { pageTable } from '../../worker/routes/console/page_table.ts';
 import { CONSOLE_FORMS } from './console_forms.ts';
 import { CONSOLE_PAGES, NO_PAGES } from './console_pages.ts';
 import { HOSTED_FORMS } from './hosted_forms.ts';

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { meReply } from '../../shared/wire/account.ts';
 import { connectorSpec } from '../../shared/wire/connector_spec.ts';
-import type { Caller } from '../../worker/services/caller.ts';
-import { installConnector } from '../../worker/services/connectors.ts';
-import type { ServiceContext } from '../../worker/services/service_context.ts';
+import type { Caller } from '../../worker/kernel/caller.ts';
+import { installConnector } from '../../worker/services/connectors/connectors.ts';
+import type { ProgramContext } from '../../worker/installation/program_context.ts';
 import { createPersonalToken } from '../../worker/tokens/personal_tokens.ts';
 import { ITEMS_SPEC } from '../runtimes/connector_samples.ts';
 import { addUser } from '../runtimes/in_process.ts';
@@ -15,7 +15,7 @@ let member: Caller;
 let stranger: Caller;
 /** Of the stranger. */
 let foreign: { readonly connectorId: string; readonly tokenId: string };
-let context: ServiceContext;
+let context: ProgramContext;
 const control = async () => {
   const served = await serveInProcess();
   ({ context } = served);

@@ -2,13 +2,13 @@ import { Server } from 'node:http';
 import { serve } from '@hono/node-server';
 import { createApp } from '../../worker/app.ts';
 import { fileAssets } from '../../worker/entries/file_assets.ts';
-import type { ServiceContext } from '../../worker/services/service_context.ts';
-import { SYSTEM_CLOCK } from '../../worker/services/service_context.ts';
+import type { ProgramContext } from '../../worker/installation/program_context.ts';
+import { SYSTEM_CLOCK } from '../../worker/kernel/service_context.ts';
 import { startInProcess } from '../runtimes/in_process.ts';
 import type { ControlPlaneUnderTest } from '../runtimes/programs.ts';
 
 /** A local control plane whose database a test can reach, for what no call of the API makes: other people. */
-export async function serveInProcess(): Promise<ControlPlaneUnderTest & { readonly context: ServiceContext }> {
+export async function serveInProcess(): Promise<ControlPlaneUnderTest & { readonly context: ProgramContext }> {
   const control = await startInProcess({ clock: SYSTEM_CLOCK });
   const lines: string[] = [];
   const app = createApp({

@@ -4,7 +4,7 @@ import { type Finished, ROOT, run } from '../support/program.ts';
 export const NOBODY = 65_534;
 
 /** `svc` without its shell script, which asks as the user itself what it may read. */
-export const SVC_DIRECTLY = [process.execPath, join(ROOT, 'sidecar', 'cli', 'main.ts')] as const;
+export const SVC_DIRECTLY = [process.execPath, join(ROOT, 'cli', 'main.ts')] as const;
 
 /**
  * The words that start a program as another user. It may read what only root may, since the checkout and the tests' folders

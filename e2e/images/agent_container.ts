@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inject } from 'vitest';
-import { AGENT_HARDENING } from '../../sidecar/launch/agent_hardening.ts';
+import { AGENT_HARDENING } from '../../sandbox/engine/agent_hardening.ts';
 import { containerImages, type ContainerImages } from '../support/container_images.ts';
 import { type DockerEngine, openEngine } from '../support/docker_engine.ts';
 import type { Finished } from '../support/program.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CA_VARIABLES } from '../../sidecar/launch/session_environment.ts';
+import { CA_VARIABLES } from '../../sandbox/launch/session_environment.ts';
 import { describeContainers } from '../containers/container_world.ts';
 import type { Finished } from '../support/program.ts';
 import { type ImageBench, openImageBench, type StartOptions } from './agent_container.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ASSET_FILES } from '../../worker/pages/asset_files.ts';
+import { ASSET_FILES } from '../../worker/pages/frame/asset_files.ts';
 import { ROOT } from './programs.ts';
 
 const run = promisify(execFile);

@@ -1,7 +1,7 @@
 import type { TokenPair } from '../../shared/wire/device.ts';
 import { errorBody } from '../../shared/wire/errors.ts';
-import type { Caller } from '../../worker/services/caller.ts';
-import { newBrowserSession } from '../../worker/services/sign_in.ts';
+import type { Caller } from '../../worker/kernel/caller.ts';
+import { newBrowserSession } from '../../worker/services/people/sign_in.ts';
 import { findAccount } from '../../worker/store/accounts.ts';
 import { insertBrowserSession } from '../../worker/store/browser_sessions.ts';
 import { newProgramSignIn } from '../../worker/tokens/program_sign_ins.ts';

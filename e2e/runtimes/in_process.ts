@@ -8,15 +8,16 @@ import { err } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { createApp } from '../../worker/app.ts';
 import { fileAssets } from '../../worker/entries/file_assets.ts';
-import type { LogEntry } from '../../worker/routes/app_env.ts';
-import { consoleOrigin as consoleOriginOf } from '../../worker/routes/console_host.ts';
-import type { Caller } from '../../worker/services/caller.ts';
-import { beginEnterprise } from '../../worker/services/commit.ts';
-import { ProgramLifetime } from '../../worker/services/lifetime.ts';
-import type { Outbound } from '../../worker/services/outbound.ts';
-import { type Clock, freshId, nowText, type ServiceContext } from '../../worker/services/service_context.ts';
-import { start, type StartInput } from '../../worker/services/start.ts';
-import { NO_TURNS } from '../../worker/services/turns.ts';
+import type { LogEntry } from '../../worker/routes/http/app_env.ts';
+import { consoleOrigin as consoleOriginOf } from '../../worker/routes/console/console_host.ts';
+import type { Caller } from '../../worker/kernel/caller.ts';
+import { beginEnterprise } from '../../worker/kernel/commit.ts';
+import { ProgramLifetime } from '../../worker/kernel/lifetime.ts';
+import type { Outbound } from '../../worker/kernel/outbound.ts';
+import type { ProgramContext } from '../../worker/installation/program_context.ts';
+import { type Clock, freshId, nowText } from '../../worker/kernel/service_context.ts';
+import { start, type StartInput } from '../../worker/installation/start.ts';
+import { NO_TURNS } from '../../worker/kernel/turns.ts';
 import { insertAccount } from '../../worker/store/accounts.ts';
 import { openDatabase } from '../../worker/store/database.ts';
 import { migrate } from '../../worker/store/migrate.ts';
@@ -61,7 +62,7 @@ export function newLocalKey(): string {
 
 /** The control plane's app on a database file of its own, without a socket. */
 export interface InProcess {
-  readonly context: ServiceContext;
+  readonly context: ProgramContext;
   readonly clock: TestClock;
   readonly localKey: string;
   readonly log: LogEntry[];
@@ -161,7 +162,7 @@ export async function startInProcess(options: Partial<StartInput> = {}): Promise
 }
 
 /** Another user: a member of this enterprise, or with null the admin of a new one. */
-export async function addUser(context: ServiceContext, enterpriseId: string | null): Promise<Caller> {
+export async function addUser(context: ProgramContext, enterpriseId: string | null): Promise<Caller> {
   const createdAt = nowText(context);
   const made = { policyVersion: 0, createdAt };
   const enterprise = {

@@ -1,6 +1,6 @@
 import { err } from '../../shared/model/result.ts';
 import { nodeOutbound } from '../../worker/entries/node_outbound.ts';
-import { type Outbound, targetProblem } from '../../worker/services/outbound.ts';
+import { type Outbound, targetProblem } from '../../worker/kernel/outbound.ts';
 
 /** What a proxy that ends TLS tells the server behind it. */
 export function forwarded(host: string): Record<string, string> {

@@ -11,7 +11,7 @@ import { ROOT } from './program.ts';
 /** Where the images keep the programs that play the agent. */
 export const CLIENTS_FOLDER = '/opt/clients';
 
-export const IMAGE_FOLDER = join(ROOT, 'sidecar', 'image');
+export const IMAGE_FOLDER = join(ROOT, 'sandbox', 'image');
 
 export interface ContainerImages {
   /** Debian with curl, git, python3, node, java, the AWS CLI and a Go program, and none of our helpers. */

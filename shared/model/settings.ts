@@ -66,14 +66,14 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     flag: '--home',
     default: '~/.svc',
     meaning: 'directory of all local state, mode 0700',
-    readBy: ['control', 'sidecar', 'cli'],
+    readBy: ['control', 'cli'],
   },
   {
     name: 'SVC_CONTROL_URL',
     flag: '--control',
     default: 'what `svc up` listens on',
     meaning: 'origin of the control plane; https, or http on loopback',
-    readBy: ['sidecar', 'cli'],
+    readBy: ['cli'],
   },
   {
     name: 'SVC_VAULT_KEY',

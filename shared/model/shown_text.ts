@@ -142,3 +142,15 @@ function jsonEscape(character: string): string {
 function withoutHalf(text: string): string {
   return /\p{Cs}$/u.test(text) ? text.slice(0, -1) : text;
 }
+
+/** Text from elsewhere made safe for a terminal or a tab-separated line: what may not be shown is escaped. */
+export function printable(text: string): string {
+  return replaceHidden(text, { keepsLines: false, write: escapeHidden });
+}
+
+/** A hidden character as its code, as in a JavaScript string. */
+export function escapeHidden(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  if (code < 256) return `\\x${code.toString(16).padStart(2, '0')}`;
+  return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, '0')}`;
+}

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
@@ -8,6 +8,8 @@ import type { ApprovalRequest, ApprovalSource, NotApproved } from '../ports.ts';
 import { unavailableRefusal, type ChannelError } from './channel_error.ts';
 import type { ApprovalAnswer, ApprovalCall, ControlChannel } from './control_channel.ts';
 import { shownLine } from '../../shared/model/shown_text.ts';
+import { sha256Hex } from '../../machine/sha256.ts';
+import { pause } from '../../machine/pause.ts';
 
 export interface ApprovalsOptions {
   readonly channel: Pick<ControlChannel, 'requestApproval' | 'awaitApproval'>;
@@ -98,7 +100,7 @@ export class Approvals implements ApprovalSource {
       const decided = answer.ok ? decision(answer.value) : null;
       if (decided !== null) return decided;
       if (answer.ok) known = answer.value;
-      if (performance.now() - askedAt < PAUSE_MS) await (this.#options.pause ?? pause)(gone);
+      if (performance.now() - askedAt < PAUSE_MS) await (this.#options.pause ?? holdOff)(gone);
     }
     return required(known.approvalId);
   }
@@ -120,7 +122,7 @@ function callOf({ match, fingerprint, summary, sessionId }: ApprovalRequest): Ap
 function toolCallOf({ server, tool, argumentsHash, summary, sessionId }: ToolApprovalRequest): ApprovalCall {
   const requestId = randomBytes(16).toString('base64url');
   const identity = JSON.stringify(['mcp tool call', server.id, tool, argumentsHash]);
-  const fingerprint = createHash('sha256').update(identity).digest('hex');
+  const fingerprint = sha256Hex(identity);
   const subject = { mcpServerId: server.id, tool: shownLine(tool, MAX_TOOL_CHARACTERS) };
   const readable = shownLine(summary, MAX_SUMMARY_CHARACTERS);
   return { requestId, subject, fingerprint, summary: readable, sessionId };
@@ -148,15 +150,6 @@ function notApproved(why: Refusal, approvalId: string | null): Result<never, Not
   return err({ refusal: why, approvalId });
 }
 
-function pause(gone: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      gone.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, PAUSE_MS);
-    gone.addEventListener('abort', done);
-    if (gone.aborted) done();
-  });
+function holdOff(gone: AbortSignal): Promise<void> {
+  return pause(PAUSE_MS, gone);
 }

@@ -7,7 +7,7 @@ import { auditEvent } from '../../shared/wire/audit_events.ts';
 import type { AuditSink } from '../ports.ts';
 import { FakeAuditSink, FakeClock, FakeMetrics } from '../testing/fakes.ts';
 import { ScriptedChannel } from '../testing/scripted_channel.ts';
-import { AuditSpool } from './audit_spool.ts';
+import { AuditSpool } from '../spool/audit_spool.ts';
 import { Link } from './link.ts';
 
 type Recorded = Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>;

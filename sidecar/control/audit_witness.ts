@@ -10,11 +10,13 @@ import {
   isGoodStanding,
 } from '../../shared/wire/audit_heads.ts';
 import { id, time } from '../../shared/wire/primitives.ts';
-import type { AuditSink, Clock } from '../ports.ts';
+import type { Clock } from '../../shared/model/clock.ts';
+import type { AuditSink } from '../ports.ts';
 import type { ChannelError } from './channel_error.ts';
 import type { ControlChannel } from './control_channel.ts';
 import type { Link } from './link.ts';
-import { readPrivateFile, writePrivateFile } from './state_file.ts';
+import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
+import { parseJson } from '../../shared/model/json.ts';
 
 export interface AuditWitnessOptions {
   /** `$SVC_HOME/sidecar`. */
@@ -202,7 +204,7 @@ export class AuditWitness {
   #load(): void {
     const text = readPrivateFile(this.#path);
     if (text.ok && text.value === null) return;
-    const read = text.ok ? memory.safeParse(jsonOf(text.value ?? '')) : null;
+    const read = text.ok ? memory.safeParse(parseJson(text.value ?? '')) : null;
     if (read === null || !read.success) {
       this.#isReadable = false;
       const why = text.ok ? `${this.#path} is damaged` : text.error.message;
@@ -234,12 +236,4 @@ export class AuditWitness {
 
 function isSame(one: z.output<typeof place>, other: z.output<typeof place>): boolean {
   return one.sequence === other.sequence && one.hash === other.hash;
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

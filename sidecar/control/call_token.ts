@@ -1,6 +1,7 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { type CryptoKey, SignJWT } from 'jose';
 import { CALL_TYP, MAX_CALL_SECONDS } from '../../shared/wire/channel.ts';
+import { sha256 } from '../../machine/sha256.ts';
 
 /** What a call's token is bound to. */
 export interface CallFacts {
@@ -24,7 +25,7 @@ export interface CallToken {
 export async function callToken(facts: CallFacts, signingKey: CryptoKey): Promise<CallToken> {
   const nonce = randomBytes(16).toString('base64url');
   const issuedAt = Math.floor(facts.now / 1000);
-  const bodyDigest = createHash('sha256').update(facts.body).digest('base64url');
+  const bodyDigest = sha256(facts.body).toString('base64url');
   const jwt = await new SignJWT({ htm: facts.method, htu: facts.target, bd: bodyDigest })
     .setProtectedHeader({ alg: 'EdDSA', typ: CALL_TYP })
     .setIssuer(facts.sidecarId)

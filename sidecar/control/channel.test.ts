@@ -5,8 +5,8 @@ import { SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
 import { CUT, errorReply, FakeControlPlane, SILENT } from '../testing/fake_control_plane.ts';
 import { createControlChannel } from './channel.ts';
 import type { ControlChannel } from './control_channel.ts';
-import { createHttpClient, type HttpClient } from './http_call.ts';
-import { generateSidecarKeys, type Identity, identityOf } from './identity.ts';
+import { createHttpClient, type HttpClient } from '../../machine/http_call.ts';
+import { generateSidecarKeys, type Identity, identityOf } from '../../machine/sidecar_identity.ts';
 import { Link } from './link.ts';
 
 const BINDING = {

@@ -5,7 +5,7 @@ import { type AuditHead, MAX_KNOWN_HEADS, writeKnownHeads } from '../../shared/w
 import { SNAPSHOT_PROOF_HEADER } from '../../shared/wire/channel.ts';
 import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
 import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
-import type { Clock } from '../ports.ts';
+import type { Clock } from '../../shared/model/clock.ts';
 import { callToken } from './call_token.ts';
 import { mayAskProvider } from './connector_reference.ts';
 import { channelError, type ChannelError } from './channel_error.ts';
@@ -21,8 +21,8 @@ import type {
   SnapshotRequest,
   UnsealedRequest,
 } from './control_channel.ts';
-import type { HttpCall, HttpClient, HttpFailure, HttpReply } from './http_call.ts';
-import type { Identity } from './identity.ts';
+import type { HttpCall, HttpClient, HttpFailure, HttpReply } from '../../machine/http_call.ts';
+import type { Identity } from '../../machine/sidecar_identity.ts';
 import type { Link } from './link.ts';
 import {
   isRevocation,
@@ -33,6 +33,7 @@ import {
   verifyEventsOutcome,
   verifySnapshot,
 } from './reply_verifier.ts';
+import { parseJson } from '../../shared/model/json.ts';
 
 export interface ControlChannelOptions {
   readonly identity: Identity;
@@ -290,14 +291,6 @@ function unexplained(status: number): ChannelError {
 
 /** The error in a reply's body; null when the body is not the control API's. */
 export function errorInBody(body: string): ErrorBody['error'] | null {
-  const parsed = errorBody.safeParse(jsonOf(body));
+  const parsed = errorBody.safeParse(parseJson(body));
   return parsed.success ? parsed.data.error : null;
-}
-
-function jsonOf(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return null;
-  }
 }

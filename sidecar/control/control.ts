@@ -1,19 +1,21 @@
 import { join } from 'node:path';
 import type { Limits } from '../../shared/model/limits.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { Clock, Metrics } from '../ports.ts';
-import { AuditSpool } from './audit_spool.ts';
+import type { Clock } from '../../shared/model/clock.ts';
+import type { Metrics } from '../ports.ts';
+import { AuditSpool } from '../spool/audit_spool.ts';
 import { AuditWitness } from './audit_witness.ts';
 import { createControlChannel } from './channel.ts';
 import type { ControlChannel } from './control_channel.ts';
 import { CredentialCache } from './credentials.ts';
 import { enrol } from './enrolment.ts';
-import { createHttpClient, type HttpClient } from './http_call.ts';
-import { type Identity, identityOf, identityPath, loadIdentity, saveIdentity } from './identity.ts';
+import { createHttpClient, type HttpClient } from '../../machine/http_call.ts';
+import { type Identity, identityOf, identityPath, loadIdentity, saveIdentity } from '../../machine/sidecar_identity.ts';
 import { Link } from './link.ts';
 import { SnapshotSource } from './snapshot.ts';
 import { createSnapshotFile } from './snapshot_file.ts';
-import { errorCode, readPrivateFile } from './state_file.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
+import { readPrivateFile } from '../../machine/state_file.ts';
 
 export interface ControlOptions {
   /** `$SVC_HOME`. */

@@ -1,7 +1,8 @@
 import type { CredentialRef, Owner } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { Clock, CredentialSource, ReleasedCredential } from '../ports.ts';
+import type { Clock } from '../../shared/model/clock.ts';
+import type { CredentialSource, ReleasedCredential } from '../ports.ts';
 import { type ChannelError, unavailableRefusal } from './channel_error.ts';
 import { CONNECTORS_PREFIX, isOfConnector, mayAskProvider, mcpCredentialOf } from './connector_reference.ts';
 import type { ControlChannel, CredentialsReply, CredentialVersion } from './control_channel.ts';

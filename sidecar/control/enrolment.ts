@@ -2,8 +2,9 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { type EnrolInput, enrolReply } from '../../shared/wire/sidecars.ts';
 import { errorInBody, fromHttpFailure } from './channel.ts';
 import { channelError, type ChannelError } from './channel_error.ts';
-import type { HttpClient, HttpReply } from './http_call.ts';
-import { generateSidecarKeys, type IdentityRecord, type SidecarKeys } from './identity.ts';
+import type { HttpClient, HttpReply } from '../../machine/http_call.ts';
+import { generateSidecarKeys, type IdentityRecord, type SidecarKeys } from '../../machine/sidecar_identity.ts';
+import { parseJson } from '../../shared/model/json.ts';
 
 export interface Enrolment {
   readonly http: HttpClient;
@@ -39,7 +40,7 @@ function publicHalves(name: string, keys: SidecarKeys): EnrolInput {
 }
 
 function recordOf(reply: HttpReply, keys: SidecarKeys): Result<IdentityRecord, ChannelError> {
-  const parsed = enrolReply.safeParse(jsonOf(reply.body));
+  const parsed = enrolReply.safeParse(parseJson(reply.body));
   if (!parsed.success) {
     return err(channelError('invalid_reply', 'The reply to the enrolment is not what a control plane answers.'));
   }
@@ -56,12 +57,4 @@ function refused(reply: HttpReply): ChannelError {
     status,
     code: error.code,
   });
-}
-
-function jsonOf(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return null;
-  }
 }

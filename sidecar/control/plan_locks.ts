@@ -7,8 +7,8 @@ import {
   type PlanLockPayload,
   planLockPayload,
 } from '../../shared/wire/plan_lock.ts';
-import type { Clock } from '../ports.ts';
-import type { Identity } from './identity.ts';
+import type { Clock } from '../../shared/model/clock.ts';
+import type { Identity } from '../../machine/sidecar_identity.ts';
 
 /** Why a lock is not one that this sidecar acts on. */
 export interface PlanLockError {

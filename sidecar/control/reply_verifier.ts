@@ -37,7 +37,7 @@ import type {
   SnapshotConfirmation,
   VerifiedSnapshot,
 } from './control_channel.ts';
-import type { Identity } from './identity.ts';
+import type { Identity } from '../../machine/sidecar_identity.ts';
 
 type Checked<T> = Promise<Result<T, ChannelError>>;
 

@@ -2,12 +2,13 @@ import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { compilePolicy, type Policy } from '../../shared/resolve/resolve.ts';
-import type { Clock, PolicySource } from '../ports.ts';
+import type { Clock } from '../../shared/model/clock.ts';
+import type { PolicySource } from '../ports.ts';
 import { channelError, unavailableRefusal, type ChannelError } from './channel_error.ts';
 import type { SnapshotMcpServer, UnreadableMcpServer } from '../../shared/wire/mcp_servers.ts';
 import type { ControlChannel, CredentialVersion, SnapshotReply, VerifiedSnapshot } from './control_channel.ts';
 import type { Link } from './link.ts';
-import { Pacer } from './pacer.ts';
+import { Pacer } from '../spool/pacer.ts';
 import type { SnapshotFile } from './snapshot_file.ts';
 import { Waiters } from './waiters.ts';
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import type { Clock } from '../ports.ts';
+import type { Clock } from '../../shared/model/clock.ts';
 import type { ControlChannel, SnapshotReply, VerifiedSnapshot } from './control_channel.ts';
-import { readPrivateFile, writePrivateFile } from './state_file.ts';
+import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
 
 /** Where the newest snapshot outlives the process. It holds no secrets. */
 export interface SnapshotFile {

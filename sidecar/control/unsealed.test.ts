@@ -4,8 +4,8 @@ import { Secret } from '../../shared/model/secret.ts';
 import { FakeControlPlane } from '../testing/fake_control_plane.ts';
 import { createControlChannel } from './channel.ts';
 import type { ControlChannel } from './control_channel.ts';
-import { createHttpClient, type HttpClient } from './http_call.ts';
-import { generateSidecarKeys, identityOf } from './identity.ts';
+import { createHttpClient, type HttpClient } from '../../machine/http_call.ts';
+import { generateSidecarKeys, identityOf } from '../../machine/sidecar_identity.ts';
 import { Link } from './link.ts';
 import { releaseUnsealed } from './unsealed.ts';
 

@@ -4,7 +4,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 import type { BodyTransform } from '../../shared/inject/outgoing_request.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import { Connection } from '../connection/connection.ts';
+import { Connection } from '../../machine/connection/connection.ts';
 import { ScriptedStream, turns } from '../testing/scripted_stream.ts';
 import { BODY_STALL_MS, BodyBudget, bufferBody } from './body.ts';
 import { ByteCollector } from './byte_collector.ts';

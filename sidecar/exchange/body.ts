@@ -4,8 +4,8 @@ import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { BodyFraming } from '../../shared/net/http1_framing.ts';
 import { BodyReader } from '../../shared/net/http1_framing.ts';
-import type { Connection } from '../connection/connection.ts';
-import { ConnectionLost } from '../connection/connection.ts';
+import type { Connection } from '../../machine/connection/connection.ts';
+import { ConnectionLost } from '../../machine/connection/connection.ts';
 import { ByteCollector } from './byte_collector.ts';
 
 /** What one session may hold of all: the others go on whatever it does. */

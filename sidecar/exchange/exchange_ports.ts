@@ -1,7 +1,8 @@
 import type { HashPort } from '../../shared/inject/outgoing_request.ts';
 import type { Limits } from '../../shared/model/limits.ts';
-import type { Connection } from '../connection/connection.ts';
-import type { ApprovalSource, AuditSink, Clock, CredentialSource, PolicySource, UpstreamLanes } from '../ports.ts';
+import type { Connection } from '../../machine/connection/connection.ts';
+import type { Clock } from '../../shared/model/clock.ts';
+import type { ApprovalSource, AuditSink, CredentialSource, PolicySource, UpstreamLanes } from '../ports.ts';
 import type { BodyBudget } from './body.ts';
 import type { MaskedReplies } from './masked_replies.ts';
 import type { MaterialCache } from './material.ts';

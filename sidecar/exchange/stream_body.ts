@@ -4,8 +4,8 @@ import type { Result } from '../../shared/model/result.ts';
 import { ok } from '../../shared/model/result.ts';
 import type { BodyFraming } from '../../shared/net/http1_framing.ts';
 import { BodyReader, chunk, lastChunk } from '../../shared/net/http1_framing.ts';
-import type { Connection } from '../connection/connection.ts';
-import { ConnectionLost } from '../connection/connection.ts';
+import type { Connection } from '../../machine/connection/connection.ts';
+import { ConnectionLost } from '../../machine/connection/connection.ts';
 import { brokenBody } from './body.ts';
 
 /** How the copying of a request body ended: all of it is sent, one side is gone, or the body itself was refused. */

@@ -1,7 +1,7 @@
 import type { Server as HttpServer } from 'node:http';
 import { connect, createServer, type Server } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { listen } from '../connection/listen.ts';
+import { listen } from '../../machine/connection/listen.ts';
 import { createApiServer } from './api_server.ts';
 
 const GET = 'GET /one HTTP/1.1\r\nHost: localhost\r\n\r\n';

@@ -22,7 +22,8 @@ import {
   unsealedInput,
 } from './inputs.ts';
 import { connectorOperations, operationsQuery } from './connector_list.ts';
-import { ACTING_SESSION_HEADER, actingCaller, listFor, runFor } from './connector_routes.ts';
+import { ACTING_SESSION_HEADER } from '../../shared/wire/connector_operations.ts';
+import { actingCaller, listFor, runFor } from './connector_routes.ts';
 import { acceptMismatch, recordDisabled, releaseUnsealed } from './launch_routes.ts';
 import { addMcpEndpoint, addMcpRoutes } from './mcp_routes.ts';
 import { NOT_STORED, replyOf } from './reply_of.ts';

@@ -1,6 +1,7 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import type { Session } from '../session/session.ts';
 import type { Sessions } from '../session/sessions.ts';
+import { sha256 } from '../../machine/sha256.ts';
 
 /** Who calls the local API (design section 8). */
 export type Caller =
@@ -29,8 +30,4 @@ export function callersOf(
     const session = sessions.withToken(token);
     return session === null ? { kind: 'unknown' } : { kind: 'session', session };
   };
-}
-
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
 }

@@ -1,12 +1,12 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { graphqlWords } from '../../shared/connect/graphql_operation.ts';
 import { operationInputs } from '../../shared/connect/input_schema.ts';
-import { APPROVALS, type InstalledConnector, type Operation, operationHosts } from '../../shared/model/connector.ts';
-import { EFFECTS } from '../../shared/model/host_binding.ts';
+import { type InstalledConnector, type Operation, operationHosts } from '../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { ListedOperation, operationsReply } from '../../shared/wire/connector_operations.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { localError, type LocalError } from './local_error.ts';
+import { sha256 } from '../../machine/sha256.ts';
 
 const MAX_WAIT_SECONDS = 25;
 
@@ -14,28 +14,6 @@ const MAX_WAIT_SECONDS = 25;
 export const operationsQuery = z.strictObject({
   wait: z.coerce.number().int().min(0).max(MAX_WAIT_SECONDS).default(0),
 });
-
-/** An operation that can be run, with what a program needs to call it. */
-export const listedOperation = z.object({
-  connector_fqn: z.string(),
-  connector_title: z.string(),
-  operation: z.string(),
-  summary: z.string(),
-  description: z.string(),
-  effect: z.enum(EFFECTS),
-  approval: z.enum(APPROVALS),
-  hosts: z.array(z.string()),
-  /** JSON Schema of the inputs. */
-  input_schema: z.looseObject({ type: z.literal('object') }),
-  /** The arg that a property stands for, for each whose name is another one. */
-  input_names: z.record(z.string(), z.string()),
-  /** The property that is the `host` of a run and no arg; null when there is only one host. */
-  host_property: z.string().nullable(),
-});
-export type ListedOperation = z.infer<typeof listedOperation>;
-
-/** In the order of connectors and of their specs. */
-export const operationsReply = z.object({ items: z.array(listedOperation) });
 
 /** A list, with the tag that changes whenever it does. */
 export interface OperationList {
@@ -73,7 +51,7 @@ export async function connectorOperations(
 function listOf(installed: readonly InstalledConnector[]): OperationList {
   const connectors = installed.toSorted((a, b) => (a.spec.fqn < b.spec.fqn ? -1 : 1));
   const facts = connectors.map(({ id, contentHash }) => `${id} ${contentHash}`);
-  const etag = `"${createHash('sha256').update(facts.join('\n')).digest('base64url')}"`;
+  const etag = `"${sha256(facts.join('\n')).toString('base64url')}"`;
   return { etag, body: () => ({ items: connectors.flatMap((connector) => listed(connector)) }) };
 }
 

@@ -6,9 +6,6 @@ import type { Sessions } from '../session/sessions.ts';
 import type { Caller } from './callers.ts';
 import { localError, type LocalError, noSession } from './local_error.ts';
 
-/** The session for which the host runs an operation: the gateway of MCP servers is the host's, its clients are not. */
-export const ACTING_SESSION_HEADER = 'svc-acting-session';
-
 /** Whose run it is. Only the host may run for somebody else, and only for a session that is live. */
 export function actingCaller(
   caller: Caller,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { corruptStateFile, readPrivateFile, type StateFileError, writePrivateFile } from '../control/state_file.ts';
+import { corruptStateFile, readPrivateFile, type StateFileError, writePrivateFile } from '../../machine/state_file.ts';
 
 const HOST_TOKEN = /^svc_host_[A-Za-z0-9_-]{43}$/;
 

@@ -5,7 +5,7 @@ import type { GatewayChild } from '../mcp/gateway_child.ts';
 import type { HealthBoard } from '../mcp/health_board.ts';
 import type { ServerDirectory } from '../mcp/server_directory.ts';
 import type { CredentialSource, NotApproved } from '../ports.ts';
-import type { GatewayFacts } from './mcp_wire.ts';
+import type { GatewayFacts } from '../../shared/wire/mcp_gateway.ts';
 
 /** What the local API stands on where it is about MCP servers. */
 export interface McpOptions {

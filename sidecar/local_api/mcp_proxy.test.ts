@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { getRequestListener } from '@hono/node-server';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ok, type Result } from '../../shared/model/result.ts';
-import { CALLER_HEADER, readCallerHeader } from '../mcp/caller.ts';
+import { CALLER_HEADER, readCallerHeader } from '../../machine/mcp_caller.ts';
 import { HOST_TOKEN, LocalApiBench } from '../testing/local_api_bench.ts';
 import { mcpOptions } from '../testing/mcp_options.ts';
 import { createApiServer } from './api_server.ts';

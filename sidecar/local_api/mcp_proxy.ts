@@ -2,7 +2,7 @@ import { type IncomingMessage, request as httpRequest, type ServerResponse } fro
 import { pipeline, Transform, type TransformCallback } from 'node:stream';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { CALLER_HEADER, type Caller as GatewayCaller, callerHeader, HOST_CALLER } from '../mcp/caller.ts';
+import { CALLER_HEADER, type Caller as GatewayCaller, callerHeader, HOST_CALLER } from '../../machine/mcp_caller.ts';
 import type { Session } from '../session/session.ts';
 import type { Caller } from './callers.ts';
 import { errorReply, localError, type LocalError, noSession } from './local_error.ts';

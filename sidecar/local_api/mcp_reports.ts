@@ -4,7 +4,7 @@ import type { LocalApiOptions } from './local_api_options.ts';
 import { localError, type LocalError, noSession } from './local_error.ts';
 import type { McpOptions } from './mcp_options.ts';
 import { noServer } from './mcp_release.ts';
-import type { ApprovalInput, EventsInput, GatewayEventRecord, HealthInput } from './mcp_wire.ts';
+import type { ApprovalInput, EventsInput, GatewayEventRecord, HealthInput } from '../../shared/wire/mcp_gateway.ts';
 
 const MAX_REMEMBERED = 256;
 

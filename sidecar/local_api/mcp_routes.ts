@@ -9,7 +9,14 @@ import { OpenRequests, proxyMcp } from './mcp_proxy.ts';
 import { releaseValues } from './mcp_release.ts';
 import { approveTool, GatewayEvents, takeHealth } from './mcp_reports.ts';
 import { giveConsent, listServers, serverLogs, withdrawConsent } from './mcp_servers.ts';
-import { approvalInput, consentInput, eventsInput, healthInput, releaseInput, serversQuery } from './mcp_wire.ts';
+import {
+  approvalInput,
+  consentInput,
+  eventsInput,
+  healthInput,
+  releaseInput,
+  serversQuery,
+} from '../../shared/wire/mcp_gateway.ts';
 import { replyOf } from './reply_of.ts';
 import { checked, inputOf } from './request_input.ts';
 

@@ -1,7 +1,8 @@
 import { uncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import type { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { type KnownServer, sha256 } from '../mcp/server_directory.ts';
+import { sha256Hex } from '../../machine/sha256.ts';
+import type { KnownServer } from '../mcp/server_directory.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { localError, type LocalError } from './local_error.ts';
 import type { McpOptions } from './mcp_options.ts';
@@ -13,7 +14,7 @@ import {
   type ServersReply,
   type serversQuery,
   snapshotRecord,
-} from './mcp_wire.ts';
+} from '../../shared/wire/mcp_gateway.ts';
 
 /** Between two looks, so that what happens without a sound (a policy that grows too old) is seen too. */
 const LOOK_MS = 5_000;
@@ -41,7 +42,7 @@ export async function listServers(
 function replyWith(mcp: McpOptions, servers: readonly KnownServer[]): ServersReply {
   const items = servers.map((known) => ({ ...factsOf(known), health: healthOf(mcp, known) }));
   const problems = mcp.directory.unreadable().map(({ id, message }) => ({ id, message }));
-  return { version: sha256(JSON.stringify([servers.map(factsOf), problems])), items, problems };
+  return { version: sha256Hex(JSON.stringify([servers.map(factsOf), problems])), items, problems };
 }
 
 /** What a gateway has to act on when it changes. */

@@ -8,7 +8,7 @@ import { err, ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { SnapshotMcpServer } from '../../shared/wire/mcp_servers.ts';
 import { reachProblem } from '../reach/reach_problem.ts';
-import { identify } from '../session/process_identity.ts';
+import { identify } from '../../machine/process_identity.ts';
 import { HOST_TOKEN, LocalApiBench, sandboxInput } from '../testing/local_api_bench.ts';
 
 const SESSIONS = '/v1/sandbox-proxy/sessions';

@@ -1,10 +1,10 @@
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { PlanLockPayload } from '../../shared/wire/plan_lock.ts';
-import { errorCode } from '../control/state_file.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
 import type { SessionListener } from '../reach/session_listeners.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';
-import { isRunning } from '../session/process_identity.ts';
+import { isRunning } from '../../machine/process_identity.ts';
 import type { Sandbox } from '../session/sandbox.ts';
 import type { CreatedSession, NewSession } from '../session/sessions.ts';
 import type { SessionInput } from './inputs.ts';

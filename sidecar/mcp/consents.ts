@@ -1,14 +1,10 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import {
-  corruptStateFile,
-  errorCode,
-  readPrivateFile,
-  type StateFileError,
-  writePrivateFile,
-} from '../control/state_file.ts';
-import type { Clock } from '../ports.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
+import { corruptStateFile, readPrivateFile, type StateFileError, writePrivateFile } from '../../machine/state_file.ts';
+import type { Clock } from '../../shared/model/clock.ts';
+import { parseJson } from '../../shared/model/json.ts';
 
 /**
  * One person's word that this machine may run what a server's configuration says. The hash is what counts; the text is what
@@ -120,7 +116,7 @@ export class Consents {
     const text = readPrivateFile(this.#path);
     if (!text.ok) return text;
     if (text.value === null) return ok([]);
-    const parsed = consentsFile.safeParse(jsonOf(text.value));
+    const parsed = consentsFile.safeParse(parseJson(text.value));
     if (parsed.success) return ok(parsed.data.consents);
     const fix = 'Delete it and consent again: svc mcp consent';
     return err(corruptStateFile(this.#path, 'it does not hold consents', fix));
@@ -129,12 +125,4 @@ export class Consents {
 
 function without(consents: readonly Consent[], serverId: string): readonly Consent[] {
   return consents.filter(({ server_id: id }) => id !== serverId);
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -1,17 +1,17 @@
 import { rmSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Approvals } from '../control/approvals.ts';
 import type { Control } from '../control/control.ts';
 import type { McpOptions } from '../local_api/mcp_options.ts';
-import type { Clock } from '../ports.ts';
+import type { Clock } from '../../shared/model/clock.ts';
 import { Consents } from './consents.ts';
 import { GatewayChild } from './gateway_child.ts';
 import { HealthBoard, healthReport } from './health_board.ts';
 import { HealthSender } from './health_sender.ts';
-import { serversInUse } from './process_records.ts';
+import { serversInUse } from '../../machine/process_records.ts';
 import { ServerDirectory } from './server_directory.ts';
 import { existingServers, ServerHomes } from './server_homes.ts';
 import { newSocketPath, openGatewayDirectory, spawnGateway } from './spawn_gateway.ts';
+import { pauseInBackground } from '../../machine/pause.ts';
 
 export interface DaemonMcpOptions {
   /** `$SVC_HOME`. */
@@ -49,7 +49,7 @@ export function openDaemonMcp(options: DaemonMcpOptions): DaemonMcp {
       return known === null ? null : healthReport(known, board);
     },
     send: (report) => control.channel.reportMcpHealth(report),
-    pause,
+    pause: pauseInBackground,
     now: () => clock.now(),
   });
   const startedAt = clock.now();
@@ -57,7 +57,7 @@ export function openDaemonMcp(options: DaemonMcpOptions): DaemonMcp {
     mcpHome: directory,
     existing: () => existingServers({ policy: control.policy, clock, startedAt }),
     inUse: () => serversInUse(directory),
-    pause,
+    pause: pauseInBackground,
     warn,
   });
   servers.onChange(() => {
@@ -92,11 +92,7 @@ function gatewayChild({ home, origin, env, execArgv, warn }: DaemonMcpOptions, d
     newSocketPath: () => newSocketPath(directory),
     removeSocket: (path) => rmSync(path, { force: true }),
     now: () => performance.now(),
-    pause,
+    pause: pauseInBackground,
     warn,
   });
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal, ref: false }).catch(() => undefined);
 }

@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { backoffMs } from './backoff.ts';
+import { backoffMs } from '../../shared/net/backoff.ts';
 
 /** A started gateway program. */
 export interface GatewayHandle {

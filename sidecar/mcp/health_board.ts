@@ -1,7 +1,7 @@
 import type { McpHealthState } from '../../shared/model/mcp_server.ts';
 import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
-import type { GatewayIdentity, HealthInput, ReportedServer } from '../local_api/mcp_wire.ts';
-import type { Clock } from '../ports.ts';
+import type { GatewayIdentity, HealthInput, ReportedServer } from '../../shared/wire/mcp_gateway.ts';
+import type { Clock } from '../../shared/model/clock.ts';
 import type { KnownServer } from './server_directory.ts';
 
 /** What a server does on this machine, from everything that its gateways say. */

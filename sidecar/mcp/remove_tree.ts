@@ -1,6 +1,6 @@
 import { chmod, lstat, readdir, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCode } from '../control/state_file.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
 
 /**
  * Removes a directory with all that is in it, also what was made read-only. A link is removed and never followed. Nothing may

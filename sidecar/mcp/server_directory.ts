@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { consentText, needsConsent } from '../../shared/mcp/consent_hash.ts';
 import { referencesOf } from '../../shared/mcp/references.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
@@ -7,6 +6,7 @@ import type { SnapshotSource } from '../control/snapshot.ts';
 import type { CredentialCache } from '../control/credentials.ts';
 import { Waiters } from '../control/waiters.ts';
 import type { Consent, Consents } from './consents.ts';
+import { sha256Hex } from '../../machine/sha256.ts';
 
 /** A server of the policy in force, and what this machine knows about it. */
 export interface KnownServer extends SnapshotMcpServer {
@@ -33,7 +33,7 @@ export interface ServerDirectoryOptions {
 export function consentOf(server: McpServer): { readonly text: string; readonly hash: string } | null {
   if (!needsConsent(server)) return null;
   const text = consentText(server);
-  return { text, hash: sha256(text) };
+  return { text, hash: sha256Hex(text) };
 }
 
 /** The MCP servers as this machine sees them: the newest policy, with its consents and the credentials that are stored. */
@@ -82,12 +82,8 @@ export class ServerDirectory {
       return [path, this.#options.credentials.storedVersion({ owner, path })] as const;
     });
     const missing = stored.filter(([, version]) => version === null).map(([path]) => path);
-    const credentials = stored.length === 0 ? '' : sha256(JSON.stringify(stored));
+    const credentials = stored.length === 0 ? '' : sha256Hex(JSON.stringify(stored));
     const consent = consentHash === null ? 'not_needed' : lastConsent?.hash === consentHash ? 'given' : 'needed';
     return { server, authorization, consent, consentHash, consentText: asked, lastConsent, missing, credentials };
   }
-}
-
-export function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { localServer } from '../../shared/mcp/testing/servers.ts';
-import { ProcessRecords, serversInUse } from './process_records.ts';
+import { ProcessRecords, serversInUse } from '../../machine/process_records.ts';
 import { type ExistingServersOptions, existingServers, ServerHomes } from './server_homes.ts';
 
 const idOf = (name: string) => `mcp_${name.padStart(26, '0')}`;

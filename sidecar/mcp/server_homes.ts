@@ -1,9 +1,9 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SnapshotSource } from '../control/snapshot.ts';
-import { errorCode } from '../control/state_file.ts';
-import type { Clock } from '../ports.ts';
-import { serversDirectory } from './launch_environment.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
+import type { Clock } from '../../shared/model/clock.ts';
+import { serversDirectory } from '../../machine/server_directories.ts';
 import { removeTree } from './remove_tree.ts';
 
 export interface ServerHomesOptions {

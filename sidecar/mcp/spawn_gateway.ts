@@ -18,7 +18,7 @@ export interface GatewaySpawn {
   readonly log: (line: string) => void;
 }
 
-const PROGRAM = fileURLToPath(new URL('gateway_program.ts', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../../gateway/gateway_program.ts', import.meta.url));
 
 /** Starts the gateway's program, which ends when this process does: its input is open as long as this lives. */
 export function spawnGateway({ home, origin, env, execArgv, log }: GatewaySpawn, socketPath: string): GatewayHandle {

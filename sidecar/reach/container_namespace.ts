@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { errorCode } from '../control/state_file.ts';
-import { identify, type ProcessIdentity } from '../session/process_identity.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
+import { identify, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { reachProblem, type ReachProblem } from './reach_problem.ts';
 
 /** A container's network namespace, held open so that it stays the one that was checked whatever its process does. */

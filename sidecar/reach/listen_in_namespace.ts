@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:net';
 
-import { listen } from '../connection/listen.ts';
+import { listen } from '../../machine/connection/listen.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
 
 /**
  * Run inside a container's network namespace: listens on loopback there, hands the listening sockets to the sidecar that
@@ -28,7 +29,7 @@ async function main(ports: readonly number[]): Promise<void> {
     for (const { port, server } of servers) await handOver(port, server);
     process.disconnect();
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'UNKNOWN';
+    const code = errorCode(error) || 'UNKNOWN';
     process.send?.({ code }, () => process.exit(1));
   }
 }

@@ -1,6 +1,6 @@
 import type { Server, Socket } from 'node:net';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { listen } from '../connection/listen.ts';
+import { listen } from '../../machine/connection/listen.ts';
 import type { Sandbox } from '../session/sandbox.ts';
 import type { Session } from '../session/session.ts';
 import type { ContainerEngine } from '../session/session_containers.ts';

@@ -1,7 +1,7 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { writePrivateFile } from '../control/state_file.ts';
+import { writePrivateFile } from '../../machine/state_file.ts';
 import type { EngineAddress } from './sandbox.ts';
 
 /** The file of a session's folder that outlives what else is in it, until the container is gone. */

@@ -6,7 +6,7 @@ import { FakeContainerEngine } from '../testing/fake_container_engine.ts';
 import { FakeClock } from '../testing/fakes.ts';
 import { fakeSessionCa } from '../testing/fake_session_ca.ts';
 import { readContainerRecord, writeContainerRecord } from './container_record.ts';
-import type { ProcessIdentity } from './process_identity.ts';
+import type { ProcessIdentity } from '../../machine/process_identity.ts';
 import type { Sandbox } from './sandbox.ts';
 import type { Session } from './session.ts';
 import { SessionContainers } from './session_containers.ts';

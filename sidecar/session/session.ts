@@ -6,7 +6,7 @@ import { newId } from '../../shared/wire/ids.ts';
 import type { LiveSession } from '../ports.ts';
 import type { SessionCa } from '../tls/session_ca.ts';
 import { type CloseTunnel, OpenTunnels } from './open_tunnels.ts';
-import type { ProcessIdentity } from './process_identity.ts';
+import type { ProcessIdentity } from '../../machine/process_identity.ts';
 import type { Sandbox, UnsealedCredential } from './sandbox.ts';
 import { StepScope, type StepReach } from './step_scope.ts';
 import { newToken, sameHash, tokenHash } from './token.ts';

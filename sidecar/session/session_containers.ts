@@ -1,5 +1,5 @@
-import { HOME_LABEL, SESSION_LABEL } from '../launch/container_labels.ts';
-import type { ContainerRuntime, ListedContainer } from '../launch/container_runtime.ts';
+import { HOME_LABEL, SESSION_LABEL } from '../../sandbox/engine/container_labels.ts';
+import type { ContainerRuntime, ListedContainer } from '../../sandbox/engine/container_runtime.ts';
 import type { EngineAddress } from './sandbox.ts';
 
 /** What the sidecar needs of a container engine. */

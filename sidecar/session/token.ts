@@ -1,4 +1,5 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { sha256 } from '../../machine/sha256.ts';
 
 /** A new token of 256 random bits: `svc_<kind>_` and 43 characters. */
 export function newToken(kind: 'session' | 'scope'): string {
@@ -7,7 +8,7 @@ export function newToken(kind: 'session' | 'scope'): string {
 
 /** The SHA-256 of a token: what is kept of it, and what is compared. */
 export function tokenHash(token: string): Buffer {
-  return createHash('sha256').update(token).digest();
+  return sha256(token);
 }
 
 /** Compares two hashes of {@link tokenHash} in constant time. */

@@ -1,4 +1,4 @@
-import type { SpoolFiles } from '../control/spool_files.ts';
+import type { SpoolFiles } from '../spool/spool_files.ts';
 
 /** A file system in memory that can be full, fail, or forget what a dying process had not finished. */
 export class FailingFiles implements SpoolFiles {

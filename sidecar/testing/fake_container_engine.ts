@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { ListedContainer, RuntimeProblem } from '../launch/container_runtime.ts';
+import type { ListedContainer, RuntimeProblem } from '../../sandbox/engine/container_runtime.ts';
 import type { ContainerEngine } from '../session/session_containers.ts';
 
 /** An engine whose containers are given. While `down` it answers nothing. */

@@ -29,7 +29,7 @@ import {
 import { AUDIT_HEADS_TYP, type AuditHead, readKnownHeads } from '../../shared/wire/audit_heads.ts';
 import { newId } from '../../shared/wire/ids.ts';
 import { enrolInput, type SigningKey } from '../../shared/wire/sidecars.ts';
-import type { IdentityRecord } from '../control/identity.ts';
+import type { IdentityRecord } from '../../machine/sidecar_identity.ts';
 import { FakeApprovals } from './fake_approvals.ts';
 
 /** The body of a call with events, as much of it as is looked at. */

@@ -5,11 +5,11 @@ import { refusal, type Refusal, type RefusalReason } from '../../shared/model/re
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { compilePolicy, type Policy } from '../../shared/resolve/resolve.ts';
+import type { Clock } from '../../shared/model/clock.ts';
 import type {
   ApprovalRequest,
   ApprovalSource,
   AuditSink,
-  Clock,
   CredentialSource,
   Metrics,
   NotApproved,

@@ -1,4 +1,4 @@
-import { generateSidecarKeys, type Identity, identityOf } from '../control/identity.ts';
+import { generateSidecarKeys, type Identity, identityOf } from '../../machine/sidecar_identity.ts';
 
 /** An enrolled sidecar with keys of its own; the control plane's key is one that nobody holds the other half of. */
 export async function sampleIdentity(change: Partial<Identity> = {}): Promise<Identity> {

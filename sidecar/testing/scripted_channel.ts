@@ -20,7 +20,7 @@ import type {
 import type { AuditHead } from '../../shared/wire/audit_heads.ts';
 import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
 import type { Link } from '../control/link.ts';
-import type { Clock } from '../ports.ts';
+import type { Clock } from '../../shared/model/clock.ts';
 
 /** A snapshot's validity, as the control plane gives it. */
 export const SNAPSHOT_LIFETIME_MS = 24 * 3600 * 1000;

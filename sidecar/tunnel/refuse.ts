@@ -2,8 +2,8 @@ import { STATUS_CODES } from 'node:http';
 
 import type { Refusal } from '../../shared/model/refusal.ts';
 import { REFUSALS } from '../../shared/model/refusal.ts';
-import type { Connection } from '../connection/connection.ts';
-import { ConnectionLost } from '../connection/connection.ts';
+import type { Connection } from '../../machine/connection/connection.ts';
+import { ConnectionLost } from '../../machine/connection/connection.ts';
 
 /** How long what a refused client still sends is thrown away, so that it reads the answer before the connection goes. */
 const LINGER_MS = 2000;

@@ -1,7 +1,7 @@
 import { connectionTokens } from '../../shared/net/http1_head.ts';
-import type { Connection } from '../connection/connection.ts';
-import { ConnectionLost } from '../connection/connection.ts';
-import { splice } from '../connection/splice.ts';
+import type { Connection } from '../../machine/connection/connection.ts';
+import { ConnectionLost } from '../../machine/connection/connection.ts';
+import { splice } from '../../machine/connection/splice.ts';
 import type { Reply } from '../exchange/forward.ts';
 import type { Replied } from '../exchange/outcome.ts';
 import { scrubbedBytes } from '../exchange/scrubbed_head.ts';

@@ -4,7 +4,7 @@ import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
 import { chunk, lastChunk } from '../../shared/net/http1_framing.ts';
 import type { ReplyHead } from '../../shared/net/http1_head.ts';
 import { fieldValues, formatReplyHead, headerField } from '../../shared/net/http1_head.ts';
-import type { Connection } from '../connection/connection.ts';
+import type { Connection } from '../../machine/connection/connection.ts';
 import type { Replied } from '../exchange/outcome.ts';
 import { keepsCookies } from '../exchange/outcome.ts';
 import { sanitisedTrailers } from '../exchange/sanitised_head.ts';

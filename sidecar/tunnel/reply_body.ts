@@ -1,6 +1,6 @@
 import type { BodyFraming } from '../../shared/net/http1_framing.ts';
 import { BodyReader } from '../../shared/net/http1_framing.ts';
-import type { Connection } from '../connection/connection.ts';
+import type { Connection } from '../../machine/connection/connection.ts';
 
 /** The upstream's body is not what its framing says; what was relayed so far can't be taken back. */
 export class BrokenReply extends Error {

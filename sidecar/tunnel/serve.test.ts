@@ -4,8 +4,8 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { ok } from '../../shared/model/result.ts';
-import { Connection } from '../connection/connection.ts';
-import { createSocketGate } from '../connection/socket_gate.ts';
+import { Connection } from '../../machine/connection/connection.ts';
+import { createSocketGate } from '../../machine/connection/socket_gate.ts';
 import type { Log } from '../ports.ts';
 import { BodyBudget } from '../exchange/body.ts';
 import { MaskedReplies } from '../exchange/masked_replies.ts';

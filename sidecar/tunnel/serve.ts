@@ -1,10 +1,10 @@
 import type { ExchangeResult } from '../../shared/audit/exchange_event.ts';
 import { exchangeEvent } from '../../shared/audit/exchange_event.ts';
 import { refusal } from '../../shared/model/refusal.ts';
-import type { Connection } from '../connection/connection.ts';
-import { ConnectionLost } from '../connection/connection.ts';
-import type { HeadRead } from '../connection/read_head.ts';
-import { readHead } from '../connection/read_head.ts';
+import type { Connection } from '../../machine/connection/connection.ts';
+import { ConnectionLost } from '../../machine/connection/connection.ts';
+import type { HeadRead } from '../../machine/connection/read_head.ts';
+import { readHead } from '../../machine/connection/read_head.ts';
 import { exchange } from '../exchange/exchange.ts';
 import type { ExchangeTunnel } from '../exchange/exchange_ports.ts';
 import { pauseEvent } from '../exchange/masked_replies.ts';

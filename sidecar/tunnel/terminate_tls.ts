@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { TLSSocket } from 'node:tls';
 
-import { Connection } from '../connection/connection.ts';
+import { Connection } from '../../machine/connection/connection.ts';
 
 export interface TerminatedTls {
   readonly connection: Connection;

@@ -6,7 +6,7 @@ import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
 import type { Admission, ConnectionGate } from '../../shared/net/connection_gate.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
-import type { Connection, SocketConnection } from '../connection/connection.ts';
+import type { Connection, SocketConnection } from '../../machine/connection/connection.ts';
 import type { ExchangePorts } from '../exchange/exchange_ports.ts';
 import type { AuditSink, LiveSession, Log, Metrics, SessionDirectory, UpstreamLanes } from '../ports.ts';
 import { authenticate } from './authenticate.ts';

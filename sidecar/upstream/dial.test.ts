@@ -6,7 +6,7 @@ import { createServer as createTlsServer } from 'node:tls';
 import type { TlsOptions } from 'node:tls';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 
-import { listen } from '../connection/listen.ts';
+import { listen } from '../../machine/connection/listen.ts';
 import type { Authority } from '../tls/certificates.ts';
 import { createAuthority, issueLeaf } from '../tls/certificates.ts';
 import type { DialerOptions } from './dial.ts';

@@ -9,7 +9,7 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import { Connection } from '../connection/connection.ts';
+import { Connection } from '../../machine/connection/connection.ts';
 import { isOwnAddress } from './own_addresses.ts';
 
 /** Where a host is dialled instead of where its name resolves to; its certificate is checked for the host all the same. */

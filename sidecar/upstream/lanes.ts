@@ -2,7 +2,7 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import { refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { err, ok } from '../../shared/model/result.ts';
-import type { Connection } from '../connection/connection.ts';
+import type { Connection } from '../../machine/connection/connection.ts';
 import type { LeasedConnection, UpstreamLanes } from '../ports.ts';
 import type { Dialer, Dialling } from './dial.ts';
 

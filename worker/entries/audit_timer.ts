@@ -1,6 +1,6 @@
 import { clearInterval, setInterval } from 'node:timers';
-import type { Lifetime } from '../services/lifetime.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import type { Lifetime } from '../kernel/lifetime.ts';
+import type { ProgramContext } from '../installation/program_context.ts';
 import type { AuditTurn } from './audit_turns.ts';
 
 /** How often a program asks for its turns; the database says whether there is anything to do. */
@@ -8,7 +8,7 @@ const ASK_EVERY_MS = 60_000;
 
 interface Timed {
   readonly turns: readonly AuditTurn[];
-  readonly context: () => ServiceContext | Promise<ServiceContext>;
+  readonly context: () => ProgramContext | Promise<ProgramContext>;
   readonly lifetime: Lifetime;
 }
 

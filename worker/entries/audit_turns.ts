@@ -1,13 +1,13 @@
-import type { LogEntry } from '../routes/app_env.ts';
-import { sendAnchors } from '../services/audit_anchors.ts';
-import { retainAudit } from '../services/audit_retention.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import type { LogEntry } from '../routes/http/app_env.ts';
+import { sendAnchors } from '../services/audit/audit_anchors.ts';
+import { retainAudit } from '../services/audit/audit_retention.ts';
+import type { ProgramContext } from '../installation/program_context.ts';
 
 /** Work on the audit log that is done now and then, by one of all the workers. */
 export interface AuditTurn {
   /** For the log, when it fails. */
   readonly what: string;
-  readonly take: (context: ServiceContext) => Promise<unknown>;
+  readonly take: (context: ProgramContext) => Promise<unknown>;
 }
 
 interface TurnSettings {
@@ -31,7 +31,7 @@ export function auditTurns(
 }
 
 /** One turn, where it is this program's; a chain that cannot be cut is said in the log. */
-async function retainOnce(context: ServiceContext, days: number, log: (entry: LogEntry) => void): Promise<void> {
+async function retainOnce(context: ProgramContext, days: number, log: (entry: LogEntry) => void): Promise<void> {
   const retained = await retainAudit(context, days);
   for (const { writer, sequence, reason } of retained?.broken ?? []) {
     const message = `the audit chain of ${writer} is broken at event ${sequence} (${reason}): nothing of it is removed from there`;

@@ -8,7 +8,8 @@ import { migrate, schemaStatus } from '../store/migrate.ts';
 import { readSettings, requireFile } from './node_command.ts';
 import { openClients } from './node_database.ts';
 import { homeDirectory, makeHome } from './node_home.ts';
-import { EXIT_USAGE, isErrno, Refusal, refuse } from './node_refusal.ts';
+import { EXIT_USAGE, Refusal, refuse } from './node_refusal.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
 
 type Action = (client: Client, file: string | undefined) => Promise<object>;
 
@@ -67,7 +68,7 @@ function makeEmpty(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600));
   } catch (error) {
-    const code = isErrno(error) ? error.code : 'unknown';
+    const code = errorCode(error) || 'unknown';
     throw new Refusal('file_unusable', `${path} cannot be made (${code}): name a file that is not there yet`);
   }
 }

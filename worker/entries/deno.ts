@@ -12,7 +12,7 @@ import { clientAddress } from './client_address.ts';
 import { nodeOutbound } from './node_outbound.ts';
 import { startAuditTimer } from './audit_timer.ts';
 import { auditTurns } from './audit_turns.ts';
-import type { LogEntry } from '../routes/app_env.ts';
+import type { LogEntry } from '../routes/http/app_env.ts';
 import {
   type HomeFiles,
   makeMasterKey,
@@ -20,11 +20,12 @@ import {
   openLocalKey,
   parseLocalKey,
   readMasterKeys,
-} from '../services/local_home.ts';
-import { ProgramLifetime } from '../services/lifetime.ts';
-import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
-import { start } from '../services/start.ts';
-import { QueuedTurns } from '../services/turns.ts';
+} from '../installation/local_home.ts';
+import { ProgramLifetime } from '../kernel/lifetime.ts';
+import type { ProgramContext } from '../installation/program_context.ts';
+import { SYSTEM_CLOCK } from '../kernel/service_context.ts';
+import { start } from '../installation/start.ts';
+import { QueuedTurns } from '../kernel/turns.ts';
 import { closeFile, fetchInTime, fetchReplica, openDatabase, placesToWrite, prepareFile } from '../store/database.ts';
 
 type Handler = (request: Request, info: { remoteAddr: { hostname: string } }) => Response | Promise<Response>;
@@ -168,7 +169,7 @@ async function fileUrl(home: string | null): Promise<string> {
   return pathToFileURL(file).href;
 }
 
-async function startServices(options: Options, client: Client, lifetime: ProgramLifetime): Promise<ServiceContext> {
+async function startServices(options: Options, client: Client, lifetime: ProgramLifetime): Promise<ProgramContext> {
   const { home, local, settings } = options;
   const files = home === null ? null : homeFiles(home);
   if (client.protocol === 'file' && !(await prepareFile(client))) {

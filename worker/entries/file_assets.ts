@@ -4,8 +4,8 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
-import { ASSET_FILES, type AssetFile } from '../pages/asset_files.ts';
-import { Assets, type Encoders } from '../pages/assets.ts';
+import { ASSET_FILES, type AssetFile } from '../pages/frame/asset_files.ts';
+import { Assets, type Encoders } from '../pages/frame/assets.ts';
 
 /** As small as it gets, for each is compressed once. */
 const ENCODERS: Encoders = new Map([

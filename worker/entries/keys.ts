@@ -1,11 +1,12 @@
 // What `svc keys` runs: `node worker/entries/keys.ts rotate [--at-once] --home DIR`. Its answer is one line of JSON.
 import { parseArgs } from 'node:util';
 import type { Settings } from '../../shared/model/settings.ts';
-import { fetchOutbound } from '../services/fetch_outbound.ts';
-import { ProgramLifetime } from '../services/lifetime.ts';
-import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
-import { start } from '../services/start.ts';
-import { NO_TURNS } from '../services/turns.ts';
+import { fetchOutbound } from '../kernel/fetch_outbound.ts';
+import { ProgramLifetime } from '../kernel/lifetime.ts';
+import type { ProgramContext } from '../installation/program_context.ts';
+import { SYSTEM_CLOCK } from '../kernel/service_context.ts';
+import { start } from '../installation/start.ts';
+import { NO_TURNS } from '../kernel/turns.ts';
 import { closeFile, openDatabase } from '../store/database.ts';
 import { readSettings, requireFile } from './node_command.ts';
 import { type Clients, openClients } from './node_database.ts';
@@ -33,7 +34,7 @@ async function main(): Promise<void> {
 }
 
 /** The services of a worker, which is where a vault key that is wrong or missing is refused. */
-async function openServices(settings: Settings, home: string, { client }: Clients): Promise<ServiceContext> {
+async function openServices(settings: Settings, home: string, { client }: Clients): Promise<ProgramContext> {
   const started = await start({
     database: openDatabase(client),
     clock: SYSTEM_CLOCK,

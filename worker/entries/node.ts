@@ -9,11 +9,12 @@ import { DEFAULT_CONTROL_PORT, parseRegistryUrl, type Settings } from '../../sha
 import { createApp } from '../app.ts';
 import { fileAssets } from './file_assets.ts';
 import { fileTemplates } from './file_templates.ts';
-import { ProgramLifetime } from '../services/lifetime.ts';
-import { makeMasterKey, openLocalKey } from '../services/local_home.ts';
-import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
-import { start } from '../services/start.ts';
-import { QueuedTurns } from '../services/turns.ts';
+import { ProgramLifetime } from '../kernel/lifetime.ts';
+import { makeMasterKey, openLocalKey } from '../installation/local_home.ts';
+import type { ProgramContext } from '../installation/program_context.ts';
+import { SYSTEM_CLOCK } from '../kernel/service_context.ts';
+import { start } from '../installation/start.ts';
+import { QueuedTurns } from '../kernel/turns.ts';
 import { readSettings } from './node_command.ts';
 import { type Clients, databaseOf, openClients } from './node_database.ts';
 import { homeDirectory, homeFiles, makeHome } from './node_home.ts';
@@ -153,7 +154,7 @@ function readPem(file: string): string {
   }
 }
 
-async function startServices(options: Options, clients: Clients, lifetime: ProgramLifetime): Promise<ServiceContext> {
+async function startServices(options: Options, clients: Clients, lifetime: ProgramLifetime): Promise<ProgramContext> {
   const files = homeFiles(options.home);
   const localKey = options.local ? required('local_key_damaged', await openLocalKey(files)) : null;
   const started = await start({
@@ -181,8 +182,8 @@ async function startServices(options: Options, clients: Clients, lifetime: Progr
 function followKeys(
   { home }: Options,
   clients: Clients,
-  started: { readonly context: ServiceContext; readonly version: string },
-): () => Promise<ServiceContext> {
+  started: { readonly context: ProgramContext; readonly version: string },
+): () => Promise<ProgramContext> {
   return contextOfKeys({ home, database: databaseOf(clients), ...started, log });
 }
 

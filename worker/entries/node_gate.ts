@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { ConnectionLimits } from '../../shared/model/limits.ts';
 import { type Admission, ConnectionGate, dropTeller, mostOpen, peerAt } from '../../shared/net/connection_gate.ts';
 import { usersByTables } from '../../shared/net/tcp_table.ts';
-import type { Log } from '../routes/app_env.ts';
+import type { Log } from '../routes/http/app_env.ts';
 
 /** How long a whole request may take to arrive. */
 const REQUEST_TIMEOUT_MS = 60_000;

@@ -3,8 +3,9 @@ import { chmodSync, closeSync, linkSync, mkdirSync, openSync, readFileSync, rmSy
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Settings } from '../../shared/model/settings.ts';
-import type { HomeFiles } from '../services/local_home.ts';
-import { isErrno, Refusal } from './node_refusal.ts';
+import type { HomeFiles } from '../installation/local_home.ts';
+import { Refusal } from './node_refusal.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
 
 /** The directory of all local state: the flag's, else `SVC_HOME`, else `~/.svc`. */
 export function homeDirectory(flag: string | undefined, settings: Settings): string {
@@ -15,7 +16,7 @@ export function makeHome(home: string): void {
   try {
     mkdirSync(home, { recursive: true, mode: 0o700 });
   } catch (error) {
-    const code = isErrno(error) ? error.code : 'unknown';
+    const code = errorCode(error) || 'unknown';
     throw new Refusal('home_unusable', `--home ${home}: cannot be made (${code}); choose a directory you may write to`);
   }
 }
@@ -33,7 +34,7 @@ export function homeFiles(home: string): HomeFiles {
       try {
         return readFileSync(join(home, name), 'utf8');
       } catch (error) {
-        if (isErrno(error) && error.code === 'ENOENT') return null;
+        if (errorCode(error) === 'ENOENT') return null;
         throw new Refusal('home_unreadable', `${join(home, name)} cannot be read: check its rights`);
       }
     },
@@ -43,7 +44,7 @@ export function homeFiles(home: string): HomeFiles {
       try {
         linkSync(draft, join(home, name));
       } catch (error) {
-        if (!isErrno(error) || error.code !== 'EEXIST') throw error;
+        if (errorCode(error) !== 'EEXIST') throw error;
       } finally {
         rmSync(draft);
       }

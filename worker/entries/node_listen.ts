@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, createServer, type Server as NetServer } from 'node:net';
+import { errorCode } from '../../shared/model/error_code.ts';
 
 /** Where a program listens. */
 export interface Listening {
@@ -38,15 +39,11 @@ export async function listenOnLoopback(server: Server, host: string, port: numbe
       await listenAt(twin, other, address.port);
       return { address, twin };
     } catch (error) {
-      const code = codeOf(error);
+      const code = errorCode(error);
       if (NO_ADDRESS.has(code)) return { address, twin: null };
       if (code !== 'EADDRINUSE' || port !== 0 || tries === TRIES) throw error;
       server.close();
       await once(server, 'close');
     }
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
 }

@@ -4,8 +4,8 @@ import { isIP } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createTestCa, type TestCa } from '../../e2e/support/test_ca.ts';
 import { listen, reply, startTlsUpstream, type TlsUpstream } from '../../e2e/support/tls_upstream.ts';
-import { fetchOutbound } from '../services/fetch_outbound.ts';
-import { CALL_LIMITS } from '../services/outbound.ts';
+import { fetchOutbound } from '../kernel/fetch_outbound.ts';
+import { CALL_LIMITS } from '../kernel/outbound.ts';
 import { nodeOutbound, type NodeOutboundOptions, parsePin } from './node_outbound.ts';
 
 const HOST = 'api.example.test';

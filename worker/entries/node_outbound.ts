@@ -18,7 +18,7 @@ import {
   ReplyBody,
   targetProblem,
   unreachable,
-} from '../services/outbound.ts';
+} from '../kernel/outbound.ts';
 
 /** Where a host is dialled instead of where its name resolves to; its certificate is checked for the host all the same. */
 export interface PinnedAddress {

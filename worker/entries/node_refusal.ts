@@ -1,4 +1,5 @@
-import type { LogEntry } from '../routes/app_env.ts';
+import type { LogEntry } from '../routes/http/app_env.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
 
 export const EXIT_REFUSED = 1;
 export const EXIT_USAGE = 2;
@@ -27,10 +28,6 @@ export function refuse(error: unknown, unexpected = 'the control plane cannot st
     log({ level: 'error', message: error.message, code: error.code });
     process.exit(error.exitCode);
   }
-  log({ level: 'error', message: unexpected, code: isErrno(error) ? (error.code ?? '') : '' });
+  log({ level: 'error', message: unexpected, code: errorCode(error) });
   process.exit(EXIT_REFUSED);
-}
-
-export function isErrno(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && 'code' in error;
 }

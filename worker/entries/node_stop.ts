@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { Server as NetServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ProgramLifetime } from '../services/lifetime.ts';
+import type { ProgramLifetime } from '../kernel/lifetime.ts';
 import { closeFile } from '../store/database.ts';
 import type { Clients } from './node_database.ts';
 import { refuse } from './node_refusal.ts';

@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { LogEntry } from '../routes/app_env.ts';
-import { KEY_CHANGE_FILE, VAULT_KEY_FILE } from '../services/local_home.ts';
-import type { ServiceContext } from '../services/service_context.ts';
-import { Vault } from '../services/vault.ts';
-import { checkVaultKey } from '../services/vault_key_check.ts';
+import type { LogEntry } from '../routes/http/app_env.ts';
+import { KEY_CHANGE_FILE, VAULT_KEY_FILE } from '../installation/local_home.ts';
+import type { ProgramContext } from '../installation/program_context.ts';
+import { Vault } from '../kernel/vault.ts';
+import { checkVaultKey } from '../installation/vault_key_check.ts';
 import type { Database } from '../store/database.ts';
 import { readInstallation, sealingWith } from '../store/installation.ts';
 import { AccessKeys } from '../tokens/access_keys.ts';
@@ -16,7 +16,7 @@ interface FollowInput {
   readonly version: string;
   /** The database as it is, without the check of the key that seals. */
   readonly database: Database;
-  readonly context: ServiceContext;
+  readonly context: ProgramContext;
   readonly log: (entry: LogEntry) => void;
 }
 
@@ -25,7 +25,7 @@ interface FollowInput {
  * the next request has both keys, and when it is done, the new one alone. A request keeps the context that it began with,
  * so that what it seals and what it writes are of one key.
  */
-export function contextOfKeys(input: FollowInput): () => Promise<ServiceContext> {
+export function contextOfKeys(input: FollowInput): () => Promise<ProgramContext> {
   let { version } = input;
   let context = Promise.resolve(input.context);
   let failedAt = '';
@@ -46,9 +46,9 @@ export function contextOfKeys(input: FollowInput): () => Promise<ServiceContext>
 /** A key that is not the database's changes nothing: the one before is still good for what it sealed. */
 async function withKeys(
   { home, database }: FollowInput,
-  before: Promise<ServiceContext>,
+  before: Promise<ProgramContext>,
   failed: (problem: LogEntry) => void,
-): Promise<ServiceContext> {
+): Promise<ProgramContext> {
   const context = await before;
   try {
     const { masterKey, previousMasterKey } = await masterKeys({}, home);
@@ -64,7 +64,7 @@ async function withKeys(
   return context;
 }
 
-function sealedBy(context: ServiceContext, vault: Vault, database: Database): ServiceContext {
+function sealedBy(context: ProgramContext, vault: Vault, database: Database): ProgramContext {
   const accessKeys = new AccessKeys(vault, context.clock);
   return { ...context, vault, database: sealingWith(database, vault), accessKeys };
 }

@@ -1,9 +1,9 @@
 // What `svc vault` runs: `node worker/entries/vault.ts rotate|status --home DIR`. Its answer is one line of JSON.
 import { parseArgs } from 'node:util';
 import type { Settings } from '../../shared/model/settings.ts';
-import { type KeyPair, rotateMasterKey, type RotationReport, wrongKey } from '../services/master_key_rotation.ts';
-import { SYSTEM_CLOCK } from '../services/service_context.ts';
-import { type VaultStatus, vaultStatus } from '../services/vault_status.ts';
+import { type KeyPair, rotateMasterKey, type RotationReport, wrongKey } from '../installation/master_key_rotation.ts';
+import { SYSTEM_CLOCK } from '../kernel/service_context.ts';
+import { type VaultStatus, vaultStatus } from '../installation/vault_status.ts';
 import { closeFile, type Database, openDatabase } from '../store/database.ts';
 import { migrate } from '../store/migrate.ts';
 import { readSettings, requireFile } from './node_command.ts';

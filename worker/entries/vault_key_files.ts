@@ -2,7 +2,7 @@ import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } fro
 import { join } from 'node:path';
 import type { Settings } from '../../shared/model/settings.ts';
 import type { Secret } from '../../shared/model/secret.ts';
-import { randomToken } from '../services/encoding.ts';
+import { randomToken } from '../kernel/encoding.ts';
 import {
   KEY_CHANGE_FILE,
   type KeyChange,
@@ -10,7 +10,7 @@ import {
   readKeyChange,
   readMasterKeys,
   VAULT_KEY_FILE,
-} from '../services/local_home.ts';
+} from '../installation/local_home.ts';
 import { homeFiles } from './node_home.ts';
 import { Refusal } from './node_refusal.ts';
 

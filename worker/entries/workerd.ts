@@ -2,16 +2,17 @@
 import { createClient } from '@libsql/client/web';
 import { parseSettings, type Settings } from '../../shared/model/settings.ts';
 import { createApp } from '../app.ts';
-import type { LogEntry } from '../routes/app_env.ts';
+import type { LogEntry } from '../routes/http/app_env.ts';
 import { auditTurns } from './audit_turns.ts';
 import { workerdAssets } from './workerd_assets.ts';
 import { workerdTemplates } from './workerd_templates.ts';
-import { fetchOutbound } from '../services/fetch_outbound.ts';
-import { parseLocalKey } from '../services/local_home.ts';
-import { type Lifetime, requestLifetime } from '../services/lifetime.ts';
-import { type ServiceContext, SYSTEM_CLOCK } from '../services/service_context.ts';
-import { start } from '../services/start.ts';
-import { NO_TURNS } from '../services/turns.ts';
+import { fetchOutbound } from '../kernel/fetch_outbound.ts';
+import { parseLocalKey } from '../installation/local_home.ts';
+import { type Lifetime, requestLifetime } from '../kernel/lifetime.ts';
+import type { ProgramContext } from '../installation/program_context.ts';
+import { SYSTEM_CLOCK } from '../kernel/service_context.ts';
+import { start } from '../installation/start.ts';
+import { NO_TURNS } from '../kernel/turns.ts';
 import { type Database, fetchInTime, fetchReplica, openDatabase } from '../store/database.ts';
 import { sealingWith } from '../store/installation.ts';
 
@@ -19,7 +20,7 @@ import { sealingWith } from '../store/installation.ts';
 const SYNC_MS = 20_000;
 
 /** What outlives a request: keys and counts, which do no I/O. Database clients and deferred work belong to their request. */
-type Prepared = Omit<ServiceContext, 'database' | keyof Lifetime>;
+type Prepared = Omit<ProgramContext, 'database' | keyof Lifetime>;
 
 const contextFor = provideContext();
 
@@ -38,7 +39,7 @@ interface Until {
   waitUntil(work: Promise<unknown>): void;
 }
 
-function provideContext(): (bindings: Bindings, until: Until) => Promise<ServiceContext> {
+function provideContext(): (bindings: Bindings, until: Until) => Promise<ProgramContext> {
   let prepared: Prepared | null = null;
   return async (bindings, until) => {
     const settings = readSettings(bindings);

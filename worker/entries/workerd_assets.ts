@@ -7,8 +7,8 @@ import liveForm from '../islands/live_form.js';
 import liveList from '../islands/live_list.js';
 import refreshed from '../islands/refreshed.js';
 import search from '../islands/search.js';
-import { ASSET_FILES } from '../pages/asset_files.ts';
-import { Assets } from '../pages/assets.ts';
+import { ASSET_FILES } from '../pages/frame/asset_files.ts';
+import { Assets } from '../pages/frame/assets.ts';
 import style from '../pages/style.css';
 
 /** Text modules, by the rules of wrangler.toml. */

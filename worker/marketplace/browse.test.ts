@@ -5,7 +5,7 @@ import { type InProcess, parsed, startInProcess } from '../../e2e/runtimes/in_pr
 import { errorBody } from '../../shared/wire/errors.ts';
 import { marketplacePage } from '../../shared/wire/marketplace.ts';
 import { nodeOutbound } from '../entries/node_outbound.ts';
-import { ProgramLifetime } from '../services/lifetime.ts';
+import { ProgramLifetime } from '../kernel/lifetime.ts';
 
 const MINUTE_MS = 60_000;
 let registry: RegistryServer;

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { MarketplacePage, MarketplaceQuery } from '../../shared/wire/marketplace.ts';
-import type { Caller } from '../services/caller.ts';
-import { decodeCursor, encodeCursor } from '../services/cursors.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import type { Caller } from '../kernel/caller.ts';
+import { decodeCursor, encodeCursor } from '../kernel/cursors.ts';
+import type { MarketplaceContext } from './marketplace_context.ts';
 import { findMirror, type RegistryMirrorRow } from '../store/registry_mirrors.ts';
 import { findDocuments } from '../store/registry_servers.ts';
 import { installedAmong, toItem } from './items.ts';
@@ -40,7 +40,7 @@ interface Listed {
  * registry's own list does, so that nobody waits for the mirror. Refuses with `invalid_cursor`, `registry_unavailable`.
  */
 export async function browse(
-  context: ServiceContext,
+  context: MarketplaceContext,
   caller: Caller | null,
   query: MarketplaceQuery,
 ): Promise<Result<MarketplacePage, ApiError>> {
@@ -64,7 +64,7 @@ export async function browse(
 }
 
 /** The mirror's row. A complete one is read every few seconds, for nothing of it is urgent. */
-async function currentMirror({ registry, database, clock }: ServiceContext): Promise<RegistryMirrorRow | null> {
+async function currentMirror({ registry, database, clock }: MarketplaceContext): Promise<RegistryMirrorRow | null> {
   const known = registry.known.find(clock.now());
   if (known !== null) return known;
   const mirror = await findMirror(database, registry.url);
@@ -73,14 +73,14 @@ async function currentMirror({ registry, database, clock }: ServiceContext): Pro
 }
 
 /** Has the mirror brought up to date after the reply, when it is due. */
-export function lookAfterMirror(context: ServiceContext, mirror: RegistryMirrorRow | null): void {
+export function lookAfterMirror(context: MarketplaceContext, mirror: RegistryMirrorRow | null): void {
   const { registry, clock } = context;
   if (!isSyncDue(mirror, clock.now()) || !registry.syncs.mayBegin(clock.now(), LOOK_AFTER_MS)) return;
   context.defer('the mirror of the MCP registry', () => syncMirror(context));
 }
 
 async function list(
-  context: ServiceContext,
+  context: MarketplaceContext,
   mirror: RegistryMirrorRow | null,
   query: MarketplaceQuery,
   place: BrowsePlace | null,
@@ -102,7 +102,7 @@ const CURSOR_OVER = 'the list that this cursor is of is no longer there: begin a
 
 /** A page out of the mirror; null when its copy in memory could not be made. */
 async function listMirror(
-  context: ServiceContext,
+  context: MarketplaceContext,
   mirror: RegistryMirrorRow,
   query: MarketplaceQuery,
   after: z.infer<typeof mirrorPlace> | null,
@@ -126,7 +126,7 @@ async function listMirror(
 
 /** A page out of the registry's own list or search. Its search looks at names alone, and some do not search at all. */
 async function listRegistry(
-  context: ServiceContext,
+  context: MarketplaceContext,
   query: MarketplaceQuery,
   { cursor, offset }: z.infer<typeof registryPlace>,
 ): Promise<Result<Listed, RegistryProblem>> {

@@ -3,17 +3,17 @@ import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
 import { ok, type Result } from '../../shared/model/result.ts';
 import type { ApiError } from '../../shared/wire/errors.ts';
 import type { MarketplaceDetail } from '../../shared/wire/marketplace.ts';
-import { type Caller, ownerName } from '../services/caller.ts';
-import { configurationOf } from '../services/mcp_server_records.ts';
-import { mcpServersInstalledFrom } from '../services/mcp_servers.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import { type Caller, ownerName } from '../kernel/caller.ts';
+import { configurationOf } from '../services/mcp/mcp_server_records.ts';
+import { mcpServersInstalledFrom } from '../services/mcp/mcp_servers.ts';
+import type { MarketplaceContext } from './marketplace_context.ts';
 import { findEntry } from './find_entry.ts';
 import { toItem } from './items.ts';
 import { toOption, toPreview } from './plan_view.ts';
 
 /** An entry with its versions, the ways to install it, and what an install comes to. Refuses with `not_found`, `registry_unavailable`. */
 export async function showEntry(
-  context: ServiceContext,
+  context: MarketplaceContext,
   caller: Caller | null,
   wanted: { readonly name: string; readonly version: string | null },
 ): Promise<Result<MarketplaceDetail, ApiError>> {

@@ -1,7 +1,7 @@
 import { readRegistryEntry, type RegistryEntry } from '../../shared/mcp/registry_entry.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import type { MarketplaceContext } from './marketplace_context.ts';
 import { findMirror } from '../store/registry_mirrors.ts';
 import { findDocuments } from '../store/registry_servers.ts';
 import { registryUnavailable } from './browse.ts';
@@ -33,7 +33,7 @@ const MAX_VERSIONS = 200;
 
 /** Refuses with `not_found`, `registry_unavailable`. */
 export async function findEntry(
-  context: ServiceContext,
+  context: MarketplaceContext,
   wanted: Wanted,
   freshness: Freshness,
 ): Promise<Result<FoundEntry, ApiError>> {
@@ -53,7 +53,7 @@ function isEntryName(name: string): boolean {
 
 /** The versions of an entry. Registries of early 2025 have no list of them, and are asked to search for the name. */
 async function askFor(
-  context: ServiceContext,
+  context: MarketplaceContext,
   { name, version }: Wanted,
   freshness: Freshness,
 ): Promise<Result<Page, RegistryProblem>> {
@@ -65,14 +65,18 @@ async function askFor(
   return listed.ok && listed.value.page.records.every((record) => record.name !== name) ? all : listed;
 }
 
-async function ask(context: ServiceContext, url: string, freshness: Freshness): Promise<Result<Page, RegistryProblem>> {
+async function ask(
+  context: MarketplaceContext,
+  url: string,
+  freshness: Freshness,
+): Promise<Result<Page, RegistryProblem>> {
   if (freshness === 'any') return anyPage(context, url);
   const fresh = await freshPage(context, url);
   return fresh.ok ? ok({ ...fresh.value, isStale: false }) : fresh;
 }
 
 /** What the mirror has of an entry, as the registry would answer. */
-async function mirroredPage(context: ServiceContext, name: string): Promise<Page | null> {
+async function mirroredPage(context: MarketplaceContext, name: string): Promise<Page | null> {
   const mirror = await findMirror(context.database, context.registry.url);
   if (mirror?.syncedAt === null || mirror === null) return null;
   const document = (await findDocuments(context.database, mirror.id, [name])).get(name);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { QuickClock } from '../../e2e/marketplace/quick_clock.ts';
-import { ProgramLifetime } from '../services/lifetime.ts';
+import { ProgramLifetime } from '../kernel/lifetime.ts';
 import { Flights } from './flights.ts';
 
 const clock = new QuickClock();

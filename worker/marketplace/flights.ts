@@ -1,5 +1,5 @@
-import type { Lifetime } from '../services/lifetime.ts';
-import type { Clock } from '../services/service_context.ts';
+import type { Lifetime } from '../kernel/lifetime.ts';
+import type { Clock } from '../kernel/service_context.ts';
 
 /** Who begins work that others wait for, and how long they do. */
 type Joining = Pick<Lifetime, 'defer'> & { readonly clock: Clock };

@@ -11,12 +11,12 @@ import {
   missingCredentials,
   type ValidMcpServer,
 } from '../../shared/wire/mcp_servers.ts';
-import { type Caller, ownerId, writableOwner } from '../services/caller.ts';
-import { storeMcpCredential } from '../services/mcp_credentials.ts';
-import { toRecordOf } from '../services/mcp_server_records.ts';
-import { createMcpServer, getMcpServer, mcpServersInstalledFrom } from '../services/mcp_servers.ts';
-import { type Changed, withPolicyVersion } from '../services/policy_change.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import { type Caller, ownerId, writableOwner } from '../kernel/caller.ts';
+import { storeMcpCredential } from '../services/mcp/mcp_credentials.ts';
+import { toRecordOf } from '../services/mcp/mcp_server_records.ts';
+import { createMcpServer, getMcpServer, mcpServersInstalledFrom } from '../services/mcp/mcp_servers.ts';
+import { type Changed, withPolicyVersion } from '../kernel/policy_change.ts';
+import type { MarketplaceContext } from './marketplace_context.ts';
 import type { McpServerRow } from '../store/mcp_servers.ts';
 import { completed, notInstallable, planEntry } from './install_plan.ts';
 import { numbered, plainLine, serverName } from './server_names.ts';
@@ -45,7 +45,7 @@ interface Place {
  * `inputs_required`, `admin_required`, `name_taken`.
  */
 export async function install(
-  context: ServiceContext,
+  context: MarketplaceContext,
   caller: Caller,
   registryId: string,
   input: MarketplaceInstallInput,
@@ -66,7 +66,11 @@ export async function install(
 }
 
 /** The caller's server that an install of this entry would make again. */
-async function installedBefore(context: ServiceContext, caller: Caller, place: Place): Promise<McpServerRow | null> {
+async function installedBefore(
+  context: MarketplaceContext,
+  caller: Caller,
+  place: Place,
+): Promise<McpServerRow | null> {
   const rows = await mcpServersInstalledFrom(context, caller, [place.registryId]);
   const own = rows.filter((row) => row.ownerId === ownerId(caller, place.owner));
   return own.find(({ name }) => place.name === undefined || name === place.name) ?? null;
@@ -110,7 +114,7 @@ interface Creation {
 }
 
 /** Under the name that was asked for, or the first one that is free. Of two installs at once, one makes the server. */
-async function create(context: ServiceContext, caller: Caller, creation: Creation): Installing {
+async function create(context: MarketplaceContext, caller: Caller, creation: Creation): Installing {
   const { place, configuration } = creation;
   for (let number = 1; ; number += 1) {
     const name = number === 1 ? configuration.name : numbered(configuration.name, number);
@@ -131,7 +135,7 @@ function asRefusedEntry(registryId: string, error: ApiError): ApiError {
 
 /** Stores what was given and is secret; the configuration only refers to it. */
 async function withCredentials(
-  context: ServiceContext,
+  context: MarketplaceContext,
   caller: Caller,
   serverId: string,
   { credentials, requiredCredentials }: CompletedInstallation,
@@ -147,7 +151,7 @@ async function withCredentials(
 }
 
 /** A server that was there; what it lacks is what it refers to. */
-async function asItIs(context: ServiceContext, caller: Caller, row: McpServerRow): Installing {
+async function asItIs(context: MarketplaceContext, caller: Caller, row: McpServerRow): Installing {
   const server = await toRecordOf(context, caller, row);
   const required_credentials = missingCredentials(server).map((name) => {
     return { name, description: '', required: true, secret: true };
@@ -155,7 +159,11 @@ async function asItIs(context: ServiceContext, caller: Caller, row: McpServerRow
   return withPolicyVersion(context, caller, ok({ reply: { server, required_credentials }, isNew: false }));
 }
 
-function dryRun(context: ServiceContext, caller: Caller, { requiredCredentials }: CompletedInstallation): Installing {
+function dryRun(
+  context: MarketplaceContext,
+  caller: Caller,
+  { requiredCredentials }: CompletedInstallation,
+): Installing {
   const reply = { server: null, required_credentials: [...requiredCredentials] };
   return withPolicyVersion(context, caller, ok({ reply, isNew: false }));
 }

@@ -6,7 +6,7 @@ import { planInstallation } from '../../shared/mcp/installation.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { MarketplacePreviewInput, MarketplacePreviewReply } from '../../shared/wire/marketplace.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import type { MarketplaceContext } from './marketplace_context.ts';
 import { findEntry, type FoundEntry, type Freshness } from './find_entry.ts';
 import { toMarketplaceInput, toPreview } from './plan_view.ts';
 
@@ -23,7 +23,7 @@ type Wanted = Pick<MarketplacePreviewInput, 'package' | 'remote' | 'version'>;
 
 /** Refuses with `not_found`, `registry_unavailable`, `package_not_installable`. */
 export async function planEntry(
-  context: ServiceContext,
+  context: MarketplaceContext,
   registryId: string,
   wanted: Wanted,
   freshness: Freshness,
@@ -68,7 +68,7 @@ function withOpenId(complete: CompletedInstallation): CompletedInstallation {
 
 /** What an install would come to, and what it lacks. Refuses with `not_found`, `registry_unavailable`, `package_not_installable`. */
 export async function previewInstall(
-  context: ServiceContext,
+  context: MarketplaceContext,
   registryId: string,
   input: MarketplacePreviewInput,
 ): Promise<Result<MarketplacePreviewReply, ApiError>> {

@@ -1,13 +1,13 @@
 import type { RegistryEntry } from '../../shared/mcp/registry_entry.ts';
 import type { RegistryArgument, RegistryInput } from '../../shared/mcp/registry/registry_input.ts';
 import type { MarketplaceItem } from '../../shared/wire/marketplace.ts';
-import type { Caller } from '../services/caller.ts';
-import { mcpServersInstalledFrom } from '../services/mcp_servers.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import type { Caller } from '../kernel/caller.ts';
+import { mcpServersInstalledFrom } from '../services/mcp/mcp_servers.ts';
+import type { MarketplaceContext } from './marketplace_context.ts';
 
 /** The names among these that the caller has installed; nothing for who is not signed in. */
 export async function installedAmong(
-  context: ServiceContext,
+  context: MarketplaceContext,
   caller: Caller | null,
   names: readonly string[],
 ): Promise<ReadonlySet<string>> {

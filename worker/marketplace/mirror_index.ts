@@ -1,4 +1,4 @@
-import type { ServiceContext } from '../services/service_context.ts';
+import type { MarketplaceContext } from './marketplace_context.ts';
 import type { RegistryMirrorRow } from '../store/registry_mirrors.ts';
 import { listChanged, listServers, type RegistryServerRow } from '../store/registry_servers.ts';
 import { parseFacets } from './facets.ts';
@@ -11,7 +11,7 @@ const BEHIND_MS = 10_000;
 const PATIENCE_MS = 10_000;
 
 /** The searchable copy of a mirror in memory, up to date. It is read once for all who wait; null when that takes too long. */
-export async function indexOf(context: ServiceContext, mirror: RegistryMirrorRow): Promise<ServerIndex | null> {
+export async function indexOf(context: MarketplaceContext, mirror: RegistryMirrorRow): Promise<ServerIndex | null> {
   const { registry, clock } = context;
   const { index } = registry;
   const look = () => {
@@ -23,7 +23,7 @@ export async function indexOf(context: ServiceContext, mirror: RegistryMirrorRow
   return registry.flights.join(context, { key: 'index', patienceMs: PATIENCE_MS, look, work });
 }
 
-async function load(context: ServiceContext, mirror: RegistryMirrorRow): Promise<void> {
+async function load(context: MarketplaceContext, mirror: RegistryMirrorRow): Promise<void> {
   const servers: IndexedServer[] = [];
   let rows = await listServers(context.database, mirror.id, { after: '', limit: PAGE });
   servers.push(...rows.map((row) => toIndexed(row)));
@@ -36,7 +36,7 @@ async function load(context: ServiceContext, mirror: RegistryMirrorRow): Promise
 }
 
 /** Takes over what was written since, all of it or nothing. */
-async function update(context: ServiceContext, mirror: RegistryMirrorRow): Promise<void> {
+async function update(context: MarketplaceContext, mirror: RegistryMirrorRow): Promise<void> {
   const { index } = context.registry;
   const rows: RegistryServerRow[] = [];
   let place = { change: index.stateOf(mirror.url)?.change ?? 0, name: LAST_NAME };

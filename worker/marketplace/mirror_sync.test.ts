@@ -8,10 +8,10 @@ import { type RegistryServer, startRegistryServer } from '../../e2e/marketplace/
 import { newLocalKey, newMasterKey } from '../../e2e/runtimes/in_process.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { nodeOutbound } from '../entries/node_outbound.ts';
-import { ProgramLifetime } from '../services/lifetime.ts';
-import type { ServiceContext } from '../services/service_context.ts';
-import { start } from '../services/start.ts';
-import { NO_TURNS } from '../services/turns.ts';
+import { ProgramLifetime } from '../kernel/lifetime.ts';
+import type { ServiceContext } from '../kernel/service_context.ts';
+import { start } from '../installation/start.ts';
+import { NO_TURNS } from '../kernel/turns.ts';
 import { openDatabase } from '../store/database.ts';
 import { findMirror } from '../store/registry_mirrors.ts';
 import { findDocuments, listServers } from '../store/registry_servers.ts';

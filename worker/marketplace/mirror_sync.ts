@@ -1,6 +1,7 @@
 import { err } from '../../shared/model/result.ts';
-import { randomToken } from '../services/encoding.ts';
-import { nowText, type ServiceContext } from '../services/service_context.ts';
+import { randomToken } from '../kernel/encoding.ts';
+import type { MarketplaceContext } from './marketplace_context.ts';
+import { nowText } from '../kernel/service_context.ts';
 import {
   changeMirror,
   deleteUnseen,
@@ -43,7 +44,7 @@ export function isSyncDue(mirror: RegistryMirrorRow | null, nowMs: number): bool
  * Brings the mirror up to date, page by page, as long as this request may; the next one goes on where it ended. One worker
  * of many does it, and no caller ever waits for it.
  */
-export async function syncMirror(context: ServiceContext): Promise<void> {
+export async function syncMirror(context: MarketplaceContext): Promise<void> {
   const { database, registry, clock } = context;
   const ends = registry.syncMs === null ? Number.POSITIVE_INFINITY : clock.now() + registry.syncMs;
   await database.write([insertMirror(database, registry.url)]);
@@ -58,7 +59,7 @@ export async function syncMirror(context: ServiceContext): Promise<void> {
 }
 
 /** The sync to go on with, or a new one: of everything at first and once a week, else of what has changed. */
-function begun(context: ServiceContext, mirror: RegistryMirrorRow): RegistryMirrorRow {
+function begun(context: MarketplaceContext, mirror: RegistryMirrorRow): RegistryMirrorRow {
   if (mirror.beganAt !== null) return mirror;
   const { syncedAt, crawledAt } = mirror;
   const now = context.clock.now();
@@ -69,7 +70,7 @@ function begun(context: ServiceContext, mirror: RegistryMirrorRow): RegistryMirr
 }
 
 /** At least one page, so that every slice of a sync comes further. */
-async function syncAs(context: ServiceContext, first: RegistryMirrorRow, ends: number): Promise<void> {
+async function syncAs(context: MarketplaceContext, first: RegistryMirrorRow, ends: number): Promise<void> {
   const seen = new Set<string>();
   let mirror: RegistryMirrorRow | null = first;
   while (mirror !== null && !context.stopping.aborted) {
@@ -82,7 +83,7 @@ async function syncAs(context: ServiceContext, first: RegistryMirrorRow, ends: n
 
 /** Fetches and writes one page; null when the sync is over, well or not. */
 async function syncPage(
-  context: ServiceContext,
+  context: MarketplaceContext,
   mirror: RegistryMirrorRow,
   seen: Set<string>,
 ): Promise<RegistryMirrorRow | null> {
@@ -103,7 +104,7 @@ async function syncPage(
 }
 
 async function writePage(
-  context: ServiceContext,
+  context: MarketplaceContext,
   mirror: RegistryMirrorRow,
   page: RegistryPage,
 ): Promise<RegistryMirrorRow | null> {
@@ -125,7 +126,7 @@ async function writePage(
 }
 
 /** The mirror has what the registry had when the sync began. */
-function finish(context: ServiceContext, mirror: RegistryMirrorRow): RegistryMirrorRow {
+function finish(context: MarketplaceContext, mirror: RegistryMirrorRow): RegistryMirrorRow {
   const isWhole = mirror.since === null;
   const everyMs = !isWhole && mirror.pages > LARGE_PAGES ? SYNC_LARGE_EVERY_MS : SYNC_EVERY_MS;
   return {
@@ -142,7 +143,7 @@ const IDLE = { ...NO_LEASE, beganAt: null, since: null, cursor: null };
 
 /** A registry that fails or wants to be left alone is asked again later, from where this sync was. */
 async function backOff(
-  context: ServiceContext,
+  context: MarketplaceContext,
   mirror: RegistryMirrorRow,
   { reason, retryAfterSeconds }: RegistryProblem,
 ): Promise<null> {
@@ -154,7 +155,7 @@ async function backOff(
 }
 
 /** Gives the sync up; what it wrote stays, and the next one fetches everything. */
-async function startOver(context: ServiceContext, mirror: RegistryMirrorRow): Promise<null> {
+async function startOver(context: MarketplaceContext, mirror: RegistryMirrorRow): Promise<null> {
   const waitMs = mirror.since === null ? RETRY_BROKEN_MS : SYNC_LARGE_EVERY_MS;
   const notBeforeMs = context.clock.now() + waitMs;
   await release(context, mirror, { ...IDLE, crawledAt: null, notBeforeMs });
@@ -162,7 +163,7 @@ async function startOver(context: ServiceContext, mirror: RegistryMirrorRow): Pr
 }
 
 async function release(
-  context: ServiceContext,
+  context: MarketplaceContext,
   mirror: RegistryMirrorRow,
   change: Partial<RegistryMirrorRow>,
 ): Promise<void> {

@@ -1,5 +1,5 @@
 import type { McpServerRecord } from '../../shared/wire/mcp_servers.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import type { MarketplaceContext } from './marketplace_context.ts';
 import { findMirror } from '../store/registry_mirrors.ts';
 import { findDocuments } from '../store/registry_servers.ts';
 import { lookAfterMirror } from './browse.ts';
@@ -11,7 +11,7 @@ import { fittingPlan } from './upgrade_configuration.ts';
  * it: nobody waits for the registry, and without a mirror nothing is said.
  */
 export async function newerVersions(
-  context: ServiceContext,
+  context: MarketplaceContext,
   servers: readonly McpServerRecord[],
 ): Promise<ReadonlyMap<string, string>> {
   const names = new Set(servers.flatMap(({ registry_id: name }) => (name === null ? [] : [name])));

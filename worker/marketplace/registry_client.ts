@@ -1,6 +1,7 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { Outbound, OutboundError, OutboundReply } from '../services/outbound.ts';
+import type { Outbound, OutboundError, OutboundReply } from '../kernel/outbound.ts';
 import { readRegistryRecord, type RegistryRecord } from './registry_record.ts';
+import { parseJsonBytes } from '../../shared/model/json.ts';
 
 /** The page size that the registry is asked for, which is also its largest. */
 export const REGISTRY_PAGE = 100;
@@ -83,7 +84,7 @@ function waitSeconds(retryAfter: string | undefined): number | null {
 }
 
 function readPage({ body }: OutboundReply, host: string): Result<RegistryPage, RegistryProblem> {
-  const value = parseJson(body);
+  const value = parseJsonBytes(body);
   if (typeof value !== 'object' || value === null) return err(badReply(`the reply of ${host} is no JSON object`));
   if (!('servers' in value)) return readSingle(value, host);
   if (!Array.isArray(value.servers)) return err(badReply(`the reply of ${host} has no list of servers`));
@@ -109,14 +110,6 @@ function readCursor(value: object): string | null | undefined {
   const next = cursors['nextCursor'] ?? cursors['next_cursor'] ?? '';
   if (typeof next !== 'string' || next.length > MAX_CURSOR_CHARACTERS) return undefined;
   return next === '' ? null : next;
-}
-
-function parseJson(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-  } catch {
-    return null;
-  }
 }
 
 function badReply(message: string): RegistryProblem {

@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import type { MarketplaceContext } from './marketplace_context.ts';
 import type { Fetched } from './registry.ts';
 import { askRegistry, type RegistryProblem } from './registry_client.ts';
 
@@ -8,7 +8,7 @@ const PATIENCE_MS = 8_000;
 /** With an older answer at hand, less. */
 const PATIENCE_WITH_STALE_MS = 2_500;
 
-type Asking = Pick<ServiceContext, 'registry' | 'outbound' | 'clock' | 'defer'>;
+type Asking = Pick<MarketplaceContext, 'registry' | 'outbound' | 'clock' | 'defer'>;
 type Answer = Result<Fetched, RegistryProblem>;
 
 /** A reply of the registry, and whether it is older than it may be because the registry does not answer. */

@@ -2,14 +2,14 @@ import { ok, err, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { MarketplaceInstallReply, UpgradeInput, UpgradeReply } from '../../shared/wire/marketplace.ts';
-import { type Caller, visibleOwners } from '../services/caller.ts';
-import { commit } from '../services/commit.ts';
-import { storeMcpCredential } from '../services/mcp_credentials.ts';
-import { configurationProblem } from '../services/mcp_server_checks.ts';
-import { configurationOf, type McpConfiguration } from '../services/mcp_server_records.ts';
-import { getMcpServer, reconfigured, writableMcpServer } from '../services/mcp_servers.ts';
-import { type Changed, controlChain, withPolicyVersion } from '../services/policy_change.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import { type Caller, visibleOwners } from '../kernel/caller.ts';
+import { commit } from '../kernel/commit.ts';
+import { storeMcpCredential } from '../services/mcp/mcp_credentials.ts';
+import { configurationProblem } from '../services/mcp/mcp_server_checks.ts';
+import { configurationOf, type McpConfiguration } from '../services/mcp/mcp_server_records.ts';
+import { getMcpServer, reconfigured, writableMcpServer } from '../services/mcp/mcp_servers.ts';
+import { type Changed, controlChain, withPolicyVersion } from '../kernel/policy_change.ts';
+import type { MarketplaceContext } from './marketplace_context.ts';
 import { findMcpServer, type McpServerRow } from '../store/mcp_servers.ts';
 import { findEntry, type FoundEntry, type Freshness } from './find_entry.ts';
 import { checkedConfiguration } from './install.ts';
@@ -19,7 +19,7 @@ import { fittingPlan, upgraded, type Upgraded } from './upgrade_configuration.ts
 
 /** What an upgrade would change. Refuses with `not_found`, `registry_unavailable`, `package_not_installable`. */
 export async function showUpgrade(
-  context: ServiceContext,
+  context: MarketplaceContext,
   caller: Caller,
   id: string,
   version: string | null,
@@ -50,7 +50,7 @@ export async function showUpgrade(
  * `admin_required`, `registry_unavailable`, `package_not_installable`, `inputs_required`.
  */
 export async function upgrade(
-  context: ServiceContext,
+  context: MarketplaceContext,
   caller: Caller,
   id: string,
   { version, inputs = {} }: UpgradeInput,
@@ -87,7 +87,7 @@ interface Newer extends FoundEntry {
 }
 
 async function newerEntry(
-  context: ServiceContext,
+  context: MarketplaceContext,
   row: McpServerRow | null,
   wanted: { readonly id: string; readonly version: string | null; readonly freshness: Freshness },
 ): Promise<Result<Newer, ApiError>> {

@@ -3,19 +3,19 @@ import { addUser, type InProcess, startInProcess } from '../../e2e/runtimes/in_p
 import { Secret } from '../../shared/model/secret.ts';
 import { hostBindingInput } from '../../shared/wire/host_binding.ts';
 import { findAccount } from '../store/accounts.ts';
-import { listAuditPage } from './audit_log.ts';
-import { verifyAudit } from './audit_verification.ts';
-import type { Caller } from './caller.ts';
-import { explainRequest } from './explain.ts';
+import { listAuditPage } from './audit/audit_log.ts';
+import { verifyAudit } from './audit/audit_verification.ts';
+import type { Caller } from '../kernel/caller.ts';
+import { explainRequest } from './bindings/explain.ts';
 import {
   createHostBinding,
   getHostBinding,
   listHostBindingPage,
   putHostBinding,
   removeHostBinding,
-} from './host_bindings.ts';
-import { listSecretPage, removeSecret, storeSecret } from './secrets.ts';
-import { listSidecarPage, removeSidecar } from './sidecars.ts';
+} from './bindings/host_bindings.ts';
+import { listSecretPage, removeSecret, storeSecret } from './vault/secrets.ts';
+import { listSidecarPage, removeSidecar } from './sidecars/sidecars.ts';
 
 let control: InProcess;
 let owner: Caller;

@@ -7,7 +7,7 @@ import { CREDENTIALS_TYP, credentialsPayload } from '../../shared/wire/channel.t
 import { errorBody } from '../../shared/wire/errors.ts';
 import { enrolInput } from '../../shared/wire/sidecars.ts';
 import { findAccount } from '../store/accounts.ts';
-import { enrolSidecar } from './sidecars.ts';
+import { enrolSidecar } from './sidecars/sidecars.ts';
 
 let control: InProcess;
 let sidecar: TestSidecar;

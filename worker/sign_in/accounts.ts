@@ -1,9 +1,9 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import { isId } from '../../shared/wire/ids.ts';
-import { type AuditDraft, type Change, commit } from '../services/commit.ts';
-import { freshId, nowText, type ServiceContext } from '../services/service_context.ts';
-import { newBrowserSession, type SessionMeta } from '../services/sign_in.ts';
+import { type AuditDraft, type Change, commit } from '../kernel/commit.ts';
+import { freshId, nowText, type ServiceContext } from '../kernel/service_context.ts';
+import { newBrowserSession, type SessionMeta } from '../services/people/sign_in.ts';
 import { type Account, type EnterpriseRow, insertAccount, insertUser } from '../store/accounts.ts';
 import { insertBrowserSession } from '../store/browser_sessions.ts';
 import { domainStillOf, findEnterprise, findEnterpriseOfDomain } from '../store/enterprise_settings.ts';

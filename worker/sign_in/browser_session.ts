@@ -1,5 +1,5 @@
-import { sha256Base64Url } from '../services/encoding.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import { sha256Base64Url } from '../kernel/encoding.ts';
+import type { ServiceContext } from '../kernel/service_context.ts';
 import { deleteBrowserSession } from '../store/browser_sessions.ts';
 
 /** Ends the session of a token; harmless when there is none. */

@@ -1,6 +1,6 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import type { ServiceContext } from '../kernel/service_context.ts';
 
 const PROOF_PATH = '/.well-known/svc-enterprise.txt';
 const MAX_PROOF_BYTES = 10_000;

@@ -20,7 +20,7 @@ import { deviceReply, type TokenPair, tokenPair } from '../../shared/wire/device
 import { type EnterpriseSettings, enterpriseSettings } from '../../shared/wire/enterprise.ts';
 import { meReply } from '../../shared/wire/account.ts';
 import { errorBody, ERROR_STATUS } from '../../shared/wire/errors.ts';
-import type { Outbound } from '../services/outbound.ts';
+import type { Outbound } from '../kernel/outbound.ts';
 
 const HOST = 'control.acme.test';
 const FRONT = { 'x-forwarded-host': HOST, 'x-forwarded-proto': 'https' };

@@ -1,7 +1,7 @@
 import { parseEmail } from '../../shared/model/email.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import type { ServiceContext } from '../kernel/service_context.ts';
 import { findEnterpriseOfDomain, findEnterpriseOidc } from '../store/enterprise_settings.ts';
 import { ssoPath } from './admission.ts';
 

@@ -1,9 +1,9 @@
 import { parseEmail } from '../../shared/model/email.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import { randomToken, sha256Base64Url } from '../services/encoding.ts';
-import type { Caller } from '../services/caller.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import { randomToken, sha256Base64Url } from '../kernel/encoding.ts';
+import type { Caller } from '../kernel/caller.ts';
+import type { ServiceContext } from '../kernel/service_context.ts';
 import { findSignInFlow, insertSignInFlow, type SignInFlowRow, takeSignInFlow } from '../store/sign_in_flows.ts';
 import { type SignedIn, signInIdentity } from './accounts.ts';
 import { type Linker, linkOver } from './linking.ts';

@@ -3,7 +3,7 @@ import { exportJWK, generateKeyPair, type JWTHeaderParameters, SignJWT } from 'j
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { err, ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
-import { type Outbound, targetProblem } from '../services/outbound.ts';
+import { type Outbound, targetProblem } from '../kernel/outbound.ts';
 import { HeldIssuers } from './issuer_documents.ts';
 import { oidcProvider } from './oidc.ts';
 

@@ -4,11 +4,12 @@ import { apiError, type ApiError } from '../../shared/wire/errors.ts';
 import type { IdentityRecord } from '../../shared/wire/identities.ts';
 import { idPattern, isId } from '../../shared/wire/ids.ts';
 import type { Page } from '../../shared/wire/primitives.ts';
-import type { Caller } from '../services/caller.ts';
-import { commit } from '../services/commit.ts';
-import { decodeCursor, toPage } from '../services/cursors.ts';
-import { controlChain } from '../services/policy_change.ts';
-import { nowText, type ServiceContext } from '../services/service_context.ts';
+import type { Caller } from '../kernel/caller.ts';
+import { commit } from '../kernel/commit.ts';
+import { decodeCursor, toPage } from '../kernel/cursors.ts';
+import { controlChain } from '../kernel/policy_change.ts';
+import type { SignInContext } from './sign_in_context.ts';
+import { nowText } from '../kernel/service_context.ts';
 import { findAccount } from '../store/accounts.ts';
 import { type EnterpriseOidcRow, findEnterpriseOidc, listIdentities } from '../store/enterprise_settings.ts';
 import { deleteIdentity, endSignInsBy, type IdentityRow, listIdentityRows } from '../store/identities.ts';
@@ -20,7 +21,7 @@ const identityPlace = z.string().regex(idPattern('idn'));
 
 /** The ways that the caller signs in, the oldest first. Refuses with `invalid_cursor`. */
 export async function listIdentityPage(
-  context: ServiceContext,
+  context: SignInContext,
   caller: Caller,
   query: { readonly limit: number; readonly cursor?: string | undefined },
 ): Promise<Result<Page<IdentityRecord>, ApiError>> {
@@ -37,7 +38,7 @@ export async function listIdentityPage(
  * session that asks. Refuses with `not_found`, `would_lock_out`.
  */
 export async function removeIdentity(
-  context: ServiceContext,
+  context: SignInContext,
   caller: Caller,
   id: string,
 ): Promise<Result<null, ApiError>> {
@@ -64,7 +65,7 @@ export async function removeIdentity(
 
 /** Whether one of these signs the caller in now: it is set up, and the enterprise allows it. The local user needs none. */
 async function canSignIn(
-  context: ServiceContext,
+  context: SignInContext,
   { userId }: Caller,
   identities: readonly IdentityRow[],
 ): Promise<boolean> {
@@ -80,7 +81,7 @@ async function canSignIn(
 }
 
 async function isSetUp(
-  { signIn, database }: ServiceContext,
+  { signIn, database }: SignInContext,
   { provider, issuer, email }: IdentityRow,
   oidc: EnterpriseOidcRow | null,
 ): Promise<boolean> {
@@ -89,7 +90,7 @@ async function isSetUp(
   return signIn.providers.has(provider);
 }
 
-function toRecord({ signIn }: ServiceContext, row: IdentityRow): IdentityRecord {
+function toRecord({ signIn }: SignInContext, row: IdentityRow): IdentityRecord {
   return {
     id: row.id,
     provider: row.provider,

@@ -2,7 +2,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
-import type { Outbound } from '../services/outbound.ts';
+import type { Outbound } from '../kernel/outbound.ts';
 import { HELD_MS, HeldIssuers } from './issuer_documents.ts';
 import { oidcProvider } from './oidc.ts';
 

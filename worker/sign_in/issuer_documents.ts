@@ -1,5 +1,5 @@
 import type { AuthorizationServer, JWKSCacheInput } from 'oauth4webapi';
-import type { Clock } from '../services/service_context.ts';
+import type { Clock } from '../kernel/service_context.ts';
 
 /** What an OpenID provider publishes about itself. */
 export interface IssuerDocuments {

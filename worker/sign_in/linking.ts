@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import { type Change, commit } from '../services/commit.ts';
-import type { Caller } from '../services/caller.ts';
-import { fromBase64Url, toBase64Url } from '../services/encoding.ts';
-import { controlChain } from '../services/policy_change.ts';
-import { nowText, type ServiceContext } from '../services/service_context.ts';
+import { type Change, commit } from '../kernel/commit.ts';
+import type { Caller } from '../kernel/caller.ts';
+import { fromBase64Url, toBase64Url } from '../kernel/encoding.ts';
+import { controlChain } from '../kernel/policy_change.ts';
+import { nowText, type ServiceContext } from '../kernel/service_context.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
 import { findBrowserSession } from '../store/browser_sessions.ts';
 import {

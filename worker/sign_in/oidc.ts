@@ -24,8 +24,8 @@ import {
   validateAuthResponse,
 } from 'oauth4webapi';
 import { z } from 'zod';
-import type { Outbound } from '../services/outbound.ts';
-import { targetProblem } from '../services/outbound.ts';
+import type { Outbound } from '../kernel/outbound.ts';
+import { targetProblem } from '../kernel/outbound.ts';
 import { parseEmail } from '../../shared/model/email.ts';
 import type { HeldIssuers, IssuerDocuments } from './issuer_documents.ts';
 import type { AuthorizationRequest, AuthProvider, CallbackRequest, Identity } from './provider.ts';

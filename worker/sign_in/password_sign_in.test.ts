@@ -5,7 +5,7 @@ import { meReply } from '../../shared/wire/account.ts';
 import { providersReply, signupReply } from '../../shared/wire/auth.ts';
 import { ERROR_STATUS, errorBody } from '../../shared/wire/errors.ts';
 import { Secret } from '../../shared/model/secret.ts';
-import { hashPassword } from '../services/passwords.ts';
+import { hashPassword } from '../services/people/passwords.ts';
 import { setPassword } from '../store/passwords.ts';
 import { signInIdentity } from './accounts.ts';
 import { passwordIdentity } from './password_identity.ts';

@@ -2,8 +2,8 @@ import { err, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { LoginInput } from '../../shared/wire/auth.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import { isPassword } from '../services/passwords.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import { isPassword } from '../services/people/passwords.ts';
+import type { SignInContext } from './sign_in_context.ts';
 import { findPassword } from '../store/passwords.ts';
 import { type SignedIn, signInIdentity } from './accounts.ts';
 import { PASSWORD, passwordIdentity, passwordsOff } from './password_identity.ts';
@@ -26,7 +26,7 @@ export interface SignInClient {
  * `not_found`, `too_many_attempts`, `wrong_email_or_password`, and what `signInIdentity` refuses with.
  */
 export async function signInWithPassword(
-  context: ServiceContext,
+  context: SignInContext,
   input: LoginInput,
   { client: clientName, address }: SignInClient,
 ): Promise<Result<SignedIn, ApiError>> {

@@ -1,6 +1,6 @@
 import type { Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
-import type { Outbound } from '../services/outbound.ts';
+import type { Outbound } from '../kernel/outbound.ts';
 import type { HeldIssuers } from './issuer_documents.ts';
 
 /**

@@ -1,9 +1,9 @@
 import { ResponseBodyError, AuthorizationResponseError } from 'oauth4webapi';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
-import { NoReply } from '../services/oauth_fetch.ts';
-import type { Outbound } from '../services/outbound.ts';
-import { targetProblem } from '../services/outbound.ts';
+import { NoReply } from '../services/oauth/oauth_fetch.ts';
+import type { Outbound } from '../kernel/outbound.ts';
+import { targetProblem } from '../kernel/outbound.ts';
 import type { ProviderError, ProviderInput } from './provider.ts';
 
 /** The client of ours at a provider. */

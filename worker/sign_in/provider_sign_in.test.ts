@@ -21,7 +21,7 @@ import { providersReply } from '../../shared/wire/auth.ts';
 import { ok } from '../../shared/model/result.ts';
 import { createApp } from '../app.ts';
 import { fileAssets } from '../entries/file_assets.ts';
-import { commit } from '../services/commit.ts';
+import { commit } from '../kernel/commit.ts';
 import { statement } from '../store/database.ts';
 import { signInIdentity } from './accounts.ts';
 import { CLIENT_BEGINS, finishSignIn } from './flows.ts';

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { FORUM } from '../../e2e/sign_in/example_provider.ts';
 import { ok } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
-import type { Outbound, OutboundRequest } from '../services/outbound.ts';
+import type { Outbound, OutboundRequest } from '../kernel/outbound.ts';
 import { configureSignIn } from './configure.ts';
 import { HeldIssuers } from './issuer_documents.ts';
 import { configureProviders } from './provider_table.ts';

@@ -2,9 +2,10 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import type { SignupInput, SignupReply, VerifyInput } from '../../shared/wire/auth.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import { randomToken, sha256Base64Url } from '../services/encoding.ts';
-import { hashPassword } from '../services/passwords.ts';
-import { nowText, type ServiceContext } from '../services/service_context.ts';
+import { randomToken, sha256Base64Url } from '../kernel/encoding.ts';
+import { hashPassword } from '../services/people/passwords.ts';
+import type { SignInContext } from './sign_in_context.ts';
+import { nowText } from '../kernel/service_context.ts';
 import {
   endAllSignIns,
   findPassword,
@@ -34,7 +35,7 @@ const IN_ALL = { kind: 'mail', most: 1_000, windowSeconds: 3600 };
  * Refuses with `not_found`, `too_many_attempts`, `mail_failed`.
  */
 export async function beginSignup(
-  context: ServiceContext,
+  context: SignInContext,
   input: SignupInput,
   clientAddress: string | null,
 ): Promise<Result<SignupReply, ApiError>> {
@@ -61,7 +62,7 @@ export async function beginSignup(
 }
 
 async function takeSignupAttempts(
-  context: ServiceContext,
+  context: SignInContext,
   email: string,
   clientAddress: string | null,
 ): Promise<Result<void, ApiError>> {
@@ -88,7 +89,7 @@ async function sendCode(mail: Mail, to: string, code: string): Promise<Result<vo
  * Refuses with `not_found`, `verification_failed`, and what `signInIdentity` refuses with.
  */
 export async function verifySignup(
-  context: ServiceContext,
+  context: SignInContext,
   input: VerifyInput,
   client: string,
 ): Promise<Result<SignedIn, ApiError>> {
@@ -109,7 +110,7 @@ export async function verifySignup(
 }
 
 /** The signup that the code is of. A try is used up before the code is looked at, so that no two guesses share one. */
-async function signupOfCode(context: ServiceContext, input: VerifyInput): Promise<SignupRow | null> {
+async function signupOfCode(context: SignInContext, input: VerifyInput): Promise<SignupRow | null> {
   const idHash = await sha256Base64Url(input.signup_id);
   const nowSeconds = Math.floor(context.clock.now() / 1000);
   const used = await context.database.write([useSignupTry(context.database, idHash, nowSeconds)]);
@@ -119,11 +120,11 @@ async function signupOfCode(context: ServiceContext, input: VerifyInput): Promis
 }
 
 /** Keyed: eight digits could be guessed from any other hash. */
-function codeHash({ vault }: ServiceContext, id: string, code: string): Promise<string> {
+function codeHash({ vault }: SignInContext, id: string, code: string): Promise<string> {
   return vault.mac(codeText(id, code));
 }
 
-function codeHashes({ vault }: ServiceContext, { signup_id: id, code }: VerifyInput): Promise<readonly string[]> {
+function codeHashes({ vault }: SignInContext, { signup_id: id, code }: VerifyInput): Promise<readonly string[]> {
   return vault.macs(codeText(id, code));
 }
 

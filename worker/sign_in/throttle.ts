@@ -1,6 +1,6 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import type { ServiceContext } from '../kernel/service_context.ts';
 import { clientNetwork } from './client_network.ts';
 import { clearThrottle, countAttempt, forgetOldThrottles } from '../store/throttles.ts';
 

@@ -1,9 +1,9 @@
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK } from 'jose';
 import { Secret } from '../../shared/model/secret.ts';
 import { signingKey, type SigningKey } from '../../shared/wire/sidecars.ts';
-import { toBase64Url } from '../services/encoding.ts';
-import { importSigningKey } from '../services/sidecar_keys.ts';
-import type { Vault } from '../services/vault.ts';
+import { toBase64Url } from '../kernel/encoding.ts';
+import { importSigningKey } from '../services/sidecars/sidecar_keys.ts';
+import type { Vault } from '../kernel/vault.ts';
 import type { Database } from '../store/database.ts';
 import { insertFirstKey, listSigningKeys, replaceSigningKey, type SigningKeyRow } from '../store/signing_keys.ts';
 

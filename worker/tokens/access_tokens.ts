@@ -1,8 +1,8 @@
 import { decodeProtectedHeader, errors, jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
 import { id } from '../../shared/wire/primitives.ts';
-import { randomToken } from '../services/encoding.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import { randomToken } from '../kernel/encoding.ts';
+import type { TokenContext } from './token_context.ts';
 import type { Account } from '../store/accounts.ts';
 import { ACCESS_TOKEN_SECONDS } from './access_keys.ts';
 
@@ -16,7 +16,7 @@ export type AccessClaims = z.infer<typeof accessClaims>;
 
 /** An access token for a user's sign-in: a JWT by the key that signs now, from this control plane and for it. */
 export async function issueAccessToken(
-  context: ServiceContext,
+  context: TokenContext,
   issuer: string,
   { account, familyId }: { readonly account: Account; readonly familyId: string },
 ): Promise<string> {
@@ -47,7 +47,7 @@ function emailClaims({ email, verifiedEmail }: Account['user']): object {
 }
 
 /** The claims of an access token; null unless a key of ours signed it, for us, and its time is not up. */
-export async function verifyAccessToken(context: ServiceContext, token: string): Promise<AccessClaims | null> {
+export async function verifyAccessToken(context: TokenContext, token: string): Promise<AccessClaims | null> {
   const issuer = context.publicUrl;
   const kid = keyIdOf(token);
   if (issuer === null || kid === null) return null;

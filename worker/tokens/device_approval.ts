@@ -1,9 +1,9 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import type { Caller } from '../services/caller.ts';
-import { commit } from '../services/commit.ts';
-import { controlChain } from '../services/policy_change.ts';
-import type { ServiceContext } from '../services/service_context.ts';
+import type { Caller } from '../kernel/caller.ts';
+import { commit } from '../kernel/commit.ts';
+import { controlChain } from '../kernel/policy_change.ts';
+import type { ServiceContext } from '../kernel/service_context.ts';
 import { takeAttempt, type Throttle } from '../sign_in/throttle.ts';
 import { findBrowserSession } from '../store/browser_sessions.ts';
 import { decideDevice, type DeviceCodeRow, findPendingDevice } from '../store/device_codes.ts';

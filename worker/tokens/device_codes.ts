@@ -1,10 +1,11 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { DeviceReply, TokenPair } from '../../shared/wire/device.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import { commit } from '../services/commit.ts';
-import { randomToken, sha256Base64Url } from '../services/encoding.ts';
-import { controlChain } from '../services/policy_change.ts';
-import { nowText, type ServiceContext } from '../services/service_context.ts';
+import { commit } from '../kernel/commit.ts';
+import { randomToken, sha256Base64Url } from '../kernel/encoding.ts';
+import { controlChain } from '../kernel/policy_change.ts';
+import type { TokenContext } from './token_context.ts';
+import { nowText } from '../kernel/service_context.ts';
 import { takeClientAttempt, type Throttle } from '../sign_in/throttle.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
 import {
@@ -30,7 +31,7 @@ const REQUESTS: Throttle = { kind: 'device requests', most: 30, windowSeconds: 1
 
 /** Begins the sign-in of a program. Refuses with `public_url_missing`, `too_many_attempts`. */
 export async function requestDeviceCode(
-  context: ServiceContext,
+  context: TokenContext,
   request: { readonly clientName: string; readonly address: string | null },
 ): Promise<Result<DeviceReply, ApiError>> {
   if (context.publicUrl === null) return err(publicUrlMissing());
@@ -69,7 +70,7 @@ export async function requestDeviceCode(
  * `slow_down`, `access_denied`, and `expired_token`, also for a code that was never there.
  */
 export async function redeemDeviceCode(
-  context: ServiceContext,
+  context: TokenContext,
   deviceCode: string,
 ): Promise<Result<TokenPair, ApiError>> {
   const codeHash = await sha256Base64Url(deviceCode);
@@ -82,7 +83,7 @@ export async function redeemDeviceCode(
 }
 
 /** Counts a poll. One that comes too early puts the next one off. */
-async function notePoll(context: ServiceContext, row: DeviceCodeRow): Promise<ApiError | null> {
+async function notePoll(context: TokenContext, row: DeviceCodeRow): Promise<ApiError | null> {
   const now = secondsOf(context);
   const isEarly = now < row.nextPollAt;
   const intervalSeconds = row.intervalSeconds + (isEarly ? SLOW_DOWN_SECONDS : 0);
@@ -91,11 +92,7 @@ async function notePoll(context: ServiceContext, row: DeviceCodeRow): Promise<Ap
   return isEarly || !isOnlyOne ? slowDown() : null;
 }
 
-async function redeem(
-  context: ServiceContext,
-  row: DeviceCodeRow,
-  userId: string,
-): Promise<Result<TokenPair, ApiError>> {
+async function redeem(context: TokenContext, row: DeviceCodeRow, userId: string): Promise<Result<TokenPair, ApiError>> {
   const account = await liveAccount(context, userId);
   if (account === null) return deny(context, row);
   const made = await newProgramSignIn(context, account, row);
@@ -115,12 +112,12 @@ async function redeem(
 }
 
 /** Looked at again within the write: suspending a user ends its sign-ins, and none begins after that. */
-async function liveAccount(context: ServiceContext, userId: string): Promise<Account | null> {
+async function liveAccount(context: TokenContext, userId: string): Promise<Account | null> {
   const account = await findAccount(context.database, userId);
   return account === null || account.user.suspendedAt !== null ? null : account;
 }
 
-async function deny(context: ServiceContext, row: DeviceCodeRow): Promise<Result<never, ApiError>> {
+async function deny(context: TokenContext, row: DeviceCodeRow): Promise<Result<never, ApiError>> {
   await context.database.write(takeDeviceCode(context.database, row.codeHash));
   return err(apiError('access_denied', 'the sign-in was not approved'));
 }
@@ -137,7 +134,7 @@ function newUserCode(): string {
 }
 
 /** What a typed code may be known by: keyed, for all codes could be hashed and compared. */
-export function userCodeMacs({ vault }: Pick<ServiceContext, 'vault'>, typed: string): Promise<readonly string[]> {
+export function userCodeMacs({ vault }: Pick<TokenContext, 'vault'>, typed: string): Promise<readonly string[]> {
   return vault.macs(codeText(typed));
 }
 
@@ -146,7 +143,7 @@ function codeText(typed: string): string {
   return JSON.stringify(['svc device code', typed.toUpperCase().replaceAll(/[^A-Z]/g, '')]);
 }
 
-function secondsOf(context: ServiceContext): number {
+function secondsOf(context: TokenContext): number {
   return Math.floor(context.clock.now() / 1000);
 }
 

@@ -11,12 +11,12 @@ import {
   type TokenInput,
   type TokenRecord,
 } from '../../shared/wire/tokens.ts';
-import type { Caller } from '../services/caller.ts';
-import { type AuditDraft, commit } from '../services/commit.ts';
-import { decodeCursor, toPage } from '../services/cursors.ts';
-import { randomToken, sha256Base64Url } from '../services/encoding.ts';
-import { controlChain } from '../services/policy_change.ts';
-import { freshId, nowText, type ServiceContext } from '../services/service_context.ts';
+import type { Caller } from '../kernel/caller.ts';
+import { type AuditDraft, commit } from '../kernel/commit.ts';
+import { decodeCursor, toPage } from '../kernel/cursors.ts';
+import { randomToken, sha256Base64Url } from '../kernel/encoding.ts';
+import { controlChain } from '../kernel/policy_change.ts';
+import { freshId, nowText, type ServiceContext } from '../kernel/service_context.ts';
 import { takeAttempt, type Throttle } from '../sign_in/throttle.ts';
 import {
   findPersonalToken,

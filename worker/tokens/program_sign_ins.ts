@@ -1,11 +1,12 @@
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { REFRESH_TOKEN_PREFIX, type TokenPair } from '../../shared/wire/device.ts';
 import { apiError, type ApiError } from '../../shared/wire/errors.ts';
-import { commit } from '../services/commit.ts';
-import { randomToken, sha256Base64Url } from '../services/encoding.ts';
-import { controlChain } from '../services/policy_change.ts';
-import { freshId, nowText, type ServiceContext } from '../services/service_context.ts';
-import type { SessionMeta } from '../services/sign_in.ts';
+import { commit } from '../kernel/commit.ts';
+import { randomToken, sha256Base64Url } from '../kernel/encoding.ts';
+import { controlChain } from '../kernel/policy_change.ts';
+import type { TokenContext } from './token_context.ts';
+import { freshId, nowText } from '../kernel/service_context.ts';
+import type { SessionMeta } from '../services/people/sign_in.ts';
 import { takeAttempt, type Throttle } from '../sign_in/throttle.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
 import type { Statement } from '../store/database.ts';
@@ -41,7 +42,7 @@ export interface NewProgramSignIn {
  * `public_url_missing`.
  */
 export async function newProgramSignIn(
-  context: ServiceContext,
+  context: TokenContext,
   account: Account,
   { client, provider }: SessionMeta,
 ): Promise<Result<NewProgramSignIn, ApiError>> {
@@ -69,7 +70,7 @@ export async function newProgramSignIn(
  * the whole sign-in ends, for nobody can say which of the two is the thief (RFC 9700 section 4.14). Refuses with
  * `sign_in_over`, whatever the reason, `too_many_attempts`, and `public_url_missing`.
  */
-export async function refreshTokens(context: ServiceContext, token: string): Promise<Result<TokenPair, ApiError>> {
+export async function refreshTokens(context: TokenContext, token: string): Promise<Result<TokenPair, ApiError>> {
   const tokenHash = await sha256Base64Url(token);
   const found = await findRefreshToken(context.database, tokenHash);
   if (found === null || !isLive(context, found.family)) return err(signInOver());
@@ -88,7 +89,7 @@ export async function refreshTokens(context: ServiceContext, token: string): Pro
 }
 
 /** Ends the sign-in that a refresh token is of, used or not: signing out twice is harmless, and so is a token of nobody. */
-export async function signProgramOut(context: ServiceContext, token: string): Promise<void> {
+export async function signProgramOut(context: TokenContext, token: string): Promise<void> {
   const found = await findRefreshToken(context.database, await sha256Base64Url(token));
   if (found === null || !isLive(context, found.family)) return;
   const account = await findAccount(context.database, found.family.userId);
@@ -96,7 +97,7 @@ export async function signProgramOut(context: ServiceContext, token: string): Pr
 }
 
 async function endStolen(
-  context: ServiceContext,
+  context: TokenContext,
   account: Account,
   family: TokenFamilyRow,
 ): Promise<Result<never, ApiError>> {
@@ -104,7 +105,7 @@ async function endStolen(
   return err(signInOver());
 }
 
-async function endFamily(context: ServiceContext, { user }: Account, family: TokenFamilyRow): Promise<void> {
+async function endFamily(context: TokenContext, { user }: Account, family: TokenFamilyRow): Promise<void> {
   const data = { 'svc.control.resource': family.id };
   const event = { type: 'control.session.revoked' as const, actor: user.id, data };
   await commit(context, controlChain(user), async () =>
@@ -113,7 +114,7 @@ async function endFamily(context: ServiceContext, { user }: Account, family: Tok
 }
 
 async function newRefreshToken(
-  context: ServiceContext,
+  context: TokenContext,
   family: TokenFamilyRow,
 ): Promise<{ readonly token: string; readonly row: RefreshTokenRow }> {
   const token = REFRESH_TOKEN_PREFIX + randomToken();
@@ -122,7 +123,7 @@ async function newRefreshToken(
 }
 
 async function pairOf(
-  context: ServiceContext,
+  context: TokenContext,
   account: Account,
   family: TokenFamilyRow,
   refreshToken: string,
@@ -137,11 +138,11 @@ async function pairOf(
   });
 }
 
-function isLive(context: ServiceContext, family: TokenFamilyRow): boolean {
+function isLive(context: TokenContext, family: TokenFamilyRow): boolean {
   return family.revokedAt === null && family.expiresAt > secondsOf(context);
 }
 
-function secondsOf(context: ServiceContext): number {
+function secondsOf(context: TokenContext): number {
   return Math.floor(context.clock.now() / 1000);
 }
 

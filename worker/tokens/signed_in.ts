@@ -1,8 +1,8 @@
 import { PERSONAL_TOKEN_PREFIX, type Scope } from '../../shared/wire/tokens.ts';
-import type { Caller } from '../services/caller.ts';
-import { sha256Base64Url } from '../services/encoding.ts';
-import type { ServiceContext } from '../services/service_context.ts';
-import { accountOfBearer, accountOfSession } from '../services/sign_in.ts';
+import type { Caller } from '../kernel/caller.ts';
+import { sha256Base64Url } from '../kernel/encoding.ts';
+import type { TokenContext } from './token_context.ts';
+import { accountOfBearer, accountOfSession } from '../services/people/sign_in.ts';
 import { type Account, findAccount } from '../store/accounts.ts';
 import { findLiveFamily } from '../store/refresh_tokens.ts';
 import { verifyAccessToken } from './access_tokens.ts';
@@ -16,19 +16,19 @@ export interface SignedIn {
 }
 
 /** The user of a bearer token: the local key, a personal token or an access token; null when it is none that is good. */
-export async function signedInByBearer(context: ServiceContext, token: string): Promise<SignedIn | null> {
+export async function signedInByBearer(context: TokenContext, token: string): Promise<SignedIn | null> {
   if (token.startsWith('svc_local_')) return whole(toCaller(await accountOfBearer(context, token)));
   if (token.startsWith(PERSONAL_TOKEN_PREFIX)) return byPersonalToken(context, token);
   return byAccessToken(context, token);
 }
 
 /** The user of a browser's session token; null when there is none. */
-export async function signedInByBrowser(context: ServiceContext, token: string): Promise<SignedIn | null> {
+export async function signedInByBrowser(context: TokenContext, token: string): Promise<SignedIn | null> {
   const account = await accountOfSession(context, token);
   return account === null ? null : whole(toCaller(account, await sha256Base64Url(token)));
 }
 
-async function byPersonalToken(context: ServiceContext, token: string): Promise<SignedIn | null> {
+async function byPersonalToken(context: TokenContext, token: string): Promise<SignedIn | null> {
   const opened = await openPersonalToken(context, token);
   if (opened === null) return null;
   const caller = toCaller(await findAccount(context.database, opened.userId));
@@ -36,7 +36,7 @@ async function byPersonalToken(context: ServiceContext, token: string): Promise<
 }
 
 /** A program that was signed out is out at once, and not when its access token expires. */
-async function byAccessToken(context: ServiceContext, token: string): Promise<SignedIn | null> {
+async function byAccessToken(context: TokenContext, token: string): Promise<SignedIn | null> {
   const claims = await verifyAccessToken(context, token);
   if (claims === null) return null;
   const family = await findLiveFamily(context.database, claims.family, Math.floor(context.clock.now() / 1000));

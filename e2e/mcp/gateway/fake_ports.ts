@@ -10,7 +10,7 @@ import type {
   GatewayServer,
   ServerHealth,
   ToolApproval,
-} from '../../../sidecar/mcp/gateway_ports.ts';
+} from '../../../gateway/gateway_ports.ts';
 import type { Result } from '../../../shared/model/result.ts';
 
 /** Ports of a gateway that are in this process: what was recorded can be read, and the list of servers can be changed. */

@@ -1,10 +1,10 @@
 import { createServer } from 'node:http';
-import { CALLER_HEADER, type Caller, callerHeader, HOST_CALLER } from '../../../sidecar/mcp/caller.ts';
-import type { RuntimeImages } from '../../../sidecar/mcp/container_command.ts';
-import type { GatewayLimits } from '../../../sidecar/mcp/gateway_limits.ts';
-import { createHttpFront, httpFrontListener } from '../../../sidecar/mcp/http_front.ts';
-import { type LocalGateway, startLocalGateway } from '../../../sidecar/mcp/local_gateway.ts';
-import type { ToolSource } from '../../../sidecar/mcp/source.ts';
+import { CALLER_HEADER, type Caller, callerHeader, HOST_CALLER } from '../../../machine/mcp_caller.ts';
+import type { RuntimeImages } from '../../../gateway/servers/container_command.ts';
+import type { GatewayLimits } from '../../../gateway/gateway_limits.ts';
+import { createHttpFront, httpFrontListener } from '../../../gateway/fronts/http_front.ts';
+import { type LocalGateway, startLocalGateway } from '../../../gateway/servers/local_gateway.ts';
+import type { ToolSource } from '../../../gateway/source.ts';
 import { listen } from '../../support/tls_upstream.ts';
 import type { FakePorts } from './fake_ports.ts';
 import type { Place } from './test_clients.ts';

@@ -1,8 +1,8 @@
 /** A gateway over stdio with ports of its own, as a program: its argument is JSON of `{home, servers, secrets}`. */
 import { z } from 'zod';
-import { HOST_CALLER } from '../../../sidecar/mcp/caller.ts';
-import { startLocalGateway } from '../../../sidecar/mcp/local_gateway.ts';
-import { serveStdioFront } from '../../../sidecar/mcp/stdio_front.ts';
+import { HOST_CALLER } from '../../../machine/mcp_caller.ts';
+import { startLocalGateway } from '../../../gateway/servers/local_gateway.ts';
+import { serveStdioFront } from '../../../gateway/fronts/stdio_front.ts';
 import type { McpServer } from '../../../shared/model/mcp_server.ts';
 import { FakePorts } from './fake_ports.ts';
 

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Content, Html } from '../html.ts';
+import type { Content, Html } from '../frame/html.ts';
 
 export type AlertKind = 'good' | 'warn' | 'bad' | 'info';
 

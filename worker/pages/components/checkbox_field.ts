@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Content, Html } from '../html.ts';
+import type { Content, Html } from '../frame/html.ts';
 import { type FormState, problemOf } from './form_field.ts';
 
 /** What a form says of a box that is ticked; of one that is not it says nothing. */

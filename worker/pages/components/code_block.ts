@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Html } from '../html.ts';
+import type { Html } from '../frame/html.ts';
 
 /** A command or a text to copy; the button comes with the island, for without it there is nothing that it could do. */
 export function codeBlock(text: string): Html {

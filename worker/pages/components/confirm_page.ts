@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
-import type { Content, Html } from '../html.ts';
-import { layout, type Page } from '../layout.ts';
+import type { Content, Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
 import { type FormState, formRefusal, textField } from './form_field.ts';
 import { pageHeader } from './page_header.ts';
 

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Content, Html } from '../html.ts';
+import type { Content, Html } from '../frame/html.ts';
 
 export interface Column<Row> {
   readonly title: string;

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Content, Html } from '../html.ts';
+import type { Content, Html } from '../frame/html.ts';
 
 /** Facts, each under its name; those without content are left out. */
 export function definitionList(facts: readonly (readonly [name: string, content: Content | null])[]): Html {

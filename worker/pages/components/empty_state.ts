@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Content, Html } from '../html.ts';
+import type { Content, Html } from '../frame/html.ts';
 import { codeBlock } from './code_block.ts';
 
 /** Says that there is nothing, and what to do next: the command and the button. */

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Html } from '../html.ts';
+import type { Html } from '../frame/html.ts';
 import { foreignText } from './foreign_text.ts';
 
 const PLAIN_WORD = /^[\w@%+=:,./{}-]+$/;

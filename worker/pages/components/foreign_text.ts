@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Html } from '../html.ts';
+import type { Html } from '../frame/html.ts';
 import { cutShown, showHidden } from '../../../shared/model/shown_text.ts';
 
 /** A text that is longer is cut, and says by how much. */

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { FieldProblem } from '../../../shared/wire/errors.ts';
-import type { Content, Html } from '../html.ts';
+import type { Content, Html } from '../frame/html.ts';
 import { alert } from './alert.ts';
 
 /** What was typed, and what is wrong with it. A secret is never in `values`: it is not echoed, not after an error either. */

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
-import type { Html } from '../html.ts';
-import type { IconName } from '../navigation.ts';
+import type { Html } from '../frame/html.ts';
+import type { IconName } from '../frame/navigation.ts';
 
 /** Strokes on a grid of 16. */
 const STROKES: Readonly<Record<IconName | 'mark' | 'menu', string>> = {

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Html } from '../html.ts';
+import type { Html } from '../frame/html.ts';
 
 /** Two letters in the place of a picture: one of a publisher's own would be a call to a site of theirs. */
 export function initials(name: string): Html {

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Content, Html } from '../html.ts';
+import type { Content, Html } from '../frame/html.ts';
 
 /** The head of a page: its one h1, a sentence on what it is for, and what can be done there. */
 export function pageHeader(header: {

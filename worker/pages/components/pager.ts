@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Html } from '../html.ts';
+import type { Html } from '../frame/html.ts';
 
 /** The way to the next page of a list; the query of this one stays. A list in another order than by time has other words. */
 export function pager(

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Html } from '../html.ts';
+import type { Html } from '../frame/html.ts';
 import { type FieldInput, type FormState, labelled } from './form_field.ts';
 
 /** A field of many lines. */

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Html } from '../html.ts';
+import type { Html } from '../frame/html.ts';
 
 const UNITS: readonly (readonly [seconds: number, word: string])[] = [
   [86_400, 'd'],

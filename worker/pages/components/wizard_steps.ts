@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Html } from '../html.ts';
+import type { Html } from '../frame/html.ts';
 
 const INSTALL_STEPS = ['Review', 'Settings', 'Credentials', 'Use it'] as const;
 export type InstallStep = (typeof INSTALL_STEPS)[number];

@@ -11,8 +11,8 @@ import {
 } from 'oauth4webapi';
 import { z } from 'zod';
 import { ok } from '../../../shared/model/result.ts';
-import { oauthFetch } from '../../services/oauth_fetch.ts';
-import type { Outbound } from '../../services/outbound.ts';
+import { oauthFetch } from '../../services/oauth/oauth_fetch.ts';
+import type { Outbound } from '../../kernel/outbound.ts';
 import { parseEmail } from '../../../shared/model/email.ts';
 import type { AuthorizationRequest, CallbackRequest, Identity, ProviderEntry } from '../provider.ts';
 import {

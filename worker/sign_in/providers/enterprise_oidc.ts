@@ -1,7 +1,7 @@
 import { parseEmail } from '../../../shared/model/email.ts';
 import { ok } from '../../../shared/model/result.ts';
 import { isId } from '../../../shared/wire/ids.ts';
-import type { ServiceContext } from '../../services/service_context.ts';
+import type { SignInContext } from '../sign_in_context.ts';
 import { type EnterpriseOidcRow, findEnterpriseOidc, listDomains } from '../../store/enterprise_settings.ts';
 import { oidcProvider } from '../oidc.ts';
 import type { AuthProvider } from '../provider.ts';
@@ -15,7 +15,7 @@ export function oidcSealPlace(enterpriseId: string) {
  * The enterprise's own OpenID provider, under the enterprise's id as its name; null when there is none. What it says is
  * believed of the enterprise's own domains alone: whoever runs it could otherwise say to be anybody.
  */
-export async function enterpriseProvider(context: ServiceContext, name: string): Promise<AuthProvider | null> {
+export async function enterpriseProvider(context: SignInContext, name: string): Promise<AuthProvider | null> {
   const row = isId('ent', name) ? await findEnterpriseOidc(context.database, name) : null;
   if (row === null) return null;
   const provider = await openProvider(context, row);
@@ -32,7 +32,7 @@ export async function enterpriseProvider(context: ServiceContext, name: string):
   };
 }
 
-async function openProvider(context: ServiceContext, row: EnterpriseOidcRow): Promise<AuthProvider> {
+async function openProvider(context: SignInContext, row: EnterpriseOidcRow): Promise<AuthProvider> {
   const { enterpriseId, issuer, clientId } = row;
   const clientSecret = await context.vault.open(oidcSealPlace(enterpriseId), row.sealedSecret);
   if (clientSecret === null)

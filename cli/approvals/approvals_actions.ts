@@ -1,0 +1,106 @@
+import {
+  approvalRecord,
+  approvalTarget,
+  approvalsPage,
+  APPROVAL_VALID_SECONDS,
+  type ApprovalRecord,
+  type ApprovalState,
+} from '../../shared/wire/approvals.ts';
+import { controlClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+import type { Column, Style } from '../terminal/output.ts';
+import { allPages } from '../terminal/paging.ts';
+import { agoText } from '../terminal/relative_time.ts';
+
+export interface ApprovalListOptions {
+  readonly state?: ApprovalState;
+  readonly all?: boolean;
+}
+
+/** The approvals in this state, the newest first. */
+export function approvalsIn(client: HttpClient, state: ApprovalState | undefined): Promise<ApprovalRecord[]> {
+  return allPages(client, '/v1/approvals', approvalsPage, { state });
+}
+
+/** One approval, as it is now. */
+export function readApproval(client: HttpClient, id: string): Promise<ApprovalRecord> {
+  return client.call('GET', `/v1/approvals/${encodeURIComponent(id)}`, approvalRecord);
+}
+
+const STYLES: Readonly<Record<ApprovalState, Style | null>> = {
+  pending: 'yellow',
+  approved: 'green',
+  used: 'green',
+  denied: 'red',
+  expired: 'dim',
+};
+
+/** `svc approvals list`. */
+export async function listApprovals(call: Call<ApprovalListOptions>): Promise<undefined> {
+  const { options, context, print } = call;
+  if (options.all === true && options.state !== undefined) {
+    throw new CliError(EXIT.usage, 'both --all and --state were given: choose one');
+  }
+  const state = options.all === true ? undefined : (options.state ?? 'pending');
+  const items = await approvalsIn(controlClient(context, options), state);
+  print.rows({ items }, items, columnsAt(context.now()), 'Nothing waits for an approval.');
+}
+
+function columnsAt(now: number): readonly Column<ApprovalRecord>[] {
+  return [
+    { title: 'ID', cell: (row) => row.id },
+    { title: 'STATE', cell: (row) => row.state, style: (row) => STYLES[row.state] },
+    { title: 'ASKED', cell: (row) => agoText(row.requested_at, now) },
+    { title: 'OPERATION', cell: approvalTarget },
+    { title: 'SESSION', cell: (row) => row.session_id ?? '-' },
+    { title: 'REQUEST', cell: (row) => row.summary },
+  ];
+}
+
+/** `svc approvals show ID`. */
+export async function showApproval(call: Call): Promise<undefined> {
+  const record = await readApproval(controlClient(call.context, call.options), call.args[0] ?? '');
+  call.print.data(record, () => fieldsText(record));
+}
+
+function fieldsText(record: ApprovalRecord): string {
+  const rows: readonly (readonly [string, string | null])[] = [
+    ['request', record.summary],
+    ['state', record.state],
+    [
+      'connector',
+      record.connector_fqn && `${record.connector_fqn} ${record.connector_version ?? ''} (${record.owner})`,
+    ],
+    ['operation', record.operation],
+    ['MCP server', record.mcp_server && `${record.mcp_server} ${record.mcp_server_version ?? ''} (${record.owner})`],
+    ['tool', record.tool],
+    ['fingerprint', record.fingerprint],
+    ['user', record.user_id],
+    ['session', record.session_id],
+    ['sidecar', record.sidecar_id],
+    ['requested', record.requested_at],
+    ['decide until', record.expires_at],
+    ['decided', record.decided_at],
+    ['by', record.decided_by],
+    ['covers it until', record.valid_until],
+    ['used', record.used_at],
+  ];
+  const known = rows.filter((row): row is readonly [string, string] => row[1] !== null);
+  return known.map(([name, value]) => `${`${name}:`.padEnd(17)}${printable(value)}\n`).join('');
+}
+
+const WORDS = { approve: 'approved', deny: 'denied' } as const;
+
+/** `svc approvals approve ID` and `deny ID`. */
+export async function decideApproval(call: Call, decision: keyof typeof WORDS): Promise<undefined> {
+  const { context, options, print } = call;
+  const path = `/v1/approvals/${encodeURIComponent(call.args[0] ?? '')}/decide`;
+  const record = await controlClient(context, options).call('POST', path, approvalRecord, { body: { decision } });
+  print.data(record, () => `${WORDS[decision]} ${record.id}: ${printable(record.summary)}\n`);
+  if (decision === 'approve' && print.person) {
+    print.note(`It covers this one request, for ${APPROVAL_VALID_SECONDS / 60} minutes.`);
+  }
+}

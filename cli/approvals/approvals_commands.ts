@@ -1,0 +1,34 @@
+import { Option } from 'commander';
+import { APPROVAL_STATES } from '../../shared/wire/approvals.ts';
+import type { ApprovalListOptions } from './approvals_actions.ts';
+import { handle, type CommandLine } from '../command_line.ts';
+
+// What the commands do is loaded when they are used: every other command starts faster.
+const actions = () => import('./approvals_actions.ts');
+
+/** `svc approvals ...`. */
+export function addApprovalsCommands(line: CommandLine): void {
+  const approvals = line.program
+    .command('approvals')
+    .description('requests of agents that wait for somebody to allow them');
+  const list = approvals
+    .command('list')
+    .alias('ls')
+    .description('list those that wait')
+    .addOption(new Option('--state <state>', 'those in this state (default: pending)').choices(APPROVAL_STATES))
+    .option('--all', 'in every state');
+  handle<ApprovalListOptions>(line, list, async (call) => (await actions()).listApprovals(call));
+  const show = approvals.command('show').description('show all that is known of one').argument('<id>');
+  handle(line, show, async (call) => (await actions()).showApproval(call));
+  const approve = approvals
+    .command('approve')
+    .description('allow this one request, once')
+    .argument('<id>', 'as `svc approvals list` shows it');
+  handle(line, approve, async (call) => (await actions()).decideApproval(call, 'approve'));
+  const deny = approvals.command('deny').description('refuse it').argument('<id>', 'as `svc approvals list` shows it');
+  handle(line, deny, async (call) => (await actions()).decideApproval(call, 'deny'));
+  const watch = approvals
+    .command('watch')
+    .description('show requests as they come and what becomes of them, until Ctrl-C');
+  handle(line, watch, async (call) => (await import('./approvals_watch.ts')).watchApprovals(call));
+}

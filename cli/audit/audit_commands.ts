@@ -1,0 +1,229 @@
+import type { Command } from 'commander';
+import type { z } from 'zod';
+import {
+  auditEventsPage,
+  auditVerification,
+  storedAuditEvent,
+  type AuditVerification,
+} from '../../shared/wire/audit_events.ts';
+import { controlClient } from '../clients.ts';
+import { addHeadsCommands, compareHeads } from './audit_heads.ts';
+import { addPruneCommand } from './audit_prune.ts';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { EventStreamParser } from './event_stream.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+import type { Column, Style } from '../terminal/output.ts';
+import { allPages } from '../terminal/paging.ts';
+import { parseTime } from '../terminal/relative_time.ts';
+
+type EventRow = z.infer<typeof storedAuditEvent>;
+
+interface FilterOptions {
+  readonly type?: string;
+  readonly session?: string;
+  readonly host?: string;
+}
+interface ListOptions extends FilterOptions {
+  readonly since?: string;
+  readonly until?: string;
+  readonly limit: string;
+  readonly all?: boolean;
+}
+interface VerifyOptions {
+  readonly against?: string;
+}
+interface TailOptions extends FilterOptions {
+  readonly backlog: string;
+}
+
+const RECONNECT_MS = 1_000;
+
+/** `svc audit ...`. */
+export function addAuditCommands(line: CommandLine): void {
+  const audit = line.program.command('audit').description('what was decided and done, without any secret');
+  const list = filters(audit.command('list').alias('ls').description('list events, newest first'))
+    .option('--since <time>', 'from then on: 2026-01-31T09:00:00Z, or 10m, 2h, 7d ago')
+    .option('--until <time>', 'before then')
+    .option('--limit <number>', 'at most this many', '50')
+    .option('--all', 'every event there is');
+  handle<ListOptions>(line, list, listEvents);
+  const tail = filters(audit.command('tail').description('show events as they come, until Ctrl-C')).option(
+    '--backlog <number>',
+    'begin with this many earlier ones',
+    '10',
+  );
+  handle<TailOptions>(line, tail, tailEvents);
+  const verify = audit
+    .command('verify')
+    .description('check that no event was changed or removed (the hash chains)')
+    .option(
+      '--against <file>',
+      'compare with heads that were exported before: of svc audit heads, or any text with them',
+    );
+  handle<VerifyOptions>(line, verify, verifyChains);
+  addHeadsCommands(line, audit);
+  addPruneCommand(line, audit);
+}
+
+function filters(command: Command): Command {
+  return command
+    .option('--type <type>', 'an event type, or a beginning that ends in "." (several with ",")')
+    .option('--session <id>', 'only this session')
+    .option('--host <host>', 'only this upstream host');
+}
+
+const COLUMNS: readonly Column<EventRow>[] = [
+  { title: 'TIME', cell: (row) => row.time },
+  { title: 'EVENT', cell: (row) => row.type, style: styleOf },
+  { title: 'METHOD', cell: (row) => row.data['svc.proxy.method'] ?? '-' },
+  { title: 'TARGET', cell: targetOf },
+  { title: 'RESULT', cell: resultOf },
+  { title: 'SESSION', cell: (row) => row.session_id ?? '-' },
+];
+
+const REFUSALS: readonly EventRow['type'][] = [
+  'sandbox.proxy.rejected',
+  'sandbox.proxy.trust_denied',
+  'connector.proxy.rejected',
+];
+/** Something went around the proxy, and somebody wanted it so. */
+const AROUND_THE_PROXY: readonly EventRow['type'][] = ['sandbox.proxy.disabled', 'sandbox.proxy.credential_unsealed'];
+
+function styleOf({ type }: EventRow): Style | null {
+  if (REFUSALS.includes(type)) return 'red';
+  return AROUND_THE_PROXY.includes(type) ? 'yellow' : null;
+}
+
+function targetOf({ data }: EventRow): string {
+  const host = data['svc.proxy.upstream.host'];
+  if (host !== undefined) return host + (data['svc.proxy.upstream.path'] ?? '');
+  const hosts = data['svc.reach.hosts'];
+  if (hosts !== undefined) return hosts.length === 0 ? 'no host' : hosts.join(',');
+  const operation = data['svc.connector.operation'];
+  if (operation !== undefined) return `${data['svc.connector.fqn'] ?? '?'} ${operation}`;
+  const launched = data['svc.sandbox.image'] ?? data['svc.sandbox.mode'];
+  return launched ?? data['svc.control.resource'] ?? data['svc.control.credential_ref'] ?? '-';
+}
+
+/** What came of it: a status, a reason, a decision, a step with what it may do; with the operation or the credential. */
+function resultOf({ data }: EventRow): string {
+  const ref = data['svc.proxy.credential_ref'] ?? (data['svc.proxy.reason'] && data['svc.control.credential_ref']);
+  const status = data['svc.proxy.upstream.status']?.toString();
+  const outcome = data['svc.proxy.reason'] ?? status ?? data['svc.approval.decision'];
+  const operation = data['svc.proxy.upstream.host'] === undefined ? undefined : data['svc.connector.operation'];
+  const parts = [ref, stepText(data), operation, outcome].filter((part) => part !== undefined);
+  return parts.length === 0 ? '-' : parts.join(': ');
+}
+
+function stepText(data: EventRow['data']): string | undefined {
+  const step = data['svc.step.id'];
+  if (step === undefined) return undefined;
+  const effect = data['svc.reach.effect'];
+  const enforced = data['svc.reach.enforced'];
+  const open = data['svc.reach.egress'] === 'open' ? 'egress open' : undefined;
+  const words = [effect, enforced === undefined ? undefined : enforced ? 'enforced' : 'not enforced', open];
+  const reach = words.filter((word) => word !== undefined).join(', ');
+  return reach === '' ? `step ${step}` : `step ${step} (${reach})`;
+}
+
+async function listEvents(call: Call<ListOptions>): Promise<undefined> {
+  const { options, context } = call;
+  const time = (flag: string, text: string | undefined): string | undefined => {
+    if (text === undefined) return undefined;
+    const parsed = parseTime(text, context.now());
+    if (parsed.ok) return parsed.value;
+    throw new CliError(EXIT.usage, `${flag} ${parsed.error}`);
+  };
+  const query = {
+    ...filterQuery(options),
+    since: time('--since', options.since),
+    until: time('--until', options.until),
+  };
+  const most = options.all === true ? Number.POSITIVE_INFINITY : wholeNumber('--limit', options.limit, 1);
+  const items = await allPages(controlClient(context, options), '/v1/audit-events', auditEventsPage, query, most);
+  call.print.rows({ items }, items, COLUMNS, 'No such events.');
+}
+
+function filterQuery(options: FilterOptions): Record<string, string | undefined> {
+  return { type: options.type, session: options.session, host: options.host };
+}
+
+function wholeNumber(flag: string, text: string, least: number): number {
+  const value = Number(text);
+  if (/^\d{1,6}$/.test(text) && value >= least) return value;
+  throw new CliError(EXIT.usage, `${flag} is ${JSON.stringify(text)}: use a whole number from ${least} on`);
+}
+
+async function tailEvents(call: Call<TailOptions>): Promise<undefined> {
+  const client = controlClient(call.context, call.options);
+  const state = { lastId: null as string | null, backlog: wholeNumber('--backlog', call.options.backlog, 0) };
+  for (let first = true; !call.context.stop.aborted; first = false) {
+    try {
+      await followStream(client, call, state);
+    } catch (error) {
+      if (call.context.stop.aborted) break;
+      if (first || (error instanceof CliError && error.exitCode !== EXIT.unreachable)) throw error;
+      call.print.warn(`${error instanceof Error ? error.message : String(error)}; trying again`);
+    }
+    await call.context.pause(RECONNECT_MS, call.context.stop);
+  }
+}
+
+/** Prints one stream to its end; `state` says where the next one goes on. */
+async function followStream(
+  client: HttpClient,
+  call: Call<TailOptions>,
+  state: { lastId: string | null; backlog: number },
+): Promise<void> {
+  const response = await client.stream('/v1/audit-events/stream', {
+    query: { ...filterQuery(call.options), ...(state.lastId === null && { backlog: state.backlog }) },
+    headers: { accept: 'text/event-stream', ...(state.lastId !== null && { 'last-event-id': state.lastId }) },
+    signal: call.context.stop,
+  });
+  const parser = new EventStreamParser();
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    for (const event of parser.push(decoder.decode(chunk, { stream: true }))) {
+      state.lastId = event.id ?? state.lastId;
+      if (event.event === 'audit') printEvent(call, event.data);
+    }
+  }
+}
+
+function printEvent(call: Call<TailOptions>, data: string): void {
+  const parsed = storedAuditEvent.safeParse(JSON.parse(data));
+  if (!parsed.success)
+    throw new CliError(EXIT.failed, 'the control plane sent an event in a form this svc does not know');
+  const cells = COLUMNS.map((column) => printable(column.cell(parsed.data)));
+  call.print.line(parsed.data, cells.join(call.print.person ? '  ' : '\t'));
+}
+
+async function verifyChains(call: Call<VerifyOptions>): Promise<number> {
+  const client = controlClient(call.context, call.options);
+  const { against } = call.options;
+  const compared = against === undefined ? null : await compareHeads(call, client, against);
+  const result = await client.call('GET', '/v1/audit-events/verify', auditVerification, { timeoutMs: 10 * 60_000 });
+  const value = compared === null ? result : { ...result, against: compared.value };
+  const text = (compared?.text ?? '') + verificationText(result, call.print.person);
+  call.print.data(value, () => text);
+  return result.ok && (compared?.value.ok ?? true) ? EXIT.ok : EXIT.failed;
+}
+
+/** What the walk over the chains found. */
+export function verificationText(result: AuditVerification, person: boolean): string {
+  const broken = result.first_break;
+  if (broken !== null) {
+    const event = broken.event_id === null ? '' : ` (${broken.event_id})`;
+    return `broken\t${broken.reason} at event ${broken.sequence} of ${broken.writer}${event}\n`;
+  }
+  const chains = result.chains
+    .map(
+      (chain) => `${chain.writer}\t${chain.events}\t${chain.head_hash}\t${chain.removed}\t${chain.begins_at ?? '-'}\n`,
+    )
+    .join('');
+  const rest =
+    result.removed === 0 ? 'none changed or removed' : `none changed; ${result.removed} older ones were pruned`;
+  return person ? `ok: ${result.events} events in ${result.chains.length} chains, ${rest}\n` : chains;
+}

@@ -1,0 +1,192 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { compactVerify, type CryptoKey, decodeProtectedHeader, importJWK } from 'jose';
+import {
+  AUDIT_HEAD_TYP,
+  type AuditHead,
+  auditHeadsChecked,
+  auditHeadsReply,
+  type AuditHeadsReply,
+  type ExportedHead,
+  exportedHead,
+  isGoodStanding,
+  MAX_CHECKED_HEADS,
+  type StoodHead,
+} from '../../shared/wire/audit_heads.ts';
+import { identityPath, loadIdentity } from '../../machine/sidecar_identity.ts';
+import { askYes } from '../terminal/ask.ts';
+import { controlClient, daemonClient } from '../clients.ts';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { homeOf } from '../up/home.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
+import { type SidecarHealth, sidecarHealth } from '../up/status_command.ts';
+
+/** `svc audit heads` and `svc audit accept`. */
+export function addHeadsCommands(line: CommandLine, audit: Command): void {
+  const heads = audit
+    .command('heads')
+    .description('export where each chain ends, signed: keep it elsewhere, for svc audit verify --against');
+  handle(line, heads, showHeads);
+  const accept = audit
+    .command('accept')
+    .description("confirm that the control plane's audit log was put back, as by a restore from a backup")
+    .option('--yes', 'without asking');
+  handle<AcceptOptions>(line, accept, acceptMismatches);
+}
+
+const CALL_MS = 5 * 60_000;
+
+async function showHeads(call: Call): Promise<undefined> {
+  const client = controlClient(call.context, call.options);
+  const reply = await client.call('GET', '/v1/audit-events/heads', auditHeadsReply, { timeoutMs: CALL_MS });
+  call.print.data(reply, () => headsText(reply));
+}
+
+/** A line for each head; the last word of it is the control plane's signature over the rest. */
+function headsText({ heads, taken_at: takenAt }: AuditHeadsReply): string {
+  return heads
+    .map(({ writer, sequence, hash, signed }) => `${takenAt}\t${writer}\t${sequence}\t${hash}\t${signed}\n`)
+    .join('');
+}
+
+/** What came of the comparison with an export. */
+export interface Compared {
+  readonly value: {
+    readonly ok: boolean;
+    readonly file: string;
+    readonly heads: readonly (StoodHead & { readonly taken_at: string })[];
+    /** Signatures in the file that are not this control plane's. */
+    readonly unsigned: number;
+  };
+  readonly text: string;
+}
+
+/**
+ * Compares the log with every signed head in a file: an export, several of them, or a log that they were printed to. The
+ * signatures are checked with the key that this machine's sidecar pinned, or else with the one that the control plane names.
+ */
+export async function compareHeads(call: Call, client: HttpClient, file: string): Promise<Compared> {
+  const tokens = signedHeadsIn(readText(file));
+  if (tokens.length === 0) throw new CliError(EXIT.usage, `--against ${file}: there is no signed head in it`);
+  const { key, enterpriseId } = await trustedKey(call, client);
+  const opened = await Promise.all(tokens.map((token) => openHead(token, key)));
+  const signed = opened.flatMap((head) => (head === null ? [] : [head]));
+  const ours = signed.filter((head) => head.enterprise_id === enterpriseId);
+  if (ours.length === 0 && signed.length === opened.length) {
+    throw new CliError(EXIT.usage, `--against ${file}: its heads are of another enterprise than yours`);
+  }
+  const stood = await checkAll(client, ours);
+  const heads = stood.map((head, index) => ({ ...head, taken_at: ours[index]?.taken_at ?? '' }));
+  const unsigned = opened.length - signed.length;
+  const bad = heads.filter(({ standing }) => !isGoodStanding(standing));
+  const isOk = bad.length === 0 && unsigned === 0;
+  const lines = bad.map(
+    ({ writer, sequence, standing, taken_at: at }) =>
+      `broken\t${standing}: event ${sequence} of ${writer} was the end of its chain at ${at}\n`,
+  );
+  if (unsigned > 0) lines.push(`broken\t${unsigned} heads of ${file} are not signed by this control plane\n`);
+  if (isOk) lines.push(`ok: the log goes through all ${heads.length} heads of ${file}\n`);
+  return { value: { ok: isOk, file, heads, unsigned }, text: lines.join('') };
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    throw new CliError(EXIT.usage, `--against ${file}: cannot be read`);
+  }
+}
+
+const COMPACT_JWS = /\beyJ[\w-]+\.[\w-]+\.[\w-]+/g;
+
+function signedHeadsIn(text: string): readonly string[] {
+  return [...new Set(text.match(COMPACT_JWS) ?? [])].filter((token) => typOf(token) === AUDIT_HEAD_TYP);
+}
+
+function typOf(token: string): string | undefined {
+  try {
+    return decodeProtectedHeader(token).typ;
+  } catch {
+    return undefined;
+  }
+}
+
+async function openHead(token: string, key: CryptoKey): Promise<ExportedHead | null> {
+  try {
+    const { payload } = await compactVerify(token, key, { algorithms: ['EdDSA', 'Ed25519'] });
+    const head = exportedHead.safeParse(JSON.parse(new TextDecoder().decode(payload)));
+    return head.success ? head.data : null;
+  } catch {
+    return null;
+  }
+}
+
+interface Trusted {
+  readonly key: CryptoKey;
+  readonly enterpriseId: string;
+}
+
+async function trustedKey(call: Call, client: HttpClient): Promise<Trusted> {
+  const me = await client.call('GET', '/v1/audit-events/heads', auditHeadsReply, { timeoutMs: CALL_MS });
+  const enterpriseId = me.enterprise_id;
+  const identity = await loadIdentity(identityPath(join(homeOf(call.context, call.options), 'sidecar')));
+  if (identity.ok && identity.value !== null && identity.value.controlPlaneId === me.control_plane_id) {
+    return { key: identity.value.controlPlaneKey, enterpriseId };
+  }
+  call.print.note(
+    'no key of this control plane is pinned on this machine: the signatures are checked with the key that it names',
+  );
+  const key = await importJWK(me.control_plane_key, 'EdDSA');
+  if (key instanceof Uint8Array) throw new CliError(EXIT.failed, 'the control plane names a key that is none');
+  return { key, enterpriseId };
+}
+
+async function checkAll(client: HttpClient, heads: readonly ExportedHead[]): Promise<readonly StoodHead[]> {
+  const stood: StoodHead[] = [];
+  for (let start = 0; start < heads.length; start += MAX_CHECKED_HEADS) {
+    const part = heads
+      .slice(start, start + MAX_CHECKED_HEADS)
+      .map(({ writer, sequence, hash }): AuditHead => ({ writer, sequence, hash }));
+    const body = { heads: part };
+    const reply = await client.call('POST', '/v1/audit-events/heads/check', auditHeadsChecked, {
+      body,
+      timeoutMs: CALL_MS,
+    });
+    stood.push(...reply.heads);
+  }
+  return stood;
+}
+
+interface AcceptOptions {
+  readonly yes?: boolean;
+}
+type Mismatch = NonNullable<SidecarHealth['audit_log']>['mismatches'][number];
+
+/** Asks about each chain that went back; only what was shown is accepted. */
+async function acceptMismatches(call: Call<AcceptOptions>): Promise<number> {
+  const { context, options, print } = call;
+  const client = daemonClient(context, options);
+  const health = await client.call('GET', '/v1/health', sidecarHealth);
+  const mismatches = health.audit_log?.mismatches ?? [];
+  if (mismatches.length === 0) {
+    print.line({ accepted: [] }, 'the audit log did not go back, as far as the sidecar of this machine can tell');
+    return EXIT.ok;
+  }
+  const accepted: Mismatch[] = [];
+  for (const mismatch of mismatches) {
+    print.warn(mismatchText(mismatch));
+    if (options.yes !== true && !(await askYes(context, 'Was that meant?'))) continue;
+    const body = { writer: mismatch.writer, ...mismatch.remembered };
+    await client.callEmpty('POST', '/v1/audit-log/accept', { body });
+    accepted.push(mismatch);
+  }
+  print.line({ accepted }, `accepted ${accepted.length} of ${mismatches.length}; the audit log says so`);
+  return accepted.length === mismatches.length ? EXIT.ok : EXIT.failed;
+}
+
+function mismatchText({ writer, remembered, found, noticed_at: at }: Mismatch): string {
+  const now = found === null ? 'nothing of it was there' : `it ended at event ${found.sequence} (${found.hash})`;
+  return `${writer}: event ${remembered.sequence} (${remembered.hash}) had been acknowledged, and at ${at} ${now}`;
+}

@@ -1,0 +1,67 @@
+import type { Command } from 'commander';
+import { type AuditPruneReply, auditPruneReply } from '../../shared/wire/audit_events.ts';
+import { controlClient } from '../clients.ts';
+import { withProgress } from '../connectors/connector_progress.ts';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { parseDuration, parseTime } from '../terminal/relative_time.ts';
+
+interface PruneOptions {
+  readonly before?: string;
+  readonly olderThan?: string;
+  readonly dryRun?: boolean;
+}
+
+/** `svc audit prune`. */
+export function addPruneCommand(line: CommandLine, audit: Command): void {
+  const prune = audit
+    .command('prune')
+    .description('remove old events of your enterprise for good; what is left still verifies (for admins)')
+    .option('--before <time>', 'what was received before then: 2026-01-31T09:00:00Z')
+    .option('--older-than <length>', 'what was received longer ago: 90d')
+    .option('--dry-run', 'only count them');
+  handle<PruneOptions>(line, prune, pruneEvents);
+}
+
+const CALL_MS = 5 * 60_000;
+
+/** One call removes some thousand events; they follow one another until nothing is left. */
+async function pruneEvents(call: Call<PruneOptions>): Promise<number> {
+  const before = timeOf(call);
+  const client = controlClient(call.context, call.options);
+  const body = { before, dry_run: call.options.dryRun ?? false };
+  let removed = 0;
+  for (;;) {
+    const asked = client.call('POST', '/v1/audit-events/prune', auditPruneReply, { body, timeoutMs: CALL_MS });
+    const reply = await withProgress(call.print, 'looking at the events ...', asked);
+    removed += reply.removed;
+    if (reply.finished) return report(call, { ...reply, removed });
+    call.print.note(`removed ${removed} events so far`);
+  }
+}
+
+function report({ print }: Call<PruneOptions>, reply: AuditPruneReply): number {
+  const what = reply.dry_run ? `${reply.removed} events would be removed` : `removed ${reply.removed} events`;
+  print.line(reply, `${what}: what was received before ${reply.before}`);
+  for (const { writer, sequence, reason } of reply.broken) {
+    print.warn(
+      `the chain of ${writer} is broken at event ${sequence} (${reason}): nothing of it is removed from there`,
+    );
+  }
+  return reply.broken.length === 0 ? EXIT.ok : EXIT.failed;
+}
+
+function timeOf({ options, context }: Call<PruneOptions>): string {
+  const { before, olderThan } = options;
+  if ((before === undefined) === (olderThan === undefined)) {
+    throw new CliError(EXIT.usage, 'give either --before TIME or --older-than LENGTH, such as --older-than 90d');
+  }
+  if (before !== undefined) return checked('--before', parseTime(before, context.now()));
+  const seconds = checked('--older-than', parseDuration(olderThan ?? ''));
+  return new Date(context.now() - seconds * 1_000).toISOString();
+}
+
+function checked<T>(flag: string, parsed: { ok: true; value: T } | { ok: false; error: string }): T {
+  if (parsed.ok) return parsed.value;
+  throw new CliError(EXIT.usage, `${flag} ${parsed.error}`);
+}

@@ -1,0 +1,92 @@
+import {
+  ownReleases,
+  sealabilityOf,
+  type Sealability,
+  type SealabilityFacts,
+  UNSEALED_EVENT,
+} from '../../shared/report/sealability.ts';
+import { auditEventsPage } from '../../shared/wire/audit_events.ts';
+import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
+import { secretsPage } from '../../shared/wire/secrets.ts';
+import { sidecarsPage } from '../../shared/wire/sidecars.ts';
+import { loadTemplates } from '../bindings/binding_templates.ts';
+import { controlClient } from '../clients.ts';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { EXIT } from '../exit_codes.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+import { formatRows, type Column, type Printer } from '../terminal/output.ts';
+import { allPages } from '../terminal/paging.ts';
+
+interface ReportOptions {
+  readonly failOnUnsealed?: boolean;
+}
+
+/** `svc report ...`. */
+export function addReportCommand(line: CommandLine): void {
+  const report = line.program.command('report').description('what there is to know of the whole of it');
+  const sealability = report
+    .command('sealability')
+    .description('every credential: how it is sealed, or why it is not and how to seal it')
+    .option('--fail-on-unsealed', 'exit with 1 when a credential is not sealed');
+  handle<ReportOptions>(line, sealability, reportSealability);
+}
+
+async function reportSealability(call: Call<ReportOptions>): Promise<number> {
+  const client = controlClient(call.context, call.options);
+  const items = sealabilityOf(await readFacts(client, call.context.root));
+  const open = items.filter((item) => !item.sealed).length;
+  const report = { items, sealed: items.length - open, not_sealed: open };
+  call.print.data(report, () => reportText(items, call.print));
+  return call.options.failOnUnsealed === true && open > 0 ? EXIT.failed : EXIT.ok;
+}
+
+async function readFacts(client: HttpClient, root: string): Promise<SealabilityFacts> {
+  const [secrets, bindings, sidecars, events] = await Promise.all([
+    allPages(client, '/v1/secrets', secretsPage),
+    allPages(client, '/v1/host-bindings', hostBindingsPage),
+    allPages(client, '/v1/sidecars', sidecarsPage),
+    allPages(client, '/v1/audit-events', auditEventsPage, { type: UNSEALED_EVENT }),
+  ]);
+  const releases = ownReleases(
+    events,
+    sidecars.map(({ id }) => id),
+  );
+  return { secrets, bindings, releases, templates: loadTemplates(root) };
+}
+
+const COLUMNS: readonly Column<Sealability>[] = [
+  { title: 'CREDENTIAL', cell: (item) => item.ref },
+  { title: 'OWNER', cell: (item) => item.owner },
+  {
+    title: 'SEALED',
+    cell: (item) => (item.sealed ? 'yes' : 'no'),
+    style: (item) => (item.sealed ? 'green' : item.unsealed === null ? 'yellow' : 'red'),
+  },
+  { title: 'HOW, OR WHY NOT', cell: detailOf },
+];
+const ADVICE: Column<Sealability> = { title: 'HOW TO SEAL IT', cell: ({ how_to_seal: lines }) => lines.join('; ') };
+
+const KEPT_FOR = { connector: 'the credential of a connector', mcp_server: 'a credential of an MCP server' } as const;
+
+function detailOf({ bindings, kept_for: keptFor, unsealed }: Sealability): string {
+  const bound = bindings.map(({ host, scheme, emit_mechanism: emit }) => `${host} (${scheme}, ${emit})`).join(', ');
+  if (unsealed === null) return keptFor !== null ? KEPT_FOR[keptFor] : bound === '' ? 'no binding names it' : bound;
+  const { time, host, image, reason } = unsealed;
+  const where = image === null ? '' : ` to a container of ${image}`;
+  const handedOut = `handed out unsealed at ${time}${where} for ${host ?? 'no host'}: ${reason ?? 'no reason given'}`;
+  return bound === '' ? handedOut : `${handedOut}; bound to ${bound}`;
+}
+
+/** A table and what to do for a person; one line for each credential for a program. */
+function reportText(items: readonly Sealability[], { person, paint }: Printer): string {
+  const columns = person ? COLUMNS : [...COLUMNS, ADVICE];
+  const rows = formatRows(items, columns, { table: person, paint, empty: 'No secrets yet: svc secret set user/demo' });
+  const open = items.filter((item) => !item.sealed);
+  if (!person || open.length === 0) return rows;
+  const advice = open.flatMap(({ ref, how_to_seal: lines }) => [
+    `${printable(ref)}:`,
+    ...lines.map((each) => `  ${printable(each)}`),
+  ]);
+  return `${rows}\n${paint('bold', 'How to seal')}\n${advice.join('\n')}\n`;
+}

@@ -1,0 +1,294 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { runCli, TestHome, type Answer, type RunResult } from '../testing/run_cli.ts';
+
+let home: TestHome;
+beforeEach(() => {
+  home = new TestHome();
+});
+afterEach(() => home.remove());
+
+const TIMES = { created_at: '2026-01-01T11:59:00.000Z', updated_at: '2026-01-01T11:59:00.000Z' };
+const existing = {
+  id: 'bnd_01m7yjc1391a5krmyacsgq908t',
+  ...TIMES,
+  owner: 'personal',
+  host: 'api.example.com',
+  credential_ref: 'vault://user/demo',
+  scheme: 'bearer',
+  emit_mechanism: 'inject',
+  allowed_hosts: [],
+  body: 'buffer',
+};
+const secret = {
+  id: 'sec_01m7yjbz4dz98vffmftfxp52e5',
+  ...TIMES,
+  path: 'user/demo',
+  ref: 'vault://user/demo',
+  owner: 'personal',
+  description: null,
+  version: 1,
+};
+
+const GUARDED_CONNECTOR = {
+  id: 'con_01m7yjbz4dz98vffmftfxp52e5',
+  ...TIMES,
+  owner: 'personal',
+  fqn: 'acme/items',
+  version: '1.0.0',
+  title: 'Items',
+  content_hash: 'a'.repeat(64),
+  hosts: ['api.example.com'],
+  operation_count: 1,
+  installed_by: 'usr_01m7yjbz4dz98vffmftfxp52e5',
+  credential: {
+    kind: 'api_key',
+    ref: 'vault://connectors/acme/items',
+    state: 'missing',
+    updated_at: null,
+    expires_at: null,
+    client_id: null,
+    token_url: null,
+    scopes: [],
+    renewable: false,
+  },
+  spec: {
+    schema_version: 1,
+    connector: { fqn: 'acme/items', version: '1.0.0', title: 'Items' },
+    hosts: ['api.example.com'],
+    credential: { kind: 'api_key' },
+    operations: [{ name: 'merge', method: 'POST', path: '/merge', effect: 'write', approval: 'required', inputs: [] }],
+  },
+};
+
+/** A control plane with one binding and one secret; a written binding comes back as a record. */
+const control: Answer = ({ method, url, body }) => {
+  if (url.pathname === '/v1/secrets') return { status: 200, body: { items: [secret], next_cursor: null } };
+  if (url.pathname === '/v1/connectors') return { status: 200, body: { items: [], next_cursor: null } };
+  if (method === 'GET') return { status: 200, body: { items: [existing], next_cursor: null } };
+  if (method === 'DELETE') return { status: 204 };
+  return { status: 201, body: { ...existing, ...(typeof body === 'object' ? body : {}) } };
+};
+
+function written(run: RunResult): readonly string[] {
+  return run.calls.filter((call) => call.method !== 'GET').map((call) => `${call.method} ${call.url.pathname}`);
+}
+
+const add = ['binding', 'add', 'api.example.org', '--credential', 'vault://user/demo'];
+
+describe('a binding without an effect, beside operations that need an approval', () => {
+  const { spec, ...summary } = GUARDED_CONNECTOR;
+  const beside: Answer = (call) => {
+    if (call.url.pathname === '/v1/connectors') return { status: 200, body: { items: [summary], next_cursor: null } };
+    if (call.url.pathname.startsWith('/v1/connectors/')) return { status: 200, body: { ...summary, spec } };
+    return control(call);
+  };
+  const bind = ['binding', 'add', 'api.example.com', '--credential', 'vault://user/demo', '--scheme', 'bearer'];
+
+  test('is pointed out when it is made, with the command for either choice', async () => {
+    const run = await runCli(home, bind, { answer: beside });
+    expect(run.code).toBe(0);
+    expect(run.stderr).toMatch(/warning: the binding of api\.example\.com has no effect, so it only reads there/);
+    expect(run.stderr).toContain(`svc binding effect ${existing.id} read, or write`);
+    expect(written(run)).toEqual(['POST /v1/host-bindings']);
+  });
+
+  test('is narrowed at a terminal when the person says so, and not otherwise', async () => {
+    const yes = await runCli(home, bind, { answer: beside, terminal: true, stdin: 'y\n' });
+    expect(written(yes)).toEqual(['POST /v1/host-bindings', `PUT /v1/host-bindings/${existing.id}`]);
+    expect(yes.calls.at(-1)?.body).toMatchObject({ host: 'api.example.com', effect: 'read' });
+    const no = await runCli(home, bind, { answer: beside, terminal: true, stdin: '\n' });
+    expect(written(no)).toEqual(['POST /v1/host-bindings']);
+  });
+
+  test('is none with an effect', async () => {
+    const run = await runCli(home, [...bind, '--effect', 'write'], { answer: beside });
+    expect(run.stderr).toBe('');
+  });
+
+  test('is pointed out when the connector is installed after it', async () => {
+    home.write('items.json', JSON.stringify(spec));
+    const answer: Answer = (call) =>
+      call.method === 'POST' ? { status: 201, body: { ...summary, spec, warnings: [] } } : beside(call);
+    const run = await runCli(home, ['connector', 'install', './items.json'], { answer });
+    expect(run.code).toBe(0);
+    expect(run.stderr).toContain(`svc binding effect ${existing.id} read, or write`);
+  });
+});
+
+describe('svc binding effect', () => {
+  test('changes that alone', async () => {
+    const run = await runCli(home, ['binding', 'effect', 'api.example.com', 'write'], { answer: control });
+    expect(run).toMatchObject({ code: 0, stderr: '' });
+    expect(written(run)).toEqual([`PUT /v1/host-bindings/${existing.id}`]);
+    const { id: _id, created_at: _created, updated_at: _updated, ...input } = existing;
+    expect(run.calls.at(-1)?.body).toEqual({ ...input, effect: 'write' });
+  });
+
+  test('takes no other word, and no host without a binding', async () => {
+    const wrong = await runCli(home, ['binding', 'effect', 'api.example.com', 'all'], { answer: control });
+    const none = await runCli(home, ['binding', 'effect', 'other.example.com', 'read'], { answer: control });
+    expect([wrong.code, none.code, ...written(wrong), ...written(none)]).toEqual([2, 1]);
+  });
+});
+
+describe('svc binding add', () => {
+  test('writes the fields that the flags give', async () => {
+    const flags = [
+      '--scheme',
+      'bearer',
+      '--effect',
+      'read',
+      '--allowed-host',
+      'a.example',
+      '--allowed-host',
+      'b.example',
+    ];
+    const run = await runCli(home, [...add, ...flags], { answer: control });
+    expect(run).toMatchObject({ code: 0, stdout: `${existing.id}\n`, stderr: '' });
+    expect(run.calls[0]?.body).toEqual({
+      owner: 'personal',
+      host: 'api.example.org',
+      credential_ref: 'vault://user/demo',
+      scheme: 'bearer',
+      emit_mechanism: 'inject',
+      effect: 'read',
+      allowed_hosts: ['a.example', 'b.example'],
+      body: 'buffer',
+    });
+  });
+
+  test('says what replies give the agent: kept cookies, and credentials that the host hands out', async () => {
+    const argv = ['binding', 'add', 'sts.amazonaws.com', ...add.slice(3), '--scheme', 'bearer', '--keep-cookies'];
+    const run = await runCli(home, argv, { answer: control });
+    expect(run.calls[0]?.body).toMatchObject({ keep_cookies: true });
+    expect(run.stderr).toContain('keep their cookies');
+    expect(run.stderr).toContain('hands out AWS keys');
+  });
+
+  test('says which secret is not stored yet, and how to store it', async () => {
+    const argv = ['binding', 'add', 'api.example.org', '--scheme', 'bearer', '--credential', 'vault://user/other'];
+    expect((await runCli(home, argv, { answer: control })).stderr).toContain('svc secret set user/other');
+  });
+
+  test.each([
+    ['an upper-case scheme', [...add, '--scheme', 'Bearer'], '--scheme'],
+    ['a missing parameter', [...add, '--scheme', 'basic'], '--username'],
+    ['a host with a port', ['binding', 'add', 'api.example.org:8443', ...add.slice(3), '--scheme', 'bearer'], 'HOST'],
+    ['*.com', ['binding', 'add', '*.com', ...add.slice(3), '--scheme', 'bearer'], 'HOST'],
+    ['no host', ['binding', 'add', '--scheme', 'bearer', '--credential', 'vault://user/demo'], 'HOST'],
+    ['no credential', ['binding', 'add', 'api.example.org', '--scheme', 'bearer'], '--credential'],
+  ])('refuses %s by the flag, before any call', async (_name, argv, flag) => {
+    const run = await runCli(home, argv, { answer: control });
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain(flag);
+  });
+
+  test('a secret typed where its reference belongs is not repeated', async () => {
+    const argv = ['binding', 'add', 'api.example.org', '--scheme', 'bearer', '--credential', 'ghp_planted0123456789'];
+    const run = await runCli(home, argv, { answer: control });
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).not.toContain('ghp_planted');
+  });
+
+  test('makes a placeholder in the form of the vendor, and prints it', async () => {
+    const argv = ['binding', 'add', 'api.github.com', '--credential', 'vault://user/demo', '--scheme', 'bearer'];
+    const run = await runCli(home, [...argv, '--emit', 'sentinel-swap', '--sentinel-env', 'GITHUB_TOKEN'], {
+      answer: control,
+    });
+    expect(run.calls[0]?.body).toMatchObject({
+      sentinel: { env: 'GITHUB_TOKEN', value: expect.stringMatching(/^ghp_[A-Za-z0-9]{36}$/) },
+    });
+    expect(run.stderr).toMatch(/placeholder for the agent \(not a secret\): ghp_/);
+  });
+
+  test('begins with a template', async () => {
+    const argv = ['binding', 'add', '--from', 'github-api', '--credential', 'vault://user/demo'];
+    const run = await runCli(home, argv, { answer: control });
+    expect(run.stderr).toBe('');
+    expect(run.calls[0]?.body).toMatchObject({ host: 'api.github.com', scheme: 'bearer' });
+  });
+
+  test('an unknown template names the nearest one', async () => {
+    const run = await runCli(home, ['binding', 'add', '--from', 'github-ap'], { answer: control });
+    expect(run.stderr).toContain('Did you mean github-api?');
+  });
+});
+
+const yaml = (effect: string): string => `
+- host: api.example.com
+  credential_ref: vault://user/demo
+  scheme: bearer
+  ${effect}
+`;
+
+describe('svc binding apply', () => {
+  test('changes nothing when the file says what is there', async () => {
+    home.write('b.yaml', yaml(''));
+    const run = await runCli(home, ['binding', 'apply', '-f', 'b.yaml'], { answer: control });
+    expect(run).toMatchObject({ code: 0, stdout: '= unchanged api.example.com (bearer)\n' });
+    expect(written(run)).toEqual([]);
+  });
+
+  test('updates what differs, and shows the fields', async () => {
+    home.write('b.yaml', yaml('effect: read'));
+    const run = await runCli(home, ['binding', 'apply', '-f', 'b.yaml'], { answer: control });
+    expect(run.stdout).toBe('~ update api.example.com (bearer)\n    effect: (none) -> "read"\n');
+    expect(written(run)).toEqual([`PUT /v1/host-bindings/${existing.id}`]);
+  });
+
+  test('creates what is new, and writes nothing in a dry run', async () => {
+    const text = `bindings:\n${yaml('').replace('api.example.com', 'new.example.com')}`;
+    const apply = ['binding', 'apply', '-f', '-'];
+    const run = await runCli(home, apply, { answer: control, stdin: text });
+    expect(written(run)).toEqual(['POST /v1/host-bindings']);
+    const dry = await runCli(home, [...apply, '--dry-run'], { answer: control, stdin: text });
+    expect(dry.stdout).toBe(run.stdout);
+    expect(written(dry)).toEqual([]);
+  });
+
+  test.each([
+    ['an unknown key', yaml('efect: read'), 'efect'],
+    ['a duplicate', yaml('') + yaml('').trimStart(), 'binding 2 (api.example.com)'],
+    ['a key given twice', yaml('scheme: basic'), 'unique'],
+    ['broken YAML', '- host: [', 'was not applied'],
+    ['nothing', '# only a comment\n', 'no binding'],
+  ])('a file with %s is refused whole', async (_name, text, message) => {
+    home.write('b.yaml', text);
+    const run = await runCli(home, ['binding', 'apply', '-f', 'b.yaml'], { answer: control });
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain(message);
+    expect(written(run)).toEqual([]);
+  });
+
+  test('takes back what show prints', async () => {
+    const shown = await runCli(home, ['binding', 'show', 'api.example.com'], { answer: control });
+    const run = await runCli(home, ['binding', 'apply', '-f', '-'], { answer: control, stdin: shown.stdout });
+    expect(run.stdout).toContain('= unchanged api.example.com');
+  });
+});
+
+describe('svc binding rm', () => {
+  test('deletes by host', async () => {
+    const run = await runCli(home, ['binding', 'rm', 'API.example.com'], { answer: control });
+    expect(written(run)).toEqual([`DELETE /v1/host-bindings/${existing.id}`]);
+  });
+
+  test('asks for the id when several have the host', async () => {
+    const items = [existing, { ...existing, id: 'bnd_01m7yjc1391a5krmyacsgq908v', owner: 'enterprise' }];
+    const answer: Answer = () => ({ status: 200, body: { items, next_cursor: null } });
+    const run = await runCli(home, ['binding', 'rm', 'api.example.com'], { answer });
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain('bnd_01m7yjc1391a5krmyacsgq908v');
+    expect(written(run)).toEqual([]);
+  });
+
+  test('an unknown host is an error', async () => {
+    expect((await runCli(home, ['binding', 'rm', 'other.example'], { answer: control })).code).toBe(1);
+  });
+});
+
+test('svc binding templates lists what the catalog ships', async () => {
+  const run = await runCli(home, ['binding', 'templates']);
+  expect(run.stdout).toContain('github-api\t');
+  expect((await runCli(home, ['binding', 'templates', 'github-api', '--json'])).stdout).toContain('"wire_form"');
+});

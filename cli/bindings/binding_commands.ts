@@ -1,0 +1,221 @@
+import { randomBytes } from 'node:crypto';
+import { Argument, Option, type Command } from 'commander';
+import { stringify } from 'yaml';
+import { EFFECTS, EMIT_MECHANISMS, INJECTION_SCHEMES, OWNERS } from '../../shared/model/host_binding.ts';
+import { hostBindingRecord, type HostBindingRecord, type ValidHostBinding } from '../../shared/wire/host_binding.ts';
+import type { BindingTemplate } from '../../shared/wire/binding_template.ts';
+import { credentialsIssuedBy } from '../../shared/net/credential_issuer.ts';
+import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
+import { inputOf } from './binding_file.ts';
+import { changeEffect } from './binding_effect.ts';
+import { fieldsOf, validateBinding, type BindingFlags } from './binding_input.ts';
+import { fillFromTemplate, findTemplate, loadTemplates } from './binding_templates.ts';
+import { addApplyCommand } from './binding_apply.ts';
+import { controlClient } from '../clients.ts';
+import { handle, several, type Call, type CommandLine } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
+import type { Column } from '../terminal/output.ts';
+import { allPages } from '../terminal/paging.ts';
+import { ownerFilter } from './secret_commands.ts';
+import { adviseOfLimits, connectorsWithSpecs, limitedRecords } from './limited_bindings.ts';
+import { warnOfMissingSecrets } from './missing_secrets.ts';
+import { makeSentinel } from './sentinel.ts';
+
+type AddOptions = BindingFlags & { readonly from?: string };
+interface ListOptions {
+  readonly owner?: string;
+}
+
+/** `svc binding ...`. */
+export function addBindingCommands(line: CommandLine): void {
+  const binding = line.program.command('binding').description('which host gets which credential, and how');
+  handle<AddOptions>(line, addOptions(binding.command('add').description('bind a host to a credential')), addBinding);
+  const list = binding.command('list').alias('ls').description('list the bindings').addOption(ownerFilter());
+  handle<ListOptions>(line, list, listBindings);
+  const show = binding.command('show').description('show a binding as YAML').argument('<host-or-id>');
+  handle(line, show, showBinding);
+  const remove = binding.command('rm').description('delete a binding').argument('<host-or-id>');
+  handle(line, remove, removeBinding);
+  const effect = binding
+    .command('effect')
+    .description('say what a binding admits: read admits only GET, HEAD and OPTIONS, every other effect all methods')
+    .argument('<host-or-id>')
+    .addArgument(new Argument('<effect>').choices(EFFECTS));
+  handle(line, effect, setEffect);
+  addApplyCommand(line, binding);
+  const templates = binding
+    .command('templates')
+    .description('ready bindings of well-known services; with a name, one in full')
+    .argument('[name]');
+  handle(line, templates, showTemplates);
+}
+
+function addOptions(command: Command): Command {
+  return command
+    .argument('[host]', 'exact host, or *.suffix for every host below it')
+    .option('--from <template>', 'begin with a ready binding (`svc binding templates` lists them)')
+    .addOption(new Option('--scheme <scheme>', 'how the credential is written').choices(INJECTION_SCHEMES))
+    .option('--credential <ref>', 'the secret: vault://PATH')
+    .addOption(new Option('--emit <mechanism>', 'how it gets in (default: inject)').choices(EMIT_MECHANISMS))
+    .option('--sentinel <text>', 'sentinel-swap: the placeholder the agent holds (default: a new one)')
+    .option('--sentinel-env <name>', 'sentinel-swap: environment variable that `svc run` puts it in')
+    .option('--username <name>', 'basic: the user name')
+    .option('--header <name>', 'header-template: the header')
+    .option('--template <text>', 'header-template: its value, with {token}')
+    .option('--query-param <name>', 'query-param: the parameter')
+    .option('--access-key-id <id>', 'sigv4-resign: the access key id (the credential is the secret key)')
+    .option('--session-token <ref>', 'sigv4-resign: vault://PATH of a session token')
+    .option('--region <region>', 'sigv4-resign: the region')
+    .option('--service <service>', 'sigv4-resign: the service')
+    .option('--allowed-host <host>', 'only these hosts (repeatable)', several)
+    .addOption(new Option('--effect <effect>', 'read admits only GET, HEAD and OPTIONS').choices(EFFECTS))
+    .addOption(new Option('--body <mode>', 'read the request body first, or pass it on').choices(['buffer', 'stream']))
+    .option(
+      '--keep-cookies',
+      'leave cookies and authentication challenges in replies: the agent may act by them without the proxy',
+    )
+    .addOption(new Option('--owner <owner>', 'whose namespace (default: personal)').choices(OWNERS))
+    .option('--description <text>', 'what it is for');
+}
+
+async function addBinding(call: Call<AddOptions>): Promise<undefined> {
+  const { context, options, print } = call;
+  const typed = withSentinel(fieldsOf(call.args[0], options));
+  const template = options.from === undefined ? null : findTemplate(context.root, options.from);
+  const fields = template === null ? typed : withSentinel(fillFromTemplate(template, typed));
+  if (fields['host'] === undefined) throw new CliError(EXIT.usage, 'HOST is missing: svc binding add HOST ...');
+  const binding = validateBinding(fields, 'flags');
+  if (!binding.ok) throw new CliError(EXIT.usage, 'this binding cannot be used:', binding.error);
+  const client = controlClient(context, options);
+  const record = await client.call('POST', '/v1/host-bindings', hostBindingRecord, { body: binding.value });
+  print.data(record, () => (print.person ? addedText(record) : `${record.id}\n`));
+  if (record.sentinel !== undefined && options.sentinel === undefined) {
+    print.note(`The placeholder for the agent (not a secret): ${record.sentinel.value}`);
+  }
+  warnOfReplies(record, print);
+  await warnOfMissingSecrets(client, [record], print);
+  if (record.effect !== undefined) return;
+  const connectors = await connectorsWithSpecs(client);
+  if (connectors.length > 0) await adviseOfLimits(call, client, limitedRecords([record], connectors));
+}
+
+/** What the agent gets by this binding besides answers: cookies that were asked for, credentials that the host hands out. */
+function warnOfReplies({ host, keep_cookies: keepCookies }: HostBindingRecord, print: Call['print']): void {
+  if (keepCookies === true) {
+    print.note(`Replies of ${host} keep their cookies: with a session cookie the agent can act without the proxy.`);
+  }
+  const issued = credentialsIssuedBy(host);
+  if (issued === null) return;
+  print.note(
+    `${host} hands out ${issued}: what the agent asks for there is its own and is not masked. A connector with the operations it needs admits no others.`,
+  );
+}
+
+/** With sentinel-swap and no placeholder of its own, a new one. */
+function withSentinel(fields: Record<string, unknown>): Record<string, unknown> {
+  const { host, scheme, sentinel } = fields;
+  const known: unknown = typeof sentinel === 'object' && sentinel !== null ? Reflect.get(sentinel, 'value') : sentinel;
+  if (fields['emit_mechanism'] !== 'sentinel-swap' || known !== undefined || typeof host !== 'string') return fields;
+  const value = makeSentinel(host, String(scheme), randomBytes);
+  return { ...fields, sentinel: { value, ...(typeof sentinel === 'object' ? sentinel : {}) } };
+}
+
+function addedText(record: HostBindingRecord): string {
+  return `bound ${record.host} to ${record.credential_ref} (${record.scheme}, ${record.emit_mechanism}): ${record.id}\n`;
+}
+
+/** Every binding of the caller. */
+export function allBindings(client: HttpClient, owner?: string): Promise<HostBindingRecord[]> {
+  return allPages(client, '/v1/host-bindings', hostBindingsPage, { owner });
+}
+
+const COLUMNS: readonly Column<HostBindingRecord>[] = [
+  { title: 'HOST', cell: (row) => row.host },
+  { title: 'SCHEME', cell: (row) => row.scheme },
+  { title: 'CREDENTIAL', cell: (row) => row.credential_ref },
+  { title: 'EMIT', cell: (row) => row.emit_mechanism },
+  { title: 'EFFECT', cell: (row) => row.effect ?? 'any' },
+  { title: 'OWNER', cell: (row) => row.owner },
+  { title: 'ID', cell: (row) => row.id },
+];
+
+async function listBindings(call: Call<ListOptions>): Promise<undefined> {
+  const items = await allBindings(controlClient(call.context, call.options), call.options.owner);
+  call.print.rows(
+    { items },
+    items,
+    COLUMNS,
+    'No bindings yet: svc binding add HOST --scheme bearer --credential vault://PATH',
+  );
+}
+
+async function showBinding(call: Call): Promise<undefined> {
+  const found = await findBindings(controlClient(call.context, call.options), call.args[0] ?? '');
+  call.print.data(found.length === 1 ? found[0] : { items: found }, () => found.map(bindingYaml).join('---\n'));
+}
+
+/** What `svc binding apply -f` takes back; the rest stands in comments. */
+function bindingYaml(record: HostBindingRecord): string {
+  const input: ValidHostBinding = inputOf(record);
+  return `# ${record.id}, updated ${record.updated_at}\n${stringify(input)}`;
+}
+
+async function findBindings(client: HttpClient, hostOrId: string): Promise<HostBindingRecord[]> {
+  const wanted = hostOrId.toLowerCase();
+  const found = (await allBindings(client)).filter((record) => record.id === hostOrId || record.host === wanted);
+  if (found.length > 0) return found;
+  throw new CliError(EXIT.failed, `no binding has the host or id ${JSON.stringify(hostOrId)}`, [
+    '`svc binding list` shows them.',
+  ]);
+}
+
+/** Throws when several have the host: then each has to be named by its id. */
+async function findBinding(client: HttpClient, hostOrId: string): Promise<HostBindingRecord> {
+  const found = await findBindings(client, hostOrId);
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return only;
+  const lines = found.map((record) => `${record.id}  ${record.owner}  ${record.credential_ref}`);
+  throw new CliError(EXIT.failed, `${found.length} bindings have the host ${hostOrId}: name one by its id`, lines);
+}
+
+async function setEffect(call: Call): Promise<undefined> {
+  const [hostOrId = '', wanted] = call.args;
+  const effect = EFFECTS.find((each) => each === wanted);
+  if (effect === undefined) throw new CliError(EXIT.usage, `the effect is one of ${EFFECTS.join(', ')}`);
+  const client = controlClient(call.context, call.options);
+  const record = await changeEffect(client, await findBinding(client, hostOrId), effect);
+  call.print.data(record, () => `${record.host} (${record.id}) has the effect ${effect}\n`);
+}
+
+async function removeBinding(call: Call): Promise<undefined> {
+  const client = controlClient(call.context, call.options);
+  const only = await findBinding(client, call.args[0] ?? '');
+  await client.callEmpty('DELETE', `/v1/host-bindings/${only.id}`);
+  if (call.print.person || call.print.json) {
+    call.print.data({ deleted: only.id }, () => `deleted the binding of ${only.host} (${only.id})\n`);
+  }
+}
+
+const TEMPLATE_COLUMNS: readonly Column<BindingTemplate>[] = [
+  { title: 'NAME', cell: (row) => row.name },
+  { title: 'SERVICE', cell: (row) => row.title },
+  { title: 'HOST', cell: (row) => textField(row, 'host') },
+  { title: 'SCHEME', cell: (row) => textField(row, 'scheme') },
+];
+
+function textField(template: BindingTemplate, field: string): string {
+  const value = template.binding[field];
+  return typeof value === 'string' ? value : '';
+}
+
+async function showTemplates(call: Call): Promise<undefined> {
+  const name = call.args[0];
+  if (name !== undefined) {
+    const template = findTemplate(call.context.root, name);
+    call.print.data(template, () => stringify(template));
+    return;
+  }
+  const templates = loadTemplates(call.context.root);
+  call.print.rows({ items: templates }, templates, TEMPLATE_COLUMNS, 'This checkout ships no templates.');
+}

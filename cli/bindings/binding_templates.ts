@@ -1,0 +1,56 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import {
+  fillTemplate,
+  parseBindingTemplate,
+  placeholdersOf,
+  type BindingTemplate,
+} from '../../shared/wire/binding_template.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { nearest } from '../terminal/nearest.ts';
+
+const FOLDER = ['catalog', 'bindings'];
+
+/** Every ready binding that this checkout ships, by name. */
+export function loadTemplates(root: string): readonly BindingTemplate[] {
+  const folder = join(root, ...FOLDER);
+  const files = readdirSync(folder).filter((name) => name.endsWith('.yaml'));
+  return files.toSorted().map((name) => loadTemplate(join(folder, name)));
+}
+
+function loadTemplate(path: string): BindingTemplate {
+  const parsed = parseBindingTemplate(parse(readFileSync(path, 'utf8')));
+  if (parsed.ok) return parsed.value;
+  throw new CliError(EXIT.failed, `${path} is damaged: ${parsed.error.message}`, ['Get a complete checkout.']);
+}
+
+/** The template of this name, or an error that names the nearest one. */
+export function findTemplate(root: string, name: string): BindingTemplate {
+  const templates = loadTemplates(root);
+  const found = templates.find((template) => template.name === name);
+  if (found !== undefined) return found;
+  const near = nearest(
+    name,
+    templates.map((template) => template.name),
+  );
+  const hint = near === null ? [] : [`Did you mean ${near}?`];
+  throw new CliError(EXIT.usage, `there is no template ${JSON.stringify(name)}`, [
+    ...hint,
+    '`svc binding templates` lists them.',
+  ]);
+}
+
+/** The template's binding with the fields that were typed put over it. */
+export function fillFromTemplate(
+  template: BindingTemplate,
+  fields: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const filled = fillTemplate(template, fields);
+  if (filled.ok) return { ...filled.value };
+  throw new CliError(EXIT.usage, `template ${template.name}: ${filled.error.message}`, placeholderLines(template));
+}
+
+function placeholderLines(template: BindingTemplate): string[] {
+  return placeholdersOf(template).map(({ name, fields }) => `<${name}> stands in ${fields.join(', ')}`);
+}

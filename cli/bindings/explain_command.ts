@@ -1,0 +1,65 @@
+import { explainInput, explainReply, type ExplainReply } from '../../shared/wire/host_bindings.ts';
+import { controlClient } from '../clients.ts';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+import type { Style } from '../terminal/output.ts';
+
+const STYLES: { readonly [D in ExplainReply['decision']]: Style } = {
+  connector: 'green',
+  binding: 'green',
+  passthrough: 'cyan',
+  refused: 'red',
+};
+
+/** `svc explain METHOD URL`. */
+export function addExplainCommand(line: CommandLine): void {
+  const explain = line.program
+    .command('explain')
+    .description('which path a request would take through the proxy, and why')
+    .argument('<method>', 'such as GET')
+    .argument('<url>', 'such as https://api.example.com/items')
+    .option('--graphql <document>', 'the document of its body, at a GraphQL endpoint of a connector');
+  handle(line, explain, explainRequest);
+}
+
+interface ExplainOptions {
+  readonly graphql?: string;
+}
+
+async function explainRequest(call: Call<ExplainOptions>): Promise<undefined> {
+  const [method = '', url = ''] = call.args;
+  const input = explainInput.safeParse({ method: method.toUpperCase(), url, document: call.options.graphql });
+  if (!input.success) {
+    const lines = input.error.issues.map((issue) => `${issue.path.join('.').toUpperCase()} ${issue.message}`);
+    throw new CliError(EXIT.usage, 'this request cannot be explained:', lines);
+  }
+  const client = controlClient(call.context, call.options);
+  const reply = await client.call('POST', '/v1/host-bindings/explain', explainReply, { body: input.data });
+  call.print.data(reply, () => explanationText(reply, (text) => call.print.paint(STYLES[reply.decision], text)));
+}
+
+/** The decision, the bindings that take part in it, and the reasons. */
+export function explanationText(reply: ExplainReply, paint: (text: string) => string): string {
+  const code = reply.code === null ? '' : ` (${reply.code})`;
+  const lines = [
+    `${paint(reply.decision)}${code}  ${reply.method} ${printable(reply.host + reply.path)}`,
+    ...(reply.operation === null ? [] : [operationLine(reply.operation)]),
+    ...reply.bindings.map((binding) => {
+      const stored = binding.credential_stored ? '' : ', not stored yet';
+      const refused = binding.refusal === null ? '' : `; refused: ${binding.refusal.message}`;
+      return printable(
+        `  ${binding.id}  ${binding.host}  ${binding.scheme}, ${binding.emit_mechanism}, ${binding.credential_ref}${stored}${refused}`,
+      );
+    }),
+    ...reply.reasons.map((reason) => `  - ${printable(reason)}`),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function operationLine(operation: NonNullable<ExplainReply['operation']>): string {
+  const { connector_id: id, fqn, version, operation: name, effect, approval, credential_ref: reference } = operation;
+  const approved = approval === 'required' ? ', needs an approval' : '';
+  const stored = operation.credential_stored ? '' : ', not stored yet';
+  return printable(`  ${id}  ${fqn} ${version}  ${name}, ${effect}${approved}, ${reference}${stored}`);
+}

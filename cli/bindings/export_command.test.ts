@@ -1,0 +1,91 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { runCli, TestHome, type Answer } from '../testing/run_cli.ts';
+
+let home: TestHome;
+beforeEach(() => {
+  home = new TestHome();
+});
+afterEach(() => home.remove());
+
+const me = (role: string) => ({
+  id: 'usr_01m7yjby3c69shrte2a60bpm60',
+  enterprise_id: 'ent_01m7yjby3c69shrte2a60bpm60',
+  email: null,
+  display_name: 'Owner',
+  role,
+  policy_version: 3,
+  created_at: '2026-01-01T00:00:00.000Z',
+});
+
+const chain = {
+  writer: 'ent_1',
+  events: 2,
+  removed: 5,
+  beginning_hash: 'a'.repeat(64),
+  begins_at: '2026-01-01T00:00:00.000Z',
+  head_hash: 'b'.repeat(64),
+};
+const verification = { ok: true, events: 2, removed: 5, chains: [chain], first_break: null };
+
+/** A control plane where every list has two pages of one item each. */
+const answers =
+  (role: string): Answer =>
+  ({ url }) => {
+    if (url.pathname === '/v1/me') return { status: 200, body: me(role) };
+    if (url.pathname === '/v1/enterprise') return { status: 200, body: { id: 'ent_1', name: 'E' } };
+    if (url.pathname.startsWith('/v1/connectors/'))
+      return { status: 200, body: { id: 'con_1', spec: { any: 'thing' } } };
+    if (url.pathname === '/v1/audit-events/verify') return { status: 200, body: verification };
+    const second = url.searchParams.get('cursor') === 'next';
+    const item = { id: `${url.pathname}${second ? '#2' : '#1'}`, unknown_field: 1 };
+    return { status: 200, body: { items: [item], next_cursor: second ? null : 'next' } };
+  };
+
+const withoutApprovals: Answer = (call) =>
+  call.url.pathname === '/v1/approvals'
+    ? { status: 503, body: { error: { code: 'database_unavailable', message: 'try again', request_id: 'req_1' } } }
+    : answers('owner')(call);
+
+const linesOf = (stdout: string): Record<string, unknown>[] =>
+  stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+
+test('svc export writes each thing as a line with its kind, every page and every field of it', async () => {
+  const run = await runCli(home, ['export'], { answer: answers('owner') });
+  expect(run.code).toBe(0);
+  const lines = linesOf(run.stdout);
+  const kinds = [
+    'member',
+    'connector',
+    'secret',
+    'host_binding',
+    'mcp_server',
+    'sidecar',
+    'token',
+    'approval',
+    'audit_event',
+  ];
+  expect(lines.map(({ kind }) => kind)).toEqual([
+    'user',
+    'enterprise',
+    ...kinds.flatMap((kind) => [kind, kind]),
+    'audit_chain',
+    'audit_verification',
+  ]);
+  expect(lines).toContainEqual({ kind: 'audit_chain', ...chain });
+  expect(lines).toContainEqual({ kind: 'secret', id: '/v1/secrets#2', unknown_field: 1 });
+  expect(lines).toContainEqual({ kind: 'connector', id: 'con_1', spec: { any: 'thing' } });
+  expect(new Set(run.calls.map(({ method }) => method))).toEqual(new Set(['GET']));
+});
+
+test('svc export leaves out for a member what only admins see', async () => {
+  const run = await runCli(home, ['export'], { answer: answers('member') });
+  expect(run.code).toBe(0);
+  expect(run.calls.map(({ url }) => url.pathname)).not.toContain('/v1/members');
+});
+
+test('svc export fails when a list does, so that half an export is not taken for a whole one', async () => {
+  expect((await runCli(home, ['export'], { answer: withoutApprovals })).code).toBe(1);
+});

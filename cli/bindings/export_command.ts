@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { meReply } from '../../shared/wire/account.ts';
+import { auditVerification } from '../../shared/wire/audit_events.ts';
+import { MAX_PAGE, page } from '../../shared/wire/primitives.ts';
+import { controlClient } from '../clients.ts';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
+
+/** `svc export`. */
+export function addExportCommand(line: CommandLine): void {
+  const command = line.program
+    .command('export')
+    .description('all that you and your enterprise own, one JSON document a line; values of secrets never leave');
+  handle(line, command, exportAll);
+}
+
+/** Whatever the control plane says of a thing is passed on as it is. */
+const record = z.looseObject({});
+const identified = z.looseObject({ id: z.string() });
+const records = page(record);
+
+/** What is exported, in this order; connectors come before, with their specs, and after them where the audit chains begin and end. */
+const LISTS: readonly (readonly [kind: string, path: string])[] = [
+  ['secret', '/v1/secrets'],
+  ['host_binding', '/v1/host-bindings'],
+  ['mcp_server', '/v1/mcp-servers'],
+  ['sidecar', '/v1/sidecars'],
+  ['token', '/v1/tokens'],
+  ['approval', '/v1/approvals'],
+  ['audit_event', '/v1/audit-events'],
+];
+
+async function exportAll(call: Call): Promise<undefined> {
+  const client = controlClient(call.context, call.options);
+  const write = (kind: string, item: object): void => call.print.raw(`${JSON.stringify({ kind, ...item })}\n`);
+  const me = await client.call('GET', '/v1/me', meReply);
+  write('user', me);
+  write('enterprise', await client.call('GET', '/v1/enterprise', record));
+  if (me.role !== 'member') await exportList(client, '/v1/members', (item) => write('member', item));
+  for (const id of await connectorIds(client)) {
+    write('connector', await client.call('GET', `/v1/connectors/${encodeURIComponent(id)}`, record));
+  }
+  for (const [kind, path] of LISTS) await exportList(client, path, (item) => write(kind, item));
+  const { chains, ...verification } = await client.call('GET', '/v1/audit-events/verify', auditVerification, {
+    timeoutMs: VERIFY_MS,
+  });
+  for (const chain of chains) write('audit_chain', chain);
+  write('audit_verification', verification);
+}
+
+/** Every event is looked at. */
+const VERIFY_MS = 10 * 60_000;
+
+/** A page at a time: a log may be larger than memory. */
+async function exportList(client: HttpClient, path: string, write: (item: object) => void): Promise<void> {
+  let cursor: string | undefined;
+  do {
+    const found: z.infer<typeof records> = await client.call('GET', path, records, {
+      query: { limit: MAX_PAGE, cursor },
+    });
+    for (const item of found.items) write(item);
+    cursor = found.next_cursor ?? undefined;
+  } while (cursor !== undefined);
+}
+
+async function connectorIds(client: HttpClient): Promise<string[]> {
+  const ids: string[] = [];
+  await exportList(client, '/v1/connectors', (item) => ids.push(identified.parse(item).id));
+  return ids;
+}

@@ -1,0 +1,169 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { LOCAL_KEY, runCli, TestHome, type Answer } from '../testing/run_cli.ts';
+
+let home: TestHome;
+beforeEach(() => {
+  home = new TestHome();
+});
+afterEach(() => home.remove());
+
+const VALUE = 'planted-secret-0123456789';
+const record = {
+  id: 'sec_01m7yjbz4dz98vffmftfxp52e5',
+  path: 'user/demo',
+  ref: 'vault://user/demo',
+  owner: 'personal',
+  description: null,
+  version: 1,
+  created_at: '2026-01-01T11:59:00.000Z',
+  updated_at: '2026-01-01T11:59:00.000Z',
+};
+const stored: Answer = () => ({ status: 201, body: record });
+
+describe('svc secret set', () => {
+  test('sends the value of stdin as the local owner, and prints only the reference', async () => {
+    const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], { stdin: VALUE, answer: stored });
+    expect(run).toMatchObject({ code: 0, stdout: 'vault://user/demo\n', stderr: '' });
+    expect(run.calls).toMatchObject([{ method: 'POST', authorization: `Bearer ${LOCAL_KEY}` }]);
+    expect(run.calls[0]?.body).toEqual({ path: 'user/demo', value: VALUE, owner: 'personal' });
+  });
+
+  test.each([
+    [`${VALUE}\n`, VALUE],
+    [`${VALUE}\r\n`, VALUE],
+    [`${VALUE}\n\n`, `${VALUE}\n`],
+    [` ${VALUE} `, ` ${VALUE} `],
+  ])('drops one line break at the end and nothing else: %j', async (stdin, value) => {
+    const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], { stdin, answer: stored });
+    expect(run.calls[0]?.body).toMatchObject({ value });
+  });
+
+  test('keeps the line break when told', async () => {
+    const argv = ['secret', 'set', 'user/demo', '--stdin', '--keep-newline'];
+    const run = await runCli(home, argv, { stdin: `${VALUE}\n`, answer: stored });
+    expect(run.calls[0]?.body).toMatchObject({ value: `${VALUE}\n` });
+  });
+
+  test('asks without showing on a terminal, also when told to read stdin', async () => {
+    const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], {
+      stdin: `${VALUE}\n`,
+      terminal: true,
+      answer: stored,
+    });
+    expect(run.calls[0]?.body).toMatchObject({ value: VALUE });
+    expect(run.stderr).toBe('Secret (not shown): \n');
+    expect(run.stdout).not.toContain(VALUE);
+  });
+
+  test('reads a file', async () => {
+    const file = home.write('token.txt', `${VALUE}\n`);
+    const run = await runCli(home, ['secret', 'set', 'user/demo', '--file', file], { answer: stored });
+    expect(run.calls[0]?.body).toMatchObject({ value: VALUE });
+  });
+
+  test.each([
+    [['secret', 'set', 'user/demo', VALUE]],
+    [['secret', 'set', 'user/demo', '--value', VALUE]],
+    [['secret', 'set', 'user/demo', `--value=${VALUE}`]],
+    [['secret', 'set', 'user/demo', '--stdin', VALUE]],
+  ])('refuses a value given as an argument, without repeating it: %j', async (argv) => {
+    const run = await runCli(home, argv, { stdin: 'x', answer: stored });
+    expect(run).toMatchObject({ code: 2, calls: [], stdout: '' });
+    expect(run.stderr).toContain('never taken from the command line');
+    expect(run.stderr).toContain('--stdin');
+    expect(run.stderr).not.toContain(VALUE);
+  });
+
+  test.each([
+    [['secret', 'set', 'user/demo', `--token=${VALUE}`]],
+    [['secret', 'rm', 'user/demo', VALUE]],
+    [['status', VALUE]],
+  ])('a mistyped command line is refused without repeating its values: %j', async (argv) => {
+    const run = await runCli(home, argv, { answer: stored });
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).not.toContain(VALUE);
+  });
+
+  test.each([
+    ['an empty value', ['--stdin'], '', 'the secret is empty'],
+    ['a lone line break', ['--stdin'], '\n', 'the secret is empty'],
+    ['no source without a terminal', [], VALUE, 'say where the secret comes from'],
+    ['two sources', ['--stdin', '--file', 'x'], VALUE, 'choose one'],
+    ['a value that is too large', ['--stdin'], 'x'.repeat(65_539), 'larger than 65536 bytes'],
+  ])('refuses %s', async (_name, flags, stdin, message) => {
+    const run = await runCli(home, ['secret', 'set', 'user/demo', ...flags], { stdin, answer: stored });
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain(message);
+  });
+
+  test('refuses a file that is not there, and a bad path', async () => {
+    expect((await runCli(home, ['secret', 'set', 'user/demo', '--file', 'gone'])).stderr).toContain('ENOENT');
+    const run = await runCli(home, ['secret', 'set', 'User//demo', '--stdin'], { stdin: VALUE });
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain('vault path');
+  });
+
+  test('warns of a short secret and of white space at its ends', async () => {
+    const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], { stdin: ' abc', answer: stored });
+    expect(run.stderr).toContain('fewer than 8 bytes');
+    expect(run.stderr).toContain('white space');
+  });
+});
+
+const answer: Answer = () => ({ status: 200, body: { items: [record], next_cursor: null } });
+
+describe('svc secret list', () => {
+  test('is tab-separated without headings for a program', async () => {
+    const run = await runCli(home, ['secret', 'list'], { answer });
+    expect(run.stdout).toBe('vault://user/demo\tpersonal\t1\t1m ago\t\n');
+  });
+
+  test('is a table with headings on a terminal, and plain with NO_COLOR', async () => {
+    const run = await runCli(home, ['secret', 'list'], { answer, terminal: true, env: { NO_COLOR: '1' } });
+    expect(run.stdout.split('\n')[0]).toMatch(/^REFERENCE +OWNER +VERSION +STORED +DESCRIPTION$/);
+  });
+
+  test('is JSON when asked, the option before or after the command', async () => {
+    for (const argv of [
+      ['--json', 'secret', 'list'],
+      ['secret', 'list', '--json'],
+    ]) {
+      expect(JSON.parse((await runCli(home, argv, { answer })).stdout)).toEqual({ items: [record] });
+    }
+  });
+
+  test('follows the cursor to the last page', async () => {
+    const run = await runCli(home, ['secret', 'list'], {
+      answer: ({ url }) => {
+        const first = url.searchParams.get('cursor') === null;
+        return { status: 200, body: { items: [record], next_cursor: first ? 'next' : null } };
+      },
+    });
+    expect(run.stdout.trimEnd().split('\n')).toHaveLength(2);
+  });
+
+  test('text from the control plane cannot steer the terminal', async () => {
+    const evil = { ...record, description: '\u001b[2Jgone\u202e' };
+    const run = await runCli(home, ['secret', 'list'], {
+      answer: () => ({ status: 200, body: { items: [evil], next_cursor: null } }),
+    });
+    expect(run.stdout).toContain('\\x1b[2Jgone\\u202e');
+  });
+});
+
+test('a refusal names its code, its fields and exits with 1', async () => {
+  const error = {
+    code: 'secret_in_use',
+    message: 'a binding uses it',
+    details: { fields: [{ field: 'path', message: 'is bound' }] },
+    request_id: 'req_1',
+  };
+  const run = await runCli(home, ['secret', 'rm', 'user/demo'], { answer: () => ({ status: 409, body: { error } }) });
+  expect(run).toMatchObject({ code: 1, stderr: 'svc: a binding uses it (409 secret_in_use)\n     path: is bound\n' });
+});
+
+test('a reply in another form is an error, not data', async () => {
+  const run = await runCli(home, ['secret', 'list'], { answer: () => ({ status: 200, body: { items: [{ id: 1 }] } }) });
+  expect(run).toMatchObject({ code: 1, stdout: '' });
+  expect(run.stderr).toContain('in a form this svc does not know');
+});

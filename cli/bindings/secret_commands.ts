@@ -1,0 +1,114 @@
+import { Option } from 'commander';
+import { OWNERS } from '../../shared/model/host_binding.ts';
+import { parseOwnVaultPath } from '../../shared/model/vault_path.ts';
+import { secretRecord, secretsPage, type SecretRecord } from '../../shared/wire/secrets.ts';
+import { controlClient } from '../clients.ts';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { allPages } from '../terminal/paging.ts';
+import { readSecret, type SecretSource } from '../terminal/read_secret.ts';
+import { agoText } from '../terminal/relative_time.ts';
+
+/** Shorter credentials are not looked for in replies: they would match by chance. */
+const SHORTEST_SCRUBBED_BYTES = 8;
+
+interface OwnerOption {
+  readonly owner?: string;
+}
+type SetOptions = SecretSource & OwnerOption & { readonly description?: string; readonly value?: true };
+
+/** `svc secret ...`. */
+export function addSecretCommands(line: CommandLine): void {
+  const secret = line.program.command('secret').description('credentials in the vault (their values are never shown)');
+  const set = secret
+    .command('set')
+    .description('store a secret, or replace its value')
+    .argument('<path>', 'where in the vault, such as user/demo')
+    .addOption(new Option('--value [refused]').hideHelp())
+    .option('--stdin', 'read the value from stdin')
+    .option('--file <file>', 'read the value from a file')
+    .option('--keep-newline', 'keep a line break at the end (else one is dropped)')
+    .option('--description <text>', 'what it is for')
+    .addOption(ownerOption())
+    .allowExcessArguments();
+  handle<SetOptions>(line, set, setSecret);
+  const list = secret
+    .command('list')
+    .alias('ls')
+    .description('list the secrets, without their values')
+    .addOption(ownerFilter());
+  handle<OwnerOption>(line, list, listSecrets);
+  const remove = secret
+    .command('rm')
+    .description('delete a secret; refused while a binding uses it')
+    .argument('<path>')
+    .addOption(ownerOption());
+  handle<OwnerOption>(line, remove, removeSecret);
+}
+
+/** `--owner`, for a command that acts on one namespace. */
+export function ownerOption(): Option {
+  return new Option('--owner <owner>', 'whose namespace').choices(OWNERS).default('personal');
+}
+
+/** `--owner`, for a list. */
+export function ownerFilter(): Option {
+  return new Option('--owner <owner>', 'only this namespace').choices(OWNERS);
+}
+
+function refuseArgument(path: string): CliError {
+  return new CliError(
+    EXIT.usage,
+    'a secret is never taken from the command line: the process list and the shell history show it',
+    [
+      `Type it at the prompt (svc secret set ${path}), pipe it (--stdin), or read it from a file (--file FILE).`,
+      'The value given counts as exposed: change it where it came from.',
+    ],
+  );
+}
+
+async function setSecret(call: Call<SetOptions>): Promise<undefined> {
+  const { options, print } = call;
+  const path = parseOwnVaultPath((call.args[0] ?? '').replace(/^vault:\/\//, ''));
+  if (call.args.length > 1 || options.value !== undefined) throw refuseArgument(path.ok ? path.value : 'PATH');
+  if (!path.ok) throw new CliError(EXIT.usage, path.error.message);
+  const value = await readSecret(call.context, options);
+  const body = {
+    path: path.value,
+    value,
+    owner: options.owner,
+    ...(options.description !== undefined && { description: options.description }),
+  };
+  const record = await controlClient(call.context, options).call('POST', '/v1/secrets', secretRecord, { body });
+  if (Buffer.byteLength(value) < SHORTEST_SCRUBBED_BYTES) {
+    print.warn(
+      `this secret has fewer than ${SHORTEST_SCRUBBED_BYTES} bytes: it is not masked when an upstream sends it back`,
+    );
+  }
+  if (value.trim() !== value) print.warn('this secret begins or ends with white space: check that it belongs to it');
+  print.data(record, () => `${print.person ? `stored ${record.ref} (version ${record.version})` : record.ref}\n`);
+}
+
+async function listSecrets(call: Call<OwnerOption>): Promise<undefined> {
+  const client = controlClient(call.context, call.options);
+  const items = await allPages(client, '/v1/secrets', secretsPage, { owner: call.options.owner });
+  call.print.rows({ items }, items, secretColumns(call.context.now()), 'No secrets yet: svc secret set user/demo');
+}
+
+function secretColumns(now: number) {
+  return [
+    { title: 'REFERENCE', cell: (row: SecretRecord) => row.ref },
+    { title: 'OWNER', cell: (row: SecretRecord) => row.owner },
+    { title: 'VERSION', cell: (row: SecretRecord) => String(row.version) },
+    { title: 'STORED', cell: (row: SecretRecord) => agoText(row.updated_at, now) },
+    { title: 'DESCRIPTION', cell: (row: SecretRecord) => row.description ?? '' },
+  ];
+}
+
+async function removeSecret(call: Call<OwnerOption>): Promise<undefined> {
+  const path = (call.args[0] ?? '').replace(/^vault:\/\//, '');
+  const target = path.split('/').map(encodeURIComponent).join('/');
+  const query = { owner: call.options.owner };
+  await controlClient(call.context, call.options).callEmpty('DELETE', `/v1/secrets/${target}`, { query });
+  if (call.print.person || call.print.json) call.print.data({ deleted: path }, () => `deleted vault://${path}\n`);
+}

@@ -1,0 +1,77 @@
+import { CommanderError, type Command } from 'commander';
+import type { CliContext, GlobalOptions } from './context.ts';
+import { withCommandSeparator } from './command_separator.ts';
+import { CliError, EXIT } from './exit_codes.ts';
+import { painter, printableLines, printerFor, type Printer } from './terminal/output.ts';
+
+/** One use of a command: what was typed, and where to print. */
+export interface Call<Options = unknown> {
+  readonly context: CliContext;
+  readonly args: readonly string[];
+  readonly options: Options & GlobalOptions;
+  readonly print: Printer;
+}
+
+/** The parts that the command groups add themselves to. */
+export interface CommandLine {
+  readonly program: Command;
+  readonly context: CliContext;
+  /** The exit code of the command that ran. */
+  exitCode: number;
+}
+
+/** What a command does; its value is the exit code when that is not 0. */
+export type Handler<Options> = (call: Call<Options>) => Promise<number | undefined>;
+
+/** Gives a command what it does. */
+export function handle<Options>(line: CommandLine, command: Command, handler: Handler<Options>): Command {
+  return command.action(async () => {
+    const options = command.optsWithGlobals<Options & GlobalOptions>();
+    const print = printerFor(line.context, options);
+    line.exitCode = (await handler({ context: line.context, args: command.args, options, print })) ?? EXIT.ok;
+  });
+}
+
+/** Collects an option that may be given several times. */
+export function several(value: string, previous: readonly string[] | undefined): string[] {
+  return [...(previous ?? []), value];
+}
+
+/** A command line whose mistakes are thrown, not exited on, and never quote a value: it may be a secret. */
+export function commandLine(context: CliContext, program: Command): CommandLine {
+  program.exitOverride().configureOutput({
+    writeOut: (text) => {
+      context.stdout.write(text);
+    },
+    writeErr: (text) => {
+      context.stderr.write(text);
+    },
+    outputError: (text, write) => write(withoutValues(text)),
+    getOutHelpWidth: () => context.stdout.columns ?? 100,
+    getErrHelpWidth: () => context.stderr.columns ?? 100,
+    getOutHasColors: () => false,
+    getErrHasColors: () => false,
+  });
+  return { program, context, exitCode: EXIT.ok };
+}
+
+function withoutValues(text: string): string {
+  return text
+    .replace(/(too many arguments[^.]*\. Expected \d+ arguments? but got \d+)[^]*/, '$1\n')
+    .replace(/(unknown option '[^'=]*)=[^]*/, "$1'\n");
+}
+
+/** Parses and runs; the value is the exit code. Every expected refusal is printed here, and nowhere else. */
+export async function runCommandLine(line: CommandLine, argv: readonly string[]): Promise<number> {
+  try {
+    await line.program.parseAsync([...withCommandSeparator(argv)], { from: 'user' });
+    return line.exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    if (!(error instanceof CliError)) throw error;
+    const paint = painter(line.context.stderr, line.context.env);
+    line.context.stderr.write(`${paint('red', 'svc:')} ${printableLines(error.message)}\n`);
+    for (const fix of error.fixes) line.context.stderr.write(`     ${printableLines(fix)}\n`);
+    return error.exitCode;
+  }
+}

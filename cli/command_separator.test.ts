@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { withCommandSeparator } from './command_separator.ts';
+import { referenceProgram } from './reference/reference_program.ts';
+
+const separated = (text: string): string => withCommandSeparator(text.split(' ')).join(' ');
+
+test.each([
+  ['run agent --json', 'run -- agent --json'],
+  ['run curl -s https://x', 'run -- curl -s https://x'],
+  ['run --name n agent -- x', 'run --name n -- agent -- x'],
+  ['--home /x run --ttl=1h agent', '--home /x run --ttl=1h -- agent'],
+  ['run -- agent --json', 'run -- agent --json'],
+  ['run', 'run'],
+  ['run --help', 'run --help'],
+  ['audit list run x', 'audit list run x'],
+  ['secret set run', 'secret set run'],
+])('%s is read as %s', (typed, read) => {
+  expect(separated(typed)).toBe(read);
+});
+
+test.each(['run', 'launch'])('knows every option of %s that takes a value', (name) => {
+  const program = referenceProgram();
+  const found = program.commands.find((command) => command.name() === name);
+  const options = [...program.options, ...(found?.options ?? [])].filter(
+    (option) => option.required || option.optional,
+  );
+  expect(options.length).toBeGreaterThanOrEqual(4);
+  for (const option of options) {
+    expect(separated(`${name} ${option.long} value agent`)).toBe(`${name} ${option.long} value -- agent`);
+  }
+});
+
+test('an option of launch without a value is not followed by one', () => {
+  expect(separated('launch --detach agent --name x')).toBe('launch --detach -- agent --name x');
+});

@@ -1,0 +1,322 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { connectorSpec } from '../../shared/wire/connector_spec.ts';
+import { catalogNames } from './connector_catalog.ts';
+import { runCli, TestHome, type Answer, type RunOptions, type SeenCall } from '../testing/run_cli.ts';
+
+let home: TestHome;
+beforeEach(() => {
+  home = new TestHome();
+});
+afterEach(() => home.remove());
+
+const ID = 'con_01m7yjbz4dz98vffmftfxp52e5';
+const KEY = 'planted-secret-0123456789';
+const time = '2026-01-01T11:59:00.000Z';
+const spec = {
+  schema_version: 1,
+  connector: { fqn: 'acme/items', version: '1.0.0', title: 'Items' },
+  hosts: ['api.example.com', 'eu.example.com'],
+  credential: { kind: 'api_key' },
+  operations: [
+    {
+      name: 'update-item',
+      method: 'PATCH',
+      path: '/items/{id}',
+      effect: 'write',
+      inputs: [
+        { name: 'id', in: 'path', type: 'integer', required: true },
+        { name: 'title', in: 'body', required: true },
+        { name: 'open', in: 'body', type: 'boolean' },
+        { name: 'tags', in: 'body', type: 'array' },
+        { name: 'meta', in: 'body', type: 'object' },
+      ],
+    },
+  ],
+};
+const credential = {
+  kind: 'api_key',
+  ref: 'vault://connectors/acme/items',
+  state: 'missing',
+  updated_at: null as string | null,
+  expires_at: null,
+  client_id: null as string | null,
+  token_url: null,
+  scopes: [],
+  renewable: false,
+};
+const record = {
+  id: ID,
+  owner: 'personal',
+  fqn: 'acme/items',
+  version: '1.0.0',
+  title: 'Items',
+  content_hash: 'a'.repeat(64),
+  hosts: spec.hosts,
+  operation_count: 1,
+  credential,
+  installed_by: 'usr_01m7yjbz4dz98vffmftfxp52e5',
+  created_at: time,
+  updated_at: time,
+  spec,
+};
+const { spec: _spec, ...summary } = record;
+
+/** A control plane with these connectors; `extra` answers what else is asked. */
+function control(extra: Answer = () => ({ status: 500 }), items: readonly unknown[] = [summary]): Answer {
+  return (call) => {
+    if (call.method !== 'GET') return extra(call);
+    if (call.url.pathname === '/v1/connectors') return { status: 200, body: { items, next_cursor: null } };
+    return call.url.pathname === `/v1/connectors/${ID}` ? { status: 200, body: record } : extra(call);
+  };
+}
+
+const refusal = (code: string, details?: object): object => ({
+  error: { code, message: 'no', request_id: 'req_1', ...(details && { details }) },
+});
+const run = (argv: readonly string[], options: RunOptions = {}) => runCli(home, ['connector', ...argv], options);
+const writes = (calls: readonly SeenCall[]): readonly SeenCall[] => calls.filter(({ method }) => method !== 'GET');
+
+const installed: Answer = () => ({ status: 201, body: { ...record, warnings: ['a and b overlap'] } });
+
+describe('svc connector install', () => {
+  test('sends the spec of a file, and says what comes next', async () => {
+    home.write('items.json', JSON.stringify(spec));
+    const result = await run(['install', './items.json', '--owner', 'enterprise'], { answer: installed });
+    expect(result).toMatchObject({ code: 0, stdout: `${ID}\n` });
+    expect(result.calls).toMatchObject([{ method: 'POST', body: { connector: { fqn: 'acme/items' } } }]);
+    expect(result.calls[0]?.url.search).toBe('?owner=enterprise');
+    expect(result.stderr).toContain('warning: a and b overlap\n');
+    expect(result.stderr).toContain('svc connector credential set acme/items');
+  });
+
+  test('sends a ready one by its name, also when a file of that name is there', async () => {
+    home.write('github', 'hosts: [evil.example]');
+    const result = await run(['install', 'github'], { answer: installed });
+    expect(result.calls[0]?.body).toMatchObject({ connector: { fqn: 'catalog/github' }, hosts: ['api.github.com'] });
+  });
+
+  test('reads stdin', async () => {
+    const result = await run(['install', '-'], { stdin: JSON.stringify(spec), answer: installed });
+    expect(result.calls[0]?.body).toMatchObject({ hosts: spec.hosts });
+  });
+
+  test.each([
+    ['hosts', { ...spec, hosts: ['*.example.com'] }, 'hosts[0] has a "*" in it: a connector names each host exactly'],
+    ['an unknown field', { ...spec, host: 'x' }, 'unknown field "host": did you mean "hosts"?'],
+    [
+      'a path',
+      { ...spec, operations: [{ ...spec.operations[0], path: 'items' }] },
+      'operations[0].path (update-item) must begin with "/"',
+    ],
+  ])('refuses a spec before it is sent, naming what is wrong with %s', async (_what, value, message) => {
+    home.write('bad.json', JSON.stringify(value));
+    const result = await run(['install', './bad.json'], { answer: installed });
+    expect(result).toMatchObject({ code: 1, stdout: '', calls: [] });
+    expect(result.stderr).toContain('./bad.json was not installed:\n');
+    expect(result.stderr).toContain(message);
+  });
+
+  test.each([
+    ['./gone.yaml', 'cannot be read'],
+    ['githib', 'Did you mean github?'],
+    ['catalog/github', 'svc connector install github'],
+  ])('says what to do about %s', async (name, message) => {
+    const result = await run(['install', name], { answer: installed });
+    expect(result.code).not.toBe(0);
+    expect(result.stderr).toContain(message);
+    expect(result.calls).toEqual([]);
+  });
+
+  test.each([
+    ['a: [', 'Flow sequence'],
+    ['a: 1\na: 2', 'unique'],
+    ['a: &a [x]\nb: [*a, *c]', 'alias'],
+  ])('refuses YAML that cannot be read: %j', async (text, message) => {
+    const result = await run(['install', '-'], { stdin: text });
+    expect(result.code).toBe(1);
+    expect(result.stderr).toContain(message);
+  });
+
+  test('only checks, here, with --dry-run, and warns of templates that overlap', async () => {
+    const read = { name: 'a', method: 'GET', path: '/x/{id}/tags', effect: 'read' };
+    const id = { name: 'id', in: 'path', required: true };
+    const operations = [
+      { ...read, inputs: [id] },
+      { ...read, name: 'b', path: '/x/mine/{id}', inputs: [id] },
+      { ...read, name: 'c', path: '/y/mine/{id}', inputs: [id] },
+    ];
+    const result = await run(['install', '-', '--dry-run'], { stdin: JSON.stringify({ ...spec, operations }) });
+    expect(result).toMatchObject({ code: 0, stdout: 'acme/items 1.0.0 is valid: 3 operations\n', calls: [] });
+    expect(result.stderr).toBe('warning: a and b overlap: a request such as GET /x/mine/tags is neither of them\n');
+  });
+});
+
+describe('svc connector', () => {
+  test('list is tab-separated for a program', async () => {
+    const result = await run(['list'], { answer: control() });
+    const cells = ['acme/items', '1.0.0', 'personal', '1', 'api_key: missing', spec.hosts.join(' '), '1m ago', ID];
+    expect(result.stdout).toBe(`${cells.join('\t')}\n`);
+  });
+
+  test('show prints a spec that can be installed again', async () => {
+    const result = await run(['show', 'acme/items'], { answer: control() });
+    expect(result.stdout).toContain(`# ${ID} (personal)`);
+    expect(connectorSpec.parse(parse(result.stdout))).toEqual(connectorSpec.parse(spec));
+  });
+
+  test.each([['acme/items'], [ID], ['items']])('remove finds %s', async (name) => {
+    const result = await run(['remove', name], { answer: control(() => ({ status: 204 })) });
+    expect(writes(result.calls).map(({ method, url }) => `${method} ${url.pathname}`)).toEqual([
+      `DELETE /v1/connectors/${ID}`,
+    ]);
+  });
+
+  test('a name that is not installed is refused, with the near one', async () => {
+    const result = await run(['show', 'acme/itms'], { answer: control() });
+    expect(result.code).toBe(1);
+    expect(result.stderr).toContain('did you mean "acme/items"?');
+  });
+
+  test('a name that two owners have is refused, unless one is named', async () => {
+    const other = { ...summary, id: 'con_01m7yjbz4dz98vffmftfxp52e6', owner: 'enterprise' };
+    const answer = control(() => ({ status: 204 }), [summary, other]);
+    expect((await run(['remove', 'acme/items'], { answer })).stderr).toContain(other.id);
+    const result = await run(['remove', 'acme/items', '--owner', 'personal'], { answer });
+    expect(writes(result.calls)[0]?.url.pathname).toBe(`/v1/connectors/${ID}`);
+  });
+
+  test('catalog lists every ready one, and prints one as its file is', async () => {
+    const root = new URL('../..', import.meta.url).pathname;
+    const names = (await run(['catalog'])).stdout.trimEnd().split('\n');
+    expect(names.map((line) => line.split('\t')[0])).toEqual(catalogNames(root));
+    const file = readFileSync(join(root, 'catalog', 'connectors', 'linear.yaml'), 'utf8');
+    expect((await run(['catalog', 'linear'])).stdout).toBe(file);
+  });
+});
+
+const reply = (status: number, body: string | Uint8Array): Answer =>
+  control(() => ({
+    status: 200,
+    body: {
+      status: 'proxied',
+      audit_id: 'evt_01m7yjbz4dz98vffmftfxp52e5',
+      connector_fqn: 'acme/items',
+      operation: 'update-item',
+      upstream_status: status,
+      content_type: 'application/json',
+      body_base64: Buffer.from(body).toString('base64'),
+    },
+  }));
+
+describe('svc connector test', () => {
+  const args = ['--arg', 'id=7', '--arg', 'title=x=y'];
+
+  test('sends args of the types that the inputs have, and prints the body', async () => {
+    const more = ['--arg', 'open=false', '--arg', 'tags=a', '--arg', 'tags=b', '--arg', 'meta={"n":1}'];
+    const argv = ['test', 'items', 'update-item', ...args, ...more, '--host', 'eu.example.com'];
+    const result = await run(argv, { answer: reply(200, '{"ok":true}') });
+    expect(result).toMatchObject({ code: 0, stdout: '{"ok":true}' });
+    expect(result.stderr).toContain('200  application/json  11 bytes');
+    expect(writes(result.calls)).toMatchObject([{ url: { pathname: '/v1/connector-operations/run' } }]);
+    expect(writes(result.calls)[0]?.body).toEqual({
+      connector_fqn: 'acme/items',
+      operation: 'update-item',
+      args: { id: 7, title: 'x=y', open: false, tags: ['a', 'b'], meta: { n: 1 } },
+      host: 'eu.example.com',
+    });
+  });
+
+  test('takes args as JSON too', async () => {
+    home.write('args.json', '{"title": "x"}');
+    const argv = ['test', 'items', 'update-item', '--args', '@args.json', '--arg', 'id=7'];
+    const result = await run(argv, { answer: reply(200, '') });
+    expect(writes(result.calls)[0]?.body).toMatchObject({ args: { id: 7, title: 'x' } });
+  });
+
+  test.each([
+    [['--arg', 'id=x', '--arg', 'title=x'], '--arg id must be a number'],
+    [['--arg', 'id=1.5', '--arg', 'title=x'], 'args.id must be a whole number'],
+    [['--arg', 'id=7'], 'args.title is missing: a text'],
+    [[...args, '--arg', 'titel=x'], '--arg titel is no input of this operation: did you mean "title"?'],
+    [[...args, '--arg', 'title=z'], '--arg title is given more than once: only a list takes several'],
+    [[...args, '--arg', 'open=yes'], '--arg open must be true or false'],
+    [[...args, '--arg', 'meta=[]'], '--arg meta must be an object in JSON'],
+    [[...args, '--arg', 'tags=[1'], '--arg tags is no list in JSON'],
+    [[...args, '--args', '{"id": 1}'], '--arg id is in --args too'],
+    [[...args, '--args', '[]'], '--args is no JSON object'],
+    [[...args, '--arg', 'open'], '--arg has no "="'],
+    [[...args, '--host', 'evil.example'], 'host is not allowed here: api.example.com, eu.example.com may be asked'],
+  ])('sends nothing for %j', async (flags, message) => {
+    const result = await run(['test', 'items', 'update-item', ...flags], { answer: reply(200, '') });
+    expect(result.code).toBe(2);
+    expect(writes(result.calls)).toEqual([]);
+    expect(result.stderr).toContain(message);
+  });
+
+  test('names the operations there are', async () => {
+    const result = await run(['test', 'items', 'update-itm'], { answer: reply(200, '') });
+    expect(result.stderr).toContain('did you mean "update-item"?');
+  });
+
+  test('fails when the upstream refuses, and prints why', async () => {
+    const result = await run(['test', 'items', 'update-item', ...args], { answer: reply(404, '{"message":"gone"}') });
+    expect(result).toMatchObject({ code: 1, stdout: '{"message":"gone"}' });
+  });
+
+  test('escapes control characters on a terminal, and leaves out what is no text', async () => {
+    const argv = ['test', 'items', 'update-item', ...args];
+    const evil = await run(argv, { terminal: true, answer: reply(200, 'a\u001b[2J\nb') });
+    expect(evil.stdout).toBe('a\\x1b[2J\nb\n');
+    const bytes = await run(argv, { terminal: true, answer: reply(200, new Uint8Array([0xff, 0xfe])) });
+    expect(bytes.stdout).toContain('no text');
+  });
+
+  const approval = { approval_id: 'apr_01m7yjbz4dz98vffmftfxp52e5' };
+  test.each([
+    ['approval_required', approval, 'svc approvals approve apr_01m7yjbz4dz98vffmftfxp52e5'],
+    ['binding_required', { connector_id: ID }, 'svc connector credential set acme/items'],
+    ['reauthorisation_required', { connector_id: ID }, 'svc connector authorize acme/items'],
+  ])('says what to do about %s', async (code, details, fix) => {
+    const answer = control(() => ({ status: 403, body: refusal(code, details) }));
+    const result = await run(['test', 'items', 'update-item', ...args], { answer });
+    expect(result).toMatchObject({ code: 1, stdout: '' });
+    expect(result.stderr).toContain(fix);
+  });
+});
+
+describe('svc connector credential set', () => {
+  const stored = control(() => ({ status: 200, body: { ...credential, state: 'ready', updated_at: time } }));
+
+  test('sends the value of stdin, and prints only the reference', async () => {
+    const result = await run(['credential', 'set', 'items', '--stdin'], { stdin: `${KEY}\n`, answer: stored });
+    expect(result).toMatchObject({ code: 0, stdout: 'vault://connectors/acme/items\n', stderr: '' });
+    expect(writes(result.calls)).toMatchObject([{ method: 'PUT', body: { kind: 'api_key', value: KEY } }]);
+    expect(writes(result.calls)[0]?.url.pathname).toBe(`/v1/connectors/${ID}/credential`);
+  });
+
+  test.each([[['items', KEY]], [['items', '--value', KEY]], [['items', `--value=${KEY}`]]])(
+    'refuses a value given as an argument, without repeating it: %j',
+    async (argv) => {
+      const result = await run(['credential', 'set', ...argv], { stdin: 'x', answer: stored });
+      expect(result).toMatchObject({ code: 2, stdout: '', calls: [] });
+      expect(result.stderr).not.toContain(KEY);
+    },
+  );
+
+  test('leads to authorize for an oauth2 connector', async () => {
+    const oauth2 = { ...summary, credential: { ...credential, kind: 'oauth2' } };
+    const answer = control(undefined, [oauth2]);
+    const result = await run(['credential', 'set', 'items', '--stdin'], { stdin: KEY, answer });
+    expect(result.code).toBe(2);
+    expect(result.stderr).toContain('svc connector authorize acme/items');
+    expect(writes(result.calls)).toEqual([]);
+  });
+
+  test('rm deletes it', async () => {
+    const result = await run(['credential', 'rm', 'items'], { answer: control(() => ({ status: 204 })) });
+    expect(writes(result.calls)[0]).toMatchObject({ method: 'DELETE' });
+  });
+});

@@ -1,0 +1,95 @@
+import { openSync, closeSync, fstatSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Readable } from 'node:stream';
+import { parseDocument } from 'yaml';
+import type { z } from 'zod';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { connectorSpec, type ConnectorSpecRecord } from '../../shared/wire/connector_spec.ts';
+import type { CliContext } from '../context.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+
+/** Largest spec there is: an API body. */
+export const MAX_SPEC_BYTES = 1024 * 1024;
+
+const MOST_PROBLEMS = 20;
+
+/** The text of a file, or of stdin for `-`. */
+export async function readInput(context: CliContext, name: string, mostBytes: number): Promise<string> {
+  const bytes = name === '-' ? await readStream(context.stdin, mostBytes) : readFile(context, name, mostBytes);
+  if (bytes === null) throw new CliError(EXIT.failed, `${name} has more than ${mostBytes} bytes`);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new CliError(EXIT.failed, `${name} is not text (UTF-8)`);
+  }
+}
+
+async function readStream(stream: Readable, mostBytes: number): Promise<Buffer | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of stream) {
+    const part: Buffer = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
+    bytes += part.length;
+    if (bytes > mostBytes) return null;
+    chunks.push(part);
+  }
+  return Buffer.concat(chunks);
+}
+
+function readFile(context: CliContext, name: string, mostBytes: number): Buffer | null {
+  let descriptor: number | null = null;
+  try {
+    descriptor = openSync(resolve(context.workingDirectory, name), 'r');
+    return fstatSync(descriptor).size > mostBytes ? null : readFileSync(descriptor);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new CliError(EXIT.failed, `the file cannot be read: ${why}`);
+  } finally {
+    if (descriptor !== null) closeSync(descriptor);
+  }
+}
+
+/** A spec as the control API takes it, or one line for each thing that is wrong with it. */
+export function parseSpec(text: string): Result<ConnectorSpecRecord, readonly string[]> {
+  const document = parseDocument(text, { uniqueKeys: true });
+  if (document.errors.length > 0) return err(document.errors.map((error) => printable(firstLine(error.message))));
+  let value: unknown;
+  try {
+    value = document.toJS({ maxAliasCount: 100 });
+  } catch (error) {
+    return err([error instanceof Error ? printable(error.message) : 'cannot be read']);
+  }
+  return checkSpec(value);
+}
+
+/** The same of a value that was read already. */
+export function checkSpec(value: unknown): Result<ConnectorSpecRecord, readonly string[]> {
+  const parsed = connectorSpec.safeParse(value);
+  if (parsed.success) return ok(parsed.data);
+  const lines = parsed.error.issues.map((issue) => issueLine(issue, value));
+  const more = lines.length - MOST_PROBLEMS;
+  return err(more > 0 ? [...lines.slice(0, MOST_PROBLEMS), `... and ${more} more`] : lines);
+}
+
+function firstLine(message: string): string {
+  return message.split('\n')[0] ?? '';
+}
+
+/** `operations[2].path (get-item) must begin with "/"`. */
+function issueLine(issue: z.core.$ZodIssue, spec: unknown): string {
+  let field = '';
+  for (const part of issue.path) field += typeof part === 'number' ? `[${part}]` : `${field && '.'}${String(part)}`;
+  const name = issue.path[0] === 'operations' ? operationName(spec, issue.path[1]) : null;
+  return printable([field, name === null ? '' : `(${name})`, issue.message].filter((part) => part !== '').join(' '));
+}
+
+function operationName(spec: unknown, index: PropertyKey | undefined): string | null {
+  const operations = member(spec, 'operations');
+  const name = index === undefined ? undefined : member(member(operations, index), 'name');
+  return typeof name === 'string' ? name.slice(0, 64) : null;
+}
+
+function member(value: unknown, key: PropertyKey): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
+}

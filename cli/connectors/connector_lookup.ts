@@ -1,0 +1,49 @@
+import {
+  connectorRecord,
+  connectorsPage,
+  type ConnectorRecord,
+  type ConnectorSummary,
+} from '../../shared/wire/connectors.ts';
+import { didYouMean } from '../../shared/wire/near_match.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
+import { allPages } from '../terminal/paging.ts';
+
+export interface OwnerOption {
+  readonly owner?: string;
+}
+
+/** Every connector of the caller. */
+export function allConnectors(client: HttpClient, owner?: string): Promise<ConnectorSummary[]> {
+  return allPages(client, '/v1/connectors', connectorsPage, { owner });
+}
+
+/**
+ * The installed connector of an id, a `publisher/name`, or a name that only one publisher has. Where the enterprise and the
+ * caller both have it, `owner` says which.
+ */
+export async function findConnector(client: HttpClient, wanted: string, owner?: string): Promise<ConnectorSummary> {
+  const all = await allConnectors(client);
+  const named = all.filter(({ id, fqn }) => id === wanted || fqn === wanted);
+  const alike = named.length > 0 ? named : all.filter(({ fqn }) => fqn.endsWith(`/${wanted}`));
+  const found = alike.filter((connector) => owner === undefined || connector.owner === owner);
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return only;
+  if (only === undefined) {
+    const near = didYouMean(
+      wanted,
+      all.map(({ fqn }) => fqn),
+    );
+    throw new CliError(EXIT.failed, `no connector ${JSON.stringify(wanted)} is installed${near}`, [
+      '`svc connector list` shows them; `svc connector catalog` shows what can be installed.',
+    ]);
+  }
+  const lines = found.map(({ id, fqn, owner: whose }) => `${id}  ${fqn}  ${whose}`);
+  throw new CliError(EXIT.failed, `${found.length} connectors are named ${wanted}: name one by its id`, lines);
+}
+
+/** A connector with its spec. */
+export async function readConnector(client: HttpClient, wanted: string, owner?: string): Promise<ConnectorRecord> {
+  const { id } = await findConnector(client, wanted, owner);
+  return client.call('GET', `/v1/connectors/${id}`, connectorRecord);
+}

@@ -1,0 +1,208 @@
+import { writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { stringify } from 'yaml';
+import type { CredentialKind } from '../../shared/model/connector.ts';
+import {
+  toConnectorSpec,
+  type ConnectorSpecInput,
+  type ConnectorSpecRecord,
+} from '../../shared/wire/connector_spec.ts';
+import { operationsOfOpenApi, type OpenApiOperations } from './from_openapi.ts';
+import { readOpenApi } from './read_openapi.ts';
+import type { Call } from '../command_line.ts';
+import { checkSpec, readInput } from './connector_file.ts';
+import { overlapWarnings } from './connector_overlaps.ts';
+import { withProgress } from './connector_progress.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { nearest } from '../terminal/nearest.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+import type { Column } from '../terminal/output.ts';
+
+export interface FromOpenApiOptions {
+  readonly list?: boolean;
+  readonly fqn?: string;
+  readonly select?: readonly string[];
+  readonly all?: boolean;
+  readonly host?: readonly string[];
+  readonly credential: CredentialKind;
+  readonly approve?: readonly string[];
+  readonly output?: string;
+}
+
+type OperationDraft = OpenApiOperations['operations'][number];
+
+/** The largest published documents of well-known services have about 12 MB. */
+const MAX_DOCUMENT_BYTES = 32 * 1024 * 1024;
+
+/** `svc connector from-openapi FILE`: a spec on stdout or in a file; what could not be taken over stands in its comments. */
+export async function fromOpenApi(call: Call<FromOpenApiOptions>): Promise<undefined> {
+  const { options, print } = call;
+  const [file = ''] = call.args;
+  const text = await readInput(call.context, file, MAX_DOCUMENT_BYTES);
+  const read = await withProgress(print, `reading ${file} ...`, readOpenApi(text));
+  if (!read.ok) throw new CliError(EXIT.failed, `${file} ${printable(read.error)}`);
+  if (options.list === true) listOperations(call, read.value);
+  else writeSpec(call, read.value);
+}
+
+function writeSpec(call: Call<FromOpenApiOptions>, document: unknown): void {
+  const { options, print } = call;
+  const made = selectedOperations(document, options);
+  const drafts = withApprovals(made.operations, options.approve ?? []);
+  const { spec, skipped } = usableSpec(draftSpec(options, made, drafts), made.skipped);
+  for (const warning of overlapWarnings(toConnectorSpec(spec))) print.warn(printable(warning));
+  const yaml = `${comments(skipped, made.notes)}${stringify(compact(spec))}`;
+  write(call, spec, yaml, skipped.length);
+}
+
+const COLUMNS: readonly Column<OperationDraft>[] = [
+  { title: 'NAME', cell: ({ name }) => name },
+  { title: 'METHOD', cell: ({ method }) => method },
+  { title: 'PATH', cell: ({ path }) => path },
+  { title: 'EFFECT', cell: ({ effect }) => effect },
+  { title: 'SUMMARY', cell: ({ summary }) => summary ?? '' },
+];
+
+function listOperations({ print }: Call, document: unknown): void {
+  const { operations, skipped } = operationsOfOpenApi(document, () => true);
+  print.rows(
+    { items: operations, skipped },
+    operations,
+    COLUMNS,
+    'The document has no operation that a spec can express.',
+  );
+  for (const { operation, reason } of skipped) print.note(printable(`left out: ${operation}: ${reason}`));
+}
+
+function selectedOperations(document: unknown, { select = [], all }: FromOpenApiOptions): OpenApiOperations {
+  if (select.length > 0 === (all === true)) {
+    throw new CliError(EXIT.usage, 'say which operations: --select NAME for each, or --all', [
+      '`svc connector from-openapi FILE --list` lists them.',
+    ]);
+  }
+  const known = new Set<string>();
+  operationsOfOpenApi(document, (operation) => known.add(operation) && false);
+  const missing = select.filter((operation) => !known.has(operation));
+  if (missing.length > 0) {
+    const lines = missing.map((operation) => unknownLine('--select', operation, [...known]));
+    throw new CliError(EXIT.usage, 'the document has no such operation:', lines);
+  }
+  return operationsOfOpenApi(document, (operation) => all === true || select.includes(operation));
+}
+
+function unknownLine(flag: string, operation: string, known: readonly string[]): string {
+  const near = nearest(operation, known);
+  return printable(`${flag} ${operation}${near === null ? '' : `: did you mean ${JSON.stringify(near)}?`}`);
+}
+
+function withApprovals(operations: readonly OperationDraft[], approve: readonly string[]): readonly OperationDraft[] {
+  const names = operations.map(({ name }) => name);
+  const missing = approve.filter((name) => !names.includes(name));
+  if (missing.length > 0) {
+    const lines = missing.map((name) => unknownLine('--approve', name, names));
+    throw new CliError(EXIT.usage, 'only an operation that is taken can need an approval:', lines);
+  }
+  return operations.map((operation) =>
+    approve.includes(operation.name) ? { ...operation, approval: 'required' } : operation,
+  );
+}
+
+function draftSpec(
+  { fqn, host, credential }: FromOpenApiOptions,
+  made: OpenApiOperations,
+  operations: readonly OperationDraft[],
+): ConnectorSpecInput {
+  if (fqn === undefined)
+    throw new CliError(EXIT.usage, '--fqn is missing: name the connector, such as --fqn acme/items');
+  const hosts = [...(host ?? made.hosts)];
+  if (hosts.length === 0) {
+    throw new CliError(EXIT.failed, 'the document names no https server', ['Say which host: --host api.example.com']);
+  }
+  if (operations.length === 0) {
+    const lines = made.skipped.map(({ operation, reason }) => printable(`${operation}: ${reason}`));
+    throw new CliError(EXIT.failed, 'none of these operations can be taken:', lines);
+  }
+  const version = /^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$/.test(made.version) ? made.version : '1.0.0';
+  const title = made.title.slice(0, 200) || fqn;
+  return {
+    schema_version: 1,
+    connector: { fqn, version, title },
+    hosts,
+    credential: { kind: credential },
+    operations: [...operations],
+  };
+}
+
+type Skipped = OpenApiOperations['skipped'];
+
+/** The spec, without the operations that it would be refused for; each of those is skipped with the reason. */
+function usableSpec(
+  draft: ConnectorSpecInput,
+  before: Skipped,
+): { readonly spec: ConnectorSpecRecord; readonly skipped: Skipped } {
+  const single = (operation: OperationDraft): readonly string[] => {
+    const checked = checkSpec({ ...draft, operations: [operation] });
+    return checked.ok ? [] : checked.error.filter((line) => line.startsWith('operations[0]'));
+  };
+  const judged = draft.operations.map((operation) => ({ operation, problems: single(operation) }));
+  const refused = judged.filter(({ problems }) => problems.length > 0);
+  const operations = judged.filter(({ problems }) => problems.length === 0).map(({ operation }) => operation);
+  const skipped = refused.map(({ operation, problems }) => ({
+    operation: operation.name,
+    reason: problems.join('; '),
+  }));
+  return { spec: validSpec({ ...draft, operations }), skipped: [...before, ...skipped] };
+}
+
+function validSpec(draft: ConnectorSpecInput): ConnectorSpecRecord {
+  const checked = checkSpec(draft);
+  if (checked.ok) return checked.value;
+  throw new CliError(EXIT.failed, 'these operations make no valid spec:', checked.error);
+}
+
+/** Without what is so by default. */
+function compact(spec: ConnectorSpecRecord): object {
+  const operations = spec.operations.map((operation) => ({
+    ...withoutEmpty(operation),
+    ...(operation.inputs.length > 0 && { inputs: operation.inputs.map(withoutEmpty) }),
+    ...(operation.audit.length > 0 && { audit: operation.audit.map(withoutEmpty) }),
+  }));
+  const credential = withoutEmpty(spec.credential);
+  return { ...spec, connector: withoutEmpty(spec.connector), credential, operations };
+}
+
+function withoutEmpty(fields: object): object {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isDefault(value)));
+}
+
+function isDefault(value: unknown): boolean {
+  return value === '' || value === false || value === 'none' || (Array.isArray(value) && value.length === 0);
+}
+
+function comments(skipped: Skipped, notes: readonly string[]): string {
+  const left = skipped.map(({ operation, reason }) => `left out: ${operation}: ${reason}`);
+  return [...left, ...notes].map((line) => `# ${printable(line)}\n`).join('');
+}
+
+function write(call: Call<FromOpenApiOptions>, spec: ConnectorSpecRecord, yaml: string, skippedCount: number): void {
+  const { output } = call.options;
+  const { operations } = spec;
+  if (output === undefined) call.print.data(compact(spec), () => yaml);
+  else {
+    writeNew(call, output, yaml);
+    const written = { output, operation_count: operations.length, skipped_count: skippedCount };
+    call.print.data(written, () => `wrote ${output}: check it, then \`svc connector install ${output}\`\n`);
+  }
+  const left = skippedCount === 0 ? '' : `, ${skippedCount} left out (the comments say why)`;
+  call.print.note(`${operations.length} operations${left}. Check what each may do: only --approve makes one ask.`);
+}
+
+/** A file that is there is never overwritten: it may hold what was reviewed. */
+function writeNew(call: Call, name: string, text: string): void {
+  try {
+    writeFileSync(resolve(call.context.workingDirectory, name), text, { flag: 'wx' });
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new CliError(EXIT.failed, `${name} was not written: ${why}`);
+  }
+}

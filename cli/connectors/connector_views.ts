@@ -1,0 +1,59 @@
+import { stringify } from 'yaml';
+import type { ConnectorRecord, ConnectorSummary } from '../../shared/wire/connectors.ts';
+import { controlClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { allConnectors, readConnector, type OwnerOption } from './connector_lookup.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+import type { Column } from '../terminal/output.ts';
+import { agoText } from '../terminal/relative_time.ts';
+
+/** `svc connector list`. */
+export async function listConnectors(call: Call<OwnerOption>): Promise<undefined> {
+  const items = await allConnectors(controlClient(call.context, call.options), call.options.owner);
+  const columns = columnsAt(call.context.now());
+  call.print.rows(
+    { items },
+    items,
+    columns,
+    'No connectors yet: svc connector catalog, then svc connector install NAME',
+  );
+}
+
+function columnsAt(now: number): readonly Column<ConnectorSummary>[] {
+  return [
+    { title: 'CONNECTOR', cell: (row) => row.fqn },
+    { title: 'VERSION', cell: (row) => row.version },
+    { title: 'OWNER', cell: (row) => row.owner },
+    { title: 'OPERATIONS', cell: (row) => String(row.operation_count) },
+    {
+      title: 'CREDENTIAL',
+      cell: (row) => `${row.credential.kind}: ${stateText(row)}`,
+      style: (row) => (row.credential.state === 'ready' ? null : 'yellow'),
+    },
+    { title: 'HOSTS', cell: (row) => row.hosts.join(' ') },
+    { title: 'INSTALLED', cell: (row) => agoText(row.updated_at, now) },
+    { title: 'ID', cell: (row) => row.id },
+  ];
+}
+
+function stateText({ credential }: ConnectorSummary): string {
+  return credential.state.replaceAll('_', ' ');
+}
+
+/** `svc connector show FQN`: the spec, with what only an installed one has as comments. */
+export async function showConnector(call: Call<OwnerOption>): Promise<undefined> {
+  const client = controlClient(call.context, call.options);
+  const record = await readConnector(client, call.args[0] ?? '', call.options.owner);
+  call.print.data(record, () => `${heading(record)}${stringify(record.spec)}`);
+}
+
+function heading(record: ConnectorRecord): string {
+  const { id, owner, updated_at: installed, content_hash: hash, credential } = record;
+  const expires = credential.expires_at === null ? '' : `, until ${credential.expires_at}`;
+  const lines = [
+    `${id} (${owner}), installed ${installed}`,
+    `content ${hash}`,
+    `credential ${credential.ref}: ${stateText(record)}${expires}`,
+  ];
+  return lines.map((line) => `# ${printable(line)}\n`).join('');
+}

@@ -1,0 +1,409 @@
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { imageChecksIn } from '../../sandbox/contract/image_contract_cache.ts';
+import {
+  containerJson,
+  CONTAINER_ID,
+  FakeDocker,
+  IMAGE_ID,
+  workingEngine,
+} from '../../sandbox/launch/testing/fake_docker.ts';
+import { runCli, TestHome, type Answer, type RunOptions, type RunResult, type SeenCall } from '../testing/run_cli.ts';
+
+let home: TestHome;
+let docker: FakeDocker;
+beforeEach(async () => {
+  home = new TestHome();
+  docker = workingEngine(new FakeDocker(), 5);
+  await docker.listen();
+});
+afterEach(async () => {
+  home.remove();
+  await docker.remove();
+});
+
+const ME = {
+  id: 'usr_01m7yjbx7ew79r4fq8xxezcbp1',
+  enterprise_id: 'ent_01m7yjbx7e82g443zkn66jbwfz',
+  email: null,
+  display_name: 'Local owner',
+  role: 'admin',
+  policy_version: 7,
+  created_at: '2026-01-01T00:00:00.000Z',
+};
+const SESSION = {
+  session_id: 'ses_1',
+  token: 'planted-token',
+  proxy_url: 'http://ses_1:planted-token@127.0.0.1:7421',
+  ca_pem_path: '/s/ca.pem',
+  listener: 'namespace',
+  listener_port: 7421,
+  sentinels: [],
+};
+const STORED = 'stored-secret';
+
+const servers: Answer = ({ method, url, body }) => {
+  if (url.pathname === '/v1/me') return { status: 200, body: ME };
+  if (url.pathname === '/v1/secrets/check') {
+    const values = JSON.stringify(body).includes(STORED) ? [{ index: 0, path: 'team/x', owner: 'personal' }] : [];
+    return { status: 200, body: { matches: values } };
+  }
+  if (url.pathname.endsWith('/unsealed')) return { status: 200, body: { value: 'planted-unsealed' } };
+  if (method === 'POST' && url.pathname.endsWith('/sessions')) return { status: 201, body: SESSION };
+  return { status: 204 };
+};
+
+const controlAway: Answer = (call) => {
+  if (call.url.port === '7420') throw new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } });
+  return servers(call);
+};
+
+/** Without the working directory, which here is the state directory itself. */
+function launch(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
+  const env = docker.env({ SVC_SANDBOX_IMAGE: 'team/agent', ...options.env });
+  const line = argv.includes('--mount') ? argv : ['--no-default-mount', ...argv];
+  return runCli(home, ['launch', ...line], { answer: servers, ...options, env });
+}
+
+const said = (calls: readonly SeenCall[]): string[] => calls.map((call) => `${call.method} ${call.url.pathname}`);
+const disabled = (calls: readonly SeenCall[]): unknown[] =>
+  calls.filter(({ url }) => url.pathname.endsWith('/disabled')).map(({ body }) => body);
+const created = () => docker.uses().find(({ args }) => args.includes('create'));
+
+describe('the sandbox proxy of a launch', () => {
+  test('off records the choice, and runs the image as it is: no session, no CA, no proxy, no hardening', async () => {
+    const run = await launch(['--sandbox-proxy=off', '--', 'tool']);
+    expect(run.code).toBe(5);
+    expect(disabled(run.calls)).toEqual([{ reason: 'user_opt_out', mode: 'docker', image: 'team/agent' }]);
+    expect(said(run.calls)).toEqual(['POST /v1/sandbox-proxy/disabled']);
+    const use = created();
+    for (const option of ['--user', '--entrypoint', '--mount', '--cap-drop', '--env']) {
+      expect(use?.args).not.toContain(option);
+    }
+    expect(Object.keys(use?.env ?? {}).filter((name) => /proxy|^SVC_/i.test(name))).toEqual([]);
+  });
+
+  test('the flag goes before the setting, and the setting before the default', async () => {
+    const off = { env: { SVC_SANDBOX_PROXY: 'off' } };
+    expect(disabled((await launch(['--', 'tool'], off)).calls)).toHaveLength(1);
+    const on = await launch(['--sandbox-proxy=on', '--', 'tool'], off);
+    expect(disabled(on.calls)).toEqual([expect.objectContaining({ reason: 'preflight_failed' })]);
+  });
+
+  test.each(['', 'yes', 'ON', 'auto '])('%j is no value of it', async (value) => {
+    const flag = await launch([`--sandbox-proxy=${value}`, '--', 'tool']);
+    const setting = await launch(['--', 'tool'], { env: { SVC_SANDBOX_PROXY: value } });
+    expect([flag.code, setting.code, flag.calls, setting.calls]).toEqual([2, 2, [], []]);
+    expect(setting.stderr).toContain('SVC_SANDBOX_PROXY');
+  });
+
+  test('the removed setting is named, with what to use instead', async () => {
+    const run = await launch(['--', 'tool'], { env: { SVC_SANDBOX_PROXY_BOOTSTRAP: '1' } });
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain('SVC_SANDBOX_PROXY_BOOTSTRAP is set, and was removed');
+    expect(run.stderr).toContain('SVC_SANDBOX_PROXY=auto|on|off');
+  });
+
+  test('none is not supported: recorded, warned of, and run as a plain process', async () => {
+    const plain = await runCli(home, ['launch', '--sandbox=none', '--', '/bin/sh', '-c', 'exit 9'], {
+      answer: servers,
+    });
+    expect(plain.code).toBe(9);
+    expect(disabled(plain.calls)).toEqual([{ reason: 'unsupported_sandbox_mode', mode: 'none' }]);
+    expect(plain.stderr).toContain('without the proxy');
+  });
+
+  test.each(['none', 'podman'])('insisted on, %s fails the preflight and nothing starts', async (mode) => {
+    const argv = ['launch', `--sandbox=${mode}`, '--sandbox-proxy=on', '--', '/bin/sh', '-c', 'exit 9'];
+    const env = docker.env({ SVC_SANDBOX_IMAGE: 'team/agent' });
+    const run = await runCli(home, argv, { answer: servers, env });
+    expect(run.code).toBe(125);
+    expect(disabled(run.calls)).toEqual([
+      { reason: 'unsupported_sandbox_mode', mode, image: 'team/agent' },
+      { reason: 'preflight_failed', mode, image: 'team/agent' },
+    ]);
+    expect(run.stderr).toContain('--sandbox-proxy=off');
+    expect(docker.uses()).toEqual([]);
+  });
+
+  test.each(['', 'Docker', 'lxc'])('%j is no sandbox', async (mode) => {
+    const run = await launch([`--sandbox=${mode}`, '--', 'tool']);
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain('use docker, podman or none');
+  });
+
+  test.each([['auto'], ['off']])('with %s, what cannot be recorded does not run', async (value) => {
+    const run = await launch([`--sandbox-proxy=${value}`, '--sandbox=podman', '--', 'tool'], {
+      answer: () => {
+        throw new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } });
+      },
+    });
+    expect(run.code).toBe(3);
+    expect(docker.uses()).toEqual([]);
+  });
+
+  test('without a sidecar every launch is refused', async () => {
+    home.write('run.json', '{}');
+    const runs = await Promise.all([launch(['--', 'tool']), launch(['--sandbox-proxy=off', '--', 'tool'])]);
+    expect(runs.map(({ code }) => code)).toEqual([3, 3]);
+    expect(docker.uses()).toEqual([]);
+  });
+});
+
+describe('a launch with the proxy', () => {
+  beforeEach(async () => {
+    const facts = { imageId: IMAGE_ID, agentUser: 'dev', uid: 1000, gid: 1000, home: '/home/dev' };
+    const store = { layout: 'debian', hasJava: false, hasCertutil: false } as const;
+    const helpers = {
+      contractVersion: '1',
+      entry: '/usr/local/bin/start',
+      stepRunner: '/x',
+      mcpNode: null,
+      stepsRefused: null,
+    } as const;
+    await imageChecksIn(home.path, expect.unreachable).keep({ ...facts, ...store, ...helpers });
+  });
+
+  test('has a session that knows its owner, engine, image and what is not sealed', async () => {
+    const unsealed = { env: 'DB', reference: 'vault://team/db', host: 'db.example.com', reason: 'no HTTP' };
+    const argv = ['--egress=sealed', '--ttl=1h', '--name=demo', '--unsealed'];
+    const run = await launch([...argv, 'DB=vault://team/db,host=db.example.com,reason=no HTTP', '--', 'tool']);
+    expect([run.code, run.stderr]).toEqual([5, '']);
+    expect(said(run.calls)).toEqual([
+      'GET /v1/me',
+      'POST /v1/sandbox-proxy/sessions',
+      'POST /v1/sandbox-proxy/unsealed',
+      'PUT /v1/sandbox-proxy/sessions/ses_1/container',
+      'POST /v1/sandbox-proxy/sessions/ses_1/listener',
+      'DELETE /v1/sandbox-proxy/sessions/ses_1',
+    ]);
+    const bodies = run.calls.map(({ body }) => body);
+    const runtime = { program: 'docker', endpoint: docker.endpoint };
+    const about = { image: 'team/agent', image_id: IMAGE_ID, runtime, detached: false, egress: 'sealed' };
+    expect(bodies.slice(1, 5)).toEqual([
+      {
+        name: 'demo',
+        ttl_seconds: 3600,
+        min_policy_version: 7,
+        owner: { pid: process.pid, started: expect.any(String) },
+        sandbox: { mode: 'docker', ...about, unsealed: [unsealed] },
+      },
+      { session_id: 'ses_1', ...unsealed },
+      { container_id: CONTAINER_ID },
+      { pid: 4242 },
+    ]);
+  });
+
+  test('names the MCP servers that its agent may use', async () => {
+    const run = await launch(['--mcp', 'files', '--mcp=mcp_1', '--', 'tool']);
+    expect(run.code).toBe(5);
+    expect(run.calls[1]?.body).toMatchObject({ mcp_servers: ['files', 'mcp_1'] });
+  });
+
+  test.each(['', 'Files', 'a_b', '../x'])('%j names no MCP server', async (name) => {
+    const run = await launch([`--mcp=${name}`, '--', 'tool']);
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain('svc mcp list');
+  });
+
+  test('puts neither its token nor a credential onto a command line', async () => {
+    await launch(['--unsealed', 'DB=vault://team/db,host=db.example.com,reason=no HTTP', '--', 'tool']);
+    const lines = docker.uses().flatMap(({ args }) => args);
+    expect(lines.filter((word) => word.includes('planted'))).toEqual([]);
+    expect(created()?.env).toMatchObject({ SVC_TOKEN: 'planted-token', DB: 'planted-unsealed', SVC_AGENT_USER: 'dev' });
+    expect(created()?.args.join(' ')).toContain('--user 0 --entrypoint /usr/local/bin/start');
+  });
+
+  test('detached prints its session', async () => {
+    docker.on('start', 'exit 0');
+    const run = await launch(['--detach', '--', 'tool']);
+    expect([run.code, run.stdout]).toEqual([0, 'ses_1\n']);
+    expect(said(run.calls).at(-1)).toBe('POST /v1/sandbox-proxy/sessions/ses_1/listener');
+  });
+
+  test('without the control plane goes on with the policy that the sidecar holds', async () => {
+    const run = await launch(['--', 'tool'], { answer: controlAway });
+    expect(run.code).toBe(5);
+    expect(run.stderr).toContain('going on with the policy that the sidecar holds');
+  });
+
+  test('that the sidecar refuses is told in its words, and leaves no container', async () => {
+    const error = { code: 'egress_unavailable', message: 'sealed needs root', request_id: 'r' };
+    const answer: Answer = (call) =>
+      call.url.pathname.endsWith('/sessions') ? { status: 409, body: { error } } : servers(call);
+    const run = await launch(['--egress=sealed', '--', 'tool'], { answer });
+    expect(run.code).toBe(125);
+    expect(run.stderr).toContain('sealed needs root (409 egress_unavailable)');
+    expect(created()).toBeUndefined();
+  });
+});
+
+describe('the preflight of a launch', () => {
+  test('an image that does not meet the contract is recorded, and nothing starts', async () => {
+    const run = await launch(['--', 'tool']);
+    expect(run.code).toBe(125);
+    expect(said(run.calls)).toEqual(['POST /v1/sandbox-proxy/disabled']);
+    expect(disabled(run.calls)).toEqual([{ reason: 'preflight_failed', mode: 'docker', image: 'team/agent' }]);
+    expect(run.stderr).toContain('bring-your-own-image proxy contract');
+    expect(run.stderr).toContain('--sandbox-proxy=off');
+    expect(created()).toBeUndefined();
+  });
+
+  test('an image that is absent, and an engine elsewhere, too', async () => {
+    docker.on('image', 'exit 1');
+    const absent = await launch(['--', 'tool']);
+    const remote = await launch(['--', 'tool'], { env: { DOCKER_HOST: 'tcp://10.0.0.1:2375' } });
+    expect([absent.code, remote.code]).toEqual([125, 125]);
+    expect(absent.stderr).toContain('docker pull team/agent');
+    expect(remote.stderr).toContain('"tcp://10.0.0.1:2375", not a Unix socket of this machine');
+    expect(disabled([...absent.calls, ...remote.calls])).toHaveLength(2);
+  });
+
+  test('without an image it says how to make one', async () => {
+    const run = await runCli(home, ['launch', '--', 'tool'], { answer: servers, env: docker.env() });
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain('svc image build');
+  });
+});
+
+describe('the mounts of a launch', () => {
+  const off = ['--sandbox-proxy=off', '--no-default-mount'];
+
+  test('the working directory by default, and nothing of the state directory', async () => {
+    const run = await runCli(home, ['launch', '--sandbox-proxy=off', '--', 'tool'], {
+      answer: servers,
+      env: docker.env({ SVC_SANDBOX_IMAGE: 'team/agent' }),
+    });
+    // The test's working directory is the state directory itself.
+    expect(run.code).toBe(125);
+    expect(run.stderr).toContain('the working directory cannot be mounted');
+    expect(run.stderr).toContain('--no-default-mount');
+    expect(created()).toBeUndefined();
+  });
+
+  test.each(['sidecar', 'escape/sidecar', '..', '/'])('%s is refused, and nothing starts', async (source) => {
+    symlinkSync(home.path, join(home.path, 'escape'));
+    const run = await launch([...off, '--mount', `${source}:/data`, '--', 'tool']);
+    expect(run.code).toBe(125);
+    expect(run.stderr).toContain('--mount: the source');
+    expect([created(), run.calls]).toEqual([undefined, []]);
+  });
+
+  test('another state directory, a database file elsewhere and what a key file links to are refused as well', async () => {
+    const other = join(docker.folder, 'other-home');
+    const disk = join(docker.folder, 'disk');
+    for (const folder of [other, disk, join(home.path, 'sidecar')]) mkdirSync(folder, { recursive: true });
+    for (const name of ['control.db', 'identity.json']) writeFileSync(join(disk, name), '');
+    symlinkSync(join(disk, 'identity.json'), join(home.path, 'sidecar', 'identity.json'));
+    const refused = async (source: string, env: Record<string, string> = {}): Promise<boolean> => {
+      const run = await launch(['--home', home.path, ...off, '--mount', `${source}:/data`, '--', 'tool'], { env });
+      return run.code === 125 && run.stderr.includes('the state directory of svc') && created() === undefined;
+    };
+    // The home of these tests is given by --home; the environment may name another one.
+    expect(await refused(other, { SVC_HOME: other })).toBe(true);
+    expect(await refused(disk)).toBe(true);
+    rmSync(join(home.path, 'sidecar', 'identity.json'));
+    expect(await refused(disk, { SVC_DATABASE_URL: `file:${join(disk, 'control.db')}` })).toBe(true);
+    expect(await refused(disk)).toBe(false);
+  });
+
+  test('the engine’s socket is refused by whichever engine is used', async () => {
+    const run = await launch([...off, '--mount', `${docker.socket}:/data`, '--', 'tool']);
+    expect(run.stderr).toContain('a container engine');
+    expect(created()).toBeUndefined();
+  });
+
+  test('a folder beside them goes in, resolved', async () => {
+    mkdirSync(join(docker.folder, 'project'));
+    symlinkSync(join(docker.folder, 'project'), join(home.path, 'link'));
+    const run = await launch([...off, '--mount', 'link:/data:ro', '--', 'tool']);
+    expect(run.code).toBe(5);
+    expect(created()?.args).toContain(`type=bind,source=${join(docker.folder, 'project')},target=/data,readonly`);
+  });
+});
+
+describe('the variables of a launch', () => {
+  const off = ['--sandbox-proxy=off', '--'];
+
+  test('take their values from the caller, and never onto a command line', async () => {
+    const run = await launch(['--env', 'MODE', ...off, 'tool'], { env: { MODE: 'planted-value' } });
+    expect(run.code).toBe(5);
+    const use = created();
+    expect(use?.args.join(' ')).toContain('--env MODE --');
+    expect(use?.args.join(' ')).not.toContain('planted-value');
+    expect(use?.env['MODE']).toBe('planted-value');
+  });
+
+  test('a stored secret is refused, with the ways to seal it', async () => {
+    const run = await launch(['--env', 'TOKEN', ...off, 'tool'], { env: { TOKEN: STORED } });
+    expect(run.code).toBe(125);
+    expect(run.stderr).toContain('--env TOKEN holds the stored secret vault://team/x');
+    expect(run.stderr).toContain('svc binding add');
+    expect(run.stderr).not.toContain(STORED);
+    expect([created(), disabled(run.calls)]).toEqual([undefined, []]);
+  });
+
+  test('what cannot be checked is refused', async () => {
+    const run = await launch(['--env', 'MODE', ...off, 'tool'], { env: { MODE: 'x' }, answer: controlAway });
+    expect(run.code).toBe(3);
+    expect(created()).toBeUndefined();
+  });
+
+  test('a value on the command line is refused, and not repeated', async () => {
+    const run = await launch(['--env', 'MODE=planted-value', ...off, 'tool']);
+    expect(run.code).toBe(2);
+    expect(run.stderr).toContain('give the name alone');
+    expect(run.stderr).not.toContain('planted-value');
+  });
+
+  test('a variable that is not set, and one given twice, are mistakes', async () => {
+    const unset = await launch(['--env', 'NOT_SET', ...off, 'tool']);
+    const unsealed = 'MODE=vault://a/b,host=h.example.com,reason=r';
+    const twice = await launch(['--env', 'MODE', '--unsealed', unsealed, '--', 'tool'], { env: { MODE: 'x' } });
+    expect([unset.code, twice.code]).toEqual([2, 2]);
+    expect(unset.stderr).toContain('--env NOT_SET is not set in your environment');
+    expect(twice.stderr).toContain('"MODE" is given twice');
+  });
+});
+
+describe('what needs the proxy', () => {
+  test.each([
+    ['--egress=sealed'],
+    ['--relay'],
+    ['--mcp=files'],
+    ['--ttl=1h'],
+    ['--unsealed=A=vault://a/b,host=h.example.com,reason=r'],
+  ])('%s is refused where it is left out', async (option) => {
+    const run = await launch([option, '--sandbox-proxy=off', '--', 'tool']);
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain('needs the proxy, which --sandbox-proxy=off leaves out');
+  });
+
+  test.each([
+    ['--egress=half', 'use open or sealed'],
+    ['--workdir=work', 'use an absolute path'],
+    ['--name=-x', 'letters, digits'],
+    ['--image=--privileged', 'use a reference'],
+    ['--ttl=soon', '--ttl'],
+  ])('%s is a mistake', async (option, why) => {
+    const run = await launch([option, '--', 'tool']);
+    expect(run).toMatchObject({ code: 2, calls: [] });
+    expect(run.stderr).toContain(why);
+  });
+});
+
+test('options after the command are its own also without --', async () => {
+  const run = await launch(['--sandbox-proxy', 'off', 'tool', '--json', '--name', 'x']);
+  expect(run.code).toBe(5);
+  const args = created()?.args ?? [];
+  expect(args.slice(args.indexOf('team/agent'))).toEqual(['team/agent', 'tool', '--json', '--name', 'x']);
+});
+
+test('a detached launch without the proxy gives the id of its container', async () => {
+  docker.on('start', 'exit 0').on('container', `printf '%s' '${containerJson({ running: true })}'`);
+  const run = await launch(['--detach', '--sandbox-proxy=off', '--', 'tool']);
+  expect(run).toMatchObject({ code: 0, stdout: `${CONTAINER_ID}\n` });
+  expect(docker.commands().map(([name]) => name)).toEqual(['image', 'create', 'start']);
+  expect(IMAGE_ID).toContain('sha256');
+});

@@ -1,0 +1,15 @@
+import type { Result } from '../../shared/model/result.ts';
+import type { ContainerRuntime, RuntimeProblem } from '../../sandbox/engine/container_runtime.ts';
+import { checkImage, type ImageProblems } from '../../sandbox/contract/image_contract.ts';
+import { imageChecksIn } from '../../sandbox/contract/image_contract_cache.ts';
+import type { ImageFacts } from '../../sandbox/contract/image_contract_facts.ts';
+
+/** The image of a launch, looked at once for each state directory; `warn` hears when that cannot be remembered. */
+export function checkedImage(
+  runtime: ContainerRuntime,
+  image: string,
+  home: string,
+  warn: (text: string) => void = () => undefined,
+): Promise<Result<ImageFacts, ImageProblems | RuntimeProblem>> {
+  return checkImage(runtime, image, imageChecksIn(home, warn));
+}

@@ -1,0 +1,91 @@
+import { statSync } from 'node:fs';
+import { secretCheckReply } from '../../shared/wire/secrets.ts';
+import type { BindMount } from '../../sandbox/engine/container_runtime.ts';
+import { variableProblem } from '../../sandbox/launch/container_environment.ts';
+import { checkMount, checkMounts, WORKSPACE } from '../../sandbox/launch/mount_policy.ts';
+import { controlClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import type { LaunchRequest } from './launch_options.ts';
+import { mountPolicyOf } from './mount_checks.ts';
+
+/** The mounts of a launch, the working directory's among them, as the policy allows them. */
+export function launchMounts(call: Call, request: LaunchRequest, endpoint: string | null): readonly BindMount[] {
+  const { context } = call;
+  const own = { source: context.workingDirectory, target: WORKSPACE, readOnly: false };
+  const taken = request.mounts.some(({ target }) => target === WORKSPACE);
+  const isDefault = request.defaultMount && !taken;
+  const policy = mountPolicyOf(context, call.options, endpoint, context.workingDirectory);
+  if (isDefault) {
+    const allowed = checkMount(own, policy);
+    if (!allowed.ok) throw unusableWorkingDirectory(allowed.error);
+  }
+  const checked = checkMounts(isDefault ? [own, ...request.mounts] : request.mounts, policy);
+  if (checked.ok) return checked.value;
+  throw new CliError(EXIT.notStarted, `--mount: ${checked.error}`);
+}
+
+function unusableWorkingDirectory(problem: string): CliError {
+  return new CliError(EXIT.notStarted, `the working directory cannot be mounted at ${WORKSPACE}: ${problem}`, [
+    "Launch from the project's directory, or leave it out with --no-default-mount.",
+  ]);
+}
+
+/**
+ * Warns of the mounted working directory when the image's agent may only read it: an agent that cannot write its workspace
+ * is of no use, and the reason is hard to see from inside.
+ */
+export function warnOfOwner(call: Call, mounts: readonly BindMount[], agent: { readonly uid: number }): void {
+  const workspace = mounts.find(({ target, readOnly }) => target === WORKSPACE && !readOnly);
+  if (workspace === undefined) return;
+  const { uid, mode } = statSync(workspace.source);
+  if (uid === agent.uid || (mode & 0o002) !== 0) return;
+  const fix =
+    uid === 0
+      ? `chown it to ${agent.uid}, or launch from a directory of yours`
+      : `\`svc image build ... --agent-uid ${uid}\` makes an image whose agent is that user`;
+  call.print.warn(
+    `${workspace.source} belongs to user ${uid} and the image's agent is user ${agent.uid}, which may not be able to write there: ${fix}`,
+  );
+}
+
+/** Where the command starts: `--workdir`, else the workspace where there is one. Null: the image's own. */
+export function launchWorkdir(request: LaunchRequest, mounts: readonly BindMount[]): string | null {
+  return request.workdir ?? (mounts.some(({ target }) => target === WORKSPACE) ? WORKSPACE : null);
+}
+
+/**
+ * The variables of `--env` with the caller's values. A value that is a stored secret is refused: in the environment of the
+ * container the agent could read it.
+ */
+export async function launchVariables(call: Call, names: readonly string[]): Promise<Record<string, string>> {
+  const values = names.map((name) => {
+    const problem = name.includes('=')
+      ? 'holds a value: give the name alone; the value comes from your environment'
+      : variableProblem(name);
+    if (problem !== null) throw new CliError(EXIT.usage, `--env ${JSON.stringify(name.split('=')[0])} ${problem}`);
+    const value = call.context.env[name];
+    if (value !== undefined) return value;
+    throw new CliError(EXIT.usage, `--env ${name} is not set in your environment: export it, or leave the option out`);
+  });
+  if (names.length > 0) await refuseStoredSecrets(call, names, values);
+  return Object.fromEntries(names.map((name, index) => [name, values[index] ?? '']));
+}
+
+/** `POST /v1/secrets/check` takes this many at once. */
+const CHECKED_AT_ONCE = 64;
+
+async function refuseStoredSecrets(call: Call, names: readonly string[], values: readonly string[]): Promise<void> {
+  const control = controlClient(call.context, call.options);
+  for (let from = 0; from < values.length; from += CHECKED_AT_ONCE) {
+    const body = { values: values.slice(from, from + CHECKED_AT_ONCE) };
+    const { matches } = await control.call('POST', '/v1/secrets/check', secretCheckReply, { body });
+    const [match] = matches;
+    if (match === undefined) continue;
+    const reference = `vault://${match.path}`;
+    throw new CliError(EXIT.notStarted, `--env ${names[from + match.index]} holds the stored secret ${reference}`, [
+      `Bind it, so that the proxy adds it: svc binding add HOST --credential ${reference} --scheme SCHEME`,
+      `If no scheme fits: --unsealed ${names[from + match.index]}=${reference},host=HOST,reason=TEXT, which is recorded.`,
+    ]);
+  }
+}

@@ -1,0 +1,167 @@
+import {
+  parseImageReference,
+  parseSandboxProxy,
+  REMOVED_SANDBOX_PROXY_SETTING,
+  type SandboxProxy,
+} from '../../shared/model/settings.ts';
+import type { Result } from '../../shared/model/result.ts';
+import type { BindMount } from '../../sandbox/engine/container_runtime.ts';
+import { parseSandboxMode, type SandboxMode } from '../../sandbox/launch/launch_mode.ts';
+import type { Egress } from '../../sandbox/launch/launch_ports.ts';
+import { parseMount } from '../../sandbox/launch/mount_policy.ts';
+import { parseUnsealed, type UnsealedCredential } from '../../sandbox/launch/unsealed.ts';
+import type { Call } from '../command_line.ts';
+import { settingsOf } from '../context.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { parseMcpServer } from '../mcp/mcp_server_option.ts';
+import { parseDuration } from '../terminal/relative_time.ts';
+
+/** The options of `svc launch` as they were typed. */
+export interface LaunchOptions {
+  readonly sandbox?: string;
+  readonly sandboxProxy?: string;
+  readonly egress?: string;
+  readonly image?: string;
+  readonly mount?: readonly string[];
+  readonly defaultMount: boolean;
+  readonly env?: readonly string[];
+  readonly unsealed?: readonly string[];
+  readonly mcp?: readonly string[];
+  readonly workdir?: string;
+  readonly name?: string;
+  readonly detach?: boolean;
+  readonly relay?: boolean;
+  readonly ttl?: string;
+}
+
+/** A launch as it is wanted, well-formed. Nothing outside the command line and the environment has been asked yet. */
+export interface LaunchRequest {
+  readonly sandbox: SandboxMode;
+  readonly proxy: SandboxProxy;
+  readonly egress: Egress;
+  readonly image: string | null;
+  /** Sources as they were typed. */
+  readonly mounts: readonly BindMount[];
+  readonly defaultMount: boolean;
+  readonly envNames: readonly string[];
+  readonly unsealed: readonly UnsealedCredential[];
+  /** Names or ids. */
+  readonly mcpServers: readonly string[];
+  readonly workdir: string | null;
+  readonly name: string | null;
+  readonly detach: boolean;
+  readonly relay: boolean;
+  readonly ttlSeconds: number | null;
+  readonly command: readonly string[];
+}
+
+/** What the command line and the settings ask for; the first mistake is thrown, with its option and what to write instead. */
+export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
+  const { options, args, context } = call;
+  refuseRemovedSetting(context.env);
+  const settings = settingsOf(context);
+  const request: LaunchRequest = {
+    sandbox: option('--sandbox', options.sandbox, parseSandboxMode) ?? 'docker',
+    proxy: option('--sandbox-proxy', options.sandboxProxy, parseSandboxProxy) ?? settings.sandboxProxy ?? 'auto',
+    egress: option('--egress', options.egress, parseEgress) ?? 'open',
+    image: option('--image', options.image, parseImageReference) ?? settings.sandboxImage ?? null,
+    mounts: (options.mount ?? []).map((text) => required('--mount', parseMount(text))),
+    defaultMount: options.defaultMount,
+    envNames: [...new Set(options.env ?? [])],
+    unsealed: (options.unsealed ?? []).map((text) => required('--unsealed', parseUnsealed(text))),
+    mcpServers: (options.mcp ?? []).map((text) => required('--mcp', parseMcpServer(text))),
+    workdir: option('--workdir', options.workdir, parseWorkdir) ?? null,
+    name: option('--name', options.name, parseName) ?? null,
+    detach: options.detach === true,
+    relay: options.relay === true,
+    ttlSeconds: option('--ttl', options.ttl, parseDuration) ?? null,
+    command: args,
+  };
+  refuseTwice(request);
+  refuseWithoutProxy(request);
+  if (request.sandbox === 'none') refuseWithoutContainer(call, request);
+  else if (request.image === null) throw noImage();
+  return request;
+}
+
+/** An exception for the setting that is gone: who still sets it believes that it does something. */
+function refuseRemovedSetting(env: Call['context']['env']): void {
+  if (env[REMOVED_SANDBOX_PROXY_SETTING] === undefined) return;
+  throw new CliError(
+    EXIT.usage,
+    `${REMOVED_SANDBOX_PROXY_SETTING} is set, and was removed: it has no effect any more`,
+    [`Unset it. Use SVC_SANDBOX_PROXY=auto|on|off or --sandbox-proxy=auto|on|off; the default, auto, uses the proxy.`],
+  );
+}
+
+function refuseTwice({ envNames, unsealed }: LaunchRequest): void {
+  const names = [...envNames, ...unsealed.map(({ env }) => env)];
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) {
+    throw new CliError(EXIT.usage, `the variable ${JSON.stringify(twice)} is given twice: name it in one option`);
+  }
+}
+
+/** What only the proxy gives. */
+function refuseWithoutProxy(request: LaunchRequest): void {
+  if (request.proxy !== 'off' && request.sandbox === 'docker') return;
+  const off = request.proxy === 'off' ? '--sandbox-proxy=off' : `--sandbox=${request.sandbox}`;
+  const asked = [
+    ...(request.egress === 'sealed' ? ['--egress=sealed'] : []),
+    ...(request.unsealed.length > 0 ? ['--unsealed'] : []),
+    ...(request.relay ? ['--relay'] : []),
+    ...(request.mcpServers.length > 0 ? ['--mcp'] : []),
+    ...(request.ttlSeconds !== null ? ['--ttl'] : []),
+  ];
+  if (asked.length > 0 && request.proxy !== 'on') {
+    throw new CliError(EXIT.usage, `${asked.join(', ')} needs the proxy, which ${off} leaves out`);
+  }
+}
+
+/** What only a container has. */
+function refuseWithoutContainer(call: Call<LaunchOptions>, request: LaunchRequest): void {
+  const asked = [
+    ...(call.options.image === undefined ? [] : ['--image']),
+    ...(request.mounts.length > 0 || !request.defaultMount ? ['--mount'] : []),
+    ...(request.envNames.length > 0 ? ['--env'] : []),
+    ...(request.workdir === null ? [] : ['--workdir']),
+    ...(request.name === null ? [] : ['--name']),
+    ...(request.detach ? ['--detach'] : []),
+  ];
+  if (asked.length === 0) return;
+  throw new CliError(EXIT.usage, `${asked.join(', ')} needs a container, which --sandbox=none leaves out`);
+}
+
+function noImage(): CliError {
+  return new CliError(EXIT.usage, 'no image: give one with --image IMAGE, or set SVC_SANDBOX_IMAGE', [
+    'Build one on a base that you have: svc image build --base BASE --tag svc-agent',
+    'What an image of your own needs: docs/image-contract.md',
+  ]);
+}
+
+function parseEgress(text: string): Result<Egress, string> {
+  if (text === 'open' || text === 'sealed') return { ok: true, value: text };
+  return { ok: false, error: `is ${JSON.stringify(text)}: use open or sealed` };
+}
+
+function parseWorkdir(text: string): Result<string, string> {
+  if (text.startsWith('/') && !/\p{Cc}/u.test(text)) return { ok: true, value: text };
+  return { ok: false, error: `is ${JSON.stringify(text)}: use an absolute path of the container, such as /work` };
+}
+
+function parseName(text: string): Result<string, string> {
+  if (/^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/.test(text)) return { ok: true, value: text };
+  return {
+    ok: false,
+    error: `is ${JSON.stringify(text)}: use up to 63 letters, digits, "_", "." and "-", beginning with a letter or digit`,
+  };
+}
+
+function option<T>(name: string, text: string | undefined, parse: (text: string) => Result<T, string>): T | undefined {
+  return text === undefined ? undefined : required(name, parse(text));
+}
+
+function required<T>(name: string, result: Result<T, string>): T {
+  if (result.ok) return result.value;
+  throw new CliError(EXIT.usage, `${name} ${result.error}`);
+}

@@ -1,0 +1,92 @@
+import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
+import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import type { ImageFacts } from '../../sandbox/contract/image_contract_facts.ts';
+import { launchContainer, type ContainerLaunch, type LaunchEnd } from '../../sandbox/launch/launch_container.ts';
+import { LaunchError, type LaunchProblem } from '../../sandbox/launch/launch_error.ts';
+import type { SandboxSessions } from '../../sandbox/launch/launch_ports.ts';
+import type { SignalSource } from '../../sandbox/engine/run_child.ts';
+import { identify } from '../../machine/process_identity.ts';
+import type { Call } from '../command_line.ts';
+import { homeOf } from '../up/home.ts';
+import { checkedImage } from './launch_image.ts';
+import { launchMounts, launchVariables, launchWorkdir, warnOfOwner } from './launch_inputs.ts';
+import type { LaunchRequest } from './launch_options.ts';
+import { callPorts, wantsTty } from './launch_terminal.ts';
+
+/** A launch with the proxy: preflight, then session and container. */
+export async function runProxied(
+  call: Call,
+  request: LaunchRequest,
+  sessions: SandboxSessions,
+  signals: SignalSource,
+): Promise<number> {
+  const { runtime, image } = await preflight(call, request, sessions);
+  const launch = await containerLaunch(call, request, { runtime, image });
+  const end = await launchContainer({ ...callPorts(call, signals), runtime, sessions }, launch);
+  if (end.exitCode !== null) return end.exitCode;
+  tellDetached(call, request, end);
+  return 0;
+}
+
+interface Preflight {
+  readonly runtime: ContainerRuntime;
+  readonly image: Pick<ImageFacts, 'imageId' | 'agentUser' | 'entry' | 'uid'>;
+}
+
+/** Engine and image are fit for the proxy, or it is recorded that they are not, and nothing starts. */
+async function preflight(call: Call, request: LaunchRequest, sessions: SandboxSessions): Promise<Preflight> {
+  const runtime = await openDockerRuntime(call.context.env);
+  if (!runtime.ok) throw await preflightFailed(request, sessions, runtime.error);
+  const home = homeOf(call.context, call.options);
+  const image = await checkedImage(runtime.value, request.image ?? '', home, (text) => call.print.warn(text));
+  if (!image.ok) throw await preflightFailed(request, sessions, image.error);
+  return { runtime: runtime.value, image: image.value };
+}
+
+async function preflightFailed(
+  request: LaunchRequest,
+  sessions: SandboxSessions,
+  problem: LaunchProblem,
+): Promise<LaunchError> {
+  await sessions.recordDisabled('preflight_failed', request.sandbox, request.image);
+  return new LaunchError(problem);
+}
+
+async function containerLaunch(
+  call: Call,
+  request: LaunchRequest,
+  { runtime, image }: Preflight,
+): Promise<ContainerLaunch> {
+  const mounts = launchMounts(call, request, runtime.endpoint);
+  warnOfOwner(call, mounts, image);
+  const { detach, relay, command, name, ttlSeconds, egress, unsealed, mcpServers } = request;
+  return {
+    home: homeOf(call.context, call.options),
+    session: {
+      name,
+      ttlSeconds,
+      egress,
+      unsealed,
+      mcpServers,
+      owner: identify(process.pid),
+      image: request.image ?? '',
+      imageId: image.imageId,
+      runtime: { program: runtime.program, endpoint: runtime.endpoint },
+      detached: detach,
+    },
+    agentUser: image.agentUser,
+    entry: image.entry,
+    mounts,
+    workdir: launchWorkdir(request, mounts),
+    env: await launchVariables(call, request.envNames),
+    command,
+    relay,
+    tty: wantsTty(call, request),
+  };
+}
+
+function tellDetached(call: Call, request: LaunchRequest, end: LaunchEnd): void {
+  const { sessionId, containerId } = end;
+  call.print.data({ session_id: sessionId, container_id: containerId, name: request.name }, () => `${sessionId}\n`);
+  if (call.print.person) call.print.note(`svc sessions logs ${sessionId}\nsvc sessions stop ${sessionId}`);
+}

@@ -1,0 +1,70 @@
+import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
+import { openDockerRuntime, podmanRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { required } from '../../sandbox/launch/launch_error.ts';
+import type { SandboxSessions } from '../../sandbox/launch/launch_ports.ts';
+import { launchUnproxied } from '../../sandbox/launch/launch_unproxied.ts';
+import { exitStatusOf, runChild, type SignalSource } from '../../sandbox/engine/run_child.ts';
+import { environmentWithoutProxy } from '../../sandbox/launch/session_environment.ts';
+import type { Call } from '../command_line.ts';
+import { launchMounts, launchVariables } from './launch_inputs.ts';
+import type { LaunchRequest } from './launch_options.ts';
+import { callPorts, wantsTty } from './launch_terminal.ts';
+
+type Reason = 'user_opt_out' | 'unsupported_sandbox_mode';
+interface Around {
+  readonly sessions: SandboxSessions;
+  readonly signals: SignalSource;
+}
+
+/** A launch without the proxy, once it is recorded why. */
+export async function runUnproxied(
+  call: Call,
+  request: LaunchRequest,
+  reason: Reason,
+  around: Around,
+): Promise<number> {
+  return request.sandbox === 'none'
+    ? runOnHost(call, request, reason, around)
+    : runInContainer(call, request, reason, around);
+}
+
+async function runOnHost(call: Call, request: LaunchRequest, reason: Reason, around: Around): Promise<number> {
+  const [command = '', ...args] = request.command;
+  await record(call, request, reason, around.sessions);
+  const { workingDirectory: cwd, interactive: terminal, env } = call.context;
+  const ended = await runChild({ command, args, cwd, terminal, env: environmentWithoutProxy(env) }, around.signals);
+  if (ended.kind === 'not_started') {
+    const why = ended.code === 'ENOENT' ? 'not found' : ended.message;
+    call.context.stderr.write(`svc launch: ${JSON.stringify(command)}: ${why}\n`);
+  }
+  return exitStatusOf(ended);
+}
+
+async function runInContainer(call: Call, request: LaunchRequest, reason: Reason, around: Around): Promise<number> {
+  const runtime = await runtimeOf(call, request);
+  const image = request.image ?? '';
+  if (runtime.program === 'docker') required(await runtime.inspectImage(image));
+  const mounts = launchMounts(call, request, runtime.endpoint);
+  const env = await launchVariables(call, request.envNames);
+  await record(call, request, reason, around.sessions);
+  const { name, command, workdir, detach: detached } = request;
+  const launch = { image, name, command, mounts, workdir, env, detached, tty: wantsTty(call, request) };
+  const end = await launchUnproxied({ ...callPorts(call, around.signals), runtime }, launch);
+  if (end.exitCode !== null) return end.exitCode;
+  call.print.data({ container_id: end.containerId, name }, () => `${end.containerId}\n`);
+  return 0;
+}
+
+async function runtimeOf(call: Call, request: LaunchRequest): Promise<ContainerRuntime> {
+  const { env } = call.context;
+  return request.sandbox === 'podman' ? podmanRuntime(env) : required(await openDockerRuntime(env));
+}
+
+async function record(call: Call, request: LaunchRequest, reason: Reason, sessions: SandboxSessions): Promise<void> {
+  await sessions.recordDisabled(reason, request.sandbox, request.image);
+  if (reason === 'unsupported_sandbox_mode') {
+    call.print.warn(
+      `--sandbox=${request.sandbox} is not supported: the command runs without the proxy, and no credential is added`,
+    );
+  }
+}

@@ -1,0 +1,93 @@
+import { lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { guardedPaths } from '../../sandbox/launch/guarded_paths.ts';
+import type { MountPolicy } from '../../sandbox/launch/mount_policy.ts';
+import { MountTable } from '../../sandbox/launch/mount_table.ts';
+import { type CliContext, type GlobalOptions, settingsOf } from '../context.ts';
+import { homeOf } from '../up/home.ts';
+
+/** What mounts may reach on this machine; a relative source is read against `workingDirectory`. */
+export function mountPolicyOf(
+  context: CliContext,
+  options: GlobalOptions,
+  endpoint: string | null,
+  workingDirectory: string,
+): MountPolicy {
+  const state = statePaths(context, options).flatMap((path) => [path, ...linksIn(path)]);
+  return {
+    workingDirectory,
+    guarded: guardedPaths([...new Set(state)], context.env, endpoint),
+    realPath,
+    mountTable: readMountTable(),
+  };
+}
+
+/**
+ * Where state of svc is: the directory in use, those that the environment and the default name, on which another `svc up` may run,
+ * and a database file elsewhere.
+ */
+function statePaths(context: CliContext, options: GlobalOptions): readonly string[] {
+  const { home, databaseUrl } = settingsOf(context);
+  const file = databaseUrl?.startsWith('file:') === true ? databaseUrl.slice('file:'.length).split('?')[0] : undefined;
+  return [
+    homeOf(context, options),
+    resolve(context.userHome, '.svc'),
+    ...(home === undefined ? [] : [resolve(context.workingDirectory, home)]),
+    ...(file === undefined || file === '' ? [] : [resolve(context.workingDirectory, file)]),
+  ];
+}
+
+/** What svc itself keeps in a state directory (ARCHITECTURE.md, State). */
+const KEPT = [
+  'control.db',
+  'vault.key',
+  'vault.key.change',
+  'local.key',
+  'sign_in.json',
+  'sidecar',
+  'sessions',
+  'mcp',
+  'run.json',
+  'logs',
+];
+
+/** Where that leads when it is a link, or links are in it. */
+function linksIn(home: string): readonly string[] {
+  return KEPT.map((name) => join(home, name)).flatMap((path) => [
+    ...linkOf(path),
+    ...entriesOf(path).flatMap((name) => linkOf(join(path, name))),
+  ]);
+}
+
+function linkOf(path: string): string[] {
+  try {
+    return lstatSync(path).isSymbolicLink() ? [realpathSync(path)] : [];
+  } catch {
+    return [];
+  }
+}
+
+function entriesOf(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** Null where the system has no such file. */
+function readMountTable(): MountTable | null {
+  try {
+    return new MountTable(readFileSync('/proc/self/mountinfo', 'utf8'));
+  } catch {
+    return null;
+  }
+}
+
+function realPath(path: string): string | null {
+  try {
+    return realpathSync(path);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,86 @@
+import { exitStatusOf, runChild, type SignalSource } from '../../sandbox/engine/run_child.ts';
+import { mayHoldSentinel, sessionEnvironment, type SessionAccess } from '../../sandbox/launch/session_environment.ts';
+import type { RelayAccess } from '../../sandbox/relay/relay_environment.ts';
+import { handle, several, type Call, type CommandLine } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { parseMcpServer } from '../mcp/mcp_server_option.ts';
+import { parseDuration } from '../terminal/relative_time.ts';
+import { openSession, type OpenSession } from './session_access.ts';
+
+interface RunOptions {
+  readonly name?: string;
+  readonly ttl?: string;
+  readonly relay?: boolean;
+  readonly mcp?: readonly string[];
+}
+
+const NO_RELAY: RelayAccess = { variables: {}, close: () => Promise.resolve() };
+
+/** `svc run -- COMMAND`. */
+export function addRunCommand(line: CommandLine, signals: SignalSource): void {
+  const run = line.program
+    .command('run')
+    .description('run a command whose HTTPS goes through the proxy')
+    .usage('[options] -- COMMAND [ARGUMENT...]')
+    .argument('<command...>', 'the command and its arguments, after --')
+    .option('--name <text>', 'a name for the session')
+    .option('--ttl <length>', 'end the session after this long, such as 8h')
+    .option('--mcp <server>', 'let the command use this MCP server of yours (repeatable)', several)
+    .option('--relay', 'also serve programs that cannot send proxy credentials, such as Java and Chromium');
+  handle<RunOptions>(line, run, (call) => runInSession(call, signals));
+}
+
+async function runInSession(call: Call<RunOptions>, signals: SignalSource): Promise<number> {
+  const [command = '', ...args] = call.args;
+  const { session, end } = await open(call);
+  const relay = await openRelayOf(call, session).catch(async (error: unknown) => {
+    await end();
+    throw error;
+  });
+  const env = { ...sessionEnvironment(call.context.env, session), ...relay.variables };
+  for (const { env: name } of session.sentinels.filter((sentinel) => !mayHoldSentinel(sentinel.env))) {
+    call.print.warn(`the placeholder for ${JSON.stringify(name)} was not handed out: choose another --sentinel-env`);
+  }
+  const { workingDirectory: cwd, interactive: terminal } = call.context;
+  const ended = await runChild({ command, args, env, cwd, terminal }, signals);
+  await relay.close();
+  await end();
+  if (ended.kind === 'not_started') {
+    const why = ended.code === 'ENOENT' ? 'not found' : ended.message;
+    call.context.stderr.write(`svc run: ${JSON.stringify(command)}: ${why}\n`);
+  }
+  return exitStatusOf(ended);
+}
+
+/** Opens the session; what goes wrong before the command starts has an exit code of its own. */
+async function open(call: Call<RunOptions>): Promise<OpenSession> {
+  const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
+  if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
+  const mcpServers = (call.options.mcp ?? []).map(namedServer);
+  try {
+    return await openSession(call, {
+      ...(call.options.name !== undefined && { name: call.options.name }),
+      ...(ttl !== null && { ttlSeconds: ttl.value }),
+      ...(mcpServers.length > 0 && { mcpServers }),
+    });
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    throw new CliError(EXIT.notStarted, error.message, error.fixes);
+  }
+}
+
+function namedServer(text: string): string {
+  const parsed = parseMcpServer(text);
+  if (parsed.ok) return parsed.value;
+  throw new CliError(EXIT.notStarted, `--mcp ${parsed.error}`);
+}
+
+/** The session's relay, where one was asked for. */
+async function openRelayOf(call: Call<RunOptions>, session: SessionAccess): Promise<RelayAccess> {
+  if (call.options.relay !== true) return NO_RELAY;
+  // Loaded here: a run without a relay starts faster.
+  const { openRelay } = await import('../../sandbox/relay/relay_environment.ts');
+  const opened = await openRelay(session, call.context.env, process.getuid?.() ?? null);
+  if (opened.ok) return opened.value;
+  throw new CliError(EXIT.notStarted, `--relay: ${opened.error.message}`, ['Run the command without --relay.']);
+}

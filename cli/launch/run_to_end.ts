@@ -1,0 +1,36 @@
+import { execFile } from 'node:child_process';
+import { lastWords, progressOf, readLines } from '../up/node_program.ts';
+import { EXIT } from '../exit_codes.ts';
+
+/** What one of our programs said before it ended. */
+export interface Ended {
+  readonly exitCode: number;
+  readonly stdout: string;
+  /** The message of its last log line. */
+  readonly lastWords: string;
+}
+
+/** Runs one of our programs under this Node, to its end. */
+export function runToEnd(program: {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly workingDirectory: string;
+  /** Told what it says of its progress. */
+  readonly told?: (progress: string) => void;
+}): Promise<Ended> {
+  const args = [...process.execArgv, program.file, ...program.args];
+  return new Promise((done) => {
+    const { env, workingDirectory: cwd } = program;
+    const child = execFile(process.execPath, args, { env, cwd }, (error, stdout, stderr) => {
+      const exitCode = error === null ? EXIT.ok : (child.exitCode ?? EXIT.failed);
+      done({ exitCode, stdout, lastWords: lastWords(stderr.trim().split('\n')).at(-1) ?? 'it ended without a word' });
+    });
+    if (child.stderr !== null) {
+      readLines(child.stderr, (line) => {
+        const progress = progressOf(line);
+        if (progress !== null) program.told?.(progress);
+      });
+    }
+  });
+}

@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import type { SandboxSession, SandboxSessions, NewSandboxSession } from '../../sandbox/launch/launch_ports.ts';
+import { daemonClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { refusedBy } from '../terminal/http_client.ts';
+import { policyVersion } from './session_access.ts';
+
+const BASE = '/v1/sandbox-proxy';
+/** Creating a session waits for the newest policy; ending one waits until its events have arrived. */
+const SESSION_TIMEOUT_MS = 40_000;
+
+/** `POST /v1/sandbox-proxy/sessions` with a sandbox. */
+const sessionReply = z.object({
+  session_id: z.string(),
+  token: z.string().optional(),
+  proxy_url: z.string(),
+  ca_pem_path: z.string(),
+  listener: z.enum(['namespace', 'gateway']),
+  sentinels: z.array(z.object({ env: z.string(), value: z.string() })),
+});
+
+const unsealedReply = z.object({ value: z.string() });
+
+/** The sessions of the sidecar that runs on the state directory; exit code 3 when none does. */
+export function sandboxSessions(call: Call): SandboxSessions {
+  const daemon = daemonClient(call.context, call.options);
+  const timeoutMs = SESSION_TIMEOUT_MS;
+  return {
+    create: async (wanted) => {
+      const body = sessionBody(wanted, await policyVersion(call));
+      return sandboxSession(await daemon.call('POST', `${BASE}/sessions`, sessionReply, { body, timeoutMs }));
+    },
+    recordContainer: async (id, containerId) => {
+      await daemon.callEmpty('PUT', `${BASE}/sessions/${id}/container`, { body: { container_id: containerId } });
+    },
+    openListener: async (id, pid, relay) => {
+      const body = { pid, ...(relay && { relay }) };
+      await daemon.callEmpty('POST', `${BASE}/sessions/${id}/listener`, { body });
+    },
+    unseal: async (sessionId, credential) => {
+      const body = { session_id: sessionId, ...credential };
+      return (await daemon.call('POST', `${BASE}/unsealed`, unsealedReply, { body, timeoutMs })).value;
+    },
+    recordDisabled: async (reason, mode, image) => {
+      const body = { reason, mode, ...(image !== null && { image }) };
+      await daemon.callEmpty('POST', `${BASE}/disabled`, { body, timeoutMs });
+    },
+    end: async (id) => {
+      const reply = await daemon.send('DELETE', `${BASE}/sessions/${id}`, { timeoutMs });
+      // The sidecar ends a session by itself when it sees its container end.
+      if (reply.status !== 204 && reply.status !== 404) throw refusedBy('the sidecar', reply);
+    },
+  };
+}
+
+function sessionBody(wanted: NewSandboxSession, version: number | null): object {
+  const { name, ttlSeconds, owner, image, imageId, runtime, detached, egress, unsealed, mcpServers } = wanted;
+  return {
+    ...(name !== null && { name }),
+    ...(ttlSeconds !== null && { ttl_seconds: ttlSeconds }),
+    ...(version !== null && { min_policy_version: version }),
+    ...(owner !== null && { owner }),
+    ...(mcpServers.length > 0 && { mcp_servers: mcpServers }),
+    sandbox: { mode: 'docker', image, image_id: imageId, runtime, detached, egress, unsealed },
+  };
+}
+
+function sandboxSession(reply: z.infer<typeof sessionReply>): SandboxSession {
+  return {
+    sessionId: reply.session_id,
+    token: reply.token ?? null,
+    proxyUrl: reply.proxy_url,
+    listener: reply.listener,
+    caPemPath: reply.ca_pem_path,
+    sentinels: reply.sentinels,
+  };
+}

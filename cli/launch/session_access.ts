@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { meReply } from '../../shared/wire/account.ts';
+import { identify } from '../../machine/process_identity.ts';
+import { proxyUrlFor, type SessionAccess } from '../../sandbox/launch/session_environment.ts';
+import { controlClient, daemonClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+
+/** `POST /v1/sandbox-proxy/sessions` of the sidecar's local API. */
+const sessionReply = z.object({
+  session_id: z.string(),
+  token: z.string(),
+  proxy_url: z.string(),
+  ca_bundle_path: z.string(),
+  sentinels: z.array(z.object({ env: z.string(), value: z.string() })),
+});
+
+/** Creating a session waits for the newest policy; ending one waits until its events have arrived. */
+const SESSION_TIMEOUT_MS = 40_000;
+
+/** A session that is open until `end` is called. */
+export interface OpenSession {
+  readonly session: SessionAccess;
+  /** Ends it; says so, and goes on, when it could not be ended in order. */
+  readonly end: () => Promise<void>;
+}
+
+/** Opens a session of the sidecar with a policy at least as new as everything that was bound until now. */
+export async function openSession(
+  call: Call,
+  wanted: { readonly name?: string; readonly ttlSeconds?: number; readonly mcpServers?: readonly string[] },
+): Promise<OpenSession> {
+  const daemon = daemonClient(call.context, call.options);
+  const version = await policyVersion(call);
+  const body = {
+    ...(wanted.name !== undefined && { name: wanted.name }),
+    ...(wanted.ttlSeconds !== undefined && { ttl_seconds: wanted.ttlSeconds }),
+    ...(version !== null && { min_policy_version: version }),
+    ...(wanted.mcpServers !== undefined && { mcp_servers: wanted.mcpServers }),
+    // The session ends with this process, also when it is killed.
+    owner: identify(process.pid),
+  };
+  const timeoutMs = SESSION_TIMEOUT_MS;
+  const reply = await daemon.call('POST', '/v1/sandbox-proxy/sessions', sessionReply, { body, timeoutMs });
+  const session: SessionAccess = {
+    sessionId: reply.session_id,
+    proxyUrl: proxyUrlFor(reply.proxy_url, reply.session_id, reply.token),
+    caBundlePath: reply.ca_bundle_path,
+    sentinels: reply.sentinels,
+  };
+  const end = async (): Promise<void> => {
+    try {
+      await daemon.callEmpty('DELETE', `/v1/sandbox-proxy/sessions/${session.sessionId}`, { timeoutMs });
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error;
+      call.print.warn(`the session was not ended in order: ${error.message}`);
+    }
+  };
+  return { session, end };
+}
+
+/**
+ * The version that the session must have at least, so that a binding added just now is in force. While the control plane
+ * is away the sidecar goes on with the policy it holds, and so does the session.
+ */
+export async function policyVersion(call: Call): Promise<number | null> {
+  try {
+    return (await controlClient(call.context, call.options).call('GET', '/v1/me', meReply)).policy_version;
+  } catch (error) {
+    if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
+    call.print.warn(`${error.message}; going on with the policy that the sidecar holds`);
+    return null;
+  }
+}

@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { CONTAINER_ID, FakeDocker } from '../../sandbox/launch/testing/fake_docker.ts';
+import { runCli, TestHome, type Answer } from '../testing/run_cli.ts';
+
+let home: TestHome;
+let docker: FakeDocker;
+beforeEach(async () => {
+  home = new TestHome();
+  docker = new FakeDocker();
+  await docker.listen();
+});
+afterEach(async () => {
+  home.remove();
+  await docker.remove();
+});
+
+const plain = {
+  session_id: 'ses_1',
+  name: 'two',
+  state: 'live',
+  created_at: '2026-01-01T11:00:00Z',
+  expires_at: '2026-01-02T11:00:00Z',
+  open_tunnels: 0,
+  owner_alive: null,
+  sandbox: null,
+};
+const launched = () => ({
+  ...plain,
+  session_id: 'ses_2',
+  name: 'one',
+  open_tunnels: 3,
+  owner_alive: true,
+  mcp_servers: [
+    { id: 'mcp_1', name: 'files' },
+    { id: 'mcp_2', name: null },
+  ],
+  sandbox: {
+    mode: 'docker',
+    image: 'team/agent',
+    image_id: 'sha256:1',
+    container_id: CONTAINER_ID,
+    egress: 'sealed',
+    detached: false,
+    runtime: { program: 'docker', endpoint: docker.endpoint },
+    unsealed: [{ env: 'DB', reference: 'vault://team/db', host: 'db.example.com', reason: 'no HTTP' }],
+  },
+});
+const answer: Answer = ({ method, url }) => {
+  const items = [plain, launched(), { ...plain, session_id: 'ses_3', name: 'two' }];
+  if (method === 'DELETE') return { status: 204 };
+  const one = items.find(({ session_id }) => url.pathname.endsWith(`/${session_id}`));
+  return { status: 200, body: one ?? { items, next_cursor: null } };
+};
+
+describe('svc sessions', () => {
+  test('list shows each with its sandbox and egress', async () => {
+    const run = await runCli(home, ['sessions', 'list'], { answer });
+    expect(run.stdout.split('\n').slice(0, 2)).toEqual([
+      'ses_1\ttwo\tlive\tnone\t\t0\t1h ago',
+      'ses_2\tone\tlive\tdocker team/agent\tsealed\t3\t1h ago',
+    ]);
+  });
+
+  test('show names every credential that is not sealed, and why, and the MCP servers', async () => {
+    const run = await runCli(home, ['sessions', 'show', 'one'], { answer });
+    expect(run.stdout).toContain('unsealed\tDB holds vault://team/db for db.example.com: no HTTP\n');
+    expect(run.stdout).toContain('MCP server\tfiles (mcp_1)\nMCP server\tdeleted (mcp_2)\n');
+    const json = await runCli(home, ['sessions', 'show', 'ses_2', '--json'], { answer });
+    expect(JSON.parse(json.stdout)).toMatchObject({ sandbox: { unsealed: [{ env: 'DB' }] } });
+    const sealed = await runCli(home, ['sessions', 'show', 'ses_1'], { answer });
+    expect(sealed.stdout).toContain('unsealed\tno credential\n');
+  });
+
+  test('stop ends the one that is meant', async () => {
+    const run = await runCli(home, ['sessions', 'stop', 'one'], { answer });
+    expect(run.code).toBe(0);
+    expect(run.calls.at(-1)).toMatchObject({ method: 'DELETE' });
+    expect(run.calls.at(-1)?.url.pathname).toBe('/v1/sandbox-proxy/sessions/ses_2');
+  });
+
+  test('logs come from the engine that the session was started on', async () => {
+    docker.on('logs', 'exit 0');
+    const run = await runCli(home, ['sessions', 'logs', 'one', '--follow'], { answer, env: docker.env() });
+    expect(run.code).toBe(0);
+    expect(docker.uses()[0]?.args).toEqual(['--host', docker.endpoint, 'logs', '--follow', '--', CONTAINER_ID]);
+  });
+
+  test.each([
+    ['logs', 'ses_1', 'has no container'],
+    ['show', 'nobody', 'there is no session "nobody"'],
+    ['stop', 'two', '2 sessions are called "two"'],
+  ])('%s %s: %s', async (command, session, why) => {
+    const run = await runCli(home, ['sessions', command, session], { answer });
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain(why);
+    expect(run.calls.filter(({ method }) => method === 'DELETE')).toEqual([]);
+  });
+});

@@ -1,0 +1,177 @@
+import { z } from 'zod';
+import { dockerRuntime, openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import type { ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
+import { exitStatusOf, superviseChild, type SignalSource } from '../../sandbox/engine/run_child.ts';
+import { daemonClient } from '../clients.ts';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { formatRows } from '../terminal/output.ts';
+import { agoText } from '../terminal/relative_time.ts';
+
+const PATH = '/v1/sandbox-proxy/sessions';
+const TIMEOUT_MS = 40_000;
+
+const sandbox = z.object({
+  mode: z.string(),
+  image: z.string(),
+  image_id: z.string().optional(),
+  container_id: z.string().nullish(),
+  egress: z.string(),
+  detached: z.boolean().optional(),
+  runtime: z.object({ program: z.string(), endpoint: z.string() }).optional(),
+  unsealed: z
+    .array(z.object({ env: z.string(), reference: z.string(), host: z.string(), reason: z.string() }))
+    .default([]),
+});
+
+/** A session as the sidecar's local API shows it; a new field of it goes through to `--json`. */
+const sessionRecord = z.looseObject({
+  session_id: z.string(),
+  name: z.string().nullable(),
+  state: z.string().default('live'),
+  created_at: z.string(),
+  expires_at: z.string(),
+  open_tunnels: z.number(),
+  owner_alive: z.boolean().nullish(),
+  mcp_servers: z.array(z.object({ id: z.string(), name: z.string().nullable() })).default([]),
+  sandbox: sandbox.nullish(),
+  masked_replies: z.array(z.object({ host: z.string(), count: z.number(), paused: z.boolean() })).default([]),
+});
+type SessionRecord = z.infer<typeof sessionRecord>;
+
+const sessionsPage = z.object({ items: z.array(sessionRecord) });
+
+/** `svc sessions list|show|stop|resume|logs`. */
+export function addSessionsCommands(line: CommandLine, signals: SignalSource): void {
+  const sessions = line.program.command('sessions').description('the sessions of the sidecar: launches and runs');
+  handle(line, sessions.command('list').description('the live sessions, and launches that have ended'), list);
+  const one = 'its id or name';
+  const show = sessions.command('show').description('one session, with the credentials that are not sealed in it');
+  handle(line, show.argument('<session>', one), showOne);
+  const stop = sessions.command('stop').description('end a session; its container is removed');
+  handle(line, stop.argument('<session>', one), stopOne);
+  const resume = sessions
+    .command('resume')
+    .description('let the paused bindings of a session go on (see SVC_MAX_MASKED_REPLIES)');
+  handle(line, resume.argument('<session>', one), resumeOne);
+  const logs = sessions
+    .command('logs')
+    .description('what the container of a session has written')
+    .argument('<session>', one)
+    .option('--follow', 'go on with what it writes until it ends');
+  handle<LogsOptions>(line, logs, (call) => showLogs(call, signals));
+}
+
+interface LogsOptions {
+  readonly follow?: boolean;
+}
+
+async function all(call: Call): Promise<readonly SessionRecord[]> {
+  return (await daemonClient(call.context, call.options).call('GET', PATH, sessionsPage)).items;
+}
+
+async function list(call: Call): Promise<undefined> {
+  const items = await all(call);
+  const columns = [
+    { title: 'SESSION', cell: (row: SessionRecord) => row.session_id },
+    { title: 'NAME', cell: (row: SessionRecord) => row.name ?? '' },
+    { title: 'STATE', cell: (row: SessionRecord) => row.state },
+    { title: 'SANDBOX', cell: (row: SessionRecord) => sandboxText(row) },
+    { title: 'EGRESS', cell: (row: SessionRecord) => row.sandbox?.egress ?? '' },
+    { title: 'TUNNELS', cell: (row: SessionRecord) => String(row.open_tunnels) },
+    { title: 'CREATED', cell: (row: SessionRecord) => agoText(row.created_at, call.context.now()) },
+  ];
+  call.print.rows({ items }, items, columns, 'No sessions: svc launch -- COMMAND or svc run -- COMMAND makes one.');
+}
+
+function sandboxText({ sandbox: box }: SessionRecord): string {
+  return box === null || box === undefined ? 'none' : `${box.mode} ${box.image}`;
+}
+
+async function showOne(call: Call): Promise<undefined> {
+  const { session_id: id } = await find(call);
+  const session = await daemonClient(call.context, call.options).call('GET', `${PATH}/${id}`, sessionRecord);
+  const columns = [0, 1].map((at) => ({ title: '', cell: (row: readonly string[]) => row[at] ?? '' }));
+  const target = { table: call.print.person, paint: call.print.paint, empty: '' };
+  call.print.data(session, () => formatRows(factsOf(session), columns, target).replace(/^\n/, ''));
+}
+
+function factsOf(session: SessionRecord): string[][] {
+  const { sandbox: box, owner_alive: ownerAlive } = session;
+  const unsealed = box?.unsealed ?? [];
+  return [
+    ['session', session.session_id],
+    ['name', session.name ?? 'none'],
+    ['state', session.state],
+    ['created', session.created_at],
+    ['expires', session.expires_at],
+    ['open tunnels', String(session.open_tunnels)],
+    ['sandbox', sandboxText(session)],
+    ...(box === null || box === undefined
+      ? []
+      : [
+          ['container', box.container_id ?? 'none yet'],
+          ['egress', box.egress],
+        ]),
+    ...(ownerAlive === null || ownerAlive === undefined ? [] : [['its launcher', ownerAlive ? 'runs' : 'is gone']]),
+    ...session.mcp_servers.map(({ id, name }) => ['MCP server', `${name ?? 'deleted'} (${id})`]),
+    ...session.masked_replies.map(({ host, count, paused }) => [
+      'masked',
+      `${count} replies of ${host} held its credential${paused ? ': paused; svc sessions resume lets it go on' : ''}`,
+    ]),
+    ...(unsealed.length === 0 ? [['unsealed', 'no credential']] : []),
+    ...unsealed.map(({ env, reference, host, reason }) => [
+      'unsealed',
+      `${env} holds ${reference} for ${host}: ${reason}`,
+    ]),
+  ];
+}
+
+async function stopOne(call: Call): Promise<undefined> {
+  const { session_id: id } = await find(call);
+  await daemonClient(call.context, call.options).callEmpty('DELETE', `${PATH}/${id}`, { timeoutMs: TIMEOUT_MS });
+  call.print.note(`stopped ${id}`);
+}
+
+async function resumeOne(call: Call): Promise<undefined> {
+  const { session_id: id } = await find(call);
+  const answer = z.object({ resumed: z.array(z.string()) });
+  const { resumed } = await daemonClient(call.context, call.options).call('POST', `${PATH}/${id}/resume`, answer);
+  const text = resumed.length === 0 ? `nothing is paused in ${id}` : `resumed in ${id}: ${resumed.join(', ')}`;
+  call.print.data({ resumed }, () => text);
+}
+
+async function showLogs(call: Call<LogsOptions>, signals: SignalSource): Promise<number> {
+  const session = await find(call);
+  const containerId = session.sandbox?.container_id ?? null;
+  if (containerId === null) {
+    throw new CliError(EXIT.failed, `session ${session.session_id} has no container, so nothing keeps its output`);
+  }
+  const runtime = await runtimeOf(call, session);
+  const child = runtime.logs(containerId, { follow: call.options.follow === true });
+  return exitStatusOf(await superviseChild(child, signals, (name) => child.kill(name)));
+}
+
+async function runtimeOf(call: Call, { sandbox: box }: SessionRecord): Promise<ContainerRuntime> {
+  if (box?.runtime !== undefined) return dockerRuntime(call.context.env, box.runtime.endpoint);
+  const opened = await openDockerRuntime(call.context.env);
+  if (opened.ok) return opened.value;
+  throw new CliError(EXIT.failed, opened.error.message, opened.error.fixes);
+}
+
+/** The session that is meant: by its id, or by a name that only one has. */
+async function find(call: Call): Promise<SessionRecord> {
+  const [wanted = ''] = call.args;
+  const items = await all(call);
+  const byId = items.find((item) => item.session_id === wanted);
+  if (byId !== undefined) return byId;
+  const [first, ...others] = items.filter((item) => item.name === wanted);
+  const shown = JSON.stringify(wanted);
+  if (first === undefined) {
+    throw new CliError(EXIT.failed, `there is no session ${shown}`, ['`svc sessions list` shows them.']);
+  }
+  if (others.length === 0) return first;
+  throw new CliError(EXIT.failed, `${others.length + 1} sessions are called ${shown}`, [
+    `Use the id: ${[first, ...others].map((item) => item.session_id).join(', ')}`,
+  ]);
+}

@@ -1,0 +1,181 @@
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { withOwnId } from '../../shared/wire/mcp_references.ts';
+import {
+  mcpServerInput,
+  mcpServerRecord,
+  type McpServerRecord,
+  missingCredentials,
+  toMcpServer,
+} from '../../shared/wire/mcp_servers.ts';
+import { controlClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
+import { consentHere, isConsentedHere } from './mcp_consent_here.ts';
+import {
+  envOf,
+  headersOf,
+  type Fields,
+  type McpFlags,
+  typedSecrets,
+  urlOf,
+  validFields,
+  writableFields,
+} from './mcp_fields.ts';
+import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
+import { serversAfterChange } from './mcp_machine.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+
+export type McpAddOptions = McpFlags & OwnerOption & { readonly disabled?: boolean };
+export type McpUpdateOptions = McpFlags &
+  OwnerOption & {
+    readonly name?: string;
+    readonly unsetEnv?: readonly string[];
+    readonly unsetHeader?: readonly string[];
+  };
+
+/** `svc mcp add NAME -- COMMAND...` or `svc mcp add NAME --url URL`. */
+export async function addMcpServer(call: Call<McpAddOptions>): Promise<undefined> {
+  const { options, print } = call;
+  const [name = '', ...command] = call.args;
+  const [env, headers] = [envOf(options.env ?? []), headersOf(options.header ?? [])];
+  const isRemote = options.url !== undefined;
+  const fields = checked(
+    {
+      name,
+      owner: options.owner,
+      mode: isRemote ? 'remote' : 'local',
+      enabled: options.disabled !== true,
+      ...given({
+        command: command.length > 0 ? command : undefined,
+        env: options.env && env,
+        headers: options.header && headers,
+        url: options.url && urlOf(options.url),
+        description: options.description,
+        transport: options.transport,
+        isolation: options.isolation,
+        tools: toolsOf(options),
+      }),
+    },
+    'nothing was registered',
+  );
+  for (const warning of typedSecrets(env, headers)) print.warn(warning);
+  const record = await controlClient(call.context, options).call('POST', '/v1/mcp-servers', mcpServerRecord, {
+    body: fields,
+  });
+  tell(call, record, { what: 'registered', isRun: await consentHere(call, asTyped(fields, record)) });
+}
+
+/** `svc mcp update SERVER`: what is given replaces what was; variables and headers are changed one by one. */
+export async function updateMcpServer(call: Call<McpUpdateOptions>): Promise<undefined> {
+  const { options, print } = call;
+  const [wanted = '', ...command] = call.args;
+  const client = controlClient(call.context, options);
+  const before = await findMcpServer(client, wanted, options.owner);
+  const [env, headers] = [envOf(options.env ?? []), headersOf(options.header ?? [])];
+  const changes = given({
+    name: options.name,
+    command: command.length > 0 ? command : undefined,
+    env: changedEntries(before.env, env, options.unsetEnv, '--unset-env'),
+    headers: changedEntries(before.headers, headers, options.unsetHeader, '--unset-header'),
+    url: options.url && urlOf(options.url),
+    description: options.description,
+    transport: options.transport,
+    isolation: options.isolation,
+    tools: toolsOf(options) && { ...before.tools, ...toolsOf(options) },
+  });
+  if (Object.keys(changes).length === 0) {
+    throw new CliError(EXIT.usage, 'nothing to change was given', ['svc mcp update --help lists what can be.']);
+  }
+  for (const warning of typedSecrets(env, headers)) print.warn(warning);
+  const wasRun = await isConsentedHere(call, toMcpServer(before));
+  const record = await replace(client, before, changes);
+  const typed = asTyped({ ...writableFields(before), ...changes }, record);
+  tell(call, record, { what: 'updated', isRun: await consentHere(call, wasRun ? typed : null) });
+}
+
+/** `svc mcp enable SERVER` and `svc mcp disable SERVER`. */
+export async function switchMcpServer(call: Call<OwnerOption>, enabled: boolean): Promise<undefined> {
+  const client = controlClient(call.context, call.options);
+  const before = await findMcpServer(client, call.args[0] ?? '', call.options.owner);
+  const record = await replace(client, before, { enabled });
+  await serversAfterChange(call);
+  call.print.data(record, () => `${enabled ? 'enabled' : 'disabled'} ${record.name}\n`);
+}
+
+/** `svc mcp remove SERVER`. */
+export async function removeMcpServer(call: Call<OwnerOption>): Promise<undefined> {
+  const client = controlClient(call.context, call.options);
+  const { id, name, credentials } = await findMcpServer(client, call.args[0] ?? '', call.options.owner);
+  await client.callEmpty('DELETE', `/v1/mcp-servers/${id}`);
+  await serversAfterChange(call);
+  const stored = credentials.filter(({ set }) => set).length;
+  const entries = stored === 0 ? '' : ` and its ${stored === 1 ? 'credential' : `${stored} credentials`}`;
+  if (call.print.person || call.print.json) call.print.data({ deleted: id }, () => `removed ${name}${entries}\n`);
+}
+
+/** Writes a server back with some of its fields changed. */
+export function replace(client: HttpClient, before: McpServerRecord, changes: Fields): Promise<McpServerRecord> {
+  const body = checked({ ...writableFields(before), ...changes }, 'nothing was changed');
+  return client.call('PUT', `/v1/mcp-servers/${before.id}`, mcpServerRecord, { body });
+}
+
+/** The server that was typed: of what the control plane answers, its id alone. */
+function asTyped(fields: Fields, { id, revision }: McpServerRecord): McpServer {
+  const parsed = mcpServerInput.parse(fields);
+  const own = withOwnId({ ...parsed, registry_id: parsed.registry_id ?? null, id, revision }, id);
+  if (!own.ok) throw new CliError(EXIT.failed, 'the control plane took a reference to another server');
+  return toMcpServer(own.value);
+}
+
+/** What a person does next: the credentials that are not there, and what should be known. */
+function tell(
+  call: Call,
+  record: McpServerRecord,
+  { what, isRun }: { readonly what: string; readonly isRun: boolean },
+): void {
+  const { print } = call;
+  for (const { message } of record.warnings) print.warn(printable(message));
+  print.data(record, () => (print.person ? `${what} ${record.name} (${record.id})\n` : `${record.id}\n`));
+  noteMissingCredentials(call, record);
+  if (record.mode === 'local' && record.enabled && !isRun) {
+    print.note(`A machine runs it once that was consented to there: svc mcp consent ${record.name}`);
+  }
+}
+
+function checked(fields: Fields, outcome: string): Fields {
+  const valid = validFields(fields);
+  if (valid.ok) return valid.value;
+  throw new CliError(
+    EXIT.usage,
+    outcome,
+    valid.error.map((problem) => printable(problem)),
+  );
+}
+
+function toolsOf({ allowTool, denyTool, approveTool }: McpFlags): Fields | undefined {
+  const tools = given({ allow: allowTool, deny: denyTool, approval: approveTool });
+  return Object.keys(tools).length === 0 ? undefined : tools;
+}
+
+function changedEntries(
+  before: Readonly<Record<string, string>>,
+  added: Readonly<Record<string, string>>,
+  removed: readonly string[] | undefined,
+  flag: string,
+): Record<string, string> | undefined {
+  const absent = removed?.find((name) => !Object.hasOwn(before, name));
+  if (absent !== undefined) throw new CliError(EXIT.usage, `${flag} names what is not there`, Object.keys(before));
+  if (removed === undefined && Object.keys(added).length === 0) return undefined;
+  const kept = Object.entries(before).filter(([name]) => removed?.includes(name) !== true);
+  return { ...Object.fromEntries(kept), ...added };
+}
+
+function given(fields: Fields): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+/** What a server lacks, each with the command that stores it. */
+export function noteMissingCredentials({ print }: Call, record: McpServerRecord): void {
+  for (const name of missingCredentials(record)) print.note(`next: svc mcp credential set ${record.name} ${name}`);
+}

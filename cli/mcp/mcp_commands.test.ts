@@ -1,0 +1,293 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { mcpServerInput, type McpServerRecord } from '../../shared/wire/mcp_servers.ts';
+import { runCli, TestHome, type Answer, type RunOptions, type SeenCall } from '../testing/run_cli.ts';
+
+let home: TestHome;
+beforeEach(() => {
+  home = new TestHome();
+});
+afterEach(() => home.remove());
+
+const ID = 'mcp_01m7yjbz4dz98vffmftfxp52e5';
+const VALUE = 'planted-secret-0123456789';
+const time = '2026-01-01T11:59:00.000Z';
+const server: McpServerRecord = {
+  ...mcpServerInput.parse({
+    name: 'files',
+    command: ['npx', '-y', 'a-package@1.2.3', 'a b'],
+    env: { LOG: 'info', TOKEN: `vault://mcp-servers/${ID}/TOKEN` },
+    tools: { deny: ['write_*'] },
+  }),
+  id: ID,
+  registry_id: null,
+  revision: 2,
+  status: 'stopped',
+  health: { state: 'failed', last_error: 'it \u001b[31mended', checked_at: time },
+  credentials: [{ name: 'TOKEN', required: true, set: false, updated_at: null }],
+  authorization: null,
+  warnings: [{ code: 'unpinned_version', message: 'the server runs whatever is newest' }],
+  created_at: time,
+  updated_at: time,
+};
+
+const anyFields = z.looseObject({}).catch({});
+
+/** A control plane with these servers; what is written comes back as the record. */
+function control(items: readonly McpServerRecord[] = [server]): Answer {
+  return ({ method, url, body }) => {
+    if (method === 'DELETE') return { status: 204 };
+    if (url.pathname.endsWith('/credentials')) return { status: 200, body: { env_var_name: 'TOKEN', stored: true } };
+    if (url.pathname.endsWith('/revisions')) {
+      const revisions = items.map(({ id: _id, revision, ...configuration }) => {
+        return { revision, created_at: time, changed_by: 'usr_1', configuration };
+      });
+      return { status: 200, body: { items: revisions } };
+    }
+    if (method === 'GET') return { status: 200, body: { items, next_cursor: null } };
+    return { status: method === 'POST' ? 201 : 200, body: { ...server, ...anyFields.parse(body) } };
+  };
+}
+
+const run = (argv: readonly string[], options: RunOptions = {}) =>
+  runCli(home, ['mcp', ...argv], { answer: control(), ...options });
+const writes = (calls: readonly SeenCall[]) => calls.filter(({ method }) => method !== 'GET');
+
+describe('svc mcp add', () => {
+  test('registers a program with its arguments, and names that are credentials', async () => {
+    const argv = ['add', 'files', '--env', 'LOG=a=b', '--env', 'TOKEN', '--deny-tool', 'write_*'];
+    const result = await run([...argv, '--', 'npx', '-y', 'x@1', '--json']);
+    expect(result.code).toBe(0);
+    expect(writes(result.calls)).toMatchObject([
+      {
+        method: 'POST',
+        body: {
+          name: 'files',
+          owner: 'personal',
+          mode: 'local',
+          command: ['npx', '-y', 'x@1', '--json'],
+          env: { LOG: 'a=b', TOKEN: 'vault://mcp-servers/{id}/TOKEN' },
+          tools: { deny: ['write_*'] },
+        },
+      },
+    ]);
+    expect(result.stdout).toBe(`${ID}\n`);
+    expect(result.stderr).toContain('svc mcp credential set files TOKEN');
+    expect(result.stderr).toContain('runs whatever is newest');
+  });
+
+  test('registers a remote server, with credentials in its headers and its query', async () => {
+    const argv = ['--header', 'Authorization: Bearer {TOKEN}', '--transport', 'sse'];
+    const result = await run(['add', 'hub', '--url', 'https://mcp.example.com/mcp?key={KEY}', ...argv]);
+    expect(writes(result.calls)[0]?.body).toMatchObject({
+      mode: 'remote',
+      url: 'https://mcp.example.com/mcp?key=vault://mcp-servers/{id}/KEY',
+      headers: { Authorization: 'Bearer vault://mcp-servers/{id}/TOKEN' },
+      transport: 'sse',
+    });
+  });
+
+  test.each([
+    [['add', 'files'], /COMMAND \(after --\) is missing/],
+    [['add', 'Files', '--', 'x'], /NAME is no name of a server/],
+    [['add', 'hub', '--url', 'http://mcp.example.com/'], /--url is not https/],
+    [['add', 'files', '--env', 'SVC_TOKEN=x', '--', 'x'], /--env SVC_TOKEN begins with "SVC_"/],
+    [['add', 'hub', '--url', 'https://a.example.com/', '--header', 'no colon'], /"Name: value"/],
+    [['add', 'hub', '--url', 'https://a.example.com/', '--', 'x'], /COMMAND.*belongs to mode "local"/],
+  ])('says what is wrong before anything is sent: %j', async (argv, message) => {
+    const result = await run(argv);
+    expect([result.code, result.calls]).toEqual([2, []]);
+    expect(result.stderr).toMatch(message);
+  });
+
+  test('warns of a secret that was typed in full', async () => {
+    const result = await run(['add', 'files', '--env', `API_KEY=${VALUE}`, '--', 'x']);
+    expect(result.stderr).toMatch(/API_KEY looks like a secret.*--env API_KEY/);
+    expect(result.stderr).not.toContain(VALUE);
+  });
+});
+
+describe('svc mcp update', () => {
+  test('changes what is given and writes the rest back as it was', async () => {
+    const result = await run(['update', 'files', '--unset-env', 'LOG', '--env', 'MODE=x', '--name', 'other']);
+    const [put] = writes(result.calls);
+    expect([put?.method, put?.url.pathname]).toEqual(['PUT', `/v1/mcp-servers/${ID}`]);
+    expect(put?.body).toEqual({
+      ...mcpServerInput.parse({ name: 'other', command: server.command, tools: server.tools }),
+      registry_id: null,
+      env: { TOKEN: `vault://mcp-servers/${ID}/TOKEN`, MODE: 'x' },
+    });
+  });
+
+  test('enables, disables, and sets rules for tools', async () => {
+    expect(writes((await run(['disable', 'files'])).calls)[0]?.body).toMatchObject({ enabled: false });
+    const rules = await run(['tools', ID, '--allow', 'read_*', '--approve', '*']);
+    expect(writes(rules.calls)[0]?.body).toMatchObject({
+      tools: { allow: ['read_*'], deny: ['write_*'], approval: ['*'] },
+    });
+    const shown = await run(['tools', 'files']);
+    expect([writes(shown.calls), shown.stdout]).toEqual([[], 'tools: all\nnever: write_*\n']);
+    const reset = await run(['tools', 'files', '--reset']);
+    expect(writes(reset.calls)[0]?.body).toMatchObject({ tools: { allow: null, deny: [], approval: [] } });
+  });
+
+  test('refuses to change nothing, and to take away what is not there', async () => {
+    expect((await run(['update', 'files'])).code).toBe(2);
+    expect((await run(['update', 'files', '--unset-env', 'NOPE'])).stderr).toContain('names what is not there');
+  });
+});
+
+describe('finding a server', () => {
+  test('by a name that is nearly right says which one was meant', async () => {
+    const result = await run(['show', 'filse']);
+    expect([result.code, result.stderr]).toMatchObject([1, expect.stringContaining('did you mean "files"?')]);
+  });
+
+  test('by a name that both owners have needs more', async () => {
+    const twin: McpServerRecord = { ...server, id: ID.replace(/.$/, '6'), owner: 'enterprise' };
+    const answer = control([server, twin]);
+    expect((await run(['show', 'files'], { answer })).stderr).toContain('2 servers are named files');
+    expect((await run(['show', 'files', '--owner', 'enterprise', '--json'], { answer })).stdout).toContain(twin.id);
+  });
+});
+
+describe('svc mcp list and show', () => {
+  test('show what is missing and what runs, and nothing that steers a terminal', async () => {
+    const list = await run(['list'], { terminal: true, env: { NO_COLOR: '1' } });
+    expect(list.stdout).toMatch(/files +personal +local +failed +missing: TOKEN +npx -y a-package@1.2.3 "a b"/);
+    const shown = await run(['show', 'files']);
+    expect(shown.stdout).toContain('command: npx -y a-package@1.2.3 "a b"\n');
+    expect(shown.stdout).toContain('credential TOKEN: missing\n');
+    expect(shown.stdout).toContain('health: failed: it \\x1b[31mended');
+    expect(shown.stdout).not.toContain('\u001b');
+  });
+});
+
+describe('svc mcp credential', () => {
+  test('sends the value of stdin, and shows it nowhere', async () => {
+    const result = await run(['credential', 'set', 'files', 'TOKEN', '--stdin'], { stdin: `${VALUE}\n` });
+    expect(writes(result.calls)).toMatchObject([
+      { url: { pathname: `/v1/mcp-servers/${ID}/credentials` }, body: { env_var_name: 'TOKEN', secret_value: VALUE } },
+    ]);
+    expect(result.stdout).toBe(`vault://mcp-servers/${ID}/TOKEN\n`);
+    expect(result.stderr).not.toContain(VALUE);
+  });
+
+  test('is never taken from the command line', async () => {
+    for (const argv of [
+      ['files', 'TOKEN', VALUE],
+      ['files', 'TOKEN', '--value', VALUE],
+    ]) {
+      const result = await run(['credential', 'set', ...argv]);
+      expect([result.code, result.calls]).toEqual([2, []]);
+      expect(result.stderr).not.toContain(VALUE);
+    }
+  });
+
+  test('is unset when it is there', async () => {
+    expect((await run(['credential', 'unset', 'files', 'TOKEN'])).stderr).toContain('none is stored');
+    const set = { name: 'TOKEN', required: true, set: true, updated_at: time };
+    const stored = control([{ ...server, credentials: [set] }]);
+    const result = await run(['credential', 'unset', 'files', 'TOKEN', '--json'], { answer: stored });
+    expect(writes(result.calls).at(-1)?.url.pathname).toBe(`/v1/mcp-servers/${ID}/credentials/TOKEN`);
+    expect(JSON.parse(result.stdout)).toEqual({ deleted: 'TOKEN' });
+  });
+});
+
+test('svc mcp rollback lists revisions, and goes back to one', async () => {
+  expect((await run(['rollback', 'files'])).stdout).toMatch(/^2\t.*\tfiles\tyes\tnpx -y a-package@1.2.3 "a b"\n$/);
+  const back = await run(['rollback', 'files', '--to', '1']);
+  expect(writes(back.calls).at(-1)).toMatchObject({ method: 'POST', body: { revision: 1 } });
+  expect(back.stderr).toContain('next: svc mcp credential set files ');
+  expect((await run(['rollback', 'files', '--to', '-1'])).code).toBe(2);
+});
+
+describe('svc mcp authorize', () => {
+  const remote: McpServerRecord = {
+    ...server,
+    ...mcpServerInput.parse({ name: 'hub', mode: 'remote', url: 'https://mcp.example.com/mcp' }),
+    registry_id: null,
+  };
+  const reply = {
+    authorization_url: 'https://auth.example.com/authorize?x=1',
+    redirect_uri: 'http://127.0.0.1:7420/auth/connectors/callback',
+    authorization_server: 'https://auth.example.com',
+    expires_at: '2026-01-01T12:10:00.000Z',
+  };
+  /** Is authorised by the second look. */
+  const signingIn = (): Answer => {
+    let looks = 0;
+    return (call) => {
+      if (call.url.pathname.endsWith('/authorize')) return { status: 200, body: reply };
+      if (!call.url.pathname.endsWith(ID)) return control([remote])(call);
+      looks += 1;
+      const authorization = { state: looks < 2 ? 'authorisation_required' : 'ready', expires_at: null, scopes: [] };
+      return { status: 200, body: { ...remote, authorization } };
+    };
+  };
+
+  test('shows where to sign in, and waits for it', async () => {
+    const result = await run(['authorize', 'hub'], { answer: signingIn() });
+    expect([result.code, result.stdout]).toEqual([0, 'authorised hub\n']);
+    expect(result.stderr).toContain('https://auth.example.com/authorize?x=1');
+    expect(writes(result.calls)).toMatchObject([{ body: {} }]);
+  });
+
+  test('sends a client that was made by hand, its secret from stdin', async () => {
+    const argv = ['authorize', 'hub', '--client-id', 'me', '--client-secret-stdin', '--scope', 'a', '--no-wait'];
+    const result = await run(argv, { answer: signingIn(), stdin: VALUE });
+    const body = { client_id: 'me', client_secret: VALUE, scopes: ['a'] };
+    expect(writes(result.calls)).toMatchObject([{ body }]);
+    expect(result.stdout + result.stderr).not.toContain(VALUE);
+    expect((await run(['authorize', 'hub', '--public-client'], { answer: signingIn() })).code).toBe(2);
+  });
+
+  describe('at hosts of others', () => {
+    const hosts = ['accounts.example.net', 'tokens.example.net'];
+    const message = 'hub is at mcp.example.com, and has you sign in at accounts.example.net';
+    const code = 'authorization_server_unconfirmed';
+    const asking = (): Answer => {
+      const answer = signingIn();
+      return (call) => {
+        const agreed = z.object({ authorization_hosts: z.array(z.string()) }).safeParse(call.body).data;
+        const isAsked = call.url.pathname.endsWith('/authorize') && agreed?.authorization_hosts.join() !== hosts.join();
+        return isAsked ? { status: 409, body: { error: { code, message, details: { hosts } } } } : answer(call);
+      };
+    };
+
+    test('asks in a terminal, and goes on only with a yes', async () => {
+      const yes = await run(['authorize', 'hub'], { answer: asking(), terminal: true, stdin: 'y\n' });
+      expect([yes.code, yes.stdout]).toEqual([0, 'authorised hub\n']);
+      expect(yes.stderr).toContain('hub is at mcp.example.com, and has you sign in with accounts.example.net, tokens');
+      expect(writes(yes.calls).map(({ body }) => body)).toEqual([{}, { authorization_hosts: hosts }]);
+      for (const stdin of ['n\n', '\n', '']) {
+        const no = await run(['authorize', 'hub'], { answer: asking(), terminal: true, stdin });
+        expect([no.code === 0, writes(no.calls).length]).toEqual([false, 1]);
+      }
+    });
+
+    test.each([[[]], [['--json']]])('asks nobody without a terminal %j, and says what would', async (flags) => {
+      const result = await run(['authorize', 'hub', '--no-wait', ...flags], { answer: asking(), stdin: 'y\n' });
+      expect([result.code === 0, writes(result.calls).length]).toEqual([false, 1]);
+      expect(result.stderr).toContain(hosts.map((host) => `--authorization-host ${host}`).join(' '));
+    });
+
+    test('takes hosts that are named', async () => {
+      const named = hosts.flatMap((host) => ['--authorization-host', host]);
+      const result = await run(['authorize', 'hub', ...named], { answer: asking() });
+      expect([result.code, writes(result.calls).length]).toEqual([0, 1]);
+    });
+  });
+
+  test('is of remote servers, and can be forgotten', async () => {
+    expect((await run(['authorize', 'files'])).stderr).toContain('is a local server');
+    const forgotten = await run(['authorize', 'hub', '--forget'], { answer: control([remote]) });
+    expect(writes(forgotten.calls).at(-1)).toMatchObject({ method: 'DELETE' });
+  });
+});
+
+test('svc mcp remove says what went with it', async () => {
+  const result = await run(['remove', 'files'], { terminal: true });
+  expect(writes(result.calls).at(-1)).toMatchObject({ method: 'DELETE', url: { pathname: `/v1/mcp-servers/${ID}` } });
+  expect(result.stdout).toBe('removed files\n');
+});

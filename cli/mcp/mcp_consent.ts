@@ -1,0 +1,137 @@
+import { createInterface } from 'node:readline/promises';
+import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
+import { consentText, uncheckedCode } from '../../shared/mcp/consent_hash.ts';
+import { daemonClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { consentView } from './mcp_consent_view.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
+import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+import { sha256Hex } from '../../machine/sha256.ts';
+
+export interface ConsentOptions {
+  readonly yes?: boolean;
+  readonly unchecked?: boolean;
+  readonly withdraw?: boolean;
+}
+
+/** `svc mcp consent [SERVER]`. */
+export async function consentToServers(call: Call<ConsentOptions>): Promise<number | undefined> {
+  const { args, options, print, context } = call;
+  const [wanted] = args;
+  const { servers } = await serversOfMachine(call);
+  if (options.withdraw === true) return withdraw(call, servers, wanted);
+  const waiting = wanted === undefined ? servers.filter(isWaiting) : [machineServer(servers, wanted)];
+  if (waiting.length === 0) {
+    print.data({ items: [] }, () => (print.person ? 'No server waits for consent on this machine.\n' : ''));
+    return undefined;
+  }
+  if (options.yes !== true && (!context.interactive || print.json)) return listOnly(call, waiting);
+  let refused = 0;
+  for (const server of waiting) if (!(await consentToOne(call, server))) refused += 1;
+  return refused === 0 ? undefined : EXIT.failed;
+}
+
+function isWaiting({ consent, server }: MachineServer): boolean {
+  return consent === 'needed' && server.enabled;
+}
+
+/** Nobody can be asked: what would be asked about is printed, and nothing is consented to. */
+function listOnly({ print, context }: Call, waiting: readonly MachineServer[]): number {
+  const open = waiting.filter(({ consent }) => consent === 'needed');
+  const items = open.map(({ server, consent_hash: hash, last_consent: last, missing }) => ({
+    id: server.id,
+    name: server.name,
+    command: server.command,
+    env: server.env,
+    version: server.version,
+    isolation: server.isolation,
+    registry_id: server.registryId,
+    consent_hash: hash,
+    last_consent: last,
+    missing,
+    dangers: commandDangers(server.command, server.env),
+    unchecked: uncheckedCode(server),
+  }));
+  print.data({ items }, () => open.map((server) => consentView(server, context.now(), print.paint)).join('\n'));
+  if (open.length === 0) return EXIT.ok;
+  print.note('svc: nobody can be asked here; consent in a terminal, or with --yes');
+  return EXIT.failed;
+}
+
+/** True when this machine may run it now. */
+async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): Promise<boolean> {
+  const { print, context, options } = call;
+  const { server, consent } = known;
+  if (consent !== 'needed') {
+    const why = consent === 'given' ? 'has your consent already' : 'runs no program on this machine';
+    print.note(`${server.name} ${why}`);
+    return true;
+  }
+  print.raw(`${consentView(known, context.now(), print.paint)}\n`);
+  const danger = refusalOf(commandDangers(server.command, server.env));
+  if (danger !== null) {
+    print.warn(`svc does not run ${server.name}, whoever consents: it ${printable(danger.message)}`);
+    return false;
+  }
+  if (!(await isAgreed(call, server))) {
+    print.note(`${server.name}: not consented to`);
+    return false;
+  }
+  await giveConsent(daemonClient(context, options), { server, isToldUnchecked: true });
+  print.note(`${server.name}: consented to; gateways start it when a client asks for it`);
+  return true;
+}
+
+/** Code that nobody checked is agreed to by the server's name, or by a flag of its own: a habit of "y" is none. */
+async function isAgreed(call: Call<ConsentOptions>, server: MachineServer['server']): Promise<boolean> {
+  const { options, context, print } = call;
+  const isUnchecked = uncheckedCode(server).length > 0;
+  if (!isUnchecked) {
+    return (
+      options.yes === true || /^\s*y(?:es)?\s*$/i.test(await answer(call, 'Run this on this machine, as you? [y/N] '))
+    );
+  }
+  if (options.unchecked === true && options.yes === true) return true;
+  if (options.yes === true || !context.interactive) {
+    print.warn(`${server.name} runs code that nobody checked, which --yes alone does not consent to: add --unchecked`);
+    return false;
+  }
+  const question = `Nobody checked what this runs. To run it on this machine, as you, type its name (${server.name}): `;
+  return (await answer(call, question)).trim() === server.name;
+}
+
+/**
+ * Tells the sidecar that a person was shown this configuration, by the hash of what was shown: another one that has taken
+ * its place meanwhile is refused.
+ */
+export async function giveConsent(
+  daemon: HttpClient,
+  { server, isToldUnchecked }: Pick<MachineServer, 'server'> & { readonly isToldUnchecked: boolean },
+): Promise<void> {
+  const hash = sha256Hex(consentText(server));
+  const isUnchecked = isToldUnchecked && uncheckedCode(server).length > 0;
+  const body = { consent_hash: hash, ...(isUnchecked && { unchecked: true }) };
+  await daemon.callEmpty('POST', `/v1/mcp/servers/${server.id}/consent`, { body });
+}
+
+async function answer({ context }: Call, question: string): Promise<string> {
+  const prompt = createInterface({ input: context.stdin, output: context.stderr });
+  // Ctrl-C and the end of the input close it: that is no consent.
+  const closed = new Promise<string>((resolve) => prompt.once('close', () => resolve('')));
+  const typed = await Promise.race([prompt.question(question), closed]);
+  prompt.close();
+  return typed;
+}
+
+async function withdraw(
+  { context, options, print }: Call,
+  servers: readonly MachineServer[],
+  wanted: string | undefined,
+): Promise<undefined> {
+  if (wanted === undefined) throw new CliError(EXIT.usage, '--withdraw needs the name or id of a server');
+  const { server } = machineServer(servers, wanted);
+  await daemonClient(context, options).callEmpty('DELETE', `/v1/mcp/servers/${server.id}/consent`);
+  print.note(`${server.name}: the consent is taken back; it is stopped`);
+}

@@ -1,0 +1,207 @@
+import { createHash } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { consentText } from '../../shared/mcp/consent_hash.ts';
+import { mcpServerInput, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp_servers.ts';
+import type { ListedServer } from '../../shared/wire/mcp_gateway.ts';
+import { PROXY_URL, runCli, TestHome, type Answer } from '../testing/run_cli.ts';
+
+let home: TestHome;
+beforeEach(() => {
+  home = new TestHome();
+});
+afterEach(() => home.remove());
+
+const ID = 'mcp_01m7yjbz4dz98vffmftfxp52e5';
+const time = '2026-01-01T11:59:00.000Z';
+const ME = {
+  id: 'usr_01m7yjby3c69shrte2a60bpm60',
+  enterprise_id: 'ent_01m7yjby3c69shrte2a60bpm60',
+  email: null,
+  display_name: 'Owner',
+  role: 'owner',
+  policy_version: 3,
+  created_at: time,
+};
+
+function recordOf(command: readonly string[], env: Readonly<Record<string, string>> = {}): McpServerRecord {
+  return {
+    ...mcpServerInput.parse({ name: 'files', command: [...command], env }),
+    id: ID,
+    registry_id: null,
+    revision: 1,
+    status: 'stopped',
+    health: null,
+    credentials: [],
+    authorization: null,
+    warnings: [],
+    created_at: time,
+    updated_at: time,
+  };
+}
+
+const hashOf = (record: McpServerRecord) =>
+  createHash('sha256')
+    .update(consentText(toMcpServer(record)))
+    .digest('hex');
+
+/** A control plane that stores a record, and a sidecar that has it; the hashes that were consented to. */
+class Machine {
+  record: McpServerRecord;
+  consent: 'given' | 'needed';
+  readonly consented: unknown[] = [];
+  /** What the control plane makes of a write. */
+  onWrite: (body: unknown) => McpServerRecord = () => this.record;
+
+  constructor(record: McpServerRecord, consent: 'given' | 'needed') {
+    this.record = record;
+    this.consent = consent;
+  }
+
+  readonly answer: Answer = ({ method, url, body }) => {
+    if (url.origin === PROXY_URL) return this.#sidecar(method, body);
+    if (url.pathname === '/v1/me') return { status: 200, body: ME };
+    if (method === 'GET') return { status: 200, body: { items: [this.record], next_cursor: null } };
+    if (method === 'DELETE') return { status: 204 };
+    this.record = this.onWrite(body);
+    this.consent = 'needed';
+    if (url.pathname.endsWith('/credentials')) return { status: 200, body: { env_var_name: 'TOKEN', stored: true } };
+    return { status: method === 'POST' ? 201 : 200, body: this.record };
+  };
+
+  #sidecar(method: string, body: unknown): ReturnType<Answer> {
+    if (method === 'POST') {
+      this.consented.push(z.object({ consent_hash: z.string() }).parse(body).consent_hash);
+      return { status: 204 };
+    }
+    const {
+      health: _h,
+      credentials: _c,
+      status: _s,
+      warnings: _w,
+      created_at: _m,
+      updated_at: _u,
+      ...server
+    } = this.record;
+    const health: ListedServer['health'] = {
+      state: 'needs_consent',
+      last_error: null,
+      checked_at: time,
+      restarts: null,
+      tools: null,
+      gateways: 0,
+    };
+    const item: ListedServer = {
+      server,
+      consent: this.consent,
+      consent_hash: hashOf(this.record),
+      last_consent: null,
+      missing: [],
+      credentials: '',
+      health,
+    };
+    return { status: 200, body: { version: '1', items: [item], problems: [] } };
+  }
+}
+
+const run = (machine: Machine, ...argv: readonly string[]) =>
+  runCli(home, ['mcp', ...argv], { answer: machine.answer });
+
+test('what is added at a machine may run there', async () => {
+  const record = recordOf(['npx', 'a-server@1.0.0', '--all']);
+  const machine = new Machine(record, 'needed');
+  const result = await run(machine, 'add', 'files', '--', 'npx', 'a-server@1.0.0', '--all');
+  expect([result.code, machine.consented]).toEqual([0, [hashOf(record)]]);
+  expect(result.stderr).not.toContain('svc mcp consent');
+});
+
+test('a control plane that makes something else of what was typed gets no consent to it', async () => {
+  const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), 'needed');
+  machine.onWrite = () => recordOf(['evil']);
+  const result = await run(machine, 'add', 'files', '--', 'npx', 'a-server@1.0.0');
+  expect([result.code, machine.consented]).toEqual([0, []]);
+  expect(result.stderr).toContain('svc mcp consent files');
+});
+
+test('what is added and nobody checked is asked about apart', async () => {
+  const machine = new Machine(recordOf(['erl', '-eval', 'x']), 'needed');
+  const result = await run(machine, 'add', 'files', '--', 'erl', '-eval', 'x');
+  expect([result.code, machine.consented]).toEqual([0, []]);
+  expect(result.stderr).toContain('svc mcp consent files');
+});
+
+test('a change of what may run may run; of what nobody consented to here it may not', async () => {
+  for (const consent of ['given', 'needed'] as const) {
+    const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), consent);
+    const after = recordOf(['npx', 'a-server@1.0.0'], { LOG: 'x' });
+    machine.onWrite = () => after;
+    await run(machine, 'update', 'files', '--env', 'LOG=x');
+    expect([consent, machine.consented]).toEqual([consent, consent === 'given' ? [hashOf(after)] : []]);
+  }
+});
+
+test('a credential that adds a variable leaves a server that may run one that may, and no other', async () => {
+  for (const consent of ['given', 'needed'] as const) {
+    const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), consent);
+    const after = recordOf(['npx', 'a-server@1.0.0'], { TOKEN: `vault://mcp-servers/${ID}/TOKEN` });
+    machine.onWrite = () => after;
+    const argv = ['mcp', 'credential', 'set', 'files', 'TOKEN', '--stdin'];
+    await runCli(home, argv, { answer: machine.answer, stdin: 'planted-secret' });
+    expect([consent, machine.consented]).toEqual([consent, consent === 'given' ? [hashOf(after)] : []]);
+  }
+});
+
+describe('this machine has heard of a change', () => {
+  const stored = { name: 'TOKEN', required: true, set: true, updated_at: time };
+  const remote = { mode: 'remote' as const, command: [], env: {}, url: 'https://mcp.example.com/mcp' };
+  const remoteRecord = { ...recordOf(['npx', 'a-server@1.0.0']), ...remote, transport: 'streamable-http' as const };
+
+  test.each([
+    ['add', ['add', 'files', '--', 'npx', 'a-server@1.0.0'], recordOf(['npx', 'a-server@1.0.0'])],
+    ['add, of a remote server', ['add', 'files', '--url', remote.url], remoteRecord],
+    ['update', ['update', 'files', '--description', 'x'], recordOf(['npx', 'a-server@1.0.0'])],
+    ['enable', ['enable', 'files'], recordOf(['npx', 'a-server@1.0.0'])],
+    ['disable', ['disable', 'files'], recordOf(['npx', 'a-server@1.0.0'])],
+    ['tools', ['tools', 'files', '--deny', 'write_*'], recordOf(['npx', 'a-server@1.0.0'])],
+    ['rollback', ['rollback', 'files', '--to', '1'], recordOf(['npx', 'a-server@1.0.0'])],
+    ['remove', ['remove', 'files'], recordOf(['npx', 'a-server@1.0.0'])],
+    ['credential set', ['credential', 'set', 'files', 'TOKEN', '--stdin'], recordOf(['npx', 'a-server@1.0.0'])],
+    ['credential unset', ['credential', 'unset', 'files', 'TOKEN'], { ...recordOf(['a']), credentials: [stored] }],
+    ['authorize --forget', ['authorize', 'files', '--forget'], remoteRecord],
+  ])('before svc mcp %s returns', async (_, argv, record) => {
+    const machine = new Machine(record, 'needed');
+    const { code, calls } = await runCli(home, ['mcp', ...argv], { answer: machine.answer, stdin: 'planted-secret' });
+    expect(code).toBe(0);
+    const written = calls.findIndex(({ method, url }) => method !== 'GET' && url.origin !== PROXY_URL);
+    const waits = calls.slice(written + 1).filter(({ method, url }) => method === 'GET' && url.origin === PROXY_URL);
+    expect(waits.map(({ url }) => url.pathname + url.search)).toEqual(['/v1/mcp/servers?min_policy_version=3']);
+  });
+
+  test('or is said not to have, where its sidecar is late, and the change is made all the same', async () => {
+    const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), 'needed');
+    const late = { code: 'control_plane_unavailable', message: 'Version 2 is the newest here.' };
+    const answer: Answer = (call) =>
+      call.url.origin === PROXY_URL ? { status: 503, body: { error: late } } : machine.answer(call);
+    const result = await runCli(home, ['mcp', 'add', 'files', '--url', remote.url], { answer });
+    expect([result.code, result.stdout]).toEqual([0, `${ID}\n`]);
+    expect(result.stderr).toContain('gateways on this machine may not know of it yet: Version 2 is the newest here.');
+  });
+
+  test('or is said not to have, where no sidecar runs', async () => {
+    const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), 'needed');
+    rmSync(join(home.path, 'sidecar', 'host.token'));
+    const result = await run(machine, 'remove', 'files', '--json');
+    expect([result.code, JSON.parse(result.stdout)]).toEqual([0, { deleted: ID }]);
+    expect(result.stderr).toContain('may not know of it yet: svc is not running on');
+  });
+});
+
+test('without a sidecar on this machine the server is stored all the same', async () => {
+  const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), 'needed');
+  const answer: Answer = (call) => (call.url.origin === PROXY_URL ? { status: 500 } : machine.answer(call));
+  const result = await runCli(home, ['mcp', 'add', 'files', '--', 'npx', 'a-server@1.0.0'], { answer });
+  expect([result.code, result.stdout]).toEqual([0, `${ID}\n`]);
+  expect(result.stderr).toContain('svc mcp consent files');
+});

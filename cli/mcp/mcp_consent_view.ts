@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { commandDangers } from '../../shared/mcp/command_dangers.ts';
+import { uncheckedCode } from '../../shared/mcp/consent_hash.ts';
+import { hasReference } from '../../shared/mcp/references.ts';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import type { MachineServer } from './mcp_machine.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+import type { Paint } from '../terminal/output.ts';
+import { agoText } from '../terminal/relative_time.ts';
+import { parseJson } from '../../shared/model/json.ts';
+
+/** What is hashed for a consent, as a person reads it. */
+const consented = z.object({
+  command: z.array(z.string()),
+  env: z.record(z.string(), z.string()),
+  version: z.string().nullable(),
+  isolation: z.string(),
+});
+
+/**
+ * All that a person has to know to consent: exactly what is run and with what, where it comes from, what is dangerous about
+ * it, and what is other than the last time.
+ */
+export function consentView(known: MachineServer, now: number, paint: Paint): string {
+  const { server, last_consent: last, missing } = known;
+  const dangers = commandDangers(server.command, server.env);
+  const rows: (readonly [string, string])[] = [
+    ['runs', commandText(server.command)],
+    ...named('with', variableTexts(server.env)),
+    ['version', server.version ?? 'none is named'],
+    ['from', server.registryId === null ? 'registered by hand' : `the registry: ${server.registryId}`],
+    ['isolation', server.isolation === 'container' ? 'in a container' : 'a program of yours, with your rights'],
+    ...named(
+      'not stored',
+      missing.map((path) => path.slice(path.lastIndexOf('/') + 1)),
+    ),
+    ['consented', last === null ? 'never' : `${agoText(last.consented_at, now)}, to something else`],
+    ...named('changed', last === null ? [] : changes(last.text, server)),
+    ...named(
+      'asked anew',
+      last !== null && isNewlyUnchecked(last.text, server) ? ['for it counts as unchecked now'] : [],
+    ),
+    ...dangers.map(({ severity, message }) => [WORDS[severity], `it ${message}`] as const),
+  ];
+  const title = `${printable(server.name)} (${server.owner}, ${server.id})${server.description === '' ? '' : `: ${printable(server.description)}`}`;
+  const lines = rows.map(([name, text]) => `  ${name.padEnd(11)}${printable(text)}\n`);
+  return `${paint('bold', title)}\n${lines.join('')}`;
+}
+
+const WORDS = { refuse: 'REFUSED', unchecked: 'UNCHECKED', warn: 'warning' } as const;
+
+function named(name: string, texts: readonly string[]): readonly (readonly [string, string])[] {
+  return texts.map((text, index) => [index === 0 ? name : '', text] as const);
+}
+
+/** Each argument so that where it ends can be seen. */
+function commandText(command: readonly string[]): string {
+  return command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
+}
+
+function variableTexts(env: Readonly<Record<string, string>>): readonly string[] {
+  return Object.entries(env).map(
+    ([name, value]) =>
+      `${name}=${JSON.stringify(value)}${hasReference(value) ? ' (a credential, put in as it starts)' : ''}`,
+  );
+}
+
+function changes(before: string, { command, env, version, isolation }: McpServer): readonly string[] {
+  const parsed = consented.safeParse(parseJson(before));
+  if (!parsed.success) return ['what was consented to cannot be read'];
+  const old = parsed.data;
+  return [
+    ...change(commandText(old.command), commandText(command)),
+    ...variableChanges(old.env, env),
+    ...change(`version ${old.version ?? 'none'}`, `version ${version ?? 'none'}`),
+    ...change(`isolation ${old.isolation}`, `isolation ${isolation}`),
+  ];
+}
+
+function variableChanges(
+  before: Readonly<Record<string, string>>,
+  after: Readonly<Record<string, string>>,
+): readonly string[] {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  return names.flatMap((name) => change(variable(name, before[name]), variable(name, after[name])));
+}
+
+function variable(name: string, value: string | undefined): string {
+  return value === undefined ? '' : `${name}=${JSON.stringify(value)}`;
+}
+
+function change(before: string, after: string): readonly string[] {
+  if (before === after) return [];
+  return [...(before === '' ? [] : [`- ${before}`]), ...(after === '' ? [] : [`+ ${after}`])];
+}
+
+/** The consent of before was to the same server, when nothing of it was known to be unchecked. */
+function isNewlyUnchecked(before: string, server: McpServer): boolean {
+  const was = z.object({ unchecked: z.boolean().optional() }).safeParse(parseJson(before)).data;
+  return was?.unchecked !== true && uncheckedCode(server).length > 0;
+}

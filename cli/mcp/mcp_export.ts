@@ -1,0 +1,175 @@
+import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
+import { delimiter, dirname, join, resolve } from 'node:path';
+import { MCP_SERVER_NAME } from '../../shared/model/mcp_server.ts';
+import { didYouMean } from '../../shared/wire/near_match.ts';
+import {
+  CLIENT_ALIASES,
+  configurationWith,
+  makeDirectory,
+  mcpClients,
+  type ClientServer,
+  type McpClient,
+} from './client_configuration.ts';
+import type { Call } from '../command_line.ts';
+import type { CliContext } from '../context.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { homeOf } from '../up/home.ts';
+import { replaceFile } from '../up/replace_file.ts';
+
+export interface McpExportOptions {
+  readonly client?: string;
+  readonly list?: boolean;
+  readonly write?: boolean;
+  readonly project?: boolean;
+  readonly file?: string;
+  readonly name: string;
+}
+
+/**
+ * `svc mcp export`: has a client start `svc mcp gateway`. What is written is a command and nothing else: credentials reach
+ * a server when the gateway starts it, and are in no client's file.
+ */
+export async function exportMcp(call: Call<McpExportOptions>): Promise<undefined> {
+  const { context, options } = call;
+  const clients = await mcpClients(context.workingDirectory);
+  if (options.list === true) {
+    listClients(call, clients);
+    return undefined;
+  }
+  const client = chosenClient(options.client, clients);
+  const path = chosenPath(call, client);
+  const server = gatewayServer(call);
+  const scope = { project: options.project === true, workingDirectory: context.workingDirectory };
+  const current = options.write === true ? readConfiguration(path) : null;
+  const text = await configurationWith(client, server, current, scope);
+  if (!text.ok) {
+    throw new CliError(EXIT.failed, `${path} cannot be added to: ${text.error}`, [
+      'Correct the file, or print what belongs into it: leave out --write.',
+    ]);
+  }
+  if (options.write === true) await writeConfiguration(call, client, path, { current, text: text.value });
+  else printConfiguration(call, client, { path, text: text.value, server });
+  return undefined;
+}
+
+function listClients({ print }: Call<McpExportOptions>, clients: readonly McpClient[]): void {
+  const rows = clients.map((client) => ({
+    client: client.name,
+    aliases: [...CLIENT_ALIASES].filter(([, name]) => name === client.name).map(([alias]) => alias),
+    title: client.title,
+    path: client.path,
+    project_path: client.projectPath,
+    exists: statSync(client.path, { throwIfNoEntry: false }) !== undefined,
+  }));
+  const columns = [
+    { title: 'CLIENT', cell: (row: (typeof rows)[number]) => [row.client, ...row.aliases].join(', ') },
+    { title: 'NAME', cell: (row: (typeof rows)[number]) => row.title },
+    { title: 'THERE', cell: (row: (typeof rows)[number]) => (row.exists ? 'yes' : 'no') },
+    { title: 'CONFIGURATION', cell: (row: (typeof rows)[number]) => row.path },
+  ];
+  print.rows(rows, rows, columns, 'no client is known');
+}
+
+function chosenClient(name: string | undefined, clients: readonly McpClient[]): McpClient {
+  const known: readonly string[] = clients.map((client) => client.name);
+  if (name === undefined) {
+    throw new CliError(EXIT.usage, 'which client? give --client', [
+      `Known: ${known.join(', ')}`,
+      'svc mcp export --list shows where each is configured.',
+    ]);
+  }
+  const meant = CLIENT_ALIASES.get(name) ?? name;
+  const found = clients.find((client) => client.name === meant);
+  if (found !== undefined) return found;
+  throw new CliError(
+    EXIT.usage,
+    `--client names no client that is known${didYouMean(name, [...known, ...CLIENT_ALIASES.keys()])}`,
+    [`Known: ${known.join(', ')}`],
+  );
+}
+
+function chosenPath({ context, options }: Call<McpExportOptions>, client: McpClient): string {
+  if (options.file !== undefined) {
+    if (options.file === '') throw new CliError(EXIT.usage, '--file is empty: give the configuration to write');
+    return resolve(context.workingDirectory, options.file);
+  }
+  if (options.project !== true) return client.path;
+  if (client.projectPath !== null) return client.projectPath;
+  throw new CliError(EXIT.usage, `${client.title} has no configuration of a project: leave out --project`);
+}
+
+/** `svc mcp gateway` of this checkout, on the state directory that this call is about. */
+function gatewayServer(call: Call<McpExportOptions>): ClientServer {
+  const { context, options } = call;
+  if (!MCP_SERVER_NAME.test(options.name)) {
+    throw new CliError(EXIT.usage, '--name is no name: write up to 48 of a-z, 0-9 and "-"');
+  }
+  const home = homeOf(context, options);
+  const isDefaultHome = home === resolve(context.userHome, '.svc');
+  const args = ['mcp', 'gateway', ...(isDefaultHome ? [] : ['--home', home])];
+  return { name: options.name, command: programOf(context, options.project === true), args };
+}
+
+/**
+ * The absolute path: a client with a window does not have a shell's PATH. A project's file is for other machines too, so
+ * there it is `svc` where that is this program.
+ */
+function programOf(context: CliContext, isProject: boolean): string {
+  const program = join(context.root, 'bin', 'svc');
+  return isProject && isOnPath(context, program) ? 'svc' : program;
+}
+
+function isOnPath(context: CliContext, program: string): boolean {
+  for (const directory of (context.env['PATH'] ?? '').split(delimiter)) {
+    const candidate = join(directory, 'svc');
+    if (directory === '' || !isExecutable(candidate)) continue;
+    return realpathSync(candidate) === realpathSync(program);
+  }
+  return false;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function readConfiguration(path: string): string | null {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return null;
+  if (!stats.isFile()) throw new CliError(EXIT.failed, `${path} is no file`);
+  return readFileSync(path, 'utf8');
+}
+
+async function writeConfiguration(
+  { context, print }: Call<McpExportOptions>,
+  client: McpClient,
+  path: string,
+  { current, text }: { readonly current: string | null; readonly text: string },
+): Promise<void> {
+  const isSame = current === text;
+  if (!isSame) makeDirectory(dirname(path));
+  const { backup } = isSame ? { backup: null } : await replaceFile(path, text, context.now());
+  print.data({ client: client.name, path, changed: !isSame, backup }, () => `${path}\n`);
+  if (isSame) print.note(`${client.title} starts the gateway already.`);
+  else
+    print.note(
+      `${client.title} starts the gateway from its next start on.${backup === null ? '' : ` As it was: ${backup}`}`,
+    );
+  if (client.format !== 'json' && current?.includes('#') === true && !isSame)
+    print.note('Its comments are only in that copy.');
+}
+
+function printConfiguration(
+  { print }: Call<McpExportOptions>,
+  client: McpClient,
+  { path, text, server }: { readonly path: string; readonly text: string; readonly server: ClientServer },
+): void {
+  const { name, command, args } = server;
+  const value = { client: client.name, path, format: client.format, name, command, args, configuration: text };
+  print.data(value, () => (text.endsWith('\n') ? text : `${text}\n`));
+  print.note(`Belongs into ${path}; --write adds it there.`);
+}

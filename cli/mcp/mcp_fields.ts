@@ -1,0 +1,101 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { ownReference, withOwnReferences } from '../../shared/wire/mcp_references.ts';
+import { MCP_SERVER_FIELDS, mcpServerInput, type McpServerRecord } from '../../shared/wire/mcp_servers.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+
+/** The options of `svc mcp add` and `svc mcp update` that become fields of a server. */
+export interface McpFlags {
+  readonly description?: string;
+  readonly env?: readonly string[];
+  readonly url?: string;
+  readonly header?: readonly string[];
+  readonly transport?: string;
+  readonly allowTool?: readonly string[];
+  readonly denyTool?: readonly string[];
+  readonly approveTool?: readonly string[];
+  readonly isolation?: string;
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** `NAME=value`, or a name alone, which is a credential. */
+export function envOf(entries: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    entries.map((entry) => {
+      const at = entry.indexOf('=');
+      return at < 0 ? [entry, ownReference(entry)] : [entry.slice(0, at), entry.slice(at + 1)];
+    }),
+  );
+}
+
+/** `Name: value`, with `{NAME}` where a credential goes. */
+export function headersOf(entries: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    entries.map((entry) => {
+      const at = entry.indexOf(':');
+      if (at < 1) {
+        throw new CliError(EXIT.usage, '--header is written as "Name: value", such as "Authorization: Bearer {TOKEN}"');
+      }
+      return [entry.slice(0, at).trim(), withOwnReferences(entry.slice(at + 1).trim())];
+    }),
+  );
+}
+
+/** The URL with `{NAME}` in its query made the reference. */
+export function urlOf(text: string): string {
+  const query = text.indexOf('?');
+  return query < 0 ? text : text.slice(0, query) + withOwnReferences(text.slice(query));
+}
+
+/** A record as it can be written back: what the control plane alone says of it is left out. */
+export function writableFields(record: McpServerRecord): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(record).filter(([field]) => MCP_SERVER_FIELDS.includes(field)));
+}
+
+/** Each field and the flag that sets it. */
+const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
+  name: 'NAME',
+  command: 'COMMAND (after --)',
+  description: '--description',
+  env: '--env',
+  url: '--url',
+  headers: '--header',
+  transport: '--transport',
+  isolation: '--isolation',
+  'tools.allow': '--allow-tool',
+  'tools.deny': '--deny-tool',
+  'tools.approval': '--approve-tool',
+};
+
+/** What is wrong with fields, a line for each problem, named as they were typed; the fields when nothing is. */
+export function validFields(fields: Fields): Result<Fields, readonly string[]> {
+  const parsed = mcpServerInput.safeParse(fields);
+  if (parsed.success) return ok(fields);
+  return err(
+    parsed.error.issues.map((issue) => {
+      const [first = '', second = ''] = issue.path.map(String);
+      const flag = FLAG_OF_FIELD[`${first}.${second}`] ?? FLAG_OF_FIELD[first] ?? first;
+      const entry = first === 'env' || first === 'headers' ? ` ${second}` : '';
+      return `${flag}${entry} ${issue.message}`.trim();
+    }),
+  );
+}
+
+const SECRET_NAME = /(?:key|token|secret|passw(?:or)?d|credential|authorization)/i;
+
+/** Where a value that looks like a secret was typed in full: the process list and the shell's history show it. */
+export function typedSecrets(
+  env: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>>,
+): string[] {
+  return [
+    ...typed(env, (name) => `use --env ${name}, and change the value where it came from`),
+    ...typed(headers, () => 'write {NAME} in its place, and change the value where it came from'),
+  ];
+}
+
+function typed(values: Readonly<Record<string, string>>, fix: (name: string) => string): string[] {
+  return Object.entries(values)
+    .filter(([name, value]) => SECRET_NAME.test(name) && value !== '' && !value.includes('vault://'))
+    .map(([name]) => `${name} looks like a secret, and was written into the configuration as it is: ${fix(name)}`);
+}

@@ -1,0 +1,66 @@
+import { join } from 'node:path';
+import { runStdioGateway } from '../../gateway/run_gateway.ts';
+import type { DaemonAddress } from '../../gateway/sidecar/daemon_calls.ts';
+import { daemonClient, runningOn } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { homeOf, readTokenFile } from '../up/home.ts';
+
+export interface GatewayOptions {
+  readonly http?: boolean;
+}
+
+/** `svc mcp gateway`: nothing but the protocol goes to stdout. */
+export async function serveGateway(call: Call<GatewayOptions>): Promise<undefined> {
+  const { context, options, print } = call;
+  const home = homeOf(context, options);
+  // Says what to do when the sidecar does not run.
+  const { origin } = daemonClient(context, options);
+  if (options.http === true) {
+    showHttp(call, origin, join(home, 'sidecar', 'host.token'));
+    return undefined;
+  }
+  if (context.interactive)
+    print.note('svc: speaks MCP over stdin and stdout, to a client that starts it; Ctrl-C ends it');
+  const { stdin, stdout, stop } = context;
+  const run = {
+    mcpHome: join(home, 'mcp'),
+    locate: () => locate(home),
+    env: context.env,
+    version: context.version,
+    pid: process.pid,
+    clock: { now: context.now },
+    pause: context.pause,
+    warn: (message: string) => print.warn(message),
+    stop,
+  };
+  const served = await runStdioGateway(run, { stdin, stdout });
+  stdin.destroy();
+  if (!served.ok) throw new CliError(EXIT.unreachable, served.error.message);
+  return undefined;
+}
+
+/** The sidecar as it is now: it may have been started again. */
+function locate(home: string): DaemonAddress | null {
+  const found = runningOn(home);
+  const hostToken = found === null ? null : tokenOf(join(home, 'sidecar', 'host.token'));
+  return found === null || hostToken === null ? null : { origin: new URL(found.proxy_url), hostToken };
+}
+
+function tokenOf(path: string): string | null {
+  try {
+    return readTokenFile(path);
+  } catch (error) {
+    if (error instanceof CliError) return null;
+    throw error;
+  }
+}
+
+function showHttp({ print }: Call, origin: string, tokenFile: string): void {
+  const url = `${origin}/v1/mcp`;
+  print.data(
+    { url, token_file: tokenFile },
+    () =>
+      `${url}\n\nMCP over streamable HTTP, on this machine alone. Send with each request:\n  Authorization: Bearer $(cat ${tokenFile})\n`,
+  );
+}

@@ -1,0 +1,82 @@
+import type { InstallPreview, MarketplaceInput } from '../../shared/wire/marketplace.ts';
+import { askLine } from '../terminal/ask.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { published } from './mcp_entry_text.ts';
+import { promptHidden } from '../terminal/read_secret.ts';
+
+/** Values for the inputs of a server, as the API takes them. */
+export type Inputs = Readonly<Record<string, string | readonly string[]>>;
+
+/** What `--input NAME=value` gives; one that is given several times is a list. */
+export function inputsOf(flags: readonly string[] = []): Inputs {
+  const inputs = new Map<string, string[]>();
+  for (const flag of flags) {
+    const at = flag.indexOf('=');
+    if (at < 1) throw new CliError(EXIT.usage, '--input takes NAME=value');
+    const name = flag.slice(0, at);
+    inputs.set(name, [...(inputs.get(name) ?? []), flag.slice(at + 1)]);
+  }
+  const entries = [...inputs].map(
+    ([name, values]) => [name, values.length === 1 ? (values[0] ?? '') : values] as const,
+  );
+  return Object.fromEntries(entries);
+}
+
+/** A secret on a command line is seen by others on the machine, and kept by the shell. */
+export function refuseTypedSecrets(preview: InstallPreview, inputs: Inputs): void {
+  const secret = preview.inputs.find(({ name, secret: isSecret }) => isSecret && Object.hasOwn(inputs, name));
+  if (secret === undefined) return;
+  throw new CliError(
+    EXIT.usage,
+    `${published(secret.name)} is a secret: it is never taken from the command line, where the process list and the shell history show it`,
+    [
+      `Type it when it is asked for, or give --credential ${published(secret.credential ?? secret.name)} --stdin.`,
+      'The value given counts as exposed: change it where it came from.',
+    ],
+  );
+}
+
+/** Something about an input that keeps an install from going on. */
+interface Problem {
+  readonly input: string;
+  readonly code: 'missing' | 'invalid' | 'unknown';
+  readonly message: string;
+}
+
+/** Asks for what is missing; throws where nobody can be asked, or when what was given does not fit. */
+export async function askInputs(
+  { context, print }: Call,
+  preview: InstallPreview,
+  problems: readonly Problem[],
+): Promise<Inputs> {
+  const wrong = problems.filter(({ code }) => code !== 'missing');
+  if (wrong.length > 0 || !context.interactive || print.json) throw inputProblem(problems);
+  const answers: [string, string][] = [];
+  for (const { input } of problems) {
+    const asked = preview.inputs.find(({ name }) => name === input);
+    if (asked === undefined) throw inputProblem(problems);
+    answers.push([input, await askInput({ context, print }, asked)]);
+  }
+  return Object.fromEntries(answers);
+}
+
+async function askInput({ context }: Pick<Call, 'context' | 'print'>, input: MarketplaceInput): Promise<string> {
+  const about = input.description === '' ? input.goes_to.join(', ') : input.description;
+  const question = published(`${input.name} (${about}): `);
+  if (input.secret) return promptHidden(context.stdin, context.stderr, question.replace(/: $/, ', not shown: '));
+  const answer = await askLine(context, question);
+  if (answer === null || answer === '') throw new CliError(EXIT.failed, 'cancelled: nothing was installed');
+  return answer;
+}
+
+function inputProblem(problems: readonly Problem[]): CliError {
+  const lines = problems.map(({ input, message }) => published(`${input} ${message}`));
+  const missing = problems
+    .filter(({ code }) => code === 'missing')
+    .map(({ input }) => `--input ${published(input)}=VALUE`);
+  return new CliError(EXIT.failed, 'the server needs values that were not given, or do not fit', [
+    ...lines,
+    ...(missing.length === 0 ? [] : [`Give ${missing.join(' ')}`]),
+  ]);
+}

@@ -1,0 +1,182 @@
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import {
+  type MarketplaceDetail,
+  marketplaceInstallReply,
+  type MarketplaceInstallReply,
+  marketplacePreviewReply,
+  type MarketplacePreviewReply,
+} from '../../shared/wire/marketplace.ts';
+import { mcpCredentialReply, type McpServerRecord, toMcpServer } from '../../shared/wire/mcp_servers.ts';
+import { askYes } from '../terminal/ask.ts';
+import { controlClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
+import { consentHere } from './mcp_consent_here.ts';
+import { adviceLines, entryPath, published, startedLines } from './mcp_entry_text.ts';
+import { askInputs, type Inputs, inputsOf, refuseTypedSecrets } from './mcp_inputs.ts';
+import { registryEntry } from './mcp_lookup.ts';
+import { promptHidden, readSecret, type SecretSource } from '../terminal/read_secret.ts';
+
+export type McpInstallOptions = SecretSource & {
+  readonly release?: string;
+  readonly package?: string;
+  readonly remote?: string;
+  readonly name?: string;
+  readonly owner: string;
+  readonly input?: readonly string[];
+  readonly credential?: string;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+};
+
+/** `svc mcp install ENTRY`: shows what is started, asks, installs, and asks for the credentials. */
+export async function installMcpServer(call: Call<McpInstallOptions>): Promise<undefined> {
+  const { context, options, print } = call;
+  const entry = call.args[0] ?? '';
+  refuseUnanswerable(call);
+  const client = controlClient(context, options);
+  const detail = await registryEntry(client, entry, options.release);
+  const there = installedServer(detail, options);
+  if (there !== undefined) print.note(`${published(entry)} is installed as ${there.name}: nothing is changed`);
+  const shown = there === undefined ? await confirmed(call, client, detail) : null;
+  const body = { ...choiceOf(options, detail), ...(shown && { inputs: shown.inputs }), ...placeOf(options) };
+  const reply = await client.call('POST', entryPath(entry, '/install'), marketplaceInstallReply, { body });
+  if (reply.server === null) return tellDryRun(call, reply);
+  const left = await storeCredentials(call, client, reply);
+  const isNowRun = await consentHere(call, shown && asShown(reply.server, detail, shown.preview));
+  const isRun = shown === null || isNowRun;
+  return tell(call, reply, { left, isRun });
+}
+
+/** Without a terminal nobody can say yes. */
+function refuseUnanswerable({ context, options, print }: Call<McpInstallOptions>): void {
+  if ((options.stdin === true || options.file !== undefined) !== (options.credential !== undefined)) {
+    throw new CliError(EXIT.usage, '--credential NAME goes with --stdin or --file: the value comes from there');
+  }
+  const isAsked = options.yes !== true && options.dryRun !== true;
+  if (!isAsked || (context.interactive && !print.json)) return;
+  throw new CliError(EXIT.usage, 'nobody can be asked here whether to install it', [
+    'Look at it with `svc mcp view ENTRY`, then install it with --yes.',
+  ]);
+}
+
+function installedServer({ installed_servers: servers }: MarketplaceDetail, { owner, name }: McpInstallOptions) {
+  return servers.find((server) => server.owner === owner && (name === undefined || server.name === name));
+}
+
+/** What was shown to the person, who said yes to it. */
+interface Shown {
+  readonly inputs: Inputs;
+  readonly preview: MarketplacePreviewReply;
+}
+
+async function confirmed(call: Call<McpInstallOptions>, client: HttpClient, detail: MarketplaceDetail): Promise<Shown> {
+  const { context, options, print } = call;
+  const shown = await previewed(call, client, detail, inputsOf(options.input));
+  const { preview, outcome } = shown.preview;
+  if (outcome === null) throw new CliError(EXIT.failed, 'the control plane does not say what would be installed');
+  if (!print.json) {
+    const heading = print.paint('bold', published(`${detail.name} ${detail.version ?? ''}`.trim()));
+    const lines = [heading, published(detail.description), ...startedLines(outcome, print.paint)];
+    print.note([...lines, ...adviceLines(preview, print.paint)].join('\n'));
+  }
+  if (options.yes === true || options.dryRun === true) return shown;
+  if (await askYes(context, 'Install this?')) return shown;
+  throw new CliError(EXIT.failed, 'not installed');
+}
+
+/** The preview with every input that is needed; a person is asked for those. */
+async function previewed(
+  call: Call<McpInstallOptions>,
+  client: HttpClient,
+  detail: MarketplaceDetail,
+  inputs: Inputs,
+): Promise<Shown> {
+  const body = { ...choiceOf(call.options, detail), inputs };
+  const preview = await client.call('POST', entryPath(detail.name, '/preview'), marketplacePreviewReply, { body });
+  refuseTypedSecrets(preview.preview, inputsOf(call.options.input));
+  if (preview.problems.length === 0) return { inputs, preview };
+  const more = await askInputs(call, preview.preview, preview.problems);
+  return previewed(call, client, detail, { ...inputs, ...more });
+}
+
+/** The version that is shown is the one that is installed, whatever is published meanwhile. */
+function choiceOf(options: McpInstallOptions, { version }: MarketplaceDetail) {
+  return {
+    ...(version !== null && { version }),
+    ...(options.package !== undefined && { package: numberOf(options.package, '--package') }),
+    ...(options.remote !== undefined && { remote: numberOf(options.remote, '--remote') }),
+  };
+}
+
+function numberOf(text: string, flag: string): number {
+  if (/^[1-9]\d?$/.test(text)) return Number(text) - 1;
+  throw new CliError(EXIT.usage, `${flag} takes a number, as \`svc mcp view\` counts them`);
+}
+
+function placeOf({ name, owner, dryRun }: McpInstallOptions) {
+  return { owner, ...(name !== undefined && { name }), ...(dryRun === true && { dry_run: true }) };
+}
+
+/** Stores what was piped in, and asks for the rest; the names of those that are still missing. */
+async function storeCredentials(
+  call: Call<McpInstallOptions>,
+  client: HttpClient,
+  { server, required_credentials: required }: MarketplaceInstallReply,
+): Promise<readonly string[]> {
+  const { context, options, print } = call;
+  const store = (name: string, value: string) =>
+    client.call('POST', `/v1/mcp-servers/${server?.id}/credentials`, mcpCredentialReply, {
+      body: { env_var_name: name, secret_value: value },
+    });
+  const { credential } = options;
+  if (credential !== undefined) await store(credential, await readSecret(context, options));
+  const missing = required.filter((each) => each.required && each.name !== credential);
+  if (!context.interactive || print.json || options.yes === true) return missing.map(({ name }) => name);
+  const left: string[] = [];
+  for (const { name, description } of missing) {
+    const about = description === '' ? '' : ` (${description})`;
+    const question = published(`${name}${about}, not shown, empty for later: `);
+    const value = await promptHidden(context.stdin, context.stderr, question);
+    if (value === '') left.push(name);
+    else await store(name, value);
+  }
+  return left;
+}
+
+/** The server as the person was shown it: whatever else the control plane made of it gets no consent. */
+function asShown(
+  server: McpServerRecord,
+  detail: MarketplaceDetail,
+  { preview, outcome }: MarketplacePreviewReply,
+): McpServer {
+  const own = (text: string) => text.replaceAll('vault://mcp-servers/{id}/', `vault://mcp-servers/${server.id}/`);
+  const { command = [], env = {} } = outcome ?? {};
+  return {
+    ...toMcpServer(server),
+    isolation: 'process',
+    mode: preview.mode,
+    version: preview.version ?? detail.version,
+    command: command.map((word) => own(word)),
+    env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, own(value)])),
+  };
+}
+
+function tellDryRun({ print }: Call, reply: MarketplaceInstallReply): undefined {
+  print.data(reply, () => (print.person ? 'It can be installed; nothing was.\n' : ''));
+}
+
+function tell(
+  { print }: Call,
+  reply: MarketplaceInstallReply,
+  { left, isRun }: { readonly left: readonly string[]; readonly isRun: boolean },
+): undefined {
+  const { server } = reply;
+  if (server === null) return;
+  print.data(reply, () => (print.person ? `installed ${server.name} (${server.id})\n` : `${server.id}\n`));
+  if (print.json) return;
+  for (const name of left)
+    print.note(`It lacks a credential: svc mcp credential set ${server.name} ${published(name)}`);
+  if (!isRun) print.note(`This machine does not run it yet: svc mcp consent ${server.name}`);
+}

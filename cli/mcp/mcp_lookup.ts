@@ -1,0 +1,58 @@
+import { marketplaceDetail, type MarketplaceDetail } from '../../shared/wire/marketplace.ts';
+import { mcpServersPage, type McpServerRecord } from '../../shared/wire/mcp_servers.ts';
+import { didYouMean } from '../../shared/wire/near_match.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import type { HttpClient } from '../terminal/http_client.ts';
+import { entryPath, published } from './mcp_entry_text.ts';
+import { allPages } from '../terminal/paging.ts';
+
+export interface OwnerOption {
+  readonly owner?: string;
+}
+
+/** Every server of the caller. */
+export function allMcpServers(client: HttpClient, owner?: string): Promise<McpServerRecord[]> {
+  return allPages(client, '/v1/mcp-servers', mcpServersPage, { owner });
+}
+
+/** The server of an id or a name. Where the enterprise and the caller both have one of that name, `owner` says which. */
+export async function findMcpServer(client: HttpClient, wanted: string, owner?: string): Promise<McpServerRecord> {
+  const all = await allMcpServers(client);
+  const named = all.filter(({ id, name }) => id === wanted || name === wanted);
+  const found = named.filter((server) => owner === undefined || server.owner === owner);
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return only;
+  if (only === undefined) {
+    const near = didYouMean(
+      wanted,
+      all.map(({ name }) => name),
+    );
+    const isEntry = wanted.includes('/');
+    throw new CliError(EXIT.failed, `there is no MCP server ${JSON.stringify(wanted)}${near}`, [
+      isEntry ? `\`svc mcp view ${published(wanted)}\` shows an entry of the registry.` : '`svc mcp list` shows them.',
+    ]);
+  }
+  const lines = found.map(({ id, name, owner: whose }) => `${id}  ${name}  ${whose}`);
+  throw new CliError(
+    EXIT.failed,
+    `${found.length} servers are named ${wanted}: name one by its id, or with --owner`,
+    lines,
+  );
+}
+
+/** An entry of the registry as it is in its newest version, or in `release`. */
+export async function registryEntry(
+  client: HttpClient,
+  name: string,
+  release: string | undefined,
+): Promise<MarketplaceDetail> {
+  try {
+    return await client.call('GET', entryPath(name), marketplaceDetail, { query: { version: release } });
+  } catch (error) {
+    if (!(error instanceof CliError) || error.apiCode !== 'not_found') throw error;
+    const version = release === undefined ? '' : ` with the version ${release}`;
+    const fix =
+      release === undefined ? '`svc mcp search TEXT` looks for one.' : `\`svc mcp view ${name}\` lists its versions.`;
+    throw new CliError(EXIT.failed, published(`the registry has no entry ${name}${version}`), [published(fix)]);
+  }
+}

@@ -1,0 +1,66 @@
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { readSnapshotMcpServers } from '../../shared/wire/mcp_servers.ts';
+import { didYouMean } from '../../shared/wire/near_match.ts';
+import { type ListedServer, serversReply } from '../../shared/wire/mcp_gateway.ts';
+import { daemonClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { policyVersion } from '../launch/session_access.ts';
+
+/** A server as the sidecar of this machine has it. */
+export interface MachineServer extends Omit<ListedServer, 'server'> {
+  readonly server: McpServer;
+}
+
+export interface MachineServers {
+  readonly servers: readonly MachineServer[];
+  /** Those that this version cannot act on, in words. */
+  readonly problems: readonly string[];
+}
+
+/** Waiting for the newest policy takes no longer than this. */
+const TIMEOUT_MS = 40_000;
+
+/** The servers of this machine, as new as everything that was configured until now. */
+export async function serversOfMachine(call: Call): Promise<MachineServers> {
+  const daemon = daemonClient(call.context, call.options);
+  const newest = await policyVersion(call);
+  const query = newest === null ? {} : { min_policy_version: newest };
+  const reply = await daemon.call('GET', '/v1/mcp/servers', serversReply, { query, timeoutMs: TIMEOUT_MS });
+  const servers = reply.items.flatMap(({ server: record, ...rest }) =>
+    readSnapshotMcpServers([record]).servers.map(({ server }) => ({ ...rest, server })),
+  );
+  return { servers, problems: reply.problems.map(({ id, message }) => `${id ?? 'a server'}: ${message}`) };
+}
+
+/**
+ * The servers of this machine once it has heard of what was just changed, so that a gateway which is started next goes by it.
+ * Null where it has not: that is said, and is no failure, for the change is made.
+ */
+export async function serversAfterChange(call: Call): Promise<readonly MachineServer[] | null> {
+  try {
+    return (await serversOfMachine(call)).servers;
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    call.print.warn(`it is done, but gateways on this machine may not know of it yet: ${error.message}`);
+    return null;
+  }
+}
+
+/** The server that is meant: by its id, or by a name that only one has. */
+export function machineServer(servers: readonly MachineServer[], wanted: string): MachineServer {
+  const found = servers.filter(({ server: { id, name } }) => id === wanted || name === wanted);
+  const [only, ...others] = found;
+  if (only === undefined) {
+    const near = didYouMean(
+      wanted,
+      servers.map(({ server }) => server.name),
+    );
+    throw new CliError(EXIT.failed, `this machine has no MCP server ${JSON.stringify(wanted)}${near}`, [
+      '`svc mcp status` shows them.',
+    ]);
+  }
+  if (others.length === 0) return only;
+  const lines = found.map(({ server: { id, owner } }) => `${id}  ${owner}`);
+  throw new CliError(EXIT.failed, `${found.length} servers are named ${wanted}: name one by its id`, lines);
+}

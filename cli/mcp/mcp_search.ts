@@ -1,0 +1,129 @@
+import {
+  type MarketplaceDetail,
+  type MarketplaceItem,
+  marketplacePage,
+  type MarketplacePage,
+} from '../../shared/wire/marketplace.ts';
+import { publisherCommand } from '../../shared/mcp/publisher_command.ts';
+import { controlClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { adviceLines, published, startedLines, wordText } from './mcp_entry_text.ts';
+import { registryEntry } from './mcp_lookup.ts';
+import type { Column, Paint } from '../terminal/output.ts';
+import { agoText } from '../terminal/relative_time.ts';
+
+export interface McpSearchOptions {
+  readonly transport?: string;
+  readonly registryType?: string;
+  readonly limit: string;
+}
+export interface McpViewOptions {
+  readonly release?: string;
+}
+
+const MAX_SHOWN = 1_000;
+const PAGE = 100;
+
+/** `svc mcp search [TEXT...]`. */
+export async function searchRegistry(call: Call<McpSearchOptions>): Promise<undefined> {
+  const { options, print, args } = call;
+  const wanted = /^\d{1,4}$/.test(options.limit) ? Number(options.limit) : 0;
+  if (wanted < 1 || wanted > MAX_SHOWN) throw new CliError(EXIT.usage, `--limit takes 1 to ${MAX_SHOWN}`);
+  const { items, last } = await found(call, args.join(' '), wanted);
+  const { fetched_at, stale, partial } = last;
+  print.rows({ items, fetched_at, stale, partial }, items, COLUMNS, 'The registry has nothing like that.');
+  if (print.json) return;
+  if (stale)
+    print.warn(
+      `this is what the registry said ${agoText(fetched_at, call.context.now())}; it does not answer, or is asked again now`,
+    );
+  if (partial)
+    print.note('The registry was searched by name alone; descriptions are searched once its mirror is here.');
+}
+
+async function found(
+  { context, options }: Call<McpSearchOptions>,
+  text: string,
+  wanted: number,
+): Promise<{ readonly items: readonly MarketplaceItem[]; readonly last: MarketplacePage }> {
+  const client = controlClient(context, options);
+  const items: MarketplaceItem[] = [];
+  let cursor: string | undefined;
+  for (;;) {
+    const query = { q: text, transport: options.transport, registry_type: options.registryType, cursor };
+    const limit = Math.min(PAGE, wanted - items.length);
+    const last = await client.call('GET', '/v1/marketplace/servers', marketplacePage, { query: { ...query, limit } });
+    items.push(...last.items);
+    if (items.length >= wanted || last.next_cursor === null) return { items, last };
+    cursor = last.next_cursor;
+  }
+}
+
+const SHOWN_CHARACTERS = 70;
+
+const COLUMNS: readonly Column<MarketplaceItem>[] = [
+  { title: 'NAME', cell: ({ name }) => published(name) },
+  { title: 'VERSION', cell: ({ version }) => published(version ?? '-') },
+  { title: 'KIND', cell: kindsOf },
+  {
+    title: '',
+    cell: ({ installed, status }) => (installed ? 'installed' : status === 'active' ? '' : status),
+    style: ({ installed }) => (installed ? 'green' : 'yellow'),
+  },
+  { title: 'DESCRIPTION', cell: ({ description }) => shortened(published(description)) },
+];
+
+function kindsOf({ packages, remotes }: MarketplaceItem): string {
+  const kinds = [...packages.map(({ registry_type }) => registry_type), ...remotes.map(() => 'remote')];
+  return [...new Set(kinds)].join(',') || '-';
+}
+
+function shortened(text: string): string {
+  return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS - 1)}…`;
+}
+
+/** `svc mcp view ENTRY`. */
+export async function viewEntry({ context, args, options, print }: Call<McpViewOptions>): Promise<undefined> {
+  const client = controlClient(context, options);
+  const detail = await registryEntry(client, args[0] ?? '', options.release);
+  print.data(detail, () => `${entryLines(detail, print.paint).join('\n')}\n`);
+  if (detail.stale && !print.json) {
+    print.warn(`the registry does not answer: this is what it said ${agoText(detail.fetched_at, context.now())}`);
+  }
+}
+
+function entryLines(detail: MarketplaceDetail, paint: Paint): readonly string[] {
+  const { name, version, description, status, repository_url, website_url, preview } = detail;
+  const links = [repository_url, website_url].filter((link) => link !== null);
+  return [
+    paint('bold', published(`${name} ${version ?? ''}`.trim())),
+    ...(description === '' ? [] : [published(description)]),
+    ...(status === 'active' ? [] : [paint('yellow', `its publisher has marked it as ${status}`)]),
+    ...links.map((link) => published(link)),
+    `versions: ${detail.versions.map((each) => published(each.version ?? '?')).join(', ')}`,
+    ...detail.installed_servers.map(
+      (server) => `installed as ${server.name} (${server.owner}, ${server.version ?? '?'})`,
+    ),
+    ...optionLines(detail),
+    ...publisherLines(detail),
+    ...(preview === null ? [] : [...startedLines(preview, paint), ...adviceLines(preview, paint)]),
+  ];
+}
+
+/** What its publisher would start; what an install starts is derived, and stands below. */
+function publisherLines({ packages }: MarketplaceDetail): readonly string[] {
+  return packages.flatMap((item) => {
+    const words = publisherCommand(item);
+    const text = words?.map((word) => wordText(word)).join(' ');
+    return text === undefined ? [] : [`its publisher starts ${published(item.identifier)} with: ${text}`];
+  });
+}
+
+function optionLines({ options }: MarketplaceDetail): readonly string[] {
+  if (options.length === 0) return ['It cannot be installed: its entry has neither a package nor a remote address.'];
+  return options.map(({ kind, index, ecosystem, label, problem }) => {
+    const what = kind === 'remote' ? `--remote ${index + 1}` : `--package ${index + 1} (${ecosystem})`;
+    return published(`${what}: ${label}${problem === null ? '' : `: cannot be installed. ${problem.message}`}`);
+  });
+}

@@ -1,0 +1,111 @@
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { marketplaceInstallReply, upgradeReply, type UpgradeReply } from '../../shared/wire/marketplace.ts';
+import { type McpServerRecord, toMcpServer } from '../../shared/wire/mcp_servers.ts';
+import { askYes } from '../terminal/ask.ts';
+import { controlClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { consentHere, isConsentedHere } from './mcp_consent_here.ts';
+import { adviceLines, published, wordText } from './mcp_entry_text.ts';
+import { askInputs, inputsOf, refuseTypedSecrets } from './mcp_inputs.ts';
+import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
+import type { Paint } from '../terminal/output.ts';
+
+export type McpUpgradeOptions = OwnerOption & {
+  readonly release?: string;
+  readonly input?: readonly string[];
+  readonly check?: boolean;
+  readonly yes?: boolean;
+};
+
+/** `svc mcp upgrade SERVER`. */
+export async function upgradeMcpServer(call: Call<McpUpgradeOptions>): Promise<number | undefined> {
+  const { context, options, print } = call;
+  const client = controlClient(context, options);
+  const before = await findMcpServer(client, call.args[0] ?? '', options.owner);
+  const path = `/v1/mcp-servers/${before.id}/upgrade`;
+  const offered = await client.call('GET', path, upgradeReply, { query: { version: options.release } });
+  if (!offered.available || options.check === true) {
+    print.data(offered, () => textOf(before, offered, print.paint));
+    return undefined;
+  }
+  if (!print.json) print.note(textOf(before, offered, print.paint).trimEnd());
+  const inputs = await inputsFor(call, offered);
+  await confirm(call);
+  const wasRun = await isConsentedHere(call, toMcpServer(before));
+  const body = { inputs, ...(offered.entry_version !== null && { version: offered.entry_version }) };
+  const { server, required_credentials } = await client.call('POST', path, marketplaceInstallReply, { body });
+  if (server === null) throw new CliError(EXIT.failed, 'the control plane does not say what it upgraded');
+  // With values that were given just now it comes to something else than what was shown.
+  const wasShown = offered.problems.length === 0 && Object.keys(inputs).length === 0;
+  const isRun = await consentHere(call, wasRun && wasShown ? asShown(before, offered) : null);
+  print.data({ server, required_credentials }, () => upgradedText(server, print.person));
+  if (print.json) return undefined;
+  for (const { name } of required_credentials) {
+    print.note(`It lacks a credential: svc mcp credential set ${server.name} ${published(name)}`);
+  }
+  if (server.mode === 'local' && !isRun)
+    print.note(`This machine does not run it so yet: svc mcp consent ${server.name}`);
+  print.note(`To undo it: svc mcp rollback ${server.name} --to ${before.revision}`);
+  return undefined;
+}
+
+async function inputsFor(call: Call<McpUpgradeOptions>, offered: UpgradeReply) {
+  const given = inputsOf(call.options.input);
+  refuseTypedSecrets(offered.preview, given);
+  const missing = offered.problems.filter(({ input }) => !Object.hasOwn(given, input));
+  return missing.length === 0 ? given : { ...given, ...(await askInputs(call, offered.preview, missing)) };
+}
+
+async function confirm({ context, options, print }: Call<McpUpgradeOptions>): Promise<void> {
+  if (options.yes === true) return;
+  if (!context.interactive || print.json) {
+    throw new CliError(EXIT.usage, 'nobody can be asked here whether to upgrade it', [
+      'Look with --check, then give --yes.',
+    ]);
+  }
+  if (!(await askYes(context, 'Upgrade it?'))) throw new CliError(EXIT.failed, 'not upgraded');
+}
+
+/** The server as its upgrade was shown: whatever else the control plane makes of it gets no consent. */
+function asShown(before: McpServerRecord, { diff, to_version }: UpgradeReply): McpServer {
+  const changes = Object.entries(diff.env).map(([name, { after }]) => [name, after] as const);
+  const env = Object.entries({ ...before.env, ...Object.fromEntries(changes) });
+  return {
+    ...toMcpServer(before),
+    version: to_version,
+    command: diff.command?.after ?? before.command,
+    env: Object.fromEntries(env.filter((entry): entry is [string, string] => entry[1] !== null)),
+  };
+}
+
+function textOf({ name, registry_id: registryId }: McpServerRecord, offered: UpgradeReply, paint: Paint): string {
+  const { from_version: from, to_version: to, available, customised, diff, preview } = offered;
+  if (!available) return `${name} is up to date: ${published(`${registryId} ${from ?? ''}`)}\n`;
+  const lines = [
+    paint('bold', published(`${name}: ${from ?? '?'} -> ${to ?? '?'} (${registryId ?? ''})`)),
+    ...(diff.command === null
+      ? []
+      : [
+          `  - ${diff.command.before.map((word) => wordText(word)).join(' ')}`,
+          `  + ${diff.command.after.map((word) => wordText(word)).join(' ')}`,
+        ]),
+    ...(diff.url === null ? [] : changeLines('url', diff.url)),
+    ...Object.entries(diff.env).flatMap(([variable, change]) => changeLines(variable, change)),
+    ...Object.entries(diff.headers).flatMap(([header, change]) => changeLines(header, change)),
+    ...(customised ? [`${paint('yellow', 'warning:')} its command was changed by hand, and is replaced`] : []),
+    ...adviceLines({ ...preview, inputs: [] }, paint),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function changeLines(name: string, { before, after }: { before: string | null; after: string | null }): string[] {
+  return [
+    ...(before === null ? [] : [`  - ${published(`${name}: ${before}`)}`]),
+    ...(after === null ? [] : [`  + ${published(`${name}: ${after}`)}`]),
+  ];
+}
+
+function upgradedText({ name, version, revision }: McpServerRecord, person: boolean): string {
+  return person ? `upgraded ${name} to ${published(version ?? '?')} (revision ${revision})\n` : `${version ?? ''}\n`;
+}

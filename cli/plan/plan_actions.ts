@@ -1,0 +1,102 @@
+import { basename, resolve } from 'node:path';
+import { planLockReply, type PlanLockContent, type SealedStep } from '../../shared/wire/plan_lock.ts';
+import { contentOf, parseLock } from '../../sandbox/plan/lock_file.ts';
+import { freezePlan } from '../../sandbox/plan/freeze_plan.ts';
+import { planTemplate } from '../../sandbox/plan/plan_template.ts';
+import { daemonClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+import type { Column, Printer } from '../terminal/output.ts';
+import { exists, lockKeyOf, planOf, planPaths, readLockFile, readPlanFile, writeWhole } from './plan_files.ts';
+import { engineOf, imageCheck, imageNamed, planImage, verificationText, verifyFiles } from './plan_engine.ts';
+
+export async function initPlan(call: Call): Promise<undefined> {
+  const { plan } = planPaths(call);
+  if (exists(call, plan)) {
+    throw new CliError(EXIT.failed, `${plan} is there already, and was left as it is`, [
+      'Name another file: svc plan init FILE',
+    ]);
+  }
+  const name = basename(resolve(call.context.workingDirectory, plan, '..')).toLowerCase();
+  writeWhole(call, plan, planTemplate(/^[a-z0-9][a-z0-9_-]{0,62}$/.test(name) ? name : 'my-plan'));
+  call.print.data(
+    { plan },
+    () => `wrote ${plan}: edit it, then \`svc plan freeze${plan === 'plan.yaml' ? '' : ` ${plan}`}\`\n`,
+  );
+  return Promise.resolve(undefined);
+}
+
+export async function freezeCommand(call: Call): Promise<undefined> {
+  const paths = planPaths(call);
+  const file = readPlanFile(call, paths);
+  const plan = planOf(file);
+  const runtime = await engineOf(call);
+  const image = await imageNamed(runtime, plan.image);
+  const fit = await planImage(call, runtime, image.id);
+  if (!fit.ok) throw new CliError(EXIT.failed, printable(fit.error.message), fit.error.fixes.map(printable));
+  const daemon = daemonClient(call.context, call.options);
+  const sign = async (content: PlanLockContent): Promise<string> =>
+    (await daemon.call('POST', '/v1/sandbox-proxy/plan-locks', planLockReply, { body: { content } })).lock;
+  const frozen = await freezePlan(plan, file.bytes, image.id, { key: await lockKeyOf(call), sign });
+  if (!frozen.ok) throw new CliError(EXIT.failed, `${paths.lock} was not written: ${frozen.error}`);
+  writeWhole(call, paths.lock, frozen.value.text);
+  const { content } = frozen.value;
+  call.print.data(
+    { lock: paths.lock, ...content },
+    () => `wrote ${paths.lock} for ${plan.image} (${shortId(image.id)})\n`,
+  );
+  if (!call.print.json) printSteps(call.print, content);
+}
+
+export interface VerifyOptions {
+  readonly offline?: boolean;
+}
+
+export async function verifyCommand(call: Call<VerifyOptions>): Promise<number> {
+  const paths = planPaths(call);
+  const verification = await verifyFiles(call);
+  const image =
+    verification.lock === null || call.options.offline === true
+      ? null
+      : await imageCheck(await engineOf(call), verification.lock.payload);
+  const checks = [...verification.checks, ...(image === null ? [] : [image.check])];
+  const holds = checks.every((check) => check.holds);
+  call.print.data({ ok: holds, checks }, () => verificationText(checks, call.print));
+  if (!holds) call.print.note(`Review it, then \`svc plan freeze ${paths.plan}\` seals it as it is now.`);
+  return holds ? EXIT.ok : EXIT.failed;
+}
+
+export async function showPlan(call: Call): Promise<undefined> {
+  const lock = readLockFile(call, planPaths(call));
+  const parsed = parseLock(new TextDecoder().decode(lock.bytes));
+  if (!parsed.ok) throw new CliError(EXIT.failed, `${lock.name} cannot be read:`, parsed.error.map(printable));
+  const { checks } = await verifyFiles(call);
+  const verified = checks.every((check) => check.holds);
+  const content = contentOf(parsed.value);
+  call.print.data({ ...content, verified }, () => '');
+  if (!call.print.json) printSteps(call.print, content);
+  if (!verified) call.print.warn('plan and lock do not hold as they are: `svc plan verify` says what was changed');
+}
+
+const COLUMNS: readonly Column<SealedStep>[] = [
+  { title: 'STEP', cell: (step) => step.id },
+  { title: 'EFFECT', cell: (step) => step.effect ?? '-' },
+  { title: 'REACH', cell: (step) => (step.hosts.length === 0 ? 'no host' : step.hosts.join(' ')) },
+  { title: 'TIMEOUT', cell: (step) => `${step.timeout_seconds} s` },
+  { title: 'COMMAND', cell: (step) => commandText(step.command) },
+];
+
+function printSteps(print: Printer, content: PlanLockContent): void {
+  print.rows(content, content.steps, COLUMNS, 'No steps.');
+}
+
+/** A command for people: words that a shell would take apart are quoted. */
+export function commandText(command: readonly string[]): string {
+  return command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
+}
+
+/** `sha256:0123456789ab`. */
+function shortId(imageId: string): string {
+  return imageId.slice(0, 'sha256:'.length + 12);
+}

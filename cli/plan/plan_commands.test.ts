@@ -1,0 +1,149 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { freezePlan } from '../../sandbox/plan/freeze_plan.ts';
+import { parsePlan } from '../../sandbox/plan/plan_file.ts';
+import { bytes, IMAGE_ID, PLAN_TEXT, testSigner } from '../../sandbox/plan/testing/sample_plan.ts';
+import { runCli, TestHome, type Answer } from '../testing/run_cli.ts';
+
+let home: TestHome;
+beforeEach(() => {
+  home = new TestHome();
+});
+afterEach(() => home.remove());
+
+/** An engine that is not there: what needs none works all the same. */
+const env = { DOCKER_HOST: 'unix:///nonexistent/docker.sock' };
+const plan = (argv: readonly string[], answer?: Answer) =>
+  runCli(home, ['plan', ...argv], { env, ...(answer !== undefined && { answer }) });
+
+/** Leaves a plan and its lock, signed by the sidecar of this home. */
+async function frozen(): Promise<void> {
+  const signer = await testSigner();
+  home.write('plan.yaml', PLAN_TEXT);
+  home.write(join('sidecar', 'identity.json'), JSON.stringify(signer.identity));
+  const parsed = parsePlan(PLAN_TEXT);
+  if (!parsed.ok) throw new Error('the sample plan is not valid');
+  const lock = await freezePlan(parsed.value, bytes(PLAN_TEXT), IMAGE_ID, signer);
+  if (!lock.ok) throw new Error(lock.error);
+  home.write('plan.lock', lock.value.text);
+}
+
+const change = (name: string, from: string, to: string): void => {
+  home.write(name, readFileSync(join(home.path, name), 'utf8').replace(from, to));
+};
+
+describe('svc plan init', () => {
+  test('writes a plan, and leaves one that is there', async () => {
+    expect(await plan(['init'])).toMatchObject({ code: 0, stdout: expect.stringContaining('wrote plan.yaml') });
+    const written = readFileSync(join(home.path, 'plan.yaml'), 'utf8');
+    expect(parsePlan(written).ok).toBe(true);
+    expect(await plan(['init'])).toMatchObject({ code: 1, stderr: expect.stringContaining('is there already') });
+    expect(readFileSync(join(home.path, 'plan.yaml'), 'utf8')).toBe(written);
+    expect(await plan(['init', 'other.yaml'])).toMatchObject({ code: 0 });
+  });
+});
+
+describe('svc plan freeze', () => {
+  test('names every problem of a plan with its line, and calls nobody', async () => {
+    home.write(
+      'plan.yaml',
+      PLAN_TEXT.replace('[api.example.com]', '["*.example.com"]').replace('effect: read', 'effect: all'),
+    );
+    const run = await plan(['freeze']);
+    expect(run.code).toBe(1);
+    expect(run.stderr).toMatch(
+      /plan\.yaml:8: steps\[0\]\.trust\.effect is "all".*\n.*plan\.yaml:9: steps\[0\]\.trust\.hosts\[0\] has a "\*"/,
+    );
+    expect(run.calls).toEqual([]);
+  });
+
+  test('without an engine it says so, and writes nothing', async () => {
+    home.write('plan.yaml', PLAN_TEXT);
+    const run = await plan(['freeze']);
+    expect(run.code).not.toBe(0);
+    expect(existsSync(join(home.path, 'plan.lock'))).toBe(false);
+  });
+
+  test('a plan that is not there is named, with what to do', async () => {
+    const run = await plan(['freeze', 'nightly.yaml']);
+    expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining('nightly.yaml cannot be read') });
+    expect(run.stderr).toContain('svc plan init');
+  });
+});
+
+describe('svc plan verify and show', () => {
+  test('what is as it was frozen holds, while svc does not run', async () => {
+    await frozen();
+    const run = await plan(['verify', '--offline']);
+    expect(run).toMatchObject({ code: 0, stdout: 'ok\tsignature\nok\tlock\nok\tplan\n', calls: [] });
+  });
+
+  test('what was changed is named, and is an exit code of its own', async () => {
+    await frozen();
+    change('plan.yaml', 'api.example.com]', 'evil.example.com]');
+    const run = await plan(['verify', '--offline', '--json']);
+    expect(run.code).toBe(1);
+    expect(JSON.parse(run.stdout)).toMatchObject({
+      ok: false,
+      checks: [
+        { subject: 'signature', holds: true },
+        { subject: 'lock', holds: true },
+        {
+          subject: 'plan',
+          holds: false,
+          problems: [expect.stringContaining('steps[0].hosts[0] is "evil.example.com"')],
+        },
+      ],
+    });
+  });
+
+  test('without a lock it says how to make one', async () => {
+    home.write('plan.yaml', PLAN_TEXT);
+    expect(await plan(['verify'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('svc plan freeze plan.yaml'),
+    });
+  });
+
+  test('shows the steps and their reach, and warns when they are not what was frozen', async () => {
+    await frozen();
+    const shown = await plan(['show']);
+    expect(shown.stdout).toBe(
+      'fetch\tread\tapi.example.com\t60 s\tcurl --fail https://api.example.com/items\ncount\t-\tno host\t900 s\twc -l\n',
+    );
+    expect(shown.stderr).toBe('');
+    change('plan.lock', '"api.example.com"', '"evil.example.com"');
+    expect((await plan(['show'])).stderr).toContain('svc plan verify');
+  });
+
+  test('names in a lock cannot steer a terminal', async () => {
+    await frozen();
+    change('plan.lock', '"nightly"', '"\\u001b[2J"');
+    const run = await plan(['show']);
+    expect(run.code).toBe(1);
+    expect(run.stderr).not.toContain('\u001b[2J');
+  });
+});
+
+describe('svc plan run', () => {
+  test('refuses what is not as it was frozen before it asks anybody', async () => {
+    await frozen();
+    change('plan.yaml', 'timeout_seconds: 60', 'timeout_seconds: 600');
+    const run = await plan(['run']);
+    expect(run).toMatchObject({ code: 125, calls: [] });
+    expect(run.stderr).toContain('steps[0].timeout_seconds is 600, and 60 is frozen');
+  });
+
+  test('refuses a step that the lock does not have', async () => {
+    await frozen();
+    expect(await plan(['run', '--step', 'fetsh'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('did you mean fetch?'),
+    });
+  });
+
+  test('takes no other egress than the two', async () => {
+    expect((await plan(['run', '--egress', 'shut'])).code).toBe(2);
+  });
+});

@@ -1,0 +1,44 @@
+import type { SealedStep } from '../../shared/wire/plan_lock.ts';
+import { hostBindingsPage } from '../../shared/wire/host_bindings.ts';
+import type { HostBindingRecord } from '../../shared/wire/host_binding.ts';
+import { matchesHostPattern, parseHostPattern } from '../../shared/net/host_pattern.ts';
+import { controlClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { allPages } from '../terminal/paging.ts';
+
+/**
+ * A step that says which credential it counts on is not run without it: one of its hosts has to be bound to that credential.
+ * While the control plane is away that cannot be told, and the proxy decides as always.
+ */
+export async function checkCredentials(call: Call, steps: readonly SealedStep[]): Promise<void> {
+  const counting = steps.filter(({ credential }) => credential !== undefined);
+  if (counting.length === 0) return;
+  const bindings = await boundNow(call);
+  if (bindings === null) return;
+  for (const step of counting) {
+    if (bindings.some((binding) => binding.credential_ref === step.credential && bindsAny(binding, step.hosts)))
+      continue;
+    const host = step.hosts[0] ?? 'HOST';
+    throw new CliError(
+      EXIT.notStarted,
+      `step ${step.id} counts on ${step.credential}, and none of its hosts is bound to it`,
+      [`Bind it: svc binding add ${host} --credential ${step.credential} --scheme SCHEME`],
+    );
+  }
+}
+
+async function boundNow(call: Call): Promise<readonly HostBindingRecord[] | null> {
+  try {
+    return await allPages(controlClient(call.context, call.options), '/v1/host-bindings', hostBindingsPage);
+  } catch (error) {
+    if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
+    call.print.warn(`${error.message}; whether the steps' credentials are bound was not checked`);
+    return null;
+  }
+}
+
+function bindsAny(binding: HostBindingRecord, hosts: readonly string[]): boolean {
+  const pattern = parseHostPattern(binding.host);
+  return pattern.ok && hosts.some((host) => matchesHostPattern(pattern.value, host));
+}

@@ -1,0 +1,74 @@
+import { err, type Result } from '../../shared/model/result.ts';
+import type { PlanLockContent } from '../../shared/wire/plan_lock.ts';
+import type { ContainerRuntime, ImageConfig, RuntimeProblem } from '../../sandbox/engine/container_runtime.ts';
+import type { ImageFacts } from '../../sandbox/contract/image_contract_facts.ts';
+import type { LaunchProblem } from '../../sandbox/launch/launch_error.ts';
+import { openDockerRuntime } from '../../sandbox/engine/docker_runtime.ts';
+import { checkImageId, verifyPlan, type PlanCheck, type Verification } from '../../sandbox/plan/verify_plan.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { homeOf } from '../up/home.ts';
+import { checkedImage } from '../launch/launch_image.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+import type { Printer } from '../terminal/output.ts';
+import { lockKeyOf, planPaths, readLockFile, readPlanFile } from './plan_files.ts';
+
+/** Plan, lock and signature: everything that can be checked without an engine. */
+export async function verifyFiles(call: Call): Promise<Verification> {
+  const paths = planPaths(call);
+  return verifyPlan(readPlanFile(call, paths), readLockFile(call, paths), await lockKeyOf(call));
+}
+
+/** Whether the engine has the very image, and its settings when it has. */
+export async function imageCheck(
+  runtime: ContainerRuntime,
+  lock: Pick<PlanLockContent, 'image'>,
+): Promise<{ readonly check: PlanCheck; readonly image: ImageConfig | null }> {
+  const found = await inspected(runtime, lock.image.id);
+  const named = found === null ? await inspected(runtime, lock.image.name) : null;
+  return { check: checkImageId(lock.image, found?.id ?? null, named?.id ?? null), image: found };
+}
+
+/** What is known of an image that steps of plans can run in; else what it lacks. */
+export async function planImage(
+  call: Call,
+  runtime: ContainerRuntime,
+  imageId: string,
+): Promise<Result<ImageFacts, LaunchProblem>> {
+  const home = homeOf(call.context, call.options);
+  const checked = await checkedImage(runtime, imageId, home, (text) => call.print.warn(text));
+  if (!checked.ok || checked.value.stepsRefused === null) return checked;
+  return err({ message: `no steps of a plan can run in the image: ${checked.value.stepsRefused}`, fixes: [] });
+}
+
+async function inspected(runtime: ContainerRuntime, image: string): Promise<ImageConfig | null> {
+  const found = await runtime.inspectImage(image);
+  if (found.ok) return found.value;
+  if (found.error.reason === 'image_missing') return null;
+  throw engineError(found.error);
+}
+
+export async function imageNamed(runtime: ContainerRuntime, image: string): Promise<ImageConfig> {
+  const found = await runtime.inspectImage(image);
+  if (found.ok) return found.value;
+  throw engineError(found.error);
+}
+
+export async function engineOf(call: Call): Promise<ContainerRuntime> {
+  const runtime = await openDockerRuntime(call.context.env);
+  if (runtime.ok) return runtime.value;
+  throw engineError(runtime.error);
+}
+
+function engineError(problem: RuntimeProblem): CliError {
+  return new CliError(EXIT.failed, printable(problem.message), problem.fixes.map(printable));
+}
+
+/** A line for each check, and one for each problem below it. */
+export function verificationText(checks: readonly PlanCheck[], print: Printer): string {
+  const lines = checks.flatMap(({ subject, holds, problems }) => [
+    `${holds ? print.paint('green', 'ok') : print.paint('red', 'changed')}\t${subject}`,
+    ...problems.map((problem) => `\t${printable(problem)}`),
+  ]);
+  return lines.map((line) => `${line}\n`).join('');
+}

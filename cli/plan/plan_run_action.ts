@@ -1,0 +1,193 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import type { PlanLockPayload, SealedStep } from '../../shared/wire/plan_lock.ts';
+import { nearMatch } from '../../shared/wire/near_match.ts';
+import type { BindMount, ContainerRuntime } from '../../sandbox/engine/container_runtime.ts';
+import { dockerProgram } from '../../sandbox/engine/engine_cli.ts';
+import { LaunchError } from '../../sandbox/launch/launch_error.ts';
+import type { Egress } from '../../sandbox/launch/launch_ports.ts';
+import { checkMounts } from '../../sandbox/launch/mount_policy.ts';
+import type { PlanPorts } from '../../sandbox/plan/plan_ports.ts';
+import { INTERRUPTED_EXIT, runPlan, type PlanEnd, type PlanRun } from '../../sandbox/plan/run_plan.ts';
+import { identify } from '../../machine/process_identity.ts';
+import type { Call } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { homeOf } from '../up/home.ts';
+import { mountPolicyOf } from '../launch/mount_checks.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+import { checkCredentials } from './plan_credentials.ts';
+import { engineOf, imageCheck, planImage, verificationText, verifyFiles } from './plan_engine.ts';
+import { planPaths } from './plan_files.ts';
+import { printPlanEnd } from './plan_report.ts';
+import { planSessions } from './plan_sessions.ts';
+import { sandboxSessions } from '../launch/sandbox_sessions.ts';
+
+export interface PlanRunOptions {
+  readonly egress: Egress;
+  readonly step?: readonly string[];
+  readonly output?: string;
+  readonly keepGoing?: boolean;
+  readonly keep?: boolean;
+}
+
+/** What a session outlives its steps by: the start, the sweeps, the outputs. */
+const SPARE_SECONDS = 3600;
+const MAX_IDLE_MS = 60_000;
+const MAX_SESSION_SECONDS = 30 * 24 * 3600;
+
+/** `svc plan run`: verifies, runs, reports; the value is the exit code. */
+export async function runPlanCommand(call: Call<PlanRunOptions>): Promise<number> {
+  const { lock, jws } = await verified(call);
+  const steps = wantedSteps(call.options.step ?? [], lock.steps);
+  const runtime = await engineOf(call);
+  const { check } = await imageCheck(runtime, lock);
+  if (!check.holds) throw notAsFrozen(call, verificationText([check], call.print));
+  const run = await planRun(call, { lock, jws, steps, runtime });
+  await checkCredentials(call, steps);
+  try {
+    const end = await runPlan(planPorts(call, runtime), run);
+    await printPlanEnd(call, run, end);
+    return exitOf(end);
+  } catch (error) {
+    if (!(error instanceof LaunchError)) throw error;
+    throw new CliError(error.exitCode ?? EXIT.notStarted, printable(error.message), error.fixes.map(printable));
+  }
+}
+
+function exitOf(end: PlanEnd): number {
+  if (end.interrupted) return INTERRUPTED_EXIT;
+  return end.results.every(({ outcome }) => outcome === 'done') ? EXIT.ok : EXIT.failed;
+}
+
+/** What the signature covers; nothing else of the files is used from here on. */
+async function verified(call: Call): Promise<{ readonly lock: PlanLockPayload; readonly jws: string }> {
+  const { checks, lock } = await verifyFiles(call);
+  if (lock === null) throw notAsFrozen(call, verificationText(checks, call.print));
+  return { lock: lock.payload, jws: lock.jws };
+}
+
+function notAsFrozen(call: Call, text: string): CliError {
+  const { plan } = planPaths(call);
+  const lines = text.split('\n').filter((line) => line.startsWith('\t'));
+  return new CliError(EXIT.notStarted, 'the plan is not as it was frozen, and nothing was run:', [
+    ...lines.map((line) => line.trim()),
+    `Review it, then: svc plan freeze ${plan}`,
+  ]);
+}
+
+function wantedSteps(ids: readonly string[], steps: readonly SealedStep[]): readonly SealedStep[] {
+  const known = steps.map(({ id }) => id);
+  for (const id of ids.filter((one) => !known.includes(one))) {
+    const near = nearMatch(id, known);
+    const hint = near === null ? `it has ${known.join(', ')}` : `did you mean ${near}?`;
+    throw new CliError(EXIT.usage, `--step ${JSON.stringify(id)}: the plan has no such step; ${hint}`);
+  }
+  return ids.length === 0 ? steps : steps.filter(({ id }) => ids.includes(id));
+}
+
+interface Verified {
+  readonly lock: PlanLockPayload;
+  readonly jws: string;
+  readonly steps: readonly SealedStep[];
+  readonly runtime: ContainerRuntime;
+}
+
+async function planRun(call: Call<PlanRunOptions>, { lock, jws, steps, runtime }: Verified): Promise<PlanRun> {
+  const { egress, keep, keepGoing } = call.options;
+  const home = homeOf(call.context, call.options);
+  const mounts = planMounts(call, lock, runtime.endpoint);
+  const outputFolder = outputsOf(call, steps);
+  const image = await planImage(call, runtime, lock.image.id);
+  if (!image.ok) {
+    await sandboxSessions(call).recordDisabled('preflight_failed', 'docker', lock.image.name);
+    throw new CliError(EXIT.notStarted, printable(image.error.message), image.error.fixes.map(printable));
+  }
+  const seconds = steps.reduce((sum, step) => sum + step.timeout_seconds, SPARE_SECONDS);
+  const address = { program: runtime.program, endpoint: runtime.endpoint };
+  return {
+    lock,
+    steps,
+    session: {
+      name: `plan ${lock.name}`,
+      ttlSeconds: Math.min(seconds, MAX_SESSION_SECONDS),
+      owner: identify(process.pid),
+      image: lock.image,
+      runtime: address,
+      egress,
+      lock: jws,
+    },
+    boot: { home, image: image.value, egress, mounts },
+    outputFolder,
+    keepGoing: keepGoing === true,
+    beforeEnd: (containerId) => (keep === true ? untilLookedInto(call, containerId) : Promise.resolve()),
+  };
+}
+
+/** The container holds no process of the steps any more, and no scope is open. */
+function untilLookedInto({ context, print }: Call, containerId: string): Promise<void> {
+  print.note(`the container is kept until Ctrl-C: docker exec -it ${containerId.slice(0, 12)} sh`);
+  return new Promise((over) => {
+    // A signal alone keeps no process running.
+    const alive = setInterval(() => undefined, MAX_IDLE_MS);
+    const end = (): void => {
+      clearInterval(alive);
+      over();
+    };
+    context.stop.addEventListener('abort', end, { once: true });
+    if (context.stop.aborted) end();
+  });
+}
+
+/** The mounts of all steps, each once: the container is one. Sources are relative to the plan. */
+function planMounts(call: Call, lock: PlanLockPayload, endpoint: string): readonly BindMount[] {
+  const { context } = call;
+  const all = new Map(lock.steps.flatMap(({ mounts }) => mounts.map((mount) => [mount.target, mount] as const)));
+  const wanted = [...all.values()].map(({ source, target, access }) => ({
+    source,
+    target,
+    readOnly: access === 'read',
+  }));
+  const folder = dirname(resolve(context.workingDirectory, planPaths(call).plan));
+  const checked = checkMounts(wanted, mountPolicyOf(context, call.options, endpoint, folder));
+  if (checked.ok) return checked.value;
+  throw new CliError(EXIT.notStarted, `mounts: ${printable(checked.error)}`);
+}
+
+/** Where outputs go. What is there already would be mixed with them, so it is refused before anything runs. */
+function outputsOf(call: Call<PlanRunOptions>, steps: readonly SealedStep[]): (sessionId: string) => string {
+  const { output } = call.options;
+  const from = call.context.workingDirectory;
+  if (output === undefined) return (sessionId) => resolve(from, 'plan-output', sessionId);
+  if (output === '') throw new CliError(EXIT.usage, '--output is empty: give a folder');
+  const folder = resolve(from, output);
+  const taken = steps.find(({ id, collect }) => collect.length > 0 && existsSync(join(folder, id)));
+  if (taken === undefined) return () => folder;
+  throw new CliError(EXIT.notStarted, `--output: ${join(output, taken.id)} is there already`, [
+    'Remove it, or name another folder.',
+  ]);
+}
+
+function planPorts(call: Call, runtime: ContainerRuntime): PlanPorts {
+  const { context, print } = call;
+  const docker = dockerProgram(context.env, runtime.endpoint);
+  const never = new AbortController().signal;
+  return {
+    runtime,
+    sessions: planSessions(call),
+    archiveOf: (id, path) => docker.spawn(['cp', '--', `${id}:${path}`, '-'], { stdio: 'pipe' }),
+    now: context.now,
+    after: (ms, then) => {
+      const timer = setTimeout(then, ms);
+      return () => clearTimeout(timer);
+    },
+    pause: (ms) => context.pause(ms, never),
+    stop: context.stop,
+    // With --json, stdout is ours alone.
+    stdout: print.json ? context.stderr : context.stdout,
+    stderr: context.stderr,
+    progress: (text) => print.note(printable(text)),
+    warn: (text) => print.warn(printable(text)),
+    newSentinel: () => randomBytes(32).toString('base64url'),
+  };
+}

@@ -1,0 +1,85 @@
+import type { Command } from 'commander';
+import { SETTINGS } from '../../shared/model/settings.ts';
+import { EXIT_CODE_ROWS } from '../exit_codes.ts';
+
+/** What stands in README.md between `<!-- settings -->` and `<!-- /settings -->`. */
+export function renderSettingsTable(): string {
+  const rows = SETTINGS.map(({ name, flag, default: byDefault, meaning, readBy }) => [
+    code(name),
+    flag === null ? '' : code(flag),
+    cell(byDefault),
+    cell(meaning),
+    readBy.join(', '),
+  ]);
+  return table(['Variable', 'Flag', 'Default', 'Meaning', 'Read by'], rows);
+}
+
+/** What stands in README.md between `<!-- cli -->` and `<!-- /cli -->`: every command, and the exit codes. */
+export function renderCommandTable(program: Command): string {
+  const rows = leaves(program).map((command) => [code(`svc ${pathOf(command)}`), cell(command.description())]);
+  const codes = EXIT_CODE_ROWS.map(([exitCode, meaning]) => [cell(exitCode), cell(meaning)]);
+  return `${table(['Command', 'What it does'], rows)}\n${table(['Exit code', 'Meaning'], codes)}`;
+}
+
+/** The rows between a README's markers, each cell without the spaces that align it; null when a marker is missing. */
+export function tableRows(markdown: string, name: string): readonly string[] | null {
+  const place = placeOf(markdown, name);
+  return place === null ? null : rowsOf(markdown.slice(place.from, place.to));
+}
+
+/** Every row of a table's text, in the form of {@link tableRows}. */
+export function rowsOf(text: string): readonly string[] {
+  const rows = text.split('\n').filter((line) => line.trim() !== '');
+  return rows.map((row) => row.replace(/ *\| */g, '|').replace(/-{3,}/g, '---'));
+}
+
+/** The README with another table between the markers. */
+export function withTable(markdown: string, name: string, text: string): string {
+  const place = placeOf(markdown, name);
+  if (place === null) throw new Error(`README.md has no <!-- ${name} --> ... <!-- /${name} -->`);
+  return `${markdown.slice(0, place.from)}\n\n${text}\n${markdown.slice(place.to)}`;
+}
+
+function placeOf(markdown: string, name: string): { readonly from: number; readonly to: number } | null {
+  const begin = `<!-- ${name} -->`;
+  const at = markdown.indexOf(begin);
+  const to = markdown.indexOf(`<!-- /${name} -->`);
+  return at < 0 || to < at ? null : { from: at + begin.length, to };
+}
+
+function leaves(command: Command): Command[] {
+  const children = command
+    .createHelp()
+    .visibleCommands(command)
+    .filter((child) => child.name() !== 'help');
+  return children.length === 0 ? [command] : children.flatMap(leaves);
+}
+
+function pathOf(command: Command): string {
+  const words = [command.name(), ...command.registeredArguments.map((argument) => argumentText(argument))];
+  for (let at = command.parent; at !== null && at.parent !== null; at = at.parent) words.unshift(at.name());
+  return words.join(' ');
+}
+
+function argumentText(argument: Command['registeredArguments'][number]): string {
+  const name = argument.name().toUpperCase();
+  if (argument.variadic) return `-- ${name}...`;
+  return argument.required ? name : `[${name}]`;
+}
+
+function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [headings, headings.map(() => '---'), ...rows].map(tableRow).join('');
+}
+
+function tableRow(cells: readonly string[]): string {
+  return `| ${cells.join(' | ')} |\n`;
+}
+
+function code(text: string): string {
+  return `\`${text.replaceAll('|', '\\|')}\``;
+}
+
+/** A dollar sign or an angle bracket would be taken for markup. */
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|').replaceAll('<', '\\<');
+}

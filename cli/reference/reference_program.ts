@@ -1,0 +1,25 @@
+import { EventEmitter } from 'node:events';
+import { PassThrough } from 'node:stream';
+import type { Command } from 'commander';
+import { buildProgram } from '../program.ts';
+
+/** The command tree to look at, not to run: nothing that it would print goes anywhere. */
+export function referenceProgram(): Command {
+  const context = {
+    env: {},
+    stdin: new PassThrough(),
+    interactive: false,
+    stdout: new PassThrough(),
+    stderr: new PassThrough(),
+    userHome: '/nonexistent',
+    workingDirectory: '/',
+    root: '/nonexistent',
+    version: '0.0.0',
+    compileCache: '/nonexistent',
+    fetch: () => Promise.reject(new Error('the reference makes no calls')),
+    now: () => 0,
+    pause: () => Promise.resolve(),
+    stop: new AbortController().signal,
+  };
+  return buildProgram(context, new EventEmitter()).program;
+}

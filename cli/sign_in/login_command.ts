@@ -1,0 +1,97 @@
+import { hostname } from 'node:os';
+import { deviceReply, type DeviceReply, type TokenPair, tokenPair } from '../../shared/wire/device.ts';
+import { meReply } from '../../shared/wire/account.ts';
+import { controlClient, controlUrlOf } from '../clients.ts';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { homeOf, prepareHome } from '../up/home.ts';
+import { httpClient, type HttpClient, type RawReply, refusedBy } from '../terminal/http_client.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+import { enrolThisMachine, ownSidecar } from '../up/own_sidecar.ts';
+import { readSignIn, signInOf, writeSignIn } from './sign_in_file.ts';
+import { CONTROL_NAME, REACH_FIX, refusalCode, replyJson } from './sign_in_tokens.ts';
+
+interface LoginOptions {
+  readonly name?: string;
+  readonly sidecar: boolean;
+}
+
+/** `svc login`. */
+export function addLoginCommand(line: CommandLine): void {
+  const login = line.program
+    .command('login')
+    .description(
+      'sign in to a hosted control plane (--control URL) in your browser, and enrol the sidecar of this machine',
+    )
+    .option('--name <name>', 'what this machine is listed as (default: its host name)')
+    .option('--no-sidecar', 'sign the command line in alone');
+  handle<LoginOptions>(line, login, logIn);
+}
+
+async function logIn(call: Call<LoginOptions>): Promise<undefined> {
+  const { context, options, print } = call;
+  const origin = controlUrlOf(context, options);
+  const home = homeOf(context, options);
+  for (const note of prepareHome(home, process.getuid?.())) print.warn(note);
+  refuseOtherSignIn(home, origin);
+  if (options.sidecar) await refuseOtherSidecar(home);
+  const name = options.name ?? hostname();
+  const client = httpClient({ origin, token: null, name: CONTROL_NAME, fetch: context.fetch, startFix: REACH_FIX });
+  const body = { client_name: `svc on ${name}` };
+  const device = await client.call('POST', '/auth/device/code', deviceReply, { body });
+  print.note(
+    `Open ${printable(device.verification_uri)} in your browser and type the code:\n\n  ${printable(device.user_code)}\n`,
+  );
+  const tokens = await approvedTokens(call, client, device);
+  await writeSignIn(home, signInOf(origin, tokens, context.now()));
+  const user = controlClient(context, { ...options, control: origin });
+  const me = await user.call('GET', '/v1/me', meReply);
+  const sidecarId = options.sidecar ? await enrolThisMachine(user, home, name) : null;
+  const value = { control_url: origin, user_id: me.id, email: me.email, sidecar_id: sidecarId };
+  const then = sidecarId === null ? '' : '; its sidecar is enrolled: start it with "svc sidecar"';
+  print.line(value, `signed in to ${origin} as ${printable(me.email ?? me.display_name)}${then}`);
+}
+
+/** One state directory is of one control plane: its sidecar holds the policy and the events of that one. */
+function refuseOtherSignIn(home: string, origin: string): void {
+  const found = readSignIn(home);
+  if (found === null || found.control_url === origin) return;
+  throw new CliError(EXIT.failed, `${home} is signed in to ${found.control_url}`, [
+    'Sign out there first (svc logout), or use another state directory with --home DIR.',
+  ]);
+}
+
+/** The sidecar of a control plane on this machine does not change sides. */
+async function refuseOtherSidecar(home: string): Promise<void> {
+  if (readSignIn(home) !== null || (await ownSidecar(home)) === null) return;
+  throw new CliError(EXIT.failed, `the sidecar in ${home} is enrolled already, and not by a sign-in`, [
+    'Use another state directory (--home DIR), or sign the command line in alone (--no-sidecar).',
+  ]);
+}
+
+/** Polls until somebody decided, as often as it is told to. */
+async function approvedTokens(call: Call, client: HttpClient, device: DeviceReply): Promise<TokenPair> {
+  const { context } = call;
+  const body = { device_code: device.device_code };
+  const endMs = context.now() + device.expires_in * 1000;
+  let intervalSeconds = Math.max(device.interval, 1);
+  while (context.now() < endMs && !context.stop.aborted) {
+    await context.pause(intervalSeconds * 1000, context.stop);
+    const reply = await client.send('POST', '/auth/device/token', { body });
+    if (reply.status === 200) return readTokens(reply);
+    const code = refusalCode(reply);
+    if (code === 'slow_down') intervalSeconds += 5;
+    else if (code !== 'authorization_pending') throw refusedBy(CONTROL_NAME, reply);
+  }
+  throw new CliError(
+    EXIT.failed,
+    context.stop.aborted ? 'the sign-in was given up' : 'nobody approved the sign-in in time',
+    ['Begin again: svc login'],
+  );
+}
+
+function readTokens(reply: RawReply): TokenPair {
+  const parsed = tokenPair.safeParse(replyJson(reply));
+  if (parsed.success) return parsed.data;
+  throw new CliError(EXIT.failed, `${CONTROL_NAME} answered in a form this svc does not know`);
+}

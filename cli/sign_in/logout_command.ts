@@ -1,0 +1,60 @@
+import { controlClient, runningOn } from '../clients.ts';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { homeOf } from '../up/home.ts';
+import { httpClient } from '../terminal/http_client.ts';
+import { retireSidecar } from '../up/own_sidecar.ts';
+import { readSignIn, removeSignIn } from './sign_in_file.ts';
+import { CONTROL_NAME, REACH_FIX, SignInOver } from './sign_in_tokens.ts';
+
+/** `svc logout`. */
+export function addLogoutCommand(line: CommandLine): void {
+  const logout = line.program
+    .command('logout')
+    .description('sign out of the control plane that `svc login` signed in to, and revoke the sidecar of this machine');
+  handle(line, logout, logOut);
+}
+
+/** Nothing is removed here before it was ended there: a sign-in that cannot be ended is not forgotten. */
+async function logOut(call: Call): Promise<undefined> {
+  const { context, options, print } = call;
+  const home = homeOf(context, options);
+  const signIn = readSignIn(home);
+  if (signIn === null) throw new CliError(EXIT.failed, `nobody is signed in on ${home}`);
+  if (runningOn(home) !== null) {
+    throw new CliError(EXIT.failed, 'the sidecar runs: stop it first, so that it sends its last events', [
+      'Press Ctrl-C where "svc sidecar" runs.',
+    ]);
+  }
+  const { control_url: origin } = signIn;
+  const isOver = await isSignInOver(call, origin);
+  const user = isOver ? null : controlClient(context, { ...options, control: origin });
+  const sidecarId = await retireSidecar(user, home, context.now());
+  if (!isOver) await revoke(call, home, origin);
+  removeSignIn(home);
+  print.line({ control_url: origin, sidecar_id: sidecarId }, `signed out of ${origin}${restOf(isOver, sidecarId)}`);
+}
+
+function restOf(isOver: boolean, sidecarId: string | null): string {
+  if (sidecarId === null) return '';
+  if (!isOver) return `; its sidecar ${sidecarId} is revoked`;
+  return `; the sign-in was over already, so its sidecar ${sidecarId} is not revoked there: its keys are deleted here`;
+}
+
+/** A sign-in that was ended elsewhere, or is too old: there is nothing left to end. */
+async function isSignInOver({ context, options }: Call, origin: string): Promise<boolean> {
+  try {
+    await controlClient(context, { ...options, control: origin }).send('GET', '/v1/me');
+    return false;
+  } catch (error) {
+    if (error instanceof SignInOver) return true;
+    throw error;
+  }
+}
+
+async function revoke({ context }: Call, home: string, origin: string): Promise<void> {
+  const latest = readSignIn(home);
+  if (latest === null) return;
+  const client = httpClient({ origin, token: null, name: CONTROL_NAME, fetch: context.fetch, startFix: REACH_FIX });
+  await client.callEmpty('POST', '/auth/revoke', { body: { refresh_token: latest.refresh_token } });
+}

@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { text as readStream } from 'node:stream/consumers';
+import { controlClient } from '../clients.ts';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+
+interface ApiOptions {
+  readonly data?: string;
+}
+
+const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** `svc api METHOD PATH`. */
+export function addApiCommand(line: CommandLine): void {
+  const api = line.program
+    .command('api')
+    .description('call the control API as yourself; the body goes to stdout, also of an error')
+    .argument('<method>', 'GET, POST, PUT, DELETE ...')
+    .argument('<path>', 'such as /v1/me')
+    .option('--data <json>', 'the request body; @FILE reads it from a file, @- from stdin (use that for secrets)');
+  handle<ApiOptions>(line, api, callApi);
+}
+
+async function callApi(call: Call<ApiOptions>): Promise<number> {
+  const [method = '', path = ''] = call.args;
+  if (!METHOD.test(method)) throw new CliError(EXIT.usage, `${JSON.stringify(method)} is not an HTTP method`);
+  if (!path.startsWith('/') || path.startsWith('//')) {
+    throw new CliError(EXIT.usage, `the path ${JSON.stringify(path)} should begin with one "/", such as /v1/me`);
+  }
+  const body = call.options.data === undefined ? undefined : await readBody(call, call.options.data);
+  const client = controlClient(call.context, call.options);
+  const reply = await client.send(method.toUpperCase(), path, body === undefined ? {} : { body });
+  if (reply.text !== '') call.print.raw(reply.text.endsWith('\n') ? reply.text : `${reply.text}\n`);
+  if (reply.status < 400) return EXIT.ok;
+  call.context.stderr.write(`svc api: ${method.toUpperCase()} ${path.split('?')[0]} answered ${reply.status}\n`);
+  return EXIT.failed;
+}
+
+async function readBody(call: Call<ApiOptions>, data: string): Promise<unknown> {
+  const text = data.startsWith('@') ? await fileText(call, data.slice(1)) : data;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    // The parser's own message quotes the text, which may hold a secret.
+    const at = error instanceof Error ? /position \d+/.exec(error.message)?.[0] : undefined;
+    throw new CliError(EXIT.usage, `--data is not JSON${at === undefined ? '' : ` (at ${at})`}`);
+  }
+}
+
+async function fileText(call: Call<ApiOptions>, file: string): Promise<string> {
+  if (file === '-') return readStream(call.context.stdin);
+  try {
+    return readFileSync(resolve(call.context.workingDirectory, file), 'utf8');
+  } catch (error) {
+    throw new CliError(EXIT.failed, `--data: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

@@ -1,0 +1,22 @@
+import { createInterface } from 'node:readline/promises';
+import type { CliContext } from '../context.ts';
+
+/** The line that is typed at a terminal; null when it ends without one. */
+export async function askLine(context: CliContext, question: string): Promise<string | null> {
+  const prompt = createInterface({ input: context.stdin, output: context.stderr });
+  const ended = new AbortController();
+  prompt.once('close', () => ended.abort());
+  try {
+    return await prompt.question(question, { signal: AbortSignal.any([context.stop, ended.signal]) });
+  } catch (error) {
+    if (error instanceof Error && error.name === 'AbortError') return null;
+    throw error;
+  } finally {
+    prompt.close();
+  }
+}
+
+/** Whether a question is answered with yes; nothing else counts as one. */
+export async function askYes(context: CliContext, question: string): Promise<boolean> {
+  return /^\s*y(?:es)?\s*$/i.test((await askLine(context, `${question} [y/N] `)) ?? '');
+}

@@ -1,0 +1,55 @@
+import { PassThrough } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { printable } from '../../shared/model/shown_text.ts';
+import { formatRows, painter } from './output.ts';
+
+const columns = [
+  { title: 'A', cell: (row: readonly string[]) => row[0] ?? '' },
+  { title: 'B', cell: (row: readonly string[]) => row[1] ?? '' },
+];
+const plain = (_style: string, text: string): string => text;
+
+describe('formatRows', () => {
+  test('a table is aligned and has headings', () => {
+    const text = formatRows(
+      [
+        ['long cell', 'x'],
+        ['s', 'y'],
+      ],
+      columns,
+      { table: true, paint: plain, empty: '' },
+    );
+    expect(text).toBe('A          B\nlong cell  x\ns          y\n');
+  });
+
+  test('lines for a program have one tab between cells, and none inside', () => {
+    const text = formatRows([['a\tb\nc', 'x']], columns, { table: false, paint: plain, empty: 'none' });
+    expect(text).toBe('a\\x09b\\x0ac\tx\n');
+  });
+
+  test('no rows: a word for a person, nothing for a program', () => {
+    expect(formatRows([], columns, { table: true, paint: plain, empty: 'none' })).toBe('none\n');
+    expect(formatRows([], columns, { table: false, paint: plain, empty: 'none' })).toBe('');
+  });
+});
+
+test('printable escapes what steers a terminal and keeps every other character', () => {
+  expect(printable('\u001b]0;x\u0007 \u202e \u2028 é 漢 ~')).toBe('\\x1b]0;x\\x07 \\u202e \\u2028 é 漢 ~');
+});
+
+const coloured = (isTTY: boolean, env: Record<string, string>): boolean =>
+  painter(Object.assign(new PassThrough(), { isTTY }), env)('red', 'x') !== 'x';
+
+describe('colour', () => {
+  test.each([
+    [true, {}, true],
+    [false, {}, false],
+    [true, { NO_COLOR: '1' }, false],
+    [true, { NO_COLOR: '' }, true],
+    [true, { TERM: 'dumb' }, false],
+    [false, { FORCE_COLOR: '1' }, true],
+    [false, { FORCE_COLOR: '1', NO_COLOR: '1' }, false],
+  ])('terminal %s with %j: %s', (isTTY, env, wanted) => {
+    expect(coloured(isTTY, env)).toBe(wanted);
+  });
+});

@@ -1,0 +1,121 @@
+import { createReadStream } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Readable } from 'node:stream';
+import { MAX_SECRET_BYTES } from '../../shared/wire/secrets.ts';
+import type { CliContext, InputStream } from '../context.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+
+/** Where a secret's value comes from. Never from an argument: the process list and the shell's history would show it. */
+export interface SecretSource {
+  readonly stdin?: boolean;
+  readonly file?: string;
+  /** Without it one line break at the end is dropped, for that is how editors and `echo` end a file. */
+  readonly keepNewline?: boolean;
+}
+
+/** The value of a secret, from stdin, a file, or a prompt that does not show it. */
+export async function readSecret(context: CliContext, source: SecretSource): Promise<string> {
+  if (source.stdin === true && source.file !== undefined) {
+    throw new CliError(EXIT.usage, 'both --stdin and --file were given: choose one');
+  }
+  const value = withoutLineBreak(await rawValue(context, source), source.keepNewline === true);
+  if (value === '') throw new CliError(EXIT.usage, 'the secret is empty: nothing was stored');
+  return value;
+}
+
+async function rawValue(context: CliContext, source: SecretSource): Promise<string> {
+  if (source.file !== undefined) return decode(await readFile(resolve(context.workingDirectory, source.file)));
+  // Also with --stdin: a terminal would show what is typed.
+  if (context.interactive) return promptHidden(context.stdin, context.stderr, 'Secret (not shown): ');
+  if (source.stdin === true) return decode(await readAll(context.stdin));
+  throw new CliError(EXIT.usage, 'stdin is not a terminal, so there is no prompt: say where the secret comes from', [
+    'Use --stdin (for example: printf %s "$TOKEN" | svc secret set PATH --stdin) or --file FILE.',
+  ]);
+}
+
+/** Exactly one line break (LF or CRLF) is dropped; every other byte is the secret's. */
+export function withoutLineBreak(text: string, keep: boolean): string {
+  return keep ? text : text.replace(/\r?\n$/, '');
+}
+
+async function readFile(path: string): Promise<Buffer> {
+  try {
+    return await readAll(createReadStream(path));
+  } catch (error) {
+    if (error instanceof CliError || !(error instanceof Error)) throw error;
+    throw new CliError(EXIT.failed, `the file cannot be read: ${error.message}`);
+  }
+}
+
+async function readAll(stream: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of stream) {
+    const part: Buffer = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
+    bytes += part.length;
+    // One byte more than the limit, and a line break, tell "too large" from "just fits".
+    if (bytes > MAX_SECRET_BYTES + 2) throw tooLarge();
+    chunks.push(part);
+  }
+  return Buffer.concat(chunks);
+}
+
+function tooLarge(): CliError {
+  return new CliError(
+    EXIT.usage,
+    `the secret is larger than ${MAX_SECRET_BYTES} bytes: a credential is a header value, not a file`,
+  );
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new CliError(EXIT.usage, 'the secret is not text (UTF-8): store its base64 form if the service takes that');
+  }
+}
+
+const CTRL_C = '\u0003';
+const CTRL_D = '\u0004';
+const CTRL_U = '\u0015';
+
+/** Asks on a terminal without showing what is typed. */
+export function promptHidden(
+  input: InputStream,
+  output: { write(text: string): unknown },
+  question: string,
+): Promise<string> {
+  return new Promise((done, reject) => {
+    let typed = '';
+    const end = (): void => {
+      input.off('data', onData);
+      input.setRawMode?.(false);
+      input.pause();
+      output.write('\n');
+    };
+    const onData = (chunk: Buffer | string): void => {
+      for (const character of chunk.toString()) {
+        if (character === CTRL_C) {
+          end();
+          reject(new CliError(EXIT.failed, 'cancelled: nothing was stored'));
+          return;
+        }
+        if (character === '\r' || character === '\n' || character === CTRL_D) {
+          end();
+          done(typed);
+          return;
+        }
+        typed = edited(typed, character);
+      }
+    };
+    output.write(question);
+    input.setRawMode?.(true);
+    input.on('data', onData);
+    input.resume();
+  });
+}
+
+function edited(typed: string, character: string): string {
+  if (character === CTRL_U) return '';
+  return character === '\u007f' || character === '\b' ? Array.from(typed).slice(0, -1).join('') : typed + character;
+}

@@ -1,0 +1,129 @@
+import { EventEmitter } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { runCommandLine } from '../command_line.ts';
+import type { CliContext } from '../context.ts';
+import { buildProgram } from '../program.ts';
+
+export const CONTROL_URL = 'http://127.0.0.1:7420';
+export const PROXY_URL = 'http://127.0.0.1:7421';
+export const LOCAL_KEY = `svc_local_${'k'.repeat(43)}`;
+export const HOST_TOKEN = `svc_host_${'h'.repeat(43)}`;
+
+/** One call that a command made. */
+export interface SeenCall {
+  readonly method: string;
+  readonly url: URL;
+  readonly authorization: string | null;
+  readonly body: unknown;
+}
+
+/** Answers a call: a status and a body (JSON, or text as it is). */
+export type Answer = (call: SeenCall) => { readonly status: number; readonly body?: unknown };
+
+export interface RunResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly calls: readonly SeenCall[];
+}
+
+export interface RunOptions {
+  readonly answer?: Answer;
+  readonly stdin?: string;
+  readonly env?: CliContext['env'];
+  readonly terminal?: boolean;
+}
+
+/** A state directory as `svc up` leaves it while it runs; this process stands for both programs. */
+export class TestHome {
+  readonly path = mkdtempSync(join(tmpdir(), 'svc-cli-'));
+
+  constructor() {
+    mkdirSync(join(this.path, 'sidecar'));
+    this.write('local.key', `${LOCAL_KEY}\n`);
+    this.write(join('sidecar', 'host.token'), `${HOST_TOKEN}\n`);
+    const run = {
+      control_url: CONTROL_URL,
+      proxy_url: PROXY_URL,
+      version: '4.0.0',
+      started_at: '2026-01-01T00:00:00Z',
+    };
+    this.write('run.json', JSON.stringify({ ...run, control_pid: process.pid, sidecar_pid: process.pid }));
+  }
+
+  write(name: string, text: string, mode = 0o600): string {
+    const path = join(this.path, name);
+    writeFileSync(path, text, { mode });
+    return path;
+  }
+
+  remove(): void {
+    rmSync(this.path, { recursive: true, force: true });
+  }
+}
+
+/** Runs the command line in this process, with its calls answered by the test. */
+export async function runCli(home: TestHome, argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
+  const calls: SeenCall[] = [];
+  const stdout = new Sink(options.terminal === true);
+  const stderr = new Sink(false);
+  const context: CliContext = {
+    env: { SVC_HOME: home.path, PATH: process.env['PATH'], ...options.env },
+    stdin: Readable.from(options.stdin === undefined ? [] : [Buffer.from(options.stdin)]),
+    interactive: options.terminal === true,
+    stdout,
+    stderr,
+    userHome: home.path,
+    workingDirectory: home.path,
+    root: fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, ''),
+    version: '4.0.0',
+    compileCache: join(home.path, 'cache'),
+    fetch: answering(calls, options.answer),
+    pause: () => Promise.resolve(),
+    now: () => Date.parse('2026-01-01T12:00:00Z'),
+    stop: new AbortController().signal,
+  };
+  const code = await runCommandLine(buildProgram(context, new EventEmitter()), argv);
+  return { code, stdout: stdout.text, stderr: stderr.text, calls };
+}
+
+class Sink extends Writable {
+  readonly isTTY: boolean;
+  text = '';
+
+  constructor(isTTY: boolean) {
+    super();
+    this.isTTY = isTTY;
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString('utf8');
+    done();
+  }
+}
+
+function answering(calls: SeenCall[], answer: Answer | undefined): typeof fetch {
+  return async (input, init) => {
+    const request = new Request(input, init);
+    const text = await request.text();
+    const call = {
+      method: request.method,
+      url: new URL(request.url),
+      authorization: request.headers.get('authorization'),
+      body: text === '' ? undefined : (JSON.parse(text) as unknown),
+    };
+    calls.push(call);
+    if (answer === undefined) throw Object.assign(new TypeError('fetch failed'), { cause: refused() });
+    const { status, body } = answer(call);
+    const empty = status === 204 || body === undefined;
+    return new Response(empty ? null : typeof body === 'string' ? body : JSON.stringify(body), { status });
+  };
+}
+
+function refused(): Error {
+  return Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+}

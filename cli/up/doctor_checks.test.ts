@@ -1,0 +1,161 @@
+import { chmodSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { CLIENTS, outcomeOf } from '../launch/client_trust.ts';
+import {
+  anchorFinding,
+  controlFindings,
+  homeFindings,
+  settingFindings,
+  sidecarFindings,
+  trustFindings,
+} from './doctor_checks.ts';
+import { runCli, TestHome } from '../testing/run_cli.ts';
+import type { ControlHealth, SidecarHealth } from './status_command.ts';
+
+const NOW = Date.parse('2026-01-01T12:00:00Z');
+const AT = '2026-01-01T11:00:00.000Z';
+const context = { version: '4.0.0', now: () => NOW };
+const control: ControlHealth = { status: 'ok', version: '4.0.0', time: '2026-01-01T12:00:00.000Z', mode: 'local' };
+const sidecar: SidecarHealth = {
+  status: 'ok',
+  version: '4.0.0',
+  snapshot: { version: 3, age_seconds: 1, usable: true },
+  spool: { bytes: 0, events: 0, accepting: true },
+  channel: { state: 'up', last_error: null },
+  sessions: 0,
+};
+const findingsOf = (log: SidecarHealth['audit_log']) =>
+  sidecarFindings({ ok: true, value: { ...sidecar, audit_log: log } }, context);
+
+let home: TestHome;
+beforeEach(() => {
+  home = new TestHome();
+});
+afterEach(() => home.remove());
+
+describe('svc doctor', () => {
+  test('every finding that is not ok says what to do', () => {
+    chmodSync(join(home.path, 'local.key'), 0o644);
+    const findings = [
+      ...settingFindings({ SVC_MAX_HEADER: '5' }),
+      ...homeFindings(home.path, process.getuid?.()),
+      ...homeFindings('/nonexistent', 0),
+      ...controlFindings({ ok: false, problem: 'gone' }, context),
+      ...sidecarFindings({ ok: false, problem: 'gone' }, context),
+      ...controlFindings({ ok: true, value: { ...control, status: 'unavailable', version: '3.0.0' } }, context),
+      ...sidecarFindings({ ok: true, value: { ...sidecar, snapshot: null } }, context),
+    ].filter((finding) => finding.level !== 'ok');
+    expect(findings.length).toBeGreaterThanOrEqual(7);
+    expect(findings.filter((finding) => finding.fix === undefined)).toEqual([]);
+  });
+
+  test('a key that others can read is a problem', () => {
+    expect(homeFindings(home.path, process.getuid?.())).toMatchObject([{ level: 'ok' }]);
+    chmodSync(join(home.path, 'sidecar', 'host.token'), 0o640);
+    expect(homeFindings(home.path, process.getuid?.())).toMatchObject([
+      { level: 'problem', fix: expect.stringContaining('chmod 600') },
+    ]);
+  });
+
+  test('a mistyped setting names the one that was meant', () => {
+    expect(settingFindings({ SVC_MAX_HEADER: '5' })).toMatchObject([
+      { level: 'warning', fix: 'did you mean SVC_MAX_HEADERS?' },
+    ]);
+    expect(settingFindings({ SVC_MAX_HEADERS: 'x' })).toMatchObject([{ level: 'problem' }]);
+    expect(settingFindings({ PATH: '/bin', SVC_HOME: '/x' })).toMatchObject([{ level: 'ok' }]);
+  });
+
+  test.each([
+    [5, 'ok'],
+    [-30, 'warning'],
+    [61, 'problem'],
+    [-3_600, 'problem'],
+  ])('a clock that is off by %d s is %s', (seconds, level) => {
+    const time = new Date(NOW + seconds * 1000).toISOString();
+    expect(controlFindings({ ok: true, value: { ...control, time } }, context).at(-1)).toMatchObject({
+      check: 'clock',
+      level,
+    });
+  });
+
+  test.each([
+    ['no policy', { snapshot: null }],
+    ['a policy that is too old', { snapshot: { version: 1, age_seconds: 90_000, usable: false } }],
+    [
+      'a broken channel',
+      { channel: { state: 'down', last_error: { reason: 'clock_skew', message: 'clocks differ' } } },
+    ],
+    ['a full spool', { spool: { bytes: 9, events: 1, accepting: false } }],
+  ])('%s is a problem', (_name, changed) => {
+    expect(sidecarFindings({ ok: true, value: { ...sidecar, ...changed } }, context)).toMatchObject([
+      { level: 'problem' },
+    ]);
+    expect(sidecarFindings({ ok: true, value: sidecar }, context)).toMatchObject([{ level: 'ok' }]);
+  });
+
+  test('an audit log that went back, or that nobody remembers, is a problem', () => {
+    const hash = 'f'.repeat(64);
+    const went = {
+      writer: 'sdc_1',
+      standing: 'behind',
+      remembered: { sequence: 9, hash },
+      found: { sequence: 4, hash },
+    };
+    const mismatches = [{ ...went, noticed_at: '2026-01-01T11:00:00.000Z' }];
+    expect(findingsOf({ remembers: true, mismatches: [] })).toMatchObject([{ level: 'ok' }]);
+    expect(findingsOf({ remembers: false, mismatches: [] })).toMatchObject([{ level: 'problem' }]);
+    expect(findingsOf({ remembers: true, mismatches })).toMatchObject([
+      { check: 'audit log', level: 'problem', fix: expect.stringContaining('svc audit accept') },
+    ]);
+  });
+
+  test('audit heads that are late are a problem, a try that failed is a warning', () => {
+    const anchor = {
+      way: 'webhook',
+      hours: 24,
+      sent_at: AT,
+      late: false,
+      failures: 0,
+      failed_at: null,
+      problem: null,
+    } as const;
+    const failed = { ...anchor, failures: 3, failed_at: AT, problem: 'status_503' };
+    expect(anchorFinding(anchor)).toMatchObject({ level: 'ok', text: expect.stringContaining(`last at ${AT}`) });
+    expect(anchorFinding(failed)).toMatchObject({ level: 'warning', text: expect.stringContaining('status_503') });
+    expect(anchorFinding({ ...failed, late: true })).toMatchObject({ level: 'problem' });
+    expect(anchorFinding({ ...anchor, sent_at: null, late: true })).toMatchObject({
+      level: 'problem',
+      text: expect.stringContaining('never yet: nobody tries'),
+    });
+  });
+
+  test('exits with 1 when something is wrong, and prints JSON when asked', async () => {
+    const run = await runCli(home, ['doctor', '--json']);
+    expect(run.code).toBe(1);
+    expect(JSON.parse(run.stdout)).toMatchObject({ ok: false, findings: expect.any(Array) });
+  });
+});
+
+describe("a client's probe", () => {
+  test.each([
+    ['403', 'trusted'],
+    ["fatal: unable to access 'https://10.255.255.1/': The requested URL returned error: 403", 'trusted'],
+    ['curl: (60) SSL certificate problem: unable to get local issuer certificate', 'untrusted'],
+    ['Error: UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'untrusted'],
+    ['[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed', 'untrusted'],
+    ["Hostname/IP does not match certificate's altnames", 'past_the_proxy'],
+    ['connect ETIMEDOUT 10.255.255.1:443', 'past_the_proxy'],
+    ["ModuleNotFoundError: No module named 'requests'", 'not_installed'],
+    ['', 'unclear'],
+  ])('%j means %s', (output, outcome) => {
+    expect(outcomeOf(output)).toBe(outcome);
+  });
+
+  test('what is not installed is no finding', () => {
+    const [client] = CLIENTS;
+    if (client === undefined) throw new Error('no clients');
+    expect(trustFindings(client, 'not_installed')).toEqual([]);
+    expect(trustFindings(client, 'untrusted')).toMatchObject([{ level: 'warning', fix: client.fix }]);
+  });
+});

@@ -1,0 +1,273 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseSettings, SETTINGS } from '../../shared/model/settings.ts';
+import { type AnchorWay, type AuditAnchors, auditAnchors } from '../../shared/wire/audit_heads.ts';
+import { MAX_CALL_SECONDS } from '../../shared/wire/channel.ts';
+import { allBindings } from '../bindings/binding_commands.ts';
+import { CLIENTS, probeClient, type Client, type TrustOutcome } from '../launch/client_trust.ts';
+import { controlClient } from '../clients.ts';
+import type { Call } from '../command_line.ts';
+import type { CliContext } from '../context.ts';
+import { CliError } from '../exit_codes.ts';
+import { modeText } from './home.ts';
+import { connectorsWithSpecs, limitedRecords } from '../bindings/limited_bindings.ts';
+import { missingSecrets } from '../bindings/missing_secrets.ts';
+import { nearest } from '../terminal/nearest.ts';
+import { openSession } from '../launch/session_access.ts';
+import { askControl, askSidecar, type Asked, type ControlHealth, type SidecarHealth } from './status_command.ts';
+import { sessionEnvironment } from '../../sandbox/launch/session_environment.ts';
+
+/** One thing that was looked at. A `problem` makes `svc doctor` exit with 1. */
+export interface Finding {
+  readonly check: string;
+  readonly level: 'ok' | 'warning' | 'problem';
+  readonly text: string;
+  readonly fix?: string;
+}
+
+/** Everything `svc doctor` looks at, in the order in which one thing rests on another. */
+export async function runChecks(call: Call, home: string): Promise<readonly Finding[]> {
+  const findings = [...settingFindings(call.context.env), ...homeFindings(home, process.getuid?.())];
+  if (parseSettings(call.context.env).ok) {
+    const [control, sidecar] = await Promise.all([askControl(call), askSidecar(call)]);
+    findings.push(...controlFindings(control, call.context), ...sidecarFindings(sidecar, call.context));
+    if (control.ok) findings.push(...(await anchorFindings(call)), ...(await bindingFindings(call)));
+    if (sidecar.ok) findings.push(...(await clientFindings(call)));
+  }
+  return findings;
+}
+
+/** What a check compares with. */
+type Versioned = Pick<CliContext, 'version' | 'now'>;
+
+const KNOWN_ELSEWHERE = ['SVC_SESSION_ID', 'SVC_URL', 'SVC_TOKEN', 'SVC_TEST_INSTALL'];
+
+/** Values that cannot be used, and names that look like a setting and are none. */
+export function settingFindings(env: CliContext['env']): readonly Finding[] {
+  const check = 'settings';
+  const parsed = parseSettings(env);
+  const bad = parsed.ok ? [] : parsed.error.map(({ message }) => ({ check, level: 'problem' as const, text: message }));
+  const known = new Set([...SETTINGS.map((setting) => setting.name), ...KNOWN_ELSEWHERE]);
+  const unknown = Object.keys(env)
+    .filter((name) => name.startsWith('SVC_') && !known.has(name))
+    .map((name) => {
+      const near = nearest(name, [...known]);
+      const fix = near === null ? 'unset it' : `did you mean ${near}?`;
+      return { check, level: 'warning' as const, text: `${name} is set, and nothing reads it`, fix };
+    });
+  const findings = [...bad, ...unknown];
+  return findings.length > 0 ? findings : [{ check, level: 'ok', text: 'every SVC_ variable that is set is known' }];
+}
+
+const PRIVATE_FILES = [
+  'local.key',
+  'vault.key',
+  'vault.key.change',
+  'control.db',
+  join('sidecar', 'identity.json'),
+  join('sidecar', 'host.token'),
+  join('logs', 'control.log'),
+  join('logs', 'sidecar.log'),
+];
+
+/** The state directory and the keys in it: only their owner may read them. */
+export function homeFindings(home: string, uid: number | undefined): readonly Finding[] {
+  const found = statSync(home, { throwIfNoEntry: false });
+  if (found === undefined) {
+    return [
+      { check: 'state', level: 'problem', text: `${home} does not exist`, fix: 'npm start (or svc up) makes it' },
+    ];
+  }
+  const paths = [home, ...PRIVATE_FILES.map((name) => join(home, name))];
+  const findings = paths.flatMap((path) => fileFindings(path, uid));
+  return findings.length > 0 ? findings : [{ check: 'state', level: 'ok', text: `${home} and its keys are private` }];
+}
+
+function fileFindings(path: string, uid: number | undefined): readonly Finding[] {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return [];
+  const check = 'state';
+  if (uid !== undefined && stats.uid !== uid) {
+    const fix = `chown ${uid} ${path}, if you trust what it holds`;
+    return [{ check, level: 'problem', text: `${path} belongs to user ${stats.uid}`, fix }];
+  }
+  if ((stats.mode & 0o077) === 0) return [];
+  const wanted = stats.isDirectory() ? '700' : '600';
+  const text = `${path} can be read by other users (mode ${modeText(stats)})`;
+  return [
+    { check, level: 'problem', text, fix: `chmod ${wanted} ${path}; if somebody may have read it, make a new one` },
+  ];
+}
+
+const SKEW_WARNING_SECONDS = 10;
+
+/** The control plane: there, of this version, and of the same time. */
+export function controlFindings(control: Asked<ControlHealth>, context: Versioned): readonly Finding[] {
+  const check = 'control plane';
+  if (!control.ok) return [{ check, level: 'problem', text: control.problem, fix: 'npm start, or svc up' }];
+  const health = control.value;
+  const there: Finding =
+    health.status === 'ok'
+      ? { check, level: 'ok', text: `answers, version ${health.version}` }
+      : {
+          check,
+          level: 'problem',
+          text: 'answers that its database is unavailable',
+          fix: 'look into logs/control.log',
+        };
+  return [there, ...versionFindings(check, health.version, context), clockFinding(health.time, context.now())];
+}
+
+function versionFindings(check: string, version: string, context: Versioned): readonly Finding[] {
+  if (version === context.version) return [];
+  const text = `is version ${version}, and this svc is ${context.version}`;
+  return [{ check, level: 'warning', text, fix: 'stop svc and start it again from this checkout' }];
+}
+
+function clockFinding(time: string, now: number): Finding {
+  const check = 'clock';
+  const skewSeconds = Math.round(Math.abs(Date.parse(time) - now) / 1000);
+  if (skewSeconds <= SKEW_WARNING_SECONDS) return { check, level: 'ok', text: 'agrees with the control plane' };
+  const text = `differs from the control plane by ${skewSeconds} s (${MAX_CALL_SECONDS} s are tolerated)`;
+  return { check, level: skewSeconds > MAX_CALL_SECONDS ? 'problem' : 'warning', text, fix: 'set both clocks by NTP' };
+}
+
+/** The sidecar: there, with a policy, a channel and room for audit events. */
+export function sidecarFindings(sidecar: Asked<SidecarHealth>, context: Versioned): readonly Finding[] {
+  const check = 'sidecar';
+  if (!sidecar.ok) return [{ check, level: 'problem', text: sidecar.problem, fix: 'npm start, or svc up' }];
+  const { status, version, snapshot, spool, channel } = sidecar.value;
+  const findings: Finding[] = [...versionFindings(check, version, context)];
+  if (channel.state !== 'up') {
+    const why = channel.last_error === null ? '' : `: ${channel.last_error.message}`;
+    findings.push({
+      check,
+      level: 'problem',
+      text: `its channel to the control plane is ${channel.state}${why}`,
+      fix: 'look into logs/sidecar.log',
+    });
+  }
+  if (snapshot === null || snapshot.usable === false) {
+    const text = snapshot === null ? 'has no policy yet' : 'its policy is too old to be used';
+    findings.push({
+      check,
+      level: 'problem',
+      text,
+      fix: 'every request is refused until the control plane answers again',
+    });
+  }
+  if (spool.accepting === false) {
+    const text = `its audit spool is full (${spool.bytes} bytes)`;
+    findings.push({
+      check,
+      level: 'problem',
+      text,
+      fix: 'free disk space, or raise SVC_MAX_SPOOL_BYTES; events wait for the control plane',
+    });
+  }
+  findings.push(...auditLogFindings(sidecar.value));
+  return findings.length > 0
+    ? findings
+    : [{ check, level: 'ok', text: `${status}, policy version ${snapshot?.version}` }];
+}
+
+/** The control plane's audit log, as far as this machine's sidecar is a witness of it. */
+function auditLogFindings({ audit_log: log }: SidecarHealth): readonly Finding[] {
+  const check = 'audit log';
+  if (log === undefined) return [];
+  const findings = log.mismatches.map(({ writer, standing, remembered, found, noticed_at: at }): Finding => {
+    const now = found === null ? 'nothing of it is there' : `it ends at event ${found.sequence}`;
+    const text = `went back: of the chain ${writer}, event ${remembered.sequence} was acknowledged here, and now ${now} (${standing}, noticed ${at})`;
+    const fix =
+      'ask who runs the control plane: its database was changed, or restored from a backup; if that was meant, svc audit accept';
+    return { check, level: 'problem', text, fix };
+  });
+  if (log.remembers) return findings;
+  const text = 'what was remembered of it cannot be read';
+  const fix = 'restore sidecar/audit_heads.json, or move it away and restart';
+  return [...findings, { check, level: 'problem', text, fix }];
+}
+
+/** Whether the heads of the audit log leave the database, where the control plane is told to send them. */
+async function anchorFindings(call: Call): Promise<readonly Finding[]> {
+  const client = controlClient(call.context, call.options);
+  const { anchors } = await client.call('GET', '/v1/audit-events/heads/anchors', auditAnchors);
+  return anchors.map((anchor) => anchorFinding(anchor));
+}
+
+const ANCHOR_TEXT: { readonly [W in AnchorWay]: string } = {
+  webhook: 'posted to SVC_AUDIT_HEADS_URL',
+  log: "printed to the control plane's log",
+};
+
+/** A single try that failed is no problem: the next one is under way. */
+export function anchorFinding(anchor: AuditAnchors['anchors'][number]): Finding {
+  const { way, sent_at: sentAt, late, failures, failed_at: failedAt, problem } = anchor;
+  const check = 'audit heads';
+  const last = sentAt === null ? 'never yet' : `last at ${sentAt}`;
+  const text = `${ANCHOR_TEXT[way]}, ${last}`;
+  if (failures === 0 && !late) return { check, level: 'ok', text };
+  const tries = failures === 0 ? 'nobody tries' : `${failures} tries failed, the last at ${failedAt} (${problem})`;
+  const fix =
+    'ask who runs the control plane: its log says audit_heads_unsent with the host; until then nothing outside of the database shows that it was put back';
+  return { check, level: late ? 'problem' : 'warning', text: `${text}: ${tries}`, fix };
+}
+
+/** Bindings whose credential is not stored, and those that only read because an operation of their host needs an approval. */
+export async function bindingFindings(call: Call): Promise<readonly Finding[]> {
+  const check = 'bindings';
+  const client = controlClient(call.context, call.options);
+  const bindings = await allBindings(client);
+  const missing = await missingSecrets(client, bindings);
+  const findings = missing.map(({ ref, command }): Finding => {
+    return { check, level: 'problem', text: `${ref} is bound and not stored: its requests get 503`, fix: command };
+  });
+  const stored: readonly Finding[] =
+    findings.length > 0
+      ? findings
+      : [{ check, level: 'ok', text: `${bindings.length}, each with a stored credential` }];
+  const limited = limitedRecords(bindings, await connectorsWithSpecs(client));
+  return [
+    ...stored,
+    ...limited.map(({ text, commands }): Finding => ({ check, level: 'warning', text, fix: commands })),
+  ];
+}
+
+/** Has each installed client make a call through a session of its own. */
+async function clientFindings(call: Call): Promise<readonly Finding[]> {
+  try {
+    const opened = await openSession(call, { name: 'svc doctor', ttlSeconds: 300 });
+    const env = sessionEnvironment(call.context.env, opened.session);
+    const findings: Finding[] = [];
+    for (const client of CLIENTS) findings.push(...trustFindings(client, await probeClient(client, env)));
+    await opened.end();
+    return findings;
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    return [
+      {
+        check: 'clients',
+        level: 'problem',
+        text: `no session could be made: ${error.message}`,
+        fix: error.fixes[0] ?? 'look into logs/sidecar.log',
+      },
+    ];
+  }
+}
+
+const TRUST_TEXT: { readonly [O in TrustOutcome]: string } = {
+  trusted: 'goes through the proxy and trusts the session',
+  not_installed: 'is not installed',
+  untrusted: "does not trust the session's CA",
+  past_the_proxy: 'goes past the proxy',
+  unclear: 'gave no answer that could be read',
+};
+
+/** What a client's probe means. */
+export function trustFindings(client: Client, outcome: TrustOutcome): readonly Finding[] {
+  if (outcome === 'not_installed') return [];
+  const text = TRUST_TEXT[outcome];
+  return outcome === 'trusted'
+    ? [{ check: client.name, level: 'ok', text }]
+    : [{ check: client.name, level: 'warning', text, fix: client.fix }];
+}

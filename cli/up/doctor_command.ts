@@ -1,0 +1,31 @@
+import { runChecks, type Finding } from './doctor_checks.ts';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { EXIT } from '../exit_codes.ts';
+import { homeOf } from './home.ts';
+import { printable } from '../../shared/model/shown_text.ts';
+import { painter, type Style } from '../terminal/output.ts';
+
+const STYLE: { readonly [L in Finding['level']]: Style } = { ok: 'green', warning: 'yellow', problem: 'red' };
+
+/** `svc doctor`. */
+export function addDoctorCommand(line: CommandLine): void {
+  const doctor = line.program
+    .command('doctor')
+    .description('look for what is wrong: keys, file modes, ports, channel, clock, the CA trust of installed clients');
+  handle(line, doctor, diagnose);
+}
+
+async function diagnose(call: Call): Promise<number> {
+  const findings = await runChecks(call, homeOf(call.context, call.options));
+  const failed = findings.some((finding) => finding.level === 'problem');
+  call.print.data({ ok: !failed, findings }, () => findings.map((finding) => findingText(call, finding)).join(''));
+  return failed ? EXIT.failed : EXIT.ok;
+}
+
+function findingText(call: Call, finding: Finding): string {
+  if (!call.print.person)
+    return `${[finding.level, finding.check, finding.text, finding.fix ?? ''].map(printable).join('\t')}\n`;
+  const paint = painter(call.context.stdout, call.context.env);
+  const fix = finding.fix === undefined ? '' : `           fix: ${printable(finding.fix)}\n`;
+  return `${paint(STYLE[finding.level], finding.level.padEnd(8))} ${finding.check}: ${printable(finding.text)}\n${fix}`;
+}

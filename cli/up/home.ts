@@ -1,0 +1,69 @@
+import { chmodSync, lstatSync, mkdirSync, readFileSync, statSync, type Stats } from 'node:fs';
+import { resolve } from 'node:path';
+import { settingsOf, type CliContext, type GlobalOptions } from '../context.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+
+/** The state directory: `--home`, else `SVC_HOME`, else `~/.svc`; absolute. */
+export function homeOf(context: CliContext, options: GlobalOptions): string {
+  if (options.home === '') throw new CliError(EXIT.usage, '--home is empty: give a directory');
+  const chosen = options.home ?? settingsOf(context).home;
+  return chosen === undefined ? resolve(context.userHome, '.svc') : resolve(context.workingDirectory, chosen);
+}
+
+/**
+ * Makes the state directory, or checks that it is one only its owner can enter: everything in it is a key or leads to
+ * one. A mode that is too wide is narrowed; another owner's directory is refused. Returns what was changed.
+ */
+export function prepareHome(home: string, uid: number | undefined): readonly string[] {
+  const found = statOf(home);
+  if (found === null) {
+    mkdirSync(home, { recursive: true, mode: 0o700 });
+    chmodSync(home, 0o700);
+    return [];
+  }
+  if (!found.isDirectory()) {
+    throw new CliError(EXIT.failed, `${home} is not a directory`, ['Choose another one with --home DIR.']);
+  }
+  if (uid !== undefined && found.uid !== uid) {
+    throw new CliError(
+      EXIT.failed,
+      `${home} belongs to user ${found.uid}, not to you (${uid}): its owner could read your keys`,
+      ['Choose a directory of your own with --home DIR.'],
+    );
+  }
+  if ((found.mode & 0o077) === 0) return [];
+  chmodSync(home, 0o700);
+  return [`${home} could be entered by other users (mode ${modeText(found)}): narrowed to 0700`];
+}
+
+function statOf(path: string): Stats | null {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found !== undefined || lstatSync(path, { throwIfNoEntry: false }) === undefined) return found ?? null;
+  throw new CliError(EXIT.failed, `${path} is a link that leads nowhere`, [
+    'Choose another directory with --home DIR.',
+  ]);
+}
+
+/** `0644`. */
+export function modeText(stats: { readonly mode: number }): string {
+  return `0${(stats.mode & 0o777).toString(8)}`;
+}
+
+/** A token file of the state directory (mode 0600): its one line, or null when there is none. */
+export function readTokenFile(path: string): string | null {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return null;
+  if ((stats.mode & 0o077) !== 0) {
+    throw new CliError(EXIT.failed, `${path} can be read by other users (mode ${modeText(stats)})`, [
+      `If nobody else can have read it: chmod 600 ${path}`,
+      'Else stop svc, delete the file and start svc again: a new one is made.',
+    ]);
+  }
+  const text = readFileSync(path, 'utf8').trim();
+  if (!/^[\x21-\x7e]{16,256}$/.test(text)) {
+    throw new CliError(EXIT.failed, `${path} is damaged: it should hold one line with a token`, [
+      'Stop svc, delete the file and start svc again: a new one is made.',
+    ]);
+  }
+  return text;
+}

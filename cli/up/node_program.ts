@@ -1,0 +1,101 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { pathToFileURL } from 'node:url';
+import { z } from 'zod';
+import type { RotatingLog } from './rotating_log.ts';
+import type { ProgramExit, ProgramHandle } from './supervised_program.ts';
+import { parseJson } from '../../shared/model/json.ts';
+
+export interface NodeProgram {
+  /** The TypeScript file that Node runs. */
+  readonly file: string;
+  /** What is loaded before it. */
+  readonly preloaded?: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly log: RotatingLog;
+}
+
+const listeningLine = z.object({ listening: z.url({ protocol: /^http$/ }) });
+const logLine = z.object({ level: z.unknown().optional(), msg: z.string().optional(), message: z.string().optional() });
+
+const KEPT_LINES = 20;
+const SHOWN_LINES = 5;
+
+/**
+ * Starts one of our programs under this Node, in a process group of its own, so that Ctrl-C reaches the supervisor alone
+ * and the programs end in their order. It says `{"listening": url}` on stdout when it is ready; all else goes to its log.
+ */
+export function startNodeProgram(program: NodeProgram): ProgramHandle {
+  const imports = program.preloaded === undefined ? [] : ['--import', pathToFileURL(program.preloaded).href];
+  const child = spawn(process.execPath, [...process.execArgv, ...imports, program.file, ...program.args], {
+    env: program.env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  const last: string[] = [];
+  const record = (line: string): void => {
+    program.log.write(line);
+    last.push(line);
+    if (last.length > KEPT_LINES) last.shift();
+  };
+  const exited = exitOf(child, record);
+  readLines(child.stderr, record);
+  const ready = new Promise<string>((resolve) => {
+    readLines(child.stdout, (line) => {
+      const url = listeningUrl(line);
+      if (url === null) record(line);
+      else resolve(url);
+    });
+  });
+  return {
+    pid: child.pid ?? 0,
+    ready,
+    exited,
+    kill: (signal) => {
+      child.kill(signal);
+    },
+    lastWords: () => lastWords(last),
+  };
+}
+
+/** Settles when the program is gone and its last lines were read. */
+function exitOf(child: ChildProcess, record: (line: string) => void): Promise<ProgramExit> {
+  return new Promise((resolve) => {
+    child.once('error', (error) => {
+      record(error.message);
+      if (child.pid === undefined) resolve({ code: 127, signal: null });
+    });
+    child.once('close', (code, signal) => resolve({ code, signal }));
+  });
+}
+
+export function readLines(stream: Readable, take: (line: string) => void): void {
+  createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }).on('line', take);
+}
+
+function listeningUrl(line: string): string | null {
+  const parsed = listeningLine.safeParse(parseJson(line));
+  return parsed.success ? new URL(parsed.data.listening).origin : null;
+}
+
+/** Lines that tell a person nothing: empty ones, a stack's frames, and Node's signature below them. */
+const NO_NEWS = /^\s*$|^\s+at |^Node\.js v/;
+
+/** The messages of the last log lines; a line that is not JSON (an uncaught error, say) as it is. */
+export function lastWords(lines: readonly string[]): readonly string[] {
+  const messages = lines.flatMap((line) => {
+    const parsed = logLine.safeParse(parseJson(line));
+    if (!parsed.success) return NO_NEWS.test(line) ? [] : [line];
+    const text = parsed.data.message ?? parsed.data.msg;
+    return text === undefined ? [line] : [text];
+  });
+  return messages.slice(-SHOWN_LINES);
+}
+
+/** What a log line says that tells of progress; null for any other. */
+export function progressOf(line: string): string | null {
+  const parsed = logLine.safeParse(parseJson(line));
+  return parsed.success && parsed.data.level === 'info' ? (parsed.data.message ?? null) : null;
+}

@@ -1,0 +1,67 @@
+import { readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { enrolReply, sidecarsPage } from '../../shared/wire/sidecars.ts';
+import { generateSidecarKeys, identityPath, loadIdentity, saveIdentity } from '../../machine/sidecar_identity.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { type HttpClient, refusedBy } from '../terminal/http_client.ts';
+import { allPages } from '../terminal/paging.ts';
+
+/** Enrols the sidecar of this state directory as the user's; one that is enrolled there already is kept. Its id. */
+export async function enrolThisMachine(user: HttpClient, home: string, name: string): Promise<string> {
+  const known = await ownSidecar(home);
+  if (known !== null) return keepSidecar(user, home, known);
+  const keys = await generateSidecarKeys();
+  const body = {
+    name,
+    signing_key: { kty: 'OKP', crv: 'Ed25519', x: keys.signing.x },
+    receiving_key: { kty: 'OKP', crv: 'X25519', x: keys.receiving.x },
+  };
+  const enrolled = await user.call('POST', '/v1/sidecars', enrolReply, { body });
+  const record = { version: 1 as const, ...enrolled, signing_key: keys.signing, receiving_key: keys.receiving };
+  await saveIdentity(identityPath(join(home, 'sidecar')), record);
+  return enrolled.sidecar_id;
+}
+
+/** The id of the sidecar that is enrolled from this state directory; null when there is none. */
+export async function ownSidecar(home: string): Promise<string | null> {
+  const identity = await loadIdentity(identityPath(join(home, 'sidecar')));
+  if (!identity.ok) throw new CliError(EXIT.failed, identity.error.message);
+  return identity.value?.sidecarId ?? null;
+}
+
+async function keepSidecar(user: HttpClient, home: string, id: string): Promise<string> {
+  const mine = await allPages(user, '/v1/sidecars', sidecarsPage, {});
+  if (mine.some((sidecar) => sidecar.id === id && sidecar.revoked_at === null)) return id;
+  throw new CliError(EXIT.failed, `the sidecar in ${home} is of another control plane or user, or was revoked`, [
+    'You are signed in; its policy and events are kept apart: use another state directory with --home DIR,',
+    `or, when nothing of it is needed any more, move ${join(home, 'sidecar')} away and sign in again.`,
+  ]);
+}
+
+/**
+ * Revokes the sidecar of this state directory, unless there is no user any more who could, and removes its keys and its policy.
+ * Events that were not sent are kept. Its id.
+ */
+export async function retireSidecar(user: HttpClient | null, home: string, nowMs: number): Promise<string | null> {
+  const id = await ownSidecar(home);
+  if (id === null) return null;
+  if (user !== null) await revoke(user, id);
+  const directory = join(home, 'sidecar');
+  const spool = join(directory, 'spool');
+  if (holdsEvents(spool)) renameSync(spool, `${spool}.signed-out-${nowMs}`);
+  for (const name of readdirSync(directory).filter((each) => each.startsWith('snapshot'))) {
+    rmSync(join(directory, name), { force: true });
+  }
+  rmSync(identityPath(directory), { force: true });
+  return id;
+}
+
+async function revoke(user: HttpClient, id: string): Promise<void> {
+  const reply = await user.send('DELETE', `/v1/sidecars/${id}`);
+  if (reply.status !== 204 && reply.status !== 404) throw refusedBy('the control plane', reply);
+}
+
+function holdsEvents(spool: string): boolean {
+  const names = statSync(spool, { throwIfNoEntry: false }) === undefined ? [] : readdirSync(spool);
+  return names.some((name) => statSync(join(spool, name)).size > 0);
+}

@@ -1,0 +1,157 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { CliContext } from '../context.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { prepareHome } from './home.ts';
+import { pause } from '../../machine/pause.ts';
+import { isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
+import { RotatingLog } from './rotating_log.ts';
+import { readRunFile, removeRunFile, writeRunFile } from './run_file.ts';
+import {
+  SupervisedProgram,
+  StartFailure,
+  STOP_TIMEOUT_MS,
+  type ProgramSpec,
+  type SupervisorPort,
+} from './supervised_program.ts';
+import { UpLock } from './up_lock.ts';
+
+const LOOK_AGAIN_MS = 50;
+
+/** What run.json says, apart from the process ids. */
+export interface PublishedFacts {
+  readonly controlUrl: string;
+  readonly proxyUrl: string;
+  readonly control: SupervisedProgram | null;
+  readonly sidecar: SupervisedProgram;
+}
+
+/** The programs that one `svc up` keeps running on a state directory. */
+export class Supervisor {
+  readonly #context: CliContext;
+  readonly #home: string;
+  readonly #lock: UpLock;
+  readonly #port: SupervisorPort;
+  readonly #programs: SupervisedProgram[] = [];
+  readonly #logs: RotatingLog[] = [];
+  #published: (PublishedFacts & { readonly startedAt: string }) | null = null;
+
+  private constructor(context: CliContext, home: string, lock: UpLock, notice: (text: string) => void) {
+    this.#context = context;
+    this.#home = home;
+    this.#lock = lock;
+    this.#port = { notice, delay: context.pause, now: context.now, changed: () => this.#changed() };
+  }
+
+  /** Takes the state directory for this process; throws `CliError` when another one has it. */
+  static async open(context: CliContext, home: string, notice: (text: string) => void): Promise<Supervisor> {
+    for (const text of prepareHome(home, process.getuid?.())) notice(text);
+    const lock = await takeLock(home, notice);
+    removeRunFile(home);
+    return new Supervisor(context, home, lock, notice);
+  }
+
+  /** Starts a program and keeps it running; throws `CliError` with what it said last when it does not come up. */
+  async start(spec: ProgramSpec): Promise<SupervisedProgram> {
+    const program = await startProgram(spec, this.#port, this.#context.stop, join(this.#home, 'logs'));
+    this.#programs.push(program);
+    this.#changed();
+    return program;
+  }
+
+  openLog(name: string): RotatingLog {
+    const folder = join(this.#home, 'logs');
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const log = new RotatingLog(join(folder, `${name}.log`));
+    this.#logs.push(log);
+    return log;
+  }
+
+  /** Writes run.json now, and again whenever a program runs under a new process id. */
+  publish(facts: PublishedFacts): void {
+    this.#published = { ...facts, startedAt: new Date(this.#context.now()).toISOString() };
+    this.#changed();
+  }
+
+  /**
+   * Ends every program, the last one started first, and removes what says that they run. One that can't be ended keeps no
+   * other alive: its error is thrown at the end.
+   */
+  async stop(): Promise<void> {
+    this.#published = null;
+    const errors: unknown[] = [];
+    for (const program of this.#programs.toReversed())
+      await program.stop().catch((error: unknown) => errors.push(error));
+    for (const log of this.#logs) log.close();
+    removeRunFile(this.#home);
+    this.#lock.release();
+    if (errors.length > 0) throw new AggregateError(errors, 'not every program could be ended');
+  }
+
+  #changed(): void {
+    this.#lock.note(this.#programs.map((program) => program.pid));
+    if (this.#published === null) return;
+    const { controlUrl, proxyUrl, control, sidecar, startedAt } = this.#published;
+    writeRunFile(this.#home, {
+      control_url: controlUrl,
+      proxy_url: proxyUrl,
+      control_pid: control?.pid ?? null,
+      sidecar_pid: sidecar.pid,
+      version: this.#context.version,
+      started_at: startedAt,
+    });
+  }
+}
+
+async function startProgram(
+  spec: ProgramSpec,
+  port: SupervisorPort,
+  stop: AbortSignal,
+  logs: string,
+): Promise<SupervisedProgram> {
+  try {
+    return await SupervisedProgram.start(spec, port, stop);
+  } catch (error) {
+    if (!(error instanceof StartFailure)) throw error;
+    if (stop.aborted) throw new CliError(EXIT.ok, 'stopped before it was ready');
+    throw new CliError(EXIT.failed, error.message, [...error.lastWords, `More stands in ${logs}.`]);
+  }
+}
+
+async function takeLock(home: string, notice: (text: string) => void): Promise<UpLock> {
+  for (;;) {
+    const outcome = UpLock.take(home, process.pid);
+    if (outcome.kind === 'taken') return outcome.lock;
+    if (outcome.kind === 'running') throw alreadyRunning(home, outcome.pid);
+    removeRunFile(home);
+    notice(`an earlier svc on ${home} did not stop in order; going on from its state`);
+    await Promise.all(outcome.programs.map((program) => endLeftOver(program, notice)));
+  }
+}
+
+function alreadyRunning(home: string, pid: number): CliError {
+  const url = readRunFile(home)?.control_url;
+  return new CliError(EXIT.failed, `svc already runs on ${home}: process ${pid}, ${url ?? 'still starting'}`, [
+    `Use that one, stop it (kill ${pid}), or start another with --home DIR --control-port 0 --proxy-port 0.`,
+  ]);
+}
+
+/** Ends a program of a supervisor that was killed: it holds a port or the database. */
+async function endLeftOver(program: ProcessIdentity, notice: (text: string) => void): Promise<void> {
+  notice(`ending process ${program.pid}, which it left behind`);
+  kill(program, 'SIGTERM');
+  const never = new AbortController().signal;
+  for (let waitedMs = 0; isRunning(program) && waitedMs < STOP_TIMEOUT_MS; waitedMs += LOOK_AGAIN_MS) {
+    await pause(LOOK_AGAIN_MS, never);
+  }
+  kill(program, 'SIGKILL');
+}
+
+function kill(program: ProcessIdentity, signal: 'SIGTERM' | 'SIGKILL'): void {
+  if (!isRunning(program)) return;
+  try {
+    process.kill(program.pid, signal);
+  } catch {
+    // It ended by itself in that moment.
+  }
+}

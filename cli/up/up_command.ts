@@ -1,0 +1,178 @@
+import { existsSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { DEFAULT_CONTROL_PORT, DEFAULT_PROXY_PORT, parseRegistryUrl } from '../../shared/model/settings.ts';
+import { signInLinkReply } from '../../shared/wire/account.ts';
+import { controlUrlOf } from '../clients.ts';
+import { handle, several, type Call, type CommandLine } from '../command_line.ts';
+import { settingsOf, type CliContext } from '../context.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { homeOf } from './home.ts';
+import { httpClient } from '../terminal/http_client.ts';
+import { ensureLocalKey } from '../sign_in/local_key.ts';
+import { readSignIn } from '../sign_in/sign_in_file.ts';
+import { Supervisor } from './supervisor.ts';
+import { upGuide, type UpFacts } from './up_guide.ts';
+import { controlProgram, parsePort, requireFreePort, sidecarProgram } from './up_programs.ts';
+
+interface SidecarOptions {
+  readonly proxyPort: string;
+  readonly upstreamCa?: readonly string[];
+  readonly resolve?: readonly string[];
+  readonly denyPrivateUpstreams?: boolean;
+}
+type UpOptions = SidecarOptions & { readonly controlPort: string; readonly registryUrl?: string };
+
+/** `svc up` and `svc sidecar`. */
+export function addUpCommands(line: CommandLine): void {
+  const up = line.program
+    .command('up')
+    .description('start the control plane and the sidecar on this machine, until Ctrl-C (`npm start`)')
+    .option('--control-port <port>', 'port of the control plane; 0 is any free one', String(DEFAULT_CONTROL_PORT))
+    .option('--registry-url <url>', 'MCP registry that the marketplace is of, in place of the public one');
+  handle<UpOptions>(line, sidecarOptions(up), upEverything);
+  const sidecar = line.program
+    .command('sidecar')
+    .description('start only the sidecar, for the control plane that `svc login` signed in to');
+  handle<SidecarOptions>(line, sidecarOptions(sidecar), upSidecar);
+}
+
+function sidecarOptions(command: Command): Command {
+  return command
+    .option('--proxy-port <port>', 'port of the sidecar; 0 is any free one', String(DEFAULT_PROXY_PORT))
+    .option('--upstream-ca <file>', 'PEM file with extra roots for upstreams (repeatable)', several)
+    .option(
+      '--resolve <host:address[:port]>',
+      'dial this address for a host; its certificate is still checked (repeatable)',
+      several,
+    )
+    .option('--deny-private-upstreams', 'refuse names that lead to private addresses');
+}
+
+async function upEverything(call: Call<UpOptions>): Promise<number> {
+  const { context, options } = call;
+  refuseSignedIn(homeOf(context, options));
+  const controlPort = parsePort(options.controlPort, '--control-port');
+  const start = prepared(call);
+  const registryUrl = registryUrlOf(options);
+  return supervise(call, async (supervisor) => {
+    await requireFreePort(controlPort, '--control-port');
+    await requireFreePort(start.port, '--proxy-port');
+    const key = ensureLocalKey(start.home);
+    const control = await supervisor.start(
+      controlProgram(context, { ...start, registryUrl, port: controlPort, log: supervisor.openLog('control') }),
+    );
+    const sidecar = await supervisor.start(
+      sidecarProgram(context, { ...start, controlUrl: control.url, log: supervisor.openLog('sidecar') }),
+    );
+    supervisor.publish({ controlUrl: control.url, proxyUrl: sidecar.url, control, sidecar });
+    const signIn = await signInLink(context, control.url, key);
+    announce(call, { ...factsOf(call, start.home), controlUrl: control.url, proxyUrl: sidecar.url, signIn });
+  });
+}
+
+function registryUrlOf(options: UpOptions): string | null {
+  if (options.registryUrl === undefined) return null;
+  const url = parseRegistryUrl(options.registryUrl);
+  if (url.ok) return url.value;
+  throw new CliError(EXIT.usage, `--registry-url ${url.error}`);
+}
+
+/** A state directory is of one control plane: this one's sidecar is enrolled elsewhere. */
+function refuseSignedIn(home: string): void {
+  const signIn = readSignIn(home);
+  if (signIn === null) return;
+  throw new CliError(EXIT.failed, `${home} is signed in to ${signIn.control_url}`, [
+    'Start its sidecar with "svc sidecar", or use another state directory with --home DIR.',
+  ]);
+}
+
+async function upSidecar(call: Call<SidecarOptions>): Promise<number> {
+  const { context } = call;
+  const start = prepared(call);
+  const controlUrl = controlUrlOf(context, call.options);
+  return supervise(call, async (supervisor) => {
+    await requireFreePort(start.port, '--proxy-port');
+    const sidecar = await supervisor.start(
+      sidecarProgram(context, { ...start, controlUrl, log: supervisor.openLog('sidecar') }),
+    );
+    supervisor.publish({ controlUrl, proxyUrl: sidecar.url, control: null, sidecar });
+    call.print.line(
+      { proxy_url: sidecar.url, control_url: controlUrl, home: start.home },
+      `the sidecar listens on ${sidecar.url}, for ${controlUrl}; Ctrl-C stops it`,
+    );
+  });
+}
+
+/** What the command line and the environment say, checked before anything is touched. */
+function prepared(call: Call<SidecarOptions>) {
+  const { context, options } = call;
+  const settings = settingsOf(context);
+  const upstreamCa = (options.upstreamCa ?? []).map((file) => resolve(context.workingDirectory, file));
+  const missing = [...upstreamCa, ...settings.upstreamCaFiles].find((file) => !existsSync(file));
+  if (missing !== undefined) throw new CliError(EXIT.usage, `--upstream-ca: there is no file ${missing}`);
+  return {
+    home: homeOf(context, options),
+    port: parsePort(options.proxyPort, '--proxy-port'),
+    upstreamCa,
+    resolve: options.resolve ?? [],
+    denyPrivateUpstreams: options.denyPrivateUpstreams === true,
+  };
+}
+
+/** Starts, waits for Ctrl-C or SIGTERM, and stops: also when the start fails half-way. */
+async function supervise(call: Call, start: (supervisor: Supervisor) => Promise<void>): Promise<number> {
+  const { context, print } = call;
+  const supervisor = await Supervisor.open(context, homeOf(context, call.options), (text) =>
+    print.note(`svc: ${text}`),
+  );
+  try {
+    await start(supervisor);
+    await stopped(context.stop);
+    if (!print.json) print.note('svc: stopping');
+    return EXIT.ok;
+  } finally {
+    await supervisor.stop();
+  }
+}
+
+function stopped(signal: AbortSignal): Promise<void> {
+  return new Promise((done) => {
+    if (signal.aborted) done();
+    else signal.addEventListener('abort', () => done(), { once: true });
+  });
+}
+
+/** A link that signs a browser in once; without one the rest is still usable, so its lack is no failure. */
+async function signInLink(context: CliContext, origin: string, token: string): Promise<UpFacts['signIn']> {
+  const client = httpClient({ origin, token, name: 'the control plane', fetch: context.fetch, startFix: '' });
+  try {
+    const reply = await client.call('POST', '/v1/sign-in-links', signInLinkReply);
+    return { url: reply.url, expiresAt: reply.expires_at };
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    context.stderr.write(`svc: no sign-in link: ${error.message}\n`);
+    return null;
+  }
+}
+
+function factsOf(call: Call, home: string): Pick<UpFacts, 'version' | 'home' | 'command' | 'homeFlag'> {
+  const { context, options } = call;
+  const fromHere = relative(context.workingDirectory, join(context.root, 'bin', 'svc'));
+  const command = fromHere.startsWith('..') ? join(context.root, 'bin', 'svc') : `./${fromHere}`;
+  return { version: context.version, home, command, homeFlag: options.home === undefined ? '' : ` --home ${home}` };
+}
+
+function announce(call: Call, facts: UpFacts): void {
+  const { print } = call;
+  print.line(
+    {
+      control_url: facts.controlUrl,
+      proxy_url: facts.proxyUrl,
+      home: facts.home,
+      sign_in_url: facts.signIn?.url ?? null,
+      version: facts.version,
+    },
+    upGuide(facts, print.paint).trimEnd(),
+  );
+}

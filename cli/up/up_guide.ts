@@ -1,0 +1,47 @@
+import type { Paint } from '../terminal/output.ts';
+
+/** What a person needs to know once everything runs. */
+export interface UpFacts {
+  readonly version: string;
+  readonly controlUrl: string;
+  readonly proxyUrl: string;
+  readonly home: string;
+  /** How to call svc from here. */
+  readonly command: string;
+  /** ` --home DIR` when it is not the default. */
+  readonly homeFlag: string;
+  readonly signIn: { readonly url: string; readonly expiresAt: string } | null;
+}
+
+/** The first-run guide: where things listen, the sign-in link, and the three commands that seal a first credential. */
+export function upGuide(facts: UpFacts, paint: Paint): string {
+  const svc = (text: string): string => `    ${paint('cyan', `${facts.command} ${text}`)}`;
+  const link =
+    facts.signIn === null
+      ? []
+      : [
+          `  web console    ${facts.signIn.url}`,
+          `                 (signs in once, until ${clockTime(facts.signIn.expiresAt)})`,
+        ];
+  const lines = [
+    paint('bold', `svc ${facts.version} is running`),
+    '',
+    `  control plane  ${facts.controlUrl}`,
+    `  proxy          ${facts.proxyUrl}`,
+    `  state          ${facts.home}`,
+    ...link,
+    '',
+    'To seal a first credential, in another terminal:',
+    '',
+    svc(`secret set user/demo${facts.homeFlag}`),
+    svc(`binding add api.github.com --scheme bearer --credential vault://user/demo${facts.homeFlag}`),
+    svc(`run${facts.homeFlag} -- curl https://api.github.com/user`),
+    '',
+    paint('dim', 'Ctrl-C stops it.'),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function clockTime(time: string): string {
+  return `${time.slice(11, 16)} UTC`;
+}

@@ -1,0 +1,99 @@
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { identify, isRunning, type ProcessIdentity } from '../../machine/process_identity.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
+
+const identity = z.object({ pid: z.number().int(), started: z.string().nullable() });
+const lockFile = z.object({ supervisor: identity, programs: z.array(identity) });
+export type UpLockContent = z.infer<typeof lockFile>;
+
+/** What stands in the way of a start. */
+export type LockOutcome =
+  | { readonly kind: 'taken'; readonly lock: UpLock }
+  /** Another `svc up` runs here. */
+  | { readonly kind: 'running'; readonly pid: number }
+  /** One was killed: its programs may still run. The lock is free now. */
+  | { readonly kind: 'stale'; readonly programs: readonly ProcessIdentity[] };
+
+/** `$SVC_HOME/up.lock`: one supervisor for a state directory, and the programs it started. */
+export class UpLock {
+  readonly #path: string;
+  readonly #supervisor: ProcessIdentity;
+
+  private constructor(path: string, supervisor: ProcessIdentity) {
+    this.#path = path;
+    this.#supervisor = supervisor;
+  }
+
+  /** Takes the lock, or says why not. After `stale`, call it again. */
+  static take(home: string, pid: number): LockOutcome {
+    const path = join(home, 'up.lock');
+    const supervisor = identify(pid) ?? { pid, started: null };
+    const own = `${path}.${pid}`;
+    writeFileSync(own, content(supervisor, []), { mode: 0o600 });
+    try {
+      // A link appears whole or not at all, and never replaces another one's file.
+      linkSync(own, path);
+      return { kind: 'taken', lock: new UpLock(path, supervisor) };
+    } catch (error) {
+      if (errorCode(error) !== 'EEXIST') throw error;
+      return lookAt(path, pid);
+    } finally {
+      rmSync(own, { force: true });
+    }
+  }
+
+  /** Notes the programs that run now, for the `svc up` after a crash of this one. */
+  note(pids: readonly number[]): void {
+    const programs = pids.map((pid) => identify(pid)).filter((found) => found !== null);
+    const next = `${this.#path}.next`;
+    writeFileSync(next, content(this.#supervisor, programs), { mode: 0o600 });
+    renameSync(next, this.#path);
+  }
+
+  release(): void {
+    rmSync(this.#path, { force: true });
+  }
+}
+
+function content(supervisor: ProcessIdentity, programs: readonly ProcessIdentity[]): string {
+  return `${JSON.stringify({ supervisor, programs })}\n`;
+}
+
+/** Whose lock it is; a stale one is moved away, unless a third process took it over in that moment. */
+function lookAt(path: string, pid: number): LockOutcome {
+  const text = readText(path);
+  const found = parse(text);
+  if (found !== null && isRunning(found.supervisor)) return { kind: 'running', pid: found.supervisor.pid };
+  const aside = `${path}.stale.${pid}`;
+  try {
+    renameSync(path, aside);
+  } catch {
+    return { kind: 'stale', programs: [] };
+  }
+  const moved = parse(readText(aside));
+  if (moved !== null && isRunning(moved.supervisor)) {
+    renameSync(aside, path);
+    return { kind: 'running', pid: moved.supervisor.pid };
+  }
+  rmSync(aside, { force: true });
+  return { kind: 'stale', programs: (moved?.programs ?? []).filter((program) => isRunning(program)) };
+}
+
+function readText(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return null;
+  }
+}
+
+function parse(text: string | null): UpLockContent | null {
+  try {
+    const parsed = lockFile.safeParse(JSON.parse(text ?? ''));
+    return parsed.success ? parsed.data : null;
+  } catch {
+    return null;
+  }
+}

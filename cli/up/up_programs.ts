@@ -1,0 +1,115 @@
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { SETTINGS, type SettingReader } from '../../shared/model/settings.ts';
+import type { CliContext } from '../context.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { startNodeProgram } from './node_program.ts';
+import type { RotatingLog } from './rotating_log.ts';
+import type { ProgramSpec } from './supervised_program.ts';
+import { errorCode } from '../../shared/model/error_code.ts';
+
+const LOOPBACK = '127.0.0.1';
+
+/** What both programs are started with. */
+export interface ProgramOptions {
+  readonly home: string;
+  readonly port: number;
+  readonly upstreamCa: readonly string[];
+  readonly log: RotatingLog;
+}
+
+/** The control plane on this machine. */
+export function controlProgram(
+  context: CliContext,
+  options: ProgramOptions & { readonly resolve: readonly string[]; readonly registryUrl: string | null },
+): ProgramSpec {
+  const registry = options.registryUrl === null ? [] : ['--registry-url', options.registryUrl];
+  const trust = [...repeated('--upstream-ca', options.upstreamCa), ...repeated('--resolve', options.resolve)];
+  const flags = ['--local', '--home', options.home, ...trust, ...registry];
+  return nodeProgram(context, {
+    ...options,
+    name: 'control plane',
+    file: 'worker/entries/node.ts',
+    preloaded: 'worker/entries/quick_imports.ts',
+    reader: 'control',
+    flags,
+  });
+}
+
+/** The sidecar beside it, or beside the one that `--control` names. */
+export function sidecarProgram(
+  context: CliContext,
+  options: ProgramOptions & {
+    readonly controlUrl: string;
+    readonly resolve: readonly string[];
+    readonly denyPrivateUpstreams: boolean;
+  },
+): ProgramSpec {
+  const flags = [
+    '--home',
+    options.home,
+    '--control',
+    options.controlUrl,
+    ...repeated('--upstream-ca', options.upstreamCa),
+    ...repeated('--resolve', options.resolve),
+    ...(options.denyPrivateUpstreams ? ['--deny-private-upstreams'] : []),
+  ];
+  return nodeProgram(context, { ...options, name: 'sidecar', file: 'sidecar/main.ts', reader: 'sidecar', flags });
+}
+
+function repeated(flag: string, values: readonly string[]): string[] {
+  return values.flatMap((value) => [flag, value]);
+}
+
+interface NodeProgramPlan {
+  readonly name: string;
+  readonly file: string;
+  readonly preloaded?: string;
+  readonly reader: SettingReader;
+  readonly flags: readonly string[];
+  readonly port: number;
+  readonly log: RotatingLog;
+}
+
+function nodeProgram(context: CliContext, plan: NodeProgramPlan): ProgramSpec {
+  return {
+    name: plan.name,
+    port: plan.port,
+    launch: (port) =>
+      startNodeProgram({
+        file: join(context.root, plan.file),
+        ...(plan.preloaded !== undefined && { preloaded: join(context.root, plan.preloaded) }),
+        args: [...plan.flags, '--port', String(port)],
+        env: { ...environmentFor(context.env, plan.reader), NODE_COMPILE_CACHE: context.compileCache },
+        log: plan.log,
+      }),
+  };
+}
+
+/** A program gets the settings that it reads and no other: the sidecar never holds the vault's key. */
+export function environmentFor(env: CliContext['env'], reader: SettingReader): CliContext['env'] {
+  const hidden = new Set(SETTINGS.filter((setting) => !setting.readBy.includes(reader)).map((setting) => setting.name));
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !hidden.has(name)));
+}
+
+/** Refuses a port that another program listens on, by the flag that chooses it. */
+export async function requireFreePort(port: number, flag: string): Promise<void> {
+  if (port === 0) return;
+  const code = await new Promise<string | null>((resolve) => {
+    const server = createServer();
+    server.once('error', (error) => resolve(errorCode(error) || error.message));
+    server.listen({ port, host: LOOPBACK, exclusive: true }, () => server.close(() => resolve(null)));
+  });
+  if (code === null) return;
+  const why = code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be listened on (${code})`;
+  throw new CliError(EXIT.failed, `port ${port} on ${LOOPBACK} ${why}`, [
+    `Stop that program, or choose another port: ${flag} N (0 takes any free one).`,
+  ]);
+}
+
+/** A port number as a person types it. */
+export function parsePort(text: string, flag: string): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
+  throw new CliError(EXIT.usage, `${flag} is ${JSON.stringify(text)}: use a number from 0 (any free port) to 65535`);
+}

@@ -1,0 +1,38 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { CliError } from '../exit_codes.ts';
+import { homeOf } from '../up/home.ts';
+import { runToEnd } from '../launch/run_to_end.ts';
+import { environmentFor } from '../up/up_programs.ts';
+
+interface RotateOptions {
+  readonly atOnce?: boolean;
+}
+
+const answer = z.object({ key_id: z.string(), published: z.array(z.string()) });
+
+/** `svc keys ...`: for who runs a control plane; the same settings name its database and its vault key. */
+export function addKeysCommands(line: CommandLine): void {
+  const keys = line.program.command('keys').description("the keys that sign the control plane's access tokens");
+  const rotate = keys
+    .command('rotate')
+    .description('sign with a new key from now on; the old one verifies until its last token is over')
+    .option('--at-once', 'refuse what the old keys signed within a minute: for a key that leaked');
+  handle<RotateOptions>(line, rotate, rotateKeys);
+}
+
+/** Runs the worker's own program for it: the CLI holds neither the vault's key nor the schema. */
+async function rotateKeys({ context, options, print }: Call<RotateOptions>): Promise<undefined> {
+  const ended = await runToEnd({
+    file: join(context.root, 'worker/entries/keys.ts'),
+    args: ['--home', homeOf(context, options), ...(options.atOnce === true ? ['--at-once'] : []), '--', 'rotate'],
+    env: environmentFor(context.env, 'control'),
+    workingDirectory: context.workingDirectory,
+  });
+  if (ended.exitCode !== 0) throw new CliError(ended.exitCode, ended.lastWords);
+  const rotated = answer.parse(JSON.parse(ended.stdout));
+  const old = rotated.published.length - 1;
+  const rest = old === 0 ? '' : `; ${old} older ${old === 1 ? 'key verifies' : 'keys verify'} for some minutes`;
+  print.line(rotated, `access tokens are signed with ${rotated.key_id} from now on${rest}`);
+}

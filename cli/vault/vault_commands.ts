@@ -1,0 +1,67 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import { handle, type Call, type CommandLine } from '../command_line.ts';
+import { CliError, EXIT } from '../exit_codes.ts';
+import { homeOf } from '../up/home.ts';
+import type { Column } from '../terminal/output.ts';
+import { runToEnd } from '../launch/run_to_end.ts';
+import { environmentFor } from '../up/up_programs.ts';
+
+const rotateAnswer = z.object({ resealed: z.record(z.string(), z.number()), damaged: z.array(z.string()) });
+const count = z.object({ kind: z.string(), current: z.number(), previous: z.number(), damaged: z.number() });
+const statusAnswer = z.object({ finished: z.boolean(), values: z.array(count) });
+
+/** `svc vault ...`: for who runs a control plane; the same settings name its database and its vault keys. */
+export function addVaultCommands(line: CommandLine): void {
+  const vault = line.program.command('vault').description("the master key of the control plane's vault");
+  const rotate = vault
+    .command('rotate')
+    .description('change the master key while workers serve; run it again when it was stopped');
+  handle(line, rotate, rotateVault);
+  const status = vault
+    .command('status')
+    .description('how much is sealed with which key; exit 1 while a change of the key is not finished');
+  handle(line, status, showStatus);
+}
+
+async function rotateVault(call: Call): Promise<undefined> {
+  const report = await askVault(call, rotateAnswer, 'rotate');
+  const sealed = Object.values(report.resealed).reduce((sum, each) => sum + each, 0);
+  const done =
+    sealed === 0
+      ? 'nothing was left to seal anew: all was under the new key before'
+      : `everything is under the new key (${sealed} sealed anew); the old one opens nothing here any more, and is still needed for older backups`;
+  call.print.line(report, done);
+  if (report.damaged.length > 0) call.print.warn(`neither key opens, as before: ${report.damaged.join(', ')}`);
+}
+
+const COLUMNS: readonly Column<z.infer<typeof count>>[] = [
+  { title: 'SEALED', cell: ({ kind }) => kind },
+  { title: 'CURRENT KEY', cell: ({ current }) => String(current) },
+  {
+    title: 'PREVIOUS KEY',
+    cell: ({ previous }) => String(previous),
+    style: ({ previous }) => (previous > 0 ? 'yellow' : null),
+  },
+  { title: 'NEITHER', cell: ({ damaged }) => String(damaged), style: ({ damaged }) => (damaged > 0 ? 'red' : null) },
+];
+
+async function showStatus(call: Call): Promise<number> {
+  const status = await askVault(call, statusAnswer, 'status');
+  call.print.rows(status, status.values, COLUMNS, '');
+  if (!status.finished) call.print.note('a change of the master key is not finished: run "svc vault rotate"');
+  return status.finished ? EXIT.ok : EXIT.failed;
+}
+
+/** Runs the worker's own program for it: the CLI holds neither the vault's keys nor the schema. */
+async function askVault<T>({ context, options, print }: Call, answer: z.ZodType<T>, action: string): Promise<T> {
+  const ended = await runToEnd({
+    file: join(context.root, 'worker/entries/vault.ts'),
+    args: ['--home', homeOf(context, options), '--', action],
+    env: environmentFor(context.env, 'control'),
+    workingDirectory: context.workingDirectory,
+    told: (progress) => print.note(progress),
+  });
+  if (ended.exitCode !== 0) throw new CliError(ended.exitCode, ended.lastWords);
+  return answer.parse(JSON.parse(ended.stdout));
+}

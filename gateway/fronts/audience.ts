@@ -1,0 +1,72 @@
+import type { LoggingLevel, LoggingMessageNotificationParams } from '@modelcontextprotocol/server';
+import { type Caller, mayUse } from '../../machine/mcp_caller.ts';
+import type { ListKind } from './downstream.ts';
+import { isLogged, leastOf } from './log_levels.ts';
+
+/** A client that is told of what happens without having asked. */
+export interface Listener {
+  readonly key: string;
+  readonly caller: Caller;
+  logLevel(): LoggingLevel | null;
+  listChanged(kind: ListKind): void;
+  resourceUpdated(uri: string): void;
+  log(message: LoggingMessageNotificationParams): void;
+}
+
+/** Changes that come together are told once. */
+const TOGETHER_MS = 100;
+
+/** Who is connected, and who of them is told what: nobody hears of a server that they may not use. */
+export class Audience {
+  readonly #listeners = new Map<string, Listener>();
+  /** Kinds of lists that changed, each with the servers that it changed for; null for all. */
+  readonly #changed = new Map<ListKind, Set<string> | null>();
+  #timer: NodeJS.Timeout | null = null;
+
+  add(listener: Listener): void {
+    this.#listeners.set(listener.key, listener);
+  }
+
+  remove(key: string): void {
+    this.#listeners.delete(key);
+  }
+
+  find(key: string): Listener | null {
+    return this.#listeners.get(key) ?? null;
+  }
+
+  /** The lists of a server, or of all (null), have changed. */
+  listChanged(kind: ListKind, serverId: string | null): void {
+    const servers = this.#changed.get(kind);
+    if (serverId === null) this.#changed.set(kind, null);
+    else if (servers === undefined) this.#changed.set(kind, new Set([serverId]));
+    else servers?.add(serverId);
+    if (this.#timer !== null) return;
+    this.#timer = setTimeout(() => this.#tell(), TOGETHER_MS);
+    this.#timer.unref();
+  }
+
+  /** A message that belongs to no call: for the only client there is, when it may use the server. */
+  log(serverId: string, message: LoggingMessageNotificationParams): void {
+    const [only, ...others] = this.#listeners.values();
+    if (only === undefined || others.length > 0 || !mayUse(only.caller, serverId)) return;
+    if (isLogged(message.level, only.logLevel())) only.log(message);
+  }
+
+  /** The least severe messages that anybody wants. */
+  leastLogLevel(): LoggingLevel | null {
+    return leastOf(Array.from(this.#listeners.values(), (listener) => listener.logLevel()));
+  }
+
+  #tell(): void {
+    this.#timer = null;
+    const changes = [...this.#changed];
+    this.#changed.clear();
+    for (const listener of this.#listeners.values()) {
+      for (const [kind, servers] of changes) {
+        const concerned = servers === null || [...servers].some((id) => mayUse(listener.caller, id));
+        if (concerned) listener.listChanged(kind);
+      }
+    }
+  }
+}

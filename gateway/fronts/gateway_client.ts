@@ -1,0 +1,59 @@
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type ClientCapabilities,
+  isSpecType,
+  LOG_LEVEL_META_KEY,
+  type LoggingLevel,
+  type Server,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import type { CallRound } from '../routing/active_call.ts';
+import type { Caller } from '../../machine/mcp_caller.ts';
+
+/** A client of the gateway. */
+export interface GatewayClient {
+  /** One for each connection; null where there are none and every request stands alone. */
+  readonly key: string | null;
+  readonly caller: Caller;
+  /** The least severe messages that it wants to be told; null for none. */
+  logLevel(): LoggingLevel | null;
+}
+
+/** A request of a client, without what is particular to its method. */
+export interface ClientRequest {
+  readonly client: GatewayClient;
+  readonly round: CallRound;
+  readonly capabilities: ClientCapabilities;
+  /** What the request carries for the server that answers it. */
+  readonly meta: Readonly<Record<string, unknown>>;
+  /** The least severe messages that the request wants to be told while it is answered; only of the later generation. */
+  readonly logLevel: LoggingLevel | null;
+  /** The state that the client was told to send along, when this goes on with an earlier request. */
+  readonly state: string | undefined;
+  readonly inputResponses: Readonly<Record<string, unknown>> | undefined;
+}
+
+const envelopeKeys = z.looseObject({
+  [CLIENT_CAPABILITIES_META_KEY]: z.custom<ClientCapabilities>().optional(),
+  [LOG_LEVEL_META_KEY]: z
+    .custom<LoggingLevel>((level) => isSpecType.LoggingLevel(level))
+    .optional()
+    .catch(undefined),
+});
+
+export function clientRequest(client: GatewayClient, server: Server, ctx: ServerContext): ClientRequest {
+  const { mcpReq } = ctx;
+  const { _meta: given } = mcpReq;
+  const { progressToken, ...meta } = given ?? {};
+  const envelope = mcpReq.envelope === undefined ? {} : envelopeKeys.parse(mcpReq.envelope);
+  return {
+    client,
+    round: { notify: (notification) => mcpReq.notify(notification), progressToken, signal: mcpReq.signal },
+    capabilities: envelope[CLIENT_CAPABILITIES_META_KEY] ?? server.getClientCapabilities() ?? {},
+    meta,
+    logLevel: envelope[LOG_LEVEL_META_KEY] ?? null,
+    state: mcpReq.requestState<string>(),
+    inputResponses: mcpReq.inputResponses,
+  };
+}

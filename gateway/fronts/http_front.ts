@@ -1,0 +1,150 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import {
+  createMcpHandler,
+  hostHeaderValidationResponse,
+  isLegacyRequest,
+  localhostAllowedHostnames,
+  localhostAllowedOrigins,
+  type McpHttpHandler,
+  originValidationResponse,
+  readRequestBody,
+} from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import { jsonCostProblem } from '../../shared/wire/json_scan.ts';
+import { CALLER_HEADER, type Caller, readCallerHeader } from '../../machine/mcp_caller.ts';
+import type { Gateway } from '../gateway.ts';
+import { newClientKey } from '../gateway.ts';
+import { gatewayServer } from '../gateway_server.ts';
+import { HttpSessions, keyOf, refused } from './http_sessions.ts';
+import { listenedUris, subscribeAll } from './listen_filter.ts';
+
+export interface HttpFrontOptions {
+  readonly gateway: Gateway;
+  readonly now: () => number;
+  /** Names that a Host header may have, besides those of this machine. */
+  readonly allowedHosts?: readonly string[];
+  /** Host names that a page's Origin may have, besides this machine's. */
+  readonly allowedOrigins?: readonly string[];
+}
+
+export interface HttpFront {
+  /** Answers one request of a caller whom somebody else has let in. */
+  fetch(request: Request, caller: Caller): Promise<Response>;
+  close(): Promise<void>;
+}
+
+/** One handler for each caller, so that its subscriptions hear of nothing that the caller may not use. */
+interface StatelessCaller {
+  readonly handler: McpHttpHandler;
+  readonly clientKey: string;
+  usedAt: number;
+}
+
+const MOST_CALLERS = 256;
+
+/** MCP over streamable HTTP in both generations: requests that stand alone, and sessions. */
+export function createHttpFront(options: HttpFrontOptions): HttpFront {
+  const { gateway, now } = options;
+  const sessions = new HttpSessions(gateway, now);
+  const callers = new Map<string, StatelessCaller>();
+  const hosts = [...localhostAllowedHostnames(), ...(options.allowedHosts ?? [])];
+  const origins = [...localhostAllowedOrigins(), ...(options.allowedOrigins ?? [])];
+  return {
+    async fetch(request, caller) {
+      const rejected = hostHeaderValidationResponse(request, hosts) ?? originValidationResponse(request, origins);
+      if (rejected !== undefined) return rejected;
+      const read = await bodyOf(request, gateway.limits.maxMessageBytes);
+      if (read instanceof Response) return read;
+      const isLegacy = await isLegacyRequest(request, read.body);
+      if (isLegacy) return sessions.handle(request, read.body, caller);
+      const stateless = callerOf(gateway, callers, caller, now());
+      const uris = listenedUris(read.body);
+      subscribeAll(gateway, caller, stateless.clientKey, uris, AbortSignal.timeout(gateway.limits.requestMs));
+      return stateless.handler.fetch(request, { parsedBody: read.body });
+    },
+    async close() {
+      await sessions.close();
+      await Promise.all(Array.from(callers.values(), ({ handler }) => handler.close()));
+    },
+  };
+}
+
+/** For Node's `http`: the caller is the one that {@link CALLER_HEADER} names, which only the daemon can send here. */
+export function httpFrontListener(front: HttpFront): (request: IncomingMessage, response: ServerResponse) => void {
+  const handler = toNodeHandler({
+    fetch: (request) => {
+      const caller = readCallerHeader(request.headers.get(CALLER_HEADER));
+      return caller === null
+        ? Promise.resolve(refused(403, -32_000, 'the request does not say whom it is for'))
+        : front.fetch(request, caller);
+    },
+  });
+  return (request, response) => void handler(INCOMING.parse(request), response);
+}
+
+/** Node's own request, which the SDK describes without the undefined members that it may have. */
+const INCOMING = z.custom<Parameters<ReturnType<typeof toNodeHandler>>[0]>();
+
+/** The parsed body, undefined where there is none; or the answer to a request whose body is none. */
+async function bodyOf(request: Request, maxBytes: number): Promise<{ readonly body: unknown } | Response> {
+  if (request.method !== 'POST') return { body: undefined };
+  const read = await readRequestBody(request, maxBytes);
+  if (read.tooLarge) return refused(413, -32_600, 'the request is too large');
+  const cost = jsonCostProblem(read.text);
+  if (cost !== null) return refused(413, -32_600, `the request ${cost}`);
+  try {
+    return { body: JSON.parse(read.text) as unknown };
+  } catch {
+    return refused(400, -32_700, 'the request is not JSON');
+  }
+}
+
+function callerOf(
+  gateway: Gateway,
+  callers: Map<string, StatelessCaller>,
+  caller: Caller,
+  now: number,
+): StatelessCaller {
+  const key = keyOf(caller);
+  const known = callers.get(key);
+  if (known !== undefined) {
+    known.usedAt = now;
+    return known;
+  }
+  if (callers.size >= MOST_CALLERS) dropOldest(gateway, callers);
+  const made = statelessCaller(gateway, caller, now);
+  callers.set(key, made);
+  return made;
+}
+
+function statelessCaller(gateway: Gateway, caller: Caller, now: number): StatelessCaller {
+  const handler = createMcpHandler(() => gatewayServer(gateway, caller, false).server, {
+    legacy: 'reject',
+    maxRequestBodySize: gateway.limits.maxMessageBytes,
+  });
+  const clientKey = newClientKey();
+  const { notify } = handler;
+  gateway.audience.add({
+    key: clientKey,
+    caller,
+    logLevel: () => null,
+    listChanged(kind) {
+      if (kind === 'tools') notify.toolsChanged();
+      else if (kind === 'prompts') notify.promptsChanged();
+      else notify.resourcesChanged();
+    },
+    resourceUpdated: (uri) => notify.resourceUpdated(uri),
+    log: () => undefined,
+  });
+  return { handler, clientKey, usedAt: now };
+}
+
+function dropOldest(gateway: Gateway, callers: Map<string, StatelessCaller>): void {
+  const [oldest] = [...callers].toSorted(([, a], [, b]) => a.usedAt - b.usedAt);
+  if (oldest === undefined) return;
+  const [key, { clientKey, handler }] = oldest;
+  callers.delete(key);
+  gateway.leave(clientKey);
+  void handler.close();
+}

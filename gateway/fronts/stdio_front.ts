@@ -1,0 +1,56 @@
+import type { Readable, Writable } from 'node:stream';
+import type { JSONRPCMessage } from '@modelcontextprotocol/server';
+import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
+import type { Caller } from '../../machine/mcp_caller.ts';
+import type { Gateway } from '../gateway.ts';
+import { gatewayServer, type ServedClient } from '../gateway_server.ts';
+import { listenedUris, subscribeAll } from './listen_filter.ts';
+
+export interface StdioFrontOptions {
+  readonly gateway: Gateway;
+  readonly caller: Caller;
+  readonly stdin: Readable;
+  readonly stdout: Writable;
+}
+
+export interface StdioFront {
+  /** Resolves when the client has gone: its end of the input is closed. */
+  readonly ended: Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Serves one client over the program's own input and output, in whichever generation it opens with. */
+export function serveStdioFront({ gateway, caller, stdin, stdout }: StdioFrontOptions): StdioFront {
+  const ended = Promise.withResolvers<void>();
+  const gone = new AbortController();
+  const transport = new StdioServerTransport(stdin, stdout, { maxBufferSize: gateway.limits.maxMessageBytes });
+  let served: ServedClient | null = null;
+  const handle = serveStdio(
+    () => {
+      served = gatewayServer(gateway, caller, true);
+      return served.server;
+    },
+    { transport },
+  );
+  const { onmessage, onclose } = transport;
+  Object.assign(transport, {
+    onmessage(message: JSONRPCMessage) {
+      onmessage?.(message);
+      const key = served?.client.key ?? null;
+      if (key !== null) subscribeAll(gateway, caller, key, listenedUris(message), gone.signal);
+    },
+    onclose() {
+      gone.abort();
+      onclose?.();
+      ended.resolve();
+    },
+  });
+  return {
+    ended: ended.promise,
+    async close() {
+      gone.abort();
+      await handle.close();
+      ended.resolve();
+    },
+  };
+}

@@ -1,0 +1,176 @@
+import type { LoggingLevel, LoggingMessageNotificationParams } from '@modelcontextprotocol/server';
+import { randomUUID } from 'node:crypto';
+import { Audience } from './fronts/audience.ts';
+import { CallRegistry, HeldCalls } from './routing/call_registry.ts';
+import type { DownstreamEvents } from './fronts/downstream.ts';
+import { Fleet } from './servers/fleet.ts';
+import { Forwarder } from './routing/forwarder.ts';
+import type { GatewayLimits } from './gateway_limits.ts';
+import type { GatewayPorts } from './gateway_ports.ts';
+import type { Launcher } from './servers/launcher.ts';
+import { PromptRouter } from './routing/prompt_router.ts';
+import { ResourceRouter } from './routing/resource_router.ts';
+import { ResourceSubscriptions } from './routing/resource_subscriptions.ts';
+import { SecondLimit } from './servers/second_limit.ts';
+import { ServerCatalog } from './routing/server_catalog.ts';
+import type { ToolSource } from './source.ts';
+import { ToolRouter } from './routing/tool_router.ts';
+
+export interface GatewayOptions {
+  readonly ports: GatewayPorts;
+  readonly launcher: Pick<Launcher, 'launch'>;
+  /** Tools of the gateway itself. */
+  readonly sources: readonly ToolSource[];
+  readonly limits: GatewayLimits;
+  /** Of this program. */
+  readonly version: string;
+  /** Waits; resolves at once when the signal is aborted. */
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** The core that all fronts share: the servers, who is connected, and what is sent where. */
+export class Gateway {
+  readonly version: string;
+  readonly limits: GatewayLimits;
+  readonly fleet: Fleet;
+  readonly audience = new Audience();
+  readonly tools: ToolRouter;
+  readonly resources: ResourceRouter;
+  readonly prompts: PromptRouter;
+  readonly subscriptions: ResourceSubscriptions;
+  readonly #registry = new CallRegistry();
+  readonly #held: HeldCalls;
+  readonly #catalog: ServerCatalog;
+  readonly #unwatch: (() => void)[];
+  readonly #logLimits = new Map<string, SecondLimit>();
+  #logLevel: LoggingLevel | null = null;
+
+  constructor(options: GatewayOptions) {
+    const { ports, limits, sources, version, launcher, pause } = options;
+    this.version = version;
+    this.limits = limits;
+    this.#held = new HeldCalls(limits.inputMs + HELD_LONGER_MS);
+    this.fleet = new Fleet({
+      ports,
+      launcher,
+      limits,
+      pause,
+      eventsOf: (serverId) => this.#eventsOf(serverId),
+      onConnection: (serverId) => this.#onConnection(serverId),
+      onServers: () => this.#listsChanged(null),
+    });
+    const now = (): number => ports.clock.now();
+    const { fleet } = this;
+    const registry = this.#registry;
+    const catalog = new ServerCatalog({ fleet, limits, now });
+    this.#catalog = catalog;
+    const forwarder = new Forwarder({ limits, registry, held: this.#held });
+    this.resources = new ResourceRouter({ catalog, forwarder, limits });
+    this.tools = new ToolRouter({
+      ports,
+      fleet,
+      catalog,
+      forwarder,
+      registry,
+      sources,
+      limits,
+      links: this.resources.links,
+    });
+    this.prompts = new PromptRouter({ fleet, catalog, forwarder, limits });
+    this.subscriptions = new ResourceSubscriptions(fleet, (key, uri) => this.audience.find(key)?.resourceUpdated(uri));
+    this.#unwatch = sources.map((source) => source.watch(() => this.audience.listChanged('tools', null)));
+  }
+
+  /** Follows the servers from now on. */
+  start(): void {
+    this.fleet.start();
+  }
+
+  /** How many tools a server listed the last time; null when it was not asked, or does not run. */
+  toolCount(serverId: string): number | null {
+    return this.#catalog.countOf('tools', serverId);
+  }
+
+  /** A client has gone: what it asked for is ended. */
+  leave(clientKey: string): void {
+    this.audience.remove(clientKey);
+    this.subscriptions.removeClient(clientKey);
+    this.#held.dropClient(clientKey);
+  }
+
+  /** The level that clients want messages from has changed; servers are told the one that lets most through. */
+  logLevelChanged(): void {
+    const level = this.audience.leastLogLevel();
+    if (level === null || level === this.#logLevel) return;
+    this.#logLevel = level;
+    for (const { current } of this.fleet.running()) setLevel(current, level);
+  }
+
+  /** Ends every call and every server. */
+  async stop(): Promise<void> {
+    for (const end of this.#unwatch) end();
+    this.#held.dropAll();
+    await this.fleet.stop();
+  }
+
+  #eventsOf(serverId: string): DownstreamEvents {
+    return {
+      input: (call, gone) => this.#registry.ask(serverId, call, gone),
+      listChanged: (kind) => {
+        this.#catalog.forget(kind, serverId);
+        this.audience.listChanged(kind, serverId);
+      },
+      resourceUpdated: (uri) => this.subscriptions.updated(serverId, uri),
+      log: (message) => this.#log(serverId, message),
+      elicitationComplete: (params) =>
+        this.#registry.only(serverId)?.notify({ method: 'notifications/elicitation/complete', params }),
+    };
+  }
+
+  /** A message goes to the one client whose call is running; between calls, to the only client there is. */
+  #log(serverId: string, message: LoggingMessageNotificationParams): void {
+    if (!this.#limitOf(serverId).allow()) return;
+    const name = this.fleet.nameOf(serverId);
+    const named = { ...message, logger: message.logger === undefined ? name : `${name}/${message.logger}` };
+    const call = this.#registry.only(serverId);
+    if (call === null) {
+      if (this.#registry.countOf(serverId) === 0) this.audience.log(serverId, named);
+    } else if (call.owner.wantsLog(message.level)) {
+      call.notify({ method: 'notifications/message', params: named });
+    }
+  }
+
+  #limitOf(serverId: string): SecondLimit {
+    const limit = this.#logLimits.get(serverId) ?? new SecondLimit(MOST_MESSAGES_PER_SECOND);
+    this.#logLimits.set(serverId, limit);
+    return limit;
+  }
+
+  #onConnection(serverId: string): void {
+    this.#listsChanged(serverId);
+    void this.subscriptions.renew(serverId);
+    const current = this.fleet.find(serverId)?.current ?? null;
+    if (this.#logLevel !== null) setLevel(current, this.#logLevel);
+  }
+
+  #listsChanged(serverId: string | null): void {
+    for (const kind of ['tools', 'prompts', 'resources'] as const) this.audience.listChanged(kind, serverId);
+  }
+}
+
+/** An answer that comes at the last moment still finds its call. */
+const HELD_LONGER_MS = 60_000;
+/** Of one server; nobody reads more. */
+const MOST_MESSAGES_PER_SECOND = 100;
+
+/** A key for a client that has a connection. */
+export function newClientKey(): string {
+  return randomUUID();
+}
+
+/** Servers of the later generation are told with each request. */
+function setLevel(current: ReturnType<Fleet['running']>[number]['current'], level: LoggingLevel): void {
+  if (current === null || current.client.getProtocolEra() !== 'legacy') return;
+  if (current.client.getServerCapabilities()?.logging === undefined) return;
+  current.client.setLoggingLevel(level).catch(() => undefined);
+}

@@ -1,0 +1,127 @@
+import {
+  isInputRequiredResult,
+  type LoggingLevel,
+  Server,
+  type ServerCapabilities,
+} from '@modelcontextprotocol/server';
+import type { Caller } from '../machine/mcp_caller.ts';
+import { type Gateway, newClientKey } from './gateway.ts';
+import { clientRequest, type GatewayClient } from './fronts/gateway_client.ts';
+
+const CAPABILITIES: ServerCapabilities = {
+  tools: { listChanged: true },
+  prompts: { listChanged: true },
+  resources: { listChanged: true, subscribe: true },
+  completions: {},
+  logging: {},
+};
+
+const INSTRUCTIONS =
+  'Tools and prompts of several MCP servers, each named <server>__<name>. A server that is starting, or that waits for ' +
+  'consent or a credential, is left out; the list changes when it comes.';
+
+/** How many times a call may ask for input of its client before it is given up. */
+const MAX_ROUNDS = 32;
+
+/** What one client is served with: the SDK's server, and what to do when the client has gone. */
+export interface ServedClient {
+  readonly server: Server;
+  readonly client: GatewayClient;
+}
+
+/**
+ * The SDK's server for one client, on the core. With `connected`, the client has a connection of its own: it is told of
+ * changes, and what it asked for is ended with it. Without, it serves one request.
+ */
+export function gatewayServer(gateway: Gateway, caller: Caller, connected: boolean): ServedClient {
+  const { limits, version } = gateway;
+  const server = new Server(
+    { name: 'svc', title: 'svc MCP gateway', version },
+    {
+      capabilities: CAPABILITIES,
+      instructions: INSTRUCTIONS,
+      inputRequired: { maxRounds: MAX_ROUNDS, roundTimeoutMs: limits.inputMs },
+    },
+  );
+  const level: { now: LoggingLevel | null } = { now: null };
+  const client: GatewayClient = { key: connected ? newClientKey() : null, caller, logLevel: () => level.now };
+  // What a client sends out of turn is answered by the SDK; there is nothing to be done about it here.
+  Object.assign(server, { onerror: () => undefined });
+  serveTools(gateway, server, client);
+  servePrompts(gateway, server, client);
+  serveResources(gateway, server, client);
+  server.setRequestHandler('logging/setLevel', ({ params }) => {
+    level.now = params.level;
+    gateway.logLevelChanged();
+    return {};
+  });
+  if (client.key !== null) join(gateway, server, client, client.key);
+  return { server, client };
+}
+
+function serveTools(gateway: Gateway, server: Server, client: GatewayClient): void {
+  server.setRequestHandler('tools/list', ({ params }, ctx) =>
+    gateway.tools.list(client.caller, params?.cursor, ctx.mcpReq.signal),
+  );
+  server.setRequestHandler('tools/call', async ({ params }, ctx) => {
+    const call = { name: params.name, args: params.arguments };
+    const { result, tool } = await gateway.tools.call(call, clientRequest(client, server, ctx));
+    if (isInputRequiredResult(result)) return result;
+    return server.projectCallToolResult(result, tool?.outputSchema);
+  });
+}
+
+function servePrompts(gateway: Gateway, server: Server, client: GatewayClient): void {
+  server.setRequestHandler('prompts/list', ({ params }, ctx) =>
+    gateway.prompts.list(client.caller, params?.cursor, ctx.mcpReq.signal),
+  );
+  server.setRequestHandler('prompts/get', ({ params }, ctx) =>
+    gateway.prompts.get(params.name, params.arguments, clientRequest(client, server, ctx)),
+  );
+  server.setRequestHandler('completion/complete', ({ params }, ctx) =>
+    gateway.prompts.complete(params, client.caller, ctx.mcpReq.signal),
+  );
+}
+
+function serveResources(gateway: Gateway, server: Server, client: GatewayClient): void {
+  const { resources, subscriptions } = gateway;
+  server.setRequestHandler('resources/list', ({ params }, ctx) =>
+    resources.list(client.caller, params?.cursor, ctx.mcpReq.signal),
+  );
+  server.setRequestHandler('resources/templates/list', ({ params }, ctx) =>
+    resources.templates(client.caller, params?.cursor, ctx.mcpReq.signal),
+  );
+  server.setRequestHandler('resources/read', ({ params }, ctx) =>
+    resources.read(params.uri, clientRequest(client, server, ctx)),
+  );
+  server.setRequestHandler('resources/subscribe', async ({ params }, ctx) => {
+    const place = await resources.place(params.uri, client.caller, ctx.mcpReq.signal);
+    if (client.key !== null) await subscriptions.add(client.key, params.uri, place);
+    return {};
+  });
+  server.setRequestHandler('resources/unsubscribe', async ({ params }) => {
+    if (client.key !== null) await subscriptions.remove(client.key, params.uri);
+    return {};
+  });
+}
+
+function join(gateway: Gateway, server: Server, client: GatewayClient, key: string): void {
+  gateway.audience.add({
+    key,
+    caller: client.caller,
+    logLevel: () => client.logLevel(),
+    listChanged(kind) {
+      if (kind === 'tools') told(server.sendToolListChanged());
+      else if (kind === 'prompts') told(server.sendPromptListChanged());
+      else told(server.sendResourceListChanged());
+    },
+    resourceUpdated: (uri) => told(server.sendResourceUpdated({ uri })),
+    log: (params) => told(server.notification({ method: 'notifications/message', params })),
+  });
+  Object.assign(server, { onclose: () => gateway.leave(key) });
+}
+
+/** A client that has gone is not told. */
+function told(sent: Promise<void>): void {
+  sent.catch(() => undefined);
+}

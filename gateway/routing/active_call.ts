@@ -1,0 +1,202 @@
+import {
+  type ClientCapabilities,
+  type InputRequests,
+  type LoggingLevel,
+  type Notification,
+  type Progress,
+  type ProgressToken,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Result,
+} from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import type { InputCall } from '../fronts/downstream.ts';
+import { SecondLimit } from '../servers/second_limit.ts';
+
+/** One request of a client that is being answered. A call may take several, each of which brings what was asked for. */
+export interface CallRound {
+  /** Sends a notification that belongs to the request. */
+  notify(notification: Notification): Promise<void>;
+  readonly progressToken: ProgressToken | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Who makes a call. */
+export interface CallOwner {
+  /** One for each connection of a client; one for each call where there is no connection. */
+  readonly clientKey: string;
+  readonly capabilities: ClientCapabilities;
+  /** Whether it wants to be told a message of this level. */
+  wantsLog(level: LoggingLevel): boolean;
+}
+
+export type CallStep =
+  | { readonly kind: 'done'; readonly result: Result }
+  | { readonly kind: 'input'; readonly requests: InputRequests };
+
+/** Why a call was ended from here. */
+export class CallEnded extends Error {
+  readonly why: 'cancelled' | 'timeout';
+
+  constructor(why: 'cancelled' | 'timeout') {
+    super(why === 'timeout' ? 'the server gave no answer in time' : 'the call was cancelled');
+    this.why = why;
+  }
+}
+
+interface Asked {
+  readonly call: InputCall;
+  readonly resolve: (answer: Record<string, unknown>) => void;
+  readonly reject: (error: Error) => void;
+  isTold: boolean;
+}
+
+const MOST_ASKED = 16;
+const MOST_PROGRESS_PER_SECOND = 50;
+
+/**
+ * A request to a downstream server on behalf of a client. What the server asks its client for meanwhile is handed to the
+ * client as input that the call requires; the call goes on with the client's next request, over whatever generation of the
+ * protocol either side speaks.
+ */
+export class ActiveCall {
+  readonly owner: CallOwner;
+  readonly #abort = new AbortController();
+  readonly #asked = new Map<string, Asked>();
+  readonly #silentMs: number;
+  #result: Promise<CallStep>;
+  #round: CallRound | null = null;
+  #wake = Promise.withResolvers<void>();
+  #count = 0;
+  #timer: NodeJS.Timeout | null = null;
+  readonly #progressLimit = new SecondLimit(MOST_PROGRESS_PER_SECOND);
+
+  /** `send` sends the request; it is given up when its signal is aborted. */
+  constructor(owner: CallOwner, silentMs: number, send: (signal: AbortSignal) => Promise<Result>) {
+    this.owner = owner;
+    this.#silentMs = silentMs;
+    this.#result = send(this.#abort.signal).then(
+      (result): CallStep => ({ kind: 'done', result }),
+      (error: unknown) => {
+        throw this.#abort.signal.reason instanceof CallEnded ? this.#abort.signal.reason : error;
+      },
+    );
+    void this.#result.catch(() => undefined).then(() => this.#over());
+  }
+
+  /** Resolves with the result, or with what the client is asked for. Rejects as the request does. */
+  async next(round: CallRound): Promise<CallStep> {
+    this.#round = round;
+    this.#listenForSilence();
+    const cancel = (): void => this.end('cancelled');
+    round.signal.addEventListener('abort', cancel, { once: true });
+    if (round.signal.aborted) cancel();
+    try {
+      while (true) {
+        const requests = this.#untold();
+        if (requests !== null) return { kind: 'input', requests };
+        const woken = this.#wake.promise.then(() => null);
+        const step = await Promise.race([this.#result, woken]);
+        if (step !== null) return step;
+      }
+    } finally {
+      round.signal.removeEventListener('abort', cancel);
+      this.#round = null;
+    }
+  }
+
+  /** The client's answers to what it was told of. What it left out was not answered. */
+  answer(responses: Readonly<Record<string, unknown>> | undefined): void {
+    for (const [key, asked] of this.#asked) {
+      if (!asked.isTold) continue;
+      this.#asked.delete(key);
+      const answer = responses?.[key];
+      if (typeof answer === 'object' && answer !== null) asked.resolve({ ...answer });
+      else asked.reject(new ProtocolError(ProtocolErrorCode.InvalidRequest, 'the client gave no answer'));
+    }
+  }
+
+  /** Asks the client of this call. Rejects when it cannot do that, or when the call is over. */
+  ask(call: InputCall, gone: AbortSignal): Promise<Record<string, unknown>> {
+    const missing = missingCapability(call, this.owner.capabilities);
+    if (missing !== null) {
+      return Promise.reject(
+        new ProtocolError(ProtocolErrorCode.MethodNotFound, `the client of this call does not support ${missing}`),
+      );
+    }
+    if (this.#abort.signal.aborted || this.#asked.size >= MOST_ASKED) {
+      return Promise.reject(new ProtocolError(ProtocolErrorCode.InvalidRequest, 'the call cannot ask for more input'));
+    }
+    const key = `input-${(this.#count += 1)}`;
+    return new Promise((resolve, reject) => {
+      const withdraw = (): void => {
+        this.#asked.delete(key);
+        reject(new ProtocolError(ProtocolErrorCode.InvalidRequest, 'the request was withdrawn'));
+      };
+      gone.addEventListener('abort', withdraw, { once: true });
+      this.#asked.set(key, { call, resolve, reject, isTold: false });
+      this.#rouse();
+    });
+  }
+
+  /** Tells the client how far the server is, when it asked for that; not more often than anybody can read. */
+  progressed(progress: Progress): void {
+    this.#listenForSilence();
+    const token = this.#round?.progressToken;
+    if (token === undefined || !this.#progressLimit.allow()) return;
+    this.notify({ method: 'notifications/progress', params: { ...progress, progressToken: token } });
+  }
+
+  /** Sends the client of this call a notification that belongs to it; none while it is the client's turn. */
+  notify(notification: Notification): void {
+    this.#round?.notify(notification).catch(() => undefined);
+  }
+
+  end(why: 'cancelled' | 'timeout'): void {
+    this.#abort.abort(new CallEnded(why));
+  }
+
+  #untold(): InputRequests | null {
+    const untold = [...this.#asked].filter(([, asked]) => !asked.isTold);
+    if (untold.length === 0) return null;
+    this.#stopTimer();
+    for (const [, asked] of untold) asked.isTold = true;
+    return z.custom<InputRequests>().parse(Object.fromEntries(untold.map(([key, { call }]) => [key, call])));
+  }
+
+  #rouse(): void {
+    const { resolve } = this.#wake;
+    this.#wake = Promise.withResolvers<void>();
+    resolve();
+  }
+
+  #listenForSilence(): void {
+    this.#stopTimer();
+    if (this.#asked.size > 0 || this.#abort.signal.aborted) return;
+    this.#timer = setTimeout(() => this.end('timeout'), this.#silentMs);
+    this.#timer.unref();
+  }
+
+  #stopTimer(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  #over(): void {
+    this.#stopTimer();
+    for (const { reject } of this.#asked.values()) {
+      reject(new ProtocolError(ProtocolErrorCode.InvalidRequest, 'the call is over'));
+    }
+    this.#asked.clear();
+  }
+}
+
+/** What the client of a call would have to have said that it can do; null when it has. */
+function missingCapability({ method, params }: InputCall, can: ClientCapabilities): string | null {
+  if (method === 'sampling/createMessage') return can.sampling === undefined ? 'sampling' : null;
+  if (method === 'roots/list') return can.roots === undefined ? 'roots' : null;
+  if (can.elicitation === undefined) return 'elicitation';
+  if (params['mode'] === 'url') return can.elicitation.url === undefined ? 'elicitation by URL' : null;
+  const onlyUrl = can.elicitation.url !== undefined && can.elicitation.form === undefined;
+  return onlyUrl ? 'elicitation by form' : null;
+}

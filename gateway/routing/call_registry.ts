@@ -1,0 +1,140 @@
+import { randomBytes } from 'node:crypto';
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import type { McpOutcome } from '../../shared/model/audit_event.ts';
+import type { ActiveCall } from './active_call.ts';
+import type { InputCall } from '../fronts/downstream.ts';
+import type { GatewayLimits } from '../gateway_limits.ts';
+
+type CallLimits = Pick<GatewayLimits, 'maxCalls' | 'maxCallsOfServer'>;
+
+/** The calls that are running, by server: who is asked when a server asks for something. */
+export class CallRegistry {
+  readonly #calls = new Map<string, Set<ActiveCall>>();
+  /** Places that were taken, by server. A call has one before it is sent, and so before it is among the calls. */
+  readonly #taken = new Map<string, number>();
+  #count = 0;
+  #allTaken = 0;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  countOf(serverId: string): number {
+    return this.#calls.get(serverId)?.size ?? 0;
+  }
+
+  /** Whether there is no place for another call of a server. */
+  isFull(serverId: string, { maxCalls, maxCallsOfServer }: CallLimits): boolean {
+    const ofServer = Math.max(this.countOf(serverId), this.#taken.get(serverId) ?? 0);
+    return Math.max(this.#count, this.#allTaken) >= maxCalls || ofServer >= maxCallsOfServer;
+  }
+
+  /** Takes a place until what it returns is called; null when there is none. Calls that come together do not share one. */
+  take(serverId: string, limits: CallLimits): (() => void) | null {
+    if (this.isFull(serverId, limits)) return null;
+    this.#taken.set(serverId, (this.#taken.get(serverId) ?? 0) + 1);
+    this.#allTaken += 1;
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      this.#allTaken -= 1;
+      const left = (this.#taken.get(serverId) ?? 1) - 1;
+      if (left === 0) this.#taken.delete(serverId);
+      else this.#taken.set(serverId, left);
+    };
+  }
+
+  add(serverId: string, call: ActiveCall): void {
+    const calls = this.#calls.get(serverId) ?? new Set<ActiveCall>();
+    if (calls.has(call)) return;
+    this.#calls.set(serverId, calls.add(call));
+    this.#count += 1;
+  }
+
+  remove(serverId: string, call: ActiveCall): void {
+    const calls = this.#calls.get(serverId);
+    if (calls?.delete(call) !== true) return;
+    this.#count -= 1;
+    if (calls.size === 0) this.#calls.delete(serverId);
+  }
+
+  /** The newest call of the one client that uses the server now; null when there is none, or when there are several. */
+  only(serverId: string): ActiveCall | null {
+    const calls = [...(this.#calls.get(serverId) ?? [])];
+    const clients = new Set(calls.map(({ owner }) => owner.clientKey));
+    return clients.size === 1 ? (calls.at(-1) ?? null) : null;
+  }
+
+  /** Asks the client whose call is running on the server. It is refused when that is nobody, or could be several. */
+  ask(serverId: string, input: InputCall, gone: AbortSignal): Promise<Record<string, unknown>> {
+    const call = this.only(serverId);
+    if (call !== null) return call.ask(input, gone);
+    const why = this.countOf(serverId) === 0 ? 'no call of a client is running' : 'several clients have calls running';
+    return Promise.reject(new ProtocolError(ProtocolErrorCode.InvalidRequest, `${input.method} is refused: ${why}`));
+  }
+}
+
+/** A call that waits for its client's next request. */
+export interface HeldCall {
+  /** Of the client, the method and its arguments: only the same request again may go on with it. */
+  readonly subject: string;
+  readonly clientKey: string | null;
+  /** Of a server of the earlier generation: the call that is still running. */
+  readonly running: ActiveCall | null;
+  /** Of a server of the later generation: what it wants to see again. */
+  readonly state: string | undefined;
+  /** Called when the request that it belongs to is over. */
+  readonly finished: (outcome: McpOutcome) => void;
+  /** Called when nobody came back. */
+  readonly dropped: () => void;
+}
+
+const MOST_HELD = 1_024;
+
+/** The calls that wait for their clients, by the state that those were told to send along: random, and good for one use. */
+export class HeldCalls {
+  readonly #held = new Map<string, { readonly call: HeldCall; readonly timer: NodeJS.Timeout }>();
+  readonly #forMs: number;
+
+  constructor(forMs: number) {
+    this.#forMs = forMs;
+  }
+
+  /** The state to tell the client. Null when too many wait already. */
+  hold(call: HeldCall): string | null {
+    if (this.#held.size >= MOST_HELD) return null;
+    const state = `svc.${randomBytes(24).toString('base64url')}`;
+    const timer = setTimeout(() => this.#drop(state), this.#forMs);
+    timer.unref();
+    this.#held.set(state, { call, timer });
+    return state;
+  }
+
+  /** The call that a state belongs to, once; null when it is none, is over, or was of another request. */
+  take(state: string, subject: string): HeldCall | null {
+    const held = this.#held.get(state);
+    if (held === undefined || held.call.subject !== subject) return null;
+    this.#held.delete(state);
+    clearTimeout(held.timer);
+    return held.call;
+  }
+
+  /** Its client has gone for good. */
+  dropClient(clientKey: string): void {
+    for (const [state, { call }] of this.#held) if (call.clientKey === clientKey) this.#drop(state);
+  }
+
+  dropAll(): void {
+    for (const state of this.#held.keys()) this.#drop(state);
+  }
+
+  #drop(state: string): void {
+    const held = this.#held.get(state);
+    if (held === undefined) return;
+    this.#held.delete(state);
+    clearTimeout(held.timer);
+    held.call.running?.end('cancelled');
+    held.call.dropped();
+  }
+}

@@ -1,0 +1,106 @@
+import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import { propertyOfField } from '../../shared/connect/input_schema.ts';
+import { jsonCostProblem } from '../../shared/wire/json_scan.ts';
+import type { RunReply } from '../../shared/wire/connectors.ts';
+import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
+import type { DaemonProblem } from '../sidecar/connector_daemon.ts';
+import { parseJson } from '../../shared/model/json.ts';
+
+/** What an upstream answered, whatever its status: an error of it is a tool's error, with what it said. */
+export function repliedRun(reply: RunReply): CallToolResult {
+  const { upstream_status: status } = reply;
+  const failed = status >= 400;
+  const bytes = Buffer.from(reply.body_base64, 'base64');
+  const structured = failed ? null : jsonObject(reply.content_type, bytes);
+  const body = bytes.length === 0 ? [] : [bodyBlock(reply, bytes)];
+  const note = failed || body.length === 0 ? [textBlock(`The upstream answered ${status}.`)] : [];
+  return {
+    content: [...note, ...body],
+    ...(failed && { isError: true }),
+    ...(structured !== null && { structuredContent: structured }),
+    _meta: { 'svc/upstream_status': status, 'svc/audit_id': reply.audit_id },
+  };
+}
+
+/** A refusal of the daemon, with what can be done about it. */
+export function refusedRun(operation: ListedOperation, problem: DaemonProblem): CallToolResult {
+  const error = { code: problem.code, message: problem.message, details: problem.details };
+  return {
+    isError: true,
+    content: [textBlock([problemText(operation, problem), adviceFor(operation, problem)].filter(Boolean).join('\n'))],
+    structuredContent: { error },
+  };
+}
+
+const fieldsOf = z.object({ fields: z.array(z.object({ field: z.string(), message: z.string() })) });
+const approvalOf = z.object({ approval_id: z.string().regex(/^[a-z]{3}_[0-9A-Za-z]{1,64}$/) });
+
+/** Each argument by the name that the caller knows it by. */
+function problemText(operation: ListedOperation, { code, message, details }: DaemonProblem): string {
+  const fields = code === 'invalid_args' ? fieldsOf.safeParse(details) : null;
+  if (fields?.success !== true || fields.data.fields.length === 0) return `${code}: ${message}`;
+  const inputs = { inputNames: operation.input_names, hostProperty: operation.host_property };
+  const lines = fields.data.fields.map((each) => `- ${propertyOfField(inputs, each.field)} ${each.message}`);
+  return ['invalid_args: these arguments do not fit:', ...lines].join('\n');
+}
+
+function adviceFor({ connector_fqn: fqn }: ListedOperation, { code, details }: DaemonProblem): string {
+  const approval = approvalOf.safeParse(details).data?.approval_id;
+  switch (code) {
+    case 'approval_required':
+      return approval === undefined
+        ? 'Nobody has allowed it yet. A person can: svc approvals list. Then make the same call again.'
+        : `Nobody has allowed it yet. A person can: svc approvals approve ${approval}. Then make the same call again.`;
+    case 'approval_denied':
+      return 'A person has refused this call. Do not make it again unless you are told to.';
+    case 'binding_required':
+      return `The connector has no credential. A person can store one: svc connector credential set ${fqn} (or svc connector authorize ${fqn} where it is oauth2).`;
+    case 'reauthorisation_required':
+      return `A person has to authorise the connector again: svc connector authorize ${fqn}`;
+    case 'connector_operation_not_found':
+      return 'The connector was changed or removed: list the tools again.';
+    default:
+      return '';
+  }
+}
+
+const MEDIA = /^(image|audio)\/[a-z0-9.+-]+$/;
+
+function bodyBlock({ content_type: type, audit_id: id }: RunReply, bytes: Buffer): ContentBlock {
+  const mimeType = mediaType(type);
+  const media = mimeType === 'image/svg+xml' ? undefined : MEDIA.exec(mimeType)?.[1];
+  if (media === 'image' || media === 'audio') return { type: media, mimeType, data: bytes.toString('base64') };
+  const text = utf8(bytes);
+  if (text !== null) return textBlock(text);
+  const resource = {
+    uri: `svc-reply:${id}`,
+    mimeType: mimeType || 'application/octet-stream',
+    blob: bytes.toString('base64'),
+  };
+  return { type: 'resource', resource };
+}
+
+function jsonObject(contentType: string, bytes: Buffer): Record<string, unknown> | null {
+  if (!/^[a-z0-9.+-]+\/(?:[a-z0-9.+-]+\+)?json$/.test(mediaType(contentType))) return null;
+  const text = utf8(bytes);
+  const value = text === null || jsonCostProblem(text) !== null ? null : parseJson(text);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null;
+}
+
+function mediaType(contentType: string): string {
+  return (contentType.split(';')[0] ?? '').trim().toLowerCase();
+}
+
+/** Null for what is no text. */
+function utf8(bytes: Buffer): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+function textBlock(text: string): ContentBlock {
+  return { type: 'text', text };
+}

@@ -1,0 +1,331 @@
+import type { Tool } from '@modelcontextprotocol/server';
+import { describe, expect, it } from 'vitest';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { RunReply, RunRequest } from '../../shared/wire/connectors.ts';
+import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
+import { HOST_CALLER } from '../../machine/mcp_caller.ts';
+import type { ConnectorDaemon, DaemonProblem, OperationList } from '../sidecar/connector_daemon.ts';
+import { connectorTools } from './connector_tools.ts';
+import type { ToolSource } from '../source.ts';
+
+const UNREACHABLE: DaemonProblem = { code: 'sidecar_unreachable', message: 'it is away', details: {} };
+const REPLY: RunReply = {
+  status: 'proxied',
+  audit_id: 'evt_1',
+  connector_fqn: 'acme/tickets',
+  operation: 'list-issues',
+  upstream_status: 200,
+  content_type: 'application/json; charset=utf-8',
+  body_base64: base64('{"issues":[1]}'),
+};
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
+function operation(changes: Partial<ListedOperation> = {}): ListedOperation {
+  return {
+    connector_fqn: 'acme/tickets',
+    connector_title: 'Tickets',
+    operation: 'list-issues',
+    summary: 'List issues',
+    description: 'Newest first.',
+    effect: 'read',
+    approval: 'none',
+    hosts: ['api.example.com'],
+    input_schema: { type: 'object', properties: { state: { type: 'string' } } },
+    input_names: {},
+    host_property: null,
+    ...changes,
+  };
+}
+
+/** A daemon whose list and answers are what a test says. */
+class FakeDaemon implements ConnectorDaemon {
+  list: Result<OperationList, DaemonProblem> = ok({ etag: '"1"', operations: [operation()] });
+  answer: Result<RunReply, DaemonProblem> = ok(REPLY);
+  readonly runs: { readonly request: RunRequest; readonly sessionId: string | null; readonly signal: AbortSignal }[] =
+    [];
+  readonly asked: { readonly heldEtag: string | null; readonly waitSeconds: number }[] = [];
+  readonly #waiting: (() => void)[] = [];
+
+  async operations(
+    heldEtag: string | null,
+    waitSeconds: number,
+    signal: AbortSignal,
+  ): Promise<Result<OperationList | null, DaemonProblem>> {
+    this.asked.push({ heldEtag, waitSeconds });
+    const changed = (): boolean => !this.list.ok || this.list.value.etag !== heldEtag;
+    if (!changed() && waitSeconds > 0) {
+      await new Promise<void>((resolve) => {
+        this.#waiting.push(resolve);
+        signal.addEventListener('abort', () => resolve());
+      });
+    }
+    if (!this.list.ok) return this.list;
+    return changed() ? this.list : ok(null);
+  }
+
+  run(request: RunRequest, sessionId: string | null, signal: AbortSignal): Promise<Result<RunReply, DaemonProblem>> {
+    this.runs.push({ request, sessionId, signal });
+    return Promise.resolve(this.answer);
+  }
+
+  use(list: Result<OperationList, DaemonProblem>): void {
+    this.list = list;
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+}
+
+const daemon = (): FakeDaemon => new FakeDaemon();
+const never = new AbortController().signal;
+const TOOL = 'svc_run__acme_tickets__list-issues';
+
+function sourceOf(fake: FakeDaemon, pause = async (): Promise<void> => {}): ToolSource {
+  return connectorTools({ daemon: fake, pause });
+}
+
+function toolsOf(operations: readonly ListedOperation[]): Promise<readonly Tool[]> {
+  const fake = daemon();
+  fake.list = ok({ etag: '"2"', operations });
+  return sourceOf(fake).tools(HOST_CALLER, never);
+}
+
+async function called(
+  fake: FakeDaemon,
+  args: Readonly<Record<string, unknown>> = {},
+  changes: { readonly tool?: string; readonly sessionId?: string | null } = {},
+) {
+  const told: unknown[] = [];
+  const { tool = TOOL, sessionId = null } = changes;
+  const caller = { sessionId, servers: sessionId === null ? null : [] };
+  const call = { caller, tool, args, signal: never, progress: (progress: unknown) => void told.push(progress) };
+  return { result: await sourceOf(fake).call(call), told };
+}
+
+describe('the tools of connectors', () => {
+  it('are one for each operation, with its schema', async () => {
+    expect(await toolsOf([operation()])).toEqual([
+      {
+        name: TOOL,
+        title: 'Tickets: List issues',
+        description:
+          'List issues\n\nNewest first.\n\nOperation list-issues of the connector acme/tickets. It only reads.',
+        inputSchema: { type: 'object', properties: { state: { type: 'string' } } },
+        annotations: { title: 'Tickets: List issues', readOnlyHint: true, destructiveHint: false, openWorldHint: true },
+      },
+    ]);
+  });
+
+  it.each([
+    ['read', true, false],
+    ['write', false, undefined],
+    ['delete', false, true],
+    ['spend', false, true],
+    ['external-send', false, true],
+  ] as const)('of effect %s have the hints that fit it', async (effect, readOnlyHint, destructiveHint) => {
+    const [tool] = await toolsOf([operation({ effect })]);
+    expect(tool?.annotations).toMatchObject({ readOnlyHint });
+    expect(tool?.annotations?.destructiveHint).toBe(destructiveHint);
+  });
+
+  it('say that a person has to allow each call', async () => {
+    const [tool] = await toolsOf([operation({ approval: 'required' })]);
+    expect(tool?.description).toContain('A person has to allow each call.');
+  });
+
+  it('show what a spec hides in its texts from people', async () => {
+    const hidden = 'Reads\u{200b}\u{e0041} issues';
+    const input_schema = { type: 'object', properties: { state: { type: 'string', description: hidden } } } as const;
+    const [tool] = await toolsOf([operation({ summary: hidden, input_schema })]);
+    expect(tool).toMatchObject({
+      title: 'Tickets: Reads<U+200B><U+E0041> issues',
+      inputSchema: { properties: { state: { description: 'Reads<U+200B><U+E0041> issues' } } },
+      _meta: { 'svc/hidden-characters': ['U+200B', 'U+E0041'] },
+    });
+    expect(JSON.stringify(tool)).not.toContain('\u{200b}');
+  });
+
+  it('have names of their own, whatever connectors and operations are called', async () => {
+    const named = [
+      ['acme/tickets', 'list.issues'],
+      ['acme/tickets', 'list_issues'],
+      ['acme_tickets/list', 'issues'],
+      ['acme.tickets/list', 'issues'],
+      ['acme/tickets-list', 'issues'],
+      [`${'a'.repeat(60)}/b`, 'list'],
+      [`${'a'.repeat(60)}/c`, 'list'],
+    ] as const;
+    const tools = await toolsOf(named.map(([fqn, name]) => operation({ connector_fqn: fqn, operation: name })));
+    const names = tools.map(({ name }) => name);
+    expect(new Set(names).size).toBe(named.length);
+    for (const name of names) expect(name).toMatch(/^svc_run__[A-Za-z0-9_-]{1,55}$/);
+  });
+
+  it('are asked for anew each time, and kept while they are the same', async () => {
+    const fake = daemon();
+    const source = sourceOf(fake);
+    const first = await source.tools(HOST_CALLER, never);
+    expect(await source.tools(HOST_CALLER, never)).toBe(first);
+    fake.list = ok({ etag: '"2"', operations: [] });
+    expect(await source.tools(HOST_CALLER, never)).toEqual([]);
+    expect(fake.asked.map(({ heldEtag }) => heldEtag)).toEqual([null, '"1"', '"1"']);
+  });
+
+  it('are not told while the daemon cannot tell them', async () => {
+    const fake = daemon();
+    fake.list = err(UNREACHABLE);
+    await expect(sourceOf(fake).tools(HOST_CALLER, never)).rejects.toThrow('it is away');
+  });
+});
+
+describe('a call', () => {
+  it("is a run of the caller's session", async () => {
+    const fake = daemon();
+    await called(fake, { state: 'open' }, { sessionId: 'ses_1' });
+    expect(fake.runs).toMatchObject([
+      {
+        sessionId: 'ses_1',
+        request: {
+          connector_fqn: 'acme/tickets',
+          operation: 'list-issues',
+          tool: TOOL,
+          args: { state: 'open' },
+        },
+      },
+    ]);
+  });
+
+  it('takes properties back to the inputs and the host that they stand for', async () => {
+    const fake = daemon();
+    const names = { input_names: { filter_state_: 'filter[state]' }, host_property: 'host' };
+    fake.list = ok({ etag: '"2"', operations: [operation(names)] });
+    await called(fake, { filter_state_: 'open', host: 'eu.example.com' });
+    expect(fake.runs[0]?.request).toMatchObject({ args: { 'filter[state]': 'open' }, host: 'eu.example.com' });
+    const { result } = await called(fake, { host: 7 });
+    expect(result).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining('- host must be a text') }],
+    });
+    expect(fake.runs).toHaveLength(1);
+  });
+
+  it('gives the reply as text, and as an object where it is one', async () => {
+    const { result } = await called(daemon());
+    expect(result).toEqual({
+      content: [{ type: 'text', text: '{"issues":[1]}' }],
+      structuredContent: { issues: [1] },
+      _meta: { 'svc/upstream_status': 200, 'svc/audit_id': 'evt_1' },
+    });
+  });
+
+  it.each([
+    ['application/json', '[1,2]'],
+    ['application/json', 'not json'],
+    ['text/plain', '{"a":1}'],
+    ['', 'hello'],
+  ])('gives a reply of type %j that is no JSON object as text alone', async (content_type, body) => {
+    const fake = daemon();
+    fake.answer = ok({ ...REPLY, content_type, body_base64: base64(body) });
+    const { result } = await called(fake);
+    expect(result.content).toEqual([{ type: 'text', text: body }]);
+    expect(result.structuredContent).toBeUndefined();
+  });
+
+  it('gives an image as an image, other bytes as a resource, and no body in words', async () => {
+    const fake = daemon();
+    const bytes = Buffer.from([0xff, 0xd8, 0xff]).toString('base64');
+    fake.answer = ok({ ...REPLY, content_type: 'image/png', body_base64: bytes });
+    expect((await called(fake)).result.content).toEqual([{ type: 'image', mimeType: 'image/png', data: bytes }]);
+    fake.answer = ok({ ...REPLY, content_type: 'application/zip', body_base64: bytes });
+    const resource = { uri: 'svc-reply:evt_1', mimeType: 'application/zip', blob: bytes };
+    expect((await called(fake)).result.content).toEqual([{ type: 'resource', resource }]);
+    fake.answer = ok({ ...REPLY, upstream_status: 204, content_type: '', body_base64: '' });
+    expect((await called(fake)).result.content).toEqual([{ type: 'text', text: 'The upstream answered 204.' }]);
+  });
+
+  it("is an error of the tool when the upstream's answer is one", async () => {
+    const fake = daemon();
+    fake.answer = ok({ ...REPLY, upstream_status: 404, body_base64: base64('{"message":"none"}') });
+    const { result } = await called(fake);
+    expect(result).toMatchObject({
+      isError: true,
+      content: [{ text: 'The upstream answered 404.' }, { text: '{"message":"none"}' }],
+    });
+    expect(result.structuredContent).toBeUndefined();
+  });
+
+  it.each([
+    ['approval_required', { approval_id: 'apr_7' }, 'svc approvals approve apr_7'],
+    ['approval_required', { approval_id: '; rm -rf' }, 'svc approvals list'],
+    ['approval_required', {}, 'svc approvals list'],
+    ['approval_denied', { approval_id: 'apr_7' }, 'Do not make it again'],
+    ['binding_required', {}, 'svc connector credential set acme/tickets'],
+    ['reauthorisation_required', {}, 'svc connector authorize acme/tickets'],
+    ['connector_operation_not_found', {}, 'list the tools again'],
+  ])('that is refused with %s %j says what to do: %s', async (code, details, advice) => {
+    const fake = daemon();
+    fake.answer = err({ code, message: 'why', details });
+    const { result } = await called(fake);
+    expect(result).toMatchObject({ isError: true, structuredContent: { error: { code, message: 'why', details } } });
+    expect(result.content[0]).toMatchObject({ type: 'text', text: expect.stringContaining(`${code}: why`) });
+    expect(result.content[0]).toMatchObject({ text: expect.stringContaining(advice) });
+  });
+
+  it('with wrong arguments names each as the caller knows it', async () => {
+    const fake = daemon();
+    fake.list = ok({ etag: '"2"', operations: [operation({ input_names: { filter_state_: 'filter[state]' } })] });
+    const fields = [
+      { field: 'args.filter[state]', message: 'must be a text' },
+      { field: 'args.x', message: 'is no argument of list-issues' },
+    ];
+    fake.answer = err({ code: 'invalid_args', message: 'all in one line', details: { fields } });
+    const { result } = await called(fake);
+    const text =
+      'invalid_args: these arguments do not fit:\n- filter_state_ must be a text\n- x is no argument of list-issues';
+    expect(result).toMatchObject({ isError: true, content: [{ text }] });
+  });
+
+  it('tells the client that it waits for a person', async () => {
+    const fake = daemon();
+    fake.list = ok({ etag: '"2"', operations: [operation({ approval: 'required' })] });
+    expect((await called(fake)).told).toMatchObject([{ progress: 0, message: expect.stringContaining('allows') }]);
+    expect((await called(daemon())).told).toEqual([]);
+  });
+
+  it('of a tool that is gone is an error of the tool', async () => {
+    const fake = daemon();
+    const { result } = await called(fake, {}, { tool: 'svc_run__acme_other__x' });
+    expect(result).toMatchObject({ isError: true });
+    expect(fake.runs).toEqual([]);
+  });
+});
+
+describe('watching', () => {
+  it('tells each change, and not the list that there was', async () => {
+    const fake = daemon();
+    let changes = 0;
+    const stop = sourceOf(fake).watch(() => (changes += 1));
+    await expect.poll(() => fake.asked).toHaveLength(2);
+    expect(changes).toBe(0);
+    fake.use(ok({ etag: '"2"', operations: [] }));
+    await expect.poll(() => changes).toBe(1);
+    stop();
+    fake.use(ok({ etag: '"3"', operations: [] }));
+    await expect.poll(() => fake.asked.at(-1)).toMatchObject({ heldEtag: '"2"' });
+    expect(changes).toBe(1);
+  });
+
+  it('tells that the list can be had again, after it could not', async () => {
+    const fake = daemon();
+    let changes = 0;
+    fake.list = err(UNREACHABLE);
+    const paused = Promise.withResolvers<undefined>();
+    const stop = sourceOf(fake, () => paused.promise).watch(() => (changes += 1));
+    await expect.poll(() => fake.asked).toHaveLength(1);
+    fake.list = ok({ etag: '"1"', operations: [operation()] });
+    paused.resolve(undefined);
+    await expect.poll(() => changes).toBe(1);
+    stop();
+  });
+});

@@ -1,0 +1,161 @@
+import type { CallToolResult, Tool } from '@modelcontextprotocol/server';
+import { runInputs } from '../../shared/connect/input_schema.ts';
+import { exposedToolName } from '../../shared/mcp/tool_names.ts';
+import type { RunRequest } from '../../shared/wire/connectors.ts';
+import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
+import type { ConnectorDaemon, DaemonProblem, OperationList } from '../sidecar/connector_daemon.ts';
+import { refusedRun, repliedRun } from './connector_results.ts';
+import { shownDefinition } from './shown_definition.ts';
+import type { SourceCall, ToolSource } from '../source.ts';
+import { sha256Hex } from '../../machine/sha256.ts';
+
+/** What the tools of connectors need from around them. */
+export interface ConnectorToolsPorts {
+  readonly daemon: ConnectorDaemon;
+  /** Waits; resolves at once when the signal is aborted. */
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+/** The tools of connectors are called `svc_run__<publisher>_<name>__<operation>`; `_` is in no server's name. */
+const OWN_NAME = 'svc_run';
+export const CONNECTOR_TOOL_PREFIX = `${OWN_NAME}__`;
+const PLAIN_FQN = /^[a-z0-9-]+\/[a-z0-9-]+$/;
+
+const WATCH_SECONDS = 25;
+const RETRY_MS = 5_000;
+
+/** A list of operations as tools. */
+interface Listed {
+  readonly etag: string | null;
+  readonly tools: readonly Tool[];
+  readonly byName: ReadonlyMap<string, ListedOperation>;
+}
+
+const NOTHING: Listed = { etag: null, tools: [], byName: new Map() };
+
+/**
+ * The operations of the installed connectors as tools, for every caller: which of them a credential, a contract or an
+ * approval allows is decided by the daemon at each run, and recorded there.
+ */
+export function connectorTools(ports: ConnectorToolsPorts): ToolSource {
+  const { daemon } = ports;
+  let held = NOTHING;
+  const refreshed = async (signal: AbortSignal): Promise<Listed> => {
+    const list = await daemon.operations(held.etag, 0, signal);
+    if (!list.ok) throw new Error(`The operations of connectors are not known: ${list.error.message}`);
+    if (list.value !== null) held = listed(list.value);
+    return held;
+  };
+  return {
+    prefix: CONNECTOR_TOOL_PREFIX,
+    tools: async (_caller, signal) => (await refreshed(signal)).tools,
+    async call(call) {
+      const operation = held.byName.get(call.tool) ?? (await refreshed(call.signal)).byName.get(call.tool);
+      return operation === undefined ? noSuchTool(call.tool) : runTool(daemon, operation, call);
+    },
+    watch(onChange) {
+      const ended = new AbortController();
+      void watchList(ports, onChange, ended.signal);
+      return () => ended.abort();
+    },
+  };
+}
+
+/** A list that could not be had is told as a change once it can: whoever asked meanwhile was not given these tools. */
+async function watchList(
+  { daemon, pause }: ConnectorToolsPorts,
+  onChange: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let known: string | null = null;
+  let hasFailed = false;
+  while (!signal.aborted) {
+    const list = await daemon.operations(known, known === null ? 0 : WATCH_SECONDS, signal);
+    if (signal.aborted) return;
+    if (!list.ok) {
+      hasFailed = true;
+      await pause(RETRY_MS, signal);
+      continue;
+    }
+    if (hasFailed || (known !== null && list.value !== null)) onChange();
+    hasFailed = false;
+    known = list.value?.etag ?? known;
+  }
+}
+
+function listed({ etag, operations }: OperationList): Listed {
+  const byName = new Map(operations.map((operation) => [toolName(operation), operation] as const));
+  return { etag, byName, tools: Array.from(byName, ([name, operation]) => toolOf(name, operation)) };
+}
+
+/** A publisher or name with other characters makes a text that is no plain name, and so gets its digest. */
+function toolName({ connector_fqn: fqn, operation }: ListedOperation): string {
+  const text = PLAIN_FQN.test(fqn) ? `${fqn.replace('/', '_')}__${operation}` : `${fqn}/${operation}`;
+  return exposedToolName(OWN_NAME, text, sha256Hex);
+}
+
+function toolOf(name: string, operation: ListedOperation): Tool {
+  const title = `${operation.connector_title}: ${operation.summary || operation.operation}`;
+  return shownDefinition<Tool>({
+    name,
+    title,
+    description: descriptionOf(operation),
+    inputSchema: { ...operation.input_schema, type: 'object' },
+    annotations: { title, ...hintsOf(operation.effect), openWorldHint: true },
+  });
+}
+
+/** Of a write nobody says that it only adds, nor that it destroys. */
+function hintsOf(effect: ListedOperation['effect']): NonNullable<Tool['annotations']> {
+  if (effect === 'read') return { readOnlyHint: true, destructiveHint: false };
+  return effect === 'write' ? { readOnlyHint: false } : { readOnlyHint: false, destructiveHint: true };
+}
+
+const EFFECT_TEXTS: Readonly<Record<ListedOperation['effect'], string>> = {
+  read: 'It only reads.',
+  write: 'It changes data.',
+  delete: 'It deletes data.',
+  spend: 'It spends money.',
+  'external-send': 'It sends something to others.',
+};
+
+function descriptionOf(operation: ListedOperation): string {
+  const { summary, description, effect, approval, connector_fqn: fqn } = operation;
+  const approvalText = approval === 'required' ? ' A person has to allow each call.' : '';
+  const about = `Operation ${operation.operation} of the connector ${fqn}. ${EFFECT_TEXTS[effect]}${approvalText}`;
+  return [summary, description, about].filter((text) => text !== '').join('\n\n');
+}
+
+async function runTool(daemon: ConnectorDaemon, operation: ListedOperation, call: SourceCall): Promise<CallToolResult> {
+  const { args, host } = runInputs(inputsOf(operation), call.args);
+  if (host !== undefined && typeof host !== 'string') return refusedRun(operation, hostIsNoText());
+  if (operation.approval === 'required') {
+    call.progress({ progress: 0, message: 'Waiting until a person allows this call: svc approvals list' });
+  }
+  const request: RunRequest = {
+    connector_fqn: operation.connector_fqn,
+    operation: operation.operation,
+    tool: call.tool,
+    args: { ...args },
+    ...(host === undefined ? {} : { host }),
+  };
+  const ran = await daemon.run(request, call.caller.sessionId, call.signal);
+  return ran.ok ? repliedRun(ran.value) : refusedRun(operation, ran.error);
+}
+
+function inputsOf({ input_names: inputNames, host_property: hostProperty }: ListedOperation): {
+  readonly inputNames: Readonly<Record<string, string>>;
+  readonly hostProperty: string | null;
+} {
+  return { inputNames, hostProperty };
+}
+
+function hostIsNoText(): DaemonProblem {
+  const fields = [{ field: 'host', message: 'must be a text' }];
+  return { code: 'invalid_args', message: 'host must be a text', details: { fields } };
+}
+
+function noSuchTool(tool: string): CallToolResult {
+  const text = `There is no tool ${JSON.stringify(tool.slice(0, 80))} any more: list the tools again.`;
+  return { isError: true, content: [{ type: 'text', text }] };
+}

@@ -1,0 +1,283 @@
+import { randomUUID } from 'node:crypto';
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type ClientCapabilities,
+  type InputRequiredResult,
+  isInputRequiredResult,
+  LOG_LEVEL_META_KEY,
+  type LoggingLevel,
+  type Progress,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Result,
+  SdkHttpError,
+  type Tool,
+} from '@modelcontextprotocol/client';
+import { z } from 'zod';
+import type { McpOutcome } from '../../shared/model/audit_event.ts';
+import { ActiveCall, CallEnded } from './active_call.ts';
+import type { CallRegistry, HeldCall, HeldCalls } from './call_registry.ts';
+import type { Downstream } from '../fronts/downstream.ts';
+import type { ClientRequest } from '../fronts/gateway_client.ts';
+import type { GatewayLimits } from '../gateway_limits.ts';
+import { isLogged } from '../fronts/log_levels.ts';
+import { isUnauthorised } from '../servers/launcher.ts';
+import { maskedError } from '../servers/masked_error.ts';
+import { ServerUnavailable } from '../servers/server_unavailable.ts';
+import type { SupervisedServer } from '../servers/supervised_server.ts';
+
+/** A request to one server that may require input of the client before it is answered. */
+export interface Target {
+  readonly supervised: SupervisedServer;
+  readonly method: 'tools/call' | 'prompts/get' | 'resources/read';
+  readonly params: Readonly<Record<string, unknown>>;
+  /** Of a tool call: what the server said of the tool. */
+  readonly tool?: Tool;
+}
+
+export interface ForwarderOptions {
+  readonly limits: GatewayLimits;
+  readonly registry: CallRegistry;
+  readonly held: HeldCalls;
+}
+
+type Finished = (outcome: McpOutcome) => void;
+type Answer = Result | InputRequiredResult;
+
+interface Leg {
+  readonly target: Target;
+  readonly request: ClientRequest;
+  readonly subject: string;
+  readonly finished: Finished;
+  readonly downstream: Downstream;
+}
+
+const ANY_RESULT = z.looseObject({});
+
+/** Sends requests on to servers and their answers back, with what either side asks for in between. */
+export class Forwarder {
+  readonly #options: ForwarderOptions;
+  /** Of the calls that wait for their clients: the connection that each is on. */
+  readonly #downstreamOf = new WeakMap<ActiveCall, Downstream>();
+
+  constructor(options: ForwarderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The server's answer, masked. `begin` is called for a request that does not go on with an earlier one, before anything is
+   * sent; what it returns is called once when the request is over. Rejects with the server's own error, masked, with
+   * {@link ServerUnavailable}, or with {@link CallEnded}.
+   */
+  async run(target: Target, request: ClientRequest, begin: () => Promise<Finished>): Promise<Answer> {
+    const subject = subjectOf(target, request);
+    const held = request.state === undefined ? undefined : this.#options.held.take(request.state, subject);
+    if (held === null) throw invalidState();
+    if (held === undefined) return this.#first(target, request, subject, await begin());
+    const { running } = held;
+    const downstream = running === null ? undefined : this.#downstreamOf.get(running);
+    if (running === null || downstream === undefined) {
+      return this.#first(target, request, subject, held.finished, held);
+    }
+    const leg = { target, request, subject, finished: held.finished, downstream };
+    running.answer(request.inputResponses);
+    return this.#step(leg, running).catch((error: unknown) => failed(leg, error));
+  }
+
+  async #first(
+    target: Target,
+    request: ClientRequest,
+    subject: string,
+    finished: Finished,
+    held?: HeldCall,
+  ): Promise<Answer> {
+    const connected = await this.connection(target.supervised, request.round.signal).catch((error: unknown) => {
+      finished(outcomeOf(error));
+      throw error;
+    });
+    const leg = { target, request, subject, finished, downstream: connected };
+    try {
+      return await this.#step(leg, this.#begin(leg, held));
+    } catch (error) {
+      if (!(await this.#isStale(target.supervised, connected, error))) return failed(leg, error);
+    }
+    // Nothing was done: the server no longer knew the session. With a new one it is asked again, once.
+    const downstream = await this.connection(target.supervised, request.round.signal).catch((error: unknown) =>
+      failed(leg, error),
+    );
+    const again = { ...leg, downstream };
+    return this.#step(again, this.#begin(again, held)).catch((error: unknown) => failed(again, error));
+  }
+
+  /** The connection of a server, started if need be. Waits for it no longer than a list does. */
+  async connection(supervised: SupervisedServer, signal: AbortSignal): Promise<Downstream> {
+    const { listWaitMs } = this.#options.limits;
+    const late = Promise.withResolvers<'late' | 'gone'>();
+    const gone = (): void => late.resolve('gone');
+    const timer = setTimeout(() => late.resolve('late'), listWaitMs);
+    signal.addEventListener('abort', gone, { once: true });
+    try {
+      const connected = await Promise.race([supervised.connect(), late.promise]);
+      if (connected === 'gone') throw new CallEnded('cancelled');
+      if (connected === 'late')
+        throw new ServerUnavailable(supervised.server.name, 'it is still starting; try again later');
+      if (!connected.ok) throw new ServerUnavailable(supervised.server.name, connected.error.message);
+      return connected.value;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', gone);
+    }
+  }
+
+  #begin(leg: Leg, held: HeldCall | undefined): ActiveCall {
+    const { target, request, downstream } = leg;
+    const { client } = request;
+    const { capabilities } = request;
+    const wantsLog = (level: LoggingLevel): boolean => isLogged(level, request.logLevel ?? client.logLevel());
+    const owner = { clientKey: client.key ?? randomUUID(), capabilities, wantsLog };
+    const params = paramsOf(target, request, downstream, held);
+    const { callMs, maxCallMs } = this.#options.limits;
+    const call: ActiveCall = new ActiveCall(owner, callMs, (signal) =>
+      send(target, downstream, params, {
+        signal,
+        timeout: maxCallMs,
+        allowInputRequired: true,
+        onprogress: (progress: Progress) => call.progressed(downstream.mask.value(progress)),
+      }),
+    );
+    this.#downstreamOf.set(call, downstream);
+    this.#options.registry.add(target.supervised.server.id, call);
+    return call;
+  }
+
+  async #step(leg: Leg, call: ActiveCall): Promise<Answer> {
+    const { downstream, target, finished } = leg;
+    try {
+      const step = await call.next(leg.request.round);
+      if (step.kind === 'input') return this.#required(leg, step.requests, call, undefined);
+      this.#options.registry.remove(target.supervised.server.id, call);
+      const result = downstream.mask.value(step.result);
+      if (isInputRequiredResult(result)) return this.#required(leg, result.inputRequests, null, result.requestState);
+      finished('isError' in result && result['isError'] === true ? 'tool_error' : 'ok');
+      return result;
+    } catch (error) {
+      this.#options.registry.remove(target.supervised.server.id, call);
+      throw error;
+    }
+  }
+
+  #required(
+    { request, subject, finished, target }: Leg,
+    inputRequests: InputRequiredResult['inputRequests'],
+    running: ActiveCall | null,
+    state: string | undefined,
+  ): InputRequiredResult {
+    const requestState = this.#options.held.hold({
+      subject,
+      clientKey: request.client.key,
+      running,
+      state,
+      finished,
+      dropped: () => {
+        if (running !== null) this.#options.registry.remove(target.supervised.server.id, running);
+        finished('cancelled');
+      },
+    });
+    if (requestState === null) {
+      running?.end('cancelled');
+      throw new ProtocolError(ProtocolErrorCode.InternalError, 'too many calls wait for input; try again later');
+    }
+    return { resultType: 'input_required', requestState, ...(inputRequests === undefined ? {} : { inputRequests }) };
+  }
+
+  /** A remote server that wants other credentials, or forgot the session, is connected to anew. True when that may help. */
+  async #isStale(supervised: SupervisedServer, downstream: Downstream, error: unknown): Promise<boolean> {
+    if (supervised.current !== downstream) return false;
+    if (isUnauthorised(error)) {
+      const message =
+        'it refuses what it is called with (401); sign in to it again, or store another credential for it';
+      await supervised.drop({ reason: 'authorisation_needed', message });
+      return false;
+    }
+    if (!isLostSession(error)) return false;
+    await supervised.drop(null);
+    return true;
+  }
+}
+
+function isLostSession(error: unknown): boolean {
+  return SdkHttpError.isInstance(error) && error.data.status === 404;
+}
+
+interface SendOptions {
+  readonly signal: AbortSignal;
+  readonly timeout: number;
+  readonly allowInputRequired: true;
+  readonly onprogress: (progress: Progress) => void;
+}
+
+/** Over HTTP, the later generation wants arguments repeated in headers; the SDK does that when it knows the tool. */
+function send(
+  target: Target,
+  downstream: Downstream,
+  params: Record<string, unknown>,
+  options: SendOptions,
+): Promise<Result> {
+  const { client } = downstream;
+  const { tool } = target;
+  if (tool !== undefined && client.getProtocolEra() === 'modern') {
+    const { name, inputSchema } = tool;
+    return client.callTool({ ...params, name }, { ...options, toolDefinition: { name, inputSchema } });
+  }
+  return client.request({ method: target.method, params }, ANY_RESULT, options);
+}
+
+function paramsOf(
+  { params, tool }: Target,
+  request: ClientRequest,
+  { client }: Downstream,
+  held: HeldCall | undefined,
+): Record<string, unknown> {
+  const isModern = client.getProtocolEra() === 'modern';
+  const meta = isModern ? { ...request.meta, ...envelopeOf(request) } : request.meta;
+  return {
+    ...params,
+    ...(tool === undefined ? {} : { name: tool.name }),
+    ...(Object.keys(meta).length === 0 ? {} : { _meta: meta }),
+    ...(held?.state === undefined ? {} : { requestState: held.state }),
+    ...(held === undefined || request.inputResponses === undefined ? {} : { inputResponses: request.inputResponses }),
+  };
+}
+
+/** A server of the later generation is told with each request what its client can do, so it is told of the real one. */
+function envelopeOf({ capabilities, logLevel }: ClientRequest): Record<string, unknown> {
+  const { sampling, elicitation, roots } = capabilities;
+  const can: ClientCapabilities = {
+    ...(sampling === undefined ? {} : { sampling }),
+    ...(elicitation === undefined ? {} : { elicitation }),
+    ...(roots === undefined ? {} : { roots }),
+  };
+  return { [CLIENT_CAPABILITIES_META_KEY]: can, ...(logLevel === null ? {} : { [LOG_LEVEL_META_KEY]: logLevel }) };
+}
+
+/** What a request has to be the same in, to go on with an earlier one. */
+function subjectOf({ supervised, method, params }: Target, { client }: ClientRequest): string {
+  return JSON.stringify([client.key, client.caller.sessionId, supervised.server.id, method, params]);
+}
+
+function invalidState(): ProtocolError {
+  const message = 'Invalid or expired requestState';
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, message, { reason: 'invalid_request_state' });
+}
+
+function outcomeOf(error: unknown): McpOutcome {
+  if (error instanceof CallEnded) return error.why;
+  return 'error';
+}
+
+/** The request is over. */
+function failed({ finished, downstream: { mask } }: Leg, error: unknown): never {
+  finished(outcomeOf(error));
+  if (error instanceof CallEnded || error instanceof ServerUnavailable) throw error;
+  throw maskedError(error, mask);
+}

@@ -1,0 +1,120 @@
+import {
+  type CompleteRequestParams,
+  type CompleteResult,
+  type GetPromptResult,
+  type InputRequiredResult,
+  type ListPromptsResult,
+  ProtocolError,
+  ProtocolErrorCode,
+} from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import { exposedToolName, splitToolName } from '../../shared/mcp/tool_names.ts';
+import type { Caller } from '../../machine/mcp_caller.ts';
+import type { Fleet } from '../servers/fleet.ts';
+import type { Forwarder } from './forwarder.ts';
+import type { ClientRequest } from '../fronts/gateway_client.ts';
+import type { GatewayLimits } from '../gateway_limits.ts';
+import { maskedError } from '../servers/masked_error.ts';
+import { pageOf, sortedBy } from './paged.ts';
+import { readQualifiedUri } from './qualified_uri.ts';
+import type { ServerCatalog } from './server_catalog.ts';
+import type { SupervisedServer } from '../servers/supervised_server.ts';
+import { sha256Hex } from '../../machine/sha256.ts';
+
+export interface PromptRouterOptions {
+  readonly fleet: Fleet;
+  readonly catalog: ServerCatalog;
+  readonly forwarder: Forwarder;
+  readonly limits: GatewayLimits;
+}
+
+/** A prompt of a server, by the server's own name for it. */
+interface Found {
+  readonly supervised: SupervisedServer;
+  readonly prompt: string;
+}
+
+/** Prompts under names like those of tools, and what completes their arguments and those of resource templates. */
+export class PromptRouter {
+  readonly #options: PromptRouterOptions;
+
+  constructor(options: PromptRouterOptions) {
+    this.#options = options;
+  }
+
+  async list(caller: Caller, cursor: string | undefined, signal: AbortSignal): Promise<ListPromptsResult> {
+    const { catalog, limits } = this.#options;
+    const listings = await catalog.all('prompts', caller, signal);
+    const prompts = listings.flatMap(({ name, items }) =>
+      items.map((prompt) => ({ ...prompt, name: exposedToolName(name, prompt.name, sha256Hex) })),
+    );
+    const page = pageOf(
+      sortedBy(prompts, ({ name }) => name),
+      ({ name }) => name,
+      cursor,
+      limits.pageItems,
+    );
+    if (page === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'cursor is none that was given out');
+    const { items, nextCursor } = page;
+    return { prompts: [...items], ...(nextCursor === undefined ? {} : { nextCursor }) };
+  }
+
+  async get(
+    name: string,
+    args: Readonly<Record<string, string>> | undefined,
+    request: ClientRequest,
+  ): Promise<GetPromptResult | InputRequiredResult> {
+    const { supervised, prompt } = await this.#find(name, request.client.caller, request.round.signal);
+    const params = { name: prompt, ...(args === undefined ? {} : { arguments: args }) };
+    const target = { supervised, method: 'prompts/get', params } as const;
+    const result = await this.#options.forwarder.run(target, request, () => Promise.resolve(() => undefined));
+    return ANSWER.parse(result);
+  }
+
+  async complete(params: CompleteRequestParams, caller: Caller, signal: AbortSignal): Promise<CompleteResult> {
+    const { ref } = params;
+    const place =
+      ref.type === 'ref/prompt'
+        ? await this.#find(ref.name, caller, signal).then(({ supervised, prompt }) => ({
+            supervised,
+            ref: { ...ref, name: prompt },
+          }))
+        : await this.#template(ref.uri, caller, signal);
+    if (place === null) return NOTHING;
+    const downstream = await this.#options.forwarder.connection(place.supervised, signal);
+    if (downstream.client.getServerCapabilities()?.completions === undefined) return NOTHING;
+    const timeout = this.#options.limits.requestMs;
+    try {
+      const result = await downstream.client.complete({ ...params, ref: place.ref }, { signal, timeout });
+      return downstream.mask.value(result);
+    } catch (error) {
+      throw maskedError(error, downstream.mask);
+    }
+  }
+
+  async #template(uri: string, caller: Caller, signal: AbortSignal) {
+    const listings = await this.#options.catalog.all('templates', caller, signal);
+    const qualified = readQualifiedUri(uri);
+    const wanted = qualified?.uri ?? uri;
+    const found = listings.find(
+      ({ name, items }) =>
+        (qualified === null || qualified.server === name) && items.some(({ uriTemplate }) => uriTemplate === wanted),
+    );
+    if (found === undefined) return null;
+    return { supervised: found.supervised, ref: { type: 'ref/resource' as const, uri: wanted } };
+  }
+
+  async #find(name: string, caller: Caller, signal: AbortSignal): Promise<Found> {
+    const { fleet, catalog } = this.#options;
+    const serverName = splitToolName(name)?.server;
+    const supervised = fleet.of(caller).find(({ server }) => fleet.nameOf(server.id) === serverName);
+    const listing = supervised === undefined ? null : await catalog.one('prompts', supervised, signal);
+    const prompt = listing?.items.find((item) => exposedToolName(listing.name, item.name, sha256Hex) === name);
+    if (supervised !== undefined && prompt !== undefined) return { supervised, prompt: prompt.name };
+    const shown = JSON.stringify(name.slice(0, 128));
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown prompt: ${shown}`);
+  }
+}
+
+const ANSWER = z.custom<GetPromptResult | InputRequiredResult>();
+const NOTHING: CompleteResult = { completion: { values: [] } };

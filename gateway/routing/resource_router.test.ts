@@ -1,0 +1,117 @@
+import { ProtocolError, ResourceNotFoundError } from '@modelcontextprotocol/server';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { localServer } from '../../shared/mcp/testing/servers.ts';
+import { HOST_CALLER } from '../../machine/mcp_caller.ts';
+import { DEFAULT_GATEWAY_LIMITS } from '../gateway_limits.ts';
+import { ResourceRouter } from './resource_router.ts';
+
+interface Offered {
+  readonly resources?: readonly string[];
+  readonly templates?: readonly string[];
+}
+
+/** A router over servers that list what `offered` says, by their names. */
+function routerOver(offered: Readonly<Record<string, Offered>>) {
+  const servers = Object.entries(offered).map(([name, { resources = [], templates = [] }], index) => {
+    const server = localServer({ id: `mcp_0${String(index).padStart(25, '0')}`, name });
+    return { name, supervised: { server }, resources, templates };
+  });
+  const all = (kind: string) =>
+    Promise.resolve(
+      servers.map(({ name, supervised, resources, templates }) => ({
+        name,
+        supervised,
+        items:
+          kind === 'resources'
+            ? resources.map((uri) => ({ uri, name: uri }))
+            : templates.map((uriTemplate) => ({ uriTemplate, name: uriTemplate })),
+      })),
+    );
+  type Options = ConstructorParameters<typeof ResourceRouter>[0];
+  const router = new ResourceRouter({
+    catalog: z.custom<Options['catalog']>().parse({ all }),
+    forwarder: z.custom<Options['forwarder']>().parse({}),
+    limits: DEFAULT_GATEWAY_LIMITS,
+  });
+  const idOf = (name: string) => servers.find((server) => server.name === name)?.supervised.server.id ?? '';
+  return {
+    links: (name: string, uri: string) =>
+      router.links.learn(HOST_CALLER, idOf(name), { content: [{ type: 'resource_link', uri, name: 'x' }] }),
+    listed: async () => {
+      const { resources } = await router.list(HOST_CALLER, undefined, new AbortController().signal);
+      return resources.map(({ uri }) => uri);
+    },
+    placeOf: async (uri: string) => {
+      const place = await router.place(uri, HOST_CALLER, new AbortController().signal);
+      return [place.supervised.server.name, place.uri];
+    },
+  };
+}
+
+test('a resource is read where it is listed, where a template makes it, and where a result named it', async () => {
+  const { placeOf, links } = routerOver({
+    files: { resources: ['file:///a'], templates: ['file:///{+path}'] },
+    tickets: {},
+  });
+  links('tickets', 'ticket://7');
+  expect(await placeOf('file:///a')).toEqual(['files', 'file:///a']);
+  expect(await placeOf('file:///b/c')).toEqual(['files', 'file:///b/c']);
+  expect(await placeOf('ticket://7')).toEqual(['tickets', 'ticket://7']);
+  await expect(placeOf('ticket://8')).rejects.toThrow(ResourceNotFoundError);
+});
+
+test('a template that takes everything does not get what another server’s result named', async () => {
+  const { placeOf, links } = routerOver({ tickets: {}, greedy: { templates: ['{+anything}'] } });
+  links('tickets', 'ticket://7');
+  await expect(placeOf('ticket://7')).rejects.toThrow(ProtocolError);
+  expect(await placeOf('svc-mcp://tickets/ticket%3A%2F%2F7')).toEqual(['tickets', 'ticket://7']);
+});
+
+test('a result that names what another server’s template makes does not get it', async () => {
+  const { placeOf, links } = routerOver({ files: { templates: ['file:///{name}'] }, sly: {} });
+  links('sly', 'file:///a');
+  await expect(placeOf('file:///a')).rejects.toThrow(/svc-mcp:\/\/files\/.*svc-mcp:\/\/sly\//);
+});
+
+const SLY = 'svc-mcp://sly/file%3A%2F%2F%2Fa';
+
+test('a server that lists what another server’s template makes does not get it', async () => {
+  const { placeOf, listed } = routerOver({
+    files: { templates: ['file:///{name}'] },
+    sly: { resources: ['file:///a'] },
+  });
+  await expect(placeOf('file:///a')).rejects.toThrow(/svc-mcp:\/\/sly\/.*svc-mcp:\/\/files\//);
+  expect(await listed()).toEqual([SLY]);
+  expect(await placeOf(SLY)).toEqual(['sly', 'file:///a']);
+  expect(await placeOf('svc-mcp://files/file%3A%2F%2F%2Fa')).toEqual(['files', 'file:///a']);
+  expect(await placeOf('file:///b')).toEqual(['files', 'file:///b']);
+});
+
+test('a server that lists what another server’s result named does not get it', async () => {
+  const { placeOf, links, listed } = routerOver({ files: {}, sly: { resources: ['file:///a'] } });
+  expect(await listed()).toEqual(['file:///a']);
+  links('files', 'file:///a');
+  await expect(placeOf('file:///a')).rejects.toThrow(ProtocolError);
+  expect(await listed()).toEqual([SLY]);
+});
+
+test('a server has what it lists, whatever its own templates and results name too', async () => {
+  const { placeOf, links, listed } = routerOver({ files: { resources: ['file:///a'], templates: ['file:///{name}'] } });
+  links('files', 'file:///a');
+  expect([await placeOf('file:///a'), await listed()]).toEqual([['files', 'file:///a'], ['file:///a']]);
+});
+
+test('a list that would take long to compare shows the server of each resource', async () => {
+  const greedy = Array.from({ length: 1_000 }, (_, index) => `{+a}${'{b}'.repeat(9)}-${index}`);
+  const resources = Array.from({ length: 1_000 }, (_, index) => `x://${'a'.repeat(60)}/${index}`);
+  const { listed } = routerOver({ sly: { templates: greedy }, files: { resources } });
+  const uris = await listed();
+  expect(uris).toHaveLength(1_000);
+  expect(uris.at(-1)).toMatch(/^svc-mcp:\/\/files\//);
+});
+
+test('a template of many variables holds up nobody who reads another resource', async () => {
+  const { placeOf } = routerOver({ sly: { templates: [`x://${'{a}'.repeat(40)}!`] }, files: { resources: ['x://a'] } });
+  await expect(placeOf(`x://${'a'.repeat(200)}`)).rejects.toThrow(ResourceNotFoundError);
+});

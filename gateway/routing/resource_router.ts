@@ -1,0 +1,125 @@
+import {
+  type ListResourcesResult,
+  type ListResourceTemplatesResult,
+  ProtocolError,
+  ProtocolErrorCode,
+  type ReadResourceResult,
+  type InputRequiredResult,
+  type Resource,
+  ResourceNotFoundError,
+  type ResourceTemplateType,
+} from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import type { Caller } from '../../machine/mcp_caller.ts';
+import type { Forwarder } from './forwarder.ts';
+import type { ClientRequest } from '../fronts/gateway_client.ts';
+import type { GatewayLimits } from '../gateway_limits.ts';
+import { isLargerThan } from './json_size.ts';
+import { LinkedResources } from './linked_resources.ts';
+import { pageOf, sortedBy } from './paged.ts';
+import { qualifiedUri, readQualifiedUri } from './qualified_uri.ts';
+import { type Claimant, ResourceClaims } from './resource_claims.ts';
+import type { ServerCatalog } from './server_catalog.ts';
+import type { SupervisedServer } from '../servers/supervised_server.ts';
+
+export interface ResourceRouterOptions {
+  readonly catalog: Pick<ServerCatalog, 'all'>;
+  readonly forwarder: Forwarder;
+  readonly limits: GatewayLimits;
+}
+
+/** The server of a resource, and the resource's own URI there. */
+export interface ResourcePlace {
+  readonly supervised: SupervisedServer;
+  readonly uri: string;
+}
+
+/**
+ * Resources keep their URIs, for results of tools name them too. A URI that two servers claim is shown with the server's name
+ * in it, and refused without: neither may pass for the other.
+ */
+export class ResourceRouter {
+  readonly links = new LinkedResources();
+  readonly #options: ResourceRouterOptions;
+
+  constructor(options: ResourceRouterOptions) {
+    this.#options = options;
+  }
+
+  async list(caller: Caller, cursor: string | undefined, signal: AbortSignal): Promise<ListResourcesResult> {
+    const claims = await this.#claims(caller, signal);
+    const all = claims.listings.flatMap(({ name, items }) => items.map((item) => ({ name, item })));
+    const page = this.#page(all, ({ name, item }) => `${item.uri} ${name}`, cursor);
+    const shown = page.items.map(({ name, item }): Resource => {
+      return claims.isContested(item.uri) ? { ...item, uri: qualifiedUri(name, item.uri) } : item;
+    });
+    return { resources: shown, ...nextOf(page.nextCursor) };
+  }
+
+  async templates(
+    caller: Caller,
+    cursor: string | undefined,
+    signal: AbortSignal,
+  ): Promise<ListResourceTemplatesResult> {
+    const listings = await this.#options.catalog.all('templates', caller, signal);
+    const byTemplate = new Map<string, ResourceTemplateType>();
+    for (const { items } of listings) {
+      for (const item of items) if (!byTemplate.has(item.uriTemplate)) byTemplate.set(item.uriTemplate, item);
+    }
+    const page = this.#page([...byTemplate.values()], ({ uriTemplate }) => uriTemplate, cursor);
+    return { resourceTemplates: [...page.items], ...nextOf(page.nextCursor) };
+  }
+
+  async read(uri: string, request: ClientRequest): Promise<ReadResourceResult | InputRequiredResult> {
+    const place = await this.place(uri, request.client.caller, request.round.signal);
+    const target = { supervised: place.supervised, method: 'resources/read', params: { uri: place.uri } } as const;
+    const result = await this.#options.forwarder.run(target, request, () => Promise.resolve(() => undefined));
+    if (isLargerThan(result, this.#options.limits.maxReplyBytes)) {
+      throw new ProtocolError(ProtocolErrorCode.InternalError, 'the resource is too large to be passed on');
+    }
+    return ANSWER.parse(result);
+  }
+
+  /** Where a resource is: listed, of a template, linked to by a result, or with the server's name in its URI. */
+  async place(uri: string, caller: Caller, signal: AbortSignal): Promise<ResourcePlace> {
+    const claims = await this.#claims(caller, signal);
+    const qualified = readQualifiedUri(uri);
+    if (qualified !== null) {
+      const named = claims.listings.find(({ name }) => name === qualified.server);
+      if (named === undefined) throw new ResourceNotFoundError(uri);
+      return { supervised: named.supervised, uri: qualified.uri };
+    }
+    return theOne(uri, claims.of(uri));
+  }
+
+  async #claims(caller: Caller, signal: AbortSignal): Promise<ResourceClaims> {
+    const { catalog } = this.#options;
+    const [listings, templates] = await Promise.all([
+      catalog.all('resources', caller, signal),
+      catalog.all('templates', caller, signal),
+    ]);
+    return new ResourceClaims({ listings, templates, linking: (uri) => this.links.serversOf(caller, uri) });
+  }
+
+  #page<T>(items: readonly T[], keyOf: (item: T) => string, cursor: string | undefined) {
+    const page = pageOf(sortedBy(items, keyOf), keyOf, cursor, this.#options.limits.pageItems);
+    if (page === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'cursor is none that was given out');
+    return page;
+  }
+}
+
+function nextOf(nextCursor: string | undefined): { readonly nextCursor?: string } {
+  return nextCursor === undefined ? {} : { nextCursor };
+}
+
+/** Rejects when none is meant, or several are. */
+function theOne(uri: string, claimants: readonly Claimant[]): ResourcePlace {
+  const [first, second] = claimants;
+  if (first === undefined) throw new ResourceNotFoundError(uri);
+  if (second === undefined) return { supervised: first.supervised, uri };
+  const choices = claimants.map(({ name }) => qualifiedUri(name, uri)).join(' or ');
+  const message = `several servers have this resource; ask for ${choices}`;
+  throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
+}
+
+const ANSWER = z.custom<ReadResourceResult | InputRequiredResult>();

@@ -1,0 +1,54 @@
+import { expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import { localServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
+import type { ResourcePlace } from './resource_router.ts';
+import { ResourceSubscriptions } from './resource_subscriptions.ts';
+import { SecretMask } from '../servers/secret_mask.ts';
+
+/** Subscriptions with a server that does as `subscribe` does, and who was told of what. */
+function world(subscribe: () => Promise<unknown> = () => Promise.resolve({})) {
+  const told: string[] = [];
+  const left: string[] = [];
+  const client = {
+    getServerCapabilities: () => ({ resources: { subscribe: true } }),
+    getProtocolEra: () => 'legacy',
+    subscribeResource: subscribe,
+    unsubscribeResource: ({ uri }: { readonly uri: string }) => Promise.resolve(void left.push(uri)),
+  };
+  const supervised = { server: localServer(), current: { client, mask: new SecretMask(['S3CR3T-t0ken']) } };
+  const placeOf = (uri: string) => z.custom<ResourcePlace>().parse({ supervised, uri });
+  type Options = ConstructorParameters<typeof ResourceSubscriptions>;
+  const fleet = z.custom<Options[0]>().parse({ find: () => supervised });
+  const subscriptions = new ResourceSubscriptions(fleet, (key, uri) => void told.push(`${key} ${uri}`));
+  const add = (key: string, uri: string) => subscriptions.add(key, uri, placeOf(uri));
+  return { subscriptions, add, told, left };
+}
+
+test('a refusal of the server is told without the secret that it holds', async () => {
+  const { add } = world(() => Promise.reject(new Error('no: S3CR3T-t0ken')));
+  await expect(add('a', 'x://1')).rejects.toThrow(/no: \*+/);
+});
+
+test('a client that subscribes to more and more loses its oldest ones, and nobody else does', async () => {
+  const { add, left } = world();
+  await add('modest', 'x://modest');
+  for (let number = 0; number < 300; number += 1) await add('greedy', `x://${number}`);
+  expect(left).toHaveLength(300 - 256);
+  expect(left[0]).toBe('x://0');
+});
+
+test('many greedy clients take nobody’s last place', async () => {
+  const { subscriptions, add, told } = world();
+  for (let client = 0; client < 16; client += 1) {
+    for (let number = 0; number < 256; number += 1) await add(`greedy ${client}`, `x://${client}/${number}`);
+  }
+  await add('modest', 'x://modest');
+  vi.useFakeTimers();
+  try {
+    subscriptions.updated(SERVER_ID, 'x://modest');
+    vi.runAllTimers();
+  } finally {
+    vi.useRealTimers();
+  }
+  expect(told).toEqual(['modest x://modest']);
+});

@@ -1,0 +1,131 @@
+import type { McpSubscription } from '@modelcontextprotocol/client';
+import type { Downstream } from '../fronts/downstream.ts';
+import type { Fleet } from '../servers/fleet.ts';
+import { maskedError } from '../servers/masked_error.ts';
+import type { ResourcePlace } from './resource_router.ts';
+
+/** One resource of one server, who wants to be told of it, and by which URI each of them knows it. */
+interface Subscribed {
+  readonly serverId: string;
+  readonly uri: string;
+  readonly clients: Map<string, string>;
+  /** Of a server of the later generation: the stream that changes come by. */
+  stream: McpSubscription | null;
+}
+
+const MOST = 4_096;
+const MOST_OF_CLIENT = 256;
+const TOGETHER_MS = 100;
+
+/** Subscriptions to resources: one with the server for all of its clients, made anew when the server was started anew. */
+export class ResourceSubscriptions {
+  readonly #fleet: Pick<Fleet, 'find'>;
+  readonly #tell: (clientKey: string, uri: string) => void;
+  readonly #subscribed = new Map<string, Subscribed>();
+  readonly #changed = new Set<string>();
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(fleet: Pick<Fleet, 'find'>, tell: (clientKey: string, uri: string) => void) {
+    this.#fleet = fleet;
+    this.#tell = tell;
+  }
+
+  /** `asked` is the URI as the client knows it. Rejects when the server refuses. */
+  async add(clientKey: string, asked: string, { supervised, uri }: ResourcePlace): Promise<void> {
+    const serverId = supervised.server.id;
+    const key = JSON.stringify([serverId, uri]);
+    const known = this.#subscribed.get(key);
+    if (known !== undefined) return void known.clients.set(clientKey, asked);
+    await this.#makeRoom(clientKey);
+    if (this.#subscribed.size >= MOST) throw new Error('there are too many subscriptions');
+    const mine: Subscribed = { serverId, uri, clients: new Map([[clientKey, asked]]), stream: null };
+    this.#subscribed.set(key, mine);
+    const { current } = supervised;
+    if (current === null) return;
+    try {
+      await subscribe(current, mine);
+    } catch (error) {
+      this.#subscribed.delete(key);
+      throw maskedError(error, current.mask);
+    }
+  }
+
+  async remove(clientKey: string, asked: string): Promise<void> {
+    for (const [key, one] of this.#subscribed) {
+      if (one.clients.get(clientKey) === asked) await this.#leave(key, one, clientKey);
+    }
+  }
+
+  /** The client has gone. */
+  removeClient(clientKey: string): void {
+    for (const [key, one] of this.#subscribed) {
+      if (one.clients.has(clientKey)) void this.#leave(key, one, clientKey);
+    }
+  }
+
+  /** The server says that a resource of its has changed. */
+  updated(serverId: string, uri: string): void {
+    const key = JSON.stringify([serverId, uri]);
+    if (!this.#subscribed.has(key)) return;
+    this.#changed.add(key);
+    if (this.#timer !== null) return;
+    this.#timer = setTimeout(() => this.#tellChanged(), TOGETHER_MS);
+    this.#timer.unref();
+  }
+
+  /** The server has connected anew, and knows of none. */
+  async renew(serverId: string): Promise<void> {
+    const current = this.#fleet.find(serverId)?.current ?? null;
+    if (current === null) return;
+    const ofServer = Array.from(this.#subscribed.values()).filter((one) => one.serverId === serverId);
+    await Promise.allSettled(ofServer.map((one) => subscribe(current, one)));
+  }
+
+  /** A resource that changed many times is told once. */
+  #tellChanged(): void {
+    this.#timer = null;
+    const keys = [...this.#changed];
+    this.#changed.clear();
+    for (const key of keys) {
+      for (const [clientKey, asked] of this.#subscribed.get(key)?.clients ?? []) this.#tell(clientKey, asked);
+    }
+  }
+
+  /** A client loses its oldest one when it has its share; when there are too many in all, who has the most does. */
+  async #makeRoom(clientKey: string): Promise<void> {
+    let count = 0;
+    for (const { clients } of this.#subscribed.values()) if (clients.has(clientKey)) count += 1;
+    if (count >= MOST_OF_CLIENT) await this.#leaveOldest(clientKey);
+    else if (this.#subscribed.size >= MOST) await this.#leaveOldest(this.#greediest());
+  }
+
+  #greediest(): string {
+    const counts = new Map<string, number>();
+    for (const { clients } of this.#subscribed.values()) {
+      for (const key of clients.keys()) counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    const [most] = [...counts].toSorted(([, a], [, b]) => b - a);
+    return most?.[0] ?? '';
+  }
+
+  async #leaveOldest(clientKey: string): Promise<void> {
+    for (const [key, one] of this.#subscribed) {
+      if (one.clients.has(clientKey)) return this.#leave(key, one, clientKey);
+    }
+  }
+
+  async #leave(key: string, one: Subscribed, clientKey: string): Promise<void> {
+    one.clients.delete(clientKey);
+    if (one.clients.size > 0) return;
+    this.#subscribed.delete(key);
+    const current = this.#fleet.find(one.serverId)?.current ?? null;
+    const ended = one.stream?.close() ?? current?.client.unsubscribeResource({ uri: one.uri });
+    await Promise.resolve(ended).catch(() => undefined);
+  }
+}
+
+async function subscribe({ client }: Downstream, one: Subscribed): Promise<void> {
+  if (client.getServerCapabilities()?.resources?.subscribe !== true) return;
+  if (client.getProtocolEra() === 'modern') one.stream = await client.listen({ resourceSubscriptions: [one.uri] });
+  else await client.subscribeResource({ uri: one.uri });
+}

@@ -1,0 +1,87 @@
+import type { Caller } from '../../machine/mcp_caller.ts';
+import type { Downstream } from '../fronts/downstream.ts';
+import type { Fleet } from '../servers/fleet.ts';
+import type { GatewayLimits } from '../gateway_limits.ts';
+import { type Listable, type Listed, ServerLists } from './server_lists.ts';
+import type { SupervisedServer } from '../servers/supervised_server.ts';
+import { until } from '../servers/until.ts';
+
+/** What one server listed. */
+export interface ServerListing<K extends Listable> {
+  readonly supervised: SupervisedServer;
+  /** The server's name in the names of what it lists. */
+  readonly name: string;
+  readonly items: readonly Listed[K][];
+}
+
+export interface ServerCatalogOptions {
+  readonly fleet: Fleet;
+  readonly limits: GatewayLimits;
+  readonly now: () => number;
+}
+
+/** What the servers of a caller list. A server that is dead or slow is left out, and holds nobody up longer than the limit. */
+export class ServerCatalog {
+  readonly #options: ServerCatalogOptions;
+  readonly #lists = new WeakMap<Downstream, ServerLists>();
+
+  constructor(options: ServerCatalogOptions) {
+    this.#options = options;
+  }
+
+  /** Starts the servers that do not run, and waits for them no longer than a list waits. */
+  async all<K extends Listable>(kind: K, caller: Caller, signal: AbortSignal): Promise<readonly ServerListing<K>[]> {
+    const { fleet, limits } = this.#options;
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.listWaitMs)]);
+    await until(fleet.listed, deadline);
+    const listings = fleet.of(caller).map((supervised) => until(this.#of(kind, supervised), deadline));
+    return (await Promise.all(listings)).filter((listing) => listing !== null);
+  }
+
+  /** What one server lists; null when it cannot be asked now. */
+  async one<K extends Listable>(
+    kind: K,
+    supervised: SupervisedServer,
+    signal: AbortSignal,
+  ): Promise<ServerListing<K> | null> {
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(this.#options.limits.listWaitMs)]);
+    return until(this.#of(kind, supervised), deadline);
+  }
+
+  /** The server says that what it lists has changed. */
+  forget(kind: 'tools' | 'prompts' | 'resources', serverId: string): void {
+    const downstream = this.#options.fleet.find(serverId)?.current ?? null;
+    if (downstream !== null) this.#listsOf(downstream).forget(kind);
+  }
+
+  /** How many a server that runs listed the last time; null when it was not asked yet. */
+  countOf(kind: Listable, serverId: string): number | null {
+    const downstream = this.#options.fleet.find(serverId)?.current ?? null;
+    return downstream === null ? null : this.#listsOf(downstream).countOf(kind);
+  }
+
+  async #of<K extends Listable>(kind: K, supervised: SupervisedServer): Promise<ServerListing<K> | null> {
+    const connected = await supervised.connect();
+    if (!connected.ok) return null;
+    const name = this.#options.fleet.nameOf(supervised.server.id);
+    const lists = this.#listsOf(connected.value);
+    const list = lists.list(kind);
+    try {
+      const items = lists.isSlow(kind) ? await until(list, AbortSignal.timeout(SLOW_PATIENCE_MS)) : await list;
+      return items === null ? null : { supervised, name, items };
+    } catch {
+      // A server that cannot say what it has, has nothing now; it is asked again the next time.
+      return null;
+    }
+  }
+
+  #listsOf(downstream: Downstream): ServerLists {
+    const existing = this.#lists.get(downstream);
+    if (existing !== undefined) return existing;
+    const lists = new ServerLists(downstream, this.#options.limits, this.#options.now);
+    this.#lists.set(downstream, lists);
+    return lists;
+  }
+}
+
+const SLOW_PATIENCE_MS = 1_000;

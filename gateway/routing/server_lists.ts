@@ -1,0 +1,171 @@
+import {
+  isSpecType,
+  type Prompt,
+  type Resource,
+  type ResourceTemplateType,
+  type Tool,
+} from '@modelcontextprotocol/client';
+import { z } from 'zod';
+import type { Downstream } from '../fronts/downstream.ts';
+import type { GatewayLimits } from '../gateway_limits.ts';
+import { shownDefinition } from './shown_definition.ts';
+
+/** What a server lists, by the kind of it. */
+export interface Listed {
+  readonly tools: Tool;
+  readonly prompts: Prompt;
+  readonly resources: Resource;
+  readonly templates: ResourceTemplateType;
+}
+export type Listable = keyof Listed;
+
+interface ListFacts<K extends Listable> {
+  readonly method: 'tools/list' | 'prompts/list' | 'resources/list' | 'resources/templates/list';
+  readonly member: string;
+  readonly capability: 'tools' | 'prompts' | 'resources';
+  readonly isOne: (value: unknown) => value is Listed[K];
+  readonly keyOf: (item: Listed[K]) => string;
+}
+
+const FACTS: { readonly [K in Listable]: ListFacts<K> } = {
+  tools: {
+    method: 'tools/list',
+    member: 'tools',
+    capability: 'tools',
+    isOne: (value): value is Tool => isSpecType.Tool(value),
+    keyOf: ({ name }) => name,
+  },
+  prompts: {
+    method: 'prompts/list',
+    member: 'prompts',
+    capability: 'prompts',
+    isOne: (value): value is Prompt => isSpecType.Prompt(value),
+    keyOf: ({ name }) => name,
+  },
+  resources: {
+    method: 'resources/list',
+    member: 'resources',
+    capability: 'resources',
+    isOne: (value): value is Resource => isSpecType.Resource(value),
+    keyOf: ({ uri }) => uri,
+  },
+  templates: {
+    method: 'resources/templates/list',
+    member: 'resourceTemplates',
+    capability: 'resources',
+    isOne: (value): value is ResourceTemplateType => isSpecType.ResourceTemplate(value),
+    keyOf: ({ uriTemplate }) => uriTemplate,
+  },
+};
+
+/** One page as it came: what is wrong with one of its items must not take the others away. */
+const page = z.looseObject({ nextCursor: z.string().optional() });
+
+/** How long a list of a server that does not say when it changes is good for. */
+const UNTOLD_MS = 30_000;
+const REMOTE_MS = 300_000;
+const SLOW_MS = 300_000;
+
+interface Kept {
+  readonly list: Promise<unknown>;
+  readonly until: number;
+}
+
+/** What one connected server lists; asked for once, and anew after it said that it has changed. */
+export class ServerLists {
+  readonly #downstream: Downstream;
+  readonly #limits: GatewayLimits;
+  readonly #now: () => number;
+  readonly #kept = new Map<Listable, Kept>();
+  readonly #slowUntil = new Map<Listable, number>();
+  readonly #counts = new Map<Listable, number>();
+
+  constructor(downstream: Downstream, limits: GatewayLimits, now: () => number) {
+    this.#downstream = downstream;
+    this.#limits = limits;
+    this.#now = now;
+  }
+
+  /** Rejects when the server does not answer in time, or with something that is no list. */
+  list<K extends Listable>(kind: K): Promise<readonly Listed[K][]> {
+    const kept = this.#kept.get(kind);
+    if (kept !== undefined && kept.until > this.#now())
+      return z.custom<Promise<readonly Listed[K][]>>().parse(kept.list);
+    const list = this.#fetch(kind);
+    const isTold = this.#downstream.client.getServerCapabilities()?.[FACTS[kind].capability]?.listChanged === true;
+    const mine = { list, until: this.#now() + (isTold ? this.#toldMs() : UNTOLD_MS) };
+    this.#kept.set(kind, mine);
+    list.catch(() => {
+      this.#slowUntil.set(kind, this.#now() + SLOW_MS);
+      if (this.#kept.get(kind) === mine) this.#kept.delete(kind);
+    });
+    return list;
+  }
+
+  /** Over HTTP, the stream that changes are told by may have ended without anybody noticing. */
+  #toldMs(): number {
+    return this.#isLocal() ? Number.POSITIVE_INFINITY : REMOTE_MS;
+  }
+
+  #isLocal(): boolean {
+    const { transport } = this.#downstream.client;
+    return transport !== undefined && 'pid' in transport;
+  }
+
+  /** It did not tell this list the last time, so nobody is kept waiting for it for a while. */
+  isSlow(kind: Listable): boolean {
+    return (this.#slowUntil.get(kind) ?? 0) > this.#now();
+  }
+
+  forget(kind: 'tools' | 'prompts' | 'resources'): void {
+    this.#kept.delete(kind);
+    if (kind === 'resources') this.#kept.delete('templates');
+  }
+
+  async #fetch<K extends Listable>(kind: K): Promise<readonly Listed[K][]> {
+    const { capability, isOne, keyOf } = FACTS[kind];
+    const { client, mask } = this.#downstream;
+    if (client.getServerCapabilities()?.[capability] === undefined) return [];
+    const byKey = new Map<string, Listed[K]>();
+    for (const item of await this.#items(kind)) {
+      const clean = mask.value(item);
+      if (isOne(clean) && !byKey.has(keyOf(clean))) byKey.set(keyOf(clean), shownDefinition(clean));
+      if (byKey.size >= this.#limits.maxListItems) break;
+    }
+    this.#counts.set(kind, byKey.size);
+    return [...byKey.values()];
+  }
+
+  /** How many it listed the last time; null when it was not asked yet. */
+  countOf(kind: Listable): number | null {
+    return this.#counts.get(kind) ?? null;
+  }
+
+  /** Over HTTP, the later generation forbids tools with a bad `x-mcp-header`; the SDK knows which those are. */
+  async #items(kind: Listable): Promise<readonly unknown[]> {
+    const { client } = this.#downstream;
+    const timeout = Math.min(this.#limits.requestMs, this.#limits.listWaitMs);
+    const deadline = AbortSignal.timeout(timeout);
+    if (kind === 'tools' && client.getProtocolEra() === 'modern' && !this.#isLocal()) {
+      return (await client.listTools(undefined, { signal: deadline, cacheMode: 'refresh' })).tools;
+    }
+    const items: unknown[] = [];
+    const seen = new Set<string>();
+    let cursor: string | undefined;
+    for (let pages = 0; pages < this.#limits.maxListPages && items.length < this.#limits.maxListItems; pages += 1) {
+      const { method, member } = FACTS[kind];
+      const params = cursor === undefined ? {} : { cursor };
+      const reply = await client.request({ method, params }, page, {
+        signal: deadline,
+        timeout,
+      });
+      const found = reply[member];
+      if (!Array.isArray(found)) throw new TypeError(`the reply to ${method} has no list`);
+      items.push(...(found as unknown[]));
+      cursor = reply.nextCursor;
+      if (cursor === undefined || seen.has(cursor)) break;
+      seen.add(cursor);
+    }
+    return items;
+  }
+}

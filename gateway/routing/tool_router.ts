@@ -1,0 +1,260 @@
+import {
+  type CallToolResult,
+  type InputRequiredResult,
+  type ListToolsResult,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Tool,
+} from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import type { McpOutcome } from '../../shared/model/audit_event.ts';
+import { exposedToolName, splitToolName } from '../../shared/mcp/tool_names.ts';
+import { isToolListed, toolDecision } from '../../shared/mcp/tool_policy.ts';
+import { CallEnded } from './active_call.ts';
+import { argumentsHash, callSummary } from './call_summary.ts';
+import type { CallRegistry } from './call_registry.ts';
+import type { Caller } from '../../machine/mcp_caller.ts';
+import type { Fleet } from '../servers/fleet.ts';
+import type { Forwarder } from './forwarder.ts';
+import type { ClientRequest } from '../fronts/gateway_client.ts';
+import type { GatewayLimits } from '../gateway_limits.ts';
+import type { GatewayPorts, ToolDenial } from '../gateway_ports.ts';
+import { isLargerThan } from './json_size.ts';
+import type { LinkedResources } from './linked_resources.ts';
+import { pageOf, sortedBy } from './paged.ts';
+import type { ServerCatalog } from './server_catalog.ts';
+import { DownstreamFailure, ServerUnavailable } from '../servers/server_unavailable.ts';
+import type { ToolSource } from '../source.ts';
+import type { SupervisedServer } from '../servers/supervised_server.ts';
+import { until } from '../servers/until.ts';
+import { sha256Hex } from '../../machine/sha256.ts';
+
+export interface ToolRouterOptions {
+  readonly ports: GatewayPorts;
+  readonly fleet: Fleet;
+  readonly catalog: ServerCatalog;
+  readonly forwarder: Forwarder;
+  readonly registry: CallRegistry;
+  readonly sources: readonly ToolSource[];
+  readonly links: LinkedResources;
+  readonly limits: GatewayLimits;
+}
+
+export interface ToolCall {
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** A tool of a server, found by the name that clients know it by. */
+interface Found {
+  readonly supervised: SupervisedServer;
+  readonly tool: Tool;
+}
+
+export type CallAnswer = CallToolResult | InputRequiredResult;
+
+/** Lists the tools of all servers under names of their own, and sends each call to the server it belongs to. */
+export class ToolRouter {
+  readonly #options: ToolRouterOptions;
+
+  constructor(options: ToolRouterOptions) {
+    this.#options = options;
+  }
+
+  async list(caller: Caller, cursor: string | undefined, signal: AbortSignal): Promise<ListToolsResult> {
+    const { catalog, limits } = this.#options;
+    const [listings, ...built] = await Promise.all([
+      catalog.all('tools', caller, signal),
+      ...this.#options.sources.map((source) => this.#built(source, caller, signal)),
+    ]);
+    const ofServers = listings.flatMap(({ supervised, name, items }) => exposed(supervised, name, items));
+    const sorted = sortedBy([...ofServers, ...built.flat()], ({ name }) => name);
+    const page = pageOf(sorted, ({ name }) => name, cursor, limits.pageItems);
+    if (page === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'cursor is none that was given out');
+    const { items, nextCursor } = page;
+    return { tools: [...items], ...(nextCursor === undefined ? {} : { nextCursor }) };
+  }
+
+  /** A source that cannot tell its tools, or not in time, takes no other away. */
+  async #built(source: ToolSource, caller: Caller, signal: AbortSignal): Promise<readonly Tool[]> {
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(this.#options.limits.listWaitMs)]);
+    const tools = await until(source.tools(caller, deadline), deadline).catch(() => null);
+    return tools ?? [];
+  }
+
+  /** The result for the client and the schema that it was promised; a refusal is a result with `isError`, for a model to read. */
+  async call(
+    call: ToolCall,
+    request: ClientRequest,
+  ): Promise<{ readonly result: CallAnswer; readonly tool: Tool | null }> {
+    const { caller } = request.client;
+    const source = this.#options.sources.find(({ prefix }) => call.name.startsWith(prefix));
+    if (source !== undefined) return { result: await this.#callSource(source, call, request), tool: null };
+    let tool: Tool | null = null;
+    try {
+      const found = await this.#find(call.name, caller, request.round.signal);
+      tool = found.tool;
+      return { result: await this.#callServer(found, call, request), tool };
+    } catch (error) {
+      const told =
+        error instanceof ServerUnavailable || error instanceof DownstreamFailure || error instanceof CallEnded;
+      if (!told) throw error;
+      return { result: failure(error.message), tool };
+    }
+  }
+
+  #callSource(source: ToolSource, { name, args = {} }: ToolCall, request: ClientRequest): Promise<CallToolResult> {
+    const { round } = request;
+    const { progressToken, signal } = round;
+    return source.call({
+      caller: request.client.caller,
+      tool: name,
+      args,
+      signal,
+      progress: (progress) => {
+        if (progressToken === undefined) return;
+        const params = { ...progress, progressToken };
+        round.notify({ method: 'notifications/progress', params }).catch(() => undefined);
+      },
+    });
+  }
+
+  async #callServer({ supervised, tool }: Found, call: ToolCall, request: ClientRequest): Promise<CallAnswer> {
+    const { limits, forwarder } = this.#options;
+    const params = { name: tool.name, ...(call.args === undefined ? {} : { arguments: call.args }) };
+    const target = { supervised, method: 'tools/call', params, tool } as const;
+    const denied = toolDecision(supervised.server.tools, tool.name) === 'denied';
+    if (denied) return this.#deny(supervised, tool, request, 'tool_not_allowed');
+    if (!this.#options.ports.accepting())
+      return failure('calls cannot be recorded now, so none is made; try again later');
+    try {
+      const begin = () => this.#begin({ supervised, tool }, call, request);
+      const result = ANSWER.parse(await forwarder.run(target, request, begin));
+      if (isLargerThan(result, limits.maxReplyBytes)) return failure(TOO_LARGE);
+      this.#options.links.learn(request.client.caller, supervised.server.id, result);
+      return result;
+    } catch (error) {
+      if (error instanceof Denied) return this.#deny(supervised, tool, request, error.reason, error.message);
+      throw error;
+    }
+  }
+
+  /** What has to hold before a call is sent; records it once it is over. */
+  async #begin(
+    { supervised, tool }: Found,
+    call: ToolCall,
+    request: ClientRequest,
+  ): Promise<(outcome: McpOutcome) => void> {
+    const { limits, registry, ports } = this.#options;
+    const { server } = supervised;
+    const { sessionId } = request.client.caller;
+    if (isLargerThan(call.args ?? {}, limits.maxArgumentBytes)) throw new Denied('arguments_too_large');
+    if (registry.isFull(server.id, limits)) throw new Denied('too_many_calls');
+    if (toolDecision(server.tools, tool.name) === 'approval') {
+      const args = call.args ?? {};
+      const asked = { server, tool: tool.name, sessionId, signal: request.round.signal };
+      const approved = await ports.approve({
+        ...asked,
+        argumentsHash: argumentsHash(server, tool.name, args),
+        summary: callSummary(server, tool.name, args),
+      });
+      if (!approved.ok) throw new Denied(approved.error.reason, approved.error.message);
+    }
+    const leave = registry.take(server.id, limits);
+    if (leave === null) throw new Denied('too_many_calls');
+    const startedAt = performance.now();
+    return (outcome) => {
+      leave();
+      const durationMs = Math.round(performance.now() - startedAt);
+      ports.record({ type: 'mcp.tool.called', server, tool: tool.name, outcome, durationMs, sessionId });
+    };
+  }
+
+  #deny(
+    supervised: SupervisedServer,
+    tool: Tool,
+    request: ClientRequest,
+    reason: ToolDenial,
+    message?: string,
+  ): CallToolResult {
+    const { sessionId } = request.client.caller;
+    this.#options.ports.record({
+      type: 'mcp.tool.denied',
+      server: supervised.server,
+      tool: tool.name,
+      reason,
+      sessionId,
+    });
+    return failure(message ?? DENIALS[reason]);
+  }
+
+  /** A call names a tool that was listed; what a server did not list is not called. */
+  async #find(name: string, caller: Caller, signal: AbortSignal): Promise<Found> {
+    const { fleet, catalog } = this.#options;
+    const serverName = splitToolName(name)?.server;
+    const supervised = fleet.of(caller).find(({ server }) => fleet.nameOf(server.id) === serverName);
+    if (supervised === undefined || serverName === undefined) throw unknownTool(name);
+    const tool = await this.#listed(supervised, serverName, name, signal);
+    if (tool !== null) return { supervised, tool };
+    if (supervised.current === null) {
+      const why = supervised.facts.problem?.message ?? 'it is still starting; try again later';
+      throw new ServerUnavailable(serverName, why);
+    }
+    catalog.forget('tools', supervised.server.id);
+    const again = await this.#listed(supervised, serverName, name, signal);
+    if (again === null) throw unknownTool(name);
+    return { supervised, tool: again };
+  }
+
+  async #listed(
+    supervised: SupervisedServer,
+    serverName: string,
+    name: string,
+    signal: AbortSignal,
+  ): Promise<Tool | null> {
+    const listing = await this.#options.catalog.one('tools', supervised, signal);
+    return listing?.items.find((tool) => exposedToolName(serverName, tool.name, sha256Hex) === name) ?? null;
+  }
+}
+
+/** A call that the gateway itself refuses. */
+class Denied extends Error {
+  readonly reason: ToolDenial;
+
+  constructor(reason: ToolDenial, message: string = DENIALS[reason]) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+const DENIALS: Readonly<Record<ToolDenial, string>> = {
+  tool_not_allowed: 'the configuration of this server does not allow this tool',
+  approval_required: 'this call needs the approval of a person; it was asked for and not decided in time',
+  approval_denied: 'a person has refused this call',
+  control_plane_unavailable: 'this call needs the approval of a person, who cannot be asked now; try again later',
+  arguments_too_large: 'the arguments are too large; pass less',
+  too_many_calls: 'too many calls are running; try again when some are over',
+};
+
+const ANSWER = z.custom<CallAnswer>();
+const TOO_LARGE = 'the result is too large to be passed on; ask for less';
+
+/** The tools that the policy lets be called, by the names that clients see. One whose name another has already is left out. */
+function exposed(supervised: SupervisedServer, serverName: string, tools: readonly Tool[]): readonly Tool[] {
+  const byName = new Map<string, Tool>();
+  for (const tool of tools) {
+    if (!isToolListed(supervised.server.tools, tool.name)) continue;
+    const name = exposedToolName(serverName, tool.name, sha256Hex);
+    if (!byName.has(name)) byName.set(name, { ...tool, name });
+  }
+  return [...byName.values()];
+}
+
+function failure(message: string): CallToolResult {
+  return { content: [{ type: 'text', text: message }], isError: true };
+}
+
+function unknownTool(name: string): ProtocolError {
+  const shown = JSON.stringify(name.slice(0, 128));
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${shown}`);
+}

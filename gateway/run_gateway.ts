@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto';
+import { chmodSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { Readable, Writable } from 'node:stream';
+import { err, ok, type Result } from '../shared/model/result.ts';
+import { gatewayFacts } from '../shared/wire/mcp_gateway.ts';
+import type { Clock } from '../shared/model/clock.ts';
+import { HOST_CALLER } from '../machine/mcp_caller.ts';
+import { connectorDaemon } from './sidecar/connector_daemon.ts';
+import { connectorTools } from './routing/connector_tools.ts';
+import { type DaemonAddress, DaemonCalls, type DaemonRefusal } from './sidecar/daemon_calls.ts';
+import { DaemonPorts, type ServerDetail } from './sidecar/daemon_ports.ts';
+import type { Gateway } from './gateway.ts';
+import { createHttpFront, httpFrontListener } from './fronts/http_front.ts';
+import { type LocalGateway, startLocalGateway } from './servers/local_gateway.ts';
+import { serveStdioFront } from './fronts/stdio_front.ts';
+
+export interface GatewayRun {
+  /** `$SVC_HOME/mcp`. */
+  readonly mcpHome: string;
+  /** Where the daemon is now; null when it does not run. */
+  readonly locate: () => DaemonAddress | null;
+  /** The program's own environment. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly version: string;
+  readonly pid: number;
+  readonly clock: Clock;
+  /** Waits; resolves at once when the signal is aborted. */
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly warn: (message: string) => void;
+  /** Aborted when the program is to end. */
+  readonly stop: AbortSignal;
+}
+
+/** How much longer than its last client a gateway may live. */
+const CLOSE_MS = 2_000;
+/** How old what a person is shown of a server may be. */
+const DETAILS_MS = 5_000;
+
+/** Serves one client over the program's own input and output, until it goes. Refuses when there is no daemon. */
+export async function runStdioGateway(
+  run: GatewayRun,
+  { stdin, stdout }: { readonly stdin: Readable; readonly stdout: Writable },
+): Promise<Result<void, DaemonRefusal>> {
+  const opened = await openGateway(run, 'stdio');
+  if (!opened.ok) return opened;
+  const { local, ports } = opened.value;
+  const front = serveStdioFront({ gateway: local.gateway, caller: HOST_CALLER, stdin, stdout });
+  await Promise.race([front.ended, aborted(run.stop)]);
+  await front.close();
+  await local.stop();
+  await ports.close(CLOSE_MS);
+  return ok(undefined);
+}
+
+/** Serves the daemon on a socket that only this user reaches, until the program is to end. Refuses when there is no daemon. */
+export async function runSocketGateway(
+  run: GatewayRun,
+  socketPath: string,
+  onListening: () => void,
+): Promise<Result<void, DaemonRefusal>> {
+  const opened = await openGateway(run, 'socket');
+  if (!opened.ok) return opened;
+  const { local, ports } = opened.value;
+  const front = createHttpFront({ gateway: local.gateway, now: () => run.clock.now() });
+  // A client may listen for as long as it likes; what a request may be, the daemon has checked.
+  const server = createServer({ requestTimeout: 0, headersTimeout: CLOSE_MS }, httpFrontListener(front));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(socketPath, resolve);
+  });
+  chmodSync(socketPath, 0o600);
+  onListening();
+  await aborted(run.stop);
+  server.close();
+  await front.close();
+  server.closeAllConnections();
+  await local.stop();
+  await ports.close(CLOSE_MS);
+  return ok(undefined);
+}
+
+interface OpenedGateway {
+  readonly local: LocalGateway;
+  readonly ports: DaemonPorts;
+}
+
+async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<Result<OpenedGateway, DaemonRefusal>> {
+  const { locate, clock, pause, warn, mcpHome, env, version } = run;
+  const daemon = new DaemonCalls(locate);
+  const facts = await daemon.call('GET', '/v1/mcp/gateway', gatewayFacts);
+  if (!facts.ok) return err(facts.error);
+  let gateway: Gateway | null = null;
+  const identity = { id: randomBytes(16).toString('base64url'), kind, pid: run.pid };
+  const detailOf = (serverId: string): ServerDetail | null => (gateway === null ? null : detail(gateway, serverId));
+  const ports = new DaemonPorts({ daemon, identity, clock, pause, warn, detailOf });
+  const local = startLocalGateway({
+    ports,
+    sources: [connectorTools({ daemon: connectorDaemon(locate), pause })],
+    mcpHome,
+    env,
+    version,
+    isLocal: facts.value.is_local,
+    extraRoots: facts.value.extra_roots,
+  });
+  gateway = local.gateway;
+  setInterval(() => ports.refreshDetails(), DETAILS_MS).unref();
+  return ok({ local, ports });
+}
+
+function detail(gateway: Gateway, serverId: string): ServerDetail | null {
+  const supervised = gateway.fleet.find(serverId);
+  if (supervised === null) return null;
+  const { restarts } = supervised.facts;
+  return { restarts, tools: gateway.toolCount(serverId), stderr: supervised.stderr.text() };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,111 @@
+import { type Caller, mayUse } from '../../machine/mcp_caller.ts';
+import { exposedServerNames } from '../routing/exposed_servers.ts';
+import type { GatewayPorts, GatewayServer } from '../gateway_ports.ts';
+import { StartSlots } from './start_slots.ts';
+import { SupervisedServer, type SupervisedOptions } from './supervised_server.ts';
+
+export interface FleetOptions extends Omit<SupervisedOptions, 'slots' | 'onHealth' | 'ports'> {
+  readonly ports: GatewayPorts;
+  /** Told when servers came or went, or their names changed. */
+  readonly onServers: () => void;
+}
+
+const HEALTH_EVERY_MS = 60_000;
+
+/** The servers of this gateway: they come, change and go as the control plane says, and run once somebody asks for them. */
+export class Fleet {
+  readonly #options: FleetOptions;
+  readonly #slots: StartSlots;
+  readonly #servers = new Map<string, SupervisedServer>();
+  readonly #watching = new AbortController();
+  readonly #first = Promise.withResolvers<void>();
+  #names: ReadonlyMap<string, string> = new Map();
+  #watched: Promise<void> = Promise.resolve();
+  #reporting = false;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(options: FleetOptions) {
+    this.#options = options;
+    this.#slots = new StartSlots(options.limits.maxStarting);
+  }
+
+  /** Follows the list of servers from now on. */
+  start(): void {
+    this.#watched = this.#options.ports.watchServers((servers) => this.#reconcile(servers), this.#watching.signal);
+    this.#timer = setInterval(() => this.#report(), HEALTH_EVERY_MS);
+    this.#timer.unref();
+  }
+
+  /** Resolves once there is a list of servers. */
+  get listed(): Promise<void> {
+    return this.#first.promise;
+  }
+
+  /** The servers that a caller may use and that are switched on. */
+  of(caller: Caller): readonly SupervisedServer[] {
+    return Array.from(this.#servers.values()).filter(({ server }) => server.enabled && mayUse(caller, server.id));
+  }
+
+  find(serverId: string): SupervisedServer | null {
+    return this.#servers.get(serverId) ?? null;
+  }
+
+  /** Those that are connected now. */
+  running(): readonly SupervisedServer[] {
+    return Array.from(this.#servers.values()).filter(({ current }) => current !== null);
+  }
+
+  /** The name that a server's tools have before their own. */
+  nameOf(serverId: string): string {
+    return this.#names.get(serverId) ?? serverId;
+  }
+
+  /** Ends every server. */
+  async stop(): Promise<void> {
+    this.#watching.abort();
+    if (this.#timer !== null) clearInterval(this.#timer);
+    await Promise.all([this.#watched, ...Array.from(this.#servers.values(), (supervised) => supervised.stop())]);
+    this.#servers.clear();
+  }
+
+  #reconcile(list: readonly GatewayServer[]): void {
+    if (this.#watching.signal.aborted) return;
+    const wanted = new Map(list.map((known) => [known.server.id, known]));
+    for (const [id, supervised] of this.#servers) {
+      if (wanted.has(id)) continue;
+      this.#servers.delete(id);
+      void supervised.stop();
+    }
+    for (const known of wanted.values()) this.#take(known);
+    this.#names = exposedServerNames(list.map(({ server }) => server));
+    this.#first.resolve();
+    this.#options.onServers();
+    this.#report();
+  }
+
+  #take(known: GatewayServer): void {
+    const existing = this.#servers.get(known.server.id);
+    if (existing !== undefined) return void existing.update(known);
+    const supervised = new SupervisedServer(known, {
+      ...this.#options,
+      slots: this.#slots,
+      onHealth: () => this.#soon(),
+    });
+    this.#servers.set(known.server.id, supervised);
+  }
+
+  /** Several changes at one time are told at one time. */
+  #soon(): void {
+    if (this.#reporting) return;
+    this.#reporting = true;
+    setTimeout(() => {
+      this.#reporting = false;
+      this.#report();
+    }, 50).unref();
+  }
+
+  #report(): void {
+    if (this.#watching.signal.aborted) return;
+    this.#options.ports.reportHealth(Array.from(this.#servers.values(), (supervised) => supervised.health()));
+  }
+}

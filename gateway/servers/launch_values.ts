@@ -1,0 +1,32 @@
+import { type LaunchValues, withReferences } from '../../shared/mcp/references.ts';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { CurrentMask } from './current_mask.ts';
+import type { BearerToken, ReleasedValues } from '../gateway_ports.ts';
+
+/** A server's values with its credentials in place, and what masks those in whatever it says. */
+export interface FilledLaunch {
+  readonly values: LaunchValues;
+  readonly mask: CurrentMask;
+  readonly bearer: FilledBearer | null;
+}
+
+export interface FilledBearer {
+  readonly text: string;
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number | null;
+}
+
+/** Puts what was released in the place of a server's references. The error is the rest of a sentence, without a value. */
+export function fillLaunch(server: McpServer, released: ReleasedValues): Result<FilledLaunch, string> {
+  const texts = new Map(Array.from(released.values, ([path, secret]) => [path, secret.reveal()] as const));
+  const values = withReferences(server, texts);
+  if (!values.ok) return err(values.error);
+  const bearer = released.bearer === null ? null : fillBearer(released.bearer);
+  return ok({ values: values.value, mask: new CurrentMask([...texts.values()], bearer), bearer });
+}
+
+/** An access token as it is sent. */
+export function fillBearer({ token, expiresAt }: BearerToken): FilledBearer {
+  return { text: token.reveal(), expiresAt };
+}

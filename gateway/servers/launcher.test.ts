@@ -1,0 +1,92 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { z } from 'zod';
+import { remoteServer } from '../../shared/mcp/testing/servers.ts';
+import { ok } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import type { DownstreamEvents } from '../fronts/downstream.ts';
+import { DEFAULT_GATEWAY_LIMITS } from '../gateway_limits.ts';
+import { Launcher } from './launcher.ts';
+import type { LocalLaunch } from './local_launch.ts';
+import { StderrRing } from './stderr_ring.ts';
+
+const TOKENS = ['the-first-access-token', 'the-second-access-token'];
+const INITIALIZED = {
+  protocolVersion: '2025-06-18',
+  capabilities: { tools: {}, logging: {} },
+  serverInfo: { name: 'echo', version: '1' },
+};
+const message = z.object({ id: z.number().optional(), method: z.string() });
+
+let remote: Server;
+let url: string;
+let now: number;
+
+/** A server of the earlier generation that logs, and answers with, the token that it was called with. */
+beforeEach(async () => {
+  now = 0;
+  remote = createServer((request, response) => {
+    void text(request).then((body) => {
+      const { id, method } = body === '' ? { id: undefined, method: '' } : message.parse(JSON.parse(body));
+      if (id === undefined) return response.writeHead(request.method === 'GET' ? 405 : 202).end();
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const say = (one: object) => response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...one })}\n\n`);
+      const data = request.headers.authorization;
+      if (method === 'initialize') say({ id, result: INITIALIZED });
+      else if (method !== 'tools/call') say({ id, error: { code: -32_601, message: 'Method not found' } });
+      else {
+        say({ method: 'notifications/message', params: { level: 'info', data } });
+        say({ id, result: { content: [{ type: 'text', text: data }] } });
+      }
+      return response.end();
+    });
+  });
+  remote.listen(0, '127.0.0.1');
+  await once(remote, 'listening');
+  const address = remote.address();
+  url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/mcp`;
+});
+afterEach(() => {
+  remote.closeAllConnections();
+  remote.close();
+});
+
+test('an access token that was renewed while a server runs is masked in whatever it says by itself', async () => {
+  const tokens = [...TOKENS];
+  const launcher = new Launcher({
+    ports: {
+      clock: { now: () => now },
+      release: () => {
+        const bearer = { token: new Secret(tokens.shift() ?? ''), expiresAt: now + 60_000 };
+        return Promise.resolve(ok({ values: new Map(), bearer }));
+      },
+    },
+    local: z.custom<LocalLaunch>().parse({}),
+    limits: DEFAULT_GATEWAY_LIMITS,
+    version: '0',
+    isLocal: true,
+    extraRoots: [],
+  });
+  const logged: unknown[] = [];
+  const events = z.custom<DownstreamEvents>().parse({ log: ({ data }: { data: unknown }) => void logged.push(data) });
+  const launched = await launcher.launch({
+    server: remoteServer({ url }),
+    events,
+    stderr: new StderrRing(),
+    isLegacy: true,
+    signal: new AbortController().signal,
+  });
+  if (!launched.ok) throw new Error(launched.error.message);
+  now += 40_000;
+  const { client, mask } = launched.value;
+  const result = await client.callTool({ name: 't', arguments: {} });
+  expect(JSON.stringify(result)).toContain(TOKENS[1]);
+  expect(JSON.stringify(launched.value.mask.value(result))).not.toContain(TOKENS[1]);
+  expect(launched.value.mask).not.toBe(mask);
+  // The one before it is good for another 20 seconds.
+  expect(launched.value.mask.text(TOKENS[0]!)).toBe('*'.repeat(TOKENS[0]!.length));
+  expect(logged).toEqual([`Bearer ${'*'.repeat(TOKENS[1]!.length)}`]);
+  await launched.value.close();
+});

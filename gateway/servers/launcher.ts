@@ -1,0 +1,257 @@
+import { SdkError, SdkErrorCode, SdkHttpError, type Transport, UnauthorizedError } from '@modelcontextprotocol/client';
+import { consentText, needsConsent } from '../../shared/mcp/consent_hash.ts';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { CurrentMask } from './current_mask.ts';
+import { connectClient, type Downstream, type DownstreamEvents, endedAtProbe } from '../fronts/downstream.ts';
+import type { GatewayLimits } from '../gateway_limits.ts';
+import type { GatewayPorts } from '../gateway_ports.ts';
+import { fillBearer, fillLaunch, type FilledBearer, type FilledLaunch } from './launch_values.ts';
+import type { LocalLaunch } from './local_launch.ts';
+import { ProcessTransport } from './process_transport.ts';
+import { openRemote } from './remote_launch.ts';
+import type { SecretMask } from './secret_mask.ts';
+import type { ServerProcess } from './server_process.ts';
+import type { ServerProblem } from './server_problem.ts';
+import type { StderrRing } from './stderr_ring.ts';
+import { shownLine } from '../../shared/model/shown_text.ts';
+import { sha256Hex } from '../../machine/sha256.ts';
+
+export interface LauncherOptions {
+  readonly ports: Pick<GatewayPorts, 'release' | 'clock'>;
+  readonly local: LocalLaunch;
+  readonly limits: GatewayLimits;
+  /** Of this program, told to servers. */
+  readonly version: string;
+  /** The control plane is on this machine. */
+  readonly isLocal: boolean;
+  readonly extraRoots: readonly string[];
+}
+
+/** One start of one server. */
+export interface LaunchRequest {
+  readonly server: McpServer;
+  readonly events: DownstreamEvents;
+  readonly stderr: StderrRing;
+  /** It was found to speak an earlier revision. */
+  readonly isLegacy: boolean;
+  readonly signal: AbortSignal;
+}
+
+type Launched = Result<Downstream, ServerProblem>;
+
+/** Starts or reaches servers and shakes hands with them; nothing of a start that failed is left. */
+export class Launcher {
+  readonly #options: LauncherOptions;
+
+  constructor(options: LauncherOptions) {
+    this.#options = options;
+  }
+
+  async launch(request: LaunchRequest): Promise<Launched> {
+    const { server } = request;
+    const released = await this.#options.ports.release(server, consentHashOf(server));
+    if (!released.ok) return err({ reason: released.error.reason, message: released.error.message });
+    const filled = fillLaunch(server, released.value);
+    if (!filled.ok) return err({ reason: 'credential_missing', message: filled.error });
+    if (server.mode === 'local') return this.#local(request, filled.value);
+    // Only the earlier generation was ever spoken over SSE alone.
+    const isLegacy = request.isLegacy || server.transport === 'sse';
+    return this.#remote({ ...request, isLegacy }, filled.value);
+  }
+
+  async #local(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {
+    const first = await this.#localOnce(request, filled);
+    // A server that ends when it is asked for its revision is one of the earlier ones, or broken: the next start tells.
+    const again = !first.ok && first.error.atProbe && !request.isLegacy && !request.signal.aborted;
+    return again ? this.#localOnce({ ...request, isLegacy: true }, filled) : first;
+  }
+
+  async #localOnce(
+    request: LaunchRequest,
+    filled: FilledLaunch,
+  ): Promise<Result<Downstream, ServerProblem & { readonly atProbe: boolean }>> {
+    const { limits } = this.#options;
+    request.stderr.maskWith(filled.mask.now);
+    const started = await this.#options.local.start(request.server, filled, request.stderr);
+    if (!started.ok) return err({ ...started.error, atProbe: false });
+    const process = started.value;
+    const fault: { message: string | null } = { message: null };
+    const transport = new ProcessTransport(process, limits, (message) => {
+      fault.message = message;
+    });
+    const { mask } = filled;
+    const connected = await this.#connect(request, mask, transport);
+    if (!connected.ok) {
+      await process.stop(0);
+      return err({
+        ...(await localProblem(process, fault.message, connected.error, mask.now)),
+        atProbe: endedAtProbe(connected.error),
+      });
+    }
+    const how = process.ended.then((ending): ServerProblem => {
+      if (fault.message !== null) return { reason: 'output_limit', message: fault.message };
+      return { reason: 'exited', message: endedProblem(ending, process.stderr) };
+    });
+    return ok(this.#downstream(connected.value, mask, how, () => undefined));
+  }
+
+  async #remote(request: LaunchRequest, filled: FilledLaunch): Promise<Launched> {
+    const { isLocal, extraRoots, limits, ports } = this.#options;
+    const { mask } = filled;
+    const ended = Promise.withResolvers<ServerProblem>();
+    const opened = openRemote(request.server, filled, {
+      isLocal,
+      extraRoots,
+      limits,
+      now: () => ports.clock.now(),
+      onFault: (message) => ended.resolve({ reason: 'output_limit', message }),
+      refresh: () => this.#freshBearer(request.server, mask),
+    });
+    if (!opened.ok) return opened;
+    const connected = await this.#connect(request, mask, opened.value.transport);
+    if (!connected.ok) {
+      opened.value.release();
+      // One that keeps silent when it is asked for its revision may be an earlier one; the next start tells.
+      const isSilent = SdkError.isInstance(connected.error) && connected.error.code === SdkErrorCode.RequestTimeout;
+      if (isSilent && !request.isLegacy && !request.signal.aborted) {
+        return this.#remote({ ...request, isLegacy: true }, filled);
+      }
+      return err(remoteProblem(request.server, connected.error, mask.now));
+    }
+    Object.assign(connected.value, {
+      onclose: () => ended.resolve({ reason: 'exited', message: 'the connection has ended' }),
+    });
+    const client = connected.value;
+    const release = (): void => {
+      opened.value.release();
+      // Nothing is to come any more: what waits for an answer is told so.
+      void client.close().catch(() => undefined);
+    };
+    return ok(this.#downstream(client, mask, ended.promise, release));
+  }
+
+  /** A token that is given out later is masked too, from then on. */
+  async #freshBearer(server: McpServer, mask: CurrentMask): Promise<FilledBearer | null> {
+    const released = await this.#options.ports.release(server, null);
+    if (!released.ok || released.value.bearer === null) return null;
+    const bearer = fillBearer(released.value.bearer);
+    mask.add(bearer, this.#options.ports.clock.now());
+    return bearer;
+  }
+
+  async #connect(
+    request: LaunchRequest,
+    mask: CurrentMask,
+    transport: Transport,
+  ): Promise<Result<Downstream['client'], unknown>> {
+    const { limits, version } = this.#options;
+    const { events, isLegacy, signal } = request;
+    const late = AbortSignal.timeout(limits.startMs);
+    const both = AbortSignal.any([signal, late]);
+    try {
+      const masked = maskedEvents(events, mask);
+      return ok(await connectClient({ transport, isLegacy, events: masked, version, limits, signal: both }));
+    } catch (error) {
+      await transport.close().catch(() => undefined);
+      return err(late.aborted ? new StartTimeout(limits.startMs) : error);
+    }
+  }
+
+  #downstream(
+    client: Downstream['client'],
+    mask: CurrentMask,
+    closed: Promise<ServerProblem>,
+    release: () => void,
+  ): Downstream {
+    return {
+      client,
+      get mask() {
+        return mask.now;
+      },
+      closed: closed.then(({ reason, message }) => {
+        release();
+        return { reason, message: mask.now.text(message) };
+      }),
+      async close() {
+        await client.close().catch(() => undefined);
+        release();
+      },
+    };
+  }
+}
+
+/** SHA-256, hex, of what is consented to; null for a server that needs no consent. */
+export function consentHashOf(server: McpServer): string | null {
+  return needsConsent(server) ? sha256Hex(consentText(server)) : null;
+}
+
+class StartTimeout extends Error {
+  constructor(ms: number) {
+    super(`it did not finish its start within ${ms / 1000} s`);
+  }
+}
+
+/** What a server says by itself is masked before anybody hears it. */
+function maskedEvents(events: DownstreamEvents, mask: CurrentMask): DownstreamEvents {
+  return {
+    input: (call, gone) => events.input(mask.now.value(call), gone),
+    listChanged: (kind) => events.listChanged(kind),
+    resourceUpdated: (uri) => events.resourceUpdated(mask.now.text(uri)),
+    log: (message) => events.log(mask.now.value(message)),
+    elicitationComplete: (params) => events.elicitationComplete(mask.now.value(params)),
+  };
+}
+
+function endedProblem(how: string, stderr: StderrRing): string {
+  const said = stderr.lastLine();
+  return `it ended (${how})${said === null ? '' : `; the last it said was: ${said}`}`;
+}
+
+async function localProblem(
+  process: ServerProcess,
+  fault: string | null,
+  error: unknown,
+  mask: SecretMask,
+): Promise<ServerProblem> {
+  if (fault !== null) return { reason: 'output_limit', message: fault };
+  if (error instanceof StartTimeout) return { reason: 'start_timeout', message: error.message };
+  const how = await process.ended;
+  const closed = SdkError.isInstance(error) && CLOSED.has(error.code);
+  if (closed) return { reason: 'exited', message: endedProblem(how, process.stderr) };
+  return { reason: 'handshake_failed', message: `it did not answer as an MCP server does: ${messageOf(error, mask)}` };
+}
+
+const CLOSED: ReadonlySet<SdkErrorCode> = new Set([SdkErrorCode.ConnectionClosed, SdkErrorCode.EraNegotiationFailed]);
+
+function remoteProblem(server: McpServer, error: unknown, mask: SecretMask): ServerProblem {
+  if (error instanceof StartTimeout) return { reason: 'start_timeout', message: error.message };
+  if (isUnauthorised(error)) {
+    const fix = 'sign in to it again, or store another credential for it';
+    return {
+      reason: 'authorisation_needed',
+      message: `${hostOf(server)} refuses what it is called with (401); ${fix}`,
+    };
+  }
+  const message = `${hostOf(server)} did not answer as an MCP server does: ${messageOf(error, mask)}`;
+  return { reason: SdkHttpError.isInstance(error) ? 'handshake_failed' : 'unreachable', message };
+}
+
+/** True when a remote server wants (other) credentials. */
+export function isUnauthorised(error: unknown): boolean {
+  if (error instanceof UnauthorizedError) return true;
+  return SdkHttpError.isInstance(error) && error.data.status === 401;
+}
+
+function hostOf(server: McpServer): string {
+  return server.url !== null && URL.canParse(server.url) ? new URL(server.url).host : 'the server';
+}
+
+const MOST_CHARACTERS = 300;
+
+/** In the words of a server, which may quote what it was given: masked before anything is cut. */
+function messageOf(error: unknown, mask: SecretMask): string {
+  const root = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const text = mask.text(root instanceof Error ? root.message : String(root));
+  return shownLine(text, MOST_CHARACTERS);
+}

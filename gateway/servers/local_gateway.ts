@@ -1,0 +1,74 @@
+import { randomBytes } from 'node:crypto';
+import type { Result } from '../../shared/model/result.ts';
+import { isRunning } from '../../machine/process_identity.ts';
+import { findDockerEndpoint } from '../../sandbox/engine/docker_endpoint.ts';
+import { DEFAULT_RUNTIME_IMAGES, type RuntimeImages } from './container_command.ts';
+import { Gateway } from '../gateway.ts';
+import { DEFAULT_GATEWAY_LIMITS, type GatewayLimits } from '../gateway_limits.ts';
+import type { GatewayPorts } from '../gateway_ports.ts';
+import { Launcher } from './launcher.ts';
+import { LocalLaunch } from './local_launch.ts';
+import { ProcessGuard } from './process_guard.ts';
+import { ProcessRecords } from '../../machine/process_records.ts';
+import { killMarked, killTree } from './process_tree.ts';
+import type { ToolSource } from '../source.ts';
+import { pauseInBackground } from '../../machine/pause.ts';
+
+export interface LocalGatewayOptions {
+  readonly ports: GatewayPorts;
+  readonly sources: readonly ToolSource[];
+  /** `$SVC_HOME/mcp`. */
+  readonly mcpHome: string;
+  /** The program's own environment: where programs are, and which engine is meant. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly version: string;
+  /** The control plane is on this machine. */
+  readonly isLocal: boolean;
+  /** PEM roots that remote servers are trusted by, besides the system's. */
+  readonly extraRoots: readonly string[];
+  readonly limits?: Partial<GatewayLimits>;
+  readonly images?: RuntimeImages;
+}
+
+export interface LocalGateway {
+  readonly gateway: Gateway;
+  /** Ends every server; nothing of any is left. */
+  stop(): Promise<void>;
+}
+
+/** A gateway whose servers are processes and containers of this machine. Ends first what one that was killed has left. */
+export function startLocalGateway(options: LocalGatewayOptions): LocalGateway {
+  const { ports, sources, mcpHome, env, version, isLocal, extraRoots } = options;
+  const limits = { ...DEFAULT_GATEWAY_LIMITS, ...options.limits };
+  const gatewayMark = randomBytes(12).toString('hex');
+  const guard = new ProcessGuard(gatewayMark, env);
+  const records = new ProcessRecords(mcpHome, process.pid);
+  endAbandoned(records);
+  const images = options.images ?? DEFAULT_RUNTIME_IMAGES;
+  const local = new LocalLaunch({ mcpHome, env, gatewayMark, guard, records, images, findEngine: () => engineOf(env) });
+  const launcher = new Launcher({ ports, local, limits, version, isLocal, extraRoots });
+  const gateway = new Gateway({ ports, launcher, sources, limits, version, pause: pauseInBackground });
+  gateway.start();
+  return {
+    gateway,
+    async stop() {
+      await gateway.stop();
+      guard.stop();
+    },
+  };
+}
+
+/** Kills the servers of gateways that are gone. Where the id of one is another process now, only what bears its mark. */
+function endAbandoned(records: ProcessRecords): void {
+  for (const { server, runId } of records.abandoned()) {
+    if (isRunning(server)) killTree(server.pid, runId);
+    else killMarked(runId);
+    records.remove(server.pid);
+  }
+}
+
+async function engineOf(env: Readonly<Record<string, string | undefined>>): Promise<Result<string, string>> {
+  const given = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  const found = await findDockerEndpoint(Object.fromEntries(given));
+  return found.ok ? found : { ok: false, error: found.error.message };
+}

@@ -1,0 +1,136 @@
+import { mkdirSync } from 'node:fs';
+import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { runProgram } from '../../sandbox/engine/engine_program.ts';
+import {
+  asContainer,
+  inContainer,
+  isContainerCommand,
+  type ProgramCommand,
+  RUN_LABEL,
+  type RuntimeImages,
+} from './container_command.ts';
+import { serverDirectories } from '../../machine/server_directories.ts';
+import { launchEnvironment } from './launch_environment.ts';
+import type { FilledLaunch } from './launch_values.ts';
+import type { ProcessGuard } from './process_guard.ts';
+import type { ProcessRecords } from '../../machine/process_records.ts';
+import { ServerProcess } from './server_process.ts';
+import type { ServerProblem } from './server_problem.ts';
+import type { StderrRing } from './stderr_ring.ts';
+
+/** What local servers of one gateway are started with. */
+export interface LocalLaunchOptions {
+  /** `$SVC_HOME/mcp`. */
+  readonly mcpHome: string;
+  /** The gateway's own environment. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly gatewayMark: string;
+  readonly guard: ProcessGuard;
+  readonly records: ProcessRecords;
+  readonly images: RuntimeImages;
+  /** The engine of this machine as `unix://...`, or why there is none. */
+  readonly findEngine: () => Promise<Result<string, string>>;
+}
+
+/** Starts the program of a local server, without a shell and with the least environment. */
+export class LocalLaunch {
+  readonly #options: LocalLaunchOptions;
+  #runs = 0;
+
+  constructor(options: LocalLaunchOptions) {
+    this.#options = options;
+  }
+
+  async start(
+    server: McpServer,
+    filled: FilledLaunch,
+    stderr: StderrRing,
+  ): Promise<Result<ServerProcess, ServerProblem>> {
+    const { values } = filled;
+    const danger =
+      refusalOf(commandDangers(server.command, server.env)) ??
+      refusalOf(commandDangers([...values.command], values.env));
+    if (danger !== null) {
+      const message = `command ${filled.mask.now.text(danger.message)}`;
+      return err({ reason: 'command_refused', message });
+    }
+    const { gatewayMark, mcpHome, env } = this.#options;
+    const runId = `${gatewayMark}.${(this.#runs += 1)}`;
+    const directories = serverDirectories(mcpHome, server.id);
+    for (const path of [directories.home, directories.temporary]) mkdirSync(path, { recursive: true, mode: 0o700 });
+    const environment = launchEnvironment({ gateway: env, directories, own: values.env, runId });
+    const command = await this.#command(server, values.command, Object.keys(values.env), runId);
+    if (!command.ok) return command;
+    const started = await ServerProcess.start(
+      {
+        ...command.value.command,
+        env: environment,
+        directory: directories.home,
+        runId,
+        watch: this.#watch(runId, server.id),
+        ...(command.value.endpoint === null ? {} : { afterwards: () => this.#endContainer(command.value, runId) }),
+      },
+      stderr,
+    );
+    return started.ok ? started : err({ reason: 'spawn_failed', message: started.error });
+  }
+
+  async #command(
+    server: McpServer,
+    command: readonly string[],
+    envNames: readonly string[],
+    runId: string,
+  ): Promise<Result<PlacedCommand, ServerProblem>> {
+    const [program = '', ...args] = command;
+    const runsContainer = isContainerCommand(command);
+    if (server.isolation === 'process' && !runsContainer) return ok({ command: { program, args }, endpoint: null });
+    const engine = await this.#options.findEngine();
+    if (!engine.ok) return err(noContainer(engine.error));
+    const endpoint = engine.value;
+    const marks = { gatewayMark: this.#options.gatewayMark, runId, endpoint };
+    this.#options.guard.watchEngine(endpoint);
+    if (runsContainer) return ok({ command: asContainer(command, marks), endpoint });
+    const placed = inContainer(command, envNames, this.#options.images, marks);
+    return placed.ok ? ok({ command: placed.value, endpoint }) : err(noContainer(placed.error));
+  }
+
+  #watch(runId: string, serverId: string): { add(pid: number): void; remove(pid: number): void } {
+    const { guard, records } = this.#options;
+    return {
+      add: (pid) => {
+        guard.add(pid);
+        records.add(pid, runId, serverId);
+      },
+      remove: (pid) => {
+        guard.remove(pid);
+        records.remove(pid);
+      },
+    };
+  }
+
+  /** The engine's client passes a signal on, but one that was killed has not. */
+  async #endContainer({ endpoint }: PlacedCommand, runId: string): Promise<void> {
+    if (endpoint === null) return;
+    const env = { PATH: this.#options.env['PATH'] ?? '/usr/bin:/bin', HOME: '/nonexistent' };
+    const docker = (...args: string[]) =>
+      runProgram('docker', ['--host', endpoint, ...args], { env, timeoutMs: ENGINE_MS });
+    const listed = await docker('ps', '--quiet', '--filter', `label=${RUN_LABEL}=${runId}`);
+    const ids = listed.ok ? listed.value.stdout.split('\n').filter((id) => /^[0-9a-f]{12,64}$/.test(id)) : [];
+    if (ids.length > 0) await docker('kill', ...ids);
+  }
+}
+
+const ENGINE_MS = 10_000;
+
+interface PlacedCommand {
+  readonly command: ProgramCommand;
+  /** Null when no container is started. */
+  readonly endpoint: string | null;
+}
+
+function noContainer(why: string): ServerProblem {
+  const fix = 'start a Docker Engine on this machine, or set its isolation to process';
+  return { reason: 'container_unavailable', message: `the server is to run in a container, and ${why}; ${fix}` };
+}

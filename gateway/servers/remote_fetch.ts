@@ -1,0 +1,167 @@
+import { lookup as systemLookup } from 'node:dns';
+import { Agent as HttpAgent, type IncomingMessage, request as httpRequest, type RequestOptions } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { getCACertificates } from 'node:tls';
+import { Readable } from 'node:stream';
+import type { FetchLike } from '@modelcontextprotocol/client';
+import { isLoopbackHost } from './remote_url.ts';
+import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
+import { pause } from '../../machine/pause.ts';
+
+export interface RemoteFetchOptions {
+  /** The only origin that anything is sent to. */
+  readonly origin: string;
+  /** The control plane is on this machine: loopback over http and private addresses are allowed. */
+  readonly isLocal: boolean;
+  /** PEM roots to trust besides the system's. */
+  readonly extraRoots: readonly string[];
+  readonly maxMessageBytes: number;
+  readonly maxBytesPerSecond: number;
+  /** Told when a reply was ended for its size: what waits for it would wait on. */
+  readonly onFault: (message: string) => void;
+  /** How names are resolved; as the system does when left out. */
+  readonly lookup?: typeof systemLookup;
+}
+
+export interface RemoteFetch {
+  readonly fetch: FetchLike;
+  /** Ends the connections that are kept. */
+  close(): void;
+}
+
+/**
+ * The fetch that the SDK's transports of one remote server use: to its origin alone, no redirect, no compression, no
+ * address of a private range unless local, and no message larger than the limit.
+ */
+export function createRemoteFetch(options: RemoteFetchOptions): RemoteFetch {
+  const agent = agentOf(options);
+  return {
+    fetch: (target, init = {}) => send(options, agent, new URL(target), init),
+    close: () => agent.destroy(),
+  };
+}
+
+function agentOf({ origin, extraRoots }: RemoteFetchOptions): HttpAgent {
+  const kept = { keepAlive: true, maxSockets: 256, maxFreeSockets: 4, timeout: 600_000 };
+  if (new URL(origin).protocol === 'http:') return new HttpAgent(kept);
+  const ca = [...getCACertificates('default'), ...getCACertificates('system'), ...extraRoots];
+  return new HttpsAgent({ ...kept, ca, minVersion: 'TLSv1.2' });
+}
+
+async function send(options: RemoteFetchOptions, agent: HttpAgent, url: URL, init: RequestInit): Promise<Response> {
+  if (url.origin !== options.origin) throw new TypeError(`${url.origin} is not the origin of this server`);
+  if (!options.isLocal && isRefusedLiteral(url.hostname)) throw new PrivateAddress();
+  const headers = new Headers(init.headers);
+  headers.set('accept-encoding', 'identity');
+  const body = init.body ?? null;
+  if (body !== null && typeof body !== 'string') throw new TypeError('the body of a request is not text');
+  const what: RequestOptions = {
+    method: init.method ?? 'GET',
+    headers: {
+      ...Object.fromEntries(headers),
+      ...(body === null ? {} : { 'content-length': Buffer.byteLength(body) }),
+    },
+    agent,
+    ...(init.signal ? { signal: init.signal } : {}),
+    ...(options.isLocal ? {} : { lookup: publicLookup(options.lookup ?? systemLookup) }),
+  };
+  return responseOf(await replyTo(url, what, body), options);
+}
+
+function replyTo(url: URL, what: RequestOptions, body: string | null): Promise<IncomingMessage> {
+  const open = url.protocol === 'http:' ? httpRequest : httpsRequest;
+  return new Promise((resolve, reject) => {
+    const outgoing = open(url, what, resolve);
+    // Stays: an error of a request that nobody listens to ends the process.
+    outgoing.on('error', reject);
+    outgoing.on('upgrade', (_reply, socket) => socket.destroy());
+    outgoing.on('close', () => reject(Object.assign(new Error('no reply'), { code: 'ECONNRESET' })));
+    outgoing.end(body ?? undefined);
+  });
+}
+
+const NO_BODY = new Set([204, 205, 304]);
+
+function responseOf(reply: IncomingMessage, options: RemoteFetchOptions): Response {
+  const status = reply.statusCode ?? 502;
+  const headers = new Headers();
+  for (const [name, values] of Object.entries(reply.headersDistinct)) {
+    for (const value of values ?? []) headers.append(name, value);
+  }
+  const coding = headers.get('content-encoding');
+  if (coding !== null && coding !== 'identity') {
+    reply.destroy();
+    throw new TypeError('the reply is compressed although nothing compressed was asked for');
+  }
+  if (status < 200 || status > 599) {
+    reply.destroy();
+    throw new TypeError(`the reply has the status ${status}`);
+  }
+  reply.on('error', () => undefined);
+  if (NO_BODY.has(status)) {
+    reply.resume();
+    return new Response(null, { status, headers });
+  }
+  const isStream = headers.get('content-type')?.startsWith('text/event-stream') ?? false;
+  const body = Readable.toWeb(Readable.from(limited(reply, isStream, options))) as ReadableStream<Uint8Array>;
+  return new Response(body, { status, statusText: reply.statusMessage ?? '', headers });
+}
+
+const LINE_FEED = 10;
+
+/** The bytes of a reply, at most so many a second, and no more than the limit in one message. */
+async function* limited(
+  reply: IncomingMessage,
+  isStream: boolean,
+  options: RemoteFetchOptions,
+): AsyncGenerator<Uint8Array> {
+  let ofMessage = 0;
+  let atLineEnd = false;
+  for await (const chunk of reply as AsyncIterable<Uint8Array>) {
+    // Of a stream, what stands behind the last event that ends here; the events within one chunk are small.
+    const lastEnd = isStream ? endOfEvent(chunk, atLineEnd) : -1;
+    ofMessage = lastEnd < 0 ? ofMessage + chunk.length : chunk.length - lastEnd;
+    if (ofMessage > options.maxMessageBytes) {
+      const message = `it sent a message of more than ${options.maxMessageBytes} bytes`;
+      options.onFault(message);
+      throw new TypeError(message);
+    }
+    atLineEnd = chunk.at(-1) === LINE_FEED;
+    yield chunk;
+    if (chunk.length > 1024) await pause((chunk.length * 1000) / options.maxBytesPerSecond);
+  }
+}
+
+/** Where the last event that ends within the chunk ends, or -1. */
+function endOfEvent(chunk: Uint8Array, atLineEnd: boolean): number {
+  for (let index = chunk.length - 1; index >= 0; index -= 1) {
+    if (chunk[index] !== LINE_FEED) continue;
+    const before = chunk[index - 1] === 13 ? index - 2 : index - 1;
+    if (before < 0 ? atLineEnd : chunk[before] === LINE_FEED) return index + 1;
+  }
+  return -1;
+}
+
+function isRefusedLiteral(hostname: string): boolean {
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  return (isIP(host) !== 0 && isRefusedAddress(host)) || isLoopbackHost(hostname);
+}
+
+/** The name leads to an address of a private range. */
+export class PrivateAddress extends Error {
+  readonly code = 'EPRIVATE';
+}
+
+/** Refuses a name any of whose addresses is private, so that no later address is. */
+function publicLookup(lookup: typeof systemLookup): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) return callback(error, []);
+      if (addresses.some(({ address }) => isRefusedAddress(address))) return callback(new PrivateAddress(), []);
+      const [first] = addresses;
+      if (options.all === true || first === undefined) return callback(null, addresses);
+      return callback(null, first.address, first.family);
+    });
+  };
+}

@@ -1,0 +1,74 @@
+import {
+  type AuthProvider,
+  SSEClientTransport,
+  StreamableHTTPClientTransport,
+  type Transport,
+} from '@modelcontextprotocol/client';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { GatewayLimits } from '../gateway_limits.ts';
+import type { FilledBearer, FilledLaunch } from './launch_values.ts';
+import { createRemoteFetch } from './remote_fetch.ts';
+import { remoteUrlProblem } from './remote_url.ts';
+import type { ServerProblem } from './server_problem.ts';
+
+export interface RemoteLaunchOptions {
+  /** The control plane is on this machine. */
+  readonly isLocal: boolean;
+  readonly extraRoots: readonly string[];
+  readonly limits: Pick<GatewayLimits, 'maxMessageBytes' | 'maxBytesPerSecond'>;
+  readonly now: () => number;
+  /** Told when the connection is of no use any more. */
+  readonly onFault: (message: string) => void;
+  /** A new access token of the server, or null when it has none now. */
+  readonly refresh: () => Promise<FilledBearer | null>;
+}
+
+export interface OpenedRemote {
+  readonly transport: Transport;
+  /** Ends its connections. */
+  release(): void;
+}
+
+/** An access token is asked for anew this long before its end. */
+const AHEAD_MS = 30_000;
+
+/** The SDK's transport to a remote server, over a fetch that reaches nothing else. Nothing is sent yet. */
+export function openRemote(
+  server: McpServer,
+  filled: FilledLaunch,
+  options: RemoteLaunchOptions,
+): Result<OpenedRemote, ServerProblem> {
+  const problem = remoteUrlProblem(server.url, options.isLocal) ?? remoteUrlProblem(filled.values.url, options.isLocal);
+  if (problem !== null || filled.values.url === null) {
+    return err({ reason: 'url_refused', message: problem ?? 'the server has no url' });
+  }
+  const url = new URL(filled.values.url);
+  const { isLocal, extraRoots, limits, onFault } = options;
+  const remote = createRemoteFetch({ origin: url.origin, isLocal, extraRoots, onFault, ...limits });
+  const settings = {
+    fetch: remote.fetch,
+    requestInit: { headers: { ...filled.values.headers }, redirect: 'error' as const },
+    ...(filled.bearer === null ? {} : { authProvider: bearerOf(filled.bearer, options) }),
+  };
+  const transport =
+    server.transport === 'sse'
+      ? new SSEClientTransport(url, settings)
+      : new StreamableHTTPClientTransport(url, settings);
+  return ok({ transport, release: () => remote.close() });
+}
+
+function bearerOf(first: FilledBearer, { now, refresh }: RemoteLaunchOptions): AuthProvider {
+  let bearer: FilledBearer | null = first;
+  const renew = async (): Promise<void> => {
+    bearer = await refresh();
+  };
+  return {
+    async token() {
+      if (bearer !== null && bearer.expiresAt !== null && bearer.expiresAt - AHEAD_MS <= now()) await renew();
+      return bearer?.text;
+    },
+    // The provider may have taken it back; a token that is no better is refused again, and that is the end of it.
+    onUnauthorized: renew,
+  };
+}

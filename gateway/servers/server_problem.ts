@@ -1,0 +1,42 @@
+import type { McpHealthState } from '../../shared/model/mcp_server.ts';
+import type { ServerProblemReason } from '../gateway_ports.ts';
+
+/** Why a server does not run. `message` is for a person: the problem and the fix, with released values masked. */
+export interface ServerProblem {
+  readonly reason: ServerProblemReason;
+  readonly message: string;
+}
+
+interface ProblemFacts {
+  readonly state: McpHealthState;
+  /** Trying again by itself may help: nobody has to do anything first. */
+  readonly passes: boolean;
+}
+
+const FACTS: Readonly<Record<ServerProblemReason, ProblemFacts>> = {
+  command_refused: { state: 'failed', passes: false },
+  url_refused: { state: 'failed', passes: false },
+  consent_needed: { state: 'needs_consent', passes: false },
+  credential_missing: { state: 'needs_credentials', passes: false },
+  credential_unavailable: { state: 'failed', passes: true },
+  authorisation_needed: { state: 'needs_authorisation', passes: false },
+  control_plane_unavailable: { state: 'failed', passes: true },
+  audit_unavailable: { state: 'failed', passes: true },
+  container_unavailable: { state: 'failed', passes: false },
+  spawn_failed: { state: 'failed', passes: false },
+  start_timeout: { state: 'failed', passes: true },
+  handshake_failed: { state: 'failed', passes: true },
+  unreachable: { state: 'failed', passes: true },
+  exited: { state: 'failed', passes: true },
+  output_limit: { state: 'failed', passes: true },
+};
+
+/** The state that a server with this problem is in. */
+export function stateOf(reason: ServerProblemReason): McpHealthState {
+  return FACTS[reason].state;
+}
+
+/** Whether it is worth trying again after a while. */
+export function mayPass(reason: ServerProblemReason): boolean {
+  return FACTS[reason].passes;
+}

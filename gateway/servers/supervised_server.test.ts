@@ -1,0 +1,133 @@
+import { expect, test } from 'vitest';
+import { localServer } from '../../shared/mcp/testing/servers.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { z } from 'zod';
+import type { Downstream } from '../fronts/downstream.ts';
+import { DEFAULT_GATEWAY_LIMITS } from '../gateway_limits.ts';
+import type { GatewayEvent, GatewayServer } from '../gateway_ports.ts';
+import { NO_MASK } from './secret_mask.ts';
+import type { ServerProblem } from './server_problem.ts';
+import { StartSlots } from './start_slots.ts';
+import { SupervisedServer } from './supervised_server.ts';
+
+const EXITED: ServerProblem = { reason: 'exited', message: 'it ended (exit code 1)' };
+
+function world(known: Partial<GatewayServer> = {}) {
+  const clock = { time: 0, now: () => clock.time };
+  const events: GatewayEvent[] = [];
+  const pauses: number[] = [];
+  const launches: { readonly isLegacy: boolean }[] = [];
+  const outcomes: Result<Downstream, ServerProblem>[] = [];
+  const state = { accepting: true };
+  const server: GatewayServer = { server: localServer(), consent: 'given', missing: [], ...known };
+  const supervised = new SupervisedServer(server, {
+    ports: { accepting: () => state.accepting, record: (event) => void events.push(event), clock },
+    launcher: {
+      launch: ({ isLegacy }) => {
+        launches.push({ isLegacy });
+        return Promise.resolve(outcomes.shift() ?? err(EXITED));
+      },
+    },
+    limits: DEFAULT_GATEWAY_LIMITS,
+    slots: new StartSlots(2),
+    eventsOf: () => z.custom<ReturnType<ConstructorParameters<typeof SupervisedServer>[1]['eventsOf']>>().parse({}),
+    onHealth: () => undefined,
+    onConnection: () => undefined,
+    pause: (ms) => {
+      pauses.push(ms);
+      return Promise.resolve();
+    },
+  });
+  return { supervised, clock, events, pauses, launches, outcomes, state, server };
+}
+
+function connection() {
+  const closed = Promise.withResolvers<ServerProblem>();
+  const facts = { isClosed: false };
+  const downstream: Downstream = {
+    client: z.custom<Downstream['client']>().parse({ getProtocolEra: () => 'legacy' }),
+    mask: NO_MASK,
+    closed: closed.promise,
+    close: () => {
+      facts.isClosed = true;
+      return Promise.resolve();
+    },
+  };
+  return { downstream, facts, end: (problem: ServerProblem) => closed.resolve(problem) };
+}
+
+/** Lets everything that is ready happen. */
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+test('starts when it is first asked for, and once for all who ask', async () => {
+  const { supervised, launches, outcomes, events } = world();
+  const { downstream } = connection();
+  outcomes.push(ok(downstream));
+  expect(supervised.health().state).toBe('stopped');
+  const [first, second] = await Promise.all([supervised.connect(), supervised.connect()]);
+  expect([first, second, launches.length]).toEqual([ok(downstream), ok(downstream), 1]);
+  expect(supervised.health().state).toBe('running');
+  expect(events.map(({ type }) => type)).toEqual(['mcp.server.started']);
+});
+
+test('tries again later each time, gives up, and tries again when asked a while after', async () => {
+  const { supervised, launches, pauses, clock, events, outcomes } = world();
+  await supervised.connect();
+  for (let turn = 0; turn < 20; turn += 1) await settled();
+  expect([launches.length, pauses]).toEqual([5, [500, 1_000, 2_000, 4_000]]);
+  expect(supervised.health()).toMatchObject({ state: 'failed', lastError: EXITED.message });
+  expect(await supervised.connect()).toEqual(err(EXITED));
+  expect(launches).toHaveLength(5);
+  clock.time += DEFAULT_GATEWAY_LIMITS.giveUpMs;
+  outcomes.push(ok(connection().downstream));
+  expect((await supervised.connect()).ok).toBe(true);
+  expect(events.filter(({ type }) => type === 'mcp.server.failed')).toHaveLength(5);
+});
+
+test('a server that ended by itself is started again, without asking for its revision', async () => {
+  const { supervised, launches, outcomes } = world();
+  const [first, second] = [connection(), connection()];
+  outcomes.push(ok(first.downstream), ok(second.downstream));
+  await supervised.connect();
+  first.end(EXITED);
+  for (let turn = 0; turn < 10; turn += 1) await settled();
+  expect(supervised.current).toBe(second.downstream);
+  expect(launches.map(({ isLegacy }) => isLegacy)).toEqual([false, true]);
+});
+
+test('what nobody can start now is told at once, and nothing is launched', async () => {
+  const needed = world({ consent: 'needed' });
+  expect(await needed.supervised.connect()).toMatchObject({ error: { reason: 'consent_needed' } });
+  expect(needed.supervised.health().state).toBe('needs_consent');
+  const missing = world({ missing: ['mcp-servers/x/TOKEN'] });
+  expect(await missing.supervised.connect()).toMatchObject({ error: { reason: 'credential_missing' } });
+  expect(missing.supervised.health().state).toBe('needs_credentials');
+  const full = world();
+  full.state.accepting = false;
+  expect(await full.supervised.connect()).toMatchObject({ error: { reason: 'audit_unavailable' } });
+  expect([needed, missing, full].flatMap(({ launches }) => launches)).toEqual([]);
+});
+
+test('another command starts it anew; another policy does not', async () => {
+  const { supervised, launches, outcomes, server, events } = world();
+  const first = connection();
+  outcomes.push(ok(first.downstream), ok(connection().downstream));
+  await supervised.connect();
+  const policy = { ...server.server, tools: { allow: [], deny: [], approval: [] }, revision: 2 };
+  await supervised.update({ ...server, server: policy });
+  expect([launches.length, supervised.server.revision]).toEqual([1, 2]);
+  await supervised.update({ ...server, server: { ...policy, command: ['other'], revision: 3 } });
+  await settled();
+  expect([launches.length, first.facts.isClosed]).toEqual([2, true]);
+  expect(events.map(({ type }) => type)).toEqual(['mcp.server.started', 'mcp.server.stopped', 'mcp.server.started']);
+});
+
+test('a start that comes to its end after the server was stopped leaves nothing', async () => {
+  const { supervised, outcomes } = world();
+  const late = connection();
+  outcomes.push(ok(late.downstream));
+  const starting = supervised.connect();
+  await supervised.stop();
+  expect((await starting).ok).toBe(false);
+  expect([late.facts.isClosed, supervised.current]).toEqual([true, null]);
+});

@@ -1,0 +1,282 @@
+import type { McpHealthState, McpServer } from '../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { backoffMs } from '../../shared/net/backoff.ts';
+import type { Downstream, DownstreamEvents } from '../fronts/downstream.ts';
+import type { GatewayLimits } from '../gateway_limits.ts';
+import type { GatewayPorts, GatewayServer, ServerHealth } from '../gateway_ports.ts';
+import type { Launcher } from './launcher.ts';
+import { mayPass, type ServerProblem, stateOf } from './server_problem.ts';
+import type { StartSlots } from './start_slots.ts';
+import { StderrRing } from './stderr_ring.ts';
+
+export interface SupervisedOptions {
+  readonly ports: Pick<GatewayPorts, 'accepting' | 'record' | 'clock'>;
+  readonly launcher: Pick<Launcher, 'launch'>;
+  readonly limits: GatewayLimits;
+  readonly slots: StartSlots;
+  readonly eventsOf: (serverId: string) => DownstreamEvents;
+  /** Told after each change of what {@link SupervisedServer.health} says. */
+  readonly onHealth: () => void;
+  /** Told when it has connected, or has ended: its lists are other ones. */
+  readonly onConnection: (serverId: string) => void;
+  /** Waits; resolves at once when the signal is aborted. */
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+type Connected = Result<Downstream, ServerProblem>;
+
+/** Keeps one server running once somebody has asked for it, and says how it is. */
+export class SupervisedServer {
+  readonly stderr = new StderrRing();
+  readonly #options: SupervisedOptions;
+  #known: GatewayServer;
+  #life = new AbortController();
+  #downstream: Downstream | null = null;
+  #starting: Promise<Connected> | null = null;
+  #problem: ServerProblem | null = null;
+  #startingSince = 0;
+  #failures = 0;
+  #failedAt = Number.NEGATIVE_INFINITY;
+  #isLegacy = false;
+  #wanted = false;
+  #checkedAt: number;
+  #restarts = 0;
+
+  constructor(known: GatewayServer, options: SupervisedOptions) {
+    this.#known = known;
+    this.#options = options;
+    this.#checkedAt = options.ports.clock.now();
+  }
+
+  get server(): McpServer {
+    return this.#known.server;
+  }
+
+  /** The connection, when there is one now. */
+  get current(): Downstream | null {
+    return this.#downstream;
+  }
+
+  /** Somebody has asked for it, so that it is kept running. */
+  get isWanted(): boolean {
+    return this.#wanted;
+  }
+
+  get facts(): { readonly restarts: number; readonly problem: ServerProblem | null } {
+    return { restarts: this.#restarts, problem: this.#problem };
+  }
+
+  health(): ServerHealth {
+    const { id } = this.server;
+    return { id, state: this.#state(), lastError: this.#problem?.message ?? null, checkedAt: this.#checkedAt };
+  }
+
+  /** The connection; starts the server when it does not run. What it cannot be had for is told at once. */
+  connect(): Promise<Connected> {
+    this.#wanted = true;
+    if (this.#downstream !== null) return Promise.resolve(ok(this.#downstream));
+    if (this.#starting !== null) return this.#isSlow() ? Promise.resolve(err(this.#problem ?? SLOW)) : this.#starting;
+    const problem = this.#standingProblem();
+    if (problem !== null) return Promise.resolve(err(problem));
+    return this.#begin(0);
+  }
+
+  /** Takes what the control plane says now. A server whose program or address changed is started anew. */
+  async update(known: GatewayServer): Promise<void> {
+    const before = this.#known;
+    this.#known = known;
+    if (launchKey(before) === launchKey(known)) return this.#reconsider();
+    await this.#reset();
+    if (this.#wanted && this.server.enabled) void this.connect();
+  }
+
+  /** The control plane has news: whoever was waited for may have signed in, or stored a credential. */
+  #reconsider(): void {
+    this.#failedAt = Number.NEGATIVE_INFINITY;
+    const waits = this.#wanted && this.#problem !== null && this.#downstream === null && this.#starting === null;
+    if (waits) void this.connect();
+  }
+
+  /** The connection is of no use any more: it is ended, and made anew when somebody asks. */
+  async drop(problem: ServerProblem | null): Promise<void> {
+    await this.#reset();
+    this.#problem = problem;
+    if (problem !== null) this.#failedAt = this.#options.ports.clock.now();
+    this.#changed();
+  }
+
+  /** Ends it for good. */
+  async stop(): Promise<void> {
+    this.#wanted = false;
+    await this.#reset();
+  }
+
+  async #reset(): Promise<void> {
+    const [life, downstream, starting] = [this.#life, this.#downstream, this.#starting];
+    this.#life = new AbortController();
+    this.#downstream = null;
+    this.#starting = null;
+    this.#problem = null;
+    this.#failures = 0;
+    this.#isLegacy = false;
+    life.abort();
+    if (downstream !== null) {
+      this.#options.ports.record({ type: 'mcp.server.stopped', server: this.server });
+      this.#options.onConnection(this.server.id);
+      await downstream.close();
+    }
+    const started = await starting;
+    if (started?.ok === true) await started.value.close();
+    this.#changed();
+  }
+
+  /** Why it is not even tried now. One that was given up is left alone for a while. */
+  #standingProblem(): ServerProblem | null {
+    const { server, consent, missing } = this.#known;
+    if (!server.enabled) return { reason: 'command_refused', message: 'it is switched off' };
+    if (consent === 'needed') {
+      return {
+        reason: 'consent_needed',
+        message: `this machine has not consented to it: svc mcp consent ${server.name}`,
+      };
+    }
+    const [first] = missing;
+    if (first !== undefined) {
+      const message = `no value is stored for ${first}: svc mcp credential set ${server.name} ${first.split('/').at(-1) ?? ''}`;
+      return { reason: 'credential_missing', message };
+    }
+    if (!this.#options.ports.accepting()) {
+      return { reason: 'audit_unavailable', message: 'nothing more can be recorded, so nothing is started' };
+    }
+    const waits = this.#options.ports.clock.now() - this.#failedAt < this.#options.limits.giveUpMs;
+    return this.#problem !== null && waits ? this.#problem : null;
+  }
+
+  /** Nobody is kept waiting for a server that has failed again and again, or that has been starting for long. */
+  #isSlow(): boolean {
+    const { ports, limits } = this.#options;
+    if (this.#failures > 1 || this.#problem?.reason === 'start_timeout') return true;
+    return ports.clock.now() - this.#startingSince > limits.listWaitMs;
+  }
+
+  #begin(delayMs: number): Promise<Connected> {
+    const life = this.#life;
+    this.#startingSince = this.#options.ports.clock.now();
+    const starting = this.#start(life, delayMs).catch((error: unknown): Connected => {
+      return err({ reason: 'handshake_failed', message: error instanceof Error ? error.message : 'unknown error' });
+    });
+    this.#starting = starting;
+    this.#changed();
+    void this.#settle(life, starting);
+    return starting;
+  }
+
+  async #settle(life: AbortController, starting: Promise<Connected>): Promise<void> {
+    const connected = await starting;
+    if (this.#life !== life) return;
+    this.#starting = null;
+    if (connected.ok) this.#hasConnected(life, connected.value);
+    else this.#hasFailed(life, connected.error);
+  }
+
+  async #start(life: AbortController, delayMs: number): Promise<Connected> {
+    if (delayMs > 0) await this.#options.pause(delayMs, life.signal);
+    return this.#options.slots.run(async () => {
+      if (life.signal.aborted) return err(REPLACED);
+      const events = this.#options.eventsOf(this.server.id);
+      const { server, stderr } = this;
+      const connected = await this.#options.launcher.launch({
+        server,
+        events,
+        stderr,
+        isLegacy: this.#isLegacy,
+        signal: life.signal,
+      });
+      if (!life.signal.aborted) return connected;
+      if (connected.ok) await connected.value.close();
+      return err(REPLACED);
+    });
+  }
+
+  #hasConnected(life: AbortController, downstream: Downstream): void {
+    const startedAt = this.#options.ports.clock.now();
+    this.#downstream = downstream;
+    this.#problem = null;
+    this.#isLegacy = downstream.client.getProtocolEra() === 'legacy';
+    this.#options.ports.record({ type: 'mcp.server.started', server: this.server });
+    this.#changed();
+    this.#options.onConnection(this.server.id);
+    void this.#mourn(life, downstream, startedAt);
+  }
+
+  /** A server that ended by itself is started again. */
+  async #mourn(life: AbortController, downstream: Downstream, startedAt: number): Promise<void> {
+    const problem = await downstream.closed;
+    if (this.#life !== life || this.#downstream !== downstream) return;
+    this.#downstream = null;
+    if (this.#options.ports.clock.now() - startedAt >= this.#options.limits.steadyMs) this.#failures = 0;
+    this.#options.onConnection(this.server.id);
+    this.#hasFailed(life, problem);
+  }
+
+  /** Tries again after a while when that may help; otherwise, and after too many times, it waits to be asked for. */
+  #hasFailed(life: AbortController, problem: ServerProblem): void {
+    this.#failures += 1;
+    this.#problem = problem;
+    this.#failedAt = this.#options.ports.clock.now();
+    const type = REFUSED.has(problem.reason) ? 'mcp.server.refused' : 'mcp.server.failed';
+    this.#options.ports.record({ type, server: this.server, reason: problem.reason });
+    if (this.#failures < this.#options.limits.maxFailures && mayPass(problem.reason) && this.#wanted) {
+      this.#restarts += 1;
+      if (this.#life === life) void this.#begin(backoffMs(this.#failures, RESTARTS));
+      return;
+    }
+    this.#failures = 0;
+    this.#changed();
+  }
+
+  #state(): McpHealthState {
+    const { server, consent, missing } = this.#known;
+    if (!server.enabled) return 'disabled';
+    if (this.#downstream !== null) return 'running';
+    if (consent === 'needed') return 'needs_consent';
+    if (missing.length > 0) return 'needs_credentials';
+    if (this.#starting !== null) return 'starting';
+    return this.#problem === null ? 'stopped' : stateOf(this.#problem.reason);
+  }
+
+  #changed(): void {
+    this.#checkedAt = this.#options.ports.clock.now();
+    this.#options.onHealth();
+  }
+}
+
+const RESTARTS = { firstMs: 500, mostMs: 60_000 } as const;
+const SLOW: ServerProblem = { reason: 'start_timeout', message: 'it is still starting; try again later' };
+const REPLACED: ServerProblem = { reason: 'exited', message: 'its configuration has changed; ask again' };
+const REFUSED: ReadonlySet<string> = new Set([
+  'command_refused',
+  'url_refused',
+  'consent_needed',
+  'credential_missing',
+]);
+
+/** What a server is launched from. What is not in it (policy, description) takes effect without a new start. */
+function launchKey({ server, consent, missing, credentials = '' }: GatewayServer): string {
+  const { id, mode, command, env, url, transport, headers, enabled, isolation, version } = server;
+  return JSON.stringify([
+    id,
+    mode,
+    command,
+    env,
+    url,
+    transport,
+    headers,
+    enabled,
+    isolation,
+    version,
+    consent,
+    missing,
+    credentials,
+  ]);
+}

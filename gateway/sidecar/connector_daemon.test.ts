@@ -1,0 +1,93 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { listen } from '../../machine/connection/listen.ts';
+import { connectorDaemon, type ConnectorDaemon, type DaemonPlace } from './connector_daemon.ts';
+
+const RUN = { connector_fqn: 'acme/items', operation: 'get-item', args: {} };
+const REPLY = {
+  status: 'proxied',
+  audit_id: `evt_${'0'.repeat(26)}`,
+  connector_fqn: 'acme/items',
+  operation: 'get-item',
+  upstream_status: 200,
+  content_type: '',
+  body_base64: '',
+};
+const never = new AbortController().signal;
+
+let server: Server;
+let daemon: ConnectorDaemon;
+let place: DaemonPlace | null;
+let requests: IncomingMessage[];
+let answer: (response: ServerResponse) => void;
+
+beforeEach(async () => {
+  requests = [];
+  server = createServer((request, response) => {
+    requests.push(request);
+    request.resume().on('end', () => answer(response));
+  });
+  const port = await listen(server, 0, '127.0.0.1');
+  place = { origin: new URL(`http://127.0.0.1:${port}`), hostToken: 'svc_host_x' };
+  daemon = connectorDaemon(() => place);
+});
+
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+function json(status: number, body: object, headers: Record<string, string> = {}): typeof answer {
+  return (response) => response.writeHead(status, headers).end(JSON.stringify(body));
+}
+
+describe('the daemon, as the gateway calls it', () => {
+  it('gives the list with its tag, and nothing while that is the same', async () => {
+    answer = json(200, { items: [] }, { etag: '"1"' });
+    expect(await daemon.operations(null, 0, never)).toEqual({ ok: true, value: { etag: '"1"', operations: [] } });
+    answer = (response) => response.writeHead(304, { etag: '"1"' }).end();
+    expect(await daemon.operations('"1"', 5, never)).toEqual({ ok: true, value: null });
+    expect(requests.map(({ url, headers }) => [url, headers['if-none-match'], headers.authorization])).toEqual([
+      ['/v1/connector-operations?wait=0', undefined, 'Bearer svc_host_x'],
+      ['/v1/connector-operations?wait=5', '"1"', 'Bearer svc_host_x'],
+    ]);
+  });
+
+  it('runs for a session, or for the host', async () => {
+    answer = json(200, REPLY);
+    expect(await daemon.run(RUN, 'ses_1', never)).toEqual({ ok: true, value: REPLY });
+    await daemon.run(RUN, null, never);
+    expect(requests.map(({ headers }) => headers['svc-acting-session'])).toEqual(['ses_1', undefined]);
+  });
+
+  it('passes a refusal on as it is', async () => {
+    const error = { code: 'approval_required', message: 'wait', details: { approval_id: 'apr_1' } };
+    answer = json(403, { error: { ...error, request_id: 'req_1' } });
+    expect(await daemon.run(RUN, null, never)).toEqual({ ok: false, error });
+  });
+
+  it.each([
+    ['an error that is none of its own', json(502, {})],
+    ['a reply that is none of its own', json(200, { status: 'other' })],
+    ['no reply', (response: ServerResponse) => response.destroy()],
+  ])('says that it did not answer when there is %s', async (_what, given) => {
+    answer = given;
+    expect(await daemon.run(RUN, null, never)).toMatchObject({ ok: false, error: { code: 'sidecar_unreachable' } });
+    expect(requests).toHaveLength(1);
+  });
+
+  it('is looked for at each call', async () => {
+    place = null;
+    expect(await daemon.operations(null, 0, never)).toMatchObject({
+      ok: false,
+      error: { code: 'sidecar_unreachable' },
+    });
+    expect(requests).toHaveLength(0);
+  });
+
+  it('gives a run up with its caller', async () => {
+    const left = new AbortController();
+    answer = () => left.abort();
+    expect(await daemon.run(RUN, null, left.signal)).toMatchObject({ ok: false });
+  });
+});

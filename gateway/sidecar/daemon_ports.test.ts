@@ -1,0 +1,246 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { once } from 'node:events';
+import { getRequestListener } from '@hono/node-server';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { localServer, SERVER_ID } from '../../shared/mcp/testing/servers.ts';
+import type { McpServer } from '../../shared/model/mcp_server.ts';
+import { refusal } from '../../shared/model/refusal.ts';
+import { err, ok } from '../../shared/model/result.ts';
+import { createLocalApi } from '../../sidecar/local_api/app.ts';
+import { HOST_TOKEN, LocalApiBench } from '../../sidecar/testing/local_api_bench.ts';
+import { type McpBench, mcpOptions } from '../../sidecar/testing/mcp_options.ts';
+import { type DaemonAddress, DaemonCalls } from './daemon_calls.ts';
+import { DaemonPorts, type ServerDetail } from './daemon_ports.ts';
+import type { GatewayServer, ToolApproval } from '../gateway_ports.ts';
+import { consentOf } from '../../sidecar/mcp/server_directory.ts';
+
+let bench: LocalApiBench;
+let mcp: McpBench;
+let daemon: Server;
+let address: DaemonAddress | null;
+let details: Map<string, ServerDetail>;
+let ports: DaemonPorts;
+let home: string;
+const stop: AbortController[] = [];
+
+const TOKEN_PATH = `mcp-servers/${SERVER_ID}/TOKEN`;
+const server = localServer({ env: { TOKEN: `vault://${TOKEN_PATH}` } });
+const hash = consentOf(server)?.hash ?? '';
+
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), 'svc-daemon-ports-'));
+  bench = await LocalApiBench.start();
+  mcp = mcpOptions({ home, clock: bench.clock });
+  mcp.use([{ server, authorization: null }]);
+  await startDaemon();
+  details = new Map();
+  ports = new DaemonPorts({
+    daemon: new DaemonCalls(() => address),
+    identity: { id: 'gateway-0123456789', kind: 'stdio', pid: 1 },
+    clock: bench.clock,
+    pause: () => new Promise((resolve) => setImmediate(resolve)),
+    warn: () => undefined,
+    detailOf: (id) => details.get(id) ?? null,
+  });
+});
+
+afterEach(async () => {
+  for (const one of stop.splice(0)) one.abort();
+  stopDaemon();
+  await bench.stop();
+  rmSync(home, { recursive: true, force: true });
+});
+
+/** A daemon on another port than the one before it. */
+async function startDaemon(): Promise<void> {
+  const answer = getRequestListener(createLocalApi({ ...bench.options, mcp }).fetch);
+  daemon = createServer((request, response) => void answer(request, response));
+  daemon.listen(0, '127.0.0.1');
+  await once(daemon, 'listening');
+  const found = daemon.address();
+  const port = typeof found === 'object' && found !== null ? found.port : 0;
+  address = { origin: new URL(`http://127.0.0.1:${port}`), hostToken: HOST_TOKEN };
+}
+
+function stopDaemon(): void {
+  daemon.close();
+  daemon.closeAllConnections();
+  address = null;
+}
+
+/** The lists that a gateway is told, each to be waited for. */
+function watched(): { next(): Promise<readonly GatewayServer[]> } {
+  const lists: (readonly GatewayServer[])[] = [];
+  let wake: (() => void) | null = null;
+  const ended = new AbortController();
+  stop.push(ended);
+  void ports.watchServers((list) => {
+    lists.push(list);
+    wake?.();
+  }, ended.signal);
+  return {
+    async next() {
+      while (lists.length === 0) await new Promise<void>((resolve) => (wake = resolve));
+      return lists.shift() ?? [];
+    },
+  };
+}
+
+const consent = (of: McpServer) => {
+  const { hash: wanted = '', text = '' } = consentOf(of) ?? {};
+  return mcp.consents.give({ server_id: of.id, name: of.name, hash: wanted, text });
+};
+const store = () => mcp.credentials.set({ owner: 'personal', path: TOKEN_PATH }, 'the-value');
+
+async function until(look: () => boolean): Promise<void> {
+  while (!look()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+const call = (more: Partial<ToolApproval> = {}): ToolApproval => ({
+  server,
+  tool: 'delete_file',
+  argumentsHash: 'a'.repeat(64),
+  summary: 'demo: delete_file (path)',
+  sessionId: null,
+  signal: new AbortController().signal,
+  ...more,
+});
+
+const shown = () => {
+  const [known] = mcp.directory.all() ?? [];
+  return known === undefined ? null : mcp.board.stateOf({ ...known, consent: 'given', missing: [] });
+};
+
+describe('the list of servers', () => {
+  test('is told at once, and at each change', async () => {
+    const list = watched();
+    expect(await list.next()).toMatchObject([{ server, consent: 'needed', missing: [TOKEN_PATH] }]);
+    await consent(server);
+    expect(await list.next()).toMatchObject([{ consent: 'given' }]);
+    mcp.use([]);
+    expect(await list.next()).toEqual([]);
+  });
+
+  test('is not told again by a daemon that was started again elsewhere, unless it is another one', async () => {
+    const list = watched();
+    await list.next();
+    stopDaemon();
+    await startDaemon();
+    mcp.use([]);
+    expect(await list.next()).toEqual([]);
+  });
+});
+
+describe('values', () => {
+  test('are released as secrets, by path', async () => {
+    store();
+    await consent(server);
+    const released = await ports.release(server, hash);
+    expect(released.ok && released.value.values.get(TOKEN_PATH)?.reveal()).toBe('the-value');
+    expect(JSON.stringify(released)).not.toContain('the-value');
+  });
+
+  test.each([
+    ['consent_needed', async () => store()],
+    ['credential_missing', async () => consent(server)],
+    [
+      'credential_unavailable',
+      async () => (await consent(server), store(), mcp.credentials.refuse('credential_unavailable')),
+    ],
+    [
+      'control_plane_unavailable',
+      async () => (await consent(server), store(), mcp.credentials.refuse('snapshot_expired')),
+    ],
+    ['control_plane_unavailable', async () => stopDaemon()],
+  ])('that are not to be had say why: %s', async (reason, prepare) => {
+    await prepare();
+    expect(await ports.release(server, hash)).toMatchObject({ ok: false, error: { reason } });
+  });
+});
+
+describe('an approval', () => {
+  test('is given, or refused by its reason', async () => {
+    expect(await ports.approve(call())).toEqual(ok(null));
+    const denied = { refusal: refusal('approval_denied', 'denied'), approvalId: 'apr_2' };
+    mcp.approving = () => Promise.resolve(err(denied));
+    expect(await ports.approve(call())).toMatchObject({ error: { reason: 'approval_denied' } });
+    stopDaemon();
+    expect(await ports.approve(call())).toMatchObject({ error: { reason: 'control_plane_unavailable' } });
+  });
+
+  test('names a tool in whole characters, however long its name is: half of one could not be recorded', async () => {
+    await ports.approve(call({ tool: `${'a'.repeat(999)}\u{1f642}b` }));
+    expect(mcp.asked[0]?.tool.isWellFormed()).toBe(true);
+  });
+
+  test('tells tools apart whose names have characters that are not shown', async () => {
+    await ports.approve(call({ tool: 'a\u0001' }));
+    await ports.approve(call({ tool: 'a\u0002' }));
+    const [one, other] = mcp.asked;
+    expect([one?.tool, other?.tool]).toEqual(['a<U+0001>', 'a<U+0002>']);
+    expect(one?.argumentsHash).not.toBe(other?.argumentsHash);
+  });
+});
+
+test('events are in the daemon’s log, with names that steer nothing', async () => {
+  ports.record({ type: 'mcp.server.started', server });
+  const called = { outcome: 'tool_error' as const, durationMs: 3.7, sessionId: null };
+  ports.record({ type: 'mcp.tool.called', server, tool: 'a\u001b[2J', ...called });
+  await ports.close(1_000);
+  expect(bench.sink.events.map(({ type }) => type)).toEqual(['mcp.server.started', 'mcp.tool.called']);
+  expect(bench.sink.events[1]?.data).toMatchObject({ 'svc.mcp.tool': 'a<U+001B>[2J', 'svc.mcp.duration_ms': 4 });
+  expect(bench.sink.events[0]?.data).not.toHaveProperty(['svc.mcp.unchecked']);
+});
+
+test('events say that a server runs code that nobody checked', async () => {
+  ports.record({ type: 'mcp.server.started', server: { ...server, command: ['erl', '-eval', 'x'] } });
+  await ports.close(1_000);
+  expect(bench.sink.events[0]?.data).toMatchObject({ 'svc.mcp.unchecked': true });
+});
+
+const hasLog = (id: string) => mcp.board.logsOf(id).length > 0;
+
+describe('the state of the servers', () => {
+  const running = [{ id: SERVER_ID, state: 'running' as const, lastError: null, checkedAt: 0 }];
+
+  test('is told with what the server wrote, and again when there is more of it', async () => {
+    details.set(SERVER_ID, { restarts: 1, tools: 3, stderr: 'one\n' });
+    ports.reportHealth(running);
+    await until(() => shown()?.state === 'running');
+    expect(shown()).toMatchObject({ restarts: 1, tools: 3 });
+    details.set(SERVER_ID, { restarts: 1, tools: 4, stderr: 'one\ntwo\n' });
+    ports.refreshDetails();
+    await until(() => shown()?.tools === 4);
+    expect(mcp.board.logsOf(SERVER_ID)[0]?.lines).toEqual(['one', 'two']);
+  });
+
+  test('is told when many servers wrote much: their logs come with several reports', async () => {
+    const ids = Array.from({ length: 30 }, (_, index) => `mcp_0${String(index).padStart(25, '0')}`);
+    const stderr = `${'\u{fffd}'.repeat(1_000)}\n`.repeat(60);
+    for (const id of ids) details.set(id, { restarts: 0, tools: 1, stderr });
+    ports.reportHealth([...running, ...ids.map((id) => ({ ...running[0]!, id }))]);
+    await until(() => shown()?.state === 'running');
+    expect(ids.every(hasLog)).toBe(false);
+    const told = () => {
+      ports.refreshDetails();
+      expect(ids.every(hasLog)).toBe(true);
+    };
+    await vi.waitFor(told, { interval: 10, timeout: 30_000 });
+  }, 40_000);
+
+  test('is told to a daemon that was started again, and over when the gateway ends', async () => {
+    const list = watched();
+    await list.next();
+    ports.reportHealth(running);
+    await until(() => shown()?.state === 'running');
+    stopDaemon();
+    mcp.board.end('gateway-0123456789');
+    await startDaemon();
+    await until(() => shown()?.state === 'running');
+    await ports.close(1_000);
+    expect(shown()?.state).toBe('stopped');
+  });
+});

@@ -1,0 +1,307 @@
+import { uncheckedCode } from '../../shared/mcp/consent_hash.ts';
+import { z } from 'zod';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { Secret } from '../../shared/model/secret.ts';
+import { readSnapshotMcpServers } from '../../shared/wire/mcp_servers.ts';
+import {
+  eventsReply,
+  type GatewayEventRecord,
+  type GatewayIdentity,
+  MAX_LIST_WAIT_SECONDS,
+  type ReleaseInput,
+  releaseReply,
+  type ReportedServer,
+  type ServersReply,
+  serversReply,
+} from '../../shared/wire/mcp_gateway.ts';
+import type { Clock } from '../../shared/model/clock.ts';
+import type { DaemonCalls, DaemonRefusal } from './daemon_calls.ts';
+import { EventOutbox } from './event_outbox.ts';
+import type {
+  ApprovalProblem,
+  GatewayEvent,
+  GatewayPorts,
+  GatewayServer,
+  LaunchProblem,
+  ReleasedValues,
+  ServerHealth,
+  ToolApproval,
+} from '../gateway_ports.ts';
+import { sha256Hex } from '../../machine/sha256.ts';
+import { shownLine } from '../../shared/model/shown_text.ts';
+
+/** What a person who looks for what is wrong with a server wants to know besides its state. */
+export interface ServerDetail {
+  readonly restarts: number;
+  /** Null while it is not known. */
+  readonly tools: number | null;
+  /** What it wrote on stderr, with released values masked. */
+  readonly stderr: string;
+}
+
+export interface DaemonPortsOptions {
+  readonly daemon: DaemonCalls;
+  readonly identity: GatewayIdentity;
+  readonly clock: Clock;
+  /** Waits; resolves at once when the signal is aborted. */
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly warn: (message: string) => void;
+  /** Looked up at each report. */
+  readonly detailOf: (serverId: string) => ServerDetail | null;
+}
+
+const LIST_MARGIN_MS = 10_000;
+const RETRY_MS = 250;
+const MAX_RETRY_MS = 5_000;
+const RELEASE_TIMEOUT_MS = 100_000;
+const APPROVAL_TIMEOUT_MS = 120_000;
+const GATHER_MS = 100;
+const MAX_LOG_LINES = 500;
+const MAX_LOG_LINE_CHARACTERS = 4_000;
+const MAX_TOOL_CHARACTERS = 1_000;
+/** Of one report; the daemon takes a body of twice this. */
+const MAX_LOG_BYTES = 512 * 1024;
+const nothing = z.null();
+const approved = z.object({ approval_id: z.string() });
+
+/** The gateway's ports against the daemon: a daemon that was started again is found again, and told everything again. */
+export class DaemonPorts implements GatewayPorts {
+  readonly #options: DaemonPortsOptions;
+  readonly #outbox: EventOutbox;
+  readonly #closing = new AbortController();
+  readonly #toldLogs = new Map<string, string>();
+  #toldDetails = '';
+  /** What was told last left out logs that had no room. */
+  #isPartial = false;
+  #states: readonly ServerHealth[] = [];
+  #reporting: Promise<void> | null = null;
+  #isNews = false;
+
+  constructor(options: DaemonPortsOptions) {
+    this.#options = options;
+    const { daemon, identity, clock, pause, warn } = options;
+    const send = (events: readonly GatewayEventRecord[]) =>
+      daemon.call('POST', '/v1/mcp/events', eventsReply, { body: { gateway: identity, events } });
+    this.#outbox = new EventOutbox({ send, pause, warn, now: () => clock.now() });
+  }
+
+  get clock(): Clock {
+    return this.#options.clock;
+  }
+
+  async watchServers(onChange: (servers: readonly GatewayServer[]) => void, signal: AbortSignal): Promise<void> {
+    const { pause } = this.#options;
+    let version: string | null = null;
+    let retryMs = RETRY_MS;
+    while (!signal.aborted) {
+      // A daemon that may have been started again is not waited for: it is told everything as soon as it answers.
+      const isLost = retryMs !== RETRY_MS;
+      const reply = await this.#list(isLost ? null : version, signal);
+      if (signal.aborted) return;
+      if (!reply.ok) {
+        await pause(retryMs, signal);
+        retryMs = Math.min(MAX_RETRY_MS, retryMs * 2);
+        continue;
+      }
+      if (isLost) this.#tellEverything();
+      retryMs = RETRY_MS;
+      if (reply.value.version !== version) onChange(serversIn(reply.value));
+      version = reply.value.version;
+    }
+  }
+
+  async release(
+    server: GatewayServer['server'],
+    consentHash: string | null,
+  ): Promise<Result<ReleasedValues, LaunchProblem>> {
+    const body: ReleaseInput = { consent_hash: consentHash, url: server.url };
+    const target = `/v1/mcp/servers/${server.id}/release`;
+    const reply = await this.#options.daemon.call('POST', target, releaseReply, {
+      body,
+      timeoutMs: RELEASE_TIMEOUT_MS,
+    });
+    if (!reply.ok) return err(launchProblem(reply.error));
+    const { values, bearer } = reply.value;
+    return ok({
+      values: new Map(Object.entries(values).map(([path, value]) => [path, new Secret(value)])),
+      bearer: bearer && { token: new Secret(bearer.token), expiresAt: bearer.expires_at },
+    });
+  }
+
+  async approve(call: ToolApproval): Promise<Result<null, ApprovalProblem>> {
+    const { server, tool, argumentsHash, summary, sessionId, signal } = call;
+    const body = {
+      server_id: server.id,
+      tool: shownTool(tool),
+      arguments_hash: callHash(tool, argumentsHash),
+      summary,
+      session_id: sessionId,
+    };
+    const how = { body, timeoutMs: APPROVAL_TIMEOUT_MS, signal };
+    const reply = await this.#options.daemon.call('POST', '/v1/mcp/approvals', approved, how);
+    return reply.ok ? ok(null) : err(approvalProblem(reply.error));
+  }
+
+  record(event: GatewayEvent): void {
+    this.#outbox.add(recordOf(event));
+  }
+
+  accepting(): boolean {
+    return this.#outbox.accepting;
+  }
+
+  reportHealth(states: readonly ServerHealth[]): void {
+    this.#states = states;
+    this.#isNews = true;
+    if (this.#closing.signal.aborted) return;
+    this.#reporting ??= this.#report().finally(() => {
+      this.#reporting = null;
+    });
+  }
+
+  /** Tells the state of the servers again when there is more to know of one than was told. */
+  refreshDetails(): void {
+    if (this.#isPartial || this.#details() !== this.#toldDetails) this.reportHealth(this.#states);
+  }
+
+  /** Hands over what is left, and says that this gateway ends. */
+  async close(timeoutMs: number): Promise<void> {
+    this.#closing.abort();
+    await Promise.all([this.#outbox.close(timeoutMs), this.#reporting]);
+    await this.#sendHealth({ ended: true, timeoutMs });
+  }
+
+  /** The list, once it is another one than that of `version`. */
+  #list(version: string | null, signal: AbortSignal): Promise<Result<ServersReply, DaemonRefusal>> {
+    const wait = version === null ? '' : `?wait=${MAX_LIST_WAIT_SECONDS}&version=${version}`;
+    const timeoutMs = MAX_LIST_WAIT_SECONDS * 1000 + LIST_MARGIN_MS;
+    return this.#options.daemon.call('GET', `/v1/mcp/servers${wait}`, serversReply, { timeoutMs, signal });
+  }
+
+  /** The daemon that answers now may know nothing of what the one before it was told. */
+  #tellEverything(): void {
+    this.#toldLogs.clear();
+    if (this.#states.length > 0) this.reportHealth(this.#states);
+  }
+
+  /** Whether it is other than before is all that is asked of it. */
+  #details(): string {
+    const { detailOf } = this.#options;
+    return sha256Hex(JSON.stringify(this.#states.map(({ id }) => [id, detailOf(id)])));
+  }
+
+  async #report(): Promise<void> {
+    while (this.#isNews && !this.#closing.signal.aborted) {
+      await this.#options.pause(GATHER_MS, this.#closing.signal);
+      this.#isNews = false;
+      this.#toldDetails = this.#details();
+      // One that does not arrive is not tried again: the next change, or the next minute, tells everything.
+      await this.#sendHealth({ ended: false, timeoutMs: LIST_MARGIN_MS });
+    }
+  }
+
+  async #sendHealth({ ended, timeoutMs }: { readonly ended: boolean; readonly timeoutMs: number }): Promise<void> {
+    const { daemon, identity, detailOf } = this.#options;
+    const logs = this.#untoldLogs();
+    const servers = this.#states.map((state): ReportedServer => {
+      const detail = detailOf(state.id);
+      return {
+        id: state.id,
+        state: state.state,
+        last_error: state.lastError,
+        checked_at: new Date(state.checkedAt).toISOString(),
+        restarts: detail?.restarts ?? null,
+        tools: detail?.tools ?? null,
+        log: logs.get(state.id)?.lines ?? null,
+      };
+    });
+    const body = { gateway: identity, servers, ended };
+    const reply = await daemon.call('POST', '/v1/mcp/health', nothing, { body, timeoutMs });
+    if (!reply.ok) return;
+    for (const [id, { stderr }] of logs) {
+      this.#toldLogs.delete(id);
+      this.#toldLogs.set(id, stderr);
+    }
+  }
+
+  /** The logs that are other than they were told, as many as have room: first those that were told longest ago. */
+  #untoldLogs(): ReadonlyMap<string, UntoldLog> {
+    const toldOrder = [...this.#toldLogs.keys()];
+    const ids = this.#states.map(({ id }) => id).toSorted((a, b) => toldOrder.indexOf(a) - toldOrder.indexOf(b));
+    const logs = new Map<string, UntoldLog>();
+    let room = MAX_LOG_BYTES;
+    this.#isPartial = false;
+    for (const id of ids) {
+      const stderr = this.#options.detailOf(id)?.stderr ?? '';
+      if (stderr === (this.#toldLogs.get(id) ?? '')) continue;
+      const lines = linesOf(stderr);
+      room -= Buffer.byteLength(JSON.stringify(lines));
+      if (room < 0) this.#isPartial = true;
+      else logs.set(id, { stderr, lines });
+    }
+    return logs;
+  }
+}
+
+interface UntoldLog {
+  readonly stderr: string;
+  readonly lines: string[];
+}
+
+function serversIn({ items }: ServersReply): readonly GatewayServer[] {
+  return items.flatMap(({ server: record, consent, missing, credentials }) => {
+    const [known] = readSnapshotMcpServers([record]).servers;
+    return known === undefined ? [] : [{ server: known.server, consent, missing, credentials }];
+  });
+}
+
+function linesOf(stderr: string): string[] {
+  const lines = stderr.split('\n').map((line) => line.slice(0, MAX_LOG_LINE_CHARACTERS));
+  if (lines.at(-1) === '') lines.pop();
+  return lines.slice(-MAX_LOG_LINES);
+}
+
+const LAUNCH_REASONS: Readonly<Record<string, LaunchProblem['reason']>> = {
+  consent_needed: 'consent_needed',
+  command_refused: 'consent_needed',
+  credential_missing: 'credential_missing',
+  credential_unavailable: 'credential_unavailable',
+  authorisation_needed: 'authorisation_needed',
+  reauthorisation_required: 'authorisation_needed',
+};
+
+function launchProblem({ code, message }: DaemonRefusal): LaunchProblem {
+  return { reason: LAUNCH_REASONS[code] ?? 'control_plane_unavailable', message };
+}
+
+function approvalProblem({ code, message }: DaemonRefusal): ApprovalProblem {
+  const isDecision = code === 'approval_required' || code === 'approval_denied';
+  return { reason: isDecision ? code : 'control_plane_unavailable', message };
+}
+
+/** The tool goes in as its server names it: two whose names are shown alike are two all the same. */
+function callHash(tool: string, argumentsHash: string): string {
+  return sha256Hex(JSON.stringify([tool, argumentsHash]));
+}
+
+/** A tool's name as it is recorded and shown: a server may call it anything. */
+function shownTool(tool: string): string {
+  return shownLine(tool, MAX_TOOL_CHARACTERS) || '\ufffd';
+}
+
+function recordOf(event: GatewayEvent): Omit<GatewayEventRecord, 'number'> {
+  const { id, name, registryId, version } = event.server;
+  const common = {
+    type: event.type,
+    server_id: id,
+    server: name,
+    registry_id: registryId,
+    version,
+    ...(uncheckedCode(event.server).length > 0 && { unchecked: true }),
+    session_id: 'sessionId' in event ? event.sessionId : null,
+  };
+  const tool = 'tool' in event ? { tool: shownTool(event.tool) } : {};
+  const reason = 'reason' in event ? { reason: event.reason } : {};
+  const called = 'outcome' in event ? { outcome: event.outcome, duration_ms: Math.max(0, event.durationMs) } : {};
+  return { ...common, ...tool, ...reason, ...called };
+}

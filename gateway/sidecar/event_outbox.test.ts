@@ -1,0 +1,143 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { err, ok } from '../../shared/model/result.ts';
+import type { GatewayEventRecord } from '../../shared/wire/mcp_gateway.ts';
+import { EventOutbox } from './event_outbox.ts';
+
+type Sent = Awaited<ReturnType<ConstructorParameters<typeof EventOutbox>[0]['send']>>;
+
+const DOWN: Sent = err({ code: 'daemon_unreachable', message: 'not there' });
+const TAKEN: Sent = ok({ accepting: true });
+
+let batches: number[][];
+let replies: Sent[];
+let pauses: { readonly ms: number; readonly over: () => void }[];
+let warnings: string[];
+let nowMs: number;
+let outbox: EventOutbox;
+
+beforeEach(() => {
+  batches = [];
+  replies = [];
+  pauses = [];
+  warnings = [];
+  nowMs = 0;
+  outbox = new EventOutbox({
+    send: (events) => {
+      batches.push(events.map(({ number }) => number));
+      return Promise.resolve((replies.length > 1 ? replies.shift() : replies[0]) ?? TAKEN);
+    },
+    now: () => nowMs,
+    pause: (ms, signal) =>
+      new Promise((resolve) => {
+        pauses.push({ ms, over: resolve });
+        signal.addEventListener('abort', () => resolve());
+      }),
+    warn: (message) => void warnings.push(message),
+  });
+});
+
+const EVENT: Omit<GatewayEventRecord, 'number'> = {
+  type: 'mcp.tool.called',
+  server_id: 'mcp_1',
+  server: 'demo',
+  registry_id: null,
+  version: null,
+  session_id: null,
+};
+
+function add(count = 1): void {
+  for (let n = 0; n < count; n += 1) outbox.add(EVENT);
+}
+
+async function settled(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+describe('the events of a gateway', () => {
+  test('of one moment go in one call, each with its number', async () => {
+    add(3);
+    await settled();
+    add();
+    await settled();
+    expect(batches).toEqual([[1, 2, 3], [4]]);
+    expect(outbox.accepting).toBe(true);
+  });
+
+  test('are sent in calls of at most a hundred', async () => {
+    add(150);
+    await settled();
+    expect(batches.map(({ length }) => length)).toEqual([100, 50]);
+  });
+
+  test('are sent again, in their order, until the daemon has them', async () => {
+    replies = [DOWN, DOWN, TAKEN];
+    add(2);
+    await settled();
+    add();
+    for (const ms of [250, 500]) {
+      expect(pauses.at(-1)?.ms).toBe(ms);
+      pauses.at(-1)?.over();
+      await settled();
+    }
+    expect(batches).toEqual([
+      [1, 2],
+      [1, 2, 3],
+      [1, 2, 3],
+    ]);
+  });
+
+  test('that can never be taken do not keep those behind them back', async () => {
+    replies = [err({ code: 'invalid_input', message: 'events.0.tool' }), TAKEN];
+    add();
+    await settled();
+    add();
+    await settled();
+    expect(batches).toEqual([[1], [2]]);
+    expect(warnings).toHaveLength(1);
+  });
+});
+
+describe('no more is accepted', () => {
+  test('when the daemon says that its log is full, until it takes events again', async () => {
+    replies = [ok({ accepting: false }), TAKEN];
+    add();
+    await settled();
+    expect(outbox.accepting).toBe(false);
+    add();
+    await settled();
+    expect(outbox.accepting).toBe(true);
+  });
+
+  test('when too many wait', () => {
+    replies = [DOWN];
+    add(199);
+    expect(outbox.accepting).toBe(true);
+    add();
+    expect(outbox.accepting).toBe(false);
+  });
+
+  test('when the daemon has not answered for long', async () => {
+    replies = [DOWN];
+    add();
+    await settled();
+    expect(outbox.accepting).toBe(true);
+    nowMs = 15_001;
+    expect(outbox.accepting).toBe(false);
+  });
+});
+
+describe('at the end', () => {
+  test('everything is handed over', async () => {
+    add(2);
+    await outbox.close(1_000);
+    expect(batches).toEqual([[1, 2]]);
+    expect(warnings).toEqual([]);
+  });
+
+  test('what cannot be is counted', async () => {
+    replies = [DOWN];
+    add(2);
+    await outbox.close(0);
+    expect(warnings).toEqual(['2 events could not be recorded: the sidecar does not answer']);
+  });
+});

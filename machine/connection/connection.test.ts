@@ -1,0 +1,237 @@
+import { afterEach, expect, test, vi } from 'vitest';
+
+import { ScriptedStream, turns } from '../../sidecar/testing/scripted_stream.ts';
+import { Connection, ConnectionLost } from './connection.ts';
+import type { HeadRead } from './read_head.ts';
+import { readHead } from './read_head.ts';
+
+afterEach(() => void vi.useRealTimers());
+
+test('gives chunks in order, then null, and takes back what was read too far', async () => {
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream);
+  stream.send('one');
+  stream.send('two');
+  stream.send(null);
+  expect((await connection.next())?.toString()).toBe('one');
+  connection.unread(Buffer.from('ne'));
+  expect(connection.take()?.toString()).toBe('ne');
+  expect((await connection.next())?.toString()).toBe('two');
+  expect(await connection.next()).toBeNull();
+  expect(connection.finished).toBe(true);
+});
+
+test.each([
+  ['large chunks', 64 * 1024, 1024 * 1024],
+  ['single bytes', 1, 4096],
+])('stops an endless sender of %s that nobody reads', async (_name, size, mostBytes) => {
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream);
+  stream.sendForEver(Buffer.alloc(size));
+  await turns();
+  const sent = stream.sentBytes;
+  expect(sent).toBeLessThanOrEqual(mostBytes + 64 * 1024);
+  await turns();
+  expect(stream.sentBytes).toBe(sent);
+  while (connection.take() !== undefined);
+  await turns();
+  expect(stream.sentBytes).toBeGreaterThan(sent);
+});
+
+test('is lost for a reader whose place another one takes, and for every one when the stream fails', async () => {
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream);
+  const first = connection.next();
+  const second = connection.next();
+  await expect(first).rejects.toBeInstanceOf(ConnectionLost);
+  stream.destroy(Object.assign(new Error('gone'), { code: 'ECONNRESET' }));
+  await expect(second).rejects.toMatchObject({ code: 'ECONNRESET' });
+  await expect(connection.next()).rejects.toBeInstanceOf(ConnectionLost);
+  expect(connection.write('nobody')).toBe(true);
+});
+
+test('sends the pieces of one turn together, in order with what is written at once', async () => {
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream);
+  connection.writeInTurn('one ');
+  connection.writeInTurn('two ');
+  connection.write('three');
+  await Promise.resolve();
+  expect(stream.text).toBe('');
+  await turns();
+  expect(stream.text).toBe('one two three');
+  connection.write(' four');
+  expect(stream.text).toBe('one two three four');
+});
+
+test('sends what it gathered when it is told to, when it ends, and not once it is gone', async () => {
+  const [told, ended, gone] = [new ScriptedStream(), new ScriptedStream(), new ScriptedStream()];
+  const connections = [told, ended, gone].map((stream) => new Connection(stream));
+  for (const connection of connections) connection.writeInTurn('piece');
+  connections[0]?.sendGathered();
+  connections[1]?.end();
+  connections[2]?.destroy();
+  expect([told, ended, gone].map(({ text }) => text)).toEqual(['piece', 'piece', '']);
+  await turns();
+  expect([told, ended, gone].map(({ text }) => text)).toEqual(['piece', 'piece', '']);
+  expect(connections[2]?.writeInTurn('late')).toBe(true);
+});
+
+test('is closed from the start on a stream that already is', async () => {
+  const stream = new ScriptedStream();
+  stream.destroy();
+  await turns(2);
+  const connection = new Connection(stream);
+  expect(connection.closed).toBe(true);
+  await expect(connection.next()).rejects.toBeInstanceOf(ConnectionLost);
+});
+
+test('calls back when it is closed, once, also when it already is, and not when that was cancelled', async () => {
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream);
+  const calls: string[] = [];
+  connection.onClosed(() => calls.push('kept'));
+  connection.onClosed(() => calls.push('cancelled'))();
+  connection.destroy();
+  await turns(2);
+  connection.onClosed(() => calls.push('late'));
+  expect(calls).toEqual(['kept', 'late']);
+});
+
+test('tells that the peer has finished once everything was taken, to one listener', async () => {
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream);
+  const calls: string[] = [];
+  connection.onFinished(() => calls.push('replaced'));
+  connection.onFinished(() => calls.push('told'));
+  stream.send('last');
+  stream.send(null);
+  await turns(2);
+  expect(calls).toEqual([]);
+  connection.take();
+  connection.onFinished(() => calls.push('at once'));
+  expect(calls).toEqual(['told', 'at once']);
+});
+
+test('drains and flushes when the peer reads, and for a peer that is gone', async () => {
+  const stream = new ScriptedStream({ reading: false });
+  const connection = new Connection(stream);
+  const steps: string[] = [];
+  while (connection.write(Buffer.alloc(16 * 1024)));
+  expect(connection.needsDrain).toBe(true);
+  void connection.drained().then(() => steps.push('drained'));
+  connection.end();
+  void connection.flushed().then(() => steps.push('flushed'));
+  await turns();
+  expect(steps).toEqual([]);
+  stream.startReading();
+  await turns();
+  expect(steps).toContain('flushed');
+  connection.destroy();
+  await turns(2);
+  await connection.drained();
+  await connection.flushed();
+});
+
+/** Whether a stream with bytes that nobody reads is dropped in the end, or so many milliseconds later. */
+function isDropped(ended: boolean, reads: boolean, staysConnected = true, laterMs = 3_600_000): boolean {
+  const stream = new ScriptedStream({ reading: false });
+  let isConnected = true;
+  const connection = new Connection(stream, null, () => isConnected);
+  connection.write('never read');
+  if (ended) stream.emit('end');
+  isConnected = staysConnected;
+  connection.end();
+  void connection.flushed();
+  if (reads) stream.emit('finish');
+  vi.advanceTimersByTime(laterMs);
+  return stream.destroyed;
+}
+
+test('drops a peer that has finished sending and takes nothing any more, and only that', () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  expect([isDropped(true, false), isDropped(false, false), isDropped(true, true)]).toEqual([true, false, false]);
+});
+
+test('drops one within a second when the system says that it is gone, and leaves one that only reads late', () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  expect([isDropped(true, false, false, 1000), isDropped(true, false, true, 50_000)]).toEqual([true, false]);
+});
+
+test('gives the stream away with what was read ahead', async () => {
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream);
+  stream.send('ahead');
+  await turns(2);
+  connection.unread(Buffer.from('read '));
+  const released = connection.release();
+  expect(released.read()?.toString()).toBe('read ahead');
+  expect(released.listenerCount('data')).toBe(0);
+});
+
+test('reads a head at any division into chunks and leaves what follows', async () => {
+  const text = 'GET / HTTP/1.1\r\nHost: a\r\n\r\nrest';
+  for (let cut = 1; cut < text.length; cut += 1) {
+    const stream = new ScriptedStream();
+    const connection = new Connection(stream);
+    stream.send(text.slice(0, cut));
+    const head = readHead(connection, 1024);
+    await turns(2);
+    stream.send(text.slice(cut));
+    const read = await head;
+    expect(read.kind === 'head' && read.bytes.toString()).toBe(text.slice(0, -4));
+    let rest = '';
+    await turns(2);
+    for (let chunk = connection.take(); chunk; chunk = connection.take()) rest += chunk.toString();
+    expect(rest).toBe('rest');
+  }
+});
+
+async function readOf(text: string, end: 'finish' | 'lose' | 'none'): Promise<HeadRead> {
+  const stream = new ScriptedStream();
+  const head = readHead(new Connection(stream), 16);
+  if (text !== '') stream.send(text);
+  await turns(2);
+  if (end === 'finish') stream.send(null);
+  if (end === 'lose') stream.destroy();
+  return head;
+}
+
+test('tells a head that is too large, breaks off, or never began', async () => {
+  expect(await readOf('x'.repeat(16), 'none')).toEqual({ kind: 'too_large' });
+  expect(await readOf(`${'x'.repeat(13)}\r\n\r\n`, 'none')).toEqual({ kind: 'too_large' });
+  expect(await readOf('GET', 'finish')).toEqual({ kind: 'truncated' });
+  expect(await readOf('GET', 'lose')).toEqual({ kind: 'truncated' });
+  expect(await readOf('', 'finish')).toEqual({ kind: 'end' });
+  expect(await readOf('', 'lose')).toEqual({ kind: 'lost', code: 'ECONNRESET' });
+});
+
+test.each([
+  ['without a byte that announces it', 0, 500, 'lost'],
+  ['after a goodbye below the stream', 24, 500, 'finished'],
+  ['that may have come with what was read last', 0, 50, 'finished'],
+])('takes an end %s for what it is', async (_name, goodbyeBytes, waitedMs, expected) => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const stream = new ScriptedStream();
+  let receivedBytes = 100;
+  const connection = new Connection(stream, () => receivedBytes);
+  let seen = 'nothing';
+  connection.onClosed(() => (seen = 'lost'));
+  connection.onFinished(() => (seen = 'finished'));
+  vi.advanceTimersByTime(waitedMs);
+  receivedBytes += goodbyeBytes;
+  stream.send(null);
+  await turns(3);
+  expect(seen).toBe(expected);
+});
+
+test('takes any end for an end while nothing is awaited of the peer', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const stream = new ScriptedStream();
+  const connection = new Connection(stream, () => 100);
+  connection.onFinished(() => undefined);
+  connection.onFinished(null);
+  vi.advanceTimersByTime(500);
+  stream.send(null);
+  expect(await connection.next()).toBeNull();
+});

@@ -1,0 +1,142 @@
+import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from 'node:https';
+import { getCACertificates } from 'node:tls';
+import { err, ok, type Result } from '../shared/model/result.ts';
+import { errorCode } from '../shared/model/error_code.ts';
+
+export interface HttpCall {
+  readonly method: 'GET' | 'POST';
+  /** Path and query, as they are to be sent. */
+  readonly target: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+export interface HttpReply {
+  readonly status: number;
+  /** The first value of a header; undefined when it is absent. */
+  header(lowerName: string): string | undefined;
+  readonly body: string;
+}
+
+export interface HttpFailure {
+  readonly reason: 'unreachable' | 'timeout' | 'aborted' | 'untrusted_certificate' | 'reply_too_large';
+  readonly message: string;
+}
+
+export interface HttpClient {
+  call(call: HttpCall): Promise<Result<HttpReply, HttpFailure>>;
+  /** Closes the idle connections. */
+  close(): void;
+}
+
+export interface HttpClientOptions {
+  readonly baseUrl: URL;
+  /** PEM certificates trusted besides the runtime's roots. */
+  readonly extraCa?: readonly string[];
+  readonly maxReplyBytes: number;
+}
+
+/** A client for one origin with keep-alive: no redirects are followed, no cookies kept, no proxy variables read. */
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  const secure = options.baseUrl.protocol === 'https:';
+  const agent = secure ? httpsAgent(options) : new HttpAgent({ keepAlive: true });
+  const send = secure ? httpsRequest : httpRequest;
+  const once = (call: HttpCall): Promise<Attempt> =>
+    attempt(send(options.baseUrl, requestOptions(options.baseUrl, call, agent)), call, options.maxReplyBytes);
+  return {
+    call: async (call) => {
+      const first = await once(call);
+      return first.staleConnection ? (await once(call)).result : first.result;
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function httpsAgent(options: HttpClientOptions): HttpsAgent {
+  const extra = options.extraCa ?? [];
+  if (extra.length === 0) return new HttpsAgent({ keepAlive: true });
+  return new HttpsAgent({ keepAlive: true, ca: [...getCACertificates('default'), ...extra] });
+}
+
+function requestOptions(base: URL, call: HttpCall, agent: HttpAgent | HttpsAgent): RequestOptions {
+  const body = call.method === 'POST' ? { 'content-length': String(Buffer.byteLength(call.body)) } : {};
+  return {
+    agent,
+    method: call.method,
+    path: base.pathname.replace(/\/$/, '') + call.target,
+    headers: { ...call.headers, ...body },
+    ...(call.signal ? { signal: call.signal } : {}),
+  };
+}
+
+interface Attempt {
+  readonly result: Result<HttpReply, HttpFailure>;
+  /** The kept connection was closed by the peer before it answered: the call may be sent again on a new one. */
+  readonly staleConnection: boolean;
+}
+
+type Request = ReturnType<typeof httpRequest>;
+
+function attempt(request: Request, call: HttpCall, maxReplyBytes: number): Promise<Attempt> {
+  return new Promise((resolve) => {
+    let failure: HttpFailure | null = null;
+    const stop = (reason: HttpFailure['reason'], message: string): void => {
+      failure ??= { reason, message };
+      request.destroy();
+    };
+    const timer = setTimeout(() => stop('timeout', `no reply within ${call.timeoutMs} ms`), call.timeoutMs);
+    const settle = (result: Result<HttpReply, HttpFailure>, staleConnection = false): void => {
+      clearTimeout(timer);
+      resolve({ result, staleConnection });
+    };
+    request.on('error', (error) => {
+      const stale = failure === null && request.reusedSocket && errorCode(error) === 'ECONNRESET';
+      settle(err(failure ?? failureOf(error)), stale);
+    });
+    request.on('close', () => settle(err(failure ?? { reason: 'unreachable', message: 'connection closed' })));
+    request.on('response', (response) => collect(response, maxReplyBytes, settle, stop));
+    request.end(call.method === 'POST' ? call.body : undefined);
+  });
+}
+
+function collect(
+  response: IncomingMessage,
+  maxReplyBytes: number,
+  settle: (result: Result<HttpReply, HttpFailure>) => void,
+  stop: (reason: HttpFailure['reason'], message: string) => void,
+): void {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  response.on('data', (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > maxReplyBytes) stop('reply_too_large', `the reply is larger than ${maxReplyBytes} bytes`);
+    else chunks.push(chunk);
+  });
+  response.on('error', () => stop('unreachable', 'the connection was lost before the end of the reply'));
+  response.on('end', () => {
+    settle(
+      ok({ status: response.statusCode ?? 0, header: headerOf(response), body: Buffer.concat(chunks).toString() }),
+    );
+  });
+}
+
+function headerOf(response: IncomingMessage): (lowerName: string) => string | undefined {
+  return (lowerName) => {
+    const value = response.headers[lowerName];
+    return Array.isArray(value) ? value[0] : value;
+  };
+}
+
+const CERTIFICATE_CODES = /^(CERT_|ERR_TLS_CERT|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_)/;
+
+function failureOf(error: Error): HttpFailure {
+  const code = errorCode(error);
+  if (code === 'ABORT_ERR') return { reason: 'aborted', message: 'the call was given up' };
+  if (CERTIFICATE_CODES.test(code)) {
+    return { reason: 'untrusted_certificate', message: `its certificate is not trusted (${code})` };
+  }
+  return { reason: 'unreachable', message: code === '' ? 'the connection failed' : `the connection failed (${code})` };
+}

@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { err, ok, type Result } from '../shared/model/result.ts';
+import { errorCode } from '../shared/model/error_code.ts';
+
+/** A file of `$SVC_HOME` that cannot be used. It is never replaced: what it holds may be the only copy. */
+export interface StateFileError {
+  readonly reason: 'state_file_unreadable' | 'state_file_exposed' | 'state_file_corrupt';
+  readonly path: string;
+  /** Names the file, what is wrong with it, and the fix. */
+  readonly message: string;
+}
+
+/** A {@link StateFileError} for a file whose content is not what it must be. */
+export function corruptStateFile(path: string, problem: string, fix: string): StateFileError {
+  return { reason: 'state_file_corrupt', path, message: `${path} is damaged: ${problem}. ${fix}` };
+}
+
+/** The text of a file that only its owner may read; null when there is none. */
+export function readPrivateFile(path: string): Result<string | null, StateFileError> {
+  try {
+    const mode = statSync(path).mode & 0o777;
+    if ((mode & 0o077) !== 0) return err(exposed(path, mode));
+    return ok(readFileSync(path, 'utf8'));
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return ok(null);
+    return err(unreadable(path, error));
+  }
+}
+
+/**
+ * Writes a file that only its owner may read, so that after a crash it holds either the old text or the new: a new file
+ * beside it is synced and renamed over it. Rejects with what the file system throws.
+ */
+export async function writePrivateFile(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  try {
+    await writeSynced(temporary, text);
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+async function writeSynced(path: string, text: string): Promise<void> {
+  const file = await open(path, 'wx', 0o600);
+  try {
+    await file.chmod(0o600);
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+function exposed(path: string, mode: number): StateFileError {
+  const shown = mode.toString(8).padStart(4, '0');
+  return {
+    reason: 'state_file_exposed',
+    path,
+    message: `${path} has mode ${shown}, so other users may read it; it must be 0600. Run: chmod 600 ${path}`,
+  };
+}
+
+function unreadable(path: string, error: unknown): StateFileError {
+  const code = errorCode(error) || 'unknown error';
+  return {
+    reason: 'state_file_unreadable',
+    path,
+    message: `${path} cannot be read (${code}). Give this user read access to it, or move it away.`,
+  };
+}

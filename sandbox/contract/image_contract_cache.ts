@@ -1,0 +1,45 @@
+import { join } from 'node:path';
+import { z } from 'zod';
+import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
+import type { ImageChecks } from './image_contract.ts';
+import { imageFacts, type ImageFacts } from './image_contract_facts.ts';
+import { probeScript } from './image_contract_probe.ts';
+import { parseJson } from '../../shared/model/json.ts';
+import { sha256Hex } from '../../machine/sha256.ts';
+
+const MAX_IMAGES = 100;
+const MAX_FILE_LENGTH = 256 * 1024;
+
+/** What an image was found to be holds as long as the question stays the same. */
+const PROBE_DIGEST = sha256Hex(probeScript('agent'));
+
+/** The oldest first. */
+const checksFile = z.strictObject({ probe: z.literal(PROBE_DIGEST), images: z.array(imageFacts) });
+
+/**
+ * The checks that images have passed, in `image_checks.json` of the state directory. It is only ever a shortcut: a file that is
+ * damaged, too large, of another version or open to other users counts as none, and one that cannot be written is told to `warn`.
+ */
+export function imageChecksIn(home: string, warn: (text: string) => void): ImageChecks {
+  const path = join(home, 'image_checks.json');
+  return {
+    find: (imageId) => readImages(path).find((known) => known.imageId === imageId) ?? null,
+    async keep(facts) {
+      const others = readImages(path).filter((known) => known.imageId !== facts.imageId);
+      const images = [...others, facts].slice(-MAX_IMAGES);
+      try {
+        await writePrivateFile(path, `${JSON.stringify({ probe: PROBE_DIGEST, images })}\n`);
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error);
+        warn(`the check of the image is not remembered: ${why}`);
+      }
+    },
+  };
+}
+
+function readImages(path: string): readonly ImageFacts[] {
+  const read = readPrivateFile(path);
+  if (!read.ok || read.value === null || read.value.length > MAX_FILE_LENGTH) return [];
+  const parsed = checksFile.safeParse(parseJson(read.value));
+  return parsed.success ? parsed.data.images : [];
+}

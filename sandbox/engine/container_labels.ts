@@ -1,0 +1,16 @@
+import { realpathSync } from 'node:fs';
+import { sha256Hex } from '../../machine/sha256.ts';
+
+/** The labels by which a container is known to be ours, also after a crash. */
+export const SESSION_LABEL = 'svc.session';
+export const HOME_LABEL = 'svc.home';
+
+/** The value of {@link HOME_LABEL}: tells containers of one state directory from another's without naming it. */
+export function homeLabelOf(home: string): string {
+  return sha256Hex(realpathSync(home)).slice(0, 16);
+}
+
+/** The labels of a session's container. */
+export function containerLabels(home: string, sessionId: string): Record<string, string> {
+  return { [SESSION_LABEL]: sessionId, [HOME_LABEL]: homeLabelOf(home) };
+}

@@ -1,0 +1,224 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { ContainerRuntime, ContainerSpec } from './container_runtime.ts';
+import { dockerRuntime, openDockerRuntime, podmanRuntime } from './docker_runtime.ts';
+import { AGENT_HARDENING } from './agent_hardening.ts';
+import { containerJson, CONTAINER_ID, FakeDocker, IMAGE_ID } from '../launch/testing/fake_docker.ts';
+
+let docker: FakeDocker;
+let runtime: ContainerRuntime;
+beforeEach(async () => {
+  docker = new FakeDocker();
+  await docker.listen();
+  runtime = dockerRuntime(docker.env(), docker.endpoint);
+});
+afterEach(() => docker.remove());
+
+const SPEC: ContainerSpec = {
+  image: IMAGE_ID,
+  name: 'demo',
+  labels: { 'svc.session': 'ses_1' },
+  env: { SVC_TOKEN: 'planted-token', TWO: 'a\nb' },
+  mounts: [{ source: '/a,"b', target: '/data', readOnly: true }],
+  workdir: '/data',
+  user: '0',
+  entrypoint: 'svc-run-with-proxy-ca',
+  command: ['--', 'agent', '--json', '$(id)'],
+  tty: true,
+  stdin: true,
+  network: 'none',
+  hardening: AGENT_HARDENING,
+  enginesProxies: 'left_out',
+};
+
+const words = (line: string): string[] => line.split(' ');
+const HARDENED = [
+  ...words('--init --security-opt no-new-privileges --security-opt'),
+  `seccomp=${AGENT_HARDENING.seccompProfile}`,
+  ...words('--cap-drop ALL'),
+  ...AGENT_HARDENING.capabilities.flatMap((name) => ['--cap-add', name]),
+  '--pids-limit',
+  '4096',
+];
+
+describe('the engine that is meant', () => {
+  test('is the one of DOCKER_HOST, without asking anybody', async () => {
+    const opened = await openDockerRuntime(docker.env());
+    expect(opened).toMatchObject({ ok: true, value: { program: 'docker', endpoint: docker.endpoint } });
+    expect(docker.uses()).toEqual([]);
+  });
+
+  test('is the one of the context where there is one', async () => {
+    docker.on('context', `echo '"${docker.endpoint}"'`);
+    const opened = await openDockerRuntime(docker.env({ DOCKER_CONTEXT: 'mine', DOCKER_HOST: 'tcp://x' }));
+    expect(opened).toMatchObject({ ok: true, value: { endpoint: docker.endpoint } });
+    expect(docker.uses()[0]?.env).toMatchObject({ DOCKER_CONTEXT: 'mine' });
+  });
+
+  test.each(['tcp://user:planted@10.0.0.1:2375', 'ssh://me@host', 'npipe:////./pipe/x', 'unix://relative'])(
+    '%s is refused by name, without its password',
+    async (endpoint) => {
+      const opened = await openDockerRuntime(docker.env({ DOCKER_HOST: endpoint }));
+      expect(opened).toMatchObject({ ok: false, error: { reason: 'engine_remote' } });
+      expect(JSON.stringify(opened)).not.toContain('planted');
+    },
+  );
+
+  test('has to listen', async () => {
+    const opened = await openDockerRuntime(docker.env({ DOCKER_HOST: `${docker.endpoint}.gone` }));
+    expect(opened).toMatchObject({ ok: false, error: { reason: 'engine_unreachable' } });
+  });
+
+  test('needs its program', async () => {
+    const elsewhere = dockerRuntime({ PATH: '/nonexistent' }, docker.endpoint);
+    expect(await elsewhere.inspectImage('x')).toMatchObject({ ok: false, error: { reason: 'engine_missing' } });
+  });
+});
+
+describe('a container', () => {
+  test('is made by one command line, without a value of its environment', async () => {
+    docker.on('create', `echo ${CONTAINER_ID}`);
+    expect(await runtime.create(SPEC)).toEqual({ ok: true, value: CONTAINER_ID });
+    const [use] = docker.uses();
+    expect(docker.commands()[0]).toEqual([
+      ...words('create --pull=never --name demo --label svc.session=ses_1 --env SVC_TOKEN --env TWO --mount'),
+      'type=bind,"source=/a,""b",target=/data,readonly',
+      ...words('--workdir /data --user 0 --network none --entrypoint svc-run-with-proxy-ca --interactive --tty'),
+      ...HARDENED,
+      ...words(`-- ${IMAGE_ID} -- agent --json $(id)`),
+    ]);
+    expect(use?.args.join('\0')).not.toContain('planted-token');
+    expect(use?.env).toMatchObject({ SVC_TOKEN: 'planted-token', TWO: 'a\nb' });
+  });
+
+  test('gets no proxy variables of the user’s engine settings in proxy mode, and gets them without', async () => {
+    await runtime.create(SPEC);
+    await runtime.create({ ...SPEC, enginesProxies: 'kept' });
+    expect(docker.uses().map(({ args }) => args.includes('--config'))).toEqual([true, false]);
+  });
+
+  test('every command goes to the one engine, in an environment with nothing of the caller’s secrets', async () => {
+    const env = docker.env({ SVC_VAULT_KEY: 'planted', GITHUB_TOKEN: 'planted', DOCKER_CONTEXT: 'other' });
+    await dockerRuntime(env, docker.endpoint).startDetached(CONTAINER_ID);
+    const [use] = docker.uses();
+    expect(use?.args.slice(0, 2)).toEqual(['--host', docker.endpoint]);
+    expect(Object.values(use?.env ?? {})).not.toContain('planted');
+    expect(use?.env).not.toHaveProperty('DOCKER_CONTEXT');
+    expect(use?.env).not.toHaveProperty('DOCKER_HOST');
+  });
+
+  test('its first process is known once it runs', async () => {
+    docker.on('container', `printf '%s' '${containerJson({ running: false, started: false })}'`);
+    expect(await runtime.pidOf(CONTAINER_ID)).toEqual({ ok: true, value: null });
+    docker.on('container', `printf '%s' '${containerJson({ running: true })}'`);
+    expect(await runtime.pidOf(CONTAINER_ID)).toEqual({ ok: true, value: 4242 });
+  });
+
+  test('that is gone is null to look at, and fine to remove', async () => {
+    docker.on('container', 'echo no such container >&2; exit 1').on('rm', 'exit 1').on('ps', 'exit 0');
+    expect(await runtime.inspect(CONTAINER_ID)).toEqual({ ok: true, value: null });
+    expect(await runtime.remove(CONTAINER_ID)).toEqual({ ok: true, value: undefined });
+  });
+
+  test('that the engine cannot remove is a problem in the engine’s words', async () => {
+    docker.on('rm', 'echo Error response from daemon: device busy >&2; exit 1').on('ps', `echo ${CONTAINER_ID}`);
+    expect(await runtime.remove(CONTAINER_ID)).toEqual({
+      ok: false,
+      error: { reason: 'engine_refused', message: 'the engine refused: device busy', fixes: [] },
+    });
+  });
+
+  test('an engine that went away is told from one that refuses', async () => {
+    const gone = dockerRuntime(docker.env(), `${docker.endpoint}.gone`);
+    docker.on('rm', 'exit 1');
+    expect(await gone.remove(CONTAINER_ID)).toMatchObject({ ok: false, error: { reason: 'engine_unreachable' } });
+  });
+
+  test('is attached to without keys that detach from it, and away from our terminal’s keys unless it has one', async () => {
+    docker.on('start', `cut -d' ' -f6 /proc/$$/stat > ${docker.folder}/session; echo $$ > ${docker.folder}/pid`);
+    const session = async (tty: boolean): Promise<boolean> => {
+      await once(runtime.start(CONTAINER_ID, { stdin: tty, tty }), 'exit');
+      const [pid, own] = ['pid', 'session'].map((name) => readFileSync(join(docker.folder, name), 'utf8'));
+      return pid === own;
+    };
+    expect([await session(false), await session(true)]).toEqual([true, false]);
+    const keys = '--detach-keys=ctrl-@,ctrl-_,ctrl-@,ctrl-_';
+    expect(docker.commands()).toEqual([
+      ['start', '--attach', keys, '--', CONTAINER_ID],
+      ['start', '--attach', keys, '--interactive', '--', CONTAINER_ID],
+    ]);
+  });
+
+  test('gets signals by name', async () => {
+    await runtime.signal(CONTAINER_ID, 'SIGTERM');
+    expect(docker.commands()[0]).toEqual(['kill', '--signal', 'SIGTERM', '--', CONTAINER_ID]);
+  });
+
+  test('runs a further program with the environment handed over by name', async () => {
+    const exec = { command: ['svc-run-step', '--', 'x'], env: { A: 'planted' }, user: '0', workdir: '/w', tty: false };
+    const child = runtime.exec(CONTAINER_ID, { ...exec, stdin: false, stdio: 'pipe' });
+    await once(child, 'close');
+    const [use] = docker.uses();
+    const line = `exec --env A --user 0 --workdir /w -- ${CONTAINER_ID} svc-run-step -- x`;
+    expect(docker.commands()[0]).toEqual(words(line));
+    expect(use?.env['A']).toBe('planted');
+  });
+
+  test('are found by a label, with the labels that say whose they are', async () => {
+    docker.on('ps', String.raw`printf '${CONTAINER_ID}\tdemo\trunning\tses_1\tabc\nffff\tx\texited\t\t\n'`);
+    expect(await runtime.listByLabel('svc.home', 'abc')).toEqual({
+      ok: true,
+      value: [
+        { id: CONTAINER_ID, name: 'demo', running: true, session: 'ses_1', home: 'abc' },
+        { id: 'ffff', name: 'x', running: false, session: null, home: null },
+      ],
+    });
+  });
+});
+
+describe('an image', () => {
+  test('made by an import has almost nothing set', async () => {
+    docker.on('image', `echo '{"Id":"${IMAGE_ID}","Architecture":"amd64","Config":{"Entrypoint":null}}'`);
+    expect(await runtime.inspectImage('x')).toEqual({
+      ok: true,
+      value: { id: IMAGE_ID, user: '', entrypoint: [], cmd: [], env: [], workdir: '', architecture: 'amd64' },
+    });
+  });
+
+  test('that is absent is not fetched: the fixes say how', async () => {
+    docker.on('image', 'exit 1');
+    const found = await runtime.inspectImage('team/x:1');
+    expect(found).toMatchObject({ ok: false, error: { reason: 'image_missing' } });
+    expect(!found.ok && found.error.fixes.join(' ')).toContain('docker pull team/x:1');
+  });
+
+  test('is probed as root, without a network, as hardened as an agent’s container', async () => {
+    docker.on('run', 'echo said');
+    expect(await runtime.runProbe('img', 'check it')).toEqual({ ok: true, value: 'said\n' });
+    const args = docker.commands()[0] ?? [];
+    expect(args.slice(0, 4)).toEqual(['run', '--rm', '--pull=never', '--name']);
+    const run = words('--network none --user 0 --entrypoint /bin/sh');
+    expect(args.slice(5)).toEqual([...run, ...HARDENED, '--', 'img', '-c', 'check it']);
+  });
+});
+
+describe('the gateway of a network', () => {
+  test.each([
+    ['[{"Subnet":"172.17.0.0/16","Gateway":"172.17.0.9"}]', '172.17.0.9'],
+    ['[{"Subnet":"172.17.0.0/16"}]', '172.17.0.1'],
+    ['[{"Subnet":"fd00::/64","Gateway":"fd00::1"},{"Subnet":"10.1.0.0/24","Gateway":"10.1.0.1"}]', '10.1.0.1'],
+    ['null', null],
+  ])('of %s is %s', async (config, address) => {
+    docker.on('network', `echo '${config}'`);
+    expect(await runtime.gatewayOf('bridge')).toEqual({ ok: true, value: address });
+  });
+});
+
+test('podman is spoken to by its own program', async () => {
+  const podman = podmanRuntime({ PATH: '/nonexistent' });
+  expect(podman.program).toBe('podman');
+  const created = await podman.create(SPEC);
+  expect(created).toMatchObject({ ok: false, error: { message: expect.stringContaining('`podman`') } });
+});

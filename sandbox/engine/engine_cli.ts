@@ -1,0 +1,121 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { RuntimeProblem } from './container_runtime.ts';
+import { checkDockerEndpoint, programProblem } from './docker_endpoint.ts';
+import { runProgram } from './engine_program.ts';
+import type { Environment } from '../launch/session_environment.ts';
+
+export interface ReadOptions<T> {
+  readonly parse: (stdout: string) => T;
+  /** Variables for this call, on top of what the program itself needs. */
+  readonly add?: Readonly<Record<string, string>>;
+  /** Null: as long as it takes. */
+  readonly timeoutMs?: number | null;
+  /** False: without the user's settings of the program, which put proxy variables into containers. */
+  readonly clientSettings?: boolean;
+}
+
+export interface SpawnOptions {
+  readonly stdio: 'inherit' | 'pipe';
+  readonly add?: Readonly<Record<string, string>>;
+  /** Away from our terminal's keys. */
+  readonly ownSession?: boolean;
+}
+
+/** An engine's program, bound to one engine. */
+export interface EngineProgram {
+  /** Runs a command to its end; what the engine refuses is a problem in its own words. */
+  read<T>(args: readonly string[], options: ReadOptions<T>): Promise<Result<T, RuntimeProblem>>;
+  spawn(args: readonly string[], options: SpawnOptions): ChildProcess;
+}
+
+const TIMEOUT_MS = 60_000;
+
+/**
+ * What the program itself needs of the caller's environment. Nothing else of it is passed on, so that `--env NAME` names
+ * nothing but what was meant, and which engine is spoken to is said by us.
+ */
+const OWN_VARIABLES =
+  /^(PATH|HOME|TERM|LANG|LC_[A-Z]+|TMPDIR|XDG_RUNTIME_DIR|XDG_CONFIG_HOME|DOCKER_CONFIG|DOCKER_API_VERSION|DOCKER_DEFAULT_PLATFORM)$/;
+
+/** Which engine is meant; read only to find it. */
+const MEANS_AN_ENGINE = /^DOCKER_(HOST|CONTEXT|TLS|TLS_VERIFY|CERT_PATH)$/;
+
+/** True for a variable that the program would read itself, so that it cannot be handed through it into a container. */
+export function isReadByDocker(name: string): boolean {
+  return name.startsWith('DOCKER_');
+}
+
+export function ownEnvironment(env: Environment): Record<string, string> {
+  return matching(env, (name) => OWN_VARIABLES.test(name));
+}
+
+/** The environment in which the program says which engine is meant. */
+export function askingEnvironment(env: Environment): Record<string, string> {
+  return matching(env, (name) => OWN_VARIABLES.test(name) || MEANS_AN_ENGINE.test(name));
+}
+
+function matching(env: Environment, wanted: (name: string) => boolean): Record<string, string> {
+  const found = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return Object.fromEntries(found.filter(([name]) => wanted(name)));
+}
+
+/** The `docker` program, bound to the engine at an endpoint. */
+export function dockerProgram(env: Environment, endpoint: string): EngineProgram {
+  return engineProgram({
+    name: 'docker',
+    bind: ['--host', endpoint],
+    withoutSettings: ['--config', '/nonexistent'],
+    env: ownEnvironment(env),
+    check: () => checkDockerEndpoint(endpoint),
+  });
+}
+
+/** Podman runs containers itself: there is nobody to be away. */
+function alwaysThere(): Promise<Result<string, RuntimeProblem>> {
+  return Promise.resolve(ok('local'));
+}
+
+/** The `podman` program, which needs no engine beside it. */
+export function podmanProgram(env: Environment): EngineProgram {
+  return engineProgram({ name: 'podman', bind: [], withoutSettings: [], env: ownEnvironment(env), check: alwaysThere });
+}
+
+interface ProgramFacts {
+  readonly name: string;
+  /** Arguments that bind every command to one engine. */
+  readonly bind: readonly string[];
+  readonly withoutSettings: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Whether the engine can be spoken to at all; asked when a command has failed. */
+  readonly check: () => Promise<Result<string, RuntimeProblem>>;
+}
+
+function engineProgram({ name, bind, withoutSettings, env, check }: ProgramFacts): EngineProgram {
+  return {
+    async read(args, { parse, add = {}, timeoutMs = TIMEOUT_MS, clientSettings = true }) {
+      const all = [...bind, ...(clientSettings ? [] : withoutSettings), ...args];
+      const run = await runProgram(name, all, { env: { ...env, ...add }, timeoutMs });
+      if (!run.ok) return err(programProblem(name, run.error));
+      if (run.value.exitCode === 0) return ok(parse(run.value.stdout));
+      const engine = await check();
+      return engine.ok ? err(refused(run.value.stderr)) : engine;
+    },
+    spawn: (args, { stdio, add = {}, ownSession = false }) =>
+      spawn(name, [...bind, ...args], { env: { ...env, ...add }, stdio, detached: ownSession }),
+  };
+}
+
+const MAX_MESSAGE_LENGTH = 600;
+
+function refused(stderr: string): RuntimeProblem {
+  const said = stderr
+    .trim()
+    .replace(/^Error response from daemon: /, '')
+    .slice(0, MAX_MESSAGE_LENGTH);
+  return {
+    reason: 'engine_refused',
+    message: `the engine refused: ${said === '' ? 'it did not say why' : said}`,
+    fixes: [],
+  };
+}

@@ -1,0 +1,90 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { constants } from 'node:os';
+import { errorCode } from '../../shared/model/error_code.ts';
+
+/** How a command ended. `not_started` carries the system's code: ENOENT, EACCES ... */
+export type ChildEnd =
+  | { readonly kind: 'exited'; readonly code: number }
+  | { readonly kind: 'signalled'; readonly signal: NodeJS.Signals }
+  | { readonly kind: 'not_started'; readonly code: string; readonly message: string };
+
+export interface ChildCommand {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+  /** On a terminal Ctrl-C reaches the command by itself; forwarding it too would make it two. */
+  readonly terminal: boolean;
+}
+
+/** Where signals come from: `process`, or a test's emitter. */
+export interface SignalSource {
+  on(signal: NodeJS.Signals, listener: () => void): unknown;
+  off(signal: NodeJS.Signals, listener: () => void): unknown;
+}
+
+const FORWARDED = ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', 'SIGWINCH'] as const;
+const FROM_THE_TERMINAL = ['SIGINT', 'SIGQUIT', 'SIGWINCH', 'SIGCONT'] as const;
+
+/**
+ * Runs a command with our stdin, stdout and stderr, and forwards signals to it until it ends. Never rejects. While it
+ * runs, no signal of these ends the caller, so that the session is always ended after it.
+ */
+export async function runChild(wanted: ChildCommand, signals: SignalSource): Promise<ChildEnd> {
+  const started = start(wanted);
+  if (started instanceof Error) return notStarted(started);
+  const skipped = new Set<NodeJS.Signals>(wanted.terminal ? FROM_THE_TERMINAL : []);
+  return superviseChild(started, signals, (name) => !skipped.has(name) && started.kill(name));
+}
+
+/**
+ * Waits for the end of a child that was just started (call it in the same turn of the event loop). Until then signals are
+ * given to `deliver`, and end nobody.
+ */
+export function superviseChild(
+  child: ChildProcess,
+  signals: SignalSource,
+  deliver: (name: NodeJS.Signals) => unknown,
+): Promise<ChildEnd> {
+  const stopForwarding = forwardSignals(signals, deliver);
+  return new Promise((resolve) => {
+    const finish = (end: ChildEnd): void => {
+      stopForwarding();
+      resolve(end);
+    };
+    child.once('error', (error) => finish(notStarted(error)));
+    child.once('exit', (code, signal) =>
+      finish(signal === null ? { kind: 'exited', code: code ?? 1 } : { kind: 'signalled', signal }),
+    );
+  });
+}
+
+function start(wanted: ChildCommand): ChildProcess | Error {
+  try {
+    return spawn(wanted.command, wanted.args, { env: wanted.env, cwd: wanted.cwd, stdio: 'inherit', shell: false });
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+function forwardSignals(signals: SignalSource, deliver: (name: NodeJS.Signals) => unknown): () => void {
+  const listeners = new Map<NodeJS.Signals, () => void>();
+  const names = new Set<NodeJS.Signals>([...FORWARDED, ...FROM_THE_TERMINAL]);
+  for (const name of names) listeners.set(name, () => deliver(name));
+  for (const [name, listener] of listeners) signals.on(name, listener);
+  return () => {
+    for (const [name, listener] of listeners) signals.off(name, listener);
+  };
+}
+
+function notStarted(error: Error): ChildEnd {
+  const code = errorCode(error) || 'UNKNOWN';
+  return { kind: 'not_started', code, message: error.message };
+}
+
+/** The exit status a shell would give: the command's own, 128 + n for signal n, 127 not found, 126 not executable. */
+export function exitStatusOf(end: ChildEnd): number {
+  if (end.kind === 'exited') return end.code;
+  if (end.kind === 'signalled') return 128 + constants.signals[end.signal];
+  return end.code === 'ENOENT' ? 127 : 126;
+}

@@ -1,0 +1,93 @@
+import { isReadByDocker } from '../engine/engine_cli.ts';
+import { CA_VARIABLES, isStripped, mayHoldSentinel, NOT_PROXIED, proxyUrlFor } from './session_environment.ts';
+
+/** Where the sidecar listens inside the container's network, and where its relay does. */
+export const LISTENER_PORT = 7421;
+export const RELAY_PORT = 7422;
+
+/** A session as a container needs to know it. */
+export interface ContainerSession {
+  readonly sessionId: string;
+  /** Null for a container that gets no token of its own (a plan's). */
+  readonly token: string | null;
+  /** As the container reaches it, with or without user info. */
+  readonly proxyUrl: string;
+  readonly listener: 'namespace' | 'gateway';
+  readonly sentinels: readonly { readonly env: string; readonly value: string }[];
+  readonly relay: boolean;
+}
+
+/**
+ * Variables that the programs of the start as root would heed before it has dropped to the agent's user. What they name may
+ * lie in a mount that an agent has written.
+ */
+const HEEDED_BY_THE_START =
+  /^(PATH|IFS|ENV|BASH_ENV|BASH_FUNC.*|BASHOPTS|SHELLOPTS|PS4|LD_.*|GCONV_PATH|LOCPATH|OPENSSL_.*|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS)$/;
+
+/** Why a variable may not be set by `--env` or `--unsealed`; null when it may. */
+export function variableProblem(name: string): string | null {
+  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+    return 'is not the name of an environment variable: letters, digits and "_", not beginning with a digit';
+  }
+  if (isReadByDocker(name)) return 'is read by the docker program itself: set it in the image';
+  if (isStripped(name) || CA_VARIABLES.some((known) => known === name)) {
+    return 'is set by svc for the proxy: leave it out';
+  }
+  if (HEEDED_BY_THE_START.test(name)) {
+    return `would be heeded by the container's start as root: set it for your command alone, -- env ${name}=VALUE COMMAND`;
+  }
+  return null;
+}
+
+/**
+ * The environment of a container in proxy mode (design section 9). The variables that name certificates are set inside, by
+ * the helper that makes the bundle.
+ */
+export function containerEnvironment(
+  session: ContainerSession,
+  given: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const origin = new URL(session.proxyUrl).origin;
+  const placeholders = session.sentinels.filter(({ env }) => mayHoldSentinel(env) && !isReadByDocker(env));
+  return {
+    ...given,
+    ...Object.fromEntries(placeholders.map(({ env, value }) => [env, value])),
+    ...(session.token === null ? {} : tokenVariables(session, session.token)),
+    ...(session.relay ? relayVariables() : {}),
+    ...(session.listener === 'namespace' ? { SVC_PROXY_WAIT: `127.0.0.1:${LISTENER_PORT}` } : {}),
+    NO_PROXY: NOT_PROXIED,
+    no_proxy: NOT_PROXIED,
+    NODE_USE_ENV_PROXY: '1',
+    GIT_HTTP_PROXY_AUTHMETHOD: 'basic',
+    ...('GIT_CONFIG_COUNT' in given ? {} : OWN_REPOSITORIES),
+    SVC_SESSION_ID: session.sessionId,
+    SVC_URL: origin,
+  };
+}
+
+/** What is mounted belongs to somebody of the host, whom git in the container takes for a stranger. */
+const OWN_REPOSITORIES = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'safe.directory', GIT_CONFIG_VALUE_0: '*' };
+
+function tokenVariables(session: ContainerSession, token: string): Record<string, string> {
+  const url = proxyUrlFor(session.proxyUrl, session.sessionId, token);
+  return { HTTPS_PROXY: url, https_proxy: url, HTTP_PROXY: url, http_proxy: url, SVC_TOKEN: token };
+}
+
+/** JVMs and Chromium send no proxy credentials; the relay in the container's own network asks for none. */
+function relayVariables(): Record<string, string> {
+  const url = `http://127.0.0.1:${RELAY_PORT}`;
+  const properties = {
+    'https.proxyHost': '127.0.0.1',
+    'https.proxyPort': String(RELAY_PORT),
+    'http.proxyHost': '127.0.0.1',
+    'http.proxyPort': String(RELAY_PORT),
+    'http.nonProxyHosts': 'localhost|127.*|[::1]',
+  };
+  return {
+    SVC_RELAY_URL: url,
+    SVC_CHROMIUM_FLAGS: `--proxy-server=${url}`,
+    JAVA_TOOL_OPTIONS: Object.entries(properties)
+      .map(([name, value]) => `-D${name}=${value}`)
+      .join(' '),
+  };
+}

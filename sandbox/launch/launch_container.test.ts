@@ -1,0 +1,224 @@
+import { EventEmitter } from 'node:events';
+import { existsSync, watch } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { homeLabelOf } from '../engine/container_labels.ts';
+import { dockerRuntime } from '../engine/docker_runtime.ts';
+import { launchContainer, type ContainerLaunch, type LaunchEnd } from './launch_container.ts';
+import { containerJson, CONTAINER_ID, FakeDocker, IMAGE_ID, workingEngine } from './testing/fake_docker.ts';
+import { FakeSessions } from './testing/fake_sessions.ts';
+
+let docker: FakeDocker;
+let signals: EventEmitter;
+let warnings: string[];
+beforeEach(async () => {
+  docker = workingEngine(new FakeDocker());
+  await docker.listen();
+  signals = new EventEmitter();
+  warnings = [];
+});
+afterEach(() => docker.remove());
+
+const launchOf = (more: Partial<ContainerLaunch> = {}): ContainerLaunch => ({
+  home: docker.folder,
+  session: {
+    name: null,
+    ttlSeconds: null,
+    owner: null,
+    image: 'team/agent',
+    imageId: IMAGE_ID,
+    runtime: { program: 'docker', endpoint: docker.endpoint },
+    detached: false,
+    egress: 'open',
+    unsealed: [],
+    mcpServers: [],
+  },
+  agentUser: 'agent',
+  entry: '/usr/local/bin/svc-run-with-proxy-ca',
+  command: ['tool', '--json'],
+  mounts: [],
+  workdir: null,
+  env: {},
+  relay: false,
+  tty: false,
+  ...more,
+});
+
+function launch(wanted: ContainerLaunch, sessions = new FakeSessions()): Promise<LaunchEnd> {
+  const runtime = dockerRuntime(docker.env(), docker.endpoint);
+  return launchContainer(
+    { runtime, sessions, signals, warn: (text) => warnings.push(text), pause: () => nextTurn() },
+    wanted,
+  );
+}
+
+const subcommands = (): (string | undefined)[] => docker.commands().map(([name]) => name);
+const created = () => docker.uses().find(({ args }) => args.includes('create'));
+
+describe('a launch in a container', () => {
+  test('makes session, container and listener in this order, and takes all down when the command has ended', async () => {
+    const sessions = new FakeSessions();
+    docker.on('start', 'exit 7');
+    expect(await launch(launchOf(), sessions)).toEqual({ sessionId: 'ses_1', containerId: CONTAINER_ID, exitCode: 7 });
+    expect(sessions.calls).toEqual(['create', 'recordContainer ses_1 cccc', 'openListener ses_1 4242', 'end ses_1']);
+    expect(subcommands().filter((name) => name !== 'container')).toEqual(['create', 'start', 'rm']);
+  });
+
+  test('starts as root by the helper, hardened, with the CA as the only file of the session', async () => {
+    await launch(launchOf({ mounts: [{ source: '/p', target: '/w', readOnly: false }] }));
+    const args = created()?.args ?? [];
+    const line = args.join(' ');
+    expect(line).toContain('--user 0 ');
+    expect(line).toContain('--entrypoint /usr/local/bin/svc-run-with-proxy-ca');
+    expect(line).toContain('--cap-drop ALL');
+    expect(args.filter((_, at) => args[at - 1] === '--mount')).toEqual([
+      'type=bind,source=/p,target=/w',
+      'type=bind,source=/state/sessions/ses_1/ca.pem,target=/etc/svc/proxy/ca.pem,readonly',
+    ]);
+    expect(args.slice(args.indexOf(IMAGE_ID))).toEqual([IMAGE_ID, '--', 'tool', '--json']);
+    expect(line).toContain(`--label svc.session=ses_1 --label svc.home=${homeLabelOf(docker.folder)}`);
+  });
+
+  test('puts the token and every credential into the environment alone, never onto a command line', async () => {
+    const credential = { env: 'DB', reference: 'vault://team/db', host: 'db.example.com', reason: 'no HTTP' };
+    const base = launchOf({ env: { GIVEN: 'planted-given' } });
+    await launch({ ...base, session: { ...base.session, unsealed: [credential] } });
+    expect(created()?.env).toMatchObject({
+      HTTPS_PROXY: 'http://ses_1:tok@127.0.0.1:7421',
+      SVC_TOKEN: 'tok',
+      DB: 'value of vault://team/db',
+      GIVEN: 'planted-given',
+      SVC_AGENT_USER: 'agent',
+    });
+    const lines = docker.uses().flatMap(({ args }) => args);
+    for (const secret of ['tok@', 'value of', 'planted-given']) {
+      expect(lines.filter((word) => word.includes(secret))).toEqual([]);
+    }
+  });
+
+  test('has no network but the proxy when its egress is sealed', async () => {
+    const base = launchOf();
+    await launch({ ...base, session: { ...base.session, egress: 'sealed' } });
+    expect(created()?.args.join(' ')).toContain('--network none');
+    await launch(base);
+    expect(docker.uses().findLast(({ args }) => args.includes('create'))?.args).not.toContain('--network');
+  });
+
+  test('detached stays when it has its listener', async () => {
+    const base = launchOf();
+    const sessions = new FakeSessions();
+    const end = await launch({ ...base, session: { ...base.session, detached: true } }, sessions);
+    expect(end.exitCode).toBeNull();
+    expect(sessions.calls.at(-1)).toBe('openListener ses_1 4242');
+    expect(subcommands()).not.toContain('rm');
+    expect(created()?.args).not.toContain('--interactive');
+  });
+
+  test('gives 127 when the engine did not find the command to start', async () => {
+    docker.on('start', 'echo not found >&2; exit 1');
+    docker.on('container', `printf '%s' '${containerJson({ running: false, started: false, exitCode: 127 })}'`);
+    expect((await launch(launchOf())).exitCode).toBe(127);
+  });
+});
+
+describe('a launch that fails undoes what was made', () => {
+  test('a session that is refused leaves nothing to undo', async () => {
+    const sessions = new FakeSessions(['create']);
+    await expect(launch(launchOf(), sessions)).rejects.toThrow('create refused');
+    expect([sessions.calls, docker.uses()]).toEqual([['create'], []]);
+  });
+
+  test('a credential that is refused ends the session', async () => {
+    const base = launchOf();
+    const credential = { env: 'DB', reference: 'vault://team/db', host: 'db.example.com', reason: 'no HTTP' };
+    const sessions = new FakeSessions(['unseal']);
+    const wanted = { ...base, session: { ...base.session, unsealed: [credential] } };
+    await expect(launch(wanted, sessions)).rejects.toThrow('unseal refused');
+    expect(sessions.calls.at(-1)).toBe('end ses_1');
+    expect(docker.uses()).toEqual([]);
+  });
+
+  test('a container that cannot be made ends the session', async () => {
+    docker.on('create', 'echo Error response from daemon: name in use >&2; exit 1');
+    const sessions = new FakeSessions();
+    await expect(launch(launchOf(), sessions)).rejects.toThrow('the engine refused: name in use');
+    expect(sessions.calls).toEqual(['create', 'end ses_1']);
+  });
+
+  test('a container that cannot be noted is removed before it starts', async () => {
+    const sessions = new FakeSessions(['recordContainer']);
+    await expect(launch(launchOf(), sessions)).rejects.toThrow('recordContainer refused');
+    expect(subcommands()).toEqual(['create', 'rm']);
+    expect(sessions.calls.at(-1)).toBe('end ses_1');
+  });
+
+  test('a listener that cannot be opened removes the container, whose start has waited for it', async () => {
+    docker.on('start', 'exec sleep 60');
+    const sessions = new FakeSessions(['openListener']);
+    await expect(launch(launchOf(), sessions)).rejects.toThrow('openListener refused');
+    expect(subcommands().at(-1)).toBe('rm');
+    expect(sessions.calls.at(-1)).toBe('end ses_1');
+  });
+
+  test('also when it is detached', async () => {
+    const base = launchOf();
+    const sessions = new FakeSessions(['openListener']);
+    const wanted = { ...base, session: { ...base.session, detached: true } };
+    await expect(launch(wanted, sessions)).rejects.toThrow('openListener refused');
+    expect([subcommands().at(-1), sessions.calls.at(-1)]).toEqual(['rm', 'end ses_1']);
+  });
+
+  test('what cannot be undone is told, and the rest is undone all the same', async () => {
+    const sessions = new FakeSessions(['end']);
+    docker.on('rm', 'echo busy >&2; exit 1').on('ps', `echo ${CONTAINER_ID}`);
+    expect((await launch(launchOf(), sessions)).exitCode).toBe(0);
+    expect(warnings).toEqual([
+      'not taken down in order: the engine refused: busy',
+      'not taken down in order: end refused',
+    ]);
+  });
+
+  test('a signal during the preparation undoes it, and gives 128 + n', async () => {
+    docker.on('create', `echo ${CONTAINER_ID}`);
+    const sessions = new FakeSessions();
+    const running = launch(launchOf(), sessions);
+    signals.emit('SIGTERM');
+    await expect(running).rejects.toMatchObject({ exitCode: 143 });
+    expect(sessions.calls).toEqual(['create', 'end ses_1']);
+    expect(docker.uses()).toEqual([]);
+  });
+});
+
+describe('while the command runs', () => {
+  test('signals go to the container by its engine, and nobody listens to them afterwards', async () => {
+    docker.on(
+      'start',
+      `: > ${docker.folder}/ready; while [ ! -e ${docker.folder}/killed ]; do sleep 0.02; done; exit 9`,
+    );
+    docker.on('kill', `: > ${docker.folder}/killed`);
+    const ready = made(join(docker.folder, 'ready'));
+    const end = launch(launchOf());
+    await ready;
+    signals.emit('SIGTERM');
+    expect((await end).exitCode).toBe(9);
+    expect(docker.commands().find(([name]) => name === 'kill')).toEqual([
+      'kill',
+      '--signal',
+      'SIGTERM',
+      '--',
+      CONTAINER_ID,
+    ]);
+    expect(signals.eventNames().flatMap((name) => signals.listeners(name))).toEqual([]);
+  });
+});
+
+function made(path: string): Promise<void> {
+  return new Promise((resolve) => {
+    const watcher = watch(join(path, '..'), () => {
+      if (!existsSync(path)) return;
+      watcher.close();
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,146 @@
+import { AGENT_HARDENING } from '../engine/agent_hardening.ts';
+import { containerEnvironment } from './container_environment.ts';
+import { containerLabels } from '../engine/container_labels.ts';
+import type { BindMount, ContainerSpec } from '../engine/container_runtime.ts';
+import { holdBackSignals, type Interruption } from './interruption.ts';
+import { LaunchError, required } from './launch_error.ts';
+import type { LaunchPorts, NewSandboxSession, SandboxSession } from './launch_ports.ts';
+import { removeContainer } from '../engine/remove_container.ts';
+import { runAttached } from '../engine/run_attached.ts';
+import { mayHoldSentinel } from './session_environment.ts';
+import { UndoStack } from './undo_stack.ts';
+import { openListenerWhenStarted } from './open_listener.ts';
+
+/** A launch in a container whose HTTPS goes through the proxy, checked and ready to be made. */
+export interface ContainerLaunch {
+  readonly home: string;
+  readonly session: NewSandboxSession;
+  /** The user that the command runs as, which the image names. */
+  readonly agentUser: string;
+  /** The helper that the container starts with, by its full path: a mount or a variable could lead its name elsewhere. */
+  readonly entry: string;
+  readonly command: readonly string[];
+  readonly mounts: readonly BindMount[];
+  readonly workdir: string | null;
+  readonly env: Readonly<Record<string, string>>;
+  readonly relay: boolean;
+  readonly tty: boolean;
+}
+
+/** `exitCode` is the command's; a detached launch has none. */
+export interface LaunchEnd {
+  readonly sessionId: string;
+  readonly containerId: string;
+  readonly exitCode: number | null;
+}
+
+/** The only file of a session that its container sees. */
+const CA_PATH = '/etc/svc/proxy/ca.pem';
+
+/**
+ * Session, container, listener, command; then everything is taken down again, whatever happened. What is left behind by a
+ * caller that is killed meanwhile, the sidecar takes down: it knows the session's owner and its container.
+ */
+export async function launchContainer(ports: LaunchPorts, launch: ContainerLaunch): Promise<LaunchEnd> {
+  const undo = new UndoStack((error) => ports.warn(`not taken down in order: ${messageOf(error)}`));
+  const interruption = holdBackSignals(ports.signals);
+  try {
+    const { session, containerId } = await prepare(ports, launch, undo, interruption);
+    const ends = { sessionId: session.sessionId, containerId };
+    if (!launch.session.detached) {
+      return { ...ends, exitCode: await runAttached(ports, { launch, session, containerId, interruption }) };
+    }
+    required(await ports.runtime.startDetached(containerId));
+    await openListenerWhenStarted(
+      ports,
+      { sessionId: session.sessionId, containerId, relay: launch.relay },
+      () => false,
+    );
+    interruption.check();
+    undo.keep();
+    return { ...ends, exitCode: null };
+  } finally {
+    await undo.undo();
+    interruption.stop();
+  }
+}
+
+async function prepare(
+  ports: LaunchPorts,
+  launch: ContainerLaunch,
+  undo: UndoStack,
+  interruption: Interruption,
+): Promise<{ readonly session: SandboxSession; readonly containerId: string }> {
+  const { runtime, sessions } = ports;
+  const session = await sessions.create(launch.session);
+  undo.add(() => sessions.end(session.sessionId));
+  interruption.check();
+  const given = { ...launch.env, ...(await unsealedValues(ports, launch, session.sessionId)) };
+  warnOfPlaceholders(ports, session, given);
+  const containerId = required(await runtime.create(containerSpec(launch, session, given)));
+  undo.add(async () => required(await removeContainer(runtime, containerId, ports.pause)));
+  await sessions.recordContainer(session.sessionId, containerId);
+  interruption.check();
+  return { session, containerId };
+}
+
+async function unsealedValues(
+  { sessions }: LaunchPorts,
+  launch: ContainerLaunch,
+  sessionId: string,
+): Promise<Record<string, string>> {
+  const values: Record<string, string> = {};
+  for (const credential of launch.session.unsealed) {
+    const value = await sessions.unseal(sessionId, credential);
+    if (value.includes('\0')) {
+      const message = `the credential ${credential.reference} holds a NUL character, which no environment variable can`;
+      throw new LaunchError({ message, fixes: [] });
+    }
+    values[credential.env] = value;
+  }
+  return values;
+}
+
+function warnOfPlaceholders(
+  ports: LaunchPorts,
+  session: SandboxSession,
+  given: Readonly<Record<string, string>>,
+): void {
+  for (const { env } of session.sentinels) {
+    const name = JSON.stringify(env);
+    if (!mayHoldSentinel(env))
+      ports.warn(`the placeholder for ${name} was not handed out: choose another --sentinel-env`);
+    else if (Object.hasOwn(given, env))
+      ports.warn(`${name} holds a binding's placeholder, not the value that you gave`);
+  }
+}
+
+function containerSpec(
+  launch: ContainerLaunch,
+  session: SandboxSession,
+  given: Readonly<Record<string, string>>,
+): ContainerSpec {
+  const { imageId, name, egress, detached } = launch.session;
+  const env = containerEnvironment({ ...session, relay: launch.relay }, given);
+  return {
+    image: imageId,
+    name: name ?? `svc-${session.sessionId.replace(/^ses_/, '')}`,
+    labels: containerLabels(launch.home, session.sessionId),
+    env: { ...env, SVC_AGENT_USER: launch.agentUser },
+    mounts: [...launch.mounts, { source: session.caPemPath, target: CA_PATH, readOnly: true }],
+    workdir: launch.workdir,
+    // The start installs the CA, then becomes the agent's user for good.
+    user: '0',
+    entrypoint: launch.entry,
+    command: ['--', ...launch.command],
+    tty: launch.tty,
+    stdin: !detached,
+    network: egress === 'sealed' ? 'none' : null,
+    hardening: AGENT_HARDENING,
+    enginesProxies: 'left_out',
+  };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

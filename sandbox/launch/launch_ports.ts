@@ -1,0 +1,63 @@
+import type { ContainerRuntime } from '../engine/container_runtime.ts';
+import type { DisabledReason } from './launch_mode.ts';
+import type { SandboxMode } from './launch_mode.ts';
+import type { SignalSource } from '../engine/run_child.ts';
+import type { UnsealedCredential } from './unsealed.ts';
+
+export type Egress = 'open' | 'sealed';
+
+/** The process for which a session is open: it ends with it. */
+export interface SessionOwner {
+  readonly pid: number;
+  readonly started: string | null;
+}
+
+export interface NewSandboxSession {
+  readonly name: string | null;
+  readonly ttlSeconds: number | null;
+  /** The session ends with it; a detached one only until its listener is open. */
+  readonly owner: SessionOwner | null;
+  readonly image: string;
+  readonly imageId: string;
+  readonly runtime: { readonly program: string; readonly endpoint: string };
+  readonly detached: boolean;
+  readonly egress: Egress;
+  readonly unsealed: readonly UnsealedCredential[];
+  /** Names or ids of the MCP servers that the agent may use. */
+  readonly mcpServers: readonly string[];
+}
+
+/** A session of the sidecar for a container. */
+export interface SandboxSession {
+  readonly sessionId: string;
+  readonly token: string | null;
+  /** As the container reaches it. */
+  readonly proxyUrl: string;
+  readonly listener: 'namespace' | 'gateway';
+  /** On the host; the only file of the session that a container sees. */
+  readonly caPemPath: string;
+  readonly sentinels: readonly { readonly env: string; readonly value: string }[];
+}
+
+/** The sidecar's local API, as launches use it. What it refuses is thrown, in words. */
+export interface SandboxSessions {
+  create(wanted: NewSandboxSession): Promise<SandboxSession>;
+  /** Said before the container starts, so that it is found after a crash. */
+  recordContainer(sessionId: string, containerId: string): Promise<void>;
+  /** Opens the proxy in the network of the container whose first process this is. */
+  openListener(sessionId: string, pid: number, relay: boolean): Promise<void>;
+  /** The value, once its use is recorded. */
+  unseal(sessionId: string, credential: UnsealedCredential): Promise<string>;
+  recordDisabled(reason: DisabledReason, mode: SandboxMode, image: string | null): Promise<void>;
+  /** Ending a session that is gone is fine. */
+  end(sessionId: string): Promise<void>;
+}
+
+/** What a launch works with. */
+export interface LaunchPorts {
+  readonly runtime: ContainerRuntime;
+  readonly sessions: SandboxSessions;
+  readonly signals: SignalSource;
+  readonly warn: (text: string) => void;
+  readonly pause: (ms: number) => Promise<void>;
+}

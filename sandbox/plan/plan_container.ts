@@ -1,0 +1,158 @@
+import type { ChildProcess } from 'node:child_process';
+import { AGENT_HARDENING } from '../engine/agent_hardening.ts';
+import { LISTENER_PORT } from '../launch/container_environment.ts';
+import { containerLabels } from '../engine/container_labels.ts';
+import type { BindMount, ContainerSpec } from '../engine/container_runtime.ts';
+import { LaunchError, required } from '../launch/launch_error.ts';
+import type { ImageFacts } from '../contract/image_contract_facts.ts';
+import type { Egress, SandboxSession } from '../launch/launch_ports.ts';
+import type { PlanPorts } from './plan_ports.ts';
+import { leftBySweep, PLAIN_PATH_SCRIPT, READY_SCRIPT, SWEEP_SCRIPT } from './process_sweep.ts';
+import { execScript, type QuietEnd } from './quiet_exec.ts';
+
+/** What is known of an image that steps can run in. Its programs are named by their full paths. */
+export type PlanImage = Pick<ImageFacts, 'imageId' | 'agentUser' | 'uid' | 'home' | 'entry' | 'stepRunner'>;
+
+/** The one container of a plan, checked and ready to be made. */
+export interface PlanBoot {
+  readonly home: string;
+  readonly image: PlanImage;
+  readonly egress: Egress;
+  readonly mounts: readonly BindMount[];
+}
+
+const CA_PATH = '/etc/svc/proxy/ca.pem';
+const READY_TIMEOUT_MS = 70_000;
+const SWEEP_TIMEOUT_MS = 20_000;
+const SWEEP_ATTEMPTS = 5;
+const BETWEEN_SWEEPS_MS = 200;
+/** Far fewer than an agent may have: a step that forks without end is to hurt itself, not the machine. */
+const PIDS_LIMIT = 1024;
+
+/** What the container of a plan is made of. Nothing in it is a token, and no process of the agent's user starts with it. */
+export function planContainerSpec(boot: PlanBoot, session: SandboxSession, sentinel: string): ContainerSpec {
+  return {
+    image: boot.image.imageId,
+    name: `svc-plan-${session.sessionId.replace(/^ses_/, '')}`,
+    labels: containerLabels(boot.home, session.sessionId),
+    env: {
+      SVC_AGENT_USER: boot.image.agentUser,
+      SVC_IMAGE_SENTINEL: sentinel,
+      ...(session.listener === 'namespace' && { SVC_PROXY_WAIT: `127.0.0.1:${LISTENER_PORT}` }),
+    },
+    mounts: [...boot.mounts, { source: session.caPemPath, target: CA_PATH, readOnly: true }],
+    workdir: null,
+    user: '0',
+    entrypoint: boot.image.entry,
+    command: ['--hold'],
+    tty: false,
+    stdin: false,
+    network: boot.egress === 'sealed' ? 'none' : null,
+    // The first process has to be the one that holds the container: a sweep spares nothing else.
+    hardening: { ...AGENT_HARDENING, init: false, pidsLimit: PIDS_LIMIT },
+    enginesProxies: 'left_out',
+  };
+}
+
+/** The container of a plan that runs and is set up for steps. */
+export class PlanContainer {
+  readonly id: string;
+  readonly #ports: PlanPorts;
+  readonly image: PlanImage;
+  readonly #sentinel: string;
+
+  constructor(ports: PlanPorts, id: string, facts: { readonly image: PlanImage; readonly sentinel: string }) {
+    this.#ports = ports;
+    this.id = id;
+    this.image = facts.image;
+    this.#sentinel = facts.sentinel;
+  }
+
+  /** Waits until it is set up for steps. */
+  async ready(): Promise<void> {
+    const env = { SVC_STEP_SENTINEL: this.#sentinel };
+    const said = await this.#script(READY_SCRIPT, { env, timeoutMs: READY_TIMEOUT_MS });
+    if (said.code !== 0 || said.stdout !== 'ready\n') throw await this.#notReady(said);
+  }
+
+  /** Starts a step's command as the agent's user. No shell reads its words. */
+  startStep(command: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
+    return this.#ports.runtime.exec(this.id, {
+      command: [this.image.stepRunner, '--', ...command],
+      env: { ...env, SVC_STEP_SENTINEL: this.#sentinel, SVC_IMAGE_SENTINEL: '' },
+      user: '0',
+      workdir: this.image.home,
+      tty: false,
+      stdin: false,
+      stdio: 'pipe',
+    });
+  }
+
+  /** Ends every process but the first one, and checks it. False when that cannot be shown. */
+  async sweep(): Promise<boolean> {
+    for (let attempt = 1; attempt <= SWEEP_ATTEMPTS; attempt += 1) {
+      const said = await this.#script(SWEEP_SCRIPT, { timeoutMs: SWEEP_TIMEOUT_MS });
+      if (said.code === 0 && leftBySweep(said.stdout) === 0) return true;
+      await this.#ports.pause(BETWEEN_SWEEPS_MS);
+    }
+    return false;
+  }
+
+  /** Whether a path and all folders on the way to it are what they seem, and no links. */
+  async kindOfPath(path: string): Promise<'plain' | 'link' | 'missing' | 'unknown'> {
+    const said = await this.#script(PLAIN_PATH_SCRIPT, { args: [path], timeoutMs: SWEEP_TIMEOUT_MS });
+    const kind = said.code === 0 ? said.stdout.trim() : '';
+    return kind === 'plain' || kind === 'link' || kind === 'missing' ? kind : 'unknown';
+  }
+
+  archiveOf(path: string): ChildProcess {
+    return this.#ports.archiveOf(this.id, path);
+  }
+
+  #script(
+    script: string,
+    options: { readonly args?: readonly string[]; readonly env?: Record<string, string>; readonly timeoutMs: number },
+  ): Promise<QuietEnd> {
+    return execScript(this.#ports.runtime, this.id, script, { ...options, after: this.#ports.after });
+  }
+
+  async #notReady(said: QuietEnd): Promise<LaunchError> {
+    const state = await this.#ports.runtime.inspect(this.id);
+    const ended = state.ok && state.value?.running === false ? `it ended with exit code ${state.value.exitCode}` : null;
+    if (ended !== null) await shownLogs(this.#ports, this.id);
+    const why = ended ?? (said.stderr.trim() === '' ? 'it did not say why' : said.stderr.trim().slice(0, 600));
+    return new LaunchError({
+      message: `the container was not set up for steps: ${why}`,
+      fixes: ['docs/image-contract.md says what the exit codes of the start mean.'],
+    });
+  }
+}
+
+/** Makes the container of a session and starts it; `onMade` hears of it first, so that it is taken down whatever follows. */
+export async function bootPlanContainer(
+  ports: PlanPorts,
+  boot: PlanBoot,
+  session: SandboxSession,
+  onMade: (containerId: string) => void,
+): Promise<PlanContainer> {
+  const sentinel = ports.newSentinel();
+  const id = required(await ports.runtime.create(planContainerSpec(boot, session, sentinel)));
+  onMade(id);
+  // Said before it starts, so that it is found after a crash.
+  await ports.sessions.recordContainer(session.sessionId, id);
+  required(await ports.runtime.startDetached(id));
+  const container = new PlanContainer(ports, id, { image: boot.image, sentinel });
+  const pid = required(await ports.runtime.pidOf(id));
+  if (pid !== null) await ports.sessions.openListener(session.sessionId, pid, false);
+  await container.ready();
+  return container;
+}
+
+/** What the container said on its way down goes where our own messages go. */
+function shownLogs({ runtime }: PlanPorts, id: string): Promise<void> {
+  return new Promise((resolve) => {
+    const child = runtime.logs(id, { follow: false });
+    child.once('error', () => resolve());
+    child.once('close', () => resolve());
+  });
+}

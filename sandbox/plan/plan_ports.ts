@@ -1,0 +1,70 @@
+import type { ChildProcess } from 'node:child_process';
+import type { Writable } from 'node:stream';
+import type { Result } from '../../shared/model/result.ts';
+import type { ContainerRuntime } from '../engine/container_runtime.ts';
+import type { Egress, SandboxSession, SandboxSessions, SessionOwner } from '../launch/launch_ports.ts';
+
+/** A session for the container of a plan: the sidecar takes reach and image from the lock, and hands out no token. */
+export interface NewPlanSession {
+  readonly name: string;
+  readonly ttlSeconds: number;
+  readonly owner: SessionOwner | null;
+  readonly image: { readonly name: string; readonly id: string };
+  readonly runtime: { readonly program: string; readonly endpoint: string };
+  readonly egress: Egress;
+  /** The lock's JWS. */
+  readonly lock: string;
+}
+
+/** The proxy credential of one step, and what it opens. */
+export interface StepScope {
+  readonly scopeId: string;
+  readonly token: string;
+  readonly hosts: readonly string[];
+  readonly effect: string;
+}
+
+/** What came of starting a step. */
+export interface ReportedStart {
+  readonly stepId: string;
+  /** Null: it has none. */
+  readonly scopeId: string | null;
+  /** True once its command runs in the container, as its user. */
+  readonly began: boolean;
+}
+
+/** The sidecar's local API, as plans use it. What it refuses is thrown, in words, except where it is a value. */
+export interface PlanSessions extends Pick<SandboxSessions, 'recordContainer' | 'openListener' | 'end'> {
+  create(wanted: NewPlanSession): Promise<SandboxSession>;
+  /** Why a step gets no scope is the error. */
+  openScope(sessionId: string, stepId: string): Promise<Result<StepScope, string>>;
+  /** Records what a step reaches, and whether it began to run under its scope. */
+  recordStart(sessionId: string, start: ReportedStart): Promise<void>;
+  /** Closing one that has ended is fine. */
+  closeScope(scopeId: string): Promise<void>;
+}
+
+/** An output of a step goes through this, which may be a terminal. */
+export type StepOutput = Writable & { readonly isTTY?: boolean };
+
+/** What running a plan works with. */
+export interface PlanPorts {
+  readonly runtime: ContainerRuntime;
+  readonly sessions: PlanSessions;
+  /** Copies a file or folder out of a container, as an archive on the child's standard output. */
+  readonly archiveOf: (containerId: string, path: string) => ChildProcess;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** Calls back once after this long; the value takes it back. */
+  readonly after: (ms: number, call: () => void) => () => void;
+  readonly pause: (ms: number) => Promise<void>;
+  /** Aborted when the plan is to end: the step, then the container, then the session. */
+  readonly stop: AbortSignal;
+  readonly stdout: StepOutput;
+  readonly stderr: StepOutput;
+  /** A line for the person who watches. */
+  readonly progress: (text: string) => void;
+  readonly warn: (text: string) => void;
+  /** At least 32 unguessable characters of letters, digits, `-` and `_`. */
+  readonly newSentinel: () => string;
+}

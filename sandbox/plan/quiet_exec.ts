@@ -1,0 +1,59 @@
+import type { ContainerRuntime } from '../engine/container_runtime.ts';
+
+/** What a short program of ours said. `code` is null when it was killed for taking too long. */
+export interface QuietEnd {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const MAX_SAID = 64 * 1024;
+
+/**
+ * What an image may have set for its own commands must not steer a program of ours that runs as root, after code of a step
+ * ran in the same container.
+ */
+const NOTHING_LOADED = { LD_PRELOAD: '', LD_LIBRARY_PATH: '', LD_AUDIT: '', GLIBC_TUNABLES: '', ENV: '', BASH_ENV: '' };
+
+/** Runs a shell script as root in a container, without input, and gives what it printed. Never rejects. */
+export function execScript(
+  runtime: Pick<ContainerRuntime, 'exec'>,
+  containerId: string,
+  script: string,
+  options: {
+    readonly args?: readonly string[];
+    readonly env?: Readonly<Record<string, string>>;
+    readonly timeoutMs: number;
+    readonly after: (ms: number, call: () => void) => () => void;
+  },
+): Promise<QuietEnd> {
+  const child = runtime.exec(containerId, {
+    command: ['/bin/sh', '-c', script, 'svc', ...(options.args ?? [])],
+    env: { ...NOTHING_LOADED, ...options.env },
+    user: '0',
+    workdir: '/',
+    tty: false,
+    stdin: false,
+    stdio: 'pipe',
+  });
+  const said = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.on('data', (chunk: Buffer) => {
+      said[name] = (said[name] + chunk.toString('utf8')).slice(0, MAX_SAID);
+    });
+  }
+  child.stdin?.on('error', () => undefined);
+  child.stdin?.end();
+  return new Promise((resolve) => {
+    const cancel = options.after(options.timeoutMs, () => child.kill('SIGKILL'));
+    const finish = (code: number | null): void => {
+      cancel();
+      resolve({ code, ...said });
+    };
+    child.once('error', (error) => {
+      said.stderr += error.message;
+      finish(null);
+    });
+    child.once('close', finish);
+  });
+}

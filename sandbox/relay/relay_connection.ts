@@ -1,0 +1,89 @@
+import { connect, type Socket } from 'node:net';
+import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
+import { formatRequestHead, headerField, parseRequestHead, type RequestHead } from '../../shared/net/http1_head.ts';
+import { Connection, ConnectionLost } from '../../machine/connection/connection.ts';
+import { readHead } from '../../machine/connection/read_head.ts';
+import { splice } from '../../machine/connection/splice.ts';
+
+/** The proxy that a relay hands its connections to, and the credentials it adds. */
+export interface RelayTarget {
+  readonly host: string;
+  readonly port: number;
+  /** The value of Proxy-Authorization for the session. */
+  readonly authorization: string;
+}
+
+const MAX_HEAD_BYTES = 16 * 1024;
+const MAX_HEADERS = 100;
+const HEAD_TIMEOUT_MS = DEFAULT_LIMITS.firstHeadSeconds * 1000;
+const ACCEPTED = /^HTTP\/1\.[01] 2\d\d[ \r]/;
+
+/**
+ * Serves one connection: one proxy request goes to the proxy, with the session's credentials when `trusted`, and after a
+ * 2xx the bytes both ways. Whatever else the proxy answers ends the connection, so that no second request can follow on
+ * one that was vouched for. A client that is not trusted gets the proxy's own refusal, which the proxy records.
+ */
+export async function relayConnection(
+  socket: Socket,
+  { isTrusted: trusted, onHead }: { readonly isTrusted: boolean; readonly onHead: () => void },
+  target: RelayTarget,
+): Promise<void> {
+  const client = new Connection(socket);
+  const head = await firstHead(client);
+  if (head === null || (!trusted && head.method !== 'CONNECT')) {
+    client.destroy();
+    return;
+  }
+  onHead();
+  const proxy = new Connection(connect({ ...target, noDelay: true, allowHalfOpen: true }));
+  client.onClosed(() => proxy.destroy());
+  try {
+    proxy.write(formatRequestHead(withAuthorization(head, trusted ? target.authorization : null)));
+    await answer(client, proxy, trusted && head.method === 'CONNECT');
+  } catch (error) {
+    if (!(error instanceof ConnectionLost)) throw error;
+  } finally {
+    proxy.destroy();
+    client.destroy();
+  }
+}
+
+/** The request head; null when none came in time, or what came is none. */
+async function firstHead(client: Connection): Promise<RequestHead | null> {
+  const timer = setTimeout(() => client.destroy(), HEAD_TIMEOUT_MS);
+  const read = await readHead(client, MAX_HEAD_BYTES)
+    .catch(() => ({ kind: 'end' as const }))
+    .finally(() => clearTimeout(timer));
+  if (read.kind !== 'head') return null;
+  const head = parseRequestHead(read.bytes.toString('latin1'), { maxHeaders: MAX_HEADERS });
+  return head.ok ? head.value : null;
+}
+
+/** The head with these credentials and no others. */
+function withAuthorization(head: RequestHead, authorization: string | null): RequestHead {
+  const kept = head.fields.filter(({ name }) => name !== 'proxy-authorization');
+  const added = authorization === null ? [] : [headerField('Proxy-Authorization', authorization)];
+  return { ...head, fields: [...kept, ...added] };
+}
+
+async function answer(client: Connection, proxy: Connection, mayTunnel: boolean): Promise<void> {
+  const reply = await readHead(proxy, MAX_HEAD_BYTES);
+  if (reply.kind !== 'head') return;
+  client.write(reply.bytes);
+  if (mayTunnel && ACCEPTED.test(reply.bytes.toString('latin1'))) {
+    await Promise.all([splice(client, proxy), splice(proxy, client)]);
+    return;
+  }
+  proxy.end();
+  await splice(proxy, client);
+  await delivered(client);
+}
+
+/** Waits until what was written has left, or the client is gone. */
+function delivered(client: Connection): Promise<void> {
+  return new Promise((resolve) => {
+    client.onClosed(resolve);
+    client.stream.once('finish', resolve);
+    if (client.stream.writableFinished) resolve();
+  });
+}

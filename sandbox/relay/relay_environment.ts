@@ -1,0 +1,92 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { sessionLeafKeyHash } from './leaf_key.ts';
+import { startRelay, type Relay, type RelayError } from './relay.ts';
+
+/** What a relay needs to know of its session. */
+export interface RelaySession {
+  readonly proxyUrl: string;
+  /** PEM file: the system's roots and, last, the session's CA. */
+  readonly caBundlePath: string;
+}
+
+/** A relay and the variables that lead clients to it. */
+export interface RelayAccess {
+  readonly variables: Readonly<Record<string, string>>;
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Opens the relay of a session, for programs that cannot send proxy credentials (design section 9): the variables make
+ * JVMs use and trust it by themselves, and give the flags for Chromium. The JVM's trust store lies beside the bundle and
+ * goes with the session.
+ */
+export async function openRelay(
+  session: RelaySession,
+  inherited: Readonly<Record<string, string | undefined>>,
+  uid: number | null,
+): Promise<Result<RelayAccess, RelayError>> {
+  const started = await startRelay({ proxyUrl: session.proxyUrl, uid });
+  if (!started.ok) return started;
+  const relay = started.value;
+  try {
+    const bundle = await readFile(session.caBundlePath, 'utf8');
+    const [trustStorePath, keyHash] = await Promise.all([
+      writeTrustStore(dirname(session.caBundlePath), bundle),
+      sessionLeafKeyHash(relay.port, lastCertificate(bundle)),
+    ]);
+    const variables = {
+      SVC_RELAY_URL: relay.url,
+      SVC_CHROMIUM_FLAGS: chromiumFlags(relay, keyHash),
+      JAVA_TOOL_OPTIONS: javaToolOptions(relay, trustStorePath, inherited['JAVA_TOOL_OPTIONS'] ?? ''),
+    };
+    return ok({ variables, close: relay.close });
+  } catch (error) {
+    await relay.close();
+    const why = error instanceof Error ? error.message : String(error);
+    return err({ reason: 'relay_unavailable', message: `the relay could not be prepared: ${why}` });
+  }
+}
+
+async function writeTrustStore(directory: string, bundlePem: string): Promise<string> {
+  // Loaded here: a run without a relay does not pay for the package.
+  const { pkcs12TrustStore } = await import('./pkcs12.ts');
+  const path = join(directory, 'trust.p12');
+  await writeFile(path, pkcs12TrustStore(bundlePem), { mode: 0o600 });
+  return path;
+}
+
+function lastCertificate(bundlePem: string): string {
+  return bundlePem.slice(bundlePem.lastIndexOf('-----BEGIN CERTIFICATE-----'));
+}
+
+/**
+ * Chromium takes no certificate authority from its environment. Naming the session's one public key lets it accept exactly
+ * the certificates that the sidecar holds the key of, and leaves every trust store alone; it heeds the flag only beside a
+ * --user-data-dir, which the person or the tool that drives the browser gives.
+ */
+export function chromiumFlags(relay: Pick<Relay, 'url'>, leafKeyHash: string): string {
+  return `--proxy-server=${relay.url} --ignore-certificate-errors-spki-list=${leafKeyHash}`;
+}
+
+/** What a JVM picks up at its start, after what it had to pick up before. Loopback stays unproxied, as for others. */
+export function javaToolOptions(relay: Pick<Relay, 'port'>, trustStorePath: string, inherited: string): string {
+  const properties = {
+    'https.proxyHost': '127.0.0.1',
+    'https.proxyPort': String(relay.port),
+    'http.proxyHost': '127.0.0.1',
+    'http.proxyPort': String(relay.port),
+    'http.nonProxyHosts': 'localhost|127.*|[::1]',
+    'javax.net.ssl.trustStore': trustStorePath,
+    'javax.net.ssl.trustStoreType': 'PKCS12',
+  };
+  const options = Object.entries(properties).map(([name, value]) => quoted(`-D${name}=${value}`));
+  return [inherited.trim(), ...options].filter((option) => option !== '').join(' ');
+}
+
+/** JVMs split the variable at white space, outside of quotes of either kind. */
+function quoted(option: string): string {
+  if (!/[\s'"]/.test(option)) return option;
+  return option.includes("'") ? `"${option}"` : `'${option}'`;
+}

@@ -1,0 +1,173 @@
+import { z } from 'zod';
+import { AUDIT_EVENT_TYPES, MCP_OUTCOMES } from '../model/audit_event.ts';
+import { MCP_HEALTH_STATES } from '../model/mcp_server.ts';
+import type { SnapshotMcpServer, SnapshotMcpServerRecord } from './mcp_servers.ts';
+import { id, line, time } from './primitives.ts';
+
+/** What goes between the daemon and its gateways and the CLI, all of them this user's programs on this machine. */
+
+export const MAX_LIST_WAIT_SECONDS = 25;
+const MAX_SERVERS = 1_000;
+const MAX_EVENTS = 200;
+const MAX_LOG_LINES = 500;
+const MAX_LOG_LINE_CHARACTERS = 4_000;
+const MAX_ERROR_CHARACTERS = 2_000;
+
+const hash = z.string().regex(/^[0-9a-f]{64}$/, 'is no SHA-256 in lower-case hex');
+const serverName = z.string().max(64);
+const toolName = z.string().min(1).max(1_024);
+const sessionId = id('ses').nullable();
+
+/** `GET /v1/mcp/servers`: with `wait`, a list of that `version` is answered only once it has changed. */
+export const serversQuery = z.strictObject({
+  wait: z.coerce.number().int().min(0).max(MAX_LIST_WAIT_SECONDS).default(0),
+  version: z.string().max(64).optional(),
+  /** What was written just now is waited for. */
+  min_policy_version: z.coerce.number().int().min(0).optional(),
+});
+
+const consentRecord = z.object({ hash, text: z.string(), consented_at: z.string() });
+
+/** A server as this machine knows it. `server` is read with `readSnapshotMcpServers`, as in a snapshot. */
+const listedServer = z.object({
+  server: z.unknown(),
+  consent: z.enum(['given', 'needed', 'not_needed']),
+  consent_hash: hash.nullable(),
+  last_consent: consentRecord.nullable(),
+  missing: z.array(z.string()),
+  /** Changes whenever another value is stored for one of its references. */
+  credentials: z.string(),
+  /** What the gateways say, or what is known without one. */
+  health: z.object({
+    state: z.enum(MCP_HEALTH_STATES),
+    last_error: z.string().nullable(),
+    checked_at: time,
+    restarts: z.number().nullable(),
+    tools: z.number().nullable(),
+    gateways: z.number(),
+  }),
+});
+export type ListedServer = z.output<typeof listedServer>;
+
+export const serversReply = z.object({
+  /** Changes whenever what a gateway has to act on does; health is no part of it. */
+  version: z.string(),
+  items: z.array(listedServer),
+  problems: z.array(z.object({ id: z.string().nullable(), message: z.string() })),
+});
+export type ServersReply = z.output<typeof serversReply>;
+
+/** `POST /v1/mcp/servers/{id}/release`: what is about to be started, by its hash, or the URL that the values would go to. */
+export const releaseInput = z.strictObject({ consent_hash: hash.nullable(), url: z.string().nullable() });
+export type ReleaseInput = z.output<typeof releaseInput>;
+export const releaseReply = z.object({
+  values: z.record(z.string(), z.string()),
+  bearer: z.object({ token: z.string(), expires_at: z.number().nullable() }).nullable(),
+});
+
+/** `POST /v1/mcp/servers/{id}/consent`. `min_policy_version`: a configuration that was written just now is waited for. */
+export const consentInput = z.strictObject({
+  consent_hash: hash,
+  /** The person was told that it runs code that nobody checked, and said yes to that. */
+  unchecked: z.boolean().default(false),
+  min_policy_version: z.number().int().min(0).optional(),
+});
+export type ConsentInput = z.output<typeof consentInput>;
+
+/** `POST /v1/mcp/approvals`. */
+export const approvalInput = z.strictObject({
+  server_id: id('mcp'),
+  tool: toolName,
+  arguments_hash: hash,
+  summary: line(500).min(1),
+  session_id: sessionId,
+});
+export type ApprovalInput = z.output<typeof approvalInput>;
+
+const MCP_EVENT_TYPES = AUDIT_EVENT_TYPES.filter((type): type is McpEventType => type.startsWith('mcp.'));
+type McpEventType = Extract<(typeof AUDIT_EVENT_TYPES)[number], `mcp.${string}`>;
+
+const gatewayEvent = z.strictObject({
+  /** Counts the events of one gateway, so that sending one again is harmless. */
+  number: z.number().int().min(1),
+  type: z.enum(MCP_EVENT_TYPES),
+  server_id: id('mcp'),
+  server: serverName,
+  registry_id: z.string().max(512).nullable(),
+  version: z.string().max(255).nullable(),
+  /** The server runs code that nobody checked. */
+  unchecked: z.boolean().optional(),
+  session_id: sessionId,
+  tool: toolName.optional(),
+  outcome: z.enum(MCP_OUTCOMES).optional(),
+  duration_ms: z.number().min(0).optional(),
+  /** One of the gateway's own words, never a server's. */
+  reason: z
+    .string()
+    .regex(/^[a-z_]{1,64}$/)
+    .optional(),
+});
+export type GatewayEventRecord = z.output<typeof gatewayEvent>;
+
+/** A gateway: one process, for one client over stdio or behind the daemon. */
+const gatewayIdentity = z.strictObject({
+  id: z.string().regex(/^[\w-]{16,64}$/),
+  kind: z.enum(['stdio', 'socket']),
+  pid: z.number().int().min(1),
+});
+export type GatewayIdentity = z.output<typeof gatewayIdentity>;
+
+/** `POST /v1/mcp/events`. */
+export const eventsInput = z.strictObject({
+  gateway: gatewayIdentity,
+  events: z.array(gatewayEvent).min(1).max(MAX_EVENTS),
+});
+export type EventsInput = z.output<typeof eventsInput>;
+/** `accepting`: false when the audit log is full, so that no more calls may be made. */
+export const eventsReply = z.object({ accepting: z.boolean() });
+
+/** What a gateway says of one server; `log` is what the program wrote on stderr last, with released values masked. */
+const reportedServer = z.strictObject({
+  id: id('mcp'),
+  state: z.enum(MCP_HEALTH_STATES),
+  last_error: z
+    .string()
+    .nullable()
+    .overwrite((text) => text?.slice(0, MAX_ERROR_CHARACTERS) ?? null),
+  checked_at: time,
+  restarts: z.number().int().min(0).nullable(),
+  tools: z.number().int().min(0).nullable(),
+  /** Null: as it was told before. */
+  log: z.array(z.string().max(MAX_LOG_LINE_CHARACTERS)).max(MAX_LOG_LINES).nullable(),
+});
+export type ReportedServer = z.output<typeof reportedServer>;
+
+/** `POST /v1/mcp/health`: the state of every server of one gateway; `ended`: it is about to end, and its servers with it. */
+export const healthInput = z.strictObject({
+  gateway: gatewayIdentity,
+  ended: z.boolean().default(false),
+  servers: z.array(reportedServer).max(MAX_SERVERS),
+});
+export type HealthInput = z.output<typeof healthInput>;
+
+/** `GET /v1/mcp/gateway`: what a gateway is to know before it begins. */
+export const gatewayFacts = z.object({
+  /** The control plane is on this machine, so that servers on its loopback may be used. */
+  is_local: z.boolean(),
+  /** PEM roots that remote servers are trusted by, besides the system's. */
+  extra_roots: z.array(z.string()),
+});
+export type GatewayFacts = z.output<typeof gatewayFacts>;
+
+/** `GET /v1/mcp/logs/{id}`: of each gateway that runs or ran the server. */
+export const logsReply = z.object({
+  items: z.array(z.object({ gateway: gatewayIdentity, lines: z.array(z.string()) })),
+});
+
+/** The record of a server as a snapshot has it. */
+export function snapshotRecord({ server, authorization }: SnapshotMcpServer): SnapshotMcpServerRecord {
+  const { registryId, id: serverId, tools, command, ...rest } = server;
+  const toolLists = { allow: tools.allow && [...tools.allow], deny: [...tools.deny], approval: [...tools.approval] };
+  const lists = { command: [...command], tools: toolLists, env: { ...server.env }, headers: { ...server.headers } };
+  return { ...rest, ...lists, id: serverId, registry_id: registryId, authorization };
+}

@@ -1,0 +1,162 @@
+import { appendFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { AuditEvent } from '../../shared/model/audit_event.ts';
+import type { AcknowledgedHead } from '../../shared/wire/audit_heads.ts';
+import type { Clock } from '../../shared/model/clock.ts';
+import type { AuditSink, Metrics } from '../ports.ts';
+import type { ControlChannel } from '../control/control_channel.ts';
+import { EventIds } from './event_ids.ts';
+import { EventSender } from './event_sender.ts';
+import type { Link } from '../control/link.ts';
+import { Spool } from './spool.ts';
+import { NODE_SPOOL_FILES, type SpoolFiles } from './spool_files.ts';
+
+export interface AuditSpoolOptions {
+  /** `$SVC_HOME/sidecar/spool`. */
+  readonly directory: string;
+  readonly sidecarId: string;
+  readonly maxSpoolBytes: number;
+  readonly channel: Pick<ControlChannel, 'sendEvents'>;
+  readonly link: Link;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly warn: (message: string) => void;
+  /** Told where this sidecar's chain ends, as the control plane signed it. */
+  readonly acknowledged?: (head: AcknowledgedHead) => void;
+  readonly files?: SpoolFiles;
+  readonly segmentBytes?: number;
+  readonly gatherMs?: number;
+  readonly maxBackoffMs?: number;
+}
+
+/** Longest texts that the control plane takes in an event; what is longer is cut, so that it cannot keep an event out of the log. */
+const MAX_PATH_CHARACTERS = 60_000;
+const MAX_TEXT_CHARACTERS = 1_000;
+
+/** The audit sink: a spool on disk and the sender that empties it. */
+export class AuditSpool implements AuditSink {
+  readonly #options: AuditSpoolOptions;
+  readonly #spool: Spool;
+  readonly #sender: EventSender;
+  readonly #ids = new EventIds();
+  /** Lines of events recorded in this turn of the event loop. */
+  #unwritten: string[] = [];
+  /** Resolves when they are written; null when nobody waits for it. */
+  #turn: Promise<void> | null = null;
+  #timeMs = -1;
+  #time = '';
+
+  constructor(options: AuditSpoolOptions) {
+    this.#options = options;
+    this.#spool = new Spool({
+      directory: options.directory,
+      maxSpoolBytes: options.maxSpoolBytes,
+      files: options.files ?? NODE_SPOOL_FILES,
+      ...(options.segmentBytes === undefined ? {} : { segmentBytes: options.segmentBytes }),
+    });
+    this.#sender = new EventSender({
+      spool: this.#spool,
+      channel: options.channel,
+      link: options.link,
+      quarantine: (line, reason) => this.#quarantine(line, reason),
+      ...(options.acknowledged && { acknowledged: options.acknowledged }),
+      ...(options.gatherMs === undefined ? {} : { gatherMs: options.gatherMs }),
+      ...(options.maxBackoffMs === undefined ? {} : { maxBackoffMs: options.maxBackoffMs }),
+    });
+  }
+
+  get accepting(): boolean {
+    return this.#spool.accepting;
+  }
+
+  /** The reserve for events of passthrough requests is used up too: refuse these as well, or events are lost. */
+  get exhausted(): boolean {
+    return this.#spool.exhausted;
+  }
+
+  /** What `/v1/health` tells of the spool. */
+  get pending(): { readonly bytes: number; readonly events: number; readonly dropped: number } {
+    return { bytes: this.#spool.bytes, events: this.#spool.events, dropped: this.#spool.dropped };
+  }
+
+  start(): void {
+    this.#sender.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#write();
+    await this.#sender.stop();
+    this.#spool.close();
+  }
+
+  record(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): string {
+    const id = this.#ids.next(this.#options.clock.now());
+    this.#unwritten.push(this.#lineOf(event, id));
+    this.#write();
+    return id;
+  }
+
+  recordInTurn(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>): Promise<void> {
+    this.#unwritten.push(this.#lineOf(event));
+    this.#turn ??= new Promise((resolve) => {
+      setImmediate(() => {
+        this.#turn = null;
+        this.#write();
+        resolve();
+      });
+    });
+    return this.#turn;
+  }
+
+  flush(timeoutMs: number): Promise<boolean> {
+    this.#write();
+    return this.#sender.flush(timeoutMs);
+  }
+
+  #write(): void {
+    const lines = this.#unwritten;
+    if (lines.length === 0) return;
+    this.#unwritten = [];
+    this.#spool.append(lines);
+    this.#sender.notify();
+  }
+
+  #lineOf(event: Omit<AuditEvent, 'id' | 'time' | 'sidecar_id'>, id?: string): string {
+    const now = this.#options.clock.now();
+    if (now !== this.#timeMs) {
+      this.#timeMs = now;
+      this.#time = new Date(now).toISOString();
+    }
+    const full: AuditEvent = {
+      id: id ?? this.#ids.next(now),
+      type: event.type,
+      time: this.#time,
+      sidecar_id: this.#options.sidecarId,
+      session_id: event.session_id,
+      actor: event.actor,
+      data: event.data,
+    };
+    const line = JSON.stringify(full);
+    return `${line.length <= MAX_TEXT_CHARACTERS ? line : JSON.stringify(cut(full))}\n`;
+  }
+
+  #quarantine(line: string, reason: string): void {
+    const { directory, metrics, warn } = this.#options;
+    metrics.increment('svc_audit_events_rejected_total');
+    warn(`The control plane refused an audit event for good (${reason}); it is kept in ${directory}/rejected.jsonl`);
+    try {
+      appendFileSync(join(directory, 'rejected.jsonl'), `${JSON.stringify({ reason, line })}\n`, { mode: 0o600 });
+    } catch (error) {
+      warn(`An audit event that was refused could not be kept: ${String(error)}`);
+    }
+  }
+}
+
+function cut(event: AuditEvent): AuditEvent {
+  const data: Record<string, unknown> = { ...event.data };
+  for (const [key, value] of Object.entries(data)) {
+    const most = key === 'svc.proxy.upstream.path' ? MAX_PATH_CHARACTERS : MAX_TEXT_CHARACTERS;
+    if (typeof value === 'string' && value.length > most) data[key] = `${value.slice(0, most)}…`;
+  }
+  return { ...event, data };
+}

@@ -1,0 +1,193 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { Secret } from '../../shared/model/secret.ts';
+import { noRefreshUnderWay } from '../store/connectors.ts';
+import type { Database, Statement } from '../store/database.ts';
+import { forget, readInstallation, sealingWith, setAnew, stillInstalled } from '../store/installation.ts';
+import { BACKOFF, LEASE_MS } from '../services/oauth/oauth_refresh.ts';
+import { pagesOf, SEALED_KINDS, type SealedKind, type SealedRow } from './sealed_kinds.ts';
+import { type Clock, SYSTEM_CLOCK } from '../kernel/service_context.ts';
+import { Vault } from '../kernel/vault.ts';
+import { opensVaultKeyCheck, sealVaultKeyCheck } from './vault_key_check.ts';
+
+/** The master key that is to seal everything, and the one that sealed it so far. */
+export interface KeyPair {
+  readonly before: Secret;
+  readonly after: Secret;
+}
+
+/** What a change of the master key did. */
+export interface RotationReport {
+  /** How many values of each kind went to the new key in this run. */
+  readonly resealed: Readonly<Record<string, number>>;
+  /** What neither key opens, and so is left as it is: damaged before, or altered. */
+  readonly damaged: readonly string[];
+}
+
+export interface RotationRefusal {
+  readonly reason: 'wrong_vault_key' | 'database_empty' | 'rotation_conflict';
+  readonly message: string;
+}
+
+export interface RotationHow {
+  readonly clock: Clock;
+  /** Told what is done, again and again. */
+  readonly told: (progress: string) => void;
+}
+
+/** The vaults of a change: of each key alone, and of both as the workers have them. */
+interface Keys {
+  readonly before: Vault;
+  readonly after: Vault;
+  readonly both: Vault;
+}
+
+/**
+ * Changes the master key while workers serve that have both keys. It may end anywhere and be run again:
+ *
+ * 1. One write says which key seals from now on. From then no worker that seals with the other one starts or writes.
+ * 2. What the old key sealed is sealed with the new one, each value only while it is the one that was read.
+ * 3. When all of it was looked at, the database forgets the old key.
+ */
+export async function rotateMasterKey(
+  database: Database,
+  pair: KeyPair,
+  how: RotationHow = { clock: SYSTEM_CLOCK, told: () => undefined },
+): Promise<Result<RotationReport, RotationRefusal>> {
+  const before = await Vault.open(pair.before);
+  const after = await Vault.open(pair.after);
+  if (before.keyMark === after.keyMark) return err({ reason: 'wrong_vault_key', message: SAME_KEY });
+  const keys = { before, after, both: await Vault.open(pair.after, pair.before) };
+  const begun = await begin(database, keys, how);
+  if (!begun.ok) return begun;
+  const fenced = sealingWith(database, after);
+  const report = await resealAll(fenced, keys, how);
+  const ended = await fenced.write([forget(database, 'vault_key_previous_check')]);
+  return ended.ok ? ok(report) : err({ reason: 'rotation_conflict', message: CONFLICT });
+}
+
+/** Why this key alone is not the one of a database; null when it is. */
+export async function wrongKey(database: Database, key: Secret): Promise<RotationRefusal | null> {
+  const installed = await readInstallation(database);
+  return problemOf(installed, await Vault.open(key));
+}
+
+async function problemOf(installed: ReadonlyMap<string, string>, vault: Vault): Promise<RotationRefusal | null> {
+  const check = installed.get('vault_key_check');
+  if (check === undefined) return { reason: 'database_empty', message: EMPTY };
+  const previous = installed.get('vault_key_previous_check') ?? check;
+  const isOpen = (await opensVaultKeyCheck(vault, check)) && (await opensVaultKeyCheck(vault, previous));
+  return isOpen ? null : { reason: 'wrong_vault_key', message: WRONG_KEYS };
+}
+
+const SAME_KEY = 'the new vault key is the old one: make another one (nothing was changed)';
+const NOT_NEW =
+  'SVC_VAULT_KEY is the key that this database has already: set it to the new key, and SVC_VAULT_KEY_PREVIOUS to this one (nothing was changed)';
+const EMPTY = 'the database was never used: it has no vault key yet, so start the control plane with the new one';
+const WRONG_KEYS =
+  'wrong vault key: the keys that are given are not those of this database, or of the change that is under way; set SVC_VAULT_KEY to the new one and SVC_VAULT_KEY_PREVIOUS to the old one (nothing was changed)';
+const CONFLICT = 'the master key is changed by another run at this time: run it again when that one is done';
+
+/** How often it is looked again whether a refresh is under way. */
+const LOOK_MS = 200;
+
+/**
+ * The write that decides. It waits for a moment without a refresh of an OAuth credential, which a provider may answer with
+ * the only token that is good from then on: a worker that seals with the old key could not store it after this write.
+ * After the time that a refresh may take at most, all that had begun are over.
+ */
+async function begin(
+  database: Database,
+  keys: Keys,
+  { clock, told }: RotationHow,
+): Promise<Result<null, RotationRefusal>> {
+  const patienceEnds = clock.now() + LEASE_MS;
+  for (;;) {
+    const installed = await readInstallation(database);
+    const needed = await needsBeginning(installed, keys);
+    if (!needed.ok || !needed.value) return needed.ok ? ok(null) : needed;
+    const now = clock.now();
+    const quiet = now < patienceEnds ? noRefreshUnderWay(now, BACKOFF) : [];
+    const written = await database.write([...quiet, ...(await beginning(database, installed, keys))]);
+    if (written.ok) return ok(null);
+    if (now >= patienceEnds) return err({ reason: 'rotation_conflict', message: CONFLICT });
+    told('waiting for the refresh of an OAuth credential to end');
+    await clock.sleep(LOOK_MS);
+  }
+}
+
+/** Whether the change of these keys has to be begun: not when it is under way or was done. */
+async function needsBeginning(
+  installed: ReadonlyMap<string, string>,
+  { after, both }: Keys,
+): Promise<Result<boolean, RotationRefusal>> {
+  const problem = await problemOf(installed, both);
+  if (problem !== null) return err(problem);
+  const isAfter = await opensVaultKeyCheck(after, installed.get('vault_key_check') ?? '');
+  if (isAfter && installed.get('vault_key_mark') === after.keyMark) return ok(false);
+  if (isAfter && !installed.has('vault_key_previous_check'))
+    return err({ reason: 'wrong_vault_key', message: NOT_NEW });
+  return ok(true);
+}
+
+async function beginning(
+  database: Database,
+  installed: ReadonlyMap<string, string>,
+  { before, after }: Keys,
+): Promise<Statement[]> {
+  return [
+    ...stillInstalled('vault_key_check', installed.get('vault_key_check') ?? ''),
+    setAnew(database, 'vault_key_check', await sealVaultKeyCheck(after)),
+    setAnew(database, 'vault_key_previous_check', await sealVaultKeyCheck(before)),
+    setAnew(database, 'vault_key_mark', after.keyMark),
+  ];
+}
+
+async function resealAll(database: Database, keys: Keys, { told }: RotationHow): Promise<RotationReport> {
+  const resealed: Record<string, number> = {};
+  const damaged: string[] = [];
+  for (const kind of SEALED_KINDS) {
+    const done = await resealKind(database, keys, kind, told);
+    resealed[kind.name] = done.resealed;
+    damaged.push(...done.damaged);
+  }
+  return { resealed, damaged };
+}
+
+interface Done {
+  readonly resealed: number;
+  readonly damaged: readonly string[];
+}
+
+/** What is written meanwhile is sealed with the new key, wherever in the order it comes: one pass sees all that is old. */
+async function resealKind(database: Database, keys: Keys, kind: SealedKind, told: RotationHow['told']): Promise<Done> {
+  let resealed = 0;
+  let looked = 0;
+  const damaged: string[] = [];
+  for await (const rows of pagesOf(database, kind)) {
+    const done = await resealRows(database, keys, rows);
+    resealed += done.resealed;
+    damaged.push(...done.damaged.map((id) => `${kind.name} ${id}`));
+    looked += rows.length;
+    told(`${kind.name}: looked at ${looked}, sealed ${resealed} anew`);
+  }
+  return { resealed, damaged };
+}
+
+async function resealRows(database: Database, keys: Keys, rows: readonly SealedRow[]): Promise<Done> {
+  const statements: Statement[] = [];
+  const damaged: string[] = [];
+  for (const row of rows) {
+    const examined = await row.examine(keys);
+    if (examined.state === 'damaged') damaged.push(row.id);
+    else if (examined.state === 'previous') statements.push(...(await examined.reseal()));
+  }
+  return { resealed: await applied(database, statements), damaged };
+}
+
+/** Writes, and says how many rows it changed: fewer than it was asked, where somebody wrote in between. */
+async function applied(database: Database, statements: readonly Statement[]): Promise<number> {
+  if (statements.length === 0) return 0;
+  const written = await database.write(statements);
+  if (!written.ok) throw Object.assign(new Error('another key is taken meanwhile'), { code: 'rotation_conflict' });
+  return written.value.reduce((sum, rows) => sum + rows, 0);
+}

@@ -1,0 +1,20 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import { readInstallation } from '../store/installation.ts';
+import { schemaStatus } from '../store/migrate.ts';
+import type { ServiceContext } from '../kernel/service_context.ts';
+
+/**
+ * Whether this program may be sent calls; refuses with a sentence. A schema that is newer than the program is no reason:
+ * the next version has been started beside it. Throws when the database does not answer.
+ */
+export async function describeReadiness(
+  context: ServiceContext,
+): Promise<Result<{ readonly status: 'ready'; readonly schema: number }, string>> {
+  if (context.stopping.aborted) return err('this program is stopping: ask another one');
+  const { schema, pending } = await schemaStatus(context.database.client);
+  if (pending > 0) return err(`the database lacks ${pending} steps of its schema: run "svc db migrate"`);
+  const mark = (await readInstallation(context.database)).get('vault_key_mark') ?? context.vault.keyMark;
+  if (mark !== context.vault.keyMark)
+    return err('the master key was changed: start this program anew with the new one');
+  return ok({ status: 'ready', schema });
+}

@@ -1,0 +1,192 @@
+import type { Secret } from '../../shared/model/secret.ts';
+import { oidcSealPlace } from '../sign_in/providers/enterprise_oidc.ts';
+import type { AuditBeginningRow } from '../store/audit_beginnings.ts';
+import type { AuditHeadRow } from '../store/audit_events.ts';
+import type { Database, Statement } from '../store/database.ts';
+import { readInstallation, replaceInstalled } from '../store/installation.ts';
+import {
+  resealBeginning,
+  resealClient,
+  resealFlow,
+  resealHead,
+  resealSecret,
+  resealSigningKey,
+  type RowPage,
+  sealedBeginnings,
+  sealedClients,
+  sealedFlows,
+  sealedHeads,
+  sealedSecrets,
+  sealedSigningKeys,
+} from '../store/sealed_rows.ts';
+import type { SecretRow } from '../store/secrets.ts';
+import { accessKeyPlace } from '../tokens/access_keys.ts';
+import { isSealedBeginning, isSealedHead, sealBeginning, sealHead } from '../kernel/audit_seals.ts';
+import { CONTROL_KEY_PLACE } from '../kernel/control_key.ts';
+import { sealPlace } from '../services/oauth/oauth_flow.ts';
+import type { SealPlace, Vault } from '../kernel/vault.ts';
+
+/** The vaults of two master keys, each alone: the one that seals, and the one that it takes the place of, if any. */
+export interface SealingKeys {
+  readonly before: Vault | null;
+  readonly after: Vault;
+}
+
+/** Which key a value is of. What neither opens was damaged, or altered. */
+export type Examined =
+  | { readonly state: 'current' | 'damaged' }
+  /** `reseal` is what puts it under the current key, while it is still what was read. */
+  | { readonly state: 'previous'; reseal(): Promise<readonly Statement[]> };
+
+/** A value that is of a master key, where it is stored. */
+export interface SealedRow {
+  /** Its key in the order of its kind. */
+  readonly id: string;
+  examine(keys: SealingKeys): Promise<Examined>;
+}
+
+/** One kind of such a value, a page of them at a time. */
+export interface SealedKind {
+  readonly name: string;
+  /** The columns that it is in, as `table.column`. */
+  readonly columns: readonly string[];
+  page(database: Database, page: RowPage): Promise<readonly SealedRow[]>;
+}
+
+/** Every kind of value that a change of the master key takes to the new one. What says which key that is, is no value. */
+export const SEALED_KINDS: readonly SealedKind[] = [
+  { name: 'signing_key', columns: ['installation.value'], page: signingKeyPage },
+  { name: 'secrets', columns: ['secrets.sealed', 'secrets.fingerprint'], page: secretPage },
+  {
+    name: 'access_token_keys',
+    columns: ['signing_keys.sealed_private_key'],
+    page: async (database, page) =>
+      (await sealedSigningKeys(database, page)).map((row) =>
+        sealedText(row.id, accessKeyPlace(row.id), row.sealedPrivateKey, (text) =>
+          resealSigningKey(database, row, text),
+        ),
+      ),
+  },
+  {
+    name: 'oauth_flows',
+    columns: ['oauth_flows.sealed'],
+    page: async (database, page) =>
+      (await sealedFlows(database, page)).map((row) =>
+        sealedText(row.id, sealPlace(row), row.sealed, (text) => resealFlow(database, row, text)),
+      ),
+  },
+  {
+    name: 'enterprise_clients',
+    columns: ['enterprise_oidc.sealed_secret'],
+    page: async (database, page) =>
+      (await sealedClients(database, page)).map((row) => {
+        const { enterpriseId: id, sealedSecret } = row;
+        return sealedText(id, oidcSealPlace(id), sealedSecret, (text) => resealClient(database, row, text));
+      }),
+  },
+  {
+    name: 'audit_heads',
+    columns: ['audit_heads.seal'],
+    page: async (database, page) => (await sealedHeads(database, page)).map((row) => sealedHead(database, row)),
+  },
+  {
+    name: 'audit_beginnings',
+    columns: ['audit_beginnings.seal'],
+    page: async (database, page) =>
+      (await sealedBeginnings(database, page)).map((row) => sealedBeginning(database, row)),
+  },
+];
+
+/** The control plane's own key is one value of the installation. */
+async function signingKeyPage(database: Database, { after }: RowPage): Promise<SealedRow[]> {
+  if (after !== '') return [];
+  const text = (await readInstallation(database)).get('signing_key_sealed') ?? '';
+  return [
+    sealedText('signing_key', CONTROL_KEY_PLACE, text, (anew) =>
+      replaceInstalled(database, 'signing_key_sealed', { before: text, after: anew }),
+    ),
+  ];
+}
+
+async function secretPage(database: Database, page: RowPage): Promise<SealedRow[]> {
+  return (await sealedSecrets(database, page)).map((row) => wholeSecret(database, row));
+}
+
+/** A secret has a fingerprint beside it under the same master key, unless none was made yet. */
+function wholeSecret(database: Database, row: SecretRow): SealedRow {
+  const place = { owner: row.ownerId, path: row.path, version: row.version };
+  return {
+    id: row.id,
+    async examine({ before, after }) {
+      const already = await after.open(place, row.sealed);
+      const isOfKey = row.fingerprint?.startsWith(after.fingerprintMark) ?? true;
+      if (already !== null && isOfKey) return { state: 'current' };
+      const secret = already ?? (before && (await before.open(place, row.sealed)));
+      if (secret === null) return { state: 'damaged' };
+      return { state: 'previous', reseal: () => secretAnew(database, row, after, secret) };
+    },
+  };
+}
+
+async function secretAnew(database: Database, row: SecretRow, vault: Vault, secret: Secret): Promise<Statement[]> {
+  const sealed = await vault.seal({ owner: row.ownerId, path: row.path, version: row.version }, secret);
+  return [resealSecret(database, row, { sealed, fingerprint: await vault.fingerprint(row.ownerId, secret) })];
+}
+
+function sealedText(id: string, place: SealPlace, text: string, replace: (text: string) => Statement): SealedRow {
+  return {
+    id,
+    async examine({ before, after }) {
+      if ((await after.open(place, text)) !== null) return { state: 'current' };
+      const secret = before && (await before.open(place, text));
+      if (secret === null) return { state: 'damaged' };
+      return { state: 'previous', reseal: async () => [replace(await after.seal(place, secret))] };
+    },
+  };
+}
+
+function sealedHead(database: Database, row: AuditHeadRow): SealedRow {
+  return sealedMac(row.writer, {
+    isOf: (vault) => isSealedHead(vault, row),
+    replace: async (vault) => [resealHead(database, row, await sealHead(vault, row))],
+  });
+}
+
+function sealedBeginning(database: Database, row: AuditBeginningRow): SealedRow {
+  return sealedMac(row.writer, {
+    isOf: (vault) => isSealedBeginning(vault, row),
+    replace: async (vault) => [resealBeginning(database, row, await sealBeginning(vault, row))],
+  });
+}
+
+interface SealedMac {
+  readonly isOf: (vault: Vault) => Promise<boolean>;
+  /** A list, for a statement alone would be run by whoever awaits it. */
+  readonly replace: (vault: Vault) => Promise<readonly Statement[]>;
+}
+
+/** What neither key sealed was altered: it gets no seal, so that it goes on failing. */
+function sealedMac(id: string, { isOf, replace }: SealedMac): SealedRow {
+  return {
+    id,
+    async examine({ before, after }) {
+      if (await isOf(after)) return { state: 'current' };
+      if (before === null || !(await isOf(before))) return { state: 'damaged' };
+      return { state: 'previous', reseal: () => replace(after) };
+    },
+  };
+}
+
+/** How many rows are read at a time, and written in one transaction: all of them are smaller than 5 MiB. */
+const ROWS_AT_A_TIME = 50;
+
+/** All rows of a kind, a page at a time. */
+export async function* pagesOf(database: Database, kind: SealedKind): AsyncGenerator<readonly SealedRow[]> {
+  for (let after = ''; ;) {
+    const rows = await kind.page(database, { after, limit: ROWS_AT_A_TIME });
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    yield rows;
+    after = last.id;
+  }
+}

@@ -1,0 +1,232 @@
+import type { AnchorSettings } from '../../shared/model/anchor_settings.ts';
+import { type ApiLimits, DEFAULT_LIMITS } from '../../shared/model/limits.ts';
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { Secret } from '../../shared/model/secret.ts';
+import type { SignInSettings } from '../../shared/model/sign_in_settings.ts';
+import { DEFAULT_REGISTRY_URL, openRegistry } from '../marketplace/registry.ts';
+import type { PrintMail } from '../sign_in/mail.ts';
+import { configureSignIn } from '../sign_in/configure.ts';
+import { insertAccount } from '../store/accounts.ts';
+import { deleteAllSessions } from '../store/browser_sessions.ts';
+import type { Database, Statement } from '../store/database.ts';
+import { type InstallationName, readInstallation, sealingWith, setOnce } from '../store/installation.ts';
+import { migrate } from '../store/migrate.ts';
+import { hasSecrets } from '../store/secrets.ts';
+import { AccessKeys } from '../tokens/access_keys.ts';
+import { takeOverAudit, type UnsealedChain } from '../services/audit/audit_takeover.ts';
+import { beginEnterprise } from '../kernel/commit.ts';
+import { type ControlPlane, makeControlKey, openControlPlane } from '../kernel/control_key.ts';
+import { sha256Base64Url } from '../kernel/encoding.ts';
+import type { Lifetime } from '../kernel/lifetime.ts';
+import { OpenCalls } from '../kernel/open_calls.ts';
+import type { Outbound } from '../kernel/outbound.ts';
+import type { ProgramContext } from './program_context.ts';
+import { type Clock, freshId, type LocalMode, nowText } from '../kernel/service_context.ts';
+import type { Turns } from '../kernel/turns.ts';
+import { checkVaultKey, sealVaultKeyCheck } from './vault_key_check.ts';
+import { Vault } from '../kernel/vault.ts';
+
+export interface StartInput {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly turns: Turns;
+  readonly outbound: Outbound;
+  /** How people sign in; without it, by a link in local mode alone. */
+  readonly signIn?: SignInSettings | undefined;
+  /** Told what a person should look into. */
+  readonly log?: ((problem: StartProblem) => void) | undefined;
+  /** Shows a mail to the person who started the program; in local mode, where no other mail is sent. */
+  readonly printMail?: PrintMail | undefined;
+  /** The MCP registry that the marketplace is of; the public one when nothing is said. */
+  readonly registry?: RegistryInput | undefined;
+  /** Where the heads of the audit log are sent; nowhere when nothing is said. */
+  readonly anchors?: AnchorSettings | undefined;
+  readonly lifetime: Lifetime;
+  /** Those of the design when nothing is said. */
+  readonly limits?: ApiLimits | undefined;
+  /** The master key, when there is one. */
+  readonly masterKey: Secret | null;
+  /** A master key that is only read with: while the key is changed, the one before. */
+  readonly previousMasterKey?: Secret | null | undefined;
+  /** Makes and keeps a master key; asked only when there is none and the database was never used with one. */
+  readonly makeMasterKey: (() => Promise<Secret>) | null;
+  /** The key of the local user; null when hosted. */
+  readonly localKey: Secret | null;
+  /** The origin that users and tokens know this control plane by; hosted with sign-in it is required, and without it no token is issued. */
+  readonly publicUrl?: string | undefined;
+}
+
+export interface RegistryInput {
+  readonly url?: string | undefined;
+  /** How long a request may keep the mirror of it after its reply; without it, until the program ends. */
+  readonly syncMs?: number | undefined;
+}
+
+/** What a person should look into, and what does not keep the control plane from its start. */
+export type StartProblem = Readonly<Record<'level' | 'message' | 'code', string>>;
+
+/** Why the control plane does not start. */
+export interface StartRefusal {
+  readonly reason:
+    | 'invalid_setting'
+    | 'wrong_vault_key'
+    | 'missing_vault_key'
+    | 'database_newer'
+    | 'migration_changed'
+    | 'database_damaged';
+  readonly message: string;
+}
+
+/**
+ * Makes the database ready and opens the vault. A master key that is wrong or missing is a refusal: no key is ever made
+ * over data that another one sealed.
+ */
+export async function start(input: StartInput): Promise<Result<ProgramContext, StartRefusal>> {
+  const { clock, turns, outbound, lifetime } = input;
+  const migrated = await migrate(input.database.client, nowText(input));
+  if (!migrated.ok) return migrated;
+  const signIn = configureSignIn(input.signIn, {
+    outbound,
+    isLocal: input.localKey !== null,
+    printMail: input.printMail ?? null,
+    publicUrl: input.publicUrl ?? null,
+    clock,
+  });
+  if (!signIn.ok) return err({ reason: 'invalid_setting', message: signIn.error });
+  const opened = await openVault(input);
+  if (!opened.ok) return opened;
+  const { vault, controlPlane } = opened.value;
+  for (const chain of await takeOverAudit(input.database, vault)) input.log?.(unsealedChain(chain));
+  const local = input.localKey === null ? null : await localMode(input, input.localKey, opened.value);
+  const openCalls = new OpenCalls(() => clock.now());
+  const publicUrl = input.publicUrl ?? null;
+  const database = sealingWith(input.database, vault);
+  const accessKeys = new AccessKeys(vault, clock);
+  const registry = openRegistry(input.registry?.url ?? DEFAULT_REGISTRY_URL, input.registry?.syncMs ?? null);
+  const made = {
+    database,
+    vault,
+    controlPlane,
+    accessKeys,
+    clock,
+    turns,
+    outbound,
+    openCalls,
+    local,
+    publicUrl,
+    registry,
+    anchors: input.anchors ?? null,
+    limits: input.limits ?? DEFAULT_LIMITS,
+  };
+  return ok({ ...made, defer: lifetime.defer, stopping: lifetime.stopping, signIn: signIn.value });
+}
+
+/** What the installation remembers, and what its keys open. */
+interface Opened {
+  readonly vault: Vault;
+  readonly controlPlane: ControlPlane;
+  readonly installed: ReadonlyMap<string, string>;
+}
+
+function unsealedChain({ enterpriseId, writer }: UnsealedChain): StartProblem {
+  const message = `the audit chain of ${writer} (enterprise ${enterpriseId}) did not verify when its seals were renewed: it has none, and svc audit verify says where it breaks`;
+  return { level: 'error', message, code: 'audit_chain_broken' };
+}
+
+async function openVault(input: StartInput): Promise<Result<Opened, StartRefusal>> {
+  const before = await readInstallation(input.database);
+  const isNew = !before.has('vault_key_check');
+  if (isNew && (await hasSecrets(input.database))) return err({ reason: 'database_damaged', message: CHECK_LOST });
+  const masterKey = input.masterKey ?? (isNew && input.makeMasterKey ? await input.makeMasterKey() : null);
+  if (masterKey === null) return err({ reason: 'missing_vault_key', message: isNew ? NO_KEY : KEY_LOST });
+  const vault = await Vault.open(masterKey, input.previousMasterKey ?? null);
+  if (!isNew) return checkKeys(vault, before);
+  await installKeys(input, vault);
+  return checkKeys(vault, await readInstallation(input.database));
+}
+
+const NO_KEY =
+  'no vault key: set SVC_VAULT_KEY to 32 random bytes as base64url, and keep a copy, for without it the vault is lost';
+const KEY_LOST =
+  'missing vault key: this database was made with a key that is not here; put it back as $SVC_HOME/vault.key, or set SVC_VAULT_KEY';
+const CHECK_LOST =
+  'the database holds secrets and has lost what says which vault key opens them: restore it whole from a backup (nothing was changed)';
+
+/** Two programs that start at once both come here; one write wins, and the other one's key is checked against it. */
+async function installKeys(input: StartInput, vault: Vault): Promise<void> {
+  const { database } = input;
+  const check = await sealVaultKeyCheck(vault);
+  const key = await makeControlKey(vault);
+  await writeOrYield(database, [
+    setOnce(database, 'vault_key_check', check),
+    setOnce(database, 'control_plane_id', freshId(input, 'cpl')),
+    setOnce(database, 'signing_key_public', key.publicKey),
+    setOnce(database, 'signing_key_sealed', key.sealedPrivateKey),
+  ]);
+}
+
+async function checkKeys(vault: Vault, installed: ReadonlyMap<string, string>): Promise<Result<Opened, StartRefusal>> {
+  const problem = await checkVaultKey(vault, installed);
+  if (problem !== null) return err(problem);
+  const stored = {
+    publicKey: installed.get('signing_key_public') ?? '',
+    sealedPrivateKey: installed.get('signing_key_sealed') ?? '',
+  };
+  const controlPlane = await openControlPlane(installed.get('control_plane_id') ?? '', stored, vault);
+  if (controlPlane === null) throw new Error('the signing key of this control plane is damaged in the database');
+  return ok({ vault, controlPlane, installed });
+}
+
+async function localMode(input: StartInput, localKey: Secret, { installed, vault }: Opened): Promise<LocalMode> {
+  const keyHash = await sha256Base64Url(localKey.reveal());
+  const userId =
+    installed.get('local_user_id') ?? (await installOnce(input, 'local_user_id', () => installLocalUser(input, vault)));
+  const consoleHost =
+    installed.get('console_host') ?? (await installOnce(input, 'console_host', () => installConsoleHost(input)));
+  return { userId, keyHash, consoleHost };
+}
+
+/** What was installed, by this program or by another one that starts at the same time. */
+async function installOnce(
+  { database }: StartInput,
+  name: InstallationName,
+  install: () => Promise<void>,
+): Promise<string> {
+  await install();
+  const value = (await readInstallation(database)).get(name);
+  if (value === undefined) throw new Error(`${name} could not be written`);
+  return value;
+}
+
+/** Gives the console a name of its own. What signed in before did so at a name whose cookies go to other servers: it is over. */
+async function installConsoleHost({ database }: StartInput): Promise<void> {
+  const label = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0'));
+  const host = `svc-${label.join('')}.localhost`;
+  await writeOrYield(database, [setOnce(database, 'console_host', host), ...deleteAllSessions(database)]);
+}
+
+async function installLocalUser(input: StartInput, vault: Vault): Promise<void> {
+  const { database } = input;
+  const createdAt = nowText(input);
+  const enterprise = { id: freshId(input, 'ent'), slug: 'local', name: 'Local', policyVersion: 0, createdAt };
+  const user = {
+    id: freshId(input, 'usr'),
+    enterpriseId: enterprise.id,
+    email: null,
+    displayName: 'Local owner',
+    role: 'owner' as const,
+    suspendedAt: null,
+    policyVersion: 0,
+    createdAt,
+  };
+  await writeOrYield(database, [
+    setOnce(database, 'local_user_id', user.id),
+    ...insertAccount(database, { user, enterprise }),
+    ...(await beginEnterprise(database, vault, enterprise.id)),
+  ]);
+}
+
+/** A conflict means that another program that starts at the same time has written it all. */
+async function writeOrYield(database: Database, statements: readonly Statement[]): Promise<void> {
+  await database.write(statements);
+}

@@ -1,0 +1,56 @@
+import { err, ok, type Result } from '../../shared/model/result.ts';
+import type { Database } from '../store/database.ts';
+import { readInstallation } from '../store/installation.ts';
+import type { MasterKeys } from './local_home.ts';
+import { pagesOf, SEALED_KINDS, type SealedKind, type SealingKeys } from './sealed_kinds.ts';
+import { Vault } from '../kernel/vault.ts';
+import { checkVaultKey, type VaultKeyProblem } from './vault_key_check.ts';
+
+/** How many values of one kind each key opens. */
+export interface SealedCount {
+  readonly kind: string;
+  readonly current: number;
+  readonly previous: number;
+  /** What neither opens. */
+  readonly damaged: number;
+}
+
+export interface VaultStatus {
+  /** False while anything needs the previous key: `svc vault rotate` is to be run, or to be run again. */
+  readonly finished: boolean;
+  readonly values: readonly SealedCount[];
+}
+
+/** Which master key everything is sealed with. Reads all that is sealed, and writes nothing; `told` hears how far it is. */
+export async function vaultStatus(
+  database: Database,
+  { masterKey, previousMasterKey }: MasterKeys,
+  told: (progress: string) => void = () => undefined,
+): Promise<Result<VaultStatus, VaultKeyProblem>> {
+  if (masterKey === null) return err({ reason: 'missing_vault_key', message: NO_KEY });
+  const installed = await readInstallation(database);
+  const problem = await checkVaultKey(await Vault.open(masterKey, previousMasterKey), installed);
+  if (problem !== null) return err(problem);
+  const before = previousMasterKey && (await Vault.open(previousMasterKey));
+  const keys = { before, after: await Vault.open(masterKey) };
+  const values: SealedCount[] = [];
+  for (const kind of SEALED_KINDS) values.push(await countOf(database, kind, keys, told));
+  const isUnderWay = installed.has('vault_key_previous_check');
+  return ok({ finished: !isUnderWay && values.every(({ previous }) => previous === 0), values });
+}
+
+const NO_KEY = 'missing vault key: set SVC_VAULT_KEY, or put vault.key back into the home';
+
+async function countOf(
+  database: Database,
+  kind: SealedKind,
+  keys: SealingKeys,
+  told: (progress: string) => void,
+): Promise<SealedCount> {
+  const count = { kind: kind.name, current: 0, previous: 0, damaged: 0 };
+  for await (const rows of pagesOf(database, kind)) {
+    for (const row of rows) count[(await row.examine(keys)).state] += 1;
+    told(`${kind.name}: looked at ${count.current + count.previous + count.damaged}`);
+  }
+  return count;
+}

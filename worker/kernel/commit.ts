@@ -1,0 +1,211 @@
+import { chainEvents, type ChainHead, EMPTY_CHAIN } from '../../shared/audit/hash_chain.ts';
+import type { AuditEvent } from '../../shared/model/audit_event.ts';
+import type { StoredAuditEvent } from '../../shared/wire/audit_events.ts';
+import { ok, type Result } from '../../shared/model/result.ts';
+import type { ApiError } from '../../shared/wire/errors.ts';
+import {
+  appendEvents,
+  type AuditEventRow,
+  type AuditHeadRow,
+  type AuditWriterRow,
+  beginChains,
+  findHead,
+  findLast,
+  type NewAuditEventRow,
+} from '../store/audit_events.ts';
+import type { Database, Statement } from '../store/database.ts';
+import { BROKEN_SEAL, isSealedHead, NO_WRITERS, sealHead, withWriter } from './audit_seals.ts';
+import { freshId, nowText, type ServiceContext } from './service_context.ts';
+import type { Vault } from './vault.ts';
+
+/** An event of the control plane, before it has its id and time. */
+export type AuditDraft = Pick<AuditEvent, 'type' | 'actor' | 'data'>;
+
+/** What a decision wants written, and what it answers. */
+export interface Change<T> {
+  readonly statements: readonly Statement[];
+  readonly events: readonly (AuditDraft | AuditEvent)[];
+  /** Writers whose chains begin with this change of the control plane's own chain. No other write makes a chain. */
+  readonly begins?: readonly string[];
+  readonly value: T;
+}
+
+/** Whose chain the events of a change go to: a sidecar's id, or the enterprise's for the control plane. */
+export interface Chain {
+  readonly enterpriseId: string;
+  readonly writer: string;
+}
+
+/** The code of what is thrown when a write or a consistent reading failed for others' writes, again and again. */
+export const WRITE_CONTENTION = 'write_contention';
+const MAX_ATTEMPTS = 60;
+
+/**
+ * Decides and writes: the change and its audit events happen together or not at all. When another write came between
+ * the reading and the writing, `decide` looks at the world again; it refuses with a value, and writes nothing then.
+ */
+export async function commit<T>(
+  context: ServiceContext,
+  chain: Chain,
+  decide: () => Promise<Result<Change<T>, ApiError>>,
+): Promise<Result<T, ApiError>> {
+  const committed = await commitChained(context, chain, decide);
+  return committed.ok ? ok(committed.value.value) : committed;
+}
+
+/** What was written, and where its chain ended before and after. */
+export interface Committed<T> {
+  readonly value: T;
+  readonly before: ChainHead;
+  readonly after: ChainHead;
+}
+
+/** The same, for whoever tells others where the chain ends. */
+export function commitChained<T>(
+  context: ServiceContext,
+  chain: Chain,
+  decide: () => Promise<Result<Change<T>, ApiError>>,
+): Promise<Result<Committed<T>, ApiError>> {
+  return context.turns.take(chain.writer, () => decideAndWrite(context, chain, decide));
+}
+
+async function decideAndWrite<T>(
+  context: ServiceContext,
+  chain: Chain,
+  decide: () => Promise<Result<Change<T>, ApiError>>,
+): Promise<Result<Committed<T>, ApiError>> {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+    const head = await findHead(context.database, chain.writer);
+    const change = await decide();
+    if (!change.ok) return change;
+    const { value } = change.value;
+    const end = await readEnd(context, chain, head, change.value);
+    const audit = await auditStatements(context, chain, end, change.value);
+    const statements = [...change.value.statements, ...audit.statements];
+    if (statements.length === 0) return ok({ value, before: end.head, after: end.head });
+    const written = await context.database.write(statements);
+    if (written.ok) return ok({ value, before: end.head, after: audit.after });
+    await context.clock.sleep(Math.ceil(Math.random() * Math.min(attempt * 2, 50)));
+  }
+  throw Object.assign(new Error('a write met another one each time it was tried'), { code: WRITE_CONTENTION });
+}
+
+/** The end of a chain as it is continued. */
+interface ChainEnd {
+  readonly head: AuditHeadRow;
+  /** `intact`: its head is what was sealed. `found_broken`: it is not, and nobody noted that yet. */
+  readonly state: 'intact' | 'found_broken' | 'known_broken';
+}
+
+/**
+ * Where a chain goes on. What stands there is believed for its seal alone: a head that somebody put there, or took away, would
+ * otherwise get a right seal by the next write. Such a chain goes on, for what happens has to be recorded, and stays broken.
+ */
+async function readEnd(
+  context: ServiceContext,
+  { enterpriseId, writer }: Chain,
+  head: AuditHeadRow | null,
+  { begins = [] }: Change<unknown>,
+): Promise<ChainEnd> {
+  if (head !== null) {
+    const isIntact = head.enterpriseId === enterpriseId && (await isSealedHead(context.vault, head));
+    return { head, state: isIntact ? 'intact' : head.seal === BROKEN_SEAL ? 'known_broken' : 'found_broken' };
+  }
+  const isNew = begins.includes(writer);
+  const last = isNew ? null : await findLast(context.database, writer);
+  const { sequence, hash } = last ?? EMPTY_CHAIN;
+  const none = { enterpriseId, writer, sequence, hash, seal: '', ...NO_WRITERS };
+  return { head: none, state: isNew ? 'intact' : 'found_broken' };
+}
+
+async function auditStatements(
+  context: ServiceContext,
+  chain: Chain,
+  { head, state }: ChainEnd,
+  { events, begins = [] }: Change<unknown>,
+): Promise<{ readonly statements: Statement[]; readonly after: ChainHead }> {
+  if (events.length === 0) return { statements: [], after: head };
+  const receivedAt = nowText(context);
+  const drafts = state === 'found_broken' ? [brokenHead(head), ...events] : events;
+  const complete = drafts.map((event) => ('id' in event ? event : completeDraft(context, event, receivedAt)));
+  const { chained, head: after } = await chainEvents(complete, { writer: chain.writer, receivedAt, head });
+  const rows = chained.map((event) => toRow(chain.enterpriseId, event));
+  const begun = await begin(context, head, begins);
+  const moved = { ...begun.head, ...after };
+  const seal = state === 'intact' ? await sealHead(context.vault, moved) : BROKEN_SEAL;
+  return { statements: [...begun.statements, ...appendEvents(context.database, rows, { ...moved, seal })], after };
+}
+
+function brokenHead({ writer, sequence, hash }: AuditHeadRow): AuditDraft {
+  const data = { 'svc.audit.writer': writer, 'svc.audit.found_sequence': sequence, 'svc.audit.found_hash': hash };
+  return { type: 'control.audit.head_broken', actor: null, data };
+}
+
+/** The control plane's head with more writers under it, and the chains of those that are not its own. */
+async function begin(
+  context: ServiceContext,
+  head: AuditHeadRow,
+  begins: readonly string[],
+): Promise<{ readonly head: AuditHeadRow; readonly statements: Statement[] }> {
+  const { enterpriseId } = head;
+  const writers: AuditWriterRow[] = [];
+  const heads: AuditHeadRow[] = [];
+  let set = { writers: head.writers, writersHash: head.writersHash };
+  for (const writer of begins) {
+    set = await withWriter(set, writer);
+    writers.push({ enterpriseId, number: set.writers, writer });
+    if (writer !== head.writer) heads.push(await emptyHead(context.vault, { enterpriseId, writer }));
+  }
+  return { head: { ...head, ...set }, statements: beginChains(context.database, writers, heads) };
+}
+
+/** The sealed head of a chain that has no event yet. */
+export async function emptyHead(vault: Vault, chain: Chain, set = NO_WRITERS): Promise<AuditHeadRow> {
+  const head = { ...chain, ...EMPTY_CHAIN, ...set };
+  return { ...head, seal: await sealHead(vault, head) };
+}
+
+/** The control plane's own chain of an enterprise that is made outside of a change: it has no event yet. */
+export async function beginEnterprise(database: Database, vault: Vault, enterpriseId: string): Promise<Statement[]> {
+  const set = await withWriter(NO_WRITERS, enterpriseId);
+  const head = await emptyHead(vault, { enterpriseId, writer: enterpriseId }, set);
+  return beginChains(database, [{ enterpriseId, number: set.writers, writer: enterpriseId }], [head]);
+}
+
+function completeDraft(context: ServiceContext, draft: AuditDraft, time: string): AuditEvent {
+  return {
+    id: freshId(context, 'evt'),
+    type: draft.type,
+    time,
+    sidecar_id: null,
+    session_id: null,
+    actor: draft.actor,
+    data: draft.data,
+  };
+}
+
+type Chained = Awaited<ReturnType<typeof chainEvents>>['chained'][number];
+
+function toRow(enterpriseId: string, event: Chained): NewAuditEventRow {
+  return {
+    enterpriseId,
+    writer: event.writer,
+    sequence: event.sequence,
+    id: event.id,
+    type: event.type,
+    time: event.time,
+    sidecarId: event.sidecar_id,
+    sessionId: event.session_id,
+    actor: event.actor,
+    ...derivedColumns(event),
+    data: JSON.stringify(event.data),
+    receivedAt: event.received_at,
+    previousHash: event.previous_hash,
+    hash: event.hash,
+  };
+}
+
+/** What an event is found by, besides what is hashed: columns that repeat a part of it. */
+export function derivedColumns({ data }: Pick<StoredAuditEvent, 'data'>): Pick<AuditEventRow, 'host' | 'connector'> {
+  return { host: data['svc.proxy.upstream.host'] ?? null, connector: data['svc.connector.fqn'] ?? null };
+}

@@ -1,0 +1,8 @@
+import type { ServiceContext } from '../kernel/service_context.ts';
+import type { Registry } from './registry.ts';
+
+/** What the marketplace works with. */
+export interface MarketplaceContext extends ServiceContext {
+  /** The MCP registry that the marketplace shows. */
+  readonly registry: Registry;
+}

@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest';
+import { AUDIT_EVENT_TYPES } from '../../../shared/model/audit_event.ts';
+import { storySentences } from './audit_story.ts';
+import { decisionSentences } from './audit_words.ts';
+
+describe('why an event came about', () => {
+  test.each(AUDIT_EVENT_TYPES)('%s says it in sentences', (type) => {
+    const data = { 'svc.proxy.reason': 'effect_not_allowed', 'svc.proxy.upstream.status': 200 } as const;
+    const sentences = [...storySentences({ type, data, actor: 'usr_1' }), ...decisionSentences({ type, data })];
+    expect(sentences.length).toBeGreaterThan(0);
+    for (const sentence of sentences) expect(sentence).toMatch(/^[A-Zu].+\.$/);
+  });
+
+  test.each(['tool_not_allowed', 'too_many_calls', 'consent_needed', 'exited'])(
+    'the gateway’s %s is a sentence',
+    (reason) => {
+      const told = storySentences({ type: 'mcp.tool.denied', data: { 'svc.mcp.reason': reason }, actor: null });
+      expect(told.at(-1)).not.toContain('_');
+    },
+  );
+
+  test.each([
+    [{ 'svc.reach.enforced': true, 'svc.reach.hosts': ['a.test'] }, /under a scope/, 1],
+    [{ 'svc.reach.enforced': true, 'svc.reach.hosts': ['a.test'], 'svc.reach.egress': 'open' }, /go around it/, 2],
+    [{ 'svc.reach.enforced': false, 'svc.reach.hosts': ['a.test'] }, /no scope .* was open/, 1],
+    [{ 'svc.reach.enforced': false, 'svc.reach.hosts': [], 'svc.reach.egress': 'sealed' }, /has no hosts/, 1],
+    [{ 'svc.reach.enforced': false, 'svc.proxy.reason': 'step_not_started' }, /never ran/, 1],
+    [{ 'svc.reach.enforced': false, 'svc.proxy.reason': 'step_start_unknown' }, /nobody said/, 1],
+  ] as const)('says of a step what is recorded of it: %j', (data, expected, sentences) => {
+    const told = storySentences({ type: 'flightplan.launch.reach', data, actor: 'session' });
+    expect(told).toHaveLength(sentences);
+    expect(told.join(' ')).toMatch(expected);
+  });
+
+  test('says who decided, and what that means', () => {
+    const data = { 'svc.approval.decision': 'deny' } as const;
+    const [sentence] = storySentences({ type: 'connector.approval.decided', data, actor: 'usr_1' });
+    expect(sentence).toBe('usr_1 denied it: identical requests are refused for fifteen minutes.');
+  });
+
+  test('says that nobody was needed for what the control plane does by itself', () => {
+    const told = storySentences({ type: 'control.session.revoked', data: {}, actor: null });
+    expect(told).toEqual(['The control plane did it by itself.']);
+  });
+});

@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest';
+import { AUDIT_EVENT_TYPES, type AuditEventData } from '../../../shared/model/audit_event.ts';
+import { REFUSALS } from '../../../shared/model/refusal.ts';
+import { decisionSentences, eventOutcome, eventSubject, eventWords } from './audit_words.ts';
+
+const INJECTED: AuditEventData = {
+  'svc.proxy.method': 'GET',
+  'svc.proxy.upstream.host': 'api.github.com',
+  'svc.proxy.upstream.path': '/user',
+  'svc.proxy.upstream.status': 200,
+  'svc.proxy.binding.host': '*.github.com',
+  'svc.proxy.binding.scheme': 'bearer',
+  'svc.proxy.emit': 'inject',
+};
+
+describe('an event in words', () => {
+  test.each(AUDIT_EVENT_TYPES)('%s has some', (type) => {
+    expect(eventWords({ type, data: {} }).word).toMatch(/^[A-Z]/);
+  });
+
+  test('says what, how it ended and why, in the order of the decisions', () => {
+    const event = { type: 'sandbox.proxy.binding_injected', data: INJECTED } as const;
+    expect(eventSubject(event)).toBe('GET api.github.com/user');
+    expect(eventOutcome(event)).toBe('200');
+    expect(decisionSentences(event)).toEqual([
+      'It matched the host binding for *.github.com.',
+      'The credential was added by bearer, outside the sandbox; the agent never saw it.',
+      'The upstream answered with 200.',
+    ]);
+  });
+
+  test('says what a reply gave the agent, and what it did not', () => {
+    const data = {
+      'svc.proxy.reply.withheld': ['set-cookie', 'alt-svc'],
+      'svc.proxy.reply.kept': ['www-authenticate'],
+      'svc.proxy.reply.may_hold': 'OAuth tokens',
+    };
+    expect(decisionSentences({ type: 'sandbox.proxy.passthrough', data }).slice(2)).toEqual([
+      'Headers that were withheld from the agent: set-cookie, alt-svc.',
+      'Headers that the binding keeps for the agent: www-authenticate.',
+      'The reply may have given the agent OAuth tokens of its own.',
+    ]);
+  });
+
+  test.each(Object.keys(REFUSALS))('gives the reason %s as a sentence', (reason) => {
+    const [sentence] = decisionSentences({ type: 'sandbox.proxy.rejected', data: { 'svc.proxy.reason': reason } });
+    expect(sentence).toMatch(/^[A-Z].{20,}\.$/);
+    expect(sentence).not.toContain('_');
+  });
+
+  test('names a reason that it has no sentence for', () => {
+    const event = { type: 'sandbox.proxy.disabled', data: { 'svc.proxy.reason': 'user_opt_out' } } as const;
+    expect(decisionSentences(event)).toEqual(['The reason is user_opt_out.']);
+  });
+
+  test.each([
+    ['approve', 'good', 'Request approved'],
+    ['deny', 'bad', 'Request denied'],
+  ] as const)('says that somebody decided to %s', (decision, kind, word) => {
+    const data = { 'svc.approval.decision': decision };
+    expect(eventWords({ type: 'connector.approval.decided', data })).toEqual({ kind, word });
+  });
+});

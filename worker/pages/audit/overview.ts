@@ -1,0 +1,155 @@
+import { html } from 'hono/html';
+import type { SidecarRecord } from '../../../shared/wire/sidecars.ts';
+import type { Overview } from '../../services/audit/overview.ts';
+import { alert } from '../components/alert.ts';
+import { badge } from '../components/badge.ts';
+import { codeBlock } from '../components/code_block.ts';
+import { dataTable } from '../components/data_table.ts';
+import { emptyState } from '../components/empty_state.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { timeAgo } from '../components/time.ts';
+import { eventTable } from './event_table.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+
+/** A sidecar says each minute at the latest that it is there; after so long without a word it is called away. */
+const AWAY_MS = 3 * 60_000;
+
+/** The first page: what to do next, what was decided lately, and who is connected. */
+export function overviewPage(overview: Overview, nowMs: number): Page {
+  const { user, enterprise, pendingApprovals, handedOut, recent } = overview;
+  const content = html`${pageHeader({
+      title: 'Overview',
+      lead: html`Signed in as ${user.display_name}, ${user.role} of ${enterprise.name}`,
+      actions: html`<a class="button" href="/report">What is sealed</a>
+        <a class="button" href="/bindings">Explain a request</a>
+        <a class="button primary" href="/secrets/new">Store a secret</a>`,
+    })}
+    ${tiles(overview)} ${isSetUp(overview) ? '' : firstSteps(overview)}
+    ${pendingApprovals > 0 ? approvalsHint(pendingApprovals) : ''} ${handedOut > 0 ? unsealedHint(handedOut) : ''}
+    <section
+      class="panel flush"
+      id="recent"
+      data-island="live-list"
+      data-stream="/v1/audit-events/stream"
+      aria-labelledby="recent-title"
+    >
+      <div class="panel-head">
+        <h2 id="recent-title">Recent decisions</h2>
+        <a href="/audit">All of the audit log</a>
+      </div>
+      ${recent.length === 0 ? noEvents() : eventTable('Recent decisions', recent, nowMs)}
+    </section>
+    ${sidecarPanel(overview.sidecarList, nowMs)}`;
+  return layout('Overview', content);
+}
+
+function tiles({ secrets, bindings, sidecars, pendingApprovals }: Overview): Html {
+  const all = [
+    { count: secrets, words: secrets === 1 ? 'secret' : 'secrets', path: '/secrets' },
+    { count: bindings, words: bindings === 1 ? 'host binding' : 'host bindings', path: '/bindings' },
+    { count: pendingApprovals, words: 'waiting for approval', path: '/approvals' },
+    { count: sidecars, words: sidecars === 1 ? 'sidecar' : 'sidecars', path: '#sidecars' },
+  ];
+  return html`<ul class="tiles">
+    ${all.map(
+      ({ count, words, path }) =>
+        html`<li>
+          <a href="${path}"><strong>${count}</strong> ${words}</a>
+        </li>`,
+    )}
+  </ul>`;
+}
+
+function isSetUp({ secrets, bindings, sidecars, hasRequests }: Overview): boolean {
+  return secrets > 0 && bindings > 0 && sidecars > 0 && hasRequests;
+}
+
+function firstSteps(overview: Overview): Html {
+  const { secrets, bindings, sidecars, hasRequests } = overview;
+  return html`<section class="panel flush" aria-labelledby="steps-title">
+    <div class="panel-head"><h2 id="steps-title">Seal your first credential</h2></div>
+    <ol class="steps">
+      ${step(sidecars > 0, 'Connect a sidecar', html`It runs beside your agents and adds credentials outside of them.`, 'svc login && svc sidecar')}
+      ${step(secrets > 0, html`<a href="/secrets/new">Store a secret</a>`, html`It goes into the encrypted vault, and no page ever shows it again.`, 'svc secret set user/demo')}
+      ${step(
+        bindings > 0,
+        html`<a href="/bindings/new">Bind it to a host</a>`,
+        html`A binding says where the credential may go, and how it is written onto the request.`,
+        'svc binding add api.github.com --scheme bearer --credential vault://user/demo',
+      )}
+      ${step(hasRequests, 'Run an agent', html`Its requests appear below, each with the reason for what was decided.`, 'svc run -- curl https://api.github.com/user')}
+    </ol>
+  </section>`;
+}
+
+function step(isDone: boolean, title: Html | string, words: Html, command: string): Html {
+  return html`<li class="${isDone ? 'done' : ''}">
+    <div class="stack">
+      <h3>${title}${isDone ? html` <span class="hidden-but-read">(done)</span>` : ''}</h3>
+      ${
+        isDone
+          ? ''
+          : html`<p class="quiet">${words}</p>
+              ${codeBlock(command)}`
+      }
+    </div>
+  </li>`;
+}
+
+function approvalsHint(count: number): Html {
+  const words = count === 1 ? 'One request waits' : `${count} requests wait`;
+  return html`<div class="alert warn" role="status">
+    <p><strong>${words} for your approval.</strong> A request is held for a minute. <a href="/approvals">Decide</a></p>
+  </div>`;
+}
+
+function unsealedHint(count: number): Html {
+  const words = count === 1 ? 'One credential was handed out' : `${count} credentials were handed out`;
+  return alert(
+    'warn',
+    html`<p>
+      <strong>${words} to a program as it is, and no other value is stored since.</strong>
+      <a href="/report">See where it went, and what would seal it</a>
+    </p>`,
+  );
+}
+
+function noEvents(): Html {
+  const next = 'The first one comes with your first secret, or with the first request of an agent.';
+  return emptyState({ title: 'Nothing was decided yet', next, command: 'svc secret set user/demo' });
+}
+
+function sidecarPanel(sidecars: readonly SidecarRecord[], nowMs: number): Html {
+  return html`<section class="panel flush" id="sidecars" aria-labelledby="sidecars-title">
+    <div class="panel-head"><h2 id="sidecars-title">Sidecars</h2></div>
+    ${
+      sidecars.length === 0
+        ? emptyState({
+            title: 'No sidecar is connected',
+            next: 'Without one, nothing adds credentials to what your agents send. On your own machine svc up starts one.',
+            command: 'svc login && svc sidecar',
+          })
+        : dataTable<SidecarRecord>({
+            caption: 'Sidecars',
+            rows: sidecars,
+            columns: [
+              { title: 'Name', cell: ({ name, id }) => html`${foreignText(name)} <span class="sub mono">${id}</span>` },
+              { title: 'State', cell: (sidecar) => sidecarState(sidecar, nowMs) },
+              {
+                title: 'Last seen',
+                cell: ({ last_seen_at: seen }) => (seen === null ? 'never' : timeAgo(seen, nowMs)),
+              },
+              { title: 'Enrolled', cell: ({ created_at: created }) => timeAgo(created, nowMs) },
+            ],
+          })
+    }
+  </section>`;
+}
+
+function sidecarState({ last_seen_at: seen, revoked_at: revoked }: SidecarRecord, nowMs: number): Html {
+  if (revoked !== null) return badge('plain', 'Revoked');
+  if (seen === null) return badge('warn', 'Not seen yet');
+  return nowMs - Date.parse(seen) <= AWAY_MS ? badge('good', 'Connected') : badge('warn', 'Away');
+}

@@ -1,0 +1,202 @@
+import { html } from 'hono/html';
+import type { Sealability, UnsealedRelease } from '../../../shared/report/sealability.ts';
+import type { OpenCredential, SealabilityReport } from '../../services/audit/sealability_report.ts';
+import { alert } from '../components/alert.ts';
+import { badge } from '../components/badge.ts';
+import { codeBlock } from '../components/code_block.ts';
+import { dataTable } from '../components/data_table.ts';
+import { emptyState } from '../components/empty_state.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { pathWith } from '../components/pager.ts';
+import { timeAgo } from '../components/time.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+import { sealingWays } from './report_ways.ts';
+
+/** More cards than these are for a terminal. */
+const MOST_SHOWN = 100;
+
+export interface ReportView {
+  readonly report: SealabilityReport;
+  readonly nowMs: number;
+}
+
+/** What `svc report sealability` tells: what no agent can see, what left as it is, and what would seal the rest. */
+export function reportPage({ report, nowMs }: ReportView): Page {
+  const { open, sealed, releases } = report;
+  const content = html`${pageHeader({
+    title: 'Sealability',
+    lead: 'Which credentials stay outside of every sandbox, which left as they are, and what would seal the rest.',
+    actions: html`<a class="button" href="${RELEASES_PATH}">Releases in the audit log</a>`,
+  })}
+  ${
+    open.length + sealed.length === 0
+      ? html`<div class="panel flush">${noSecrets()}</div>`
+      : html`${tiles(report)} ${notes(report)} ${open.length === 0 ? allSealed() : openSection(open, nowMs)}
+        ${sealedSection(sealed)}`
+  }
+  ${releaseSection(releases, nowMs)}`;
+  return layout('Sealability', content);
+}
+
+const RELEASES_PATH = pathWith('/audit', { type: 'sandbox.proxy.credential_unsealed' });
+
+function noSecrets(): Html {
+  return emptyState({
+    title: 'There is nothing to seal yet',
+    next: 'The vault is empty. Store a credential, and bind it to the host it is for.',
+    command: 'svc secret set user/demo',
+    action: html`<a class="button primary" href="/secrets/new">Store a secret</a>`,
+  });
+}
+
+function tiles({ open, sealed }: SealabilityReport): Html {
+  const handedOut = open.filter(({ unsealed }) => unsealed !== null).length;
+  const all = [
+    { count: sealed.length, words: 'sealed', path: '#sealed' },
+    { count: open.length - handedOut, words: 'bound to nothing', path: '#open' },
+    { count: handedOut, words: 'handed out as they are', path: '#open' },
+  ];
+  return html`<ul class="tiles">
+    ${all.map(({ count, words, path }) => {
+      const content = html`<strong>${count}</strong> ${words}`;
+      return html`<li>
+        ${count === 0 ? html`<div class="tile">${content}</div>` : html`<a href="${path}">${content}</a>`}
+      </li>`;
+    })}
+  </ul>`;
+}
+
+function notes({ open, sealed, isWhole }: SealabilityReport): Html | string {
+  if (isWhole && open.length <= MOST_SHOWN && sealed.length <= MOST_SHOWN) return '';
+  const which = isWhole ? 'The first of each list are shown.' : 'There is more than this page reads.';
+  return alert('info', html`<p>${which} The whole of it: <code>svc report sealability</code></p>`);
+}
+
+function allSealed(): Html {
+  return alert(
+    'good',
+    html`<p><strong>Every credential is sealed.</strong> No agent was given any value that is stored now.</p>`,
+  );
+}
+
+function openSection(open: readonly OpenCredential[], nowMs: number): Html {
+  return html`<section class="stack" id="open" aria-labelledby="open-title">
+    <h2 id="open-title">Not sealed</h2>
+    ${open.slice(0, MOST_SHOWN).map((each) => openCredential(each, nowMs))}
+  </section>`;
+}
+
+function openCredential(credential: OpenCredential, nowMs: number): Html {
+  const { ref, owner, unsealed, bindings, how_to_seal: lines } = credential;
+  return html`<article class="panel stack">
+    <div class="panel-head">
+      <h3><code>${ref}</code> <span class="tag">${owner}</span></h3>
+      ${unsealed === null ? badge('warn', 'Bound to nothing') : badge('bad', 'Handed out')}
+    </div>
+    <p>
+      ${unsealed === null ? 'No binding names it: it goes nowhere, and no request is sealed with it.' : handedOutWords(unsealed, nowMs)}
+    </p>
+    ${bindings.length === 0 ? '' : html`<p>It is also bound to ${bindingLinks(bindings)}.</p>`}
+    <div>
+      <p><strong>What would seal it</strong></p>
+      <ul class="reasons">
+        ${sealingWays(credential).map((way) => html`<li>${way}</li>`)}
+      </ul>
+    </div>
+    ${codeBlock(lines.join('\n'))}
+  </article>`;
+}
+
+function handedOutWords(
+  { time, session_id: session, image, host, reason }: NonNullable<Sealability['unsealed']>,
+  nowMs: number,
+): Html {
+  return html`The value that is stored now was handed out ${timeAgo(time, nowMs)}, for
+    <code>${foreignText(host ?? 'no host')}</code>, to
+    ${session === null ? 'no session' : html`the session ${sessionLink(session)}`}${
+      image === null ? '' : html` of the image <code>${foreignText(image)}</code>`
+    }.
+    The reason that was given: “${foreignText(reason ?? 'none')}”.`;
+}
+
+function sessionLink(session: string): Html {
+  return html`<a class="mono" href="${pathWith('/audit', { session })}">${session}</a>`;
+}
+
+function bindingLinks(bindings: Sealability['bindings']): Html {
+  return html`${bindings.map(
+    ({ id, host }, index) => html`${index === 0 ? '' : ', '}<a class="mono" href="/bindings/${id}">${host}</a>`,
+  )}`;
+}
+
+function sealedSection(sealed: readonly Sealability[]): Html | string {
+  if (sealed.length === 0) return '';
+  return html`<section class="panel flush" id="sealed" aria-labelledby="sealed-title">
+    <div class="panel-head"><h2 id="sealed-title">Sealed</h2></div>
+    ${dataTable<Sealability>({
+      caption: 'Sealed credentials',
+      rows: sealed.slice(0, MOST_SHOWN),
+      columns: [
+        { title: 'Credential', cell: ({ ref }) => html`<code>${ref}</code>` },
+        { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
+        { title: 'By', cell: (item) => sealedBy(item) },
+      ],
+    })}
+  </section>`;
+}
+
+function sealedBy({ kept_for: keptFor, bindings }: Sealability): Html | string {
+  if (keptFor === 'connector') return html`the <a href="/connectors">connector</a> that it was stored for`;
+  if (keptFor === 'mcp_server') return html`the <a href="/mcp-servers">MCP server</a> that it was stored for`;
+  return html`${bindings.map(
+    ({ id, host, scheme, emit_mechanism: emit }) =>
+      html`<div>
+        <a class="mono" href="/bindings/${id}">${host}</a> <span class="tag">${scheme}</span>
+        ${emit === 'inject' ? '' : html`<span class="tag">${emit}</span>`}
+      </div>`,
+  )}`;
+}
+
+function releaseSection(releases: readonly UnsealedRelease[], nowMs: number): Html {
+  return html`<section class="panel flush" aria-labelledby="releases-title">
+    <div class="panel-head"><h2 id="releases-title">Handed out as they are</h2></div>
+    ${releases.length === 0 ? noReleases() : releaseTable(releases, nowMs)}
+  </section>`;
+}
+
+function noReleases(): Html {
+  return html`<div class="empty">
+    <p>
+      None of your sidecars has told of a credential that it handed out as it is.
+      <code>svc launch --unsealed</code> does, for a client that no binding can serve: it asks for a reason, and is
+      recorded here.
+    </p>
+  </div>`;
+}
+
+function releaseTable(releases: readonly UnsealedRelease[], nowMs: number): Html {
+  return dataTable<UnsealedRelease>({
+    caption: 'Credentials that were handed out as they are',
+    rows: releases.slice(0, MOST_SHOWN),
+    columns: [
+      { title: 'Time', cell: ({ time }) => timeAgo(time, nowMs) },
+      { title: 'Credential', cell: ({ ref }) => html`<code>${foreignText(ref)}</code>` },
+      { title: 'For', cell: ({ host }) => html`<span class="mono">${foreignText(host ?? '')}</span>` },
+      {
+        title: 'To',
+        cell: ({ session_id: session, image }) =>
+          html`${session === null ? '' : sessionLink(session)}
+          ${image === null ? '' : html`<span class="sub mono">${foreignText(image)}</span>`}`,
+      },
+      { title: 'Because', cell: ({ reason }) => foreignText(reason ?? '') },
+      {
+        title: 'Why',
+        isActions: true,
+        cell: ({ event_id: id, ref }) =>
+          html`<a class="nowrap" href="/audit/${id}">Event<span class="hidden-but-read"> of ${ref}</span></a>`,
+      },
+    ],
+  });
+}

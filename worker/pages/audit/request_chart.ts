@@ -1,0 +1,100 @@
+import { html } from 'hono/html';
+import type { RequestCounts, RequestDecision } from '../../services/audit/request_counts.ts';
+import { type Bar, chartBars, DECISION_TITLES, DECISIONS } from '../frame/chart_bars.ts';
+import { dataTable } from '../components/data_table.ts';
+import { exactTime } from '../components/time.ts';
+import type { Html } from '../frame/html.ts';
+
+/** How many times stand below the picture. */
+const LABELS = 4;
+const DAY_SECONDS = 86_400;
+
+/** Requests over time by decision: a picture, and the same as a table. Each part of the time leads to its own. */
+export function requestChart(counts: RequestCounts, pathOf: (from: string, to: string) => string): Html {
+  const totals = DECISIONS.map((decision) => ({ decision, count: sum(counts, decision) }));
+  if (totals.every(({ count }) => count === 0)) return noRequests(counts);
+  const bars = barsOf(counts);
+  const highest = Math.max(...bars.map(({ total }) => total));
+  const words = totals.map(({ decision, count }) => `${DECISION_TITLES[decision].toLowerCase()} ${count}`).join(', ');
+  const label = `Requests from ${exactTime(counts.since)} to ${exactTime(counts.until)}: ${words}`;
+  return html`<figure class="chart stack">
+    <p class="quiet small">
+      Each bar is ${durationWords(counts.spanSeconds)}, the highest ${highest}
+      ${highest === 1 ? 'request' : 'requests'}; a bar leads to its events. Times are in UTC.
+    </p>
+    ${chartBars(bars, highest, label, pathOf)}
+    <div class="chart-times">${timeLabels(counts)}</div>
+    <ul class="legend">
+      ${totals.map(
+        ({ decision, count }) =>
+          html`<li>
+            <i class="bar-${decision}"></i>${DECISION_TITLES[decision]} <strong class="number">${count}</strong>
+          </li>`,
+      )}
+    </ul>
+    ${asTable(bars, pathOf)}
+  </figure>`;
+}
+
+function noRequests({ since, until }: RequestCounts): Html {
+  return html`<p class="quiet">No request of an agent from ${exactTime(since)} to ${exactTime(until)}.</p>`;
+}
+
+function sum({ spans }: RequestCounts, decision: RequestDecision): number {
+  return spans.reduce((all, span) => all + span[decision], 0);
+}
+
+function barsOf({ since, until, begins, spanSeconds, spans }: RequestCounts): Bar[] {
+  const at = (index: number) => new Date(Date.parse(begins) + index * spanSeconds * 1000).toISOString();
+  return spans.map((counts, index) => ({
+    from: at(index) < since ? since : at(index),
+    to: at(index + 1) > until ? until : at(index + 1),
+    counts,
+    total: DECISIONS.reduce((all, decision) => all + counts[decision], 0),
+  }));
+}
+
+/** `30 minutes`. */
+function durationWords(seconds: number): string {
+  const units = [
+    [DAY_SECONDS, 'day'],
+    [3_600, 'hour'],
+    [60, 'minute'],
+    [1, 'second'],
+  ] as const;
+  const [size, word] = units.find(([unit]) => seconds % unit === 0) ?? [1, 'second'];
+  const amount = seconds / size;
+  return `${amount} ${word}${amount === 1 ? '' : 's'}`;
+}
+
+/** Times at equal distances below the bars: a day with each where it could be another. */
+function timeLabels({ begins, spanSeconds, spans }: RequestCounts): Html[] {
+  const lengthMs = spans.length * spanSeconds * 1000;
+  return Array.from({ length: LABELS + 1 }, (_, index) => {
+    const time = new Date(Date.parse(begins) + (lengthMs * index) / LABELS).toISOString();
+    return html`<span>${labelOf(time, lengthMs / 1000, index === 0 || index === LABELS)}</span>`;
+  });
+}
+
+function labelOf(time: string, lengthSeconds: number, isEnd: boolean): string {
+  const clock = time.slice(11, lengthSeconds < 600 ? 19 : 16);
+  const day = time.slice(0, 10);
+  return isEnd || lengthSeconds > DAY_SECONDS ? `${day.slice(5)} ${clock}` : clock;
+}
+
+function asTable(bars: readonly Bar[], pathOf: (from: string, to: string) => string): Html {
+  return html`<details class="more">
+    <summary>The same as a table</summary>
+    ${dataTable<Bar>({
+      caption: 'Requests over time by decision',
+      rows: bars.filter(({ total }) => total > 0),
+      columns: [
+        { title: 'From', cell: ({ from, to }) => html`<a href="${pathOf(from, to)}">${exactTime(from)}</a>` },
+        ...DECISIONS.map((decision) => ({
+          title: DECISION_TITLES[decision],
+          cell: ({ counts }: Bar) => html`<span class="number">${counts[decision]}</span>`,
+        })),
+      ],
+    })}
+  </details>`;
+}

@@ -1,0 +1,112 @@
+import { html } from 'hono/html';
+import { type ApprovalRecord, type ApprovalState, approvalTarget } from '../../../shared/wire/approvals.ts';
+import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
+import { flash } from '../components/alert.ts';
+import { badge, type BadgeKind } from '../components/badge.ts';
+import { dataTable } from '../components/data_table.ts';
+import { emptyState } from '../components/empty_state.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { pager } from '../components/pager.ts';
+import { tabs } from '../components/tabs.ts';
+import { timeAgo } from '../components/time.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+
+export interface ApprovalsView {
+  /** What waits, or what is over. */
+  readonly state: 'pending' | 'all';
+  readonly approvals: ListPage<ApprovalRecord>;
+  readonly cursor: string | undefined;
+  readonly done: string | undefined;
+  readonly nowMs: number;
+}
+
+const STATES: { readonly [S in ApprovalState]: { readonly kind: BadgeKind; readonly word: string } } = {
+  pending: { kind: 'warn', word: 'Waiting' },
+  approved: { kind: 'good', word: 'Approved' },
+  denied: { kind: 'bad', word: 'Denied' },
+  expired: { kind: 'plain', word: 'Expired' },
+  used: { kind: 'good', word: 'Approved and used' },
+};
+
+/** The requests that wait for somebody, and those that were decided. */
+export function approvalsPage(view: ApprovalsView): Page {
+  const { state, approvals, cursor, done } = view;
+  const content = html`${pageHeader({
+      title: 'Approvals',
+      lead: 'Requests that a connector or an MCP server asks you about. One is held for a minute; what you approve later covers one identical request.',
+    })}
+    ${flash(done)}
+    ${tabs('Approvals', [
+      { path: '/approvals', title: 'Waiting', isCurrent: state === 'pending' },
+      { path: '/approvals?state=all', title: 'All', isCurrent: state === 'all' },
+    ])}
+    <p class="live"><span data-live-of="approvals" role="status">As of now</span> <a href="/approvals">Reload</a></p>
+    <div
+      class="panel flush"
+      id="approvals"
+      data-island="live-list"
+      data-stream="/v1/audit-events/stream?type=connector.approval."
+    >
+      ${approvals.items.length === 0 ? nothing(state) : table(view)}
+    </div>
+    ${pager('/approvals', { state: state === 'all' ? 'all' : undefined, cursor }, approvals.next_cursor)}`;
+  return layout('Approvals', content);
+}
+
+function nothing(state: ApprovalsView['state']): Html {
+  if (state === 'all')
+    return emptyState({
+      title: 'No request was asked about yet',
+      next: 'A connector says which of its operations need an approval.',
+    });
+  return emptyState({
+    title: 'Nothing waits for you',
+    next: 'New requests appear here by themselves. In a terminal:',
+    command: 'svc approvals',
+  });
+}
+
+function table({ approvals, nowMs }: ApprovalsView): Html {
+  return dataTable<ApprovalRecord>({
+    caption: 'Requests to approve',
+    rows: approvals.items,
+    key: ({ id, state: its }) => `${id} ${its}`,
+    columns: [
+      { title: 'Asked', cell: ({ requested_at: asked }) => timeAgo(asked, nowMs) },
+      {
+        title: 'Request',
+        cell: (approval) =>
+          html`<span class="mono">${foreignText(approval.summary)}</span>
+            <span class="sub">${foreignText(approvalTarget(approval))}</span>`,
+      },
+      { title: 'Session', cell: ({ session_id: id }) => (id === null ? '' : html`<code>${id}</code>`) },
+      { title: 'State', cell: (approval) => stateCell(approval, nowMs) },
+      {
+        title: 'Decide',
+        isActions: true,
+        cell: (approval) => (approval.state === 'pending' ? decision(approval) : ''),
+      },
+    ],
+  });
+}
+
+function stateCell(approval: ApprovalRecord, nowMs: number): Html {
+  const { kind, word } = STATES[approval.state];
+  const until =
+    approval.state === 'pending' ? approval.expires_at : approval.state === 'approved' ? approval.valid_until : null;
+  return html`${badge(kind, word)} ${until === null ? '' : html`<span class="sub">ends ${timeAgo(until, nowMs)}</span>`}`;
+}
+
+function decision(approval: ApprovalRecord): Html {
+  const what = `${approvalTarget(approval)}, ${approval.summary}`;
+  return html`<form method="post" action="/approvals/${approval.id}" class="actions">
+    <button class="compact primary" name="decision" value="approve">
+      Approve<span class="hidden-but-read"> ${what}</span>
+    </button>
+    <button class="compact danger" name="decision" value="deny">
+      Deny<span class="hidden-but-read"> ${what}</span>
+    </button>
+  </form>`;
+}

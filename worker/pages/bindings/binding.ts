@@ -1,0 +1,166 @@
+import { html } from 'hono/html';
+import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
+import type { BindingDetails } from '../../services/bindings/binding_details.ts';
+import { BINDINGS_PAGE } from './binding_form.ts';
+import { flash } from '../components/alert.ts';
+import { badge } from '../components/badge.ts';
+import { confirmPage } from '../components/confirm_page.ts';
+import { definitionList } from '../components/definition_list.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { EMPTY_FORM, type FormState } from '../components/form_field.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { pathWith } from '../components/pager.ts';
+import { exactTime, timeAgo } from '../components/time.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+
+export interface BindingView {
+  readonly details: BindingDetails;
+  readonly done: string | undefined;
+  readonly nowMs: number;
+}
+
+/** One binding: what it matches, how the credential is written, which secret that is, and who changed it. */
+export function bindingPage({ details, done, nowMs }: BindingView): Page {
+  const { binding, mayChange } = details;
+  const { id, host, description } = binding;
+  const actions = html`<a class="button" href="${explainPath(host)}">Explain a request</a> ${
+      mayChange
+        ? html`<a class="button primary" href="/bindings/${id}/edit">Edit</a>
+            <a class="button danger" href="/bindings/${id}/delete">Delete</a>`
+        : ''
+    }`;
+  const content = html`${pageHeader({
+      title: html`<span class="mono">${host}</span>`,
+      lead: description === undefined ? '' : foreignText(description),
+      above: BINDINGS_PAGE,
+      actions,
+    })}
+    ${flash(done)}
+    <section class="panel" aria-labelledby="matches-title">
+      <h2 id="matches-title">What it matches</h2>
+      <ul class="reasons">
+        ${matchSentences(binding).map((sentence) => html`<li>${sentence}</li>`)}
+      </ul>
+    </section>
+    ${secretSection(details)} ${writtenSection(binding)} ${changeSection(details, nowMs)}
+    ${mayChange ? '' : html`<p class="quiet">Your enterprise’s admins change it.</p>`}`;
+  return layout(host, content, 'narrow');
+}
+
+/** A question about a host that the pattern matches. */
+function explainPath(host: string): string {
+  return pathWith('/bindings', { method: 'GET', url: `https://${host.replace(/^\*\./, 'www.')}/` });
+}
+
+/** Which requests, in sentences. */
+function matchSentences({ host, allowed_hosts: allowed, effect, sentinel }: HostBindingRecord): Html[] {
+  const below = host.startsWith('*.') ? host.slice(2) : null;
+  return [
+    below === null
+      ? html`Requests to <code>${host}</code>, and to no other host.`
+      : html`Requests to every host below <code>${below}</code>, at any depth, and not to
+          <code>${below}</code> itself.`,
+    ...(allowed.length === 0 ? [] : [html`Of these only <code>${allowed.join(', ')}</code>; others are refused.`]),
+    effect === 'read' ? html`GET, HEAD and OPTIONS alone: whatever may write is refused.` : everyMethod(effect),
+    ...(sentinel === undefined
+      ? []
+      : [html`Where several bindings match, the one whose stand-in the client presents.`]),
+    html`Operations of connectors come before it.`,
+  ];
+}
+
+function everyMethod(effect: string | undefined): Html {
+  const note = effect === undefined ? '' : html` Its effect is <code>${effect}</code>, which refuses none.`;
+  return html`Every method.${note}`;
+}
+
+function secretSection({ binding, stored }: BindingDetails): Html {
+  return html`<section class="panel" aria-labelledby="secret-title">
+    <h2 id="secret-title">Which secret</h2>
+    ${definitionList([
+      ['Credential', storedReference(binding.credential_ref, stored)],
+      [
+        'Session token',
+        binding.session_token_ref === undefined ? null : storedReference(binding.session_token_ref, stored),
+      ],
+      ['Owner', html`<span class="tag">${binding.owner}</span>`],
+    ])}
+  </section>`;
+}
+
+function storedReference(reference: string, stored: readonly string[]): Html {
+  const state = stored.includes(reference)
+    ? badge('good', 'Stored')
+    : html`${badge('bad', 'Not stored')} <span class="quiet">every request is answered with 503 until it is</span>`;
+  return html`<code>${reference}</code> ${state}`;
+}
+
+function writtenSection(binding: HostBindingRecord): Html {
+  const { sentinel } = binding;
+  return html`<section class="panel" aria-labelledby="written-title">
+    <h2 id="written-title">How it is written</h2>
+    ${definitionList([
+      ['Scheme', code(binding.scheme)],
+      ['User name', code(binding.username)],
+      ['Header', code(binding.header)],
+      ['Template', code(binding.template)],
+      ['Query parameter', code(binding.query_param)],
+      ['Access key id', code(binding.access_key_id)],
+      ['Region', code(binding.region)],
+      ['Service', code(binding.service)],
+      ['Emit mechanism', code(binding.emit_mechanism)],
+      ['Stand-in of the agent', code(sentinel?.value)],
+      ['In the variable', code(sentinel?.env)],
+      ['Request body', code(binding.body)],
+      [
+        'Cookies of replies',
+        binding.keep_cookies === true ? 'kept, with challenges to sign in' : 'removed, with challenges to sign in',
+      ],
+    ])}
+  </section>`;
+}
+
+function changeSection({ binding, lastChange }: BindingDetails, nowMs: number): Html {
+  const by = lastChange?.by ?? null;
+  return html`<section class="panel" aria-labelledby="changes-title">
+    <h2 id="changes-title">Who changed it</h2>
+    ${definitionList([
+      ['Created', exactTime(binding.created_at)],
+      [
+        'Changed',
+        html`${exactTime(binding.updated_at)} <span class="quiet">(${timeAgo(binding.updated_at, nowMs)})</span>`,
+      ],
+      ['By', by === null ? 'nobody that the audit log still knows' : personWords(by)],
+      [
+        'Event',
+        lastChange === null
+          ? null
+          : html`<a class="mono" href="/audit/${lastChange.eventId}">${lastChange.eventId}</a>`,
+      ],
+      ['Id', code(binding.id)],
+    ])}
+  </section>`;
+}
+
+/** Somebody who is of the enterprise has a name here; anybody else an id. */
+export function personWords({ id, name }: { readonly id: string; readonly name: string | null }): Html {
+  return name === null ? html`<code>${id}</code>` : html`${foreignText(name)} <code>${id}</code>`;
+}
+
+export function bindingDeletionPage({ id, host }: HostBindingRecord, form: FormState = EMPTY_FORM): Page {
+  return confirmPage({
+    title: 'Delete a host binding?',
+    consequence: html`Requests to <code>${host}</code> get no credential by it any more. The secret stays in the vault.`,
+    name: host,
+    action: `/bindings/${id}/delete`,
+    button: 'Delete it',
+    hidden: {},
+    above: BINDINGS_PAGE,
+    form,
+  });
+}
+
+function code(text: string | undefined): Html | null {
+  return text === undefined ? null : html`<code>${text}</code>`;
+}

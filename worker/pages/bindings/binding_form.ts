@@ -1,0 +1,209 @@
+import { html } from 'hono/html';
+import { EFFECTS, INJECTION_SCHEMES, type InjectionScheme } from '../../../shared/model/host_binding.ts';
+import type { BindingTemplate } from '../../../shared/wire/binding_template.ts';
+import { SCHEME_PARAMETERS } from '../../../shared/wire/host_binding_rules.ts';
+import { type FormState, formRefusal, selectField, textField } from '../components/form_field.ts';
+import { foreignLink } from '../components/foreign_text.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { pathWith } from '../components/pager.ts';
+import { tabs } from '../components/tabs.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+import { ownerField } from './owner_field.ts';
+
+export const BINDINGS_PAGE = { path: '/bindings', title: 'Host bindings' };
+
+/** What each scheme does, in a sentence, by its form on the wire. */
+const SCHEMES: { readonly [S in InjectionScheme]: { readonly title: string; readonly wire: string } } = {
+  bearer: { title: 'Bearer', wire: 'Authorization: Bearer <credential>' },
+  basic: { title: 'Basic', wire: 'Authorization: Basic <user name:credential>' },
+  'header-template': { title: 'Header', wire: 'a header of your choice, such as X-Api-Key: <credential>' },
+  'query-param': { title: 'Query parameter', wire: 'a parameter of the query, such as ?key=<credential>' },
+  'sigv4-resign': { title: 'AWS signature', wire: 'Authorization: AWS4-HMAC-SHA256, signed anew with the credential' },
+};
+
+interface Parameter {
+  readonly label: string;
+  readonly placeholder: string;
+}
+
+/** The fields that a scheme needs, or takes. */
+const PARAMETERS: Readonly<Record<string, Parameter>> = {
+  username: { label: 'User name', placeholder: 'x-access-token' },
+  header: { label: 'Header', placeholder: 'X-Api-Key' },
+  template: { label: 'Template', placeholder: '{token}' },
+  query_param: { label: 'Query parameter', placeholder: 'key' },
+  access_key_id: { label: 'Access key id', placeholder: 'AKIAIOSFODNN7EXAMPLE' },
+  region: { label: 'Region', placeholder: 'eu-central-1' },
+  service: { label: 'Service', placeholder: 's3' },
+  session_token_ref: { label: 'Session token (optional)', placeholder: 'vault://user/aws-session-token' },
+};
+
+const LABELS: Readonly<Record<string, string>> = {
+  host: 'Host',
+  credential_ref: 'Credential',
+  scheme: 'Scheme',
+  effect: 'Effect',
+  allowed_hosts: 'Allowed hosts',
+  description: 'Description',
+  sentinel_value: 'Stand-in',
+  sentinel_env: 'Variable of the stand-in',
+  body: 'Request body',
+  keep_cookies: 'Cookies of replies',
+};
+
+export interface BindingFormView {
+  readonly form: FormState;
+  readonly scheme: InjectionScheme;
+  /** References of stored secrets, to choose from. */
+  readonly references: readonly string[];
+  /** Ready bindings to begin with. */
+  readonly templates: readonly BindingTemplate[];
+  /** Whether one may be made that the enterprise owns. */
+  readonly isAdmin: boolean;
+}
+
+const COMMON = [
+  'owner',
+  'host',
+  'credential_ref',
+  'scheme',
+  'effect',
+  'allowed_hosts',
+  'description',
+  'sentinel_value',
+  'sentinel_env',
+  'body',
+  'keep_cookies',
+];
+
+/** The form of a binding, for one scheme. */
+export function newBindingPage({ form, scheme, references, templates, isAdmin }: BindingFormView): Page {
+  const content = html`${pageHeader({ title: 'Bind a credential to a host', above: BINDINGS_PAGE })}
+    ${templates.length === 0 ? '' : templateForm(form, templates)} ${schemeTabs(scheme, (each) => newPath(form, each))}
+    ${formRefusal(form, bindingFormFields(scheme))}
+    <form class="panel stack" method="post" action="/bindings">
+      ${bindingControls(form, scheme, references, ownerField(form, isAdmin))}
+      <div class="actions"><button class="primary">Bind</button> <a class="button" href="/bindings">Cancel</a></div>
+    </form>`;
+  return layout('Bind a credential', content, 'narrow');
+}
+
+/** What may be typed of a binding of a scheme; `more` stands before what is rarely needed. */
+export function bindingControls(
+  form: FormState,
+  scheme: InjectionScheme,
+  references: readonly string[],
+  more: Html | string = '',
+): Html {
+  const { required, optional } = SCHEME_PARAMETERS[scheme];
+  const own = [...required, ...optional];
+  return html`<input type="hidden" name="scheme" value="${scheme}" />
+    <p class="quiet small">On the wire: <code>${SCHEMES[scheme].wire}</code></p>
+    ${textField(form, { name: 'host', label: 'Host', hint: 'Exact, or with one leading *. for all below it', placeholder: 'api.github.com', isRequired: true, isMono: true })}
+    ${credentialField(form, references)} ${own.map((name) => parameterField(form, name, required.includes(name)))}
+    ${selectField(form, { name: 'effect', label: 'Effect', hint: 'read admits GET, HEAD and OPTIONS alone', choices: effectChoices() })}
+    ${more} ${moreFields(form)}`;
+}
+
+/** The fields that the form of a scheme has. */
+export function bindingFormFields(scheme: InjectionScheme): readonly string[] {
+  const { required, optional } = SCHEME_PARAMETERS[scheme];
+  return [...COMMON, ...required, ...optional];
+}
+
+/** What a field is called in the form. */
+export function bindingFieldLabel(name: string): string {
+  return PARAMETERS[name]?.label ?? LABELS[name] ?? name;
+}
+
+/** Chooses a template by a form of its own: the form below is then filled by it. */
+function templateForm(form: FormState, templates: readonly BindingTemplate[]): Html {
+  const chosen = templates.find(({ name }) => name === form.values['from']);
+  const choices = [{ value: '', title: 'None' }, ...templates.map(({ name, title }) => ({ value: name, title }))];
+  return html`<section class="panel" aria-label="Ready bindings">
+    <form method="get" action="/bindings/new" class="one-line">
+      ${selectField(form, { name: 'from', label: 'Begin with a template', choices })}
+      <button>Fill in</button>
+    </form>
+    ${chosen === undefined ? '' : templateNotes(chosen)}
+  </section>`;
+}
+
+function templateNotes({ notes, source }: BindingTemplate): Html {
+  return html`<ul class="small">
+      ${notes.map((note) => html`<li>${note}</li>`)}
+    </ul>
+    <p class="small">As documented in ${foreignLink(source.url, source.title)}</p>`;
+}
+
+/** One way of writing the credential is one form; `pathOf` says where that is. */
+export function schemeTabs(current: InjectionScheme, pathOf: (scheme: InjectionScheme) => string): Html {
+  const all = INJECTION_SCHEMES.map((scheme) => ({
+    path: pathOf(scheme),
+    title: SCHEMES[scheme].title,
+    isCurrent: scheme === current,
+  }));
+  return tabs('How the credential is written', all);
+}
+
+function newPath({ values }: FormState, scheme: InjectionScheme): string {
+  const { host, credential_ref, owner } = values;
+  return pathWith('/bindings/new', { scheme, host, credential_ref, owner });
+}
+
+function credentialField(form: FormState, references: readonly string[]): Html {
+  return html`${textField(form, {
+      name: 'credential_ref',
+      label: 'Credential',
+      hint: html`A stored secret's reference; <a href="/secrets/new">store one</a> first`,
+      placeholder: 'vault://user/github',
+      isRequired: true,
+      isMono: true,
+      list: 'references',
+    })}
+    <datalist id="references">
+      ${references.map((reference) => html`<option value="${reference}"></option>`)}
+    </datalist>`;
+}
+
+function parameterField(form: FormState, name: string, isRequired: boolean): Html {
+  const { label, placeholder } = PARAMETERS[name] ?? { label: name, placeholder: '' };
+  return textField(form, { name, label, placeholder, isMono: true, ...(isRequired && { isRequired: true }) });
+}
+
+function effectChoices() {
+  return [{ value: '', title: 'every method' }, ...EFFECTS.map((effect) => ({ value: effect, title: effect }))];
+}
+
+function moreFields(form: FormState): Html {
+  const names = ['allowed_hosts', 'description', 'sentinel_value', 'sentinel_env', 'body', 'keep_cookies'];
+  const isUsed = names.some((name) => (form.values[name] ?? '') !== '');
+  return html`<details class="more" ${isUsed ? 'open' : ''}>
+    <summary>Allowed hosts, a stand-in for the agent, the request's body, cookies of replies, description</summary>
+    <div class="stack">
+      ${textField(form, { name: 'allowed_hosts', label: 'Allowed hosts', hint: 'Exact hosts, with commas between; none: all that the pattern matches', isMono: true })}
+      ${textField(form, { name: 'sentinel_value', label: 'Stand-in', hint: 'For clients that insist on a credential: no secret, swapped for the real one on the way out', isMono: true })}
+      ${textField(form, { name: 'sentinel_env', label: 'Variable of the stand-in', placeholder: 'GITHUB_TOKEN', isMono: true })}
+      ${selectField(form, {
+        name: 'body',
+        label: 'Request body',
+        hint: 'Buffered up to the limit, or passed on as it comes, such as what git pushes',
+        choices: [
+          { value: '', title: 'buffer' },
+          { value: 'stream', title: 'stream' },
+        ],
+      })}
+      ${selectField(form, {
+        name: 'keep_cookies',
+        label: 'Cookies of replies',
+        hint: 'A session cookie lets the agent act without the proxy; challenges to sign in are treated alike',
+        choices: [
+          { value: '', title: 'removed' },
+          { value: 'true', title: 'kept' },
+        ],
+      })}
+      ${textField(form, { name: 'description', label: 'Description', maxLength: 500 })}
+    </div>
+  </details>`;
+}

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { bindingsPage, type BindingsView } from './bindings.ts';
+import { EMPTY_FORM } from '../components/form_field.ts';
+
+const TIME = '2026-01-01T00:00:00.000Z';
+const view: BindingsView = {
+  bindings: {
+    items: [
+      {
+        id: 'bnd_01m7yjc1391a5krmyacsgq908t',
+        owner: 'personal',
+        host: '*.example.com',
+        credential_ref: 'vault://user/demo',
+        scheme: 'bearer',
+        emit_mechanism: 'inject',
+        allowed_hosts: [],
+        body: 'buffer',
+        created_at: TIME,
+        updated_at: TIME,
+      },
+    ],
+    next_cursor: null,
+  },
+  cursor: undefined,
+  done: undefined,
+  question: EMPTY_FORM,
+  explanation: null,
+  limited: new Map(),
+  mayChange: () => true,
+};
+
+async function shown(changes: Partial<BindingsView>): Promise<string> {
+  const text = String(await bindingsPage({ ...view, ...changes }).content);
+  return text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
+}
+
+test('the list of bindings says which only read because operations of their hosts need an approval, and what to choose', async () => {
+  const limited = new Map([['bnd_01m7yjc1391a5krmyacsgq908t', ['api.example.com']]]);
+  const text = await shown({ limited });
+  expect(text).toContain('On api.example.com, operations of a connector need an approval.');
+  expect(text).toContain('only reads on api.example.com');
+  expect(await shown({})).not.toMatch(/need an approval|only reads/);
+});

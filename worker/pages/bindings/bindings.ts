@@ -1,0 +1,113 @@
+import { html } from 'hono/html';
+import type { Explanation } from '../../../shared/explain/explain.ts';
+import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
+import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
+import { alert, flash } from '../components/alert.ts';
+import { badge } from '../components/badge.ts';
+import { dataTable } from '../components/data_table.ts';
+import { emptyState } from '../components/empty_state.ts';
+import type { FormState } from '../components/form_field.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { pager } from '../components/pager.ts';
+import { explainBox } from './explain_box.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+
+export interface BindingsView {
+  readonly bindings: ListPage<HostBindingRecord>;
+  readonly cursor: string | undefined;
+  readonly done: string | undefined;
+  readonly question: FormState;
+  /** Null while nothing, or nothing that can be explained, is asked. */
+  readonly explanation: Explanation | null;
+  /** The hosts on which bindings without an effect only read, by the bindings' ids. */
+  readonly limited: ReadonlyMap<string, readonly string[]>;
+  /** Whose bindings the reader may change. */
+  readonly mayChange: (binding: Pick<HostBindingRecord, 'owner'>) => boolean;
+}
+
+/** Where credentials may go, and the question of what would happen to a request. */
+export function bindingsPage(view: BindingsView): Page {
+  const { bindings, cursor, done } = view;
+  const content = html`${pageHeader({
+      title: 'Host bindings',
+      lead: 'A binding lets one credential go to one host, written onto the request outside of the sandbox.',
+      actions: html`<a class="button primary" href="/bindings/new">Bind a credential</a>`,
+    })}
+    ${flash(done)} ${limits(view)} ${explainBox(view.question, view.explanation)}
+    <section class="panel flush" aria-labelledby="bindings-title">
+      <div class="panel-head"><h2 id="bindings-title">Bindings</h2></div>
+      ${bindings.items.length === 0 ? noBindings() : table(view)}
+    </section>
+    ${pager('/bindings', { cursor }, bindings.next_cursor)}`;
+  return layout('Host bindings', content);
+}
+
+function noBindings(): Html {
+  return emptyState({
+    title: 'No credential is bound to a host',
+    next: 'Without a binding or a connector, every request is forwarded unmodified.',
+    command: 'svc binding add api.github.com --scheme bearer --credential vault://user/demo',
+    action: html`<a class="button primary" href="/bindings/new">Bind a credential</a>`,
+  });
+}
+
+/** What an upgrade or a new connector makes of bindings that do not say what they may do. */
+function limits({ limited }: BindingsView): Html | string {
+  if (limited.size === 0) return '';
+  const hosts = [...new Set([...limited.values()].flat())];
+  return alert(
+    'warn',
+    html`On ${hosts.join(', ')}, operations of a connector need an approval. Bindings without an effect only read there:
+      edit them and choose the effect <code>read</code>, or <code>write</code> to let them do what the connector leaves,
+      unapproved.`,
+  );
+}
+
+function effectCell({ id, effect }: HostBindingRecord, { limited }: BindingsView): Html | string {
+  if (effect === 'read') return badge('plain', 'read only');
+  const hosts = limited.get(id);
+  if (hosts === undefined) return effect ?? '';
+  return html`${badge('warn', 'none')}<span class="sub">only reads on ${hosts.join(', ')}</span>`;
+}
+
+function table(view: BindingsView): Html {
+  const { mayChange } = view;
+  return dataTable<HostBindingRecord>({
+    caption: 'Host bindings',
+    rows: view.bindings.items,
+    columns: [
+      {
+        title: 'Host',
+        cell: ({ id, host, description }) =>
+          html`<a class="mono" href="/bindings/${id}">${host}</a>
+            ${description === undefined ? '' : html`<span class="sub">${foreignText(description)}</span>`}`,
+      },
+      { title: 'Credential', cell: ({ credential_ref: reference }) => html`<code>${reference}</code>` },
+      {
+        title: 'How',
+        cell: ({ scheme, emit_mechanism: emit }) =>
+          html`<span class="tag">${scheme}</span> ${emit === 'inject' ? '' : html`<span class="tag">${emit}</span>`}`,
+      },
+      { title: 'Effect', cell: (binding) => effectCell(binding, view) },
+      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
+      {
+        title: 'Change',
+        isActions: true,
+        cell: (binding) => (mayChange(binding) ? actions(binding) : ''),
+      },
+    ],
+  });
+}
+
+function actions({ id, host }: HostBindingRecord): Html {
+  return html`<div class="actions">
+    <a class="button compact" href="/bindings/${id}/edit"
+      >Edit<span class="hidden-but-read"> the binding for ${host}</span></a
+    >
+    <a class="button compact danger" href="/bindings/${id}/delete"
+      >Delete<span class="hidden-but-read"> the binding for ${host}</span></a
+    >
+  </div>`;
+}

@@ -1,0 +1,22 @@
+import { html } from 'hono/html';
+import { alert } from '../components/alert.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { layout, type Page } from '../frame/layout.ts';
+
+/** Where a person goes on after an authorisation. */
+export interface WayBack {
+  readonly path: string;
+  readonly title: string;
+}
+
+/** Why an authorisation did not come about, and the way back to what it was for. `message` ends without a full stop. */
+export function notAuthorisedPage(message: string, back: WayBack): Page {
+  const content = html`${pageHeader({ title: 'Not authorised' })} ${alert('bad', html`<p>${sentence(message)}</p>`)}
+    <p>Nothing was stored, and what was there before is as it was.</p>
+    <div class="actions"><a class="button primary" href="${back.path}">${back.title}</a></div>`;
+  return layout('Not authorised', content, 'narrow');
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}

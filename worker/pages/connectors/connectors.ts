@@ -1,0 +1,161 @@
+import { html } from 'hono/html';
+import type { ConnectorCredentialState, ConnectorSummary, ValidateReply } from '../../../shared/wire/connectors.ts';
+import type { FieldProblem } from '../../../shared/wire/errors.ts';
+import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
+import { alert, flash } from '../components/alert.ts';
+import { badge, type BadgeKind } from '../components/badge.ts';
+import { dataTable } from '../components/data_table.ts';
+import { definitionList } from '../components/definition_list.ts';
+import { emptyState } from '../components/empty_state.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { type FormState, formRefusal } from '../components/form_field.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { PAGE_WORDS, pager } from '../components/pager.ts';
+import { textArea } from '../components/text_area.ts';
+import { timeAgo } from '../components/time.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+import { ownerField } from '../bindings/owner_field.ts';
+
+export const CONNECTORS_PAGE = { path: '/connectors', title: 'Connectors' };
+const SPEC_SCHEMA = '/schemas/connector-spec-1.json';
+
+/** What a credential's state is called, and how it is to be taken. */
+const STATES: { readonly [S in ConnectorCredentialState]: readonly [BadgeKind, string] } = {
+  ready: ['good', 'ready'],
+  missing: ['warn', 'no credential'],
+  authorisation_required: ['warn', 'to be authorised'],
+  reauthorisation_required: ['bad', 'to be authorised again'],
+};
+
+export function credentialBadge(state: ConnectorCredentialState): Html {
+  const [kind, word] = STATES[state];
+  return badge(kind, word);
+}
+
+export interface ConnectorsView {
+  readonly connectors: ListPage<ConnectorSummary>;
+  readonly cursor: string | undefined;
+  readonly done: string | undefined;
+  readonly nowMs: number;
+}
+
+/** What is installed, and whether its credentials can be used. */
+export function connectorsPage({ connectors, cursor, done, nowMs }: ConnectorsView): Page {
+  const content = html`${pageHeader({
+      title: 'Connectors',
+      lead: 'A connector is a list of the operations of a service: only those are sent with its credential.',
+      actions: html`<a class="button primary" href="/connectors/install">Install a connector</a>`,
+    })}
+    ${flash(done)}
+    <div class="panel flush">${connectors.items.length === 0 ? noConnectors() : table(connectors.items, nowMs)}</div>
+    ${pager('/connectors', { cursor }, connectors.next_cursor, PAGE_WORDS)}`;
+  return layout('Connectors', content);
+}
+
+function noConnectors(): Html {
+  return emptyState({
+    title: 'No connector is installed',
+    next: 'Paste a spec here, or install one of the ready services in a terminal:',
+    command: 'svc connector install github',
+    action: html`<a class="button primary" href="/connectors/install">Install a connector</a>`,
+  });
+}
+
+function table(connectors: readonly ConnectorSummary[], nowMs: number): Html {
+  return dataTable<ConnectorSummary>({
+    caption: 'Connectors',
+    rows: connectors,
+    columns: [
+      {
+        title: 'Connector',
+        cell: ({ id, title, fqn, version }) =>
+          html`<a href="/connectors/${id}">${foreignText(title)}</a> <span class="sub mono">${fqn} ${version}</span>`,
+      },
+      { title: 'Credential', cell: ({ credential }) => credentialBadge(credential.state) },
+      { title: 'Hosts', cell: ({ hosts }) => html`<code>${hosts.join(', ')}</code>` },
+      { title: 'Operations', cell: ({ operation_count: count }) => html`<span class="number">${count}</span>` },
+      { title: 'Owner', cell: ({ owner }) => html`<span class="tag">${owner}</span>` },
+      { title: 'Changed', cell: ({ updated_at: updated }) => timeAgo(updated, nowMs) },
+    ],
+  });
+}
+
+export interface InstallView {
+  readonly form: FormState;
+  /** Whether one may be made that the enterprise owns. */
+  readonly isAdmin: boolean;
+  /** Each with the place in the spec that it is about. */
+  readonly specProblems: readonly FieldProblem[];
+  /** What the spec comes to, when it was checked and is one. */
+  readonly checked: ValidateReply | null;
+}
+
+/** The form for a spec. */
+export function installPage({ form, isAdmin, specProblems, checked }: InstallView): Page {
+  const content = html`${pageHeader({
+      title: 'Install a connector',
+      above: CONNECTORS_PAGE,
+      lead: 'A spec that is installed already is replaced by the other version; its credential stays.',
+    })}
+    ${formRefusal(form, ['owner', 'spec'])} ${specProblems.length === 0 ? '' : problemList(specProblems)}
+    ${checked === null ? '' : checkedSpec(checked)}
+    <form class="panel stack" method="post" action="/connectors">
+      ${textArea(form, {
+        name: 'spec',
+        label: 'Connector spec',
+        hint: html`JSON, at most 1 MB. A spec in YAML has to be converted first.
+          <a href="${SPEC_SCHEMA}">JSON Schema</a>`,
+        rows: 18,
+        isRequired: true,
+        isMono: true,
+      })}
+      ${ownerField(form, isAdmin)}
+      <div class="actions">
+        <button class="primary" name="step" value="install">Install</button>
+        <button name="step" value="check">Check only</button>
+        <a class="button" href="/connectors">Cancel</a>
+      </div>
+    </form>`;
+  return layout('Install a connector', content, 'narrow');
+}
+
+function problemList(problems: readonly FieldProblem[]): Html {
+  return alert(
+    'bad',
+    html`<p><strong>Nothing was installed.</strong> What is wrong in the spec:</p>
+      <ul>
+        ${problems.map(
+          ({ field, message }) =>
+            html`<li>
+              ${field === '' ? 'the spec' : html`<code>${foreignText(field)}</code>`} ${foreignText(message)}
+            </li>`,
+        )}
+      </ul>`,
+  );
+}
+
+function checkedSpec({ fqn, version, operation_count: count, content_hash: hash, warnings }: ValidateReply): Html {
+  return html`${alert('good', 'The spec is one that can be installed. Nothing was changed.')}
+    <div class="panel">
+      ${definitionList([
+        ['Connector', html`<code>${fqn}</code>`],
+        ['Version', version],
+        ['Operations', String(count)],
+        ['Content', html`<code>${hash}</code>`],
+      ])}
+    </div>
+    ${warningList(warnings)}`;
+}
+
+/** What a spec allows and a person should know. */
+export function warningList(warnings: readonly string[]): Html | string {
+  if (warnings.length === 0) return '';
+  return alert(
+    'warn',
+    html`<p><strong>Worth knowing</strong></p>
+      <ul>
+        ${warnings.map((warning) => html`<li>${foreignText(warning)}</li>`)}
+      </ul>`,
+  );
+}

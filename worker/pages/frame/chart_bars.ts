@@ -1,0 +1,76 @@
+import { html } from 'hono/html';
+import type { RequestCounts, RequestDecision } from '../../services/audit/request_counts.ts';
+import { exactTime } from '../components/time.ts';
+import type { Html } from './html.ts';
+
+/** From the bottom of a bar up. */
+export const DECISION_TITLES: { readonly [D in RequestDecision]: string } = {
+  added: 'Credential added',
+  connector: 'Connector call',
+  passed: 'Passed through',
+  refused: 'Refused',
+};
+export const DECISIONS: readonly RequestDecision[] = ['added', 'connector', 'passed', 'refused'];
+/** A part of the time, with what became of the requests in it. */
+export interface Bar {
+  readonly from: string;
+  readonly to: string;
+  readonly counts: RequestCounts['spans'][number];
+  readonly total: number;
+}
+
+const HEIGHT = 100;
+/** What the highest bar leaves free above it. */
+const ROOM = 4;
+const WIDTH = 10;
+const GAP = 2;
+
+/** The picture: a bar for each part of the time, and the whole height of it is a link where there is something. */
+export function chartBars(
+  bars: readonly Bar[],
+  highest: number,
+  label: string,
+  pathOf: (from: string, to: string) => string,
+): Html {
+  const width = bars.length * WIDTH;
+  return html`<svg viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none" role="group" aria-label="${label}">
+    ${[ROOM, (HEIGHT + ROOM) / 2].map((y) => line('grid', width, y))}
+    ${bars.map((bar, index) => (bar.total === 0 ? '' : barLink(bar, index, highest, pathOf)))}
+    ${line('axis', width, HEIGHT)}
+  </svg>`;
+}
+
+function line(kind: 'grid' | 'axis', width: number, y: number): Html {
+  return html`<line class="${kind}" x1="0" y1="${y}" x2="${width}" y2="${y}" />`;
+}
+
+function barLink(bar: Bar, index: number, highest: number, pathOf: (from: string, to: string) => string): Html {
+  const { from, to } = bar;
+  const words = `${exactTime(from)} to ${exactTime(to)}: ${wordsOf(bar)}`;
+  return html`<a href="${pathOf(from, to)}" aria-label="${words}">
+    <title>${words}</title>
+    <rect class="hit" x="${index * WIDTH}" y="0" width="${WIDTH}" height="${HEIGHT}" />
+    ${parts(bar, index, highest)}
+  </a>`;
+}
+
+function wordsOf({ counts }: Bar): string {
+  const some = DECISIONS.filter((decision) => counts[decision] > 0);
+  return some.map((decision) => `${DECISION_TITLES[decision].toLowerCase()} ${counts[decision]}`).join(', ');
+}
+
+/** What became of the requests, one above the other. */
+function parts({ counts }: Bar, index: number, highest: number): Html[] {
+  let below = 0;
+  return DECISIONS.filter((decision) => counts[decision] > 0).map((decision) => {
+    const height = (counts[decision] / highest) * (HEIGHT - ROOM);
+    below += height;
+    return html`<rect
+      class="bar-${decision}"
+      x="${index * WIDTH + GAP / 2}"
+      y="${(HEIGHT - below).toFixed(2)}"
+      width="${WIDTH - GAP}"
+      height="${height.toFixed(2)}"
+    />`;
+  });
+}

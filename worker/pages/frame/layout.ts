@@ -1,0 +1,27 @@
+import { html } from 'hono/html';
+import { pageHeader } from '../components/page_header.ts';
+import type { Html } from './html.ts';
+
+export type { Html } from './html.ts';
+
+/** How much room a page takes: `card` is for a question or a message, `narrow` for text and forms. */
+export type PageWidth = 'card' | 'narrow' | 'wide';
+
+/** A page without its frame (shell.ts). */
+export interface Page {
+  readonly title: string;
+  readonly content: Html;
+  readonly width: PageWidth;
+}
+
+/** A page: what stands in `main`, and what the browser's tab says. */
+export function layout(title: string, content: Html, width: PageWidth = 'wide'): Page {
+  return { title, content, width };
+}
+
+/** A page with one message. */
+export function messagePage(title: string, message: string): Page {
+  const content = html`${pageHeader({ title })}
+    <p>${message}</p>`;
+  return layout(title, content, 'card');
+}

@@ -1,0 +1,121 @@
+import { html } from 'hono/html';
+import { hasRole, type Role } from '../../../shared/model/role.ts';
+import type { Assets } from './assets.ts';
+import { icon } from '../components/icon.ts';
+import type { Html } from './html.ts';
+import type { Page } from './layout.ts';
+import { NAVIGATION, type NavigationEntry } from './navigation.ts';
+
+/** Who is signed in, as every page says it. */
+export interface Person {
+  readonly name: string;
+  readonly role: Role;
+  readonly enterprise: string;
+}
+
+/** What stands around a page. */
+export interface Frame {
+  readonly assets: Assets;
+  /** Null on pages that need no sign-in. */
+  readonly person: Person | null;
+  /** The path that was asked for. */
+  readonly path: string;
+}
+
+/** A whole document. Nothing in it runs or styles but files of ours: no inline script, handler or style. */
+export function renderPage(page: Page, frame: Frame): Html {
+  const { assets, person } = frame;
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>${page.title} · svc</title>
+        <link rel="icon" href="data:," />
+        <link rel="stylesheet" href="${assets.urlOf('style.css')}" />
+        <script type="module" src="${assets.urlOf('console.js')}"></script>
+      </head>
+      <body>
+        <a class="skip" href="#main">Skip to content</a>
+        ${person === null ? publicFrame(page) : consoleFrame(page, frame, person)}
+      </body>
+    </html>`;
+}
+
+function publicFrame(page: Page): Html {
+  return html`<div class="public">
+    <header class="public-bar">
+      ${brand()}
+      <nav aria-label="Site">
+        <a href="/marketplace">Marketplace</a>
+        <a href="/">Console</a>
+        <a href="/docs">API reference</a>
+      </nav>
+    </header>
+    ${main(page)}
+  </div>`;
+}
+
+function consoleFrame(page: Page, { path }: Frame, person: Person): Html {
+  return html`<header class="bar">
+      ${brand()}
+      <details class="menu">
+        <summary>${icon('menu')} Menu</summary>
+        <div class="menu-sheet">${navigation(path, 'Menu', person)} ${signedIn(person)}</div>
+      </details>
+    </header>
+    <div class="frame">
+      <header class="side">
+        ${brand()} ${navigation(path, 'Console', person)}
+        <div class="foot">${signedIn(person)}</div>
+      </header>
+      ${main(page)}
+    </div>`;
+}
+
+function main({ content, width }: Page): Html {
+  return html`<main id="main" tabindex="-1">
+    <div class="page ${width}">${content}</div>
+  </main>`;
+}
+
+function brand(): Html {
+  return html`<a class="brand" href="/">${icon('mark')} svc</a>`;
+}
+
+/** What is not for the role of who is signed in is not there. */
+function navigation(path: string, label: string, { role }: Person): Html {
+  return html`<nav aria-label="${label}">
+    ${NAVIGATION.map(
+      ({ title, entries }) =>
+        html`<div class="nav-group">
+          <h2>${title}</h2>
+          <ul>
+            ${entries
+              .filter((entry) => entry.role === undefined || hasRole(role, entry.role))
+              .map((entry) => html`<li>${link(entry, path)}</li>`)}
+          </ul>
+        </div>`,
+    )}
+  </nav>`;
+}
+
+function link(entry: NavigationEntry, path: string): Html {
+  const content = html`${icon(entry.icon)} ${entry.title}`;
+  if (entry.path === path) return html`<a href="${entry.path}" aria-current="page">${content}</a>`;
+  const isAbove = entry.path !== '/' && path.startsWith(`${entry.path}/`);
+  return isAbove
+    ? html`<a href="${entry.path}" aria-current="true">${content}</a>`
+    : html`<a href="${entry.path}">${content}</a>`;
+}
+
+function signedIn({ name, role, enterprise }: Person): Html {
+  return html`<div class="person">
+    <div class="small">
+      <span class="quiet">Signed in as</span> <strong>${name}</strong>
+      <div class="quiet">${role} of ${enterprise}</div>
+    </div>
+    <form method="post" action="/auth/logout"><button class="compact wide">Sign out</button></form>
+  </div>`;
+}

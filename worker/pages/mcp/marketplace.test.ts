@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest';
+import type { MarketplaceItem, MarketplacePage } from '../../../shared/wire/marketplace.ts';
+import { marketplacePage } from './marketplace.ts';
+import { marketplaceEntryPage } from './marketplace_entry.ts';
+import { entryPath } from './marketplace_words.ts';
+
+const NOW = Date.parse('2026-01-02T03:04:05.000Z');
+const item: MarketplaceItem = {
+  name: 'io.example/one',
+  title: null,
+  description: 'One',
+  version: '1.0.0',
+  status: 'active',
+  published_at: null,
+  updated_at: null,
+  repository_url: null,
+  website_url: null,
+  packages: [],
+  remotes: [],
+  problems: [],
+  installed: false,
+};
+const found: MarketplacePage = {
+  items: [item],
+  next_cursor: null,
+  fetched_at: '2026-01-02T02:52:05.000Z',
+  stale: false,
+  partial: false,
+};
+const query = { q: '', registry_type: '', transport: '', cursor: '' };
+
+async function shown(changes: Partial<MarketplacePage>): Promise<string> {
+  const page = marketplacePage({ query, found: { ...found, ...changes }, nowMs: NOW });
+  return String(await page.content)
+    .replaceAll(/<[^>]+>/g, ' ')
+    .replaceAll(/\s+/g, ' ');
+}
+
+describe('the list of the marketplace', () => {
+  test('says how old it is, and that the registry does not answer when it does not', async () => {
+    expect(await shown({})).toContain('As of 12 min ago');
+    expect(await shown({})).not.toContain('does not answer');
+    expect(await shown({ stale: true })).toContain('As of 12 min ago ; the registry does not answer now');
+  });
+
+  test('says that it is a part', async () => {
+    expect(await shown({})).not.toContain('partial');
+    expect(await shown({ partial: true })).toContain('This answer is partial');
+  });
+
+  test('says that an entry is deprecated, and what is hidden in its text', async () => {
+    const hostile = { ...item, status: 'deprecated' as const, description: 'a\u202eb' };
+    expect(await shown({ items: [hostile] })).toMatch(/Deprecated.*a &lt;U\+202E&gt; b/);
+  });
+});
+
+async function shownOf(packages: MarketplaceItem['packages']): Promise<string> {
+  const { installed: _, ...fields } = item;
+  const rest = { installed_servers: [], versions: [], options: [], preview: null, stale: false };
+  const entry = { ...fields, ...rest, installed: false, packages, fetched_at: found.fetched_at };
+  const page = marketplaceEntryPage({ entry, isSignedIn: false, nowMs: NOW });
+  return String(await page.content)
+    .replaceAll(/<[^>]+>/g, ' ')
+    .replaceAll(/\s+/g, ' ');
+}
+
+const npm = {
+  registry_type: 'npm',
+  registry_base_url: null,
+  identifier: '@acme/one',
+  version: '1.0.0',
+  transport: 'stdio',
+  runtime_hint: 'npx',
+  runtime_arguments: [],
+  package_arguments: [],
+  environment_variables: [],
+};
+
+describe('the page of an entry', () => {
+  test('says how its publisher starts it, and what is hidden there', async () => {
+    expect(await shownOf([npm])).toContain('Started by its publisher with npx @acme/one');
+    expect(await shownOf([{ ...npm, runtime_hint: 'n\u202epx' }])).toMatch(/publisher with n &lt;U\+202E&gt; px/);
+    expect(await shownOf([{ ...npm, runtime_hint: null }])).not.toContain('Started by its publisher');
+  });
+});
+
+describe('the address of an entry', () => {
+  test('has the slash of its name as it is, and nothing that a browser takes for a step', () => {
+    expect(entryPath('io.example/one')).toBe('/marketplace/io.example/one');
+    expect(entryPath('io.example/a?b#c')).toBe('/marketplace/io.example/a%3Fb%23c');
+    for (const name of ['../secrets', 'a/../b', 'a//b', '/a'])
+      expect(new URL(entryPath(name), 'http://x').pathname).toBe(`/marketplace/${encodeURIComponent(name)}`);
+  });
+});

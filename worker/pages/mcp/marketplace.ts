@@ -1,0 +1,164 @@
+import { html } from 'hono/html';
+import {
+  MARKETPLACE_TRANSPORTS,
+  type MarketplaceItem,
+  type MarketplacePage,
+} from '../../../shared/wire/marketplace.ts';
+import { alert } from '../components/alert.ts';
+import { badge } from '../components/badge.ts';
+import { emptyState } from '../components/empty_state.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { initials } from '../components/initials.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { pathWith } from '../components/pager.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+import { ecosystemName, entryKinds, entryPath, entryState, freshnessWords } from './marketplace_words.ts';
+
+export interface MarketplaceView {
+  /** What was asked for, as it stands in the address. */
+  readonly query: {
+    readonly q: string;
+    readonly registry_type: string;
+    readonly transport: string;
+    readonly cursor: string;
+  };
+  readonly found: MarketplacePage | { readonly problem: string; readonly requestId: string };
+  readonly nowMs: number;
+}
+
+const ECOSYSTEMS = ['npm', 'pypi', 'oci', 'nuget', 'mcpb'];
+
+/** The servers of the MCP registry. Everything about them is their publishers' text. */
+export function marketplacePage(view: MarketplaceView): Page {
+  const content = html`${pageHeader({
+      title: 'Marketplace',
+      lead: 'Servers of the public MCP registry. Before anything is installed you see the exact command, and nothing runs on a machine that you have not consented to there.',
+    })}
+    ${searchForm(view)}
+    <p class="small quiet" id="found" role="status">${foundWords(view)}</p>
+    <div id="results">${results(view)}</div>`;
+  return layout('Marketplace', content);
+}
+
+function searchForm({ query }: MarketplaceView): Html {
+  return html`<form class="search" role="search" method="get" action="/marketplace" data-island="search">
+    <div class="field">
+      <label for="q">Search</label>
+      <input
+        id="q"
+        name="q"
+        type="search"
+        value="${query.q}"
+        maxlength="200"
+        autocomplete="off"
+        spellcheck="false"
+        placeholder="github, postgres, weather …"
+        aria-keyshortcuts="/"
+      />
+    </div>
+    ${filter('registry_type', 'Package', 'Any', query.registry_type, ECOSYSTEMS)}
+    ${filter('transport', 'Transport', 'Any', query.transport, MARKETPLACE_TRANSPORTS)}
+    <button class="primary">Search</button>
+  </form>`;
+}
+
+function filter(name: string, label: string, any: string, chosen: string, values: readonly string[]): Html {
+  return html`<div class="field">
+    <label for="${name}">${label}</label>
+    <select id="${name}" name="${name}">
+      <option value="">${any}</option>
+      ${values.map(
+        (value) =>
+          html`<option value="${value}" ${value === chosen ? 'selected' : ''}>
+            ${name === 'registry_type' ? ecosystemName(value) : value}
+          </option>`,
+      )}
+    </select>
+  </div>`;
+}
+
+function foundWords({ found, query }: MarketplaceView): string {
+  if ('problem' in found) return 'No answer';
+  const { items, next_cursor: next } = found;
+  const servers = items.length === 1 ? 'server' : 'servers';
+  if (next !== null || query.cursor !== '') return `${items.length} ${servers} on this page`;
+  return items.length === 0 ? 'No server found' : `${items.length} ${servers}`;
+}
+
+function results(view: MarketplaceView): Html {
+  const { found, nowMs } = view;
+  if ('problem' in found) return failed(view, found);
+  return html`<div class="stack">
+    ${found.partial ? partialWords() : ''} ${found.stale ? freshnessWords(found, nowMs) : ''}
+    ${
+      found.items.length === 0
+        ? html`<div class="panel flush">${nothing(view)}</div>`
+        : html`<ul class="results panel flush">
+            ${found.items.map((item) => result(item))}
+          </ul>`
+    }
+    <div class="results-foot">${found.stale ? '' : freshnessWords(found, nowMs)} ${pages(view, found.next_cursor)}</div>
+  </div>`;
+}
+
+function partialWords(): Html {
+  return alert(
+    'info',
+    html`<p>
+      <strong>This answer is partial.</strong> The list of all servers is still being fetched; until it is here, names
+      alone are searched.
+    </p>`,
+  );
+}
+
+function result(item: MarketplaceItem): Html {
+  const { name, title, description, version } = item;
+  return html`<li class="result">
+    ${initials(name)}
+    <div>
+      <h2>
+        <a href="${entryPath(name)}" data-result>${foreignText(title ?? name.split('/').at(-1) ?? name)}</a>
+        ${entryState(item)} ${item.installed ? badge('good', 'Installed') : ''}
+      </h2>
+      <p class="mono quiet">${foreignText(name)}</p>
+      <p class="clamped">${foreignText(description)}</p>
+      <p class="tags">
+        ${entryKinds(item).map((kind) => html`<span class="tag">${foreignText(kind)}</span> `)}
+        ${version === null ? '' : html`<span class="quiet small number">${foreignText(version)}</span>`}
+      </p>
+    </div>
+  </li>`;
+}
+
+function nothing({ query }: MarketplaceView): Html {
+  const isFiltered = query.registry_type !== '' || query.transport !== '';
+  return emptyState({
+    title: query.q === '' ? 'No servers here' : 'No server has that in its name or description',
+    next: isFiltered ? 'Try it without the filters, or with another word.' : 'Try another word, or a part of one.',
+    action: html`<a class="button" href="/marketplace">Show all servers</a>`,
+  });
+}
+
+function failed({ query }: MarketplaceView, found: { readonly problem: string; readonly requestId: string }): Html {
+  return html`<div class="stack">
+    ${alert(
+      'bad',
+      html`<p><strong>The registry gave no list.</strong> ${found.problem}</p>
+        <p class="quiet small">Request <code>${found.requestId}</code></p>`,
+    )}
+    <div class="actions">
+      <a class="button" href="${pathWith('/marketplace', query)}">Try again</a>
+      <a class="button" href="/marketplace">Show all servers</a>
+    </div>
+  </div>`;
+}
+
+function pages({ query }: MarketplaceView, next: string | null): Html | string {
+  if (next === null && query.cursor === '') return '';
+  const first = html`<a class="button" href="${pathWith('/marketplace', { ...query, cursor: '' })}">First page</a>`;
+  return html`<nav class="pager" aria-label="Pages">
+    ${query.cursor === '' ? '' : first}
+    ${next === null ? '' : html`<a class="button" rel="next" href="${pathWith('/marketplace', { ...query, cursor: next })}">Next page</a>`}
+  </nav>`;
+}

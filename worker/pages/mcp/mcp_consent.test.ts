@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { mcpServerInput, type McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import { consentPanel } from './mcp_consent.ts';
+
+function serverOf(command: readonly string[]): McpServerRecord {
+  return {
+    ...mcpServerInput.parse({ name: 'demo', command: [...command] }),
+    id: 'mcp_01k0000000000000000000000b',
+    owner: 'personal',
+    registry_id: null,
+    status: 'stopped',
+    revision: 1,
+    health: null,
+    authorization: null,
+    credentials: [],
+    warnings: [],
+    created_at: '2026-01-01T00:00:00.000Z',
+    updated_at: '2026-01-01T00:00:00.000Z',
+  };
+}
+
+const text = (content: unknown) => String(content);
+
+test('the page of a server says that nobody checked what it runs, and how that is asked', () => {
+  const page = text(consentPanel(serverOf(['erl', '-eval', 'x'])));
+  expect(page).toContain('Nobody checked what this runs.');
+  expect(page).toMatch(/Unchecked[^]*runs code that nobody checked: it starts "?(?:&quot;)?erl/);
+  expect(text(consentPanel(serverOf(['npx', '-y', 'demo@1.2.3'])))).not.toContain('Nobody checked');
+});

@@ -1,0 +1,156 @@
+import { html } from 'hono/html';
+import { type McpServerRecord, missingCredentials } from '../../../shared/wire/mcp_servers.ts';
+import { alert, flash } from '../components/alert.ts';
+import { badge } from '../components/badge.ts';
+import { codeBlock } from '../components/code_block.ts';
+import { emptyState } from '../components/empty_state.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { type FormState, formRefusal, textField } from '../components/form_field.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { installSteps, type OwnServerStep, ownServerSteps } from '../components/wizard_steps.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+import { consentPanel } from './mcp_consent.ts';
+import { signInPanel } from './mcp_sign_in.ts';
+
+/** A credential that is asked for. */
+export interface AskedCredential {
+  readonly name: string;
+  /** The publisher's text. */
+  readonly description: string;
+  readonly isSet: boolean;
+  readonly isRequired: boolean;
+}
+
+export interface CredentialsView {
+  readonly server: McpServerRecord;
+  readonly asked: readonly AskedCredential[];
+  /** True as a step of an install. */
+  readonly isInstall: boolean;
+  readonly form: FormState;
+  readonly done: string | undefined;
+}
+
+/** The field of a credential in a form. */
+export function credentialField(name: string): string {
+  return `credential_${name}`;
+}
+
+/** Third step of an install, and the form for another value: credentials go into the vault and come back on no page. */
+export function mcpCredentialsPage({ server, asked, isInstall, form, done }: CredentialsView): Page {
+  const path = `/mcp-servers/${server.id}`;
+  const names = asked.map(({ name }) => credentialField(name));
+  const content = html`${pageHeader({
+    title: isInstall ? 'Credentials' : `Credentials of ${server.name}`,
+    lead: 'A value goes straight into the vault. No page shows it again, and a client’s configuration never holds it.',
+    above: { path, title: server.name },
+  })}
+  ${isInstall ? stepsOf(server, 'Credentials') : ''} ${flash(done)} ${formRefusal(form, names)}
+  ${
+    asked.length === 0
+      ? html`<div class="panel flush">
+          ${emptyState({ title: 'It asks for no credential', next: 'There is nothing to store.', action: onward(server, isInstall) })}
+        </div>`
+      : html`<form class="panel stack" method="post" action="${path}/credentials">
+          <input type="hidden" name="install" value="${isInstall ? '1' : ''}" />
+          ${asked.map((credential) => field(form, credential))}
+          <div class="actions"><button class="primary">Store</button> ${onward(server, isInstall)}</div>
+        </form>`
+  }`;
+  return layout(`Credentials of ${server.name}`, content, 'narrow');
+}
+
+function field(form: FormState, { name, description, isSet, isRequired }: AskedCredential): Html {
+  const state = isSet ? 'A value is stored; another one takes its place.' : 'Leave it empty to store it later.';
+  return textField(form, {
+    name: credentialField(name),
+    label: isRequired ? name : `${name} (optional)`,
+    hint: html`${foreignText(description)} ${description === '' ? '' : html`<br />`}${state}`,
+    isSecret: true,
+    isMono: true,
+  });
+}
+
+function onward({ id }: McpServerRecord, isInstall: boolean): Html {
+  if (!isInstall) return html`<a class="button" href="/mcp-servers/${id}">Cancel</a>`;
+  return html`<a class="button" href="/mcp-servers/${id}/connect">Later</a>`;
+}
+
+/** What people use most; `svc mcp export --list` knows them all. */
+const CLIENTS = [
+  { title: 'Claude Code', name: 'claude-code' },
+  { title: 'Claude Desktop', name: 'claude-desktop' },
+  { title: 'Codex', name: 'codex' },
+  { title: 'Cursor', name: 'cursor' },
+  { title: 'Gemini CLI', name: 'gemini-cli' },
+  { title: 'VS Code', name: 'vscode' },
+];
+
+export interface ConnectView {
+  readonly server: McpServerRecord;
+  readonly done: string | undefined;
+  readonly nowMs: number;
+  /** Whether this caller may change the server. */
+  readonly mayChange: boolean;
+}
+
+/** Last step: what is typed at a machine, for nothing runs there that was not consented to there. */
+export function mcpConnectPage({ server, done, nowMs, mayChange }: ConnectView): Page {
+  const lacking = missingCredentials(server);
+  const heading = `${server.name} is ${server.registry_id === null ? 'registered' : 'installed'}`;
+  const path = `/mcp-servers/${server.id}`;
+  const content = html`${pageHeader({
+      title: heading,
+      lead:
+        server.mode === 'local'
+          ? 'It runs on a machine once you have consented there.'
+          : 'The gateway on your machine calls it.',
+      above: { path: '/mcp-servers', title: 'Installed servers' },
+    })}
+    ${stepsOf(server, 'Use it')} ${flash(done)} ${lacking.length === 0 ? '' : lackingWords(server, lacking)}
+    ${server.mode === 'local' ? consentPanel(server) : signInPanel(server, nowMs, mayChange)}
+    <section class="panel" aria-labelledby="clients-title">
+      <h2 id="clients-title">In your client, once for all servers</h2>
+      <p>
+        Has the client start <code>svc mcp gateway</code>, which offers every server that you have here. No credential
+        is written into its file.
+      </p>
+      ${CLIENTS.map(
+        ({ title, name }) =>
+          html`<h3>${title}</h3>
+            ${codeBlock(`svc mcp export --client ${name} --write`)}`,
+      )}
+      <p class="quiet small">
+        Leave out <code>--write</code> to see what would be written. All clients: <code>svc mcp export --list</code>
+      </p>
+    </section>
+    <div class="actions">
+      <a class="button primary" href="${path}">Show ${server.name}</a>
+      <a class="button" href="/marketplace">Marketplace</a>
+    </div>`;
+  return layout(heading, content, 'narrow');
+}
+
+/** A server that is in no registry was reviewed by who typed it. */
+function stepsOf({ registry_id: registryId }: McpServerRecord, step: OwnServerStep): Html {
+  return registryId === null ? ownServerSteps(step) : installSteps(step);
+}
+
+function lackingWords({ id }: McpServerRecord, names: readonly string[]): Html {
+  return alert(
+    'warn',
+    html`<p>
+      ${badge('warn', 'Not set')} It is not started without ${names.map((name) => html`<code>${name}</code> `)}
+      <a href="/mcp-servers/${id}/credentials?install=1">Store ${names.length === 1 ? 'it' : 'them'}</a>
+    </p>`,
+  );
+}
+
+/** What a person types at each machine for a local server. */
+export function machineSteps({ name }: Pick<McpServerRecord, 'name'>): Html {
+  return html`<section class="panel" aria-labelledby="machine-title">
+    <h2 id="machine-title">On each machine, once</h2>
+    <p>Shows what is started and asks whether this machine may. No page can answer that for it.</p>
+    ${codeBlock(`svc mcp consent ${name}`)}
+  </section>`;
+}

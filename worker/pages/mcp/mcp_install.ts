@@ -1,0 +1,111 @@
+import { html } from 'hono/html';
+import type { InstallPreview, MarketplaceInput } from '../../../shared/wire/marketplace.ts';
+import { alert } from '../components/alert.ts';
+import { definitionList } from '../components/definition_list.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { type FormState, formRefusal, textField } from '../components/form_field.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { pathWith } from '../components/pager.ts';
+import { installSteps } from '../components/wizard_steps.ts';
+import type { Html } from '../frame/html.ts';
+import { inputField, inputFields } from './install_fields.ts';
+import { inputTable, installPreview } from './install_preview.ts';
+import { layout, type Page } from '../frame/layout.ts';
+import { entryPath, freshnessWords, type InstallSubject } from './marketplace_words.ts';
+import { ownerField } from '../bindings/owner_field.ts';
+
+export interface InstallView {
+  readonly subject: InstallSubject;
+  readonly preview: InstallPreview;
+  /** Says which preview it was that somebody looked at. */
+  readonly reviewed: string;
+  readonly freshness: { readonly fetched_at: string; readonly stale: boolean };
+  readonly nowMs: number;
+}
+
+/** First step: exactly what would be started. */
+export function installReviewPage(view: InstallView): Page {
+  const { subject, preview, freshness, nowMs } = view;
+  const next = pathWith('/mcp-servers/install', { ...subject, step: 'settings' });
+  const content = html`${head('Review what is installed', subject)} ${installSteps('Review')}
+    ${freshnessWords(freshness, nowMs)}
+    <section class="panel" aria-labelledby="preview-title">
+      <h2 id="preview-title">What is started</h2>
+      ${installPreview(preview)}
+      ${definitionList([
+        ['Version', preview.version === null ? null : foreignText(preview.version)],
+        [
+          'Isolation',
+          preview.mode === 'local'
+            ? html`A process of your user; <code>svc mcp update NAME --isolation container</code> puts it into a
+                container`
+            : null,
+        ],
+      ])}
+    </section>
+    ${
+      preview.inputs.length === 0
+        ? ''
+        : html`<section class="panel flush" aria-labelledby="inputs-title">
+            <div class="panel-head"><h2 id="inputs-title">What it asks for</h2></div>
+            ${inputTable(preview.inputs)}
+          </section>`
+    }
+    <div class="actions">
+      <a class="button primary" href="${next}">Continue</a>
+      <a class="button" href="${entryPath(subject.registry_id)}">Cancel</a>
+    </div>`;
+  return layout('Install a server', content, 'narrow');
+}
+
+/** The inputs that are given at the install; what is secret and may be given later is asked for after it. */
+export function inputsGivenNow({ inputs }: Pick<InstallPreview, 'inputs'>): readonly MarketplaceInput[] {
+  return inputs.filter(({ secret, credential }) => !secret || credential === null);
+}
+
+/** Second step: the name, the owner and what is no secret. */
+export function installSettingsPage(view: InstallView, form: FormState, isAdmin: boolean): Page {
+  const { subject, preview, reviewed } = view;
+  const inputs = inputsGivenNow(preview);
+  const fields = ['name', 'owner', ...inputs.map((_, index) => inputField(index))];
+  const hidden = Object.entries({ ...subject, reviewed });
+  const content = html`${head('Settings', subject)} ${installSteps('Settings')} ${formRefusal(form, fields)}
+    <form class="panel stack" method="post" action="/mcp-servers/install">
+      ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
+      ${inputFields(form, inputs)}
+      ${textField(form, { name: 'name', label: 'Name (optional)', hint: 'Stands before the names of its tools. Made of the registry name when it is left empty.', isMono: true, maxLength: 48, placeholder: 'weather' })}
+      ${ownerField(form, isAdmin)} ${laterWords(preview)}
+      <div class="actions">
+        <button class="primary">Install</button>
+        <a class="button" href="${pathWith('/mcp-servers/install', { ...subject })}">Back</a>
+      </div>
+    </form>`;
+  return layout('Settings of the server', content, 'narrow');
+}
+
+function laterWords({ inputs }: InstallPreview): Html | string {
+  const count = inputs.length - inputsGivenNow({ inputs }).length;
+  if (count === 0) return '';
+  return html`<p class="quiet small">
+    ${count === 1 ? 'Its credential is' : `Its ${count} credentials are`} asked for in the next step. Installing starts
+    nothing.
+  </p>`;
+}
+
+/** The entry is no longer what was looked at. */
+export function changedSinceReview(view: InstallView): Page {
+  const content = html`${head('It changed meanwhile', view.subject)}
+    ${alert('warn', html`<p><strong>The registry says something else now than when you reviewed it.</strong> Nothing was installed.</p>`)}
+    <div class="actions">
+      <a class="button primary" href="${pathWith('/mcp-servers/install', { ...view.subject })}">Review it again</a>
+    </div>`;
+  return layout('It changed meanwhile', content, 'narrow');
+}
+
+function head(title: string, { registry_id: name, version }: InstallSubject): Html {
+  return pageHeader({
+    title,
+    lead: html`<code>${foreignText(name)}</code> ${foreignText(version)}`,
+    above: { path: entryPath(name), title: 'Back to its entry' },
+  });
+}

@@ -1,0 +1,245 @@
+import { html } from 'hono/html';
+import { mcpReference } from '../../../shared/mcp/references.ts';
+import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
+import type { McpRevisionsReply, McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import { alert, flash } from '../components/alert.ts';
+import { badge } from '../components/badge.ts';
+import { dataTable } from '../components/data_table.ts';
+import { definitionList } from '../components/definition_list.ts';
+import { foreignCommand } from '../components/foreign_command.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { type FormState, formRefusal } from '../components/form_field.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { textArea } from '../components/text_area.ts';
+import { timeAgo } from '../components/time.ts';
+import type { Content, Html } from '../frame/html.ts';
+import { warningList } from './install_preview.ts';
+import { layout, type Page } from '../frame/layout.ts';
+import { entryPath } from './marketplace_words.ts';
+import { readable } from './mcp_consent.ts';
+import { machineSteps } from './mcp_credentials.ts';
+import { logPanel } from './mcp_server_log.ts';
+import { healthWords } from './mcp_server_words.ts';
+import { signInPanel } from './mcp_sign_in.ts';
+
+export interface McpServerView {
+  readonly server: McpServerRecord;
+  readonly revisions: McpRevisionsReply['items'];
+  /** The version that the registry has now, where that is another one. */
+  readonly newer: string | null;
+  /** What gateways told of it lately, newest first. */
+  readonly events: readonly StoredAuditEvent[];
+  /** The form of the tools. */
+  readonly tools: FormState;
+  readonly done: string | undefined;
+  readonly nowMs: number;
+  /** Whether this caller may change it: the enterprise's is its admins'. */
+  readonly mayChange: boolean;
+}
+
+const SHOWN_REVISIONS = 20;
+
+/** One server: what runs, what is started, what it is given, and what of it may be called. */
+export function mcpServerPage(view: McpServerView): Page {
+  const { server, done, nowMs, mayChange } = view;
+  const content = html`${pageHeader({
+      title: server.name,
+      lead: foreignText(server.description),
+      above: { path: '/mcp-servers', title: 'Installed servers' },
+      ...(mayChange && { actions: actions(server) }),
+    })}
+    ${flash(done)} ${mayChange ? newerWords(view) : adminsChange()} ${warningList(server.warnings)}
+    <section class="panel" aria-labelledby="state-title">
+      <h2 id="state-title">State</h2>
+      ${definitionList([
+        ['On your machines', healthWords(server, nowMs)],
+        ['Version', versionWords(view)],
+        [
+          'Registry entry',
+          server.registry_id === null
+            ? null
+            : html`<a class="mono" href="${entryPath(server.registry_id)}">${foreignText(server.registry_id)}</a>`,
+        ],
+        ['Owner', server.owner],
+        ['Id', html`<code>${server.id}</code>`],
+        ['Changed', html`${timeAgo(server.updated_at, nowMs)}, revision ${server.revision}`],
+      ])}
+    </section>
+    ${started(server)} ${credentials(view)}
+    ${server.mode === 'local' ? machineSteps(server) : signInPanel(server, nowMs, mayChange)} ${tools(view)}
+    ${logPanel(server, view.events, nowMs)} ${history(view)}`;
+  return layout(server.name, content);
+}
+
+function actions({ id, enabled }: McpServerRecord): Html {
+  return html`<form method="post" action="/mcp-servers/${id}/enabled">
+      <input type="hidden" name="enabled" value="${enabled ? 'false' : 'true'}" />
+      <button>${enabled ? 'Disable' : 'Enable'}</button>
+    </form>
+    <a class="button" href="/mcp-servers/${id}/edit">Edit</a>
+    <a class="button danger" href="/mcp-servers/${id}/delete">Delete</a>`;
+}
+
+function adminsChange(): Html {
+  return alert('info', 'Your enterprise owns this server: its admins change it, and its members use it.');
+}
+
+function newerWords({ server, newer }: McpServerView): Html | string {
+  if (newer === null) return '';
+  return alert(
+    'info',
+    html`<p>
+      <strong>A newer version is there:</strong> ${foreignText(newer)}.
+      <a href="/mcp-servers/${server.id}/upgrade">Show what would change</a>
+    </p>`,
+  );
+}
+
+function versionWords({ server: { version, id, registry_id: registryId } }: McpServerView): Html {
+  return html`${foreignText(version ?? 'none given')}
+  ${registryId === null ? '' : html`<a class="small" href="/mcp-servers/${id}/upgrade">Look for another</a>`}`;
+}
+
+function started(server: McpServerRecord): Html {
+  const { mode, command, url, transport, env, headers, isolation } = server;
+  const isLocal = mode === 'local';
+  return html`<section class="panel" aria-labelledby="started-title">
+    <h2 id="started-title">${isLocal ? 'What is started' : 'What is called'}</h2>
+    ${isLocal ? foreignCommand(command.map((word) => readable(server.id, word))) : foreignCommand([readable(server.id, url ?? '')])}
+    ${definitionList([
+      ['Transport', isLocal ? 'stdio' : transport],
+      ['Isolation', isLocal ? (isolation === 'container' ? 'in a container' : 'a process of the user') : null],
+      ['Variables', fieldList(server, env)],
+      ['Headers', fieldList(server, headers)],
+    ])}
+  </section>`;
+}
+
+function fieldList(server: McpServerRecord, fields: Readonly<Record<string, string>>): Html | null {
+  const entries = Object.entries(fields);
+  if (entries.length === 0) return null;
+  return html`<ul class="plain">
+    ${entries.map(([name, value]) => html`<li><code>${foreignText(name)}: ${foreignText(readable(server.id, value))}</code> ${setWords(server, value)}</li>`)}
+  </ul>`;
+}
+
+/** Beside a value that holds credentials: whether each is stored. */
+function setWords({ id, credentials: all }: McpServerRecord, value: string): Content {
+  const named = all.filter(({ name }) => value.match(new RegExp(`${mcpReference(id, name)}(?!\\w)`)) !== null);
+  return named.map(({ set }) => (set ? badge('good', 'Set') : badge('warn', 'Not set')));
+}
+
+function credentials({ server, nowMs, mayChange }: McpServerView): Html {
+  const path = `/mcp-servers/${server.id}/credentials`;
+  return html`<section class="panel flush" id="credentials" aria-labelledby="credentials-title">
+    <div class="panel-head">
+      <h2 id="credentials-title">Credentials</h2>
+      <span class="quiet small">In the vault; no page shows a value</span>
+    </div>
+    ${
+      server.credentials.length === 0
+        ? html`<p class="quiet padded">It refers to none.</p>`
+        : dataTable<McpServerRecord['credentials'][number]>({
+            caption: 'Credentials',
+            rows: server.credentials,
+            columns: [
+              {
+                title: 'Name',
+                cell: ({ name, required }) =>
+                  html`<code>${name}</code>
+                    ${required ? '' : html`<span class="quiet small">nothing refers to it</span>`}`,
+              },
+              { title: 'Value', cell: ({ set }) => (set ? badge('good', 'Set') : badge('warn', 'Not set')) },
+              {
+                title: 'Stored',
+                cell: ({ updated_at: stored }) => (stored === null ? '' : timeAgo(stored, nowMs)),
+              },
+              {
+                title: 'Actions',
+                isActions: true,
+                cell: (credential) => (mayChange ? credentialActions(path, credential) : ''),
+              },
+            ],
+          })
+    }
+  </section>`;
+}
+
+function credentialActions(path: string, { name, set }: McpServerRecord['credentials'][number]): Html {
+  const change = html`<a class="button compact" href="${path}?name=${name}"
+    >${set ? 'Replace' : 'Store'}<span class="hidden-but-read"> ${name}</span></a
+  >`;
+  if (!set) return change;
+  return html`<div class="actions">
+    ${change}
+    <a class="button compact danger" href="${path}/delete?name=${name}"
+      >Remove<span class="hidden-but-read"> ${name}</span></a
+    >
+  </div>`;
+}
+
+/** The fields of the form of the tools. */
+export const TOOL_FIELDS = ['allow', 'deny', 'approval'] as const;
+const TOOL_LIST = { rows: 3, isMono: true } as const;
+
+/** The form as the policy is. */
+export function toolsForm({ tools: { allow, deny, approval } }: Pick<McpServerRecord, 'tools'>): FormState {
+  return {
+    values: { allow: (allow ?? []).join('\n'), deny: deny.join('\n'), approval: approval.join('\n') },
+    problems: [],
+    refusal: null,
+  };
+}
+
+/** The fields of a policy of tools. */
+export function toolFields(form: FormState): Html {
+  return html`<div class="thirds">
+    ${textArea(form, { ...TOOL_LIST, name: 'allow', label: 'Allowed', hint: 'Empty: every tool.' })}
+    ${textArea(form, { ...TOOL_LIST, name: 'deny', label: 'Denied', hint: 'Wins over all else; clients do not see these.' })}
+    ${textArea(form, { ...TOOL_LIST, name: 'approval', label: 'Asked about', hint: 'Each call waits for a person. * is every tool.' })}
+  </div>`;
+}
+
+function tools({ server, tools: form, mayChange }: McpServerView): Html {
+  return html`<section class="panel" id="tools" aria-labelledby="tools-title">
+    <h2 id="tools-title">Tools</h2>
+    <p class="quiet">
+      One name on each line; <code>*</code> at the end stands for any rest. Every call is in the audit log.
+    </p>
+    ${formRefusal(form, TOOL_FIELDS)}
+    <form class="stack" method="post" action="/mcp-servers/${server.id}/tools">
+      <input type="hidden" name="revision" value="${String(server.revision)}" />
+      ${toolFields(form)} ${mayChange ? html`<div class="actions"><button>Save the tools</button></div>` : ''}
+    </form>
+  </section>`;
+}
+
+function history({ server, revisions, nowMs, mayChange }: McpServerView): Html | string {
+  if (revisions.length < 2) return '';
+  return html`<section class="panel flush" aria-labelledby="history-title">
+    <div class="panel-head"><h2 id="history-title">Earlier configurations</h2></div>
+    ${dataTable<McpRevisionsReply['items'][number]>({
+      caption: 'Configurations, newest first',
+      rows: revisions.slice(0, SHOWN_REVISIONS),
+      columns: [
+        { title: 'Revision', cell: ({ revision }) => html`<span class="number">${revision}</span>` },
+        { title: 'Version', cell: ({ configuration }) => foreignText(configuration.version ?? '') },
+        { title: 'Made', cell: ({ created_at: made }) => timeAgo(made, nowMs) },
+        {
+          title: 'Return',
+          isActions: true,
+          cell: ({ revision }) => {
+            if (revision === server.revision) return badge('accent', 'In force');
+            return mayChange ? returnLink(server, revision) : '';
+          },
+        },
+      ],
+    })}
+  </section>`;
+}
+
+function returnLink({ id }: McpServerRecord, revision: number): Html {
+  return html`<a class="button compact" href="/mcp-servers/${id}/rollback?revision=${revision}"
+    >Return to it<span class="hidden-but-read">: revision ${revision}</span></a
+  >`;
+}

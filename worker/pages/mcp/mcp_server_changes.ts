@@ -1,0 +1,224 @@
+import { html } from 'hono/html';
+import type { UpgradeReply } from '../../../shared/wire/marketplace.ts';
+import type { McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import { alert } from '../components/alert.ts';
+import { confirmPage } from '../components/confirm_page.ts';
+import { dataTable } from '../components/data_table.ts';
+import { emptyState } from '../components/empty_state.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { type FormState, formRefusal } from '../components/form_field.ts';
+import { pageHeader } from '../components/page_header.ts';
+import type { Html } from '../frame/html.ts';
+import { inputField, inputFields } from './install_fields.ts';
+import { warningList } from './install_preview.ts';
+import { layout, type Page } from '../frame/layout.ts';
+import { freshnessWords } from './marketplace_words.ts';
+
+/** A value before and after a change; null where there is none. */
+export interface ChangedValue {
+  readonly name: string;
+  readonly before: string | null;
+  readonly after: string | null;
+}
+
+/** The parts of a configuration that say what is started or called. */
+type Started = Pick<
+  McpServerRecord,
+  'version' | 'command' | 'url' | 'env' | 'headers' | 'enabled' | 'tools' | 'isolation' | 'name'
+>;
+
+/** What differs between two configurations, in words of one line. */
+export function configurationChanges(before: Started, after: Started): readonly ChangedValue[] {
+  const [old, fresh] = [linesOf(before), linesOf(after)];
+  const names = [...new Set([...old.keys(), ...fresh.keys()])];
+  return names
+    .map((name) => ({ name, before: old.get(name) ?? null, after: fresh.get(name) ?? null }))
+    .filter((change) => change.before !== change.after);
+}
+
+function linesOf({
+  name,
+  version,
+  command,
+  url,
+  env,
+  headers,
+  enabled,
+  tools,
+  isolation,
+}: Started): Map<string, string> {
+  return new Map([
+    ['name', name],
+    ...(version === null ? [] : [['version', version] as const]),
+    ...(command.length === 0 ? [] : [['command', command.join(' ')] as const]),
+    ...(url === null ? [] : [['url', url] as const]),
+    ...named('variable', env),
+    ...named('header', headers),
+    ['enabled', enabled ? 'yes' : 'no'],
+    ['isolation', isolation],
+    ['tools', JSON.stringify(tools)],
+  ]);
+}
+
+function named<Value>(
+  kind: string,
+  fields: Readonly<Record<string, Value>>,
+): (readonly [name: string, value: Value])[] {
+  return Object.entries(fields).map(([key, value]) => [`${kind} ${key}`, value]);
+}
+
+/** What an upgrade changes. */
+export function upgradeChanges({ from_version: from, to_version: to, diff }: UpgradeReply): readonly ChangedValue[] {
+  return [
+    ...(from === to ? [] : [{ name: 'version', before: from, after: to }]),
+    ...(diff.command === null
+      ? []
+      : [{ name: 'command', before: diff.command.before.join(' '), after: diff.command.after.join(' ') }]),
+    ...(diff.url === null ? [] : [{ name: 'url', ...diff.url }]),
+    ...named('variable', diff.env).map(([name, change]) => ({ name, ...change })),
+    ...named('header', diff.headers).map(([name, change]) => ({ name, ...change })),
+  ];
+}
+
+/** What differs, or why nothing does. */
+export function changePanel(changes: readonly ChangedValue[], nothing: Html = SAME): Html {
+  return html`<section class="panel flush" aria-labelledby="changes-title">
+    <div class="panel-head"><h2 id="changes-title">What changes</h2></div>
+    ${changes.length === 0 ? nothing : changeTable(changes)}
+  </section>`;
+}
+
+const SAME = emptyState({ title: 'Nothing', next: 'Both configurations are the same.' });
+
+function changeTable(changes: readonly ChangedValue[]): Html {
+  return dataTable<ChangedValue>({
+    caption: 'What changes',
+    rows: changes,
+    columns: [
+      { title: 'What', cell: ({ name }) => foreignText(name) },
+      {
+        title: 'Before',
+        cell: ({ before }) => (before === null ? 'not there' : html`<del><code>${foreignText(before)}</code></del>`),
+      },
+      {
+        title: 'After',
+        cell: ({ after }) => (after === null ? 'taken out' : html`<ins><code>${foreignText(after)}</code></ins>`),
+      },
+    ],
+  });
+}
+
+export interface UpgradeView {
+  readonly server: McpServerRecord;
+  readonly upgrade: UpgradeReply;
+  readonly form: FormState;
+  readonly nowMs: number;
+}
+
+/** The inputs that an upgrade has to be given, and those that it would else leave to a credential though they are no secret. */
+export function upgradeInputs({ preview, problems, diff }: Pick<UpgradeReply, 'preview' | 'problems' | 'diff'>) {
+  const asked = new Set(problems.map(({ input }) => input));
+  const values = [...Object.values(diff.env), ...Object.values(diff.headers)].map(({ after }) => after ?? '');
+  const isLeft = (credential: string | null) => values.some((value) => value.endsWith(`/${credential}`));
+  return preview.inputs.filter(({ name, secret, credential }) => asked.has(name) || (!secret && isLeft(credential)));
+}
+
+/** What another version would change, before it does. */
+export function upgradePage({ server, upgrade, form, nowMs }: UpgradeView): Page {
+  const changes = upgradeChanges(upgrade);
+  const inputs = upgradeInputs(upgrade);
+  const isNeeded = upgrade.available && (changes.length > 0 || inputs.length > 0);
+  const content = html`${pageHeader({
+    title: isNeeded ? `Update ${server.name}` : `${server.name} is up to date`,
+    lead: html`${foreignText(upgrade.from_version ?? 'No version')} is installed; the registry has
+    ${foreignText(upgrade.to_version ?? 'no version')}`,
+    above: aboveOf(server),
+  })}
+  ${freshnessWords(upgrade, nowMs)}
+  ${formRefusal(
+    form,
+    inputs.map((_, index) => inputField(index)),
+  )}
+  ${isNeeded ? html`${customised(upgrade)} ${warningList(upgrade.preview.warnings)}` : ''}
+  ${changePanel(isNeeded ? changes : [], upToDate(server))}
+  ${
+    isNeeded
+      ? html`<form class="panel stack" method="post" action="/mcp-servers/${server.id}/upgrade">
+          <input type="hidden" name="version" value="${upgrade.entry_version ?? ''}" />
+          ${inputFields(form, inputs)}
+          <p class="quiet small">
+            Credentials stay. Each machine asks for consent again when the command differs. A return to the revision
+            before undoes it.
+          </p>
+          <div class="actions">
+            <button class="primary">Update</button>
+            <a class="button" href="/mcp-servers/${server.id}">Keep it as it is</a>
+          </div>
+        </form>`
+      : ''
+  }`;
+  return layout(`Update ${server.name}`, content);
+}
+
+function upToDate({ id }: McpServerRecord): Html {
+  const action = html`<a class="button" href="/mcp-servers/${id}">Back</a>`;
+  return emptyState({ title: 'Nothing', next: 'It is as an install would make it.', action });
+}
+
+function customised({ customised: isCustomised }: UpgradeReply): Html | string {
+  if (!isCustomised) return '';
+  return alert(
+    'warn',
+    html`<p>
+      <strong>Its configuration was changed since it was installed.</strong> The update replaces the command.
+    </p>`,
+  );
+}
+
+/** What a return to an earlier configuration changes, before it does. */
+export function rollbackPage(view: {
+  readonly server: McpServerRecord;
+  readonly revision: number;
+  readonly changes: readonly ChangedValue[];
+  readonly form: FormState;
+}): Page {
+  const { server, revision, changes, form } = view;
+  const content = html`${pageHeader({ title: `Return to revision ${revision}?`, above: aboveOf(server) })}
+    ${formRefusal(form, [])} ${changePanel(changes)}
+    <form class="actions" method="post" action="/mcp-servers/${server.id}/rollback">
+      <input type="hidden" name="revision" value="${String(revision)}" />
+      <button class="primary">Return to it</button>
+      <a class="button" href="/mcp-servers/${server.id}">Keep it as it is</a>
+    </form>`;
+  return layout(`Return to revision ${revision}`, content);
+}
+
+export function mcpServerDeletionPage(server: McpServerRecord, form: FormState): Page {
+  return confirmPage({
+    title: `Delete ${server.name}?`,
+    consequence: 'Gateways stop it, clients no longer see its tools, and its credentials are gone for good.',
+    name: server.name,
+    action: `/mcp-servers/${server.id}/delete`,
+    button: 'Delete it',
+    hidden: {},
+    above: aboveOf(server),
+    form,
+  });
+}
+
+export function mcpCredentialDeletionPage(server: McpServerRecord, name: string, form: FormState): Page {
+  return confirmPage({
+    title: `Remove ${name}?`,
+    consequence: html`The stored value is gone for good, and ${server.name} is not started without it.`,
+    name,
+    action: `/mcp-servers/${server.id}/credentials/delete`,
+    button: 'Remove it',
+    hidden: { name },
+    above: aboveOf(server),
+    form,
+  });
+}
+
+function aboveOf({ id, name }: McpServerRecord) {
+  return { path: `/mcp-servers/${id}`, title: name };
+}

@@ -1,0 +1,94 @@
+import { html } from 'hono/html';
+import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
+import type { McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import { wordBadge } from '../audit/event_table.ts';
+import { codeBlock } from '../components/code_block.ts';
+import { dataTable } from '../components/data_table.ts';
+import { definitionList } from '../components/definition_list.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { timeAgo } from '../components/time.ts';
+import type { Html } from '../frame/html.ts';
+
+/** How far back the page looks, and how many events it reads for it. */
+export const LOG_MS = 7 * 86_400_000;
+export const MOST_LOG_EVENTS = 200;
+const SHOWN_EVENTS = 10;
+
+/** Why a gateway did not run a server, or runs it no more: its own words, which are in the event. */
+const REASONS: Readonly<Record<string, string>> = {
+  command_refused: 'The command is one that is never started.',
+  url_refused: 'The address is one that is never called.',
+  consent_needed: 'Nobody has consented to it on that machine.',
+  credential_missing: 'A credential that it needs is not stored.',
+  credential_unavailable: 'A credential could not be had in time.',
+  authorisation_needed: 'The server asks for a sign-in.',
+  control_plane_unavailable: 'The control plane could not be asked.',
+  audit_unavailable: 'Its calls could not be recorded, and none is made unrecorded.',
+  container_unavailable: 'It runs in a container, and there is no engine or no image for it.',
+  spawn_failed: 'The program could not be started: it may not be installed there.',
+  start_timeout: 'It took too long to start.',
+  handshake_failed: 'It started, and did not speak the protocol.',
+  unreachable: 'It could not be reached.',
+  exited: 'The program ended.',
+  output_limit: 'It wrote more than a server may.',
+};
+
+/**
+ * What is known here of how a server runs: what gateways told of it. What it writes stays on the machine where it was
+ * written, and the command to read it there is shown.
+ */
+export function logPanel(server: McpServerRecord, events: readonly StoredAuditEvent[], nowMs: number): Html {
+  const isFull = events.length >= MOST_LOG_EVENTS;
+  return html`<section class="panel flush" id="log" aria-labelledby="log-title">
+    <div class="panel-head">
+      <h2 id="log-title">What happened</h2>
+      <span class="quiet small">The last seven days, as gateways told it</span>
+    </div>
+    <div class="padded stack">
+      ${definitionList([
+        ['Started', times(events, ['mcp.server.started'], isFull)],
+        ['Failed', times(events, ['mcp.server.failed', 'mcp.server.refused'], isFull)],
+      ])}
+      ${server.mode === 'local' ? writtenWords(server) : ''}
+    </div>
+    ${events.length === 0 ? html`<p class="quiet padded">No gateway has started it or tried to.</p>` : eventTable(events.slice(0, SHOWN_EVENTS), nowMs)}
+  </section>`;
+}
+
+function writtenWords({ name }: McpServerRecord): Html {
+  return html`<p class="quiet">
+      What it writes stays on the machine that runs it, for it may hold what only that machine should know; of a failure
+      the last line comes here, for you alone. The rest is shown there, with its credentials masked:
+    </p>
+    ${codeBlock(`svc mcp logs ${name}`)}`;
+}
+
+function times(events: readonly StoredAuditEvent[], types: readonly string[], isFull: boolean): string {
+  const count = events.filter(({ type }) => types.includes(type)).length;
+  if (count === 0) return 'never';
+  return `${count === 1 ? 'once' : `${count} times`}${isFull ? ', or more' : ''}`;
+}
+
+function eventTable(events: readonly StoredAuditEvent[], nowMs: number): Html {
+  return dataTable<StoredAuditEvent>({
+    caption: 'Starts, ends and failures, newest first',
+    rows: events,
+    key: ({ id }) => id,
+    columns: [
+      { title: 'Time', cell: ({ time }) => timeAgo(time, nowMs) },
+      { title: 'What', cell: (event) => wordBadge(event) },
+      { title: 'Why', cell: ({ data }) => reasonWords(data['svc.mcp.reason']) },
+      {
+        title: 'Event',
+        isActions: true,
+        cell: ({ id, type, time }) =>
+          html`<a class="nowrap" href="/audit/${id}">Show<span class="hidden-but-read"> ${type} at ${time}</span></a>`,
+      },
+    ],
+  });
+}
+
+function reasonWords(reason: string | undefined): Html | string {
+  if (reason === undefined) return '';
+  return (Object.hasOwn(REASONS, reason) ? REASONS[reason] : undefined) ?? foreignText(reason);
+}

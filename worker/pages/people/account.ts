@@ -1,0 +1,150 @@
+import { html } from 'hono/html';
+import type { MeReply } from '../../../shared/wire/account.ts';
+import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
+import type { SignInRecord } from '../../../shared/wire/sign_ins.ts';
+import type { TokenRecord } from '../../../shared/wire/tokens.ts';
+import { flash } from '../components/alert.ts';
+import { badge } from '../components/badge.ts';
+import { dataTable } from '../components/data_table.ts';
+import { definitionList } from '../components/definition_list.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { pathWith } from '../components/pager.ts';
+import { timeAgo } from '../components/time.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+
+export const ACCOUNT_PAGE = { path: '/account', title: 'Sign-ins and tokens' };
+
+export interface AccountView {
+  readonly me: MeReply;
+  readonly signIns: ListPage<SignInRecord>;
+  readonly tokens: ListPage<TokenRecord>;
+  readonly done: string | undefined;
+  readonly nowMs: number;
+}
+
+/** Who is signed in as the caller: browsers, programs, and whoever has a personal token. */
+export function accountPage(view: AccountView): Page {
+  const { me, signIns, tokens, done, nowMs } = view;
+  const content = html`${pageHeader({
+      title: 'Sign-ins and tokens',
+      lead: 'All that may act as you. End what you do not know.',
+      actions: html`<a class="button" href="/identities">Ways you sign in</a>`,
+    })}
+    ${flash(done)}
+    <div class="panel">
+      ${definitionList([
+        ['Name', me.display_name],
+        ['Email', me.email],
+        ['Role', html`<span class="tag">${me.role}</span>`],
+        ['Your id', html`<code>${me.id}</code>`],
+        ['Enterprise', html`<code>${me.enterprise_id}</code>`],
+      ])}
+    </div>
+    <section class="panel flush" aria-labelledby="sign-ins-title">
+      <div class="panel-head"><h2 id="sign-ins-title">Browsers and programs</h2></div>
+      ${signIns.items.length === 0 ? nothing('Nothing is signed in as you.') : signInTable(signIns.items, nowMs)}
+    </section>
+    ${more('sign_ins', signIns.next_cursor, 'More browsers and programs')}
+    <section class="panel flush" aria-labelledby="tokens-title">
+      <div class="panel-head">
+        <h2 id="tokens-title">Personal tokens</h2>
+        <a class="button compact" href="/account/tokens/new">Make a token</a>
+      </div>
+      ${tokens.items.length === 0 ? nothing('None. A token lets a script call the API with the scopes that you give it.') : tokenTable(tokens.items, nowMs)}
+    </section>
+    ${more('tokens', tokens.next_cursor, 'More tokens')}`;
+  return layout('Sign-ins and tokens', content);
+}
+
+function nothing(text: string): Html {
+  return html`<div class="empty"><p>${text}</p></div>`;
+}
+
+function more(name: string, cursor: string | null, title: string): Html | string {
+  if (cursor === null) return '';
+  return html`<div class="actions">
+    <a class="button" href="${pathWith('/account', { [name]: cursor })}">${title}</a>
+  </div>`;
+}
+
+function signInTable(signIns: readonly SignInRecord[], nowMs: number): Html {
+  return dataTable<SignInRecord>({
+    caption: 'Browsers and programs',
+    rows: signIns,
+    columns: [
+      {
+        title: 'Who',
+        cell: ({ kind, client, current }) =>
+          html`<strong>${kind === 'browser' ? 'Browser' : 'Program'}</strong>
+            ${current ? badge('good', 'this one') : ''}
+            <span class="sub">${client === '' ? 'says nothing of itself' : foreignText(client)}</span>`,
+      },
+      { title: 'Last seen', cell: ({ last_seen_at: seen }) => timeAgo(seen, nowMs) },
+      { title: 'Signed in', cell: ({ created_at: created }) => timeAgo(created, nowMs) },
+      { title: 'Ends', cell: ({ expires_at: expires }) => timeAgo(expires, nowMs) },
+      {
+        title: 'Sign out',
+        isActions: true,
+        cell: ({ id, kind, client }) =>
+          html`<a class="button compact danger" href="/account/sign-ins/${id}/end"
+            >Sign out<span class="hidden-but-read"> the ${kind} ${client}</span></a
+          >`,
+      },
+    ],
+  });
+}
+
+/** Asks before a browser or a program is signed out. */
+export function signOutPage({ id, kind, client, current }: SignInRecord): Page {
+  const title = `Sign this ${kind} out?`;
+  const content = html`${pageHeader({ title, above: ACCOUNT_PAGE })}
+    <div class="panel">
+      <p>${client === '' ? 'It says nothing of itself.' : foreignText(client)}</p>
+      <p>
+        ${current ? 'It is the browser that you look with: you will have to sign in again.' : 'Its next call is refused.'}
+      </p>
+      <form class="actions" method="post" action="/account/sign-ins/${id}/end">
+        <button class="danger">Sign it out</button>
+        <a class="button" href="/account">Keep it</a>
+      </form>
+    </div>`;
+  return layout(title, content, 'narrow');
+}
+
+function tokenTable(tokens: readonly TokenRecord[], nowMs: number): Html {
+  return dataTable<TokenRecord>({
+    caption: 'Personal tokens',
+    rows: tokens,
+    columns: [
+      {
+        title: 'Token',
+        cell: ({ name, id }) => html`<strong>${foreignText(name)}</strong> <span class="sub mono">${id}</span>`,
+      },
+      {
+        title: 'For',
+        cell: ({ scopes }) =>
+          html`<div class="tags">${scopes.map((scope) => html`<span class="tag">${scope}</span> `)}</div>`,
+      },
+      { title: 'State', cell: (token) => tokenBadge(token, nowMs) },
+      { title: 'Last used', cell: ({ last_used_at: used }) => (used === null ? 'never' : timeAgo(used, nowMs)) },
+      { title: 'Ends', cell: ({ expires_at: expires }) => timeAgo(expires, nowMs) },
+      {
+        title: 'Revoke',
+        isActions: true,
+        cell: ({ id, name, revoked_at: revoked }) =>
+          revoked !== null
+            ? ''
+            : html`<a class="button compact danger" href="/account/tokens/${id}/revoke"
+                >Revoke<span class="hidden-but-read"> ${name}</span></a
+              >`,
+      },
+    ],
+  });
+}
+
+function tokenBadge({ revoked_at: revoked, expires_at: expires }: TokenRecord, nowMs: number): Html {
+  if (revoked !== null) return badge('bad', 'revoked');
+  return Date.parse(expires) <= nowMs ? badge('plain', 'expired') : badge('good', 'good');
+}

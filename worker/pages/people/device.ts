@@ -1,0 +1,73 @@
+import { html } from 'hono/html';
+import type { WaitingProgram } from '../../tokens/device_approval.ts';
+import { alert } from '../components/alert.ts';
+import { definitionList } from '../components/definition_list.ts';
+import { exactTime } from '../components/time.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { pageHeader } from '../components/page_header.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+
+/** Where a person types the code that a program shows. It is typed, and never in a link: a link can be sent by anybody. */
+export function devicePage(problem: string | null): Page {
+  const content = html`${pageHeader({ title: 'Sign a program in', lead: 'The code is shown where you ran svc login.' })}
+    ${problem === null ? '' : alert('bad', html`<strong>${problem}</strong>`)}
+    <form method="post" action="/device" class="panel">
+      <div class="field">
+        <label for="user_code">Type the code that <code>svc login</code> shows in your own terminal.</label>
+        <input
+          class="mono"
+          id="user_code"
+          name="user_code"
+          required
+          autofocus
+          autocomplete="off"
+          autocapitalize="characters"
+          spellcheck="false"
+          maxlength="20"
+          placeholder="XXXX-XXXX"
+        />
+      </div>
+      <div class="actions"><button type="submit" class="primary">Continue</button></div>
+      <p class="quiet small">
+        Did somebody send you a code? Whoever sent it wants to act as you: do not type it, and close this page.
+      </p>
+    </form>`;
+  return layout('Sign a program in', content, 'narrow');
+}
+
+/** Who asks, and the question. */
+export function deviceQuestionPage(program: WaitingProgram, typed: string): Page {
+  const content = html`${pageHeader({ title: 'Sign this program in as you?' })}
+    <div class="panel">
+      ${about(program)}
+      <p>It will be able to do all that you may do here, and to enrol a sidecar that is given your credentials.</p>
+      <form method="post" action="/device/decide">
+        <input type="hidden" name="user_code" value="${typed}" />
+        <div class="actions">
+          <button type="submit" class="primary" name="decision" value="approve">Sign it in</button>
+          <button type="submit" name="decision" value="deny">Turn it away</button>
+        </div>
+      </form>
+      <p class="quiet small">Turn it away unless you started it yourself, a moment ago, at this address.</p>
+    </div>`;
+  return layout('Sign a program in?', content, 'narrow');
+}
+
+export function deviceDecidedPage(program: WaitingProgram, decision: 'approve' | 'deny'): Page {
+  const title = decision === 'approve' ? 'Signed in' : 'Turned away';
+  const content = html`${pageHeader({ title })}
+    <div class="panel">
+      ${about(program)}
+      <p>${decision === 'approve' ? 'Go back to your terminal: it goes on by itself.' : 'It was not signed in.'}</p>
+    </div>`;
+  return layout(title, content, 'narrow');
+}
+
+function about({ client, address, requestedAt }: WaitingProgram): Html {
+  return definitionList([
+    ['It calls itself', foreignText(client)],
+    ['It called from', address],
+    ['At', html`<time datetime="${requestedAt}">${exactTime(requestedAt)}</time>`],
+  ]);
+}

@@ -1,0 +1,186 @@
+import { html } from 'hono/html';
+import type { EnterpriseSettings } from '../../../shared/wire/enterprise.ts';
+import { alert, flash } from '../components/alert.ts';
+import { checkboxField, TICKED } from '../components/checkbox_field.ts';
+import { codeBlock } from '../components/code_block.ts';
+import { definitionList } from '../components/definition_list.ts';
+import {
+  type Choice,
+  type FormState,
+  formRefusal,
+  problemOf,
+  radioField,
+  textField,
+} from '../components/form_field.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { textArea } from '../components/text_area.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+
+/** Where a domain says whose it is. */
+const PROOF_PATH = '/.well-known/svc-enterprise.txt';
+/** What the box of a provider is called in the form. */
+export const PROVIDER_FIELD = 'provider ';
+/** Never given back to the browser. */
+export const ENTERPRISE_SECRETS = ['oidc_client_secret'];
+
+const SHOWN = [
+  'name',
+  'billing_email',
+  'allowed_domains',
+  'providers',
+  'allowed_providers',
+  'sso_required',
+  'oidc_issuer',
+  'oidc_client_id',
+  'oidc_client_secret',
+  'oidc_domains',
+];
+
+export interface EnterpriseView {
+  readonly settings: EnterpriseSettings;
+  /** The ways to sign in that may be ticked. */
+  readonly methods: readonly Choice[];
+  readonly isLocal: boolean;
+  readonly isAdmin: boolean;
+  /** Whether the provider may be changed too: whoever runs it can sign in as anybody. */
+  readonly isOwner: boolean;
+  /** The origin that providers know this control plane by; null when it is not known. */
+  readonly origin: string | null;
+  readonly form: FormState;
+  readonly done: string | undefined;
+}
+
+/** What the form holds of settings as they are. The client's secret is in no settings that are read. */
+export function settingsFields(settings: EnterpriseSettings): Readonly<Record<string, string>> {
+  const { oidc, allowed_providers: providers } = settings;
+  const ticked = (providers ?? []).map((name) => [PROVIDER_FIELD + name, TICKED] as const);
+  return {
+    name: settings.name,
+    billing_email: settings.billing_email ?? '',
+    allowed_domains: settings.allowed_domains.join('\n'),
+    providers: providers === null ? 'every' : 'these',
+    ...Object.fromEntries(ticked),
+    ...(settings.sso_required && { sso_required: TICKED }),
+    oidc_issuer: oidc?.issuer ?? '',
+    oidc_client_id: oidc?.client_id ?? '',
+    oidc_domains: oidc?.domains.join('\n') ?? '',
+  };
+}
+
+/** The enterprise, and how its people sign in. */
+export function enterprisePage(view: EnterpriseView): Page {
+  const { settings, isAdmin, isLocal, done } = view;
+  const content = html`${pageHeader({ title: 'Enterprise settings', lead: 'What your enterprise is called, and how its people sign in.' })}
+  ${flash(done)}
+  ${isLocal ? alert('info', 'This control plane is on your own machine: you sign in by the link that svc up prints, whatever is set here.') : ''}
+  ${isAdmin ? settingsForm(view) : html`${alert('info', 'Your enterprise’s admins change these settings.')} ${asTheyAre(settings)}`}`;
+  return layout('Enterprise settings', content, 'narrow');
+}
+
+function asTheyAre(settings: EnterpriseSettings): Html {
+  const { oidc, allowed_domains: domains, allowed_providers: providers } = settings;
+  return html`<div class="panel">
+    ${definitionList([
+      ['Name', settings.name],
+      ['Billing email', settings.billing_email ?? 'none'],
+      ['Email domains', domains.length === 0 ? 'any' : domains.join(', ')],
+      ['Ways to sign in', providers === null ? 'every one that is set up' : providers.join(', ') || 'none'],
+      ['Single sign-on', settings.sso_required ? 'required' : 'not required'],
+      ['Own provider', oidc === null ? 'none' : html`<code>${oidc.issuer}</code>`],
+      ['Its domains', oidc === null ? null : oidc.domains.join(', ')],
+      ['Id', html`<code>${settings.id}</code>`],
+    ])}
+  </div>`;
+}
+
+function settingsForm(view: EnterpriseView): Html {
+  const { form, methods, settings } = view;
+  return html`${formRefusal(form, SHOWN)}
+    <form class="stack" method="post" action="/enterprise">
+      <section class="panel stack" aria-labelledby="general-title">
+        <h2 id="general-title">General</h2>
+        ${textField(form, { name: 'name', label: 'Name', isRequired: true, maxLength: 200 })}
+        ${textField(form, { name: 'billing_email', label: 'Billing email (optional)', maxLength: 254 })}
+        <p class="quiet small">Id <code>${settings.id}</code></p>
+      </section>
+      <section class="panel stack" aria-labelledby="sign-in-title">
+        <h2 id="sign-in-title">Who signs in</h2>
+        ${textArea(form, {
+          name: 'allowed_domains',
+          label: 'Email domains',
+          hint: 'One a line; only verified addresses of these sign in. Empty: any.',
+          rows: 3,
+          isMono: true,
+        })}
+        ${waysField(form, methods)}
+        ${checkboxField(form, {
+          name: 'sso_required',
+          label: 'Single sign-on is required',
+          hint: 'Only the provider below signs in. Whoever signed in otherwise is signed out.',
+        })}
+      </section>
+      ${view.isOwner ? providerSection(view) : providerAsItIs(view.settings)}
+      <div class="actions"><button class="primary">Save the settings</button></div>
+    </form>`;
+}
+
+/** For admins, who do not change it: no field of it is in their form. */
+function providerAsItIs({ oidc }: EnterpriseSettings): Html {
+  return html`<section class="panel stack" aria-labelledby="provider-title">
+    <h2 id="provider-title">Your own provider (OpenID Connect)</h2>
+    <p class="quiet">An owner changes it, for whoever runs it can sign in as anybody.</p>
+    ${definitionList([
+      ['Issuer', oidc === null ? 'none' : html`<code>${oidc.issuer}</code>`],
+      ['Its domains', oidc === null ? null : oidc.domains.join(', ')],
+    ])}
+  </section>`;
+}
+
+function waysField(form: FormState, methods: readonly Choice[]): Html {
+  const isWrong = form.problems.some(({ field }) => field.startsWith('allowed_providers'));
+  const choices = [
+    { value: 'every', title: 'Every way that is set up' },
+    { value: 'these', title: 'Only those ticked' },
+  ];
+  return html`${radioField(form, { name: 'providers', label: 'Ways to sign in', choices, hint: 'Beside the provider below.' })}
+    <fieldset class="field" ${isWrong ? html`aria-describedby="allowed_providers-problem"` : ''}>
+      <legend class="hidden-but-read">Ways that are ticked</legend>
+      <div class="scopes">
+        ${methods.map(({ value, title }) => checkboxField(form, { name: PROVIDER_FIELD + value, label: title }))}
+      </div>
+      ${problemOf(form, 'allowed_providers')}
+    </fieldset>`;
+}
+
+function providerSection({ form, settings, origin }: EnterpriseView): Html {
+  const { oidc, id } = settings;
+  const callback = `/auth/${id}/callback`;
+  return html`<section class="panel stack" aria-labelledby="provider-title">
+    <h2 id="provider-title">Your own provider (OpenID Connect)</h2>
+    <p class="quiet">An owner changes it, for whoever runs it can sign in as anybody. Empty: none.</p>
+    ${
+      origin === null
+        ? ''
+        : html`<p class="small">Register this redirect URL with it:</p>
+            ${codeBlock(origin + callback)}`
+    }
+    ${textField(form, { name: 'oidc_issuer', label: 'Issuer', placeholder: 'https://id.acme.com', isMono: true })}
+    ${textField(form, { name: 'oidc_client_id', label: 'Client id', isMono: true })}
+    ${textField(form, {
+      name: 'oidc_client_secret',
+      label: 'Client secret',
+      hint: oidc === null ? 'No page shows it again.' : 'Empty: it stays as it is, for the same issuer and client.',
+      isSecret: true,
+      isMono: true,
+    })}
+    ${textArea(form, {
+      name: 'oidc_domains',
+      label: 'Its domains',
+      hint: html`One a line; their people are sent to it. Each new one has to serve <code>${id}</code> as a line of
+        <code>${PROOF_PATH}</code>`,
+      rows: 3,
+      isMono: true,
+    })}
+  </section>`;
+}

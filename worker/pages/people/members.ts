@@ -1,0 +1,154 @@
+import { html } from 'hono/html';
+import { ROLES } from '../../../shared/model/role.ts';
+import type { MemberRecord } from '../../../shared/wire/members.ts';
+import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
+import type { MemberChanges } from '../../services/people/members.ts';
+import { alert, flash } from '../components/alert.ts';
+import { badge } from '../components/badge.ts';
+import { confirmPage } from '../components/confirm_page.ts';
+import { dataTable } from '../components/data_table.ts';
+import { definitionList } from '../components/definition_list.ts';
+import { foreignText } from '../components/foreign_text.ts';
+import { type FormState, formRefusal, radioField } from '../components/form_field.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { PAGE_WORDS, pager } from '../components/pager.ts';
+import { exactTime, timeAgo } from '../components/time.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+
+const ABOVE = { path: '/members', title: 'Members' };
+
+export interface MembersView {
+  readonly members: ListPage<MemberRecord>;
+  readonly callerId: string;
+  readonly isLocal: boolean;
+  readonly mayChange: (member: MemberRecord) => MemberChanges;
+  readonly cursor: string | undefined;
+  readonly done: string | undefined;
+  readonly nowMs: number;
+}
+
+/** The people of the enterprise. */
+export function membersPage(view: MembersView): Page {
+  const { members, cursor, done, isLocal } = view;
+  const content = html`${pageHeader({
+      title: 'Members',
+      lead: 'Whoever has an account in your enterprise. Owners make admins and owners; admins manage the members. There are no invitations: whoever signs in with a verified address of your own provider’s domains joins.',
+      actions: html`<a class="button" href="/enterprise">Settings</a>`,
+    })}
+    ${flash(done)}
+    ${isLocal ? alert('info', 'This control plane is on your own machine: you are its only member, and nobody else can sign in.') : ''}
+    <div class="panel flush">${table(view)}</div>
+    ${pager('/members', { cursor }, members.next_cursor, PAGE_WORDS)}`;
+  return layout('Members', content);
+}
+
+/** In place of the list, for who may not see it. */
+export function membersRefusedPage(message: string): Page {
+  const content = html`${pageHeader({ title: 'Members' })} ${alert('info', html`<p>${message}.</p>`)}`;
+  return layout('Members', content);
+}
+
+function table({ members, callerId, mayChange, nowMs }: MembersView): Html {
+  return dataTable<MemberRecord>({
+    caption: 'Members',
+    rows: members.items,
+    columns: [
+      {
+        title: 'Member',
+        cell: ({ id, display_name: name, email }) =>
+          html`<strong>${foreignText(name)}</strong> ${id === callerId ? html`<span class="tag">you</span>` : ''}
+            ${email === null ? '' : html`<span class="sub">${foreignText(email)}</span>`}`,
+      },
+      { title: 'Role', cell: ({ role }) => badge(role === 'member' ? 'plain' : 'accent', role) },
+      { title: 'State', cell: stateBadge },
+      { title: 'Joined', cell: ({ created_at: created }) => timeAgo(created, nowMs) },
+      {
+        title: 'Change',
+        isActions: true,
+        cell: (member) => memberLink(member, mayChange(member)),
+      },
+    ],
+  });
+}
+
+function memberLink({ id, display_name: name }: MemberRecord, may: MemberChanges): Html {
+  const word = may.role || may.suspension ? 'Change' : 'Look at';
+  return html`<a class="button compact" href="/members/${id}">${word}<span class="hidden-but-read"> ${name}</span></a>`;
+}
+
+function stateBadge({ suspended_at: suspended }: MemberRecord): Html {
+  return suspended === null ? badge('good', 'active') : badge('bad', 'suspended');
+}
+
+/** One member: its role, and whether it may sign in; of these what the reader may change. */
+export function memberPage(member: MemberRecord, may: MemberChanges, form: FormState): Page {
+  const { id, display_name: name, email, role } = member;
+  const content = html`${pageHeader({ title: foreignText(name), above: ABOVE })} ${formRefusal(form, ['role'])}
+    <div class="panel">
+      ${definitionList([
+        ['Email', email === null ? null : foreignText(email)],
+        ['Role', html`<span class="tag">${role}</span>`],
+        ['State', stateBadge(member)],
+        ['Joined', exactTime(member.created_at)],
+        ['Suspended', member.suspended_at === null ? null : exactTime(member.suspended_at)],
+        ['Id', html`<code>${id}</code>`],
+      ])}
+    </div>
+    ${may.role ? roleForm(member, form) : ''}
+    ${may.suspension ? (member.suspended_at === null ? suspension(id) : resumption(id)) : ''}
+    ${may.role || may.suspension ? '' : html`<p class="quiet">An owner changes it.</p>`}`;
+  return layout(name, content, 'narrow');
+}
+
+function roleForm({ id, role }: MemberRecord, form: FormState): Html {
+  const values = { role, ...form.values };
+  return html`<form class="panel stack" method="post" action="/members/${id}/role">
+    ${radioField(
+      { ...form, values },
+      {
+        name: 'role',
+        label: 'Role',
+        choices: ROLES.map((each) => ({ value: each, title: each })),
+        hint: 'A member uses what is its own and the enterprise’s; an admin changes what the enterprise owns and its members; an owner also makes admins and owners.',
+      },
+    )}
+    <div class="actions"><button class="primary">Change the role</button></div>
+  </form>`;
+}
+
+function suspension(id: string): Html {
+  return html`<section class="panel" aria-labelledby="suspension-title">
+    <h2 id="suspension-title">Suspend</h2>
+    <p>Signs the member out everywhere and revokes its sidecars. It can be resumed.</p>
+    <div class="actions"><a class="button danger" href="/members/${id}/suspend">Suspend</a></div>
+  </section>`;
+}
+
+function resumption(id: string): Html {
+  return html`<section class="panel" aria-labelledby="suspension-title">
+    <h2 id="suspension-title">Suspended</h2>
+    <p>Nothing that was signed out comes back: the member signs in again, and enrols its sidecars again.</p>
+    <form class="actions" method="post" action="/members/${id}/resume"><button>Resume</button></form>
+  </section>`;
+}
+
+/** What has to be typed to suspend somebody. */
+export function nameOfMember({ email, id }: MemberRecord): string {
+  return email ?? id;
+}
+
+export function suspensionPage(member: MemberRecord, form: FormState): Page {
+  const { id, display_name: name } = member;
+  return confirmPage({
+    title: 'Suspend a member?',
+    consequence: html`<strong>${foreignText(name)}</strong> is signed out everywhere at once, and its sidecars are
+      revoked for good.`,
+    name: nameOfMember(member),
+    action: `/members/${id}/suspend`,
+    button: 'Suspend',
+    hidden: {},
+    above: { path: `/members/${id}`, title: name },
+    form,
+  });
+}

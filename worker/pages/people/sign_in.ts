@@ -1,0 +1,92 @@
+import { html } from 'hono/html';
+import type { ProvidersReply } from '../../../shared/wire/auth.ts';
+import { codeBlock } from '../components/code_block.ts';
+import { pageHeader } from '../components/page_header.ts';
+import type { Html } from '../frame/html.ts';
+import { layout, type Page } from '../frame/layout.ts';
+
+/** What the page shows. */
+export interface SignInView {
+  readonly methods: ProvidersReply;
+  readonly isLocal: boolean;
+  /** A page of ours. */
+  readonly returnTo: string;
+}
+
+/** The page for a browser that is not signed in. */
+export function signInPage({ methods, isLocal, returnTo }: SignInView): Page {
+  const query = returnTo === '/' ? '' : `?return_to=${encodeURIComponent(returnTo)}`;
+  const content = html`${pageHeader({ title: 'Sign in', lead: 'Credentials stay here, out of your agents’ reach.' })}
+    ${methods.providers.map(
+      ({ title, login_url: url }) => html`<a class="button wide" href="${url}${query}">Continue with ${title}</a>`,
+    )}
+    ${methods.password ? passwordForm(query) : ''} ${isLocal ? localHint() : ssoForm(returnTo)}
+    ${methods.providers.length === 0 && !methods.password && !isLocal ? nothingSetUp() : ''}
+    <p class="quiet small">The <a href="/docs">API reference</a> needs no sign-in.</p>`;
+  return layout('Sign in', content, 'card');
+}
+
+function passwordForm(query: string): Html {
+  return html`<form class="stack" method="post" action="/sign-in${query}">
+      <label class="stacked">Email <br /><input type="email" name="email" autocomplete="username" required /></label>
+      <label class="stacked"
+        >Password <br /><input type="password" name="password" autocomplete="current-password" maxlength="256" required
+      /></label>
+      <button class="primary wide">Sign in</button>
+    </form>
+    <p><a href="/sign-up">Sign up, or set a new password</a></p>`;
+}
+
+function ssoForm(returnTo: string): Html {
+  return html`<hr />
+    <h2>With your enterprise</h2>
+    <form class="stack" method="get" action="/auth/sso">
+      <input type="hidden" name="return_to" value="${returnTo}" />
+      <label class="stacked">Email <br /><input type="email" name="email" autocomplete="email" required /></label>
+      <button class="wide">Find its sign-in</button>
+    </form>`;
+}
+
+/** The way to the provider of an enterprise. It is a link: a form may not lead to another site. */
+export function ssoPage({ name, url }: { readonly name: string; readonly url: string }): Page {
+  const content = html`${pageHeader({ title: `Sign in to ${name}` })}
+    <a class="button primary wide" href="${url}">Continue with ${name}</a>`;
+  return layout('Sign in', content, 'card');
+}
+
+/** The way to a provider for who comes from another site, which may not begin a sign-in by itself. */
+export function continuePage({ title, url }: { readonly title: string; readonly url: string }): Page {
+  const content = html`${pageHeader({ title: 'Sign in here?' })}
+    <p>
+      Another site led you here, to sign in to svc with ${title}. This browser will be signed in as whoever you are
+      there.
+    </p>
+    <a class="button primary wide" href="${url}">Continue with ${title}</a>
+    <p class="quiet small">
+      If you did not mean to sign in, close this page: whoever sent you may want you to use an account of theirs.
+    </p>`;
+  return layout('Sign in?', content, 'card');
+}
+
+/** The page at a loopback name, where no browser signs in. */
+export function consoleHintPage(): Page {
+  const content = html`${pageHeader({ title: 'The console is elsewhere' })}
+    <p>
+      It has a host name of its own on this machine, so that no other program gets its cookie. This prints a link to it:
+    </p>
+    ${codeBlock('svc console')}
+    <p class="quiet small">The <a href="/docs">API reference</a> is here too.</p>`;
+  return layout('The console is elsewhere', content, 'card');
+}
+
+function localHint(): Html {
+  return html`<p>
+      This browser is not signed in. <code>svc up</code> prints a sign-in link when it starts, and this makes another
+      one:
+    </p>
+    ${codeBlock('svc console')}`;
+}
+
+function nothingSetUp(): Html {
+  return html`<p>No way to sign in is set up here: docs/sign-in.md says how to set one up.</p>`;
+}

@@ -1,0 +1,51 @@
+import { html } from 'hono/html';
+import type { SignupReply } from '../../../shared/wire/auth.ts';
+import { pageHeader } from '../components/page_header.ts';
+import { layout, type Page } from '../frame/layout.ts';
+
+/** The form for an account with a password, or for another password of one that there is. */
+export function signUpPage(): Page {
+  const content = html`${pageHeader({
+      title: 'Sign up, or set a new password',
+      lead: 'A code is sent to the address. It sets the password that you choose here.',
+    })}
+    <form class="stack" method="post" action="/sign-up">
+      <label class="stacked">Email <br /><input type="email" name="email" autocomplete="username" required /></label>
+      <label class="stacked"
+        >Name, for a new account <br /><input name="display_name" autocomplete="name" maxlength="200"
+      /></label>
+      <label class="stacked"
+        >Password, 12 characters or more <br /><input
+          type="password"
+          name="password"
+          autocomplete="new-password"
+          minlength="12"
+          maxlength="256"
+          required
+      /></label>
+      <button class="primary wide">Send the code</button>
+    </form>`;
+  return layout('Sign up', content, 'card');
+}
+
+/** Asks for the code of the mail. */
+export function codePage({ signup_id: id }: SignupReply): Page {
+  const content = html`${pageHeader({
+      title: 'Enter the code',
+      lead: 'If the address is right, a mail with a code of eight digits is on its way. It is good for ten minutes.',
+    })}
+    <form class="stack" method="post" action="/sign-up/code">
+      <input type="hidden" name="signup_id" value="${id}" />
+      <label class="stacked"
+        >Code <br /><input
+          class="mono"
+          name="code"
+          inputmode="numeric"
+          autocomplete="one-time-code"
+          pattern="[0-9]{8}"
+          required
+      /></label>
+      <button class="primary wide">Sign in</button>
+    </form>`;
+  return layout('Enter the code', content, 'card');
+}

@@ -1,0 +1,41 @@
+import {
+  approvalParams,
+  approvalRecord,
+  approvalsPage,
+  approvalsQuery,
+  decisionInput,
+} from '../../../shared/wire/approvals.ts';
+import { decideApproval, getApproval as findApproval, listApprovalPage } from '../../services/approvals/approvals.ts';
+import { forUser } from '../http/operation.ts';
+import { json } from '../http/replies.ts';
+
+export const getApprovals = forUser({
+  summary: 'List approvals, the newest first',
+  description:
+    'Yours, and for an admin those of connectors that the enterprise owns. New ones and decisions also come on the audit stream, as events of type connector.approval.',
+  query: approvalsQuery,
+  replies: { 200: approvalsPage },
+  async handle({ context, who, query }) {
+    return json(await listApprovalPage(context, who, query));
+  },
+});
+
+export const getApproval = forUser({
+  summary: 'Get an approval',
+  params: approvalParams,
+  replies: { 200: approvalRecord },
+  async handle({ context, who, params }) {
+    return json(await findApproval(context, who, params.id));
+  },
+});
+
+export const postDecision = forUser({
+  summary: 'Approve or deny a request',
+  description: 'A decision covers one identical request, for fifteen minutes.',
+  params: approvalParams,
+  body: decisionInput,
+  replies: { 200: approvalRecord },
+  async handle({ context, who, params, body }) {
+    return json(await decideApproval(context, who, params.id, body.decision));
+  },
+});

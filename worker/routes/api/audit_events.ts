@@ -1,0 +1,154 @@
+import { ok } from '../../../shared/model/result.ts';
+import {
+  auditEventsPage,
+  auditEventsQuery,
+  auditPruneInput,
+  auditPruneReply,
+  auditStreamQuery,
+  auditVerification,
+} from '../../../shared/wire/audit_events.ts';
+import { auditAnchors, auditHeadsCheck, auditHeadsChecked, auditHeadsReply } from '../../../shared/wire/audit_heads.ts';
+import { describeAnchors } from '../../services/audit/audit_anchors.ts';
+import { checkHeads, exportHeads } from '../../services/audit/audit_heads.ts';
+import { pruneAudit } from '../../services/audit/audit_pruning.ts';
+import { type Arrival, followAudit, listAuditPage } from '../../services/audit/audit_log.ts';
+import { isWorthRetrying } from '../../kernel/failures.ts';
+import type { Leave } from '../../kernel/open_calls.ts';
+import { verifyAudit } from '../../services/audit/audit_verification.ts';
+import { forUser } from '../http/operation.ts';
+import { json } from '../http/replies.ts';
+
+export const getAuditEvents = forUser({
+  summary: 'List audit events, the newest first',
+  query: auditEventsQuery,
+  replies: { 200: auditEventsPage },
+  async handle({ context, who, query }) {
+    return json(await listAuditPage(context, who, query));
+  },
+});
+
+export const getAuditVerification = forUser({
+  summary: 'Verify the hash chains of the audit log',
+  replies: { 200: auditVerification },
+  async handle({ context, who }) {
+    const leave = context.openCalls.enter('audit verification', who.enterpriseId);
+    if (!leave.ok) return leave;
+    try {
+      return ok({ status: 200, json: await verifyAudit(context, who) });
+    } finally {
+      leave.value();
+    }
+  },
+});
+
+export const getAuditHeads = forUser({
+  summary: 'Export the heads of the audit log, each one signed',
+  description: 'Kept outside of the control plane, they show later whether events behind them were taken back.',
+  replies: { 200: auditHeadsReply },
+  async handle({ context, who }) {
+    return ok({ status: 200, json: await exportHeads(context, who) });
+  },
+});
+
+export const getAuditAnchors = forUser({
+  summary: 'Whether the control plane sends the heads of the audit log out by itself',
+  description: 'Where SVC_AUDIT_HEADS_URL or SVC_AUDIT_HEADS_LOG is set; where to is not said.',
+  replies: { 200: auditAnchors },
+  async handle({ context, who }) {
+    return ok({ status: 200, json: await describeAnchors(context, who) });
+  },
+});
+
+export const postAuditHeadsCheck = forUser({
+  summary: 'Compare the audit log with heads that were exported before',
+  body: auditHeadsCheck,
+  replies: { 200: auditHeadsChecked },
+  async handle({ context, who, body }) {
+    return ok({ status: 200, json: await checkHeads(context, who, body.heads) });
+  },
+});
+
+export const postAuditPrune = forUser({
+  summary: 'Remove the audit events that were received before a time',
+  description:
+    'For admins. The time lies a day back or longer. Each chain loses a part of its beginning, which is noted under a seal: what is left verifies, and that it begins there. A call removes some thousand events; where finished is false, the same call goes on.',
+  body: auditPruneInput,
+  replies: { 200: auditPruneReply },
+  async handle({ context, who, body }) {
+    const leave = context.openCalls.enter('audit pruning', who.enterpriseId);
+    if (!leave.ok) return leave;
+    try {
+      return json(await pruneAudit(context, who, body));
+    } finally {
+      leave.value();
+    }
+  },
+});
+
+export const getAuditStream = forUser({
+  summary: 'Follow audit events as they arrive',
+  description:
+    'Server-sent events. Last-Event-ID resumes; the stream ends after a quarter of an hour, and the client asks again.',
+  query: auditStreamQuery,
+  replies: { 200: 'text/event-stream' },
+  async handle({ context, who, query, request }) {
+    const stop = new AbortController();
+    const signal = AbortSignal.any([stop.signal, context.stopping]);
+    const from = { lastPosition: lastPosition(request.headers.get('last-event-id')), signal };
+    const arrivals = await followAudit(context, who, query, from);
+    if (!arrivals.ok) return arrivals;
+    if (request.method === 'HEAD') return ok(new Response(null, EVENT_STREAM));
+    const leave = context.openCalls.enter('audit stream', who.userId);
+    if (!leave.ok) return leave;
+    return ok(new Response(eventStream(arrivals.value, stop, leave.value), EVENT_STREAM));
+  },
+});
+
+const EVENT_STREAM = { headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } };
+
+function lastPosition(header: string | null): number | null {
+  return header !== null && /^\d{1,15}$/.test(header) ? Number(header) : null;
+}
+
+/**
+ * The events as a body. When the client goes away, the looking stops. When the database fails, the stream ends, so that the
+ * client asks again and is told.
+ */
+function eventStream(
+  arrivals: AsyncGenerator<Arrival | null>,
+  stop: AbortController,
+  leave: Leave,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  return new ReadableStream({
+    start(controller) {
+      controller.enqueue(encoder.encode('retry: 1000\n\n'));
+    },
+    async pull(controller) {
+      const next = await nextArrival(arrivals, leave);
+      if (next !== 'end') return controller.enqueue(encoder.encode(next === null ? ':\n\n' : frame(next)));
+      leave();
+      controller.close();
+    },
+    async cancel() {
+      leave();
+      stop.abort();
+      await arrivals.return(undefined);
+    },
+  });
+}
+
+async function nextArrival(arrivals: AsyncGenerator<Arrival | null>, leave: Leave): Promise<Arrival | null | 'end'> {
+  try {
+    const next = await arrivals.next();
+    return next.done === true ? 'end' : next.value;
+  } catch (error) {
+    leave();
+    if (isWorthRetrying(error)) return 'end';
+    throw error;
+  }
+}
+
+function frame(arrival: Arrival): string {
+  return `id: ${arrival.position}\nevent: audit\ndata: ${JSON.stringify(arrival.event)}\n\n`;
+}

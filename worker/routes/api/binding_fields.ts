@@ -1,0 +1,46 @@
+import { INJECTION_SCHEMES, type InjectionScheme } from '../../../shared/model/host_binding.ts';
+import type { FormState } from '../../pages/components/form_field.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { listSecretPage } from '../../services/vault/secrets.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { type Fields, typed } from '../console/console.ts';
+
+const SHOWN = 100;
+
+/** The record that the fields of the form make. */
+export function bindingRecordOf(fields: Fields): Record<string, unknown> {
+  const {
+    allowed_hosts: allowed,
+    sentinel_value: value,
+    sentinel_env: env,
+    keep_cookies: kept,
+    ...plain
+  } = typed(fields);
+  const hosts = allowed?.split(/[\s,]+/).filter((host) => host !== '');
+  const isSwap = value !== undefined || env !== undefined;
+  return {
+    ...plain,
+    ...(hosts !== undefined && { allowed_hosts: hosts }),
+    ...(kept !== undefined && { keep_cookies: kept === 'true' }),
+    ...(isSwap && { emit_mechanism: 'sentinel-swap', sentinel: { value, ...(env !== undefined && { env }) } }),
+  };
+}
+
+/** Problems of `sentinel.value` stand beside the field of the form. */
+export function sentinelForm(form: FormState): FormState {
+  const problems = form.problems.map(({ field, message }) => ({
+    field: field.replace(/^sentinel\./, 'sentinel_'),
+    message,
+  }));
+  return { ...form, problems };
+}
+
+export function schemeOf(values: Fields): InjectionScheme {
+  return INJECTION_SCHEMES.find((scheme) => scheme === values['scheme']) ?? 'bearer';
+}
+
+/** References of stored secrets, to choose from. */
+export async function storedReferences(c: AppContext, caller: Caller): Promise<readonly string[]> {
+  const secrets = await listSecretPage(c.get('context'), caller, { limit: SHOWN });
+  return secrets.ok ? [...new Set(secrets.value.items.map(({ ref }) => ref))] : [];
+}

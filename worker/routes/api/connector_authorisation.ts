@@ -1,0 +1,102 @@
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { callbackQuery } from '../../../shared/wire/auth.ts';
+import { authorizeInput, authorizeReply } from '../../../shared/wire/connector_credentials.ts';
+import { connectorParams } from '../../../shared/wire/connectors.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { isId } from '../../../shared/wire/ids.ts';
+import { notAuthorisedPage, type WayBack } from '../../pages/connectors/connector_authorisation.ts';
+import { messagePage } from '../../pages/frame/layout.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import {
+  beginAuthorisation,
+  finishAuthorisation,
+  hasFlow,
+  isOfConsole,
+  type RedirectOrigin,
+} from '../../services/oauth/oauth_authorisation.ts';
+import type { ProgramContext } from '../../installation/program_context.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { callerOfBrowser } from '../http/authenticate.ts';
+import { queryOf } from '../console/browser_query.ts';
+import { done, forReader } from '../console/console.ts';
+import { holdsCookies, isAtConsole, loopbackOrigin } from '../console/console_host.ts';
+import { handOver } from '../auth/hand_over.ts';
+import { forUser } from '../http/operation.ts';
+import { consolePage, page } from '../console/pages.ts';
+import { json } from '../http/replies.ts';
+
+export const postAuthorisation = forUser({
+  summary: "Authorise a connector's oauth2 credential",
+  description:
+    'Answers with a link to open in a browser, or with a code to type on another device. A device’s code is redeemed while GET /v1/connectors/{id} is called.',
+  params: connectorParams,
+  body: authorizeInput,
+  replies: { 200: authorizeReply },
+  async handle({ context, who, params, body, request }) {
+    const origin = redirectOrigin(context, request.url);
+    if (!origin.ok) return origin;
+    return json(await beginAuthorisation(context, who, params.id, { grant: body.grant, ...origin.value }));
+  },
+});
+
+/**
+ * What the redirect URL is under, and whether the local console began it: which people register with the provider: never the name a hosted control plane was called by,
+ * which is not what stands in front of it, or somebody else's. Refuses with `misdirected_host`.
+ */
+export function redirectOrigin(context: ProgramContext, calledUrl: string): Result<RedirectOrigin, ApiError> {
+  const { local, publicUrl } = context;
+  const inConsole = local !== null && holdsCookies(context, calledUrl);
+  if (publicUrl !== null) return ok({ origin: publicUrl, inConsole });
+  if (local !== null) return ok({ origin: loopbackOrigin(local.consoleHost, calledUrl), inConsole });
+  const message =
+    'connectors and MCP servers are authorised under the public name of the control plane, which it was not told: set SVC_PUBLIC_URL';
+  return err(apiError('misdirected_host', message));
+}
+
+/** Sends a signed-in browser on to the provider. */
+export const openAuthorisation = forReader(async (c, caller) => {
+  const context = c.get('context');
+  const id = c.req.param('id') ?? '';
+  const origin = redirectOrigin(context, c.req.url);
+  const begun = origin.ok
+    ? await beginAuthorisation(context, caller, id, { grant: 'browser', ...origin.value })
+    : origin;
+  if (!begun.ok) return notAuthorised(c, caller, begun.error.message, wayBack(id));
+  if (begun.value.grant === 'browser') return c.redirect(begun.value.authorization_url, 303);
+  throw new Error('an authorisation in the browser became another one');
+});
+
+/**
+ * Where the provider sends the browser back to. Who is signed in there goes on to the page of what it was for; a browser that
+ * is not, such as one that opened the link of a terminal, is told how it ended.
+ */
+export async function finishAuthorisationPage(c: AppContext): Promise<Response> {
+  const query = queryOf(c, callbackQuery);
+  if (!query.ok) return page(c, messagePage('Not authorised', `${query.error.message}.`), 400);
+  const { state = '', code = null, error = null, iss = null } = query.value;
+  const context = c.get('context');
+  if (isOfConsole(state) && !isAtConsole(c)) return handOver(c, await hasFlow(context, state));
+  const caller = await callerOfBrowser(c);
+  const finished = await finishAuthorisation(context, { state, code, error, issuer: iss }, caller);
+  if (!finished.ok) {
+    const { message, id } = finished.error;
+    if (caller === null) return page(c, messagePage('Not authorised', `${message}.`), 400);
+    return notAuthorised(c, caller, message, id === null ? OVERVIEW : wayBack(id));
+  }
+  const { id, name } = finished.value;
+  if (caller !== null) return done(c, wayBack(id).path, isId('mcp', id) ? 'mcp_signed_in' : 'connector_authorised');
+  return page(c, messagePage('Authorised', `${name} is authorised. You can close this page.`), 200);
+}
+
+function notAuthorised(c: AppContext, caller: Caller, message: string, back: WayBack): Promise<Response> {
+  return consolePage(c, caller, notAuthorisedPage(message, back), 400);
+}
+
+const OVERVIEW: WayBack = { path: '/', title: 'Overview' };
+
+/** The page of a connector or an MCP server. */
+function wayBack(id: string): WayBack {
+  return isId('mcp', id)
+    ? { path: `/mcp-servers/${id}`, title: 'Back to the server' }
+    : { path: `/connectors/${encodeURIComponent(id)}`, title: 'Back to the connector' };
+}

@@ -1,0 +1,122 @@
+import { ok } from '../../../shared/model/result.ts';
+import { connectorCredentialInput } from '../../../shared/wire/connector_credentials.ts';
+import { connectorSpec, connectorSpecJsonSchema } from '../../../shared/wire/connector_spec.ts';
+import {
+  connectorCredentialRecord,
+  connectorParams,
+  connectorRecord,
+  connectorsPage,
+  connectorsQuery,
+  installReply,
+  runReply,
+  runRequest,
+  validateReply,
+} from '../../../shared/wire/connectors.ts';
+import { ownerQuery } from '../../../shared/wire/secrets.ts';
+import {
+  removeConnectorCredential,
+  storeConnectorCredential,
+} from '../../services/connectors/connector_credentials.ts';
+import { runOperation } from '../../services/connectors/connector_run.ts';
+import {
+  getConnector as findConnector,
+  installConnector,
+  listConnectorPage,
+  removeConnector,
+  validateConnector,
+} from '../../services/connectors/connectors.ts';
+import { advanceDevice } from '../../services/oauth/oauth_device.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { forUser } from '../http/operation.ts';
+import { changed, json } from '../http/replies.ts';
+
+export const postConnector = forUser({
+  summary: 'Install a connector spec',
+  description:
+    'The body is the spec. Another version replaces the one installed; another content under the same version is refused with connector_version_conflict.',
+  query: ownerQuery,
+  body: connectorSpec,
+  replies: { 201: installReply, 200: installReply },
+  async handle({ context, who, query, body }) {
+    const installed = await installConnector(context, who, query.owner, body);
+    return changed(installed, ({ reply, isNew }) => ({ status: isNew ? 201 : 200, json: reply }));
+  },
+});
+
+export const postConnectorValidation = forUser({
+  summary: 'Check a connector spec without installing it',
+  body: connectorSpec,
+  replies: { 200: validateReply },
+  async handle({ body }) {
+    return ok({ status: 200, json: await validateConnector(body) });
+  },
+});
+
+export const getConnectors = forUser({
+  summary: 'List connectors, without their operations',
+  query: connectorsQuery,
+  replies: { 200: connectorsPage },
+  async handle({ context, who, query }) {
+    return json(await listConnectorPage(context, who, query));
+  },
+});
+
+export const getConnector = forUser({
+  summary: 'Get a connector with its spec',
+  description: 'While its credential is being authorised by the code of a device, asking also redeems the code.',
+  params: connectorParams,
+  replies: { 200: connectorRecord },
+  async handle({ context, who, params }) {
+    await advanceDevice(context, who, params.id);
+    return json(await findConnector(context, who, params.id));
+  },
+});
+
+export const deleteConnector = forUser({
+  summary: 'Remove a connector and its credential',
+  params: connectorParams,
+  replies: { 204: 'Removed' },
+  async handle({ context, who, params }) {
+    return changed(await removeConnector(context, who, params.id), () => ({ status: 204 }));
+  },
+});
+
+export const putConnectorCredential = forUser({
+  summary: "Store a connector's credential",
+  description: 'In place of the one before. No reply ever holds a value.',
+  params: connectorParams,
+  body: connectorCredentialInput,
+  replies: { 200: connectorCredentialRecord },
+  async handle({ context, who, params, body }) {
+    const stored = await storeConnectorCredential(context, who, params.id, body);
+    return changed(stored, (credential) => ({ status: 200, json: credential }));
+  },
+});
+
+export const deleteConnectorCredential = forUser({
+  summary: "Delete a connector's credential",
+  params: connectorParams,
+  replies: { 204: 'Deleted' },
+  async handle({ context, who, params }) {
+    return changed(await removeConnectorCredential(context, who, params.id), () => ({ status: 204 }));
+  },
+});
+
+export const postConnectorRun = forUser({
+  summary: 'Run an operation of a connector',
+  description:
+    "Sends the operation's request with the connector's credential, and answers with the upstream's reply, sanitised: its status, content type and body, scrubbed of the credential.",
+  body: runRequest,
+  replies: { 200: runReply },
+  async handle({ context, who, body }) {
+    return json(await runOperation(context, who, body));
+  },
+});
+
+export const SPEC_SCHEMA_PATH = '/schemas/connector-spec-1.json';
+
+/** The JSON Schema of specs, for editors; nobody signs in to read it. */
+export function getConnectorSpecSchema(c: AppContext): Response {
+  const schema = connectorSpecJsonSchema(new URL(SPEC_SCHEMA_PATH, c.req.url).href);
+  return c.json(schema, 200, { 'content-type': 'application/schema+json', 'cache-control': 'max-age=300' });
+}

@@ -1,0 +1,24 @@
+import { ok } from '../../../shared/model/result.ts';
+import { enterpriseInput, enterpriseSettings } from '../../../shared/wire/enterprise.ts';
+import { describeSettings, replaceSettings } from '../../sign_in/enterprise_settings.ts';
+import { forUser } from '../http/operation.ts';
+import { json } from '../http/replies.ts';
+
+export const getEnterprise = forUser({
+  summary: 'Your enterprise, and how its people sign in',
+  replies: { 200: enterpriseSettings },
+  async handle({ context, who }) {
+    return ok({ status: 200, json: await describeSettings(context, who) });
+  },
+});
+
+export const putEnterprise = forUser({
+  summary: 'Change your enterprise, and how its people sign in',
+  description:
+    'For admins. Each new domain of oidc.domains has to have the enterprise’s id as a line of its /.well-known/svc-enterprise.txt. Browsers and programs that could not sign in with the new settings are signed out.',
+  body: enterpriseInput,
+  replies: { 200: enterpriseSettings },
+  async handle({ context, who, body }) {
+    return json(await replaceSettings(context, who, body));
+  },
+});

@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { hiddenCharacters } from '../../../shared/model/shown_text.ts';
+import { signInLinkReply } from '../../../shared/wire/account.ts';
+
+/** What may be stored, and is seen by nobody: a zero width space, a tag, a filler, a space that is none, a selector. */
+const PLANTED = 'plan\u200bted\u{e0041}\u3164\u00a0\u{1f600}\ufe0f\ufe0e';
+
+let control: InProcess;
+let cookie = '';
+beforeAll(async () => {
+  control = await startInProcess();
+  const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+  const reply = await control.send(url);
+  cookie = (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+  await Promise.all([
+    control.asUser('POST', '/v1/secrets', { path: 'user/one', value: 'x'.repeat(16), description: PLANTED }),
+    control.asUser('POST', '/v1/tokens', { name: PLANTED, scopes: ['secrets:read'] }),
+    control.asUser('POST', '/v1/mcp-servers', {
+      name: 'demo',
+      mode: 'local',
+      description: PLANTED,
+      command: ['/opt/demo', PLANTED],
+      env: { GREETING: PLANTED },
+    }),
+  ]);
+});
+afterAll(() => control.stop());
+
+test.each(['/secrets', '/account', '/mcp-servers', '/audit', '/secrets?path=plan%E2%80%8Bted', '/no%E2%80%8Bpage'])(
+  'the page %s shows nobody what cannot be seen',
+  async (path) => {
+    const reply = await control.inBrowser(path, { headers: { cookie } });
+    expect(hiddenCharacters(await reply.text())).toEqual([]);
+  },
+);
+
+test('what was planted is on a page, written out', async () => {
+  const text = await (await control.inBrowser('/secrets', { headers: { cookie } })).text();
+  expect(text).toContain('U+200B');
+  expect(text).toContain('U+E0041');
+  const tokens = await (await control.inBrowser('/account', { headers: { cookie } })).text();
+  const servers = await (await control.inBrowser('/mcp-servers', { headers: { cookie } })).text();
+  expect([tokens, servers].every((page) => page.includes('U+200B'))).toBe(true);
+});

@@ -1,0 +1,75 @@
+import { hostBindingInput, hostBindingRecord } from '../../../shared/wire/host_binding.ts';
+import {
+  explainInput,
+  explainReply,
+  hostBindingParams,
+  hostBindingsPage,
+  hostBindingsQuery,
+} from '../../../shared/wire/host_bindings.ts';
+import { explainRequest } from '../../services/bindings/explain.ts';
+import {
+  createHostBinding,
+  getHostBinding as findHostBinding,
+  listHostBindingPage,
+  putHostBinding as replaceHostBinding,
+  removeHostBinding,
+} from '../../services/bindings/host_bindings.ts';
+import { forUser } from '../http/operation.ts';
+import { changed, json } from '../http/replies.ts';
+
+export const postHostBinding = forUser({
+  summary: 'Bind a credential to a host',
+  body: hostBindingInput,
+  replies: { 201: hostBindingRecord },
+  async handle({ context, who, body }) {
+    return changed(await createHostBinding(context, who, body), (binding) => ({ status: 201, json: binding }));
+  },
+});
+
+export const getHostBindings = forUser({
+  summary: 'List host bindings',
+  query: hostBindingsQuery,
+  replies: { 200: hostBindingsPage },
+  async handle({ context, who, query }) {
+    return json(await listHostBindingPage(context, who, query));
+  },
+});
+
+export const getHostBinding = forUser({
+  summary: 'Get a host binding',
+  params: hostBindingParams,
+  replies: { 200: hostBindingRecord },
+  async handle({ context, who, params }) {
+    return json(await findHostBinding(context, who, params.id));
+  },
+});
+
+export const putHostBinding = forUser({
+  summary: 'Replace a host binding',
+  description: 'Every field is replaced; one left out takes its default. The owner cannot change.',
+  params: hostBindingParams,
+  body: hostBindingInput,
+  replies: { 200: hostBindingRecord },
+  async handle({ context, who, params, body }) {
+    const replaced = await replaceHostBinding(context, who, params.id, body);
+    return changed(replaced, (binding) => ({ status: 200, json: binding }));
+  },
+});
+
+export const deleteHostBinding = forUser({
+  summary: 'Delete a host binding',
+  params: hostBindingParams,
+  replies: { 204: 'Deleted' },
+  async handle({ context, who, params }) {
+    return changed(await removeHostBinding(context, who, params.id), () => ({ status: 204 }));
+  },
+});
+
+export const postExplain = forUser({
+  summary: 'Explain what the proxy would do with a request',
+  body: explainInput,
+  replies: { 200: explainReply },
+  async handle({ context, who, body }) {
+    return json(await explainRequest(context, who, body));
+  },
+});

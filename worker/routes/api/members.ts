@@ -1,0 +1,26 @@
+import { memberInput, memberParams, memberRecord, membersPage, membersQuery } from '../../../shared/wire/members.ts';
+import { listMemberPage, putMember as changeMember } from '../../services/people/members.ts';
+import { forUser } from '../http/operation.ts';
+import { json } from '../http/replies.ts';
+
+export const getMembers = forUser({
+  summary: 'List the users of your enterprise',
+  description: 'For admins.',
+  query: membersQuery,
+  replies: { 200: membersPage },
+  async handle({ context, who, query }) {
+    return json(await listMemberPage(context, who, query));
+  },
+});
+
+export const putMember = forUser({
+  summary: 'Set the role of a user, and whether it is suspended',
+  description:
+    'A suspended user is signed out everywhere and its sidecars are revoked. Owners and admins are changed by owners; an enterprise keeps an owner who can sign in.',
+  params: memberParams,
+  body: memberInput,
+  replies: { 200: memberRecord },
+  async handle({ context, who, params, body }) {
+    return json(await changeMember(context, who, params.id, body));
+  },
+});

@@ -1,0 +1,59 @@
+import { Secret } from '../../../shared/model/secret.ts';
+import {
+  ownerQuery,
+  secretCheckInput,
+  secretCheckReply,
+  secretInput,
+  secretParams,
+  secretRecord,
+  secretsPage,
+  secretsQuery,
+} from '../../../shared/wire/secrets.ts';
+import { checkValues } from '../../services/vault/secret_check.ts';
+import { listSecretPage, removeSecret, storeSecret } from '../../services/vault/secrets.ts';
+import { forUser } from '../http/operation.ts';
+import { changed, json } from '../http/replies.ts';
+
+export const postSecret = forUser({
+  summary: 'Store a secret',
+  description: 'Creates the secret at the path, or replaces its value. No reply ever holds a value.',
+  body: secretInput,
+  replies: { 201: secretRecord, 200: secretRecord },
+  async handle({ context, who, body }) {
+    const stored = await storeSecret(context, who, { ...body, value: new Secret(body.value) });
+    return changed(stored, ({ secret, created }) => ({ status: created ? 201 : 200, json: secret }));
+  },
+});
+
+export const getSecrets = forUser({
+  summary: 'List secrets, without their values',
+  query: secretsQuery,
+  replies: { 200: secretsPage },
+  async handle({ context, who, query }) {
+    return json(await listSecretPage(context, who, query));
+  },
+});
+
+export const deleteSecret = forUser({
+  summary: 'Delete a secret by its path or id',
+  description:
+    'Refused with secret_in_use while a binding refers to it. Slashes of the path may be percent-encoded or not.',
+  query: ownerQuery,
+  params: secretParams,
+  replies: { 204: 'Deleted' },
+  async handle({ context, who, query, params }) {
+    const removed = await removeSecret(context, who, { owner: query.owner, pathOrId: params.path });
+    return changed(removed, () => ({ status: 204 }));
+  },
+});
+
+export const postSecretCheck = forUser({
+  summary: 'Check which values are stored secrets',
+  description:
+    'For a program that is about to hand values on, such as an environment: says which of them equal a stored secret, yours or of your enterprise. The values are compared and forgotten.',
+  body: secretCheckInput,
+  replies: { 200: secretCheckReply },
+  async handle({ context, who, body }) {
+    return json(await checkValues(context, who, body.values));
+  },
+});

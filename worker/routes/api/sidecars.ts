@@ -1,0 +1,36 @@
+import { ok } from '../../../shared/model/result.ts';
+import { enrolInput, enrolReply, sidecarParams, sidecarsPage, sidecarsQuery } from '../../../shared/wire/sidecars.ts';
+import { enrolSidecar, listSidecarPage, removeSidecar } from '../../services/sidecars/sidecars.ts';
+import { forUser } from '../http/operation.ts';
+import { json } from '../http/replies.ts';
+
+export const postSidecar = forUser({
+  summary: 'Enrol a sidecar',
+  description: 'Registers the public halves of its two keys; the reply is what the sidecar pins.',
+  body: enrolInput,
+  replies: { 201: enrolReply },
+  async handle({ context, who, body }) {
+    const enrolled = await enrolSidecar(context, who, body);
+    return enrolled.ok ? ok({ status: 201, json: enrolled.value }) : enrolled;
+  },
+});
+
+export const getSidecars = forUser({
+  summary: 'List your sidecars',
+  query: sidecarsQuery,
+  replies: { 200: sidecarsPage },
+  async handle({ context, who, query }) {
+    return json(await listSidecarPage(context, who, query));
+  },
+});
+
+export const deleteSidecar = forUser({
+  summary: 'Revoke a sidecar',
+  description: 'It is refused from its next call on, and drops the credentials it holds.',
+  params: sidecarParams,
+  replies: { 204: 'Revoked' },
+  async handle({ context, who, params }) {
+    const revoked = await removeSidecar(context, who, params.id);
+    return revoked.ok ? ok({ status: 204 }) : revoked;
+  },
+});

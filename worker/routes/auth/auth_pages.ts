@@ -1,0 +1,84 @@
+import type { z } from 'zod';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { loginInput, signupInput, verifyInput } from '../../../shared/wire/auth.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { codePage, signUpPage } from '../../pages/people/sign_up.ts';
+import { endBrowserSession } from '../../sign_in/browser_session.ts';
+import { passwordsOff } from '../../sign_in/password_identity.ts';
+import { signInWithPassword } from '../../sign_in/password_sign_in.ts';
+import { beginSignup, verifySignup } from '../../sign_in/signup.ts';
+import type { SignedIn } from '../../sign_in/accounts.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { setSessionCookie, takeSessionCookie } from './auth_cookies.ts';
+import { refusalPage } from './auth_refusal.ts';
+import { isSameOrigin } from '../http/authenticate.ts';
+import { errorReply, invalidInput } from '../http/error_reply.ts';
+import { page, showSignIn } from '../console/pages.ts';
+import { localPath } from './return_to.ts';
+
+/** `GET /sign-in`: every way there is. */
+export function getSignIn(c: AppContext): Promise<Response> {
+  return showSignIn(c, 200);
+}
+
+/** `POST /sign-in`: the form with an email and a password. */
+export async function submitSignIn(c: AppContext): Promise<Response> {
+  const form = await readForm(c, loginInput);
+  if (!form.ok) return refusalPage(c, form.error);
+  const client = { client: nameOf(c), address: c.get('clientAddress') };
+  return goOn(c, await signInWithPassword(c.get('context'), form.value, client), c.req.query('return_to'));
+}
+
+/** `GET /sign-up`: the form for an account with a password, or for another password. */
+export function getSignUp(c: AppContext): Promise<Response> {
+  return c.get('context').signIn.mail === null ? refusalPage(c, passwordsOff()) : page(c, signUpPage(), 200);
+}
+
+/** `POST /sign-up`: sends the code, and asks for it. */
+export async function submitSignUp(c: AppContext): Promise<Response> {
+  const form = await readForm(c, signupInput);
+  if (!form.ok) return refusalPage(c, form.error);
+  const begun = await beginSignup(c.get('context'), form.value, c.get('clientAddress'));
+  return begun.ok ? page(c, codePage(begun.value), 200) : refusalPage(c, begun.error);
+}
+
+/** `POST /sign-up/code`: the code of the mail. */
+export async function submitCode(c: AppContext): Promise<Response> {
+  const form = await readForm(c, verifyInput);
+  if (!form.ok) return refusalPage(c, form.error);
+  return goOn(c, await verifySignup(c.get('context'), form.value, nameOf(c)), undefined);
+}
+
+/** `POST /auth/logout`: ends the session of this browser, from a page of ours. */
+export async function postLogout(c: AppContext): Promise<Response> {
+  if (!isSameOrigin(c)) return errorReply(c, crossSite());
+  const token = takeSessionCookie(c);
+  if (token !== null) await endBrowserSession(c.get('context'), token);
+  return c.req.header('accept')?.includes('text/html') === true ? c.redirect('/sign-in', 303) : c.body(null, 204);
+}
+
+/** A form of a page of ours: another site could else sign people in as somebody of its choice. */
+async function readForm<T>(c: AppContext, schema: z.ZodType<T>): Promise<Result<T, ApiError>> {
+  if (!isSameOrigin(c)) return err(crossSite());
+  const fields = Object.entries(await c.req.parseBody()).filter(([, value]) => value !== '');
+  const parsed = schema.safeParse(Object.fromEntries(fields));
+  return parsed.success ? ok(parsed.data) : err(invalidInput('json', parsed.error));
+}
+
+function nameOf(c: AppContext): string {
+  return c.req.header('user-agent') ?? '';
+}
+
+async function goOn(
+  c: AppContext,
+  result: Result<SignedIn, ApiError>,
+  returnTo: string | undefined,
+): Promise<Response> {
+  if (!result.ok) return refusalPage(c, result.error);
+  setSessionCookie(c, result.value.token);
+  return c.redirect(localPath(returnTo), 303);
+}
+
+function crossSite(): ApiError {
+  return apiError('cross_site_request', 'a browser signs in and out only from a page of this control plane');
+}

@@ -1,0 +1,63 @@
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { loginInput, signedInReply, signupInput, signupReply, verifyInput } from '../../../shared/wire/auth.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { ProgramContext } from '../../installation/program_context.ts';
+import type { SignedIn } from '../../sign_in/accounts.ts';
+import { signInWithPassword } from '../../sign_in/password_sign_in.ts';
+import { beginSignup, verifySignup } from '../../sign_in/signup.ts';
+import { sessionCookieHeader } from './auth_cookies.ts';
+import { holdsCookies } from '../console/console_host.ts';
+import { forAnyone, type Reply } from '../http/operation.ts';
+
+export const postSignup = forAnyone({
+  summary: 'Ask for a code that sets a password',
+  description:
+    'For a new account, or for another password of one that there is. The code is sent to the address; the answer is the same whether it has an account or not.',
+  body: signupInput,
+  replies: { 202: signupReply },
+  async handle({ context, body, clientAddress }) {
+    const begun = await beginSignup(context, body, clientAddress);
+    return begun.ok ? ok({ status: 202, json: begun.value }) : begun;
+  },
+});
+
+export const postVerify = forAnyone({
+  summary: 'Set the password with the code, and sign in',
+  description: 'Five tries, ten minutes. The reply sets the cookie of a browser session.',
+  body: verifyInput,
+  replies: { 200: signedInReply },
+  async handle({ context, body, request }) {
+    if (!holdsCookies(context, request.url)) return err(noCookieHere());
+    return signedIn(context, await verifySignup(context, body, nameOf(request)));
+  },
+});
+
+export const postLogin = forAnyone({
+  summary: 'Sign in with an email and a password',
+  description: 'The reply sets the cookie of a browser session.',
+  body: loginInput,
+  replies: { 200: signedInReply },
+  async handle({ context, body, request, clientAddress }) {
+    if (!holdsCookies(context, request.url)) return err(noCookieHere());
+    const client = { client: nameOf(request), address: clientAddress };
+    return signedIn(context, await signInWithPassword(context, body, client));
+  },
+});
+
+/** Gives the browser its session. */
+function signedIn(context: ProgramContext, result: Result<SignedIn, ApiError>): Result<Reply, ApiError> {
+  if (!result.ok) return result;
+  const { userId, token } = result.value;
+  const headers = { 'set-cookie': sessionCookieHeader(context, token) };
+  return ok({ status: 200, json: { user_id: userId }, headers });
+}
+
+function noCookieHere(): ApiError {
+  const message =
+    'a browser signs in by the name that the console has to itself, which svc console prints: by this one it gets no cookie';
+  return apiError('misdirected_host', message);
+}
+
+function nameOf(request: Request): string {
+  return request.headers.get('user-agent') ?? '';
+}

@@ -1,0 +1,22 @@
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { findProvider } from '../../sign_in/find_provider.ts';
+import type { AuthProvider } from '../../sign_in/provider.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { publicOrigin } from './public_origin.ts';
+
+/** A provider, and where it sends the browser back to. */
+export interface AuthPlace {
+  readonly provider: AuthProvider;
+  readonly redirectURL: string;
+}
+
+/** The provider that the path names, and the callback URL of it under the name that the browser called. */
+export async function placeOf(c: AppContext): Promise<Result<AuthPlace, ApiError>> {
+  const provider = await findProvider(c.get('context'), c.req.param('provider') ?? '');
+  if (provider === null) {
+    return err(apiError('not_found', 'there is no such provider here: GET /auth/providers lists those there are'));
+  }
+  const origin = publicOrigin(c);
+  return origin.ok ? ok({ provider, redirectURL: `${origin.value}/auth/${provider.name}/callback` }) : origin;
+}

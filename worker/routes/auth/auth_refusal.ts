@@ -1,0 +1,9 @@
+import { type ApiError, ERROR_STATUS } from '../../../shared/wire/errors.ts';
+import { messagePage } from '../../pages/frame/layout.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { page } from '../console/pages.ts';
+
+/** A refusal for the person in front of a browser. */
+export function refusalPage(c: AppContext, error: ApiError, title = 'Not signed in'): Promise<Response> {
+  return page(c, messagePage(title, `${error.message}.`), ERROR_STATUS[error.code]);
+}

@@ -1,0 +1,25 @@
+import { ok } from '../../../shared/model/result.ts';
+import { signInParams, signInsPage, signInsQuery } from '../../../shared/wire/sign_ins.ts';
+import { endSignIn, listSignInPage } from '../../tokens/sign_ins.ts';
+import { forUser } from '../http/operation.ts';
+import { json } from '../http/replies.ts';
+
+export const getSessions = forUser({
+  summary: 'List the browsers and programs that are signed in as you',
+  query: signInsQuery,
+  replies: { 200: signInsPage },
+  async handle({ context, who, query }) {
+    return json(await listSignInPage(context, who, query));
+  },
+});
+
+export const deleteSession = forUser({
+  summary: 'Sign a browser or a program of yours out',
+  description: 'Its next call is refused.',
+  params: signInParams,
+  replies: { 204: 'Signed out' },
+  async handle({ context, who, params }) {
+    const ended = await endSignIn(context, who, params.id);
+    return ended.ok ? ok({ status: 204 }) : ended;
+  },
+});

@@ -1,0 +1,108 @@
+import { ok, type Result } from '../../../shared/model/result.ts';
+import { deviceInput, devicePoll, deviceReply, refreshInput, tokenPair } from '../../../shared/wire/device.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
+import { ERROR_STATUS } from '../../../shared/wire/errors.ts';
+import { deviceDecidedPage, devicePage, deviceQuestionPage } from '../../pages/people/device.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { decideOnProgram, findWaitingProgram } from '../../tokens/device_approval.ts';
+import { redeemDeviceCode, requestDeviceCode } from '../../tokens/device_codes.ts';
+import { refreshTokens, signProgramOut } from '../../tokens/program_sign_ins.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { callerOfBrowser, crossSite, isSameOrigin } from '../http/authenticate.ts';
+import { errorReply } from '../http/error_reply.ts';
+import { forAnyone } from '../http/operation.ts';
+import { consolePage, showSignIn } from '../console/pages.ts';
+import { json } from '../http/replies.ts';
+
+export const postDeviceCode = forAnyone({
+  summary: 'Ask to be signed in by somebody who is',
+  description: 'For a program (RFC 8628): a person types the code on the page /device, within ten minutes.',
+  body: deviceInput,
+  replies: { 200: deviceReply },
+  async handle({ context, body, clientAddress }) {
+    return json(await requestDeviceCode(context, { clientName: body.client_name, address: clientAddress }));
+  },
+});
+
+export const postDeviceToken = forAnyone({
+  summary: 'The tokens of a program that was approved',
+  description: 'Refused with authorization_pending or slow_down until somebody decided, and then given once.',
+  body: devicePoll,
+  replies: { 200: tokenPair },
+  async handle({ context, body }) {
+    return json(await redeemDeviceCode(context, body.device_code));
+  },
+});
+
+export const postRefresh = forAnyone({
+  summary: 'New tokens for a refresh token, which is used up',
+  description: 'A refresh token that comes a second time ends the whole sign-in.',
+  body: refreshInput,
+  replies: { 200: tokenPair },
+  async handle({ context, body }) {
+    return json(await refreshTokens(context, body.refresh_token));
+  },
+});
+
+export const postRevoke = forAnyone({
+  summary: 'Sign a program out',
+  body: refreshInput,
+  replies: { 204: 'Signed out, or was not signed in' },
+  async handle({ context, body }) {
+    await signProgramOut(context, body.refresh_token);
+    return ok({ status: 204 });
+  },
+});
+
+/** `GET /device`: where a person types the code. */
+export async function getDevicePage(c: AppContext): Promise<Response> {
+  const caller = await callerOfBrowser(c);
+  return caller === null ? showSignIn(c, 401) : consolePage(c, caller, devicePage(null));
+}
+
+/** `POST /device`: shows which program the code is of, and asks. */
+export function postDevicePage(c: AppContext): Promise<Response> {
+  return fromOurPage(c, async (caller, field) => {
+    const typed = field('user_code');
+    const found = await findWaitingProgram(c.get('context'), caller, typed);
+    return found.ok ? consolePage(c, caller, deviceQuestionPage(found.value, typed)) : refused(c, caller, found);
+  });
+}
+
+/** `POST /device/decide`: the answer. */
+export function postDeviceDecision(c: AppContext): Promise<Response> {
+  return fromOurPage(c, async (caller, field) => {
+    const decision = field('decision') === 'approve' ? 'approve' : 'deny';
+    const decided = await decideOnProgram(c.get('context'), caller, { typed: field('user_code'), decision });
+    return decided.ok
+      ? consolePage(c, caller, deviceDecidedPage(decided.value, decision))
+      : refused(c, caller, decided);
+  });
+}
+
+type Field = (name: string) => string;
+
+/** A form of a page of ours, sent by a browser that is signed in. */
+async function fromOurPage(
+  c: AppContext,
+  answer: (caller: Caller, field: Field) => Promise<Response>,
+): Promise<Response> {
+  const caller = await callerOfBrowser(c);
+  if (caller === null) return showSignIn(c, 401);
+  if (!isSameOrigin(c)) return errorReply(c, crossSite());
+  const form = await c.req.parseBody();
+  return answer(caller, (name) => {
+    const value = form[name];
+    return typeof value === 'string' ? value.slice(0, MAX_FIELD) : '';
+  });
+}
+
+const MAX_FIELD = 64;
+
+function refused(
+  c: AppContext,
+  caller: Caller,
+  { error }: Extract<Result<never, ApiError>, { ok: false }>,
+): Promise<Response> {
+  return consolePage(c, caller, devicePage(error.message), ERROR_STATUS[error.code]);
+}

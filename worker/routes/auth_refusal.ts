@@ -1,9 +1,0 @@
-import { type ApiError, ERROR_STATUS } from '../../shared/wire/errors.ts';
-import { messagePage } from '../pages/layout.ts';
-import type { AppContext } from './app_env.ts';
-import { page } from './pages.ts';
-
-/** A refusal for the person in front of a browser. */
-export function refusalPage(c: AppContext, error: ApiError, title = 'Not signed in'): Promise<Response> {
-  return page(c, messagePage(title, `${error.message}.`), ERROR_STATUS[error.code]);
-}

@@ -1,0 +1,183 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { meReply, signInLinkReply } from '../../../shared/wire/account.ts';
+import { hostBindingsPage } from '../../../shared/wire/host_bindings.ts';
+import { countRequests } from '../../services/audit/request_counts.ts';
+
+const PLANTED = 'planted-6e0f2b9c41d8';
+let control: InProcess;
+let cookie = '';
+beforeAll(async () => {
+  control = await startInProcess();
+  const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+  const reply = await control.send(url);
+  cookie = (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+});
+afterAll(() => control.stop());
+
+const open = (path: string) => control.inBrowser(path, { headers: { cookie } });
+const submit = (path: string, fields: Record<string, string>, headers?: Record<string, string>) =>
+  control.inBrowser(path, {
+    method: 'POST',
+    headers: { cookie, ...(headers ?? { origin: control.consoleOrigin }) },
+    body: new URLSearchParams(fields),
+  });
+
+describe('a form of the console', () => {
+  test('changes what the API changes, and goes on to a page', async () => {
+    const reply = await submit('/secrets', { path: 'user/one', value: PLANTED, description: '', owner: 'personal' });
+    expect([reply.status, reply.headers.get('location')]).toEqual([303, '/secrets?done=secret_stored']);
+    expect(await (await open('/secrets')).text()).toContain('vault://user/one');
+  });
+
+  test('that is wrong is shown again with 4xx and without its secret', async () => {
+    const reply = await submit('/secrets', { path: 'No Path', value: PLANTED, owner: 'personal' });
+    const page = await reply.text();
+    expect(reply.status).toBe(400);
+    expect(page).toContain('value="No Path"');
+    expect(page).not.toContain(PLANTED);
+  });
+
+  test.each([
+    ['of another site', { origin: 'https://evil.test' }],
+    ['of nobody', {}],
+  ])('%s changes nothing', async (_, headers) => {
+    const reply = await submit('/secrets', { path: 'user/two', value: PLANTED, owner: 'personal' }, headers);
+    expect(reply.status).toBe(403);
+    expect(await (await open('/secrets')).text()).not.toContain('vault://user/two');
+  });
+
+  test('makes a binding of every field that it has', async () => {
+    const fields = {
+      scheme: 'header-template',
+      host: 'Header.example.test',
+      credential_ref: 'vault://user/one',
+      header: 'X-Api-Key',
+      template: 'key {token}',
+      effect: 'read',
+      owner: 'personal',
+      allowed_hosts: 'header.example.test, ',
+      sentinel_value: 'stand-in-of-sixteen',
+      sentinel_env: 'API_KEY',
+      body: 'stream',
+      description: '',
+    };
+    const reply = await submit('/bindings', fields);
+    expect([reply.status, reply.headers.get('location')]).toEqual([303, '/bindings?done=binding_created']);
+    const { items } = await parsed(
+      hostBindingsPage,
+      control.asUser('GET', '/v1/host-bindings?host=header.example.test'),
+    );
+    expect(items).toEqual([
+      expect.objectContaining({
+        header: 'X-Api-Key',
+        template: 'key {token}',
+        effect: 'read',
+        allowed_hosts: ['header.example.test'],
+        emit_mechanism: 'sentinel-swap',
+        sentinel: { value: 'stand-in-of-sixteen', env: 'API_KEY' },
+        body: 'stream',
+      }),
+    ]);
+  });
+
+  test('deletes only what is named', async () => {
+    const target = { path: 'user/one', owner: 'personal' };
+    const refused = await submit('/secrets/delete', { ...target, confirm: 'user/on' });
+    expect(refused.status).toBe(400);
+    const inUse = await control.asUser('POST', '/v1/host-bindings', {
+      host: 'api.example.test',
+      scheme: 'bearer',
+      credential_ref: 'vault://user/one',
+    });
+    expect(inUse.status).toBe(201);
+    const conflict = await submit('/secrets/delete', { ...target, confirm: 'user/one' });
+    expect([conflict.status, await conflict.text()]).toEqual([409, expect.stringContaining('used by the bindings of')]);
+  });
+});
+
+describe('a page of the console', () => {
+  test('is for who is signed in', async () => {
+    expect((await control.send('/audit?host=api.example.test')).status).toBe(401);
+  });
+
+  test('says which request failed', async () => {
+    const reply = await open('/bindings/bnd_nothing');
+    expect(reply.status).toBe(404);
+    expect(await reply.text()).toContain(reply.headers.get('svc-request-id') ?? 'no id');
+  });
+
+  test('keeps nothing in a cache, and its files for ever', async () => {
+    const page = await open('/');
+    expect(page.headers.get('cache-control')).toBe('no-store, no-transform');
+    const [style = ''] = /\/assets\/style\.[0-9a-f]{16}\.css/.exec(await page.text()) ?? [];
+    const asset = await control.send(style);
+    expect(asset.headers.get('cache-control')).toContain('immutable');
+    expect((await control.send('/assets/style.0000000000000000.css')).status).toBe(404);
+  });
+
+  test('begins with a binding of the catalog only where there is one', async () => {
+    expect((await open('/bindings/new?from=nothing')).status).toBe(200);
+  });
+});
+
+test('requests are counted by what became of them, in the time that is asked for', async () => {
+  const sidecar = await control.enrolled();
+  const now = control.clock.now();
+  const event = (n: number, type: string, minutesAgo: number) => ({
+    id: `evt_${String(n).padStart(26, '0')}`,
+    type,
+    time: new Date(now - minutesAgo * 60_000).toISOString(),
+    sidecar_id: sidecar.enrolled.sidecar_id,
+    session_id: 'ses_1',
+    actor: 'session',
+    data: { 'svc.proxy.upstream.host': 'api.example.test' },
+  });
+  const events = [
+    event(1, 'sandbox.proxy.passthrough', 1),
+    event(2, 'sandbox.proxy.binding_injected', 1),
+    event(3, 'sandbox.proxy.rejected', 23 * 60),
+    event(4, 'sandbox.proxy.rejected', 25 * 60),
+  ];
+  expect((await sidecar.call('POST', '/v1/sidecar/events', { body: { events } })).status).toBeLessThan(300);
+  const { userId = '' } = control.context.local ?? {};
+  const { enterprise_id: enterpriseId } = await parsed(meReply, control.asUser('GET', '/v1/me'));
+  const caller = { userId, enterpriseId, role: 'owner' } as const;
+  const counts = await countRequests(control.context, caller, {});
+  if (!counts.ok) throw new Error(counts.error.message);
+  const { spans } = counts.value;
+  expect(spans).toHaveLength(48);
+  expect(spans.at(-1)).toEqual({ added: 1, connector: 0, passed: 1, refused: 0 });
+  expect(spans[1]).toMatchObject({ refused: 1 });
+  expect(spans.reduce((sum, { refused }) => sum + refused, 0)).toBe(1);
+});
+
+const timeAt = (ms: number) => new Date(ms).toISOString();
+
+test('every request of the time is in one of its parts, which are as long as a person counts', async () => {
+  const sidecar = await control.enrolled();
+  const now = control.clock.now();
+  const events = Array.from({ length: 90 }, (_, n) => ({
+    id: `evt_${String(n + 100).padStart(26, '0')}`,
+    type: 'sandbox.proxy.passthrough',
+    time: new Date(now - n * 977_123).toISOString(),
+    sidecar_id: sidecar.enrolled.sidecar_id,
+    session_id: 'ses_2',
+    actor: 'session',
+    data: { 'svc.proxy.upstream.host': 'spread.example.test' },
+  }));
+  expect((await sidecar.call('POST', '/v1/sidecar/events', { body: { events } })).status).toBeLessThan(300);
+  const { userId = '' } = control.context.local ?? {};
+  const { enterprise_id: enterpriseId } = await parsed(meReply, control.asUser('GET', '/v1/me'));
+  const caller = { userId, enterpriseId, role: 'owner' } as const;
+  const asked = { host: 'spread.example.test', since: timeAt(now - 20_000_000), until: timeAt(now - 1_000_000) };
+  for (const [query, seconds] of [[{ host: asked.host }, 1_800] as const, [asked, 600] as const]) {
+    const counts = await countRequests(control.context, caller, query);
+    if (!counts.ok) throw new Error(counts.error.message);
+    const { since, until, begins, spans, spanSeconds } = counts.value;
+    const inTime = events.filter(({ time: at }) => at >= since && at < until).length;
+    expect([spanSeconds, spans.reduce((sum, { passed }) => sum + passed, 0)]).toEqual([seconds, inTime]);
+    expect(Date.parse(begins) % (seconds * 1000)).toBe(0);
+    expect(spans.length).toBeLessThanOrEqual(49);
+  }
+});

@@ -1,0 +1,88 @@
+import type { z } from 'zod';
+import { type ApiError, ERROR_STATUS, fieldProblems } from '../../../shared/wire/errors.ts';
+import type { FormState } from '../../pages/components/form_field.ts';
+import { pathWith } from '../../pages/components/pager.ts';
+import { problemPage } from '../../pages/frame/problem.ts';
+import type { Page } from '../../pages/frame/layout.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { callerOfBrowser, crossSite, isSameOrigin } from '../http/authenticate.ts';
+import { consolePage, showSignIn } from './pages.ts';
+
+export type PageRoute = (c: AppContext) => Response | Promise<Response>;
+
+/** A method, a path in which `{name}` is one segment and `{name+}` takes slashes too, and what answers. */
+export type PageEntry = readonly [method: 'get' | 'post', path: string, answer: PageRoute];
+
+/** A page of the console: who is not signed in is asked to sign in, and comes back to it. */
+export function forReader(answer: (c: AppContext, caller: Caller) => Promise<Response>): PageRoute {
+  return async (c) => {
+    const caller = await callerOfBrowser(c);
+    return caller === null ? showSignIn(c, 401) : answer(c, caller);
+  };
+}
+
+/** The fields of a form, each once and as text. */
+export type Fields = Readonly<Record<string, string>>;
+
+/** A change, by a form of a page of ours: nobody else's page may make it with this browser's cookie. */
+export function forChange(answer: (c: AppContext, caller: Caller, fields: Fields) => Promise<Response>): PageRoute {
+  return forReader(async (c, caller) => {
+    if (!isSameOrigin(c)) return problem(c, caller, crossSite());
+    const form = Object.entries(await c.req.parseBody());
+    const texts = form.filter((entry): entry is [string, string] => typeof entry[1] === 'string');
+    return answer(c, caller, Object.fromEntries(texts));
+  });
+}
+
+/** A page in place of one that cannot be shown: what failed, and the id that the log knows the request by. */
+export function problem(c: AppContext, caller: Caller, error: ApiError): Promise<Response> {
+  return consolePage(c, caller, problemPage(error.message, c.get('requestId')), ERROR_STATUS[error.code]);
+}
+
+/** After a change: back to a page, which says by a code what was done. */
+export function done(c: AppContext, path: string, code: string): Response {
+  return c.redirect(pathWith(path, { done: code }), 303);
+}
+
+/** The form as it was typed, with what is wrong beside its fields. `secret` fields are never given back. */
+export function refusedForm(fields: Fields, error: ApiError, secrets: readonly string[] = []): FormState {
+  const values = Object.fromEntries(Object.entries(fields).filter(([name]) => !secrets.includes(name)));
+  const problems = problemsOf(error);
+  return { values, problems, refusal: problems.length > 0 ? null : sentence(error.message) };
+}
+
+function problemsOf({ details }: ApiError): { field: string; message: string }[] {
+  const fields = details?.['fields'];
+  if (!Array.isArray(fields)) return [];
+  return fields.filter((each): each is { field: string; message: string } => typeof each?.field === 'string');
+}
+
+/** The same for an input that a schema does not take. */
+export function invalidForm(fields: Fields, error: z.core.$ZodError, secrets: readonly string[] = []): FormState {
+  const values = Object.fromEntries(Object.entries(fields).filter(([name]) => !secrets.includes(name)));
+  return { values, problems: fieldProblems(error), refusal: null };
+}
+
+/** A form again, with 4xx. */
+export function formAgain(c: AppContext, caller: Caller, view: Page, error: ApiError | null = null): Promise<Response> {
+  return consolePage(c, caller, view, error === null ? 400 : ERROR_STATUS[error.code]);
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
+/** The fields that were typed into: an empty one was not. */
+export function typed(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
+}
+
+/** The form of a confirmation whose name was not the one that was asked for. */
+export function notConfirmed(name: string, happened = 'deleted'): FormState {
+  return {
+    values: {},
+    problems: [{ field: 'confirm', message: `is not ${name}: nothing was ${happened}` }],
+    refusal: null,
+  };
+}

@@ -1,0 +1,72 @@
+import { auditEventsQuery } from '../../../shared/wire/audit_events.ts';
+import { fieldProblems } from '../../../shared/wire/errors.ts';
+import { AUDIT_FILTERS, auditPage, verificationPage } from '../../pages/audit/audit.ts';
+import { auditEventPage } from '../../pages/audit/audit_event.ts';
+import type { FormState } from '../../pages/components/form_field.ts';
+import { getAuditEvent, listAuditPage } from '../../services/audit/audit_log.ts';
+import { verifyAudit } from '../../services/audit/audit_verification.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { eventStanding } from '../../services/audit/event_standing.ts';
+import { countRequests } from '../../services/audit/request_counts.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { type Fields, forReader, problem, refusedForm } from './console.ts';
+import { consolePage } from './pages.ts';
+
+const SHOWN = 50;
+
+/** `GET /audit`: the events that fit the query. */
+export const getAudit = forReader(async (c, caller) => {
+  const values = queryOf(c, AUDIT_FILTERS);
+  const cursor = c.req.query('cursor');
+  const parsed = auditEventsQuery.safeParse({
+    ...given(values),
+    ...(cursor !== undefined && { cursor }),
+    limit: SHOWN,
+  });
+  if (!parsed.success) return badFilter(c, caller, { values, problems: fieldProblems(parsed.error), refusal: null });
+  const context = c.get('context');
+  const events = await listAuditPage(context, caller, parsed.data);
+  if (!events.ok) return badFilter(c, caller, refusedForm(values, events.error));
+  const counts = await countRequests(context, caller, parsed.data);
+  const form = { values, problems: [], refusal: null };
+  const nowMs = context.clock.now();
+  const view = { form, events: events.value, counts: counts.ok ? counts.value : null, cursor, nowMs };
+  return consolePage(c, caller, auditPage(view));
+});
+
+function badFilter(c: AppContext, caller: Caller, form: FormState): Promise<Response> {
+  const view = { form, events: null, counts: null, cursor: undefined, nowMs: c.get('context').clock.now() };
+  return consolePage(c, caller, auditPage(view), 400);
+}
+
+/** `GET /audit/verify`: walks every chain. */
+export const getVerification = forReader(async (c, caller) => {
+  const context = c.get('context');
+  const leave = context.openCalls.enter('audit verification', caller.enterpriseId);
+  if (!leave.ok) return problem(c, caller, leave.error);
+  try {
+    return await consolePage(c, caller, verificationPage(await verifyAudit(context, caller)));
+  } finally {
+    leave.value();
+  }
+});
+
+/** `GET /audit/{id}`: one event, and why. */
+export const getAuditEventPage = forReader(async (c, caller) => {
+  const context = c.get('context');
+  const event = await getAuditEvent(context, caller, c.req.param('id') ?? '');
+  if (!event.ok) return problem(c, caller, event.error);
+  return consolePage(
+    c,
+    caller,
+    auditEventPage(event.value, await eventStanding(context, event.value), context.clock.now()),
+  );
+});
+
+function queryOf(c: AppContext, names: readonly string[]): Fields {
+  return Object.fromEntries(names.map((name) => [name, c.req.query(name)?.trim() ?? '']));
+}
+
+function given(values: Fields): Fields {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
+}

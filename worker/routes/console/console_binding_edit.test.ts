@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import { signInLinkReply } from '../../../shared/wire/account.ts';
+import { auditEventsPage } from '../../../shared/wire/audit_events.ts';
+import { hostBindingRecord } from '../../../shared/wire/host_binding.ts';
+
+let control: InProcess;
+let cookie = '';
+beforeAll(async () => {
+  control = await startInProcess();
+  const { url } = await parsed(signInLinkReply, control.asUser('POST', '/v1/sign-in-links'));
+  cookie = cookieOf(await control.send(url));
+});
+afterAll(() => control.stop());
+
+const cookieOf = (reply: Response) => (reply.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+const open = async (path: string) => (await control.inBrowser(path, { headers: { cookie } })).text();
+const save = (id: string, fields: Record<string, string>) =>
+  control.inBrowser(`/bindings/${id}/edit`, {
+    method: 'POST',
+    headers: { cookie, origin: control.consoleOrigin },
+    body: new URLSearchParams(fields),
+  });
+const stored = (id: string) => parsed(hostBindingRecord, control.asUser('GET', `/v1/host-bindings/${id}`));
+
+const SIGNED = {
+  scheme: 'sigv4-resign',
+  access_key_id: 'AKIDEXAMPLE',
+  region: 'eu-west-1',
+  service: 's3',
+  session_token_ref: 'vault://aws/token',
+};
+async function bind(host: string, change: object = {}) {
+  const body = { host, scheme: 'bearer', credential_ref: 'vault://user/one', ...change };
+  return parsed(hostBindingRecord, control.asUser('POST', '/v1/host-bindings', body));
+}
+
+/** The form as the page has it. */
+async function formOf(id: string, query = ''): Promise<Record<string, string>> {
+  const page = await open(`/bindings/${id}/edit${query}`);
+  const form = page.slice(page.indexOf(`action="/bindings/${id}/edit"`));
+  const inputs = form.slice(0, form.indexOf('</form>')).matchAll(/<input([^>]*)\/>|<select([^]*?)<\/select>/g);
+  const fields = Array.from(inputs, ([whole]): [string, string] => {
+    const name = /name="([^"]*)"/.exec(whole)?.[1] ?? '';
+    const chosen = whole.startsWith('<select') ? /value="([^"]*)" selected/ : /\svalue="([^"]*)"/;
+    return [name, chosen.exec(whole)?.[1] ?? ''];
+  });
+  return Object.fromEntries(fields);
+}
+
+describe('the form of a binding that is there', () => {
+  test('is filled in with all of it, so that saving it unchanged changes nothing', async () => {
+    const made = await bind('*.all.example.test', {
+      ...SIGNED,
+      effect: 'read',
+      allowed_hosts: ['a.all.example.test', 'b.all.example.test'],
+      emit_mechanism: 'sentinel-swap',
+      sentinel: { value: 'stand-in-of-sixteen', env: 'API_KEY' },
+      body: 'stream',
+      keep_cookies: true,
+      description: 'For the build',
+    });
+    const reply = await save(made.id, await formOf(made.id));
+    expect([reply.status, reply.headers.get('location')]).toEqual([303, `/bindings/${made.id}?done=binding_changed`]);
+    expect(await stored(made.id)).toEqual({ ...made, updated_at: expect.any(String) });
+  });
+
+  test('changes the scheme, and forgets what only the old one has', async () => {
+    const made = await bind('scheme.example.test', SIGNED);
+    const reply = await save(made.id, { ...(await formOf(made.id, '?scheme=basic')), username: 'agent' });
+    expect(reply.status).toBe(303);
+    const after = await stored(made.id);
+    expect(after).toMatchObject({ scheme: 'basic', username: 'agent', credential_ref: 'vault://user/one' });
+    expect(after).not.toHaveProperty('region');
+  });
+
+  test('says what is wrong beside the field, and keeps what was typed', async () => {
+    const made = await bind('wrong.example.test');
+    const reply = await save(made.id, { ...(await formOf(made.id)), host: 'https://wrong', description: 'kept' });
+    const page = await reply.text();
+    expect(reply.status).toBe(400);
+    expect(page).toContain('id="host-problem"');
+    expect(page).toContain('value="kept"');
+    expect(await stored(made.id)).toEqual(made);
+  });
+
+  test('is recorded as the API records it', async () => {
+    const made = await bind('recorded.example.test');
+    await save(made.id, { ...(await formOf(made.id)), effect: 'read' });
+    const { items } = await parsed(auditEventsPage, control.asUser('GET', '/v1/audit-events?limit=1'));
+    expect(items).toEqual([
+      expect.objectContaining({
+        type: 'control.binding.updated',
+        data: expect.objectContaining({ 'svc.control.resource': made.id }),
+      }),
+    ]);
+    expect(await open(`/bindings/${made.id}`)).toContain(items[0]?.id);
+  });
+});
+
+describe('two who edit one binding', () => {
+  test('do not overwrite each other: the second one sees what the first one stored', async () => {
+    const made = await bind('two.example.test');
+    const [first, second] = [await formOf(made.id), await formOf(made.id)];
+    expect((await save(made.id, { ...first, description: 'of the first' })).status).toBe(303);
+    const reply = await save(made.id, { ...second, effect: 'read', description: 'of the second' });
+    const page = await reply.text();
+    expect(reply.status).toBe(409);
+    for (const text of ['Nothing was saved', 'of the first', 'of the second', 'Save mine in its place']) {
+      expect(page).toContain(text);
+    }
+    expect(await stored(made.id)).toMatchObject({ description: 'of the first' });
+    const again = /name="revision" value="([^"]+)"/.exec(page)?.[1] ?? '';
+    expect((await save(made.id, { ...second, effect: 'read', revision: again })).status).toBe(303);
+    expect(await stored(made.id)).toMatchObject({ effect: 'read' });
+  });
+
+  test.each([
+    ['no revision', {}],
+    ['one of another time', { revision: '2020-01-01T00:00:00.000Z' }],
+  ])('a form with %s changes nothing', async (what, revision) => {
+    const made = await bind(`${what.replaceAll(' ', '-')}.example.test`);
+    const fields = { scheme: 'bearer', host: made.host, credential_ref: 'vault://user/two' };
+    expect((await save(made.id, { ...fields, ...revision })).status).toBe(409);
+    expect(await stored(made.id)).toEqual(made);
+  });
+
+  test('one that was deleted meanwhile is not there', async () => {
+    const made = await bind('gone.example.test');
+    const form = await formOf(made.id);
+    await control.asUser('DELETE', `/v1/host-bindings/${made.id}`);
+    expect((await save(made.id, form)).status).toBe(404);
+  });
+});

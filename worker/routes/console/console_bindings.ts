@@ -1,0 +1,125 @@
+import { z } from 'zod';
+import type { BindingTemplate } from '../../../shared/wire/binding_template.ts';
+import { hostBindingInput, type HostBindingRecord } from '../../../shared/wire/host_binding.ts';
+import { explainInput } from '../../../shared/wire/host_bindings.ts';
+import { newBindingPage } from '../../pages/bindings/binding_form.ts';
+import { bindingDeletionPage, bindingPage } from '../../pages/bindings/binding.ts';
+import { bindingsPage } from '../../pages/bindings/bindings.ts';
+import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
+import { describeBinding } from '../../services/bindings/binding_details.ts';
+import { type Caller, mayActAs, writableOwner } from '../../kernel/caller.ts';
+import { limitsOf } from '../../services/bindings/binding_limits.ts';
+import { explainRequest } from '../../services/bindings/explain.ts';
+import {
+  createHostBinding,
+  getHostBinding,
+  listHostBindingPage,
+  removeHostBinding,
+} from '../../services/bindings/host_bindings.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { bindingRecordOf, schemeOf, sentinelForm, storedReferences } from '../api/binding_fields.ts';
+import {
+  done,
+  type Fields,
+  forChange,
+  formAgain,
+  forReader,
+  invalidForm,
+  notConfirmed,
+  problem,
+  refusedForm,
+  typed,
+} from './console.ts';
+import { consolePage } from './pages.ts';
+
+const SHOWN = 100;
+
+/** `GET /bindings?method=&url=`: the bindings, and what would happen to a request. */
+export const getBindings = forReader(async (c, caller) => {
+  const { cursor, done: code, method = 'GET', url = '' } = c.req.query();
+  const bindings = await listHostBindingPage(c.get('context'), caller, { limit: SHOWN, cursor });
+  if (!bindings.ok) return problem(c, caller, bindings.error);
+  const answered = await explained(c, caller, { method, url });
+  const mayChange = ({ owner }: Pick<HostBindingRecord, 'owner'>) => writableOwner(caller, owner).ok;
+  const limited = await limitsOf(c.get('context'), caller, bindings.value.items);
+  const view = { bindings: bindings.value, cursor, done: code, limited, mayChange, ...answered };
+  return consolePage(c, caller, bindingsPage(view));
+});
+
+async function explained(c: AppContext, caller: Caller, values: { readonly method: string; readonly url: string }) {
+  if (values.url === '') return { question: { ...EMPTY_FORM, values }, explanation: null };
+  const parsed = explainInput.safeParse(values);
+  if (!parsed.success) return { question: invalidForm(values, parsed.error), explanation: null };
+  const explanation = await explainRequest(c.get('context'), caller, parsed.data);
+  if (!explanation.ok) return { question: refusedForm(values, explanation.error), explanation: null };
+  return { question: { ...EMPTY_FORM, values }, explanation: explanation.value };
+}
+
+/** `GET /bindings/new?scheme=&from=`: the form of a scheme, filled as a template says. */
+export const getNewBinding = forReader(async (c, caller) => {
+  const typedIn = typed(c.req.query());
+  const template = c
+    .get('templates')()
+    .find(({ name }) => name === typedIn['from']);
+  const values = template === undefined ? typedIn : { ...templateValues(template), ...typedIn };
+  return consolePage(c, caller, await formPage(c, caller, { ...EMPTY_FORM, values }));
+});
+
+/** A template's binding as fields of the form; its placeholders are for the person to replace. */
+function templateValues({ binding }: BindingTemplate): Fields {
+  const { credential_ref: _, sentinel, ...others } = binding;
+  const texts = Object.entries(others).map(([name, value]): [string, string] => {
+    return [name, Array.isArray(value) ? value.join(', ') : String(value)];
+  });
+  const stand = z.object({ value: z.string(), env: z.string().default('') }).safeParse(sentinel);
+  return {
+    ...Object.fromEntries(texts),
+    ...(stand.success && { sentinel_value: stand.data.value, sentinel_env: stand.data.env }),
+  };
+}
+
+async function formPage(c: AppContext, caller: Caller, form: FormState) {
+  return newBindingPage({
+    form,
+    scheme: schemeOf(form.values),
+    references: await storedReferences(c, caller),
+    templates: c.get('templates')(),
+    isAdmin: mayActAs(caller, 'admin'),
+  });
+}
+
+/** `POST /bindings` */
+export const submitBinding = forChange(async (c, caller, fields) => {
+  const parsed = hostBindingInput.safeParse(bindingRecordOf(fields));
+  if (!parsed.success)
+    return formAgain(c, caller, await formPage(c, caller, sentinelForm(invalidForm(fields, parsed.error))));
+  const created = await createHostBinding(c.get('context'), caller, parsed.data);
+  if (created.ok) return done(c, '/bindings', 'binding_created');
+  return formAgain(c, caller, await formPage(c, caller, refusedForm(fields, created.error)), created.error);
+});
+
+/** `GET /bindings/{id}` */
+export const getBinding = forReader(async (c, caller) => {
+  const context = c.get('context');
+  const details = await describeBinding(context, caller, c.req.param('id') ?? '');
+  if (!details.ok) return problem(c, caller, details.error);
+  const view = { details: details.value, done: c.req.query('done'), nowMs: context.clock.now() };
+  return consolePage(c, caller, bindingPage(view));
+});
+
+/** `GET /bindings/{id}/delete`: asks. */
+export const askBindingDeletion = forReader(async (c, caller) => {
+  const binding = await getHostBinding(c.get('context'), caller, c.req.param('id') ?? '');
+  return binding.ok ? consolePage(c, caller, bindingDeletionPage(binding.value)) : problem(c, caller, binding.error);
+});
+
+/** `POST /bindings/{id}/delete` */
+export const submitBindingDeletion = forChange(async (c, caller, { confirm = '' }) => {
+  const binding = await getHostBinding(c.get('context'), caller, c.req.param('id') ?? '');
+  if (!binding.ok) return problem(c, caller, binding.error);
+  const { id, host } = binding.value;
+  if (confirm.trim() !== host) return formAgain(c, caller, bindingDeletionPage(binding.value, notConfirmed(host)));
+  const removed = await removeHostBinding(c.get('context'), caller, id);
+  if (removed.ok) return done(c, '/bindings', 'binding_deleted');
+  return formAgain(c, caller, bindingDeletionPage(binding.value, refusedForm({}, removed.error)), removed.error);
+});

@@ -1,0 +1,86 @@
+import { connectorCredentialInput } from '../../../shared/wire/connector_credentials.ts';
+import { EMPTY_FORM } from '../../pages/components/form_field.ts';
+import {
+  CREDENTIAL_SECRETS,
+  credentialDeletionPage,
+  deviceCodePage,
+} from '../../pages/connectors/connector_credential.ts';
+import {
+  removeConnectorCredential,
+  storeConnectorCredential,
+} from '../../services/connectors/connector_credentials.ts';
+import { getConnector } from '../../services/connectors/connectors.ts';
+import { beginAuthorisation } from '../../services/oauth/oauth_authorisation.ts';
+import { redirectOrigin } from '../api/connector_authorisation.ts';
+import {
+  done,
+  type Fields,
+  forChange,
+  formAgain,
+  forReader,
+  invalidForm,
+  notConfirmed,
+  problem,
+  refusedForm,
+  typed,
+} from './console.ts';
+import { connectorView } from './console_connectors.ts';
+import { consolePage } from './pages.ts';
+
+/** `POST /connectors/{id}/credential` */
+export const submitCredential = forChange(async (c, caller, fields) => {
+  const context = c.get('context');
+  const connector = await getConnector(context, caller, c.req.param('id') ?? '');
+  if (!connector.ok) return problem(c, caller, connector.error);
+  const { id, credential } = connector.value;
+  const parsed = connectorCredentialInput.safeParse({ ...inputOf(fields), kind: credential.kind });
+  if (!parsed.success) {
+    const form = invalidForm(fields, parsed.error, CREDENTIAL_SECRETS);
+    return formAgain(c, caller, await connectorView(c, caller, connector.value, { form }));
+  }
+  const stored = await storeConnectorCredential(context, caller, id, parsed.data);
+  if (stored.ok) return done(c, `/connectors/${id}`, 'credential_stored');
+  const form = refusedForm(fields, stored.error, CREDENTIAL_SECRETS);
+  return formAgain(c, caller, await connectorView(c, caller, connector.value, { form }), stored.error);
+});
+
+function inputOf(fields: Fields): Record<string, unknown> {
+  const { scopes, ...plain } = typed(fields);
+  return { ...plain, ...(scopes !== undefined && { scopes: scopes.split(/\s+/).filter((scope) => scope !== '') }) };
+}
+
+/** `POST /connectors/{id}/authorize`: by a code. The browser's way is a link, `/auth/connectors/{id}/authorize`. */
+export const submitDeviceAuthorisation = forChange(async (c, caller) => {
+  const context = c.get('context');
+  const connector = await getConnector(context, caller, c.req.param('id') ?? '');
+  if (!connector.ok) return problem(c, caller, connector.error);
+  const origin = redirectOrigin(context, c.req.url);
+  if (!origin.ok) return problem(c, caller, origin.error);
+  const how = { grant: 'device' as const, ...origin.value };
+  const begun = await beginAuthorisation(context, caller, connector.value.id, how);
+  if (begun.ok && begun.value.grant === 'device') {
+    return consolePage(c, caller, deviceCodePage(connector.value, begun.value));
+  }
+  if (begun.ok) throw new Error('an authorisation by a code became another one');
+  const form = refusedForm({}, begun.error);
+  return formAgain(c, caller, await connectorView(c, caller, connector.value, { form }), begun.error);
+});
+
+/** `GET /connectors/{id}/credential/delete`: asks. */
+export const askCredentialDeletion = forReader(async (c, caller) => {
+  const connector = await getConnector(c.get('context'), caller, c.req.param('id') ?? '');
+  if (!connector.ok) return problem(c, caller, connector.error);
+  return consolePage(c, caller, credentialDeletionPage(connector.value, EMPTY_FORM));
+});
+
+/** `POST /connectors/{id}/credential/delete` */
+export const submitCredentialDeletion = forChange(async (c, caller, { confirm = '' }) => {
+  const connector = await getConnector(c.get('context'), caller, c.req.param('id') ?? '');
+  if (!connector.ok) return problem(c, caller, connector.error);
+  const { id, fqn } = connector.value;
+  if (confirm.trim() !== fqn) return formAgain(c, caller, credentialDeletionPage(connector.value, notConfirmed(fqn)));
+  const removed = await removeConnectorCredential(c.get('context'), caller, id);
+  if (removed.ok) return done(c, `/connectors/${id}`, 'credential_deleted');
+  const form = refusedForm({}, removed.error);
+  return formAgain(c, caller, credentialDeletionPage(connector.value, form), removed.error);
+});

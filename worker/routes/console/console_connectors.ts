@@ -1,0 +1,149 @@
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { connectorSpec, type ConnectorSpecRecord } from '../../../shared/wire/connector_spec.ts';
+import type { ConnectorRecord, InstallReply } from '../../../shared/wire/connectors.ts';
+import { type FieldProblem, fieldProblems } from '../../../shared/wire/errors.ts';
+import { ownerQuery } from '../../../shared/wire/secrets.ts';
+import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
+import { connectorPage, connectorRemovalPage } from '../../pages/connectors/connector.ts';
+import { connectorsPage, installPage, type InstallView } from '../../pages/connectors/connectors.ts';
+import type { Page } from '../../pages/frame/layout.ts';
+import { type Caller, mayActAs } from '../../kernel/caller.ts';
+import {
+  getConnector,
+  installConnector,
+  listConnectorPage,
+  removeConnector,
+  validateConnector,
+} from '../../services/connectors/connectors.ts';
+import { CALLBACK_PATH } from '../../services/oauth/oauth_authorisation.ts';
+import { advanceDevice } from '../../services/oauth/oauth_device.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { redirectOrigin } from '../api/connector_authorisation.ts';
+import {
+  done,
+  type Fields,
+  forChange,
+  formAgain,
+  forReader,
+  invalidForm,
+  notConfirmed,
+  problem,
+  refusedForm,
+} from './console.ts';
+import { consolePage } from './pages.ts';
+import { showHidden } from '../../../shared/model/shown_text.ts';
+
+const SHOWN = 100;
+
+/** `GET /connectors` */
+export const getConnectorsPage = forReader(async (c, caller) => {
+  const context = c.get('context');
+  const { cursor, done: code } = c.req.query();
+  const connectors = await listConnectorPage(context, caller, { limit: SHOWN, cursor });
+  if (!connectors.ok) return problem(c, caller, connectors.error);
+  const view = { connectors: connectors.value, cursor, done: code, nowMs: context.clock.now() };
+  return consolePage(c, caller, connectorsPage(view));
+});
+
+/** `GET /connectors/install` */
+export const getSpecForm = forReader((c, caller) => {
+  return consolePage(c, caller, specPage(caller, { form: EMPTY_FORM }));
+});
+
+function specPage(caller: Caller, view: Partial<InstallView> & Pick<InstallView, 'form'>): Page {
+  return installPage({ specProblems: [], checked: null, isAdmin: mayActAs(caller, 'admin'), ...view });
+}
+
+/** `POST /connectors`: installs the spec, or says only what it comes to. */
+export const submitSpec = forChange(async (c, caller, fields) => {
+  const spec = readSpec(fields['spec'] ?? '');
+  if (!spec.ok) return formAgain(c, caller, specPage(caller, wrongSpec(fields, spec.error)));
+  if (fields['step'] === 'check') return checkedAgain(c, caller, fields, spec.value);
+  const owner = ownerQuery.safeParse({ owner: fields['owner'] });
+  if (!owner.success) {
+    const form = invalidForm(fields, owner.error);
+    return formAgain(c, caller, specPage(caller, { form }));
+  }
+  const installed = await installConnector(c.get('context'), caller, owner.data.owner, spec.value);
+  if (installed.ok) return installedReply(c, caller, installed.value.value.reply);
+  const form = refusedForm(fields, installed.error);
+  return formAgain(c, caller, specPage(caller, { form }), installed.error);
+});
+
+/** What the spec newly allows is said once, here: the page of the connector cannot know the version before. */
+async function installedReply(c: AppContext, caller: Caller, { warnings, ...connector }: InstallReply) {
+  if (warnings.length === 0) return done(c, `/connectors/${connector.id}`, 'connector_installed');
+  return consolePage(c, caller, await connectorView(c, caller, connector, { warnings, done: 'connector_installed' }));
+}
+
+async function checkedAgain(c: AppContext, caller: Caller, fields: Fields, spec: ConnectorSpecRecord) {
+  const checked = await validateConnector(spec);
+  return consolePage(c, caller, specPage(caller, { form: { ...EMPTY_FORM, values: fields }, checked }));
+}
+
+function readSpec(text: string): Result<ConnectorSpecRecord, readonly FieldProblem[]> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    const why = error instanceof Error ? showHidden(error.message) : 'it cannot be read';
+    return err([{ field: '', message: `is not JSON: ${why}` }]);
+  }
+  const parsed = connectorSpec.safeParse(value);
+  return parsed.success ? ok(parsed.data) : err(fieldProblems(parsed.error));
+}
+
+function wrongSpec(fields: Fields, specProblems: readonly FieldProblem[]) {
+  const count = specProblems.length === 1 ? 'a problem, which is' : `${specProblems.length} problems, which are`;
+  const problems = [{ field: 'spec', message: `has ${count} listed above` }];
+  return { form: { values: fields, problems, refusal: null }, specProblems };
+}
+
+/** `GET /connectors/{id}`. A device's code that is typed by now is redeemed by it. */
+export const getConnectorPage = forReader(async (c, caller) => {
+  const id = c.req.param('id') ?? '';
+  await advanceDevice(c.get('context'), caller, id);
+  const connector = await getConnector(c.get('context'), caller, id);
+  if (!connector.ok) return problem(c, caller, connector.error);
+  return consolePage(c, caller, await connectorView(c, caller, connector.value));
+});
+
+/** The page of a connector, with the form for its credential. */
+export async function connectorView(
+  c: AppContext,
+  caller: Caller,
+  connector: ConnectorRecord,
+  shown: { readonly form?: FormState; readonly warnings?: readonly string[]; readonly done?: string } = {},
+) {
+  const context = c.get('context');
+  const origin = redirectOrigin(context, c.req.url);
+  return connectorPage({
+    connector,
+    warnings: shown.warnings ?? (await validateConnector(connector.spec)).warnings,
+    isWritable: connector.owner === 'personal' || mayActAs(caller, 'admin'),
+    redirectUrl: origin.ok ? origin.value.origin + CALLBACK_PATH : null,
+    form: shown.form ?? EMPTY_FORM,
+    done: shown.done ?? c.req.query('done'),
+    nowMs: context.clock.now(),
+  });
+}
+
+/** `GET /connectors/{id}/remove`: asks. */
+export const askRemoval = forReader(async (c, caller) => {
+  const connector = await getConnector(c.get('context'), caller, c.req.param('id') ?? '');
+  if (!connector.ok) return problem(c, caller, connector.error);
+  return consolePage(c, caller, connectorRemovalPage(connector.value, EMPTY_FORM));
+});
+
+/** `POST /connectors/{id}/remove` */
+export const submitConnectorRemoval = forChange(async (c, caller, { confirm = '' }) => {
+  const connector = await getConnector(c.get('context'), caller, c.req.param('id') ?? '');
+  if (!connector.ok) return problem(c, caller, connector.error);
+  const { id, fqn } = connector.value;
+  if (confirm.trim() !== fqn)
+    return formAgain(c, caller, connectorRemovalPage(connector.value, notConfirmed(fqn, 'removed')));
+  const removed = await removeConnector(c.get('context'), caller, id);
+  if (removed.ok) return done(c, '/connectors', 'connector_removed');
+  const form = refusedForm({}, removed.error);
+  return formAgain(c, caller, connectorRemovalPage(connector.value, form), removed.error);
+});

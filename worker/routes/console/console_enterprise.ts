@@ -1,0 +1,108 @@
+import { enterpriseInput, type EnterpriseSettings } from '../../../shared/wire/enterprise.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
+import { TICKED } from '../../pages/components/checkbox_field.ts';
+import { type Choice, EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
+import { ENTERPRISE_SECRETS, enterprisePage, PROVIDER_FIELD, settingsFields } from '../../pages/people/enterprise.ts';
+import { type Caller, mayActAs } from '../../kernel/caller.ts';
+import type { ProgramContext } from '../../installation/program_context.ts';
+import { describeSettings, replaceSettings } from '../../sign_in/enterprise_settings.ts';
+import { listMethods } from '../../sign_in/methods.ts';
+import { PASSWORD } from '../../sign_in/password_identity.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { done, type Fields, forChange, formAgain, forReader, invalidForm, refusedForm } from './console.ts';
+import { consolePage } from './pages.ts';
+import { publicOrigin } from '../auth/public_origin.ts';
+
+/** `GET /enterprise` */
+export const getEnterprisePage = forReader(async (c, caller) => consolePage(c, caller, await settingsPage(c, caller)));
+
+/** `POST /enterprise`: replaces the settings. */
+export const submitSettings = forChange(async (c, caller, fields) => {
+  const stored = await describeSettings(c.get('context'), caller);
+  const parsed = enterpriseInput.safeParse(inputOf(fields, stored));
+  if (!parsed.success) {
+    const form = besideFields(invalidForm(fields, parsed.error, ENTERPRISE_SECRETS));
+    return formAgain(c, caller, await settingsPage(c, caller, form));
+  }
+  const replaced = await replaceSettings(c.get('context'), caller, parsed.data);
+  if (replaced.ok) return done(c, '/enterprise', 'settings_changed');
+  const form = explained(besideFields(refusedForm(fields, replaced.error, ENTERPRISE_SECRETS)), replaced.error);
+  return formAgain(c, caller, await settingsPage(c, caller, form), replaced.error);
+});
+
+async function settingsPage(c: AppContext, caller: Caller, form: FormState | null = null) {
+  const context = c.get('context');
+  const settings = await describeSettings(context, caller);
+  const origin = publicOrigin(c);
+  return enterprisePage({
+    settings,
+    methods: waysToSignIn(context, settings.allowed_providers ?? []),
+    isLocal: context.local !== null,
+    isAdmin: mayActAs(caller, 'admin'),
+    isOwner: mayActAs(caller, 'owner'),
+    origin: origin.ok ? origin.value : null,
+    form: form ?? { ...EMPTY_FORM, values: settingsFields(settings) },
+    done: c.req.query('done'),
+  });
+}
+
+/** Those that are set up, and those that the settings name all the same: none is lost when they are saved. */
+function waysToSignIn(context: ProgramContext, named: readonly string[]): Choice[] {
+  const { providers, password } = listMethods(context);
+  const known = providers.map(({ name, title }) => ({ value: name, title }));
+  if (password) known.push({ value: PASSWORD, title: 'Password' });
+  const others = named.filter((name) => !known.some(({ value }) => value === name));
+  return [...known, ...others.map((name) => ({ value: name, title: `${name} (not set up)` }))];
+}
+
+function inputOf(fields: Fields, stored: EnterpriseSettings) {
+  const ticked = Object.keys(fields).filter((name) => name.startsWith(PROVIDER_FIELD) && fields[name] === TICKED);
+  return {
+    name: fields['name'] ?? '',
+    billing_email: (fields['billing_email'] ?? '') === '' ? null : fields['billing_email'],
+    allowed_domains: lines(fields['allowed_domains']),
+    allowed_providers: fields['providers'] === 'these' ? ticked.map((name) => name.slice(PROVIDER_FIELD.length)) : null,
+    sso_required: fields['sso_required'] === TICKED,
+    oidc: PROVIDER_FIELDS.some((name) => name in fields) ? providerOf(fields) : storedProvider(stored),
+  };
+}
+
+const PROVIDER_FIELDS = ['oidc_issuer', 'oidc_client_id', 'oidc_client_secret', 'oidc_domains'];
+
+/** The provider stays as it is where the form has no field of it, as an admin's has none. */
+function storedProvider({ oidc }: EnterpriseSettings) {
+  return oidc && { issuer: oidc.issuer, client_id: oidc.client_id, domains: oidc.domains };
+}
+
+/** Null when nothing of a provider is typed. */
+function providerOf(fields: Fields) {
+  const { oidc_issuer: issuer = '', oidc_client_id: clientId = '', oidc_client_secret: secret = '' } = fields;
+  const domains = lines(fields['oidc_domains']);
+  if (issuer === '' && clientId === '' && secret === '' && domains.length === 0) return null;
+  return { issuer, client_id: clientId, domains, ...(secret !== '' && { client_secret: secret }) };
+}
+
+function lines(text = ''): string[] {
+  return text.split(/[\s,]+/).filter((line) => line !== '');
+}
+
+/** Problems of `oidc.issuer` stand beside the field of the form. */
+function besideFields(form: FormState): FormState {
+  const problems = form.problems.map(({ field, message }) => ({ field: field.replace(/^oidc\./, 'oidc_'), message }));
+  return { ...form, problems };
+}
+
+/** A refusal that is about one field stands beside it. */
+function explained(form: FormState, error: ApiError): FormState {
+  const field = fieldOf(error, form.values);
+  if (field === null) return form;
+  return { ...form, refusal: null, problems: [{ field, message: `cannot be as it is: ${error.message}` }] };
+}
+
+function fieldOf({ code }: ApiError, values: Fields): string | null {
+  if (code === 'domain_not_proven' || code === 'domain_taken') return 'oidc_domains';
+  if (code !== 'would_lock_out') return null;
+  if (values['sso_required'] === TICKED) return 'sso_required';
+  if (values['providers'] === 'these') return 'allowed_providers';
+  return (values['allowed_domains'] ?? '') === '' ? 'oidc_issuer' : 'allowed_domains';
+}

@@ -1,0 +1,74 @@
+import { ERROR_STATUS } from '../../../shared/wire/errors.ts';
+import { marketplaceDetailQuery, marketplaceQuery } from '../../../shared/wire/marketplace.ts';
+import { browse } from '../../marketplace/browse.ts';
+import { showEntry } from '../../marketplace/detail.ts';
+import { type MarketplaceView, marketplacePage } from '../../pages/mcp/marketplace.ts';
+import { marketplaceEntryPage } from '../../pages/mcp/marketplace_entry.ts';
+import type { Page } from '../../pages/frame/layout.ts';
+import { problemPage } from '../../pages/frame/problem.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
+import type { Result } from '../../../shared/model/result.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { callerOfBrowser } from '../http/authenticate.ts';
+import type { PageRoute } from './console.ts';
+import { invalidInput } from '../http/error_reply.ts';
+import { looking } from '../api/marketplace.ts';
+import { consolePage, page } from './pages.ts';
+
+const SHOWN = 30;
+
+/** A page that everybody may read; who is signed in sees it in the console. */
+function forVisitor(
+  answer: (c: AppContext, caller: Caller | null) => Promise<{ readonly view: Page; readonly error: ApiError | null }>,
+): PageRoute {
+  return async (c) => {
+    const caller = await callerOfBrowser(c);
+    const { view, error } = await answer(c, caller);
+    const status = error === null ? 200 : ERROR_STATUS[error.code];
+    return caller === null ? page(c, view, status) : consolePage(c, caller, view, status);
+  };
+}
+
+/** `GET /marketplace?q=&registry_type=&transport=&cursor=` */
+export const getMarketplace = forVisitor(async (c, caller) => {
+  const { q = '', registry_type = '', transport = '', cursor = '' } = c.req.query();
+  const query = { q: q.trim(), registry_type, transport, cursor };
+  const found = await search(c, caller, query);
+  const shown = found.ok ? found.value : { problem: sentence(found.error.message), requestId: c.get('requestId') };
+  const view = marketplacePage({ query, found: shown, nowMs: c.get('context').clock.now() });
+  return { view, error: found.ok ? null : found.error };
+});
+
+async function search(
+  c: AppContext,
+  caller: Caller | null,
+  query: MarketplaceView['query'],
+): Promise<Result<Exclude<MarketplaceView['found'], { readonly problem: string }>, ApiError>> {
+  const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
+  const parsed = marketplaceQuery.safeParse({ ...given, limit: SHOWN });
+  if (!parsed.success) return { ok: false, error: invalidInput('query', parsed.error) };
+  const context = await looking(c.get('context'), caller, c.get('clientAddress'));
+  return context.ok ? browse(context.value, caller, parsed.data) : context;
+}
+
+/** `GET /marketplace/{registryId}?version=`, the slash of the name as it is or percent-encoded. */
+export const getMarketplaceEntry = forVisitor(async (c, caller) => {
+  const name = c.req.param('registryId') ?? '';
+  const parsed = marketplaceDetailQuery.safeParse(c.req.query('version') ? { version: c.req.query('version') } : {});
+  if (!parsed.success) return refused(c, invalidInput('query', parsed.error));
+  const context = await looking(c.get('context'), caller, c.get('clientAddress'));
+  if (!context.ok) return refused(c, context.error);
+  const entry = await showEntry(context.value, caller, { name, version: parsed.data.version ?? null });
+  if (!entry.ok) return refused(c, entry.error);
+  const view = { entry: entry.value, isSignedIn: caller !== null, nowMs: context.value.clock.now() };
+  return { view: marketplaceEntryPage(view), error: null };
+});
+
+function refused(c: AppContext, error: ApiError) {
+  return { view: problemPage(sentence(error.message), c.get('requestId')), error };
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}

@@ -1,0 +1,239 @@
+import { mcpReference } from '../../../shared/mcp/references.ts';
+import { type ApiError, type FieldProblem, fieldProblems } from '../../../shared/wire/errors.ts';
+import { ownReference, withOwnReferences } from '../../../shared/wire/mcp_references.ts';
+import { mcpServerInput, type McpServerRecord, type ValidMcpServer } from '../../../shared/wire/mcp_servers.ts';
+import type { FormState } from '../../pages/components/form_field.ts';
+import { readable } from '../../pages/mcp/mcp_consent.ts';
+import { SERVER_FIELDS } from '../../pages/mcp/mcp_server_form.ts';
+import { type Fields, refusedForm } from './console.ts';
+import { type Cleared, clearArgument, clearHeader, clearQuery, clearVariable, cut } from './typed_secrets.ts';
+
+/** The lists of a configuration as lines of a form, which are read back as they were written. */
+export function formOfServer(server: McpServerRecord): Fields {
+  const { id, name, description, version, command, env, isolation, url, transport, headers } = server;
+  const [program = '', ...words] = command.map((word) => withoutId(id, word));
+  return {
+    name,
+    description,
+    version: version ?? '',
+    program,
+    arguments: words.map((word) => quoted(word)).join('\n'),
+    env: Object.entries(env)
+      .map(([key, value]) => (value === mcpReference(id, key) ? key : `${key}=${quoted(withoutId(id, value))}`))
+      .join('\n'),
+    isolation,
+    url: readable(id, url ?? ''),
+    transport: transport ?? '',
+    headers: Object.entries(headers)
+      .map(([key, value]) => `${key}: ${readable(id, value)}`)
+      .join('\n'),
+  };
+}
+
+function withoutId(id: string, text: string): string {
+  return text.replaceAll(mcpReference(id, ''), ownReference(''));
+}
+
+/** A text that a line would not give back is a JSON string there. */
+function quoted(text: string): string {
+  return /^$|^["\s]|\s$|[\r\n]/.test(text) ? JSON.stringify(text) : text;
+}
+
+/** Null for a line that begins a JSON string and is none. */
+function unquoted(line: string): string | null {
+  if (!line.startsWith('"')) return line;
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === 'string' ? value : null;
+  } catch {
+    // What is no JSON is told beside its field.
+    return null;
+  }
+}
+
+/** What a form comes to. */
+export interface ReadServer {
+  /** Null when something is wrong with it. */
+  readonly input: ValidMcpServer | null;
+  /** The form again, without values that look like secrets. */
+  readonly form: FormState;
+}
+
+/**
+ * The configuration that a form makes, of a new server or in place of one. A field that nobody touched stays what it was. A value
+ * in the clear under the name of a secret is refused and taken out of the form: it is asked for apart, and goes into the vault.
+ */
+export function readServerForm(fields: Fields, before: McpServerRecord | null): ReadServer {
+  const reading = new Reading(fields, before);
+  const { name = '', description = '', version = '', isolation, transport, owner, mode } = fields;
+  const isLocal = (before?.mode ?? mode) !== 'remote';
+  const parsed = mcpServerInput.safeParse({
+    owner: before?.owner ?? owner,
+    name,
+    description,
+    mode: isLocal ? 'local' : 'remote',
+    version: version.trim() === '' ? null : version.trim(),
+    ...(before === null ? { tools: toolsOf(fields) } : { ...kept(before) }),
+    ...(isLocal
+      ? { command: reading.command(), env: reading.env(), isolation }
+      : { url: reading.url(), transport, headers: reading.headers() }),
+  });
+  const found = parsed.success ? [] : fieldProblems(parsed.error).map(placed);
+  const problems = inOrder([...reading.problems, ...found]);
+  const form = { values: reading.shown, problems, refusal: null };
+  return { input: problems.length === 0 && parsed.success ? parsed.data : null, form };
+}
+
+/** What a form of the configuration leaves as it is. */
+function kept({ tools, enabled, registry_id }: McpServerRecord) {
+  return { tools, enabled, registry_id };
+}
+
+/** The form again after the service refused what it made. */
+export function refusedServer(form: FormState, error: ApiError): FormState {
+  if (error.code === 'name_taken') {
+    return { ...form, problems: [{ field: 'name', message: 'is taken: choose another name' }], refusal: null };
+  }
+  const { problems, refusal } = refusedForm({}, error);
+  return { ...form, problems: inOrder(problems.map(placed)), refusal };
+}
+
+/** The policy of a form's tools, a name to a word. */
+export function toolsOf(fields: Fields) {
+  const [allow, deny, approval] = (['allow', 'deny', 'approval'] as const).map((field) => wordsOf(fields[field]));
+  return { allow: allow?.length === 0 ? null : allow, deny, approval };
+}
+
+function wordsOf(text = ''): string[] {
+  return text.split(/\s+/).filter((word) => word !== '');
+}
+
+function linesOf(text = ''): string[] {
+  return text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+}
+
+/** Reads the lists of a form, and notes what is wrong in them and what must not be shown again. */
+class Reading {
+  readonly #fields: Fields;
+  readonly #before: McpServerRecord | null;
+  readonly problems: FieldProblem[] = [];
+  /** What goes back to the browser. */
+  shown: Fields;
+
+  constructor(fields: Fields, before: McpServerRecord | null) {
+    this.#fields = fields;
+    this.#before = before;
+    this.shown = fields;
+  }
+
+  command(): readonly string[] {
+    const { program = '' } = this.#fields;
+    if (this.#before !== null && this.#isUntouched(['program', 'arguments'])) return this.#before.command;
+    const lines = linesOf(this.#fields['arguments']);
+    const words = lines.map((line, index) => this.#unquoted('arguments', line, index));
+    this.#hideSecrets('arguments', lines, (line, index) => clearArgument(line, lines[index - 1] ?? ''));
+    return program.trim() === '' ? [] : [program.trim(), ...words];
+  }
+
+  env(): Readonly<Record<string, string>> {
+    if (this.#before !== null && this.#isUntouched(['env'])) return this.#before.env;
+    const had = this.#before?.env ?? {};
+    const lines = linesOf(this.#fields['env']).map((line) => line.replace(/^export\s+/, ''));
+    this.#hideSecrets('env', lines, (line) => clearVariable(line, had));
+    return this.#named(
+      'env',
+      lines.map((line, index) => {
+        const [name, value] = cut(line, '=');
+        return [name, value === null ? ownReference(name) : this.#unquoted('env', value, index)];
+      }),
+    );
+  }
+
+  headers(): Readonly<Record<string, string>> {
+    if (this.#before !== null && this.#isUntouched(['headers'])) return this.#before.headers;
+    const had = this.#before?.headers ?? {};
+    const lines = linesOf(this.#fields['headers']);
+    this.#hideSecrets('headers', lines, (line) => clearHeader(line, had));
+    return this.#named(
+      'headers',
+      lines.flatMap((line, index): [string, string][] => {
+        const [name, value] = cut(line, ':');
+        if (value !== null && name !== '') return [[name, withOwnReferences(value)]];
+        this.#report('headers', `has line ${index + 1}, which is no header: write each as Name: value`);
+        return [];
+      }),
+    );
+  }
+
+  url(): string | null {
+    const { url = '' } = this.#fields;
+    if (this.#before !== null && this.#isUntouched(['url'])) return this.#before.url;
+    // The schema refuses a password there; it does not go back to the browser either.
+    this.shown = { ...this.shown, url: url.replace(/^([a-z]+:\/\/)[^/?#]*@/i, '$1') };
+    const [base = '', ...query] = url.trim().split('?');
+    if (query.length === 0) return base === '' ? null : base;
+    this.#hideSecrets('url', [this.shown['url']?.trim() ?? ''], clearQuery);
+    return `${base}?${withOwnReferences(query.join('?'))}`;
+  }
+
+  #isUntouched(names: readonly string[]): boolean {
+    const was = this.#before === null ? {} : formOfServer(this.#before);
+    return names.every((name) => linesOf(this.#fields[name]).join('\n') === linesOf(was[name]).join('\n'));
+  }
+
+  #unquoted(field: string, line: string, index: number): string {
+    const text = unquoted(line);
+    if (text === null) {
+      this.#report(field, `has line ${index + 1}, which begins with a quote and is no JSON string: end the quote`);
+    }
+    return text ?? line;
+  }
+
+  #named(field: string, entries: readonly (readonly [string, string])[]): Readonly<Record<string, string>> {
+    const names = entries.map(([name]) => name);
+    const twin = names.find((name, index) => names.indexOf(name) < index);
+    if (twin !== undefined) this.#report(field, `has ${twin} twice: write it once`);
+    return Object.fromEntries(entries);
+  }
+
+  /** `clear`: the line without the secret that it holds, and whose it is; null when it holds none. */
+  #hideSecrets(field: string, lines: readonly string[], clear: (line: string, index: number) => Cleared | null): void {
+    const cleared = lines.map((line, index) => clear(line, index));
+    const names = cleared.flatMap((each) => (each === null ? [] : [each.name]));
+    if (names.length === 0) return;
+    this.shown = { ...this.shown, [field]: lines.map((line, index) => cleared[index]?.line ?? line).join('\n') };
+    this.#report(
+      field,
+      `had a value of ${names.join(', ')} in the clear, which was taken out: send the form again, and the next page asks for the value and puts it into the vault`,
+    );
+  }
+
+  #report(field: string, message: string): void {
+    this.problems.push({ field, message });
+  }
+}
+
+/** A problem of the configuration, at the field of the form that it is about. */
+function placed({ field, message }: FieldProblem): FieldProblem {
+  const [first = '', ...rest] = field.split('.');
+  const place = rest.join('.');
+  if (first === 'command' && (place === '' || place === '0')) return { field: 'program', message };
+  if (first === 'command') return { field: 'arguments', message: `has argument ${place}, which ${message}` };
+  if ((first === 'env' || first === 'headers') && place !== '') {
+    return { field: first, message: `has ${place}, which ${message}` };
+  }
+  if (first === 'tools') return { field: place.replace(/\.\d+$/, ''), message };
+  return { field, message };
+}
+
+/** In the order of the form: the first field that is wrong has the focus. */
+function inOrder(problems: readonly FieldProblem[]): readonly FieldProblem[] {
+  return problems.toSorted((one, other) => placeOf(one) - placeOf(other));
+}
+
+function placeOf({ field }: FieldProblem): number {
+  return SERVER_FIELDS.includes(field) ? SERVER_FIELDS.indexOf(field) : SERVER_FIELDS.length;
+}

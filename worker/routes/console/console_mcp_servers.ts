@@ -1,0 +1,255 @@
+import { Secret } from '../../../shared/model/secret.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
+import {
+  mcpCredentialInput,
+  mcpServerInput,
+  mcpServersQuery,
+  type McpServerInput,
+  type McpServerRecord,
+} from '../../../shared/wire/mcp_servers.ts';
+import type { Result } from '../../../shared/model/result.ts';
+import { newerVersions } from '../../marketplace/newer_versions.ts';
+import { showUpgrade } from '../../marketplace/upgrade.ts';
+import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
+import { pathWith } from '../../pages/components/pager.ts';
+import {
+  type AskedCredential,
+  credentialField,
+  mcpConnectPage,
+  mcpCredentialsPage,
+} from '../../pages/mcp/mcp_credentials.ts';
+import { mcpServerPage, toolsForm } from '../../pages/mcp/mcp_server.ts';
+import { mcpCredentialDeletionPage, mcpServerDeletionPage } from '../../pages/mcp/mcp_server_changes.ts';
+import { LOG_MS, MOST_LOG_EVENTS } from '../../pages/mcp/mcp_server_log.ts';
+import { mcpServersPage } from '../../pages/mcp/mcp_servers.ts';
+import { listMcpServerEvents } from '../../services/audit/audit_log.ts';
+import { type Caller, writableOwner } from '../../kernel/caller.ts';
+import { removeMcpCredential, storeMcpCredential } from '../../services/mcp/mcp_credentials.ts';
+import {
+  getMcpServer,
+  listMcpServerPage,
+  listMcpServerRevisions,
+  putMcpServer,
+  removeMcpServer,
+} from '../../services/mcp/mcp_servers.ts';
+import type { AppContext } from '../http/app_env.ts';
+import {
+  done,
+  type Fields,
+  forChange,
+  formAgain,
+  forReader,
+  invalidForm,
+  notConfirmed,
+  type PageRoute,
+  problem,
+  refusedForm,
+} from './console.ts';
+import { toolsOf } from './console_mcp_form.ts';
+import { invalidInput } from '../http/error_reply.ts';
+import { consolePage } from './pages.ts';
+
+const SHOWN = 50;
+
+/** `GET /mcp-servers` */
+export const getMcpServersPage = forReader(async (c, caller) => {
+  const context = c.get('context');
+  const cursor = c.req.query('cursor');
+  const query = mcpServersQuery.safeParse({ limit: SHOWN, ...(cursor !== undefined && { cursor }) });
+  if (!query.success) return problem(c, caller, invalidInput('query', query.error));
+  const servers = await listMcpServerPage(context, caller, query.data);
+  if (!servers.ok) return problem(c, caller, servers.error);
+  const newer = await newerVersions(context, servers.value.items);
+  const nowMs = context.clock.now();
+  return consolePage(
+    c,
+    caller,
+    mcpServersPage({ servers: servers.value, newer, cursor, done: c.req.query('done'), nowMs }),
+  );
+});
+
+/** A page about the server that the path names. */
+export function aboutServer(
+  answer: (c: AppContext, caller: Caller, server: McpServerRecord) => Promise<Response>,
+): PageRoute {
+  return forReader(async (c, caller) => {
+    const server = await serverOfPath(c, caller);
+    return server.ok ? answer(c, caller, server.value) : problem(c, caller, server.error);
+  });
+}
+
+/** A change of the server that the path names. */
+export function changeOfServer(
+  answer: (c: AppContext, caller: Caller, server: McpServerRecord, fields: Fields) => Promise<Response>,
+): PageRoute {
+  return forChange(async (c, caller, fields) => {
+    const server = await serverOfPath(c, caller);
+    return server.ok ? answer(c, caller, server.value, fields) : problem(c, caller, server.error);
+  });
+}
+
+function serverOfPath(c: AppContext, caller: Caller): Promise<Result<McpServerRecord, ApiError>> {
+  return getMcpServer(c.get('context'), caller, c.req.param('id') ?? '');
+}
+
+/** `GET /mcp-servers/{id}` */
+export const getMcpServerPage = aboutServer(async (c, caller, server) => {
+  return consolePage(c, caller, await serverView(c, caller, server, toolsForm(server)));
+});
+
+async function serverView(c: AppContext, caller: Caller, server: McpServerRecord, tools: FormState) {
+  const context = c.get('context');
+  const revisions = await listMcpServerRevisions(context, caller, server.id);
+  const newer = (await newerVersions(context, [server])).get(server.id) ?? null;
+  const items = revisions.ok ? revisions.value.items : [];
+  const nowMs = context.clock.now();
+  const recent = { sinceMs: nowMs - LOG_MS, limit: MOST_LOG_EVENTS };
+  return mcpServerPage({
+    server,
+    revisions: items,
+    newer,
+    events: await listMcpServerEvents(context, caller, server.id, recent),
+    tools,
+    done: c.req.query('done'),
+    nowMs,
+    mayChange: writableOwner(caller, server.owner).ok,
+  });
+}
+
+/** The fields of a server that a person writes, as they are. */
+function writtenFields(server: McpServerRecord): McpServerInput {
+  const { owner, name, description, mode, version, registry_id, command, env } = server;
+  const { url, transport, headers, tools, enabled, isolation } = server;
+  const fields = { owner, name, description, mode, version, registry_id, command, env, url, transport };
+  return { ...fields, headers, tools, enabled, isolation };
+}
+
+/** `POST /mcp-servers/{id}/enabled` */
+export const submitEnabled = changeOfServer(async (c, caller, server, { enabled }) => {
+  const input = mcpServerInput.safeParse({ ...writtenFields(server), enabled: enabled === 'true' });
+  if (!input.success) return problem(c, caller, invalidInput('json', input.error));
+  const changed = await putMcpServer(c.get('context'), caller, server.id, input.data);
+  if (!changed.ok) return problem(c, caller, changed.error);
+  return done(c, `/mcp-servers/${server.id}`, enabled === 'true' ? 'mcp_enabled' : 'mcp_disabled');
+});
+
+/** `POST /mcp-servers/{id}/tools` */
+export const submitTools = changeOfServer(async (c, caller, server, fields) => {
+  const again = async (form: FormState, error: ApiError | null) =>
+    formAgain(c, caller, await serverView(c, caller, server, form), error);
+  if (fields['revision'] !== String(server.revision)) return again({ ...formOf(fields), refusal: CHANGED }, null);
+  const input = mcpServerInput.safeParse({ ...writtenFields(server), tools: toolsOf(fields) });
+  if (!input.success) return again(toolProblems(invalidForm(fields, input.error)), null);
+  const changed = await putMcpServer(c.get('context'), caller, server.id, input.data, server.revision);
+  if (!changed.ok) return again(toolProblems(refusedForm(fields, changed.error)), changed.error);
+  return done(c, `/mcp-servers/${server.id}`, 'mcp_tools_saved');
+});
+
+export const CHANGED =
+  'Somebody changed the server meanwhile: this page has it as it is now. Look at it, and save again.';
+
+function formOf(fields: Fields): FormState {
+  return { values: fields, problems: [], refusal: null };
+}
+
+/** `tools.allow.2` is the field `allow`. */
+function toolProblems(form: FormState): FormState {
+  const problems = form.problems.map(({ field, message }) => {
+    return { field: field.replace(/^tools\./, '').replace(/\.\d+$/, ''), message };
+  });
+  return { ...form, problems };
+}
+
+/** `GET /mcp-servers/{id}/delete`: asks. */
+export const askMcpServerDeletion = aboutServer(async (c, caller, server) => {
+  return consolePage(c, caller, mcpServerDeletionPage(server, EMPTY_FORM));
+});
+
+/** `POST /mcp-servers/{id}/delete` */
+export const submitMcpServerDeletion = changeOfServer(async (c, caller, server, { confirm = '' }) => {
+  const again = (form: FormState, error: ApiError | null) =>
+    formAgain(c, caller, mcpServerDeletionPage(server, form), error);
+  if (confirm.trim() !== server.name) return again(notConfirmed(server.name), null);
+  const removed = await removeMcpServer(c.get('context'), caller, server.id);
+  return removed.ok ? done(c, '/mcp-servers', 'mcp_deleted') : again(refusedForm({}, removed.error), removed.error);
+});
+
+/** `GET /mcp-servers/{id}/connect` */
+export const getMcpConnect = aboutServer(async (c, caller, server) => {
+  const nowMs = c.get('context').clock.now();
+  const mayChange = writableOwner(caller, server.owner).ok;
+  return consolePage(c, caller, mcpConnectPage({ server, done: c.req.query('done'), nowMs, mayChange }));
+});
+
+/** `GET /mcp-servers/{id}/credentials?name=&install=`: one of them, or those that are not stored. */
+export const getMcpCredentials = aboutServer(async (c, caller, server) => {
+  const isInstall = c.req.query('install') === '1';
+  const asked = await askedCredentials(c, caller, server, c.req.query('name'));
+  const view = { server, asked, isInstall, form: EMPTY_FORM, done: c.req.query('done') };
+  return consolePage(c, caller, mcpCredentialsPage(view));
+});
+
+/** What the server refers to, and what its publisher says that it may be given, in the publisher's words. */
+async function askedCredentials(
+  c: AppContext,
+  caller: Caller,
+  server: McpServerRecord,
+  only: string | undefined,
+): Promise<readonly AskedCredential[]> {
+  const published = await showUpgrade(c.get('context'), caller, server.id, null);
+  const inputs = published.ok ? published.value.preview.inputs : [];
+  const described = new Map(inputs.map(({ credential, description }) => [credential, description]));
+  const known = server.credentials.map(({ name, set, required }) => {
+    return { name, description: described.get(name) ?? '', isSet: set, isRequired: required };
+  });
+  if (only !== undefined) return known.filter(({ name }) => name === only);
+  const mayBeGiven = server.mode === 'local' ? inputs.filter(({ secret }) => secret) : [];
+  const optional = mayBeGiven.flatMap(({ credential, description }) => {
+    const isKnown = credential === null || known.some(({ name }) => name === credential);
+    return isKnown ? [] : [{ name: credential, description, isSet: false, isRequired: false }];
+  });
+  return [...known.filter(({ isSet }) => !isSet), ...optional];
+}
+
+/** `POST /mcp-servers/{id}/credentials`: stores each that was typed. */
+export const submitMcpCredentials = changeOfServer(async (c, caller, server, fields) => {
+  const isInstall = fields['install'] === '1';
+  const given = Object.entries(fields).filter(
+    ([field, value]) => field.startsWith(credentialField('')) && value !== '',
+  );
+  const names = given.map(([field]) => field.slice(credentialField('').length));
+  const again = async (form: FormState, error: ApiError | null) => {
+    const all = await askedCredentials(c, caller, server, names.length === 1 && !isInstall ? names[0] : undefined);
+    const view = { server, asked: all, isInstall, form: { ...form, values: {} }, done: undefined };
+    return formAgain(c, caller, mcpCredentialsPage(view), error);
+  };
+  if (given.length === 0) return again({ ...EMPTY_FORM, refusal: 'Nothing was typed, so nothing was stored.' }, null);
+  for (const [index, name] of names.entries()) {
+    const parsed = mcpCredentialInput.safeParse({ env_var_name: name, secret_value: given[index]?.[1] });
+    if (!parsed.success) return again(credentialProblems(name, invalidForm({}, parsed.error)), null);
+    const value = new Secret(parsed.data.secret_value);
+    const stored = await storeMcpCredential(c.get('context'), caller, server.id, { name, value });
+    if (!stored.ok) return again(credentialProblems(name, refusedForm({}, stored.error)), stored.error);
+  }
+  const path = `/mcp-servers/${server.id}${isInstall ? '/connect' : ''}`;
+  return c.redirect(pathWith(path, { done: 'mcp_credential_stored' }), 303);
+});
+
+function credentialProblems(name: string, form: FormState): FormState {
+  return { ...form, problems: form.problems.map(({ message }) => ({ field: credentialField(name), message })) };
+}
+
+/** `GET /mcp-servers/{id}/credentials/delete?name=`: asks. */
+export const askMcpCredentialDeletion = aboutServer(async (c, caller, server) => {
+  return consolePage(c, caller, mcpCredentialDeletionPage(server, c.req.query('name') ?? '', EMPTY_FORM));
+});
+
+/** `POST /mcp-servers/{id}/credentials/delete` */
+export const submitMcpCredentialDeletion = changeOfServer(async (c, caller, server, { name = '', confirm = '' }) => {
+  const again = (form: FormState, error: ApiError | null) =>
+    formAgain(c, caller, mcpCredentialDeletionPage(server, name, form), error);
+  if (confirm.trim() !== name) return again(notConfirmed(name), null);
+  const removed = await removeMcpCredential(c.get('context'), caller, server.id, name);
+  if (!removed.ok) return again(refusedForm({}, removed.error), removed.error);
+  return done(c, `/mcp-servers/${server.id}`, 'mcp_credential_removed');
+});

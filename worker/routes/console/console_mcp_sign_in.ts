@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { mcpAuthorizationInput } from '../../../shared/wire/mcp_authorization.ts';
+import type { McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
+import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
+import {
+  mcpSignInForgetPage,
+  mcpSignInPage,
+  mcpSignInStartPage,
+  SIGN_IN_SECRETS,
+} from '../../pages/mcp/mcp_sign_in.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { beginMcpAuthorisation, removeMcpAuthorisation } from '../../services/mcp/mcp_authorisation.ts';
+import { CALLBACK_PATH } from '../../services/oauth/oauth_authorisation.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { redirectOrigin } from '../api/connector_authorisation.ts';
+import { done, type Fields, formAgain, invalidForm, notConfirmed, problem, refusedForm, typed } from './console.ts';
+import { aboutServer, changeOfServer } from './console_mcp_servers.ts';
+import { consolePage } from './pages.ts';
+
+/** `GET /mcp-servers/{id}/authorize`: with a client that somebody registered by hand. */
+export const getMcpSignIn = aboutServer(async (c, caller, server) => {
+  if (server.mode !== 'remote') return problem(c, caller, nothingToSignIn(server));
+  return consolePage(c, caller, signInForm(c, server, EMPTY_FORM));
+});
+
+/** `POST /mcp-servers/{id}/authorize`: begins it, and shows where it leads before it does. */
+export const submitMcpSignIn = changeOfServer(async (c, caller, server, fields) => {
+  const context = c.get('context');
+  const input = mcpAuthorizationInput.safeParse(inputOf(fields));
+  if (!input.success) return again(c, caller, server, invalidForm(fields, input.error, SIGN_IN_SECRETS), null);
+  const origin = redirectOrigin(context, c.req.url);
+  const begun = origin.ok
+    ? await beginMcpAuthorisation(context, caller, server.id, { input: input.data, ...origin.value })
+    : origin;
+  if (!begun.ok) return again(c, caller, server, refusedForm(fields, begun.error, SIGN_IN_SECRETS), begun.error);
+  return consolePage(c, caller, mcpSignInStartPage(server, begun.value, context.clock.now()));
+});
+
+/** `GET /mcp-servers/{id}/authorize/forget`: asks. */
+export const askMcpSignInForget = aboutServer(async (c, caller, server) => {
+  return consolePage(c, caller, mcpSignInForgetPage(server, EMPTY_FORM));
+});
+
+/** `POST /mcp-servers/{id}/authorize/forget` */
+export const submitMcpSignInForget = changeOfServer(async (c, caller, server, { confirm = '' }) => {
+  const refused = (form: FormState, error: ApiError | null) =>
+    formAgain(c, caller, mcpSignInForgetPage(server, form), error);
+  if (confirm.trim() !== server.name) return refused(notConfirmed(server.name, 'forgotten'), null);
+  const removed = await removeMcpAuthorisation(c.get('context'), caller, server.id);
+  if (!removed.ok) return refused(refusedForm({}, removed.error), removed.error);
+  return done(c, `/mcp-servers/${server.id}`, 'mcp_sign_in_forgotten');
+});
+
+function again(c: AppContext, caller: Caller, server: McpServerRecord, form: FormState, error: ApiError | null) {
+  return formAgain(c, caller, signInForm(c, server, form, hostsOf(error)), error);
+}
+
+const unconfirmed = z.object({ hosts: z.array(z.string()) });
+
+/** The hosts that a refusal asks about. */
+function hostsOf(error: ApiError | null): readonly string[] {
+  if (error?.code !== 'authorization_server_unconfirmed') return [];
+  return unconfirmed.safeParse(error.details).data?.hosts ?? [];
+}
+
+function signInForm(c: AppContext, server: McpServerRecord, form: FormState, hosts: readonly string[] = []) {
+  const origin = redirectOrigin(c.get('context'), c.req.url);
+  // What was agreed to stays agreed while the rest of the form is put right.
+  const agreed = (form.values['authorization_hosts'] ?? '').split(' ').filter((host) => host !== '');
+  const redirectUrl = origin.ok ? origin.value.origin + CALLBACK_PATH : null;
+  return mcpSignInPage({ server, form, redirectUrl, hosts: hosts.length > 0 ? hosts : agreed });
+}
+
+/** The button of the server's page sends nothing: then the client is the one there is, or one is registered. */
+function inputOf(fields: Fields): Record<string, unknown> {
+  const { scopes, authorization_hosts: hosts, client_authentication: authentication, ...client } = typed(fields);
+  return {
+    ...client,
+    ...(client['client_id'] !== undefined && { client_authentication: authentication }),
+    ...(hosts !== undefined && { authorization_hosts: hosts.split(' ') }),
+    ...(scopes !== undefined && { scopes: scopes.split(/\s+/).filter((scope) => scope !== '') }),
+  };
+}
+
+function nothingToSignIn({ name }: McpServerRecord): ApiError {
+  return apiError('invalid_input', `${name} is a local server: nothing is signed in to`);
+}

@@ -1,0 +1,117 @@
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { memberInput, type MemberRecord } from '../../../shared/wire/members.ts';
+import { EMPTY_FORM } from '../../pages/components/form_field.ts';
+import {
+  memberPage,
+  membersPage,
+  membersRefusedPage,
+  nameOfMember,
+  suspensionPage,
+} from '../../pages/people/members.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { listMemberPage, mayChangeMember, putMember } from '../../services/people/members.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { done, forChange, formAgain, forReader, invalidForm, notConfirmed, problem, refusedForm } from './console.ts';
+import { findListed } from './find_listed.ts';
+import { consolePage } from './pages.ts';
+
+const SHOWN = 100;
+
+/** `GET /members` */
+export const getMembersPage = forReader(async (c, caller) => {
+  const context = c.get('context');
+  const { cursor, done: code } = c.req.query();
+  const members = await listMemberPage(context, caller, { limit: SHOWN, cursor });
+  if (!members.ok && members.error.code === 'admin_required') {
+    return formAgain(c, caller, membersRefusedPage(sentenceOf(members.error)), members.error);
+  }
+  if (!members.ok) return problem(c, caller, members.error);
+  const [isLocal, nowMs] = [context.local !== null, context.clock.now()];
+  const mayChange = (member: MemberRecord) => mayChangeMember(caller, member);
+  const view = { members: members.value, callerId: caller.userId, isLocal, mayChange, cursor, done: code, nowMs };
+  return consolePage(c, caller, membersPage(view));
+});
+
+function sentenceOf({ message }: ApiError): string {
+  return `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
+}
+
+/** `GET /members/{id}` */
+export const getMemberPage = forReader(async (c, caller) => {
+  const member = await memberOf(c, caller);
+  return member.ok
+    ? consolePage(c, caller, memberPage(member.value, mayChangeMember(caller, member.value), EMPTY_FORM))
+    : problem(c, caller, member.error);
+});
+
+/** `POST /members/{id}/role` */
+export const submitRole = forChange(async (c, caller, fields) => {
+  const member = await memberOf(c, caller);
+  if (!member.ok) return problem(c, caller, member.error);
+  const { id, suspended_at: suspended } = member.value;
+  const parsed = memberInput.safeParse({ role: fields['role'], suspended: suspended !== null });
+  if (!parsed.success)
+    return formAgain(
+      c,
+      caller,
+      memberPage(member.value, mayChangeMember(caller, member.value), invalidForm(fields, parsed.error)),
+    );
+  const changed = await putMember(c.get('context'), caller, id, parsed.data);
+  if (changed.ok) return done(c, '/members', 'member_changed');
+  return formAgain(
+    c,
+    caller,
+    memberPage(member.value, mayChangeMember(caller, member.value), refusedForm(fields, changed.error)),
+    changed.error,
+  );
+});
+
+/** `GET /members/{id}/suspend`: asks. */
+export const askSuspension = forReader(async (c, caller) => {
+  const member = await memberOf(c, caller);
+  if (!member.ok) return problem(c, caller, member.error);
+  if (!mayChangeMember(caller, member.value).suspension) return problem(c, caller, ownersOnly());
+  return consolePage(c, caller, suspensionPage(member.value, EMPTY_FORM));
+});
+
+/** `POST /members/{id}/suspend` */
+export const submitSuspension = forChange(async (c, caller, { confirm = '' }) => {
+  const member = await memberOf(c, caller);
+  if (!member.ok) return problem(c, caller, member.error);
+  const name = nameOfMember(member.value);
+  if (confirm.trim() !== name) {
+    return formAgain(c, caller, suspensionPage(member.value, notConfirmed(name, 'changed')));
+  }
+  const { id, role } = member.value;
+  const changed = await putMember(c.get('context'), caller, id, { role, suspended: true });
+  if (changed.ok) return done(c, '/members', 'member_suspended');
+  return formAgain(c, caller, suspensionPage(member.value, refusedForm({}, changed.error)), changed.error);
+});
+
+/** `POST /members/{id}/resume` */
+export const submitResumption = forChange(async (c, caller) => {
+  const member = await memberOf(c, caller);
+  if (!member.ok) return problem(c, caller, member.error);
+  const { id, role } = member.value;
+  const changed = await putMember(c.get('context'), caller, id, { role, suspended: false });
+  if (changed.ok) return done(c, '/members', 'member_resumed');
+  return formAgain(
+    c,
+    caller,
+    memberPage(member.value, mayChangeMember(caller, member.value), refusedForm({}, changed.error)),
+    changed.error,
+  );
+});
+
+function ownersOnly(): ApiError {
+  return apiError('admin_required', 'admins and owners are suspended by an owner: ask one');
+}
+
+async function memberOf(c: AppContext, caller: Caller): Promise<Result<MemberRecord, ApiError>> {
+  const id = c.req.param('id') ?? '';
+  const found = await findListed(id, (query) => listMemberPage(c.get('context'), caller, query));
+  if (!found.ok) return found;
+  if (found.value !== null) return ok(found.value);
+  return err(apiError('not_found', `there is no member ${id}: the page Members lists them`));
+}

@@ -1,0 +1,70 @@
+import { Secret } from '../../../shared/model/secret.ts';
+import { ownerQuery, secretInput } from '../../../shared/wire/secrets.ts';
+import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
+import type { Page } from '../../pages/frame/layout.ts';
+import { newSecretPage, secretDeletionPage, secretsPage } from '../../pages/bindings/secrets.ts';
+import { type Caller, mayActAs } from '../../kernel/caller.ts';
+import { listSecretPage, removeSecret, storeSecret } from '../../services/vault/secrets.ts';
+import {
+  done,
+  forChange,
+  formAgain,
+  forReader,
+  invalidForm,
+  notConfirmed,
+  problem,
+  refusedForm,
+  typed,
+} from './console.ts';
+import { invalidInput } from '../http/error_reply.ts';
+import { consolePage } from './pages.ts';
+
+const SHOWN = 100;
+/** Never given back to the browser. */
+const SECRET_FIELDS = ['value'];
+
+/** `GET /secrets` */
+export const getSecretsPage = forReader(async (c, caller) => {
+  const context = c.get('context');
+  const cursor = c.req.query('cursor');
+  const secrets = await listSecretPage(context, caller, { limit: SHOWN, cursor });
+  if (!secrets.ok) return problem(c, caller, secrets.error);
+  const view = { secrets: secrets.value, cursor, done: c.req.query('done'), nowMs: context.clock.now() };
+  return consolePage(c, caller, secretsPage({ ...view, isAdmin: mayActAs(caller, 'admin') }));
+});
+
+/** `GET /secrets/new`: with a path and an owner, for another value of that one. */
+export const getNewSecret = forReader((c, caller) => {
+  const { path = '', owner = 'personal' } = c.req.query();
+  return consolePage(c, caller, formPage(caller, { ...EMPTY_FORM, values: { path, owner } }));
+});
+
+function formPage(caller: Caller, form: FormState): Page {
+  return newSecretPage(form, mayActAs(caller, 'admin'));
+}
+
+/** `POST /secrets` */
+export const submitSecret = forChange(async (c, caller, fields) => {
+  const parsed = secretInput.safeParse(typed(fields));
+  if (!parsed.success) return formAgain(c, caller, formPage(caller, invalidForm(fields, parsed.error, SECRET_FIELDS)));
+  const input = { ...parsed.data, value: new Secret(parsed.data.value) };
+  const stored = await storeSecret(c.get('context'), caller, input);
+  if (stored.ok) return done(c, '/secrets', 'secret_stored');
+  return formAgain(c, caller, formPage(caller, refusedForm(fields, stored.error, SECRET_FIELDS)), stored.error);
+});
+
+/** `GET /secrets/delete?path=&owner=`: asks. */
+export const askSecretDeletion = forReader((c, caller) => {
+  const { path = '', owner = 'personal' } = c.req.query();
+  return consolePage(c, caller, secretDeletionPage(path, owner, EMPTY_FORM));
+});
+
+/** `POST /secrets/delete` */
+export const submitSecretDeletion = forChange(async (c, caller, { path = '', owner = '', confirm = '' }) => {
+  if (confirm.trim() !== path) return formAgain(c, caller, secretDeletionPage(path, owner, notConfirmed(path)));
+  const parsed = ownerQuery.safeParse({ owner });
+  if (!parsed.success) return problem(c, caller, invalidInput('json', parsed.error));
+  const removed = await removeSecret(c.get('context'), caller, { owner: parsed.data.owner, pathOrId: path });
+  if (removed.ok) return done(c, '/secrets', 'secret_deleted');
+  return formAgain(c, caller, secretDeletionPage(path, owner, refusedForm({}, removed.error)), removed.error);
+});

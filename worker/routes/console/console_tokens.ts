@@ -1,0 +1,70 @@
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { SCOPES, tokenInput, type TokenRecord } from '../../../shared/wire/tokens.ts';
+import { TICKED } from '../../pages/components/checkbox_field.ts';
+import { EMPTY_FORM } from '../../pages/components/form_field.ts';
+import { createdTokenPage, newTokenPage, SCOPE_FIELD, tokenRevocationPage } from '../../pages/people/personal_token.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { createPersonalToken, listPersonalTokenPage, removePersonalToken } from '../../tokens/personal_tokens.ts';
+import type { AppContext } from '../http/app_env.ts';
+import {
+  done,
+  type Fields,
+  forChange,
+  formAgain,
+  forReader,
+  invalidForm,
+  notConfirmed,
+  problem,
+  refusedForm,
+} from './console.ts';
+import { findListed } from './find_listed.ts';
+import { consolePage } from './pages.ts';
+
+const DEFAULT_DAYS = '90';
+
+/** `GET /account/tokens/new` */
+export const getNewToken = forReader((c, caller) => {
+  return consolePage(c, caller, newTokenPage({ ...EMPTY_FORM, values: { expires_in_days: DEFAULT_DAYS } }));
+});
+
+/** `POST /account/tokens`: the token is on this page and on no other, so it is not sent on to one that could be read again. */
+export const submitToken = forChange(async (c, caller, fields) => {
+  const parsed = tokenInput.safeParse(inputOf(fields));
+  if (!parsed.success) return formAgain(c, caller, newTokenPage(invalidForm(fields, parsed.error)));
+  const created = await createPersonalToken(c.get('context'), caller, parsed.data);
+  if (created.ok) return consolePage(c, caller, createdTokenPage(created.value), 201);
+  return formAgain(c, caller, newTokenPage(refusedForm(fields, created.error)), created.error);
+});
+
+function inputOf({ name = '', expires_in_days: days = '', ...boxes }: Fields) {
+  const scopes = SCOPES.filter((scope) => boxes[SCOPE_FIELD + scope] === TICKED);
+  return { name, scopes, expires_in_days: /^\d+$/.test(days) ? Number(days) : days };
+}
+
+/** `GET /account/tokens/{id}/revoke`: asks. */
+export const askTokenRevocation = forReader(async (c, caller) => {
+  const token = await liveToken(c, caller);
+  if (!token.ok) return problem(c, caller, token.error);
+  return consolePage(c, caller, tokenRevocationPage(token.value, EMPTY_FORM));
+});
+
+/** `POST /account/tokens/{id}/revoke` */
+export const submitTokenRevocation = forChange(async (c, caller, { confirm = '' }) => {
+  const token = await liveToken(c, caller);
+  if (!token.ok) return problem(c, caller, token.error);
+  const { id, name } = token.value;
+  if (confirm.trim() !== name)
+    return formAgain(c, caller, tokenRevocationPage(token.value, notConfirmed(name, 'revoked')));
+  const revoked = await removePersonalToken(c.get('context'), caller, id);
+  if (revoked.ok) return done(c, '/account', 'token_revoked');
+  return formAgain(c, caller, tokenRevocationPage(token.value, refusedForm({}, revoked.error)), revoked.error);
+});
+
+async function liveToken(c: AppContext, caller: Caller): Promise<Result<TokenRecord, ApiError>> {
+  const id = c.req.param('id') ?? '';
+  const found = await findListed(id, (query) => listPersonalTokenPage(c.get('context'), caller, query));
+  if (!found.ok) return found;
+  if (found.value !== null && found.value.revoked_at === null) return ok(found.value);
+  return err(apiError('not_found', `there is no live token ${id}: the page Sign-ins and tokens lists yours`));
+}

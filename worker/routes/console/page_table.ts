@@ -1,0 +1,156 @@
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import { CALLBACK_PATH } from '../../services/oauth/oauth_authorisation.ts';
+import type { AppEnv } from '../http/app_env.ts';
+import { getAsset } from '../http/asset_reply.ts';
+import { finishProvider, openProvider, openSso } from '../auth/auth_flow.ts';
+import { beginLink, getIdentitiesPage, submitLink, submitRemoval } from '../auth/auth_identities.ts';
+import { getSignIn, getSignUp, postLogout, submitCode, submitSignIn, submitSignUp } from '../auth/auth_pages.ts';
+import { finishAuthorisationPage, openAuthorisation } from '../api/connector_authorisation.ts';
+import { getConnectorSpecSchema, SPEC_SCHEMA_PATH } from '../api/connectors.ts';
+import type { PageEntry } from './console.ts';
+import { isAtConsole } from './console_host.ts';
+import { getApprovalsPage, submitDecision } from './console_approvals.ts';
+import { getAudit, getAuditEventPage, getVerification } from './console_audit.ts';
+import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
+import {
+  askBindingDeletion,
+  getBinding,
+  getBindings,
+  getNewBinding,
+  submitBinding,
+  submitBindingDeletion,
+} from './console_bindings.ts';
+import { CONSOLE_ACCESS_PAGES } from './console_access_pages.ts';
+import { getOverview } from './console_overview.ts';
+import { getReport } from './console_report.ts';
+import {
+  askSecretDeletion,
+  getNewSecret,
+  getSecretsPage,
+  submitSecret,
+  submitSecretDeletion,
+} from './console_secrets.ts';
+import { getMarketplace, getMarketplaceEntry } from './console_marketplace.ts';
+import { getMcpEdit, getNewMcpServer, submitMcpEdit, submitNewMcpServer } from './console_mcp_own.ts';
+import { askMcpSignInForget, getMcpSignIn, submitMcpSignIn, submitMcpSignInForget } from './console_mcp_sign_in.ts';
+import { getMcpInstall, submitMcpInstall } from './console_mcp_install.ts';
+import {
+  askMcpCredentialDeletion,
+  askMcpServerDeletion,
+  getMcpConnect,
+  getMcpCredentials,
+  getMcpServerPage,
+  getMcpServersPage,
+  submitEnabled,
+  submitMcpCredentialDeletion,
+  submitMcpCredentials,
+  submitMcpServerDeletion,
+  submitTools,
+} from './console_mcp_servers.ts';
+import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade } from './console_mcp_versions.ts';
+import { getDevicePage, postDeviceDecision, postDevicePage } from '../auth/device.ts';
+import { getDocs, getOpenApi, openSignInLink, showConsoleHint } from './pages.ts';
+
+/** What is answered by every name of a local control plane: it takes and gives no cookie. A callback hands over to the console. */
+const AT_EVERY_NAME = new Set([
+  '/assets/{file}',
+  '/docs',
+  '/openapi.json',
+  SPEC_SCHEMA_PATH,
+  CALLBACK_PATH,
+  '/auth/{provider}/callback',
+]);
+
+/** What browsers ask for: pages, their forms and their files. A page of the console is added here and in pages/navigation.ts. */
+export function pageTable(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
+  return pagesOf(app).map((entry) => {
+    const [method, path, answer] = entry;
+    return AT_EVERY_NAME.has(path) ? entry : [method, path, (c) => (isAtConsole(c) ? answer(c) : showConsoleHint(c))];
+  });
+}
+
+function pagesOf(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
+  return [
+    ['get', '/', getOverview],
+    ['get', '/approvals', getApprovalsPage],
+    ['post', '/approvals/{id}', submitDecision],
+    ['get', '/audit', getAudit],
+    ['get', '/audit/verify', getVerification],
+    ['get', '/audit/{id}', getAuditEventPage],
+    ['get', '/report', getReport],
+    ['get', '/secrets', getSecretsPage],
+    ['get', '/secrets/new', getNewSecret],
+    ['post', '/secrets', submitSecret],
+    ['get', '/secrets/delete', askSecretDeletion],
+    ['post', '/secrets/delete', submitSecretDeletion],
+    ['get', '/bindings', getBindings],
+    ['get', '/bindings/new', getNewBinding],
+    ['post', '/bindings', submitBinding],
+    ['get', '/bindings/{id}', getBinding],
+    ['get', '/bindings/{id}/edit', getBindingEdit],
+    ['post', '/bindings/{id}/edit', submitBindingEdit],
+    ['get', '/bindings/{id}/delete', askBindingDeletion],
+    ['post', '/bindings/{id}/delete', submitBindingDeletion],
+
+    ['get', '/marketplace', getMarketplace],
+    ['get', '/marketplace/{registryId+}', getMarketplaceEntry],
+    ['get', '/mcp-servers', getMcpServersPage],
+    ['get', '/mcp-servers/install', getMcpInstall],
+    ['post', '/mcp-servers/install', submitMcpInstall],
+    ['get', '/mcp-servers/new', getNewMcpServer],
+    ['post', '/mcp-servers', submitNewMcpServer],
+    ['get', '/mcp-servers/{id}', getMcpServerPage],
+    ['get', '/mcp-servers/{id}/edit', getMcpEdit],
+    ['post', '/mcp-servers/{id}/edit', submitMcpEdit],
+    ['get', '/mcp-servers/{id}/authorize', getMcpSignIn],
+    ['post', '/mcp-servers/{id}/authorize', submitMcpSignIn],
+    ['get', '/mcp-servers/{id}/authorize/forget', askMcpSignInForget],
+    ['post', '/mcp-servers/{id}/authorize/forget', submitMcpSignInForget],
+    ['post', '/mcp-servers/{id}/enabled', submitEnabled],
+    ['post', '/mcp-servers/{id}/tools', submitTools],
+    ['get', '/mcp-servers/{id}/delete', askMcpServerDeletion],
+    ['post', '/mcp-servers/{id}/delete', submitMcpServerDeletion],
+    ['get', '/mcp-servers/{id}/credentials', getMcpCredentials],
+    ['post', '/mcp-servers/{id}/credentials', submitMcpCredentials],
+    ['get', '/mcp-servers/{id}/credentials/delete', askMcpCredentialDeletion],
+    ['post', '/mcp-servers/{id}/credentials/delete', submitMcpCredentialDeletion],
+    ['get', '/mcp-servers/{id}/connect', getMcpConnect],
+    ['get', '/mcp-servers/{id}/upgrade', getMcpUpgradePage],
+    ['post', '/mcp-servers/{id}/upgrade', submitMcpUpgrade],
+    ['get', '/mcp-servers/{id}/rollback', askMcpRollback],
+    ['post', '/mcp-servers/{id}/rollback', submitMcpRollback],
+
+    ...CONSOLE_ACCESS_PAGES,
+
+    ['get', '/identities', getIdentitiesPage],
+    ['post', '/identities/link', submitLink],
+    ['post', '/identities/remove', submitRemoval],
+    ['get', '/device', getDevicePage],
+    ['post', '/device', postDevicePage],
+    ['post', '/device/decide', postDeviceDecision],
+    ['get', '/auth/connectors/{id}/authorize', openAuthorisation],
+    ['get', CALLBACK_PATH, finishAuthorisationPage],
+
+    ['get', '/sign-in', getSignIn],
+    ['post', '/sign-in', submitSignIn],
+    ['get', '/sign-up', getSignUp],
+    ['post', '/sign-up', submitSignUp],
+    ['post', '/sign-up/code', submitCode],
+    ['post', '/auth/logout', postLogout],
+    ['get', '/auth/link/{code}', openSignInLink],
+    ['get', '/auth/sso', openSso],
+    ['get', '/auth/{provider}/login', openProvider],
+    ['get', '/auth/{provider}/callback', finishProvider],
+    ['post', '/auth/{provider}/link', beginLink],
+
+    ['get', '/assets/{file}', getAsset],
+    ['get', '/docs', getDocs(app)],
+    ['get', '/openapi.json', getOpenApi(app)],
+    ['get', SPEC_SCHEMA_PATH, getConnectorSpecSchema],
+  ];
+}
+
+/** The path as the router writes it. */
+export function routerPath(path: string): string {
+  return path.replaceAll(/\{(\w+)\}/g, ':$1').replaceAll(/\{(\w+)\+\}/g, ':$1{[^]+}');
+}

@@ -1,0 +1,65 @@
+import { HTTPException } from 'hono/http-exception';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import type { z } from 'zod';
+import { formatQuantity } from '../../../shared/model/limit_settings.ts';
+import { apiError, type ApiError, ERROR_STATUS, type ErrorBody, fieldProblems } from '../../../shared/wire/errors.ts';
+import { isWorthRetrying } from '../../kernel/failures.ts';
+import type { AppContext, Log } from './app_env.ts';
+
+/** Answers a refusal: the one place where it becomes HTTP. */
+export function errorReply(c: AppContext, error: ApiError): Response {
+  const body: ErrorBody = { error: { ...error, details: error.details, request_id: c.get('requestId') } };
+  const status: ContentfulStatusCode = ERROR_STATUS[error.code];
+  if (status === 401) c.header('WWW-Authenticate', 'Bearer realm="svc"');
+  return c.json(body, status);
+}
+
+/** Answers what was thrown: a bug or a failing database. The log says which; the caller learns only that it was us. */
+export function failureReply(c: AppContext, error: unknown, log: Log): Response {
+  if (error instanceof HTTPException) return errorReply(c, fromHttpException(error));
+  log({ level: 'error', message: 'a request failed', request_id: c.get('requestId'), ...describe(error) });
+  if (isWorthRetrying(error)) {
+    return errorReply(c, apiError('database_unavailable', 'the database does not answer: try again'));
+  }
+  return errorReply(
+    c,
+    apiError('internal_error', 'this is a fault of the control plane: its log has more under the request_id'),
+  );
+}
+
+function fromHttpException(error: HTTPException): ApiError {
+  if (error.status === 413) return bodyTooLarge(null);
+  if (error.status === 415)
+    return apiError('unsupported_media_type', 'send the body as JSON, with content-type: application/json');
+  return apiError('invalid_json', 'the body is not JSON: check its quotes, commas and braces');
+}
+
+/** Messages may quote a statement's values, so only the kind of the error and where it happened are logged. */
+function describe(error: unknown): Record<string, string> {
+  if (!(error instanceof Error)) return { error: typeof error };
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
+  return { error: error.name, code: codes(error).join(' < '), stack: frames.slice(0, 8).join(' | ') };
+}
+
+function codes(error: Error): string[] {
+  const code = 'code' in error && typeof error.code === 'string' ? [error.code] : [];
+  return error.cause instanceof Error ? [...code, ...codes(error.cause)] : code;
+}
+
+export function bodyNotUtf8(): ApiError {
+  return apiError('invalid_json', 'the body is not UTF-8, as JSON has to be: encode it so');
+}
+
+export function bodyTooLarge(maxBytes: number | null): ApiError {
+  const limit = maxBytes === null ? 'may be' : formatQuantity(maxBytes, 'bytes');
+  return apiError('body_too_large', `the body is larger than ${limit}: send less at a time`);
+}
+
+/** The refusal of an input, naming each field. A value that was given is never quoted: it may be a secret. */
+export function invalidInput(target: string, error: z.core.$ZodError): ApiError {
+  const fields = fieldProblems(error);
+  const message = fields
+    .map((problem) => `${problem.field === '' ? 'the body' : problem.field} ${problem.message}`)
+    .join('; ');
+  return apiError(target === 'query' ? 'invalid_query' : 'invalid_input', message, { fields });
+}

@@ -1,0 +1,113 @@
+import type { MiddlewareHandler } from 'hono';
+import { routePath } from 'hono/route';
+import { apiError } from '../../../shared/wire/errors.ts';
+import type { BindingTemplate } from '../../../shared/wire/binding_template.ts';
+import { newId } from '../../../shared/wire/ids.ts';
+import type { Assets } from '../../pages/frame/assets.ts';
+import type { ProgramContext } from '../../installation/program_context.ts';
+import type { AppContext, AppEnv, Log } from './app_env.ts';
+import { isAtConsole, isLoopbackName } from '../console/console_host.ts';
+import { errorReply } from './error_reply.ts';
+
+/** Gives each request the id that its reply and the log know it by. */
+export const nameRequest: MiddlewareHandler<AppEnv> = async (c, next) => {
+  const requestId = newId('req', crypto.getRandomValues(new Uint8Array(16)));
+  c.set('requestId', requestId);
+  await next();
+  c.header('svc-request-id', requestId);
+};
+
+/** One line for each request. It names the route and not the path, for a path may be a sign-in link. */
+export function logRequests(log: Log): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    const begun = performance.now();
+    await next();
+    log({
+      level: 'info',
+      message: 'request',
+      request_id: c.get('requestId'),
+      method: c.req.method,
+      route: routePath(c, -1),
+      status: c.res.status,
+      milliseconds: Math.round((performance.now() - begun) * 10) / 10,
+    });
+  };
+}
+
+/** Headers that hold for every reply; a page may set its own policy. */
+export const sendSafeHeaders: MiddlewareHandler<AppEnv> = async (c, next) => {
+  await next();
+  c.header('x-content-type-options', 'nosniff');
+  c.header('referrer-policy', 'no-referrer');
+  if (!c.res.headers.has('content-security-policy')) {
+    c.header('content-security-policy', "default-src 'none'; frame-ancestors 'none'");
+  }
+  if (!c.res.headers.has('cache-control')) c.header('cache-control', 'no-store');
+};
+
+/** What pages are made with besides the services. */
+export interface PageFiles {
+  readonly assets: Assets;
+  readonly templates: () => readonly BindingTemplate[];
+}
+
+/** Puts the services and what pages are made with beside the request. */
+export function provide(
+  context: (c: AppContext) => ProgramContext | Promise<ProgramContext>,
+  { assets, templates }: PageFiles,
+): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    c.set('assets', assets);
+    c.set('templates', templates);
+    c.set('context', await context(c));
+    await next();
+  };
+}
+
+/** Two years. Not for the names below: other hosts of the domain are not ours to decide about. */
+const HTTPS_ONLY = 'max-age=63072000';
+
+/**
+ * A browser that reached a hosted control plane over https comes back over https alone, whatever a link or a network says
+ * (RFC 6797). Never in local mode, where it would be every server's on localhost.
+ */
+export const demandHttps: MiddlewareHandler<AppEnv> = async (c, next) => {
+  await next();
+  const { local, publicUrl } = c.get('context');
+  const scheme = c.req.header('x-forwarded-proto')?.split(',')[0]?.trim().toLowerCase() ?? new URL(c.req.url).protocol;
+  const isHttps = scheme.startsWith('https') || publicUrl?.startsWith('https:') === true;
+  if (local === null && isHttps) c.header('strict-transport-security', HTTPS_ONLY);
+};
+
+/** What a runtime knows of who calls. */
+export interface KnownClient {
+  readonly address: (c: AppContext) => string | null;
+  readonly isOtherUser: (c: AppContext) => Promise<boolean>;
+}
+
+/** Puts what this runtime knows of who calls beside the call. */
+export function knowClient({ address, isOtherUser }: KnownClient): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    c.set('clientAddress', address(c));
+    c.set('isOtherUser', () => isOtherUser(c));
+    await next();
+  };
+}
+
+/**
+ * Local mode answers only when it is called by the console's own name or by a loopback name. A page of another site whose
+ * name was made to point at this machine (DNS rebinding) calls by its own name, and gets nothing. No cookie is ever set at
+ * a loopback name, whose cookies go to the servers of everybody on this machine.
+ */
+export const answerLocalNamesOnly: MiddlewareHandler<AppEnv> = async (c, next) => {
+  const { hostname } = new URL(c.req.url);
+  if (isAtConsole(c)) return next();
+  if (!isLoopbackName(hostname)) {
+    const message =
+      'a local control plane answers only to 127.0.0.1, localhost and [::1], and to the name that svc console prints: call it by one of these';
+    return errorReply(c, apiError('misdirected_host', message));
+  }
+  await next();
+  c.res.headers.delete('set-cookie');
+  return undefined;
+};

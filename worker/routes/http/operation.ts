@@ -1,0 +1,210 @@
+import { createRoute, type OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
+import type { Context, MiddlewareHandler } from 'hono';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import type { z } from 'zod';
+import type { Result } from '../../../shared/model/result.ts';
+import { type ApiError, errorBody } from '../../../shared/wire/errors.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { ProgramContext } from '../../installation/program_context.ts';
+import type { SidecarCaller } from '../../services/sidecars/sidecar_calls.ts';
+import type { AppContext, AppEnv } from './app_env.ts';
+import { scopeOf } from '../../tokens/scopes.ts';
+import { authenticateSidecar, authenticateUser, authenticateVisitor } from './authenticate.ts';
+import { bodyNotUtf8, errorReply } from './error_reply.ts';
+import { onFittingDatabase } from './replica_reads.ts';
+
+/** What a handler gets: the parts of the request, validated, and who calls. */
+export interface Call<Who, Query, Params, Body> {
+  readonly context: ProgramContext;
+  readonly who: Who;
+  readonly query: Query;
+  readonly params: Params;
+  readonly body: Body;
+  readonly request: Request;
+  /** The address that the call came from; null where the runtime does not say. */
+  readonly clientAddress: string | null;
+}
+
+/** A JSON reply, one without a body, or a response of another kind. */
+export type Reply =
+  | {
+      readonly status: ContentfulStatusCode;
+      readonly json: unknown;
+      readonly headers?: Readonly<Record<string, string>>;
+    }
+  | { readonly status: 204; readonly headers?: Readonly<Record<string, string>> }
+  | Response;
+
+interface Described<Query, Params, Body> {
+  readonly summary: string;
+  readonly description?: string;
+  readonly query?: z.ZodObject & z.ZodType<Query>;
+  readonly params?: z.ZodObject & z.ZodType<Params>;
+  readonly body?: z.ZodType<Body>;
+  /** The body may be left out; the handler then gets an empty one. */
+  readonly isBodyOptional?: true;
+  /** What success looks like, by status; null for a reply without a JSON body. */
+  readonly replies: Readonly<Record<number, z.ZodType | string>>;
+}
+
+type Handled<Who, Query, Params, Body> = Described<Query, Params, Body> & {
+  readonly handle: (call: Call<Who, Query, Params, Body>) => Promise<Result<Reply, ApiError>>;
+};
+
+/** One operation of the API, as the route table lists it. */
+export interface Operation {
+  readonly described: Described<unknown, unknown, unknown>;
+  readonly access: 'anyone' | 'visitor' | 'user' | 'sidecar';
+  readonly answer: (c: AppContext, parts: Parts) => Promise<Result<Reply, ApiError>>;
+}
+interface Parts {
+  readonly query: never;
+  readonly params: never;
+  readonly body: never;
+}
+
+/** An operation that needs no sign-in. */
+export function forAnyone<Q, P, B>(operation: Handled<null, Q, P, B>): Operation {
+  return define('anyone', operation, () => null);
+}
+
+/** An operation that needs no sign-in, and tells those who are signed in more. */
+export function forVisitor<Q, P, B>(operation: Handled<Caller | null, Q, P, B>): Operation {
+  return define('visitor', operation, (c) => c.get('visitor'));
+}
+
+/** An operation of a signed-in user. */
+export function forUser<Q, P, B>(operation: Handled<Caller, Q, P, B>): Operation {
+  return define('user', operation, (c) => c.get('caller'));
+}
+
+/** An operation of an enrolled sidecar. */
+export function forSidecar<Q, P, B>(operation: Handled<SidecarCaller, Q, P, B>): Operation {
+  return define('sidecar', operation, (c) => c.get('sidecar'));
+}
+
+function define<Who, Q, P, B>(
+  access: Operation['access'],
+  operation: Handled<Who, Q, P, B>,
+  who: (c: AppContext) => Who,
+): Operation {
+  const { handle, ...described } = operation;
+  const answer = (c: AppContext, parts: Parts) =>
+    handle({
+      context: c.get('context'),
+      who: who(c),
+      request: c.req.raw,
+      clientAddress: c.get('clientAddress'),
+      ...parts,
+    });
+  return { described, access, answer };
+}
+
+export type Method = 'get' | 'post' | 'put' | 'delete';
+
+/** The ways to sign in, as the API's description names them. */
+export function describeAccess(app: OpenAPIHono<AppEnv>): void {
+  const bearer = { type: 'http', scheme: 'bearer' } as const;
+  const register = app.openAPIRegistry.registerComponent.bind(app.openAPIRegistry);
+  register('securitySchemes', 'user', {
+    ...bearer,
+    description:
+      'An access token, or a personal token with the scope that stands beside the operation; a signed-in browser sends its cookie instead.',
+  });
+  register('securitySchemes', 'sidecar', {
+    ...bearer,
+    bearerFormat: 'JWT',
+    description: 'A token that signs this very call.',
+  });
+}
+
+function authentication(access: Operation['access'], method: Method, path: string): MiddlewareHandler<AppEnv>[] {
+  if (access === 'anyone') return [];
+  if (access === 'sidecar') return [authenticateSidecar];
+  const scope = scopeOf(method, path);
+  return [access === 'visitor' ? authenticateVisitor(scope) : authenticateUser(scope)];
+}
+
+/** Bytes that are no UTF-8 would be stored as something else than was sent. */
+const refuseOtherEncodings: MiddlewareHandler<AppEnv> = async (c, next) => {
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(await c.req.arrayBuffer());
+  } catch (error) {
+    if (error instanceof TypeError) return errorReply(c, bodyNotUtf8());
+    throw error;
+  }
+  return next();
+};
+
+/** A client that sends no body may say all the same that it is JSON. */
+const takeNoBodyForEmpty: MiddlewareHandler<AppEnv> = async (c, next) => {
+  if ((await c.req.arrayBuffer()).byteLength === 0) Object.assign(c.req.bodyCache, { text: Promise.resolve('{}') });
+  return next();
+};
+
+/** What the validators of a route leave: of the types that its own schemas say, which this table does not know. */
+type ValidatedContext = Context<AppEnv, string, { out: { query: never; param: never; json: never } }>;
+
+/** Puts an operation into the app: who may call it is settled first, then what was sent. */
+export function mount(app: OpenAPIHono<AppEnv>, method: Method, path: string, operation: Operation): void {
+  const route = routeConfig(method, path.replace('+}', '}'), operation);
+  app.openAPIRegistry.registerPath(route);
+  const { body, isBodyOptional } = operation.described;
+  const ofBody = body === undefined ? [] : [refuseOtherEncodings];
+  const ofNoBody = isBodyOptional === true ? [takeNoBodyForEmpty] : [];
+  const middleware = [...authentication(operation.access, method, path), ...ofBody, ...ofNoBody];
+  const routed = { ...route, path: path.replace('+}', '}{[^]+}'), hide: true, middleware };
+  app.openapi(createRoute(routed), async (c: ValidatedContext) => {
+    const parts = { query: c.req.valid('query'), params: c.req.valid('param'), body: c.req.valid('json') };
+    const result = await onFittingDatabase(c, [method, path], () => operation.answer(c, parts));
+    return result.ok ? toResponse(c, result.value) : errorReply(c, result.error);
+  });
+}
+
+function toResponse(c: AppContext, reply: Reply): Response {
+  if (reply instanceof Response) return reply;
+  for (const [name, value] of Object.entries(reply.headers ?? {})) c.header(name, value);
+  return 'json' in reply ? c.json(reply.json, reply.status) : c.body(null, reply.status);
+}
+
+function routeConfig(method: Method, path: string, operation: Operation): RouteConfig {
+  const { summary, description, query, params, body, isBodyOptional = false, replies } = operation.described;
+  const successes = Object.entries(replies).map(([status, reply]) => [status, replyConfig(reply)]);
+  return {
+    method,
+    path,
+    summary,
+    ...(description !== undefined && { description }),
+    tags: [tagOf(path)],
+    security: securityOf(operation.access, method, path),
+    request: {
+      ...(query && { query }),
+      ...(params && { params }),
+      ...(body && { body: { required: !isBodyOptional, content: { 'application/json': { schema: body } } } }),
+    },
+    responses: { ...Object.fromEntries(successes), default: ERROR_REPLY },
+  };
+}
+
+/** Signing in is one thing for who reads, whatever its paths. */
+function tagOf(path: string): string {
+  const [, first, second = 'service'] = path.split('/');
+  return first === 'v1' ? second : 'auth';
+}
+
+/** As OpenAPI lists it: an empty choice means that no sign-in is needed. */
+function securityOf(access: Operation['access'], method: Method, path: string): Record<string, string[]>[] {
+  if (access === 'anyone') return [];
+  if (access === 'sidecar') return [{ sidecar: [] }];
+  // What a personal token has to be for; nothing where no personal token will do.
+  const scope = scopeOf(method, path);
+  const user = { user: scope === null ? [] : [scope] };
+  return access === 'visitor' ? [{}, user] : [user];
+}
+
+function replyConfig(reply: z.ZodType | string) {
+  if (typeof reply === 'string') return { description: reply };
+  return { description: 'Success', content: { 'application/json': { schema: reply } } };
+}
+
+const ERROR_REPLY = { description: 'A refusal', content: { 'application/json': { schema: errorBody } } };

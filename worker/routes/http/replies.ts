@@ -1,0 +1,20 @@
+import { ok, type Result } from '../../../shared/model/result.ts';
+import { POLICY_VERSION_HEADER } from '../../../shared/wire/channel.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
+import type { Changed } from '../../kernel/policy_change.ts';
+import type { Reply } from './operation.ts';
+
+/** 200 with the value as JSON. */
+export function json<T>(result: Result<T, ApiError>): Result<Reply, ApiError> {
+  return result.ok ? ok({ status: 200, json: result.value }) : result;
+}
+
+/** A reply that says from which policy version on the change is in force. */
+export function changed<T>(
+  result: Result<Changed<T>, ApiError>,
+  reply: (value: T) => Exclude<Reply, Response>,
+): Result<Reply, ApiError> {
+  if (!result.ok) return result;
+  const headers = { [POLICY_VERSION_HEADER]: String(result.value.policyVersion) };
+  return ok({ ...reply(result.value.value), headers });
+}

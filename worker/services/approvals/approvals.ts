@@ -1,0 +1,276 @@
+import { z } from 'zod';
+import type { AuditEventData } from '../../../shared/model/audit_event.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import {
+  APPROVAL_PENDING_SECONDS,
+  APPROVAL_VALID_SECONDS,
+  type ApprovalRecord,
+  type ApprovalState,
+} from '../../../shared/wire/approvals.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { Page } from '../../../shared/wire/primitives.ts';
+import {
+  type ApprovalRow,
+  type ApprovalViewer,
+  changeApproval,
+  countPending,
+  findApproval,
+  findApprovalsOf,
+  findOverdueApprovals,
+  insertApproval,
+  listApprovals,
+} from '../../store/approvals.ts';
+import { type ApprovalSubject, subjectEventData, subjectFields } from './approval_subject.ts';
+import { type Caller, mayActAs, ownerName } from '../../kernel/caller.ts';
+import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
+import { decodeCursor, toPage } from '../../kernel/cursors.ts';
+import { controlChain } from '../../kernel/policy_change.ts';
+import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+
+/** A request that needs an approval. */
+export interface AskedRequest {
+  /** Names this one request: asking again with it is harmless. */
+  readonly requestId: string;
+  readonly subject: ApprovalSubject;
+  readonly fingerprint: string;
+  readonly summary: string;
+  readonly sessionId: string | null;
+}
+
+/** Whose request it is, and through which sidecar it came; null for one that the user runs here. */
+export interface Asker {
+  readonly userId: string;
+  readonly enterpriseId: string;
+  readonly sidecarId: string | null;
+}
+
+/** An agent that asks for ever must not fill the list that a person has to read. */
+const MOST_PENDING = 200;
+/** One agent must not take the place of all others. */
+const MOST_PENDING_OF_SESSION = 20;
+/** More approvals of one identical request than these are of no interest. */
+const MOST_LOOKED_AT = 20;
+
+/**
+ * Asks for a request. `approved`: an approval covered it, and is used up for it now. `denied` covers identical requests as
+ * long, so that an agent that tries again is not asked about again. Else it is pending: the one that waits already, or a new
+ * one. Refuses with `too_many_approvals`.
+ */
+export async function askApproval(
+  context: ServiceContext,
+  asker: Asker,
+  request: AskedRequest,
+): Promise<Result<ApprovalRow, ApiError>> {
+  await expireOverdue(context, asker.enterpriseId);
+  return commit(context, controlChain(asker), async () => {
+    const same = { userId: asker.userId, subjectId: request.subject.subjectId, fingerprint: request.fingerprint };
+    const rows = await findApprovalsOf(context.database, same, MOST_LOOKED_AT);
+    const covering = coveringApproval(rows, request.requestId, nowText(context));
+    if (covering !== null) return ok(use(context, covering, request.requestId));
+    const full = await fullList(context, asker, request);
+    if (full !== null) return err(full);
+    const row = newRow(context, asker, request);
+    const events = [approvalEvent('connector.approval.requested', row, asker.sidecarId ?? asker.userId)];
+    return ok({ statements: insertApproval(context.database, row), events, value: row });
+  });
+}
+
+/** Why no other request may wait; null when one may. What a user runs here is of no session. */
+async function fullList(
+  { database }: ServiceContext,
+  { userId, sidecarId }: Asker,
+  { sessionId }: AskedRequest,
+): Promise<ApiError | null> {
+  if ((await countPending(database, userId)) >= MOST_PENDING) return tooMany(`${MOST_PENDING} requests`);
+  if (sidecarId === null) return null;
+  const ofSession = await countPending(database, userId, { sidecarId, sessionId });
+  return ofSession >= MOST_PENDING_OF_SESSION ? tooMany(`${MOST_PENDING_OF_SESSION} requests of this session`) : null;
+}
+
+/** The approval that answers a request; null when a new one has to be asked for. */
+function coveringApproval(rows: readonly ApprovalRow[], requestId: string, now: string): ApprovalRow | null {
+  const used = rows.find((row) => row.state === 'used' && row.usedBy === requestId);
+  if (used !== undefined) return used;
+  const isInForce = (row: ApprovalRow) => now < (row.state === 'pending' ? row.expiresAt : (row.validUntil ?? ''));
+  const decisive: readonly ApprovalState[] = ['approved', 'denied', 'pending'];
+  const inForce = rows.filter((row) => decisive.includes(row.state) && isInForce(row));
+  return inForce.find(({ state }) => state === 'approved') ?? inForce[0] ?? null;
+}
+
+/** Uses an approval up for one request; any other is answered as it is. The answer's state is that of the request. */
+function use(context: ServiceContext, row: ApprovalRow, requestId: string): Change<ApprovalRow> {
+  if (row.state !== 'approved') return { statements: [], events: [], value: answerTo(requestId, row) };
+  const change = { state: 'used' as const, usedBy: requestId, usedAt: nowText(context) };
+  return { statements: changeApproval(context.database, row, change), events: [], value: row };
+}
+
+/** For the request that used it up, an approval stays approved. */
+function answerTo(requestId: string, row: ApprovalRow): ApprovalRow {
+  return row.state === 'used' && row.usedBy === requestId ? { ...row, state: 'approved' } : row;
+}
+
+/**
+ * An approval as it answers one request: an approved one is used up for it. One that waits is only read: requests that are
+ * held ask for theirs each second. Refuses with `not_found`.
+ */
+export async function takeApproval(
+  context: ServiceContext,
+  asker: Asker,
+  { id, requestId }: { readonly id: string; readonly requestId: string },
+): Promise<Result<ApprovalRow, ApiError>> {
+  const find = () => findApproval(context.database, { ...asker, isAdmin: false }, id);
+  const seen = await find();
+  if (seen?.state !== 'approved') return seen === null ? err(notFound(id)) : ok(answerTo(requestId, seen));
+  return commit(context, controlChain(asker), async () => {
+    const row = await find();
+    if (row === null) return err(notFound(id));
+    const isLate = row.state === 'approved' && (row.validUntil ?? '') <= nowText(context);
+    if (isLate) return ok({ statements: [], events: [], value: { ...row, state: 'expired' } });
+    return ok(use(context, row, requestId));
+  });
+}
+
+/** Decides. Refuses with `not_found`, `approval_not_pending`. */
+export async function decideApproval(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+  decision: 'approve' | 'deny',
+): Promise<Result<ApprovalRecord, ApiError>> {
+  await expireOverdue(context, caller.enterpriseId);
+  return commit(context, controlChain(caller), async () => {
+    const row = await findApproval(context.database, viewerOf(caller), id);
+    if (row === null) return err(notFound(id));
+    if (row.state !== 'pending' || row.expiresAt <= nowText(context)) return err(notPending(row));
+    const change = {
+      state: decision === 'approve' ? ('approved' as const) : ('denied' as const),
+      decidedBy: caller.userId,
+      decidedAt: nowText(context),
+      validUntil: inSeconds(context, APPROVAL_VALID_SECONDS),
+    };
+    const statements = changeApproval(context.database, row, change);
+    const more = { 'svc.approval.decision': decision };
+    const events = [approvalEvent('connector.approval.decided', row, caller.userId, more)];
+    return ok({ statements, events, value: toRecord({ ...row, ...change }) });
+  });
+}
+
+/** Refuses with `not_found`. */
+export async function getApproval(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<ApprovalRecord, ApiError>> {
+  await expireOverdue(context, caller.enterpriseId);
+  const row = await findApproval(context.database, viewerOf(caller), id);
+  return row === null ? err(notFound(id)) : ok(toRecord(row));
+}
+
+const approvalPlace = z.strictObject({ id: z.string() });
+
+/** The newest first. Refuses with `invalid_cursor`. */
+export async function listApprovalPage(
+  context: ServiceContext,
+  caller: Caller,
+  query: {
+    readonly state?: ApprovalState | undefined;
+    readonly limit: number;
+    readonly cursor?: string | undefined;
+  },
+): Promise<Result<Page<ApprovalRecord>, ApiError>> {
+  const before = decodeCursor(approvalPlace, query.cursor);
+  if (!before.ok) return before;
+  await expireOverdue(context, caller.enterpriseId);
+  const page = { state: query.state, before: before.value?.id ?? null, limit: query.limit + 1 };
+  const rows = await listApprovals(context.database, viewerOf(caller), page);
+  return ok(toPage(rows, query.limit, toRecord, ({ id }) => ({ id })));
+}
+
+const EXPIRED_AT_A_TIME = 100;
+
+/** Notes which approvals are over: nobody decided in time, or the approved request never came. */
+async function expireOverdue(context: ServiceContext, enterpriseId: string): Promise<void> {
+  await commit(context, controlChain({ enterpriseId }), async () => {
+    const now = nowText(context);
+    const rows = await findOverdueApprovals(context.database, enterpriseId, now, EXPIRED_AT_A_TIME);
+    const statements = rows.flatMap((row) => changeApproval(context.database, row, { state: 'expired' }));
+    const events = rows.map((row) => approvalEvent('connector.approval.expired', row, null));
+    return ok({ statements, events, value: null });
+  });
+}
+
+function viewerOf(caller: Caller): ApprovalViewer {
+  return { userId: caller.userId, enterpriseId: caller.enterpriseId, isAdmin: mayActAs(caller, 'admin') };
+}
+
+function newRow(context: ServiceContext, asker: Asker, request: AskedRequest): ApprovalRow {
+  const { subject, summary, fingerprint, sessionId } = request;
+  return {
+    id: freshId(context, 'apr'),
+    enterpriseId: asker.enterpriseId,
+    userId: asker.userId,
+    ...subject,
+    summary,
+    fingerprint,
+    sidecarId: asker.sidecarId,
+    sessionId,
+    state: 'pending',
+    requestedAt: nowText(context),
+    expiresAt: inSeconds(context, APPROVAL_PENDING_SECONDS),
+    decidedBy: null,
+    decidedAt: null,
+    validUntil: null,
+    usedBy: null,
+    usedAt: null,
+  };
+}
+
+function toRecord(row: ApprovalRow): ApprovalRecord {
+  return {
+    id: row.id,
+    state: row.state,
+    ...subjectFields(row),
+    owner: ownerName(row.subjectOwnerId),
+    summary: row.summary,
+    fingerprint: row.fingerprint,
+    user_id: row.userId,
+    sidecar_id: row.sidecarId,
+    session_id: row.sessionId,
+    requested_at: row.requestedAt,
+    expires_at: row.expiresAt,
+    decided_by: row.decidedBy,
+    decided_at: row.decidedAt,
+    valid_until: row.validUntil,
+    used_at: row.usedAt,
+  };
+}
+
+type ApprovalEventType = 'connector.approval.requested' | 'connector.approval.decided' | 'connector.approval.expired';
+
+/** The summary stays out of the log: it has the values of path inputs, which the spec may want redacted. */
+function approvalEvent(
+  type: ApprovalEventType,
+  row: ApprovalRow,
+  actor: string | null,
+  more: AuditEventData = {},
+): AuditDraft {
+  const data = { 'svc.approval.id': row.id, ...subjectEventData(row), ...more };
+  return { type, actor, data };
+}
+
+function inSeconds(context: ServiceContext, seconds: number): string {
+  return new Date(context.clock.now() + seconds * 1000).toISOString();
+}
+
+function notFound(id: string): ApiError {
+  return apiError('not_found', `there is no approval ${id}: list them with GET /v1/approvals`);
+}
+
+function notPending({ id, state }: ApprovalRow): ApiError {
+  const message = `the approval ${id} is ${state === 'pending' ? 'expired' : state} and can be decided no more`;
+  return apiError('approval_not_pending', message, { state });
+}
+
+function tooMany(what: string): ApiError {
+  return apiError('too_many_approvals', `${what} wait for an approval already: decide some of them first`);
+}

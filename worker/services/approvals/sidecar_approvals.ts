@@ -1,0 +1,91 @@
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import type { ApprovalPayload, ApprovalRequest } from '../../../shared/wire/approvals.ts';
+import { APPROVAL_TYP, CREDENTIALS_REPLY_SECONDS } from '../../../shared/wire/channel.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { ApprovalRow } from '../../store/approvals.ts';
+import { findConnector } from '../../store/connectors.ts';
+import { findMcpServer } from '../../store/mcp_servers.ts';
+import { findSidecar } from '../../store/sidecars.ts';
+import { type ApprovalSubject, connectorSubject, toolSubject } from './approval_subject.ts';
+import { type Asker, askApproval, takeApproval } from './approvals.ts';
+import { visibleOwners } from '../../kernel/caller.ts';
+import { connectorNotFound } from '../connectors/connectors.ts';
+import { configurationOf } from '../mcp/mcp_server_records.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import { revoked, type SidecarCaller } from '../sidecars/sidecar_calls.ts';
+
+const LOOK_MS = 1_000;
+
+/** Asks for one request of an agent; signed. Refuses with `not_found`, `too_many_approvals`. */
+export async function askSidecarApproval(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  request: ApprovalRequest,
+): Promise<Result<string, ApiError>> {
+  const subject = await subjectOf(context, caller, request);
+  if (!subject.ok) return subject;
+  const { fingerprint, summary, request_id: requestId, session_id: sessionId } = request;
+  const asked = { requestId, subject: subject.value, fingerprint, summary, sessionId };
+  const approval = await askApproval(context, askerOf(caller), asked);
+  return approval.ok ? ok(await signed(context, caller, requestId, approval.value)) : approval;
+}
+
+async function subjectOf(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  request: ApprovalRequest,
+): Promise<Result<ApprovalSubject, ApiError>> {
+  const owners = visibleOwners(caller);
+  if ('connector_id' in request) {
+    const row = await findConnector(context.database, owners, request.connector_id);
+    if (row === null) return err(connectorNotFound(request.connector_id));
+    return ok(connectorSubject(row.connector, request.operation));
+  }
+  const server = await findMcpServer(context.database, owners, request.mcp_server_id);
+  if (server !== null) return ok(toolSubject(server, configurationOf(server).version, request.tool));
+  return err(apiError('not_found', `there is no MCP server ${request.mcp_server_id}`));
+}
+
+/**
+ * Waits up to `waitSeconds` for a decision, and uses it up for the same request; signed. Refuses with `not_found`, and with
+ * `sidecar_revoked` also when that happens while it waits.
+ */
+export async function awaitSidecarApproval(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  wait: { readonly id: string; readonly requestId: string; readonly waitSeconds: number; readonly signal: AbortSignal },
+): Promise<Result<string, ApiError>> {
+  const deadline = context.clock.now() + wait.waitSeconds * 1000;
+  for (;;) {
+    const approval = await takeApproval(context, askerOf(caller), wait);
+    if (!approval.ok) return approval;
+    const left = deadline - context.clock.now();
+    if (approval.value.state !== 'pending' || left <= 0 || wait.signal.aborted) {
+      return ok(await signed(context, caller, wait.requestId, approval.value));
+    }
+    await context.clock.sleep(Math.min(LOOK_MS, left), wait.signal);
+    const sidecar = await findSidecar(context.database, caller.sidecarId);
+    if (sidecar !== null && sidecar.revokedAt !== null) return err(await revoked(context, sidecar, caller.nonce));
+  }
+}
+
+function askerOf({ userId, enterpriseId, sidecarId }: SidecarCaller): Asker {
+  return { userId, enterpriseId, sidecarId };
+}
+
+function signed(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  requestId: string,
+  { id, state }: ApprovalRow,
+): Promise<string> {
+  const payload: ApprovalPayload = {
+    sidecar_id: caller.sidecarId,
+    nonce: caller.nonce,
+    request_id: requestId,
+    approval_id: id,
+    state,
+    expires_at: new Date(context.clock.now() + CREDENTIALS_REPLY_SECONDS * 1000).toISOString(),
+  };
+  return context.controlPlane.sign(APPROVAL_TYP, payload);
+}

@@ -1,0 +1,155 @@
+import { z } from 'zod';
+import { AUDIT_EVENT_TYPES } from '../../../shared/model/audit_event.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import type { AuditEventsQuery, AuditStreamQuery, StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { Page } from '../../../shared/wire/primitives.ts';
+import {
+  arrivalStart,
+  type AuditEventRow,
+  type AuditFilter,
+  findEvent,
+  listArrivals,
+  listEvents,
+} from '../../store/audit_events.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { decodeCursor, toPage } from '../../kernel/cursors.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+
+const auditPlace = z.strictObject({ time: z.string(), position: z.number().int() });
+
+/** The enterprise's events, newest first. Refuses with `invalid_cursor`, `invalid_query`. */
+export async function listAuditPage(
+  context: ServiceContext,
+  caller: Caller,
+  query: AuditEventsQuery,
+): Promise<Result<Page<StoredAuditEvent>, ApiError>> {
+  const before = decodeCursor(auditPlace, query.cursor);
+  if (!before.ok) return before;
+  const filter = toFilter(caller, query);
+  if (!filter.ok) return filter;
+  const rows = await listEvents(context.database, filter.value, { before: before.value, limit: query.limit + 1 });
+  return ok(toPage(rows, query.limit, toStoredEvent, ({ time, position }) => ({ time, position })));
+}
+
+const MCP_SERVER_TYPES = ['mcp.server.started', 'mcp.server.stopped', 'mcp.server.failed', 'mcp.server.refused'];
+
+/** What gateways told of an MCP server since a time: its starts, ends and failures, the newest `limit` of them. */
+export async function listMcpServerEvents(
+  context: ServiceContext,
+  caller: Caller,
+  serverId: string,
+  { sinceMs, limit }: { readonly sinceMs: number; readonly limit: number },
+): Promise<StoredAuditEvent[]> {
+  const since = new Date(sinceMs).toISOString();
+  const filter = { enterpriseId: caller.enterpriseId, types: MCP_SERVER_TYPES, mcpServer: serverId, since };
+  const rows = await listEvents(context.database, filter, { before: null, limit });
+  return rows.map((row) => toStoredEvent(row));
+}
+
+/** Refuses with `not_found`. */
+export async function getAuditEvent(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<StoredAuditEvent, ApiError>> {
+  const row = await findEvent(context.database, caller.enterpriseId, id);
+  return row === null
+    ? err(apiError('not_found', 'there is no such event: it may have been removed'))
+    : ok(toStoredEvent(row));
+}
+
+/** An event as it arrived, with the position after which the next one comes. */
+export interface Arrival {
+  readonly position: number;
+  readonly event: StoredAuditEvent;
+}
+
+const ARRIVALS_PER_LOOK = 200;
+const LOOK_MS = 1_000;
+/** A stream ends after this time, so that whoever may no longer see it stops seeing it; its client asks again. */
+const STREAM_MS = 15 * 60_000;
+
+/**
+ * Events in the order of arrival, as they arrive; null when there was nothing for a while (a keep-alive). Ends when the
+ * signal is aborted, or after a quarter of an hour. Refuses with `invalid_query`.
+ */
+export async function followAudit(
+  context: ServiceContext,
+  caller: Caller,
+  query: AuditStreamQuery,
+  from: { readonly lastPosition: number | null; readonly signal: AbortSignal },
+): Promise<Result<AsyncGenerator<Arrival | null>, ApiError>> {
+  const filter = toFilter(caller, query);
+  if (!filter.ok) return filter;
+  const start = from.lastPosition ?? (await arrivalStart(context.database, filter.value, query.backlog));
+  return ok(arrivals(context, filter.value, start, from.signal));
+}
+
+async function* arrivals(
+  context: ServiceContext,
+  filter: AuditFilter,
+  start: number,
+  signal: AbortSignal,
+): AsyncGenerator<Arrival | null> {
+  const deadline = context.clock.now() + STREAM_MS;
+  let after = start;
+  while (!signal.aborted && context.clock.now() < deadline) {
+    const rows = await listArrivals(context.database, filter, { after, limit: ARRIVALS_PER_LOOK });
+    for (const row of rows) yield { position: row.position, event: toStoredEvent(row) };
+    after = rows.at(-1)?.position ?? after;
+    if (rows.length === ARRIVALS_PER_LOOK) continue;
+    if (rows.length === 0) yield null;
+    await context.clock.sleep(LOOK_MS, signal);
+  }
+}
+
+type FilterQuery = Pick<AuditStreamQuery, 'type' | 'session' | 'connector' | 'host'> &
+  Partial<Pick<AuditEventsQuery, 'since' | 'until'>>;
+
+export function toFilter(caller: Caller, query: FilterQuery): Result<AuditFilter, ApiError> {
+  const types = query.type?.split(',').map((type) => type.trim());
+  const unknown = types?.find((type) => !namesTypes(type));
+  if (unknown !== undefined) return err(unknownType(unknown));
+  return ok({
+    enterpriseId: caller.enterpriseId,
+    ...(types && { types }),
+    ...(query.session !== undefined && { session: query.session }),
+    ...(query.connector !== undefined && { connector: query.connector }),
+    ...(query.host !== undefined && { host: query.host.toLowerCase() }),
+    ...(query.since !== undefined && { since: utc(query.since) }),
+    ...(query.until !== undefined && { until: utc(query.until) }),
+  });
+}
+
+/** A type of the table, or a prefix of some that ends in a dot. */
+function namesTypes(type: string): boolean {
+  return AUDIT_EVENT_TYPES.some((known) => known === type || (type.endsWith('.') && known.startsWith(type)));
+}
+
+function unknownType(type: string): ApiError {
+  const message = `is ${JSON.stringify(type)}: use one of ${AUDIT_EVENT_TYPES.join(', ')}, or a prefix such as sandbox.proxy.`;
+  return apiError('invalid_query', `type ${message}`, { fields: [{ field: 'type', message }] });
+}
+
+function utc(time: string): string {
+  return new Date(time).toISOString();
+}
+
+/** A row as the event that was hashed, with its place. */
+export function toStoredEvent(row: AuditEventRow): StoredAuditEvent {
+  return {
+    id: row.id,
+    type: row.type,
+    time: row.time,
+    sidecar_id: row.sidecarId,
+    session_id: row.sessionId,
+    actor: row.actor,
+    data: JSON.parse(row.data),
+    writer: row.writer,
+    sequence: row.sequence,
+    previous_hash: row.previousHash,
+    hash: row.hash,
+    received_at: row.receivedAt,
+  };
+}

@@ -1,0 +1,62 @@
+import type { BrokenChain } from '../../../shared/wire/audit_events.ts';
+import { nextDueEnterprise } from '../../store/audit_beginnings.ts';
+import { setAnew, takeTurn } from '../../store/installation.ts';
+import { PRUNE_LIMITS, pruneEnterprise, type PruneLimits } from './audit_pruning.ts';
+import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
+
+const DAY_MS = 24 * 3_600_000;
+/** How often events are looked for whose time is up, by one of all the workers. */
+const EVERY_MS = 3_600_000;
+/** What one turn does; what is left is for the next. */
+const TURN_LIMITS: PruneLimits = { ...PRUNE_LIMITS, writes: 20 };
+
+/** What a turn did; null when another worker has it, or had it less than an hour ago. */
+export interface Retained {
+  readonly removed: number;
+  /** False when the next turn is to go on at once. */
+  readonly finished: boolean;
+  /** Chains that do not verify: nothing of them is removed from there. */
+  readonly broken: readonly BrokenChain[];
+}
+
+/**
+ * Removes the audit events of all enterprises that were received so many days ago. Two workers at once do no harm: each write
+ * is for a chain as it was read. They take turns so that one does not do the other's work.
+ */
+export async function retainAudit(
+  context: ServiceContext,
+  days: number,
+  limits: PruneLimits = TURN_LIMITS,
+): Promise<Retained | null> {
+  const now = context.clock.now();
+  const until = new Date(now + EVERY_MS).toISOString();
+  const taken = takeTurn(context.database, 'audit_retention_until', { now: nowText(context), until });
+  if (!(await context.database.write(taken)).ok) return null;
+  const retained = await removeDue(context, new Date(now - days * DAY_MS).toISOString(), limits);
+  if (!retained.finished) {
+    await context.database.write([setAnew(context.database, 'audit_retention_until', nowText(context))]);
+  }
+  return retained;
+}
+
+async function removeDue(context: ServiceContext, before: string, limits: PruneLimits): Promise<Retained> {
+  let removed = 0;
+  let done = '';
+  const broken: BrokenChain[] = [];
+  for (let left = limits.writes; left > 0 && !context.stopping.aborted;) {
+    const enterpriseId = await nextDueEnterprise(context.database, before, done);
+    if (enterpriseId === null) return { removed, finished: true, broken };
+    const pruned = await pruneEnterprise(context, {
+      enterpriseId,
+      actor: null,
+      before,
+      limits: { ...limits, writes: left },
+    });
+    if (!pruned.ok) throw new Error(pruned.error.message);
+    removed += pruned.value.removed;
+    left -= Math.max(1, pruned.value.writes);
+    done = enterpriseId;
+    broken.push(...pruned.value.broken);
+  }
+  return { removed, finished: false, broken };
+}

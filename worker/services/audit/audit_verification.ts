@@ -1,0 +1,178 @@
+import { chainBreak, type ChainHead } from '../../../shared/audit/hash_chain.ts';
+import type { ChainBreak } from '../../../shared/model/audit_event.ts';
+import type { AuditVerification, BrokenChain } from '../../../shared/wire/audit_events.ts';
+import { listBegunWriters } from '../../store/audit_beginnings.ts';
+import {
+  type AuditEventRow,
+  type AuditHeadRow,
+  findHead,
+  findLast,
+  listChain,
+  listHeads,
+  listWriters,
+  listWriterSet,
+} from '../../store/audit_events.ts';
+import { readBeginning } from './audit_beginning.ts';
+import { derivedColumns } from '../../kernel/commit.ts';
+import { toStoredEvent } from './audit_log.ts';
+import { isSealedHead, NO_WRITERS, withWriter } from '../../kernel/audit_seals.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+
+type VerifiedChain = AuditVerification['chains'][number];
+
+/**
+ * Walks every chain of the caller's enterprise from where it begins up to the head it had when the walk began, and says where
+ * the first one breaks. A chain without its sealed head, with events cut off its end, or cut off its beginning without a
+ * sealed note of it, is broken too; so is the log when a chain of the sealed set of writers is gone, or one is not of it.
+ */
+export async function verifyAudit(context: ServiceContext, caller: Caller): Promise<AuditVerification> {
+  const { enterpriseId } = caller;
+  const { heads, set } = await context.database.readTogether(async (database) => ({
+    heads: await listHeads(database, enterpriseId),
+    set: await listWriterSet(database, enterpriseId),
+  }));
+  const chains: VerifiedChain[] = [];
+  let firstBreak: BrokenChain | null = null;
+  for (const head of heads) {
+    const walked = await walk(context, head);
+    firstBreak ??= walked.broken;
+    chains.push(walked.chain);
+  }
+  firstBreak ??= await headlessBreak(context, enterpriseId, heads);
+  firstBreak ??= await writerSetBreak(
+    enterpriseId,
+    heads,
+    set.map(({ writer }) => writer),
+  );
+  const sum = (of: 'events' | 'removed') => chains.reduce((total, chain) => total + chain[of], 0);
+  const counts = { events: sum('events'), removed: sum('removed'), writers: set.length };
+  return { ok: firstBreak === null, ...counts, chains, first_break: firstBreak };
+}
+
+/** A writer of events or of a beginning that has no head here. */
+async function headlessBreak(
+  context: ServiceContext,
+  enterpriseId: string,
+  heads: readonly AuditHeadRow[],
+): Promise<BrokenChain | null> {
+  const known = new Set(heads.map((head) => head.writer));
+  const writers = [
+    ...(await listWriters(context.database, enterpriseId)),
+    ...(await listBegunWriters(context.database, enterpriseId)),
+  ];
+  for (const writer of writers) {
+    if (known.has(writer)) continue;
+    const head = await findHead(context.database, writer);
+    if (head === null) return at(writer, 'wrong_head');
+    // A writer may have begun its chain while the heads were read; not one of another enterprise.
+    if (head.enterpriseId !== enterpriseId) return at(writer, 'wrong_enterprise');
+  }
+  return null;
+}
+
+/** Compares the chains with the set of writers, and that with what the control plane's own head has under its seal. */
+async function writerSetBreak(
+  enterpriseId: string,
+  heads: readonly AuditHeadRow[],
+  writers: readonly string[],
+): Promise<BrokenChain | null> {
+  const own = heads.find(({ writer }) => writer === enterpriseId);
+  if (own === undefined) return at(enterpriseId, 'wrong_head');
+  let set = NO_WRITERS;
+  for (const writer of writers) set = await withWriter(set, writer);
+  if (set.writers !== own.writers || set.writersHash !== own.writersHash) return at(enterpriseId, 'wrong_writers');
+  const written = new Set(heads.map(({ writer }) => writer));
+  const gone = writers.find((writer) => !written.has(writer));
+  if (gone !== undefined) return at(gone, 'missing_chain');
+  const named = new Set(writers);
+  const added = heads.find(({ writer }) => !named.has(writer));
+  return added === undefined ? null : at(added.writer, 'wrong_writers');
+}
+
+function at(writer: string, reason: ChainBreak): BrokenChain {
+  return { writer, sequence: 0, event_id: null, reason };
+}
+
+interface Walked {
+  readonly chain: VerifiedChain;
+  readonly broken: BrokenChain | null;
+}
+
+/** One chain. Where its beginning is removed meanwhile, it is walked again from where it begins then. */
+async function walk(context: ServiceContext, listed: AuditHeadRow): Promise<Walked> {
+  let head = listed;
+  for (;;) {
+    const begun = await readBeginning(context, head.writer);
+    if (!begun.ok) return brokenAt(head, { sequence: begun.error, hash: '' }, 'wrong_beginning');
+    const { start } = begun.value;
+    const walked = await walkFrom(context, head, start);
+    if (walked.broken === null) return walked;
+    const latest = (await findHead(context.database, head.writer)) ?? head;
+    const now = await readBeginning(context, head.writer);
+    const isStill = now.ok && now.value.start.sequence === start.sequence;
+    if (isStill && (start.sequence <= head.sequence || latest.sequence === head.sequence)) return walked;
+    head = latest;
+  }
+}
+
+const ROWS_PER_READ = 500;
+
+async function walkFrom(context: ServiceContext, head: AuditHeadRow, start: ChainHead): Promise<Walked> {
+  const { writer } = head;
+  let chain = describe(head, start);
+  const broken = (sequence: number, eventId: string | null, reason: ChainBreak): Walked => {
+    return { chain, broken: { writer, sequence, event_id: eventId, reason } };
+  };
+  if (!(await isSealedHead(context.vault, head))) return broken(head.sequence, null, 'wrong_head');
+  if (start.sequence > head.sequence) return broken(start.sequence, null, 'wrong_beginning');
+  let end = start;
+  while (end.sequence < head.sequence) {
+    const limit = Math.min(ROWS_PER_READ, head.sequence - end.sequence);
+    const rows = await listChain(context.database, writer, { after: end.sequence, limit });
+    if (rows.length === 0) return broken(end.sequence + 1, null, 'missing_event');
+    chain = { ...chain, begins_at: chain.begins_at ?? rows[0]?.receivedAt ?? null };
+    for (const row of rows) {
+      const problem = await rowBreak(head, end, row);
+      if (problem === 'missing_event') return broken(end.sequence + 1, null, problem);
+      if (problem !== null) return broken(row.sequence, row.id, problem);
+      end = { sequence: row.sequence, hash: row.hash };
+    }
+  }
+  if (end.hash !== head.hash) return broken(head.sequence, null, 'wrong_head');
+  return (await isPassed(context, head)) ? broken(head.sequence, null, 'wrong_head') : { chain, broken: null };
+}
+
+/** What is wrong with an event's row: its place in the chain, whose it is said to be, or what it is found by. */
+async function rowBreak(head: AuditHeadRow, end: ChainHead, row: AuditEventRow): Promise<ChainBreak | null> {
+  const event = toStoredEvent(row);
+  const problem = await chainBreak(end, event);
+  if (problem !== null) return problem;
+  if (row.enterpriseId !== head.enterpriseId) return 'wrong_enterprise';
+  const { host, connector } = derivedColumns(event);
+  return row.host === host && row.connector === connector ? null : 'wrong_hash';
+}
+
+/** Whether there are events behind a head that are not on their way to it: an older head was put back. */
+async function isPassed(context: ServiceContext, head: AuditHeadRow): Promise<boolean> {
+  const last = await findLast(context.database, head.writer);
+  if (last === null || last.sequence <= head.sequence) return false;
+  const latest = await findHead(context.database, head.writer);
+  return latest === null || latest.sequence < last.sequence;
+}
+
+function describe(head: AuditHeadRow, start: ChainHead): VerifiedChain {
+  return {
+    writer: head.writer,
+    events: Math.max(0, head.sequence - start.sequence),
+    removed: start.sequence,
+    beginning_hash: start.hash,
+    begins_at: null,
+    head_hash: head.hash,
+  };
+}
+
+function brokenAt(head: AuditHeadRow, start: ChainHead, reason: ChainBreak): Walked {
+  const { writer } = head;
+  return { chain: describe(head, start), broken: { writer, sequence: start.sequence, event_id: null, reason } };
+}

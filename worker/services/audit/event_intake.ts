@@ -1,0 +1,89 @@
+import type { z } from 'zod';
+import type { AuditEvent, AuditEventData } from '../../../shared/model/audit_event.ts';
+import { ok, type Result } from '../../../shared/model/result.ts';
+import { auditEvent, isSidecarEventType } from '../../../shared/wire/audit_events.ts';
+import { EVENTS_TYP, type EventsPayload } from '../../../shared/wire/channel.ts';
+import { type ApiError, fieldProblems } from '../../../shared/wire/errors.ts';
+import { knownIds } from '../../store/audit_events.ts';
+import { commitChained } from '../../kernel/commit.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';
+
+type Rejected = EventsPayload['rejected'][number];
+
+/** What is kept of a path: an agent may ask for one of 64 KiB, and a page of the log has to stay readable. */
+const MAX_PATH_CHARACTERS = 4_096;
+/** What is kept of a step's hosts, of which an event may have a megabyte; more than any plan needs. */
+const MAX_HOSTS_CHARACTERS = 8_192;
+
+/**
+ * Takes a batch of a sidecar's events into its chain, stamped with its id. An event that is in the log already is accepted
+ * again and written once; one that can never be accepted is told apart, so that it does not hold up the rest. The answer is
+ * signed, for the sidecar forgets the events on its word; it says where the chain ended before and after, which the sidecar remembers.
+ */
+export async function acceptEvents(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  events: readonly unknown[],
+): Promise<Result<string, ApiError>> {
+  const checked = events.map((event, index) => check(event, index));
+  const rejected = checked.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
+  const valid = new Map<string, AuditEvent>();
+  for (const outcome of checked) {
+    if (outcome.ok && !valid.has(outcome.value.id)) valid.set(outcome.value.id, stamped(caller, outcome.value));
+  }
+  const ids = [...valid.keys()];
+  const chain = { enterpriseId: caller.enterpriseId, writer: caller.sidecarId };
+  const written = await commitChained(context, chain, async () => {
+    const known = await knownIds(context.database, caller.sidecarId, ids);
+    const fresh = [...valid.values()].filter((event) => !known.has(event.id));
+    return ok({ statements: [], events: fresh, value: null });
+  });
+  if (!written.ok) return written;
+  const { before, after } = written.value;
+  const head = {
+    writer: caller.sidecarId,
+    sequence: after.sequence,
+    hash: after.hash,
+    previous: { sequence: before.sequence, hash: before.hash },
+  };
+  const payload: EventsPayload = { sidecar_id: caller.sidecarId, nonce: caller.nonce, accepted: ids, rejected, head };
+  return ok(await context.controlPlane.sign(EVENTS_TYP, payload));
+}
+
+function check(event: unknown, index: number): Result<z.output<typeof auditEvent>, Rejected> {
+  const parsed = auditEvent.safeParse(event);
+  if (parsed.success && isSidecarEventType(parsed.data.type)) return ok(parsed.data);
+  const message = parsed.success
+    ? `type: ${parsed.data.type} is written by the control plane alone`
+    : fieldProblems(parsed.error)
+        .map(({ field, message: problem }) => `${field === '' ? 'the event' : field}: ${problem}`)
+        .join('; ');
+  return { ok: false, error: { index, id: idOf(event), message } };
+}
+
+function idOf(event: unknown): string | null {
+  return typeof event === 'object' && event !== null && 'id' in event && typeof event.id === 'string'
+    ? event.id.slice(0, 64)
+    : null;
+}
+
+function stamped(caller: SidecarCaller, event: z.output<typeof auditEvent>): AuditEvent {
+  const data = Object.fromEntries(Object.entries(event.data).filter(([, value]) => value !== undefined));
+  return { ...event, sidecar_id: caller.sidecarId, data: withShortHosts(withShortPath(data)) };
+}
+
+function withShortPath(data: AuditEventData): AuditEventData {
+  const path = data['svc.proxy.upstream.path'];
+  if (path === undefined || path.length <= MAX_PATH_CHARACTERS) return data;
+  return { ...data, 'svc.proxy.upstream.path': `${path.slice(0, MAX_PATH_CHARACTERS).replace(/\p{Cs}$/u, '')}…` };
+}
+
+function withShortHosts(data: AuditEventData): AuditEventData {
+  const hosts = data['svc.reach.hosts'];
+  if (hosts === undefined) return data;
+  let left = MAX_HOSTS_CHARACTERS;
+  const kept = hosts.filter((host) => (left -= host.length) >= 0);
+  if (kept.length === hosts.length) return data;
+  return { ...data, 'svc.reach.hosts': [...kept, `… and ${hosts.length - kept.length} more`] };
+}

@@ -1,0 +1,41 @@
+import { chainBreak, type ChainHead } from '../../../shared/audit/hash_chain.ts';
+import type { ChainBreak } from '../../../shared/model/audit_event.ts';
+import type { StoredAuditEvent } from '../../../shared/wire/audit_events.ts';
+import { findHead, listChain } from '../../store/audit_events.ts';
+import { readBeginning } from './audit_beginning.ts';
+import { isSealedHead } from '../../kernel/audit_seals.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+
+/** Whether an event fits its place: what is wrong there, and whether it is the newest of its chain. */
+export interface EventStanding {
+  readonly problem: ChainBreak | null;
+  readonly isNewest: boolean;
+}
+
+/**
+ * Checks an event's own hash, the event before it and the one after it; the newest one against the sealed head. Whether all
+ * of the chain is there, only a walk along it says.
+ */
+export async function eventStanding(context: ServiceContext, event: StoredAuditEvent): Promise<EventStanding> {
+  const { writer, sequence, hash } = event;
+  const head = await findHead(context.database, writer);
+  const around = await listChain(context.database, writer, { after: Math.max(0, sequence - 2), limit: 3 });
+  const at = (place: number) => around.find((row) => row.sequence === place);
+  const before = at(sequence - 1);
+  const start = before === undefined ? await beginning(context, writer) : { sequence: sequence - 1, hash: before.hash };
+  const isNewest = head?.sequence === sequence;
+  const standing = (problem: ChainBreak | null): EventStanding => ({ problem, isNewest });
+  const problem = start === null ? 'wrong_beginning' : await chainBreak(start, event);
+  if (problem !== null) return standing(problem);
+  const next = at(sequence + 1);
+  if (next !== undefined) return standing(next.previousHash === hash ? null : 'wrong_previous_hash');
+  if (head === null || head.sequence < sequence) return standing('wrong_head');
+  if (!isNewest) return standing('missing_event');
+  return standing(head.hash === hash && (await isSealedHead(context.vault, head)) ? null : 'wrong_head');
+}
+
+/** What the first event that is there comes after; null when its note was changed. */
+async function beginning(context: ServiceContext, writer: string): Promise<ChainHead | null> {
+  const begun = await readBeginning(context, writer);
+  return begun.ok ? begun.value.start : null;
+}

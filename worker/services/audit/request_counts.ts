@@ -1,0 +1,74 @@
+import type { AuditEventType } from '../../../shared/model/audit_event.ts';
+import { ok, type Result } from '../../../shared/model/result.ts';
+import type { AuditEventsQuery } from '../../../shared/wire/audit_events.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
+import { countByTime } from '../../store/audit_events.ts';
+import { toFilter } from './audit_log.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+
+/** What may become of a request. */
+export const REQUEST_DECISIONS = ['added', 'connector', 'passed', 'refused'] as const;
+export type RequestDecision = (typeof REQUEST_DECISIONS)[number];
+
+/** The events that each stand for one request of an agent. */
+const DECISIONS: ReadonlyMap<string, RequestDecision> = new Map<AuditEventType, RequestDecision>([
+  ['sandbox.proxy.binding_injected', 'added'],
+  ['sandbox.proxy.foreign_credential_kept', 'passed'],
+  ['sandbox.proxy.passthrough', 'passed'],
+  ['sandbox.proxy.rejected', 'refused'],
+  ['sandbox.proxy.trust_denied', 'refused'],
+  ['connector.proxy.proxied', 'connector'],
+  ['connector.proxy.rejected', 'refused'],
+]);
+
+const MOST_SPANS = 48;
+/** Spans that a person counts in. */
+const SPAN_SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400];
+const DAY_MS = 86_400_000;
+
+/** Requests in equal spans of time, which begin at round times: of the first and of the last only a part may be asked for. */
+export interface RequestCounts {
+  readonly since: string;
+  readonly until: string;
+  /** When the first span begins. */
+  readonly begins: string;
+  readonly spanSeconds: number;
+  readonly spans: readonly Readonly<Record<RequestDecision, number>>[];
+}
+
+/** How many requests there were, by what became of them: in the time that is asked for, else in the last day. */
+export async function countRequests(
+  context: ServiceContext,
+  caller: Caller,
+  query: Pick<AuditEventsQuery, 'session' | 'connector' | 'host' | 'since' | 'until'>,
+): Promise<Result<RequestCounts, ApiError>> {
+  const { sinceMs, untilMs, spanMs } = timeOf(context.clock.now(), query);
+  const beginsMs = Math.floor(sinceMs / spanMs) * spanMs;
+  const since = new Date(sinceMs).toISOString();
+  const until = new Date(untilMs).toISOString();
+  const begins = new Date(beginsMs).toISOString();
+  const { session, connector, host } = query;
+  const filter = toFilter(caller, { session, connector, host, since, until, type: [...DECISIONS.keys()].join(',') });
+  if (!filter.ok) return filter;
+  const rows = await countByTime(context.database, filter.value, { begins, spanSeconds: spanMs / 1000 });
+  const length = Math.max(1, Math.ceil((untilMs - beginsMs) / spanMs));
+  const spans = Array.from({ length }, () => ({ added: 0, connector: 0, passed: 0, refused: 0 }));
+  for (const { span, type, events } of rows) {
+    const decision = DECISIONS.get(type);
+    const place = spans[span];
+    if (decision !== undefined && place !== undefined) place[decision] += events;
+  }
+  return ok({ since, until, begins, spanSeconds: spanMs / 1000, spans });
+}
+
+/** The time that is asked for, else a day up to the next round time; and the shortest span of which few enough are in it. */
+function timeOf(nowMs: number, { since, until }: Pick<AuditEventsQuery, 'since' | 'until'>) {
+  const endMs = until === undefined ? nowMs : Date.parse(until);
+  const startMs = since === undefined ? endMs - DAY_MS : Date.parse(since);
+  const leastSeconds = Math.max(0, endMs - startMs) / 1000 / MOST_SPANS;
+  const longest = Math.ceil(leastSeconds / 86_400) * 86_400;
+  const spanMs = (SPAN_SECONDS.find((seconds) => seconds >= leastSeconds) ?? longest) * 1000;
+  const untilMs = until === undefined ? Math.ceil(endMs / spanMs) * spanMs : Math.max(endMs, startMs);
+  return { sinceMs: since === undefined ? untilMs - DAY_MS : startMs, untilMs, spanMs };
+}

@@ -1,0 +1,112 @@
+import type { BindingTemplate } from '../../../shared/wire/binding_template.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
+import { MAX_PAGE, type Page } from '../../../shared/wire/primitives.ts';
+import type { Result } from '../../../shared/model/result.ts';
+import { fittingTemplates, isUnder } from '../../../shared/report/seal_advice.ts';
+import {
+  ownReleases,
+  type Sealability,
+  sealabilityOf,
+  UNSEALED_EVENT,
+  type UnsealedRelease,
+} from '../../../shared/report/sealability.ts';
+import type { SecretRecord } from '../../../shared/wire/secrets.ts';
+import { listAuditPage } from './audit_log.ts';
+import { type Caller, visibleOwners } from '../../kernel/caller.ts';
+import { listConnectorPage } from '../connectors/connectors.ts';
+import { allHostBindings } from '../bindings/host_bindings.ts';
+import { listSecretPage } from '../vault/secrets.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import { listSidecarPage } from '../sidecars/sidecars.ts';
+
+/** More than this nobody reads on a page; the command reads all of it. */
+const MOST_READ = 2_000;
+
+/** A credential that is not sealed, with what would seal it. */
+export interface OpenCredential extends Sealability {
+  readonly templates: readonly BindingTemplate[];
+  /** Installed connectors that act on the host it was handed out for. */
+  readonly connectors: readonly { readonly id: string; readonly fqn: string }[];
+}
+
+export interface SealabilityReport {
+  /** Those that were handed out come first. */
+  readonly open: readonly OpenCredential[];
+  readonly sealed: readonly Sealability[];
+  /** The newest first, of values that are stored now and of earlier ones. */
+  readonly releases: readonly UnsealedRelease[];
+  /** False when there is more than was read. */
+  readonly isWhole: boolean;
+}
+
+/** What `svc report sealability` tells, of the caller's credentials and its enterprise's, by the same code. */
+export async function reportSealability(
+  context: ServiceContext,
+  caller: Caller,
+  templates: readonly BindingTemplate[],
+): Promise<SealabilityReport> {
+  const secrets = await readAll((query) => listSecretPage(context, caller, query));
+  const connectors = await readAll((query) => listConnectorPage(context, caller, query));
+  const bindings = await allHostBindings(context, visibleOwners(caller));
+  const { releases, ...released } = await readReleases(context, caller);
+  const all = sealabilityOf({ secrets: secrets.items, bindings, releases, templates });
+  const described = new Map(secrets.items.map((secret) => [keyOf(secret), secret]));
+  const open = all
+    .filter(({ sealed }) => !sealed)
+    .map((item) => {
+      const host = item.unsealed?.host ?? null;
+      const onHost = connectors.items.filter(({ hosts }) => host !== null && hosts.some((each) => isUnder(each, host)));
+      const fitting = fittingTemplates(described.get(keyOf(item)) ?? { ...item, description: null }, host, templates);
+      return { ...item, templates: fitting, connectors: onHost.map(({ id, fqn }) => ({ id, fqn })) };
+    });
+  return {
+    open: open.toSorted((a, b) => Number(a.unsealed === null) - Number(b.unsealed === null)),
+    sealed: all.filter(({ sealed }) => sealed),
+    releases,
+    isWhole: [secrets, connectors, released].every(({ isWhole }) => isWhole),
+  };
+}
+
+/** How many credentials were handed out as they are and are still the same; one reading where none ever was. */
+export async function countHandedOut(context: ServiceContext, caller: Caller): Promise<number> {
+  const newest = await listAuditPage(context, caller, { limit: 1, type: UNSEALED_EVENT });
+  if (!newest.ok || newest.value.items.length === 0) return 0;
+  const secrets = await readAll((query) => listSecretPage(context, caller, query));
+  const { releases } = await readReleases(context, caller);
+  const all = sealabilityOf({ secrets: secrets.items, bindings: [], releases, templates: [] });
+  return all.filter(({ unsealed }) => unsealed !== null).length;
+}
+
+/** What the caller's own sidecars handed out, the newest first. */
+async function readReleases(
+  context: ServiceContext,
+  caller: Caller,
+): Promise<Pick<SealabilityReport, 'releases' | 'isWhole'>> {
+  const events = await readAll((query) => listAuditPage(context, caller, { ...query, type: UNSEALED_EVENT }));
+  const sidecars = await readAll((query) => listSidecarPage(context, caller, query));
+  const ids = sidecars.items.map(({ id }) => id);
+  return { releases: ownReleases(events.items, ids), isWhole: events.isWhole && sidecars.isWhole };
+}
+
+function keyOf({ owner, path }: Pick<SecretRecord, 'owner' | 'path'>): string {
+  return `${owner} ${path}`;
+}
+
+type List<T> = (query: {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}) => Promise<Result<Page<T>, ApiError>>;
+
+/** A list, page by page, as far as anybody reads it. Throws when it is refused: its cursors are its own. */
+async function readAll<T>(list: List<T>): Promise<{ readonly items: readonly T[]; readonly isWhole: boolean }> {
+  const items: T[] = [];
+  let cursor: string | undefined;
+  for (;;) {
+    const page = await list({ limit: MAX_PAGE, cursor });
+    if (!page.ok) throw Object.assign(new Error('a list was refused'), { code: page.error.code });
+    items.push(...page.value.items);
+    if (page.value.next_cursor === null) return { items, isWhole: true };
+    if (items.length >= MOST_READ) return { items, isWhole: false };
+    cursor = page.value.next_cursor;
+  }
+}

@@ -1,0 +1,61 @@
+import type { ApiError } from '../../../shared/wire/errors.ts';
+import type { HostBindingRecord } from '../../../shared/wire/host_binding.ts';
+import { formatVaultReference } from '../../../shared/model/vault_path.ts';
+import { ok, type Result } from '../../../shared/model/result.ts';
+import { findAccount } from '../../store/accounts.ts';
+import { findLatestAbout } from '../../store/audit_events.ts';
+import { findSecret } from '../../store/secrets.ts';
+import { type Caller, ownerId, writableOwner } from '../../kernel/caller.ts';
+import { credentialPaths, getHostBinding } from './host_bindings.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+
+/** Who made or changed something last, as the audit log says. */
+export interface LastChange {
+  readonly eventId: string;
+  readonly time: string;
+  /** The name of somebody who is of the enterprise; null for anybody else. */
+  readonly by: { readonly id: string; readonly name: string | null } | null;
+}
+
+/** A binding, with what stands around it. */
+export interface BindingDetails {
+  readonly binding: HostBindingRecord;
+  readonly mayChange: boolean;
+  /** Those of its references whose secrets are stored. */
+  readonly stored: readonly string[];
+  /** Null when the log does not reach back so far. */
+  readonly lastChange: LastChange | null;
+}
+
+/** Refuses with `not_found`. */
+export async function describeBinding(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<BindingDetails, ApiError>> {
+  const binding = await getHostBinding(context, caller, id);
+  if (!binding.ok) return binding;
+  const stored: string[] = [];
+  for (const path of credentialPaths(binding.value)) {
+    const place = { ownerId: ownerId(caller, binding.value.owner), path };
+    if ((await findSecret(context.database, place)) !== null) stored.push(formatVaultReference(path));
+  }
+  const mayChange = writableOwner(caller, binding.value.owner).ok;
+  return ok({ binding: binding.value, mayChange, stored, lastChange: await lastChangeOf(context, caller, id) });
+}
+
+async function lastChangeOf(context: ServiceContext, caller: Caller, id: string): Promise<LastChange | null> {
+  const types = ['control.binding.created', 'control.binding.updated'] as const;
+  const event = await findLatestAbout(context.database, caller.enterpriseId, { types, resource: id });
+  if (event === null) return null;
+  return {
+    eventId: event.id,
+    time: event.time,
+    by: event.actor === null ? null : await nameOf(context, caller, event.actor),
+  };
+}
+
+async function nameOf(context: ServiceContext, { enterpriseId }: Caller, id: string) {
+  const account = await findAccount(context.database, id);
+  return { id, name: account !== null && account.user.enterpriseId === enterpriseId ? account.user.displayName : null };
+}

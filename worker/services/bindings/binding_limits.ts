@@ -1,0 +1,18 @@
+import { limitedBindings } from '../../../shared/resolve/limited_bindings.ts';
+import { toHostBinding, type HostBindingRecord } from '../../../shared/wire/host_binding.ts';
+import { allConnectors } from '../connectors/all_connectors.ts';
+import { type Caller, visibleOwners } from '../../kernel/caller.ts';
+import { toInstalled } from '../connectors/connector_records.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+
+/** Of these bindings, those without an effect on hosts with operations that need an approval: their ids, and the hosts. */
+export async function limitsOf(
+  context: ServiceContext,
+  caller: Caller,
+  bindings: readonly HostBindingRecord[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  if (bindings.every(({ effect }) => effect !== undefined)) return new Map();
+  const connectors = await allConnectors(context, visibleOwners(caller));
+  const limited = limitedBindings(bindings.map(toHostBinding), connectors.map(toInstalled));
+  return new Map(limited.map(({ binding, hosts }) => [binding.id, hosts]));
+}

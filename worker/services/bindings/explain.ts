@@ -1,0 +1,48 @@
+import { type Explanation, explainRequest as explain, type Known } from '../../../shared/explain/explain.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { toHostBinding } from '../../../shared/wire/host_binding.ts';
+import type { ExplainInput } from '../../../shared/wire/host_bindings.ts';
+import { storedAmong } from '../../store/secrets.ts';
+import { allConnectors } from '../connectors/all_connectors.ts';
+import { type Caller, ownerName, visibleOwners } from '../../kernel/caller.ts';
+import { stateOf, toInstalled } from '../connectors/connector_records.ts';
+import { credentialPaths, hostBindingsOn } from './host_bindings.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+
+/** What the proxy would do with a caller's request and why. Refuses with `invalid_input`. */
+export async function explainRequest(
+  context: ServiceContext,
+  caller: Caller,
+  input: ExplainInput,
+): Promise<Result<Explanation, ApiError>> {
+  // Without any binding it tells whether the request can be explained, and its host in canonical form.
+  const bare = explain({ bindings: [], isStored: () => false }, input);
+  const explained = bare.ok ? explain(await known(context, caller, bare.value.host), input) : bare;
+  if (explained.ok) return ok(explained.value);
+  const { field, message } = explained.error;
+  return err(apiError('invalid_input', `${field} ${message}`, { fields: [{ field, message }] }));
+}
+
+/** What is known of a host: the bindings that may matter to it, every connector, and which of their credentials can be used. */
+async function known(context: ServiceContext, caller: Caller, host: string): Promise<Known> {
+  const owners = visibleOwners(caller);
+  const bindings = await hostBindingsOn(context, owners, patternsAround(host));
+  const connectors = await allConnectors(context, owners);
+  const stored = await storedAmong(context.database, owners, bindings.flatMap(credentialPaths));
+  const ready = connectors.flatMap((row) =>
+    stateOf(row) === 'ready' && row.credential !== null ? row.credential : [],
+  );
+  const places = new Set([...stored, ...ready].map(({ ownerId, path }) => `${ownerName(ownerId)} ${path}`));
+  return {
+    bindings: bindings.map((record) => toHostBinding(record)),
+    connectors: connectors.map((row) => toInstalled(row)),
+    isStored: ({ owner, path }) => places.has(`${owner} ${path}`),
+  };
+}
+
+/** The patterns that name the host, and the one that names all below it, which people take for one that does. */
+function patternsAround(host: string): string[] {
+  const labels = host.split('.');
+  return [host, ...labels.map((_, at) => `*.${labels.slice(at).join('.')}`)];
+}

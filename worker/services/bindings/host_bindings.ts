@@ -1,0 +1,230 @@
+import { z } from 'zod';
+import type { Owner } from '../../../shared/model/host_binding.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { parseVaultReference } from '../../../shared/model/vault_path.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { HostBindingRecord, ValidHostBinding } from '../../../shared/wire/host_binding.ts';
+import type { Page } from '../../../shared/wire/primitives.ts';
+import { bumpPolicy } from '../../store/accounts.ts';
+import {
+  deleteHostBinding,
+  findHostBinding,
+  findHostBindingAt,
+  findHostBindingsOn,
+  type HostBindingRow,
+  insertHostBinding,
+  listHostBindings,
+  replaceHostBinding,
+} from '../../store/host_bindings.ts';
+import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
+import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
+import { decodeCursor, toPage } from '../../kernel/cursors.ts';
+import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
+import { freshId, laterThan, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+
+type ChangedBinding = Promise<Result<Changed<HostBindingRecord>, ApiError>>;
+
+/** Refuses with `admin_required`, `duplicate_binding`. */
+export async function createHostBinding(
+  context: ServiceContext,
+  caller: Caller,
+  input: ValidHostBinding,
+): ChangedBinding {
+  const owner = writableOwner(caller, input.owner);
+  if (!owner.ok) return owner;
+  const now = nowText(context);
+  const id = freshId(context, 'bnd');
+  const row = toRow(input, {
+    id,
+    enterpriseId: caller.enterpriseId,
+    ownerId: owner.value,
+    createdAt: now,
+    updatedAt: now,
+  });
+  const created = await commit(context, controlChain(caller), async () => {
+    const twin = await findHostBindingAt(context.database, row);
+    if (twin !== null) return err(duplicate(twin));
+    const write = insertHostBinding(context.database, row, credentialPaths(input));
+    return ok(change(context, caller, 'control.binding.created', row, write, toRecord(row)));
+  });
+  return withPolicyVersion(context, caller, created);
+}
+
+/**
+ * Replaces every field of a binding but its owner; with `revision` (an `updated_at`) only while it is still the one of then.
+ * Refuses with `not_found`, `duplicate_binding`, `admin_required`, `invalid_input`, `conflict`.
+ */
+export async function putHostBinding(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+  input: ValidHostBinding,
+  revision: string | null = null,
+): ChangedBinding {
+  const replaced = await commit(context, controlChain(caller), async () => {
+    const before = await writableBinding(context, caller, id);
+    if (!before.ok) return before;
+    if (revision !== null && revision !== before.value.updatedAt) return err(changedSince(before.value));
+    if (ownerName(before.value.ownerId) !== input.owner) return err(ownerChange(before.value));
+    const row = toRow(input, { ...before.value, updatedAt: laterThan(nowText(context), before.value.updatedAt) });
+    const twin = await findHostBindingAt(context.database, row);
+    if (twin !== null) return err(duplicate(twin));
+    const write = replaceHostBinding(context.database, row, credentialPaths(input), before.value.updatedAt);
+    return ok(change(context, caller, 'control.binding.updated', row, write, toRecord(row)));
+  });
+  return withPolicyVersion(context, caller, replaced);
+}
+
+/** Refuses with `not_found`, `admin_required`. */
+export async function removeHostBinding(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<Changed<null>, ApiError>> {
+  const removed = await commit(context, controlChain(caller), async () => {
+    const row = await writableBinding(context, caller, id);
+    if (!row.ok) return row;
+    const write = deleteHostBinding(context.database, row.value);
+    return ok(change(context, caller, 'control.binding.deleted', row.value, write, null));
+  });
+  return withPolicyVersion(context, caller, removed);
+}
+
+/** Refuses with `not_found`. */
+export async function getHostBinding(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<HostBindingRecord, ApiError>> {
+  const row = await findHostBinding(context.database, visibleOwners(caller), id);
+  return row === null ? err(notFound(id)) : ok(toRecord(row));
+}
+
+const bindingPlace = z.strictObject({ ownerId: z.string(), host: z.string(), id: z.string() });
+
+/** Refuses with `invalid_cursor`. */
+export async function listHostBindingPage(
+  context: ServiceContext,
+  caller: Caller,
+  query: {
+    readonly owner?: Owner | undefined;
+    readonly host?: string | undefined;
+    readonly limit: number;
+    readonly cursor?: string | undefined;
+  },
+): Promise<Result<Page<HostBindingRecord>, ApiError>> {
+  const after = decodeCursor(bindingPlace, query.cursor);
+  if (!after.ok) return after;
+  const ownerIds = visibleOwners(caller, query.owner);
+  const page = { ownerIds, host: query.host?.toLowerCase(), after: after.value, limit: query.limit + 1 };
+  const rows = await listHostBindings(context.database, page);
+  return ok(toPage(rows, query.limit, toRecord, ({ ownerId, host, id }) => ({ ownerId, host, id })));
+}
+
+const ROWS_PER_READ = 200;
+
+/** Every binding of these owners; read in pages, for a reply of the database has a largest size. */
+export async function allHostBindings(
+  context: ServiceContext,
+  ownerIds: readonly string[],
+): Promise<HostBindingRecord[]> {
+  const records: HostBindingRecord[] = [];
+  let after: HostBindingRow | null = null;
+  for (;;) {
+    const rows: HostBindingRow[] = await listHostBindings(context.database, { ownerIds, after, limit: ROWS_PER_READ });
+    records.push(...rows.map((row) => toRecord(row)));
+    after = rows.at(-1) ?? null;
+    if (rows.length < ROWS_PER_READ) return records;
+  }
+}
+
+/** The bindings of these owners with one of these patterns. */
+export async function hostBindingsOn(
+  context: ServiceContext,
+  ownerIds: readonly string[],
+  hosts: readonly string[],
+): Promise<HostBindingRecord[]> {
+  const rows = await findHostBindingsOn(context.database, ownerIds, hosts);
+  return rows.map((row) => toRecord(row));
+}
+
+async function writableBinding(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<HostBindingRow, ApiError>> {
+  const row = await findHostBinding(context.database, visibleOwners(caller), id);
+  if (row === null) return err(notFound(id));
+  const owner = writableOwner(caller, ownerName(row.ownerId));
+  return owner.ok ? ok(row) : owner;
+}
+
+/** The vault paths that a binding refers to, in its owner's namespace. */
+export function credentialPaths(input: Pick<ValidHostBinding, 'credential_ref' | 'session_token_ref'>): string[] {
+  const references = [
+    input.credential_ref,
+    ...(input.session_token_ref === undefined ? [] : [input.session_token_ref]),
+  ];
+  return references.map((reference) => {
+    const path = parseVaultReference(reference);
+    if (!path.ok) throw new Error('a binding was stored without being validated');
+    return path.value;
+  });
+}
+
+function toRow(input: ValidHostBinding, place: Omit<HostBindingRow, 'host' | 'sentinel' | 'record'>): HostBindingRow {
+  const { id, enterpriseId, ownerId, createdAt, updatedAt } = place;
+  const sentinel = input.sentinel?.value ?? '';
+  return { id, enterpriseId, ownerId, host: input.host, sentinel, record: JSON.stringify(input), createdAt, updatedAt };
+}
+
+function toRecord(row: HostBindingRow): HostBindingRecord {
+  const input: ValidHostBinding = JSON.parse(row.record);
+  return { ...input, id: row.id, created_at: row.createdAt, updated_at: row.updatedAt };
+}
+
+function duplicate(twin: HostBindingRow): ApiError {
+  const withSentinel = twin.sentinel === '' ? '' : ' with the same sentinel';
+  const message = `host: ${twin.host} has a ${ownerName(twin.ownerId)} binding${withSentinel} already (${twin.id}): change that one with PUT, or give each its own sentinel`;
+  return apiError('duplicate_binding', message, { binding_id: twin.id });
+}
+
+function ownerChange(row: HostBindingRow): ApiError {
+  const owner = ownerName(row.ownerId);
+  const message = `must stay "${owner}": a binding does not change its owner; delete it and create one for the other owner`;
+  return apiError('invalid_input', `owner ${message}`, { fields: [{ field: 'owner', message }] });
+}
+
+function changedSince({ host, updatedAt }: HostBindingRow): ApiError {
+  const message = `the binding for ${host} was changed at ${updatedAt}, after it was read: read it again and change that`;
+  return apiError('conflict', message, { updated_at: updatedAt });
+}
+
+function notFound(id: string): ApiError {
+  return apiError('not_found', `there is no host binding ${id}: list them with GET /v1/host-bindings`);
+}
+
+function change<T>(
+  context: ServiceContext,
+  caller: Caller,
+  type: AuditDraft['type'],
+  row: HostBindingRow,
+  write: Change<T>['statements'],
+  value: T,
+): Change<T> {
+  const record = toRecord(row);
+  const data = {
+    'svc.control.resource': row.id,
+    'svc.control.credential_ref': record.credential_ref,
+    'svc.control.owner': record.owner,
+    'svc.proxy.binding.host': record.host,
+    'svc.proxy.binding.scheme': record.scheme,
+    'svc.proxy.emit': record.emit_mechanism,
+    ...(record.keep_cookies === true && { 'svc.proxy.binding.keep_cookies': true }),
+  };
+  return {
+    statements: [...write, bumpPolicy(context.database, row)],
+    events: [{ type, actor: caller.userId, data }],
+    value,
+  };
+}

@@ -1,0 +1,32 @@
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import type { Secret } from '../../../shared/model/secret.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
+import type { ConnectorSummaryRow, WithCredential } from '../../store/connectors.ts';
+import { findSealedSecret } from '../../store/secrets.ts';
+import { credentialProblem, nothingStored } from './connector_problems.ts';
+import { accessToken } from '../oauth/oauth_refresh.ts';
+import { opened } from '../vault/secrets.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+
+/** What a connector's requests carry as bearer token: the API key, or an access token of now; never a refresh token. */
+export interface ConnectorAccess {
+  readonly token: Secret;
+  /** Of an access token: when it ends. */
+  readonly expiresAt: string | null;
+  /** Of the vault entry that it was taken from. */
+  readonly secret: { readonly id: string; readonly version: number };
+}
+
+/** Refuses with `binding_required`, `reauthorisation_required`, `oauth_provider_failed`. */
+export async function connectorAccess(
+  context: ServiceContext,
+  row: WithCredential<ConnectorSummaryRow>,
+): Promise<Result<ConnectorAccess, ApiError>> {
+  const { connector, credential } = row;
+  const problem = credentialProblem(row);
+  if (problem !== null || credential === null) return err(problem ?? nothingStored(connector));
+  if (credential.kind === 'oauth2') return accessToken(context, connector.id);
+  const secret = await findSealedSecret(context.database, credential);
+  if (secret === null) return err(nothingStored(connector));
+  return ok({ token: await opened(context, secret), expiresAt: null, secret });
+}

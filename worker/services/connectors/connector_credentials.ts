@@ -1,0 +1,135 @@
+import { connectorVaultPath } from '../../../shared/model/connector.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { Secret } from '../../../shared/model/secret.ts';
+import { toConnectorSpec } from '../../../shared/wire/connector_spec.ts';
+import type { ValidConnectorCredential, ValidOAuth2Credential } from '../../../shared/wire/connector_credentials.ts';
+import type { ConnectorCredentialRecord } from '../../../shared/wire/connectors.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { bumpPolicy } from '../../store/accounts.ts';
+import {
+  type ConnectorCredentialRow,
+  type ConnectorRow,
+  putConnectorCredential,
+  type WithCredential,
+} from '../../store/connectors.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { commit } from '../../kernel/commit.ts';
+import { storedSpec, toCredentialRecord } from './connector_records.ts';
+import { connectorEvent, credentialDeletion, writableConnector } from './connectors.ts';
+import { writeBundle } from '../oauth/oauth_bundle.ts';
+import { clientOf } from '../oauth/oauth_client.ts';
+import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
+import { laterThan, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
+
+/** Stores the credential of a connector, in place of the one before. Refuses with `not_found`, `admin_required`, `invalid_input`. */
+export async function storeConnectorCredential(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+  input: ValidConnectorCredential,
+): Promise<Result<Changed<ConnectorCredentialRecord>, ApiError>> {
+  const stored = await commit(context, controlChain(caller), async () => {
+    const row = await writableConnector(context, caller, id);
+    if (!row.ok) return row;
+    const { connector } = row.value;
+    const made = credentialOf(context, row.value, input);
+    if (!made.ok) return made;
+    const { credential, value } = made.value;
+    const statements = [
+      ...(await vaultWrite(context, vaultPlace(connector), value)),
+      ...putConnectorCredential(context.database, credential),
+      bumpPolicy(context.database, connector),
+    ];
+    const events = [connectorEvent('control.connector.credential_stored', caller.userId, connector)];
+    return ok({ statements, events, value: toCredentialRecord({ connector, credential }) });
+  });
+  return withPolicyVersion(context, caller, stored);
+}
+
+/** Deletes the credential of a connector. Refuses with `not_found`, `admin_required`. */
+export async function removeConnectorCredential(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<Changed<null>, ApiError>> {
+  const removed = await commit(context, controlChain(caller), async () => {
+    const row = await writableConnector(context, caller, id);
+    if (!row.ok) return row;
+    if (row.value.credential === null) return err(nothingToDelete(row.value));
+    const { statements, events } = credentialDeletion(context, caller, row.value);
+    return ok({ statements: [...statements, bumpPolicy(context.database, row.value.connector)], events, value: null });
+  });
+  return withPolicyVersion(context, caller, removed);
+}
+
+/** What is noted of a credential, and what is sealed of it. */
+interface MadeCredential {
+  readonly credential: ConnectorCredentialRow;
+  readonly value: Secret;
+}
+
+function credentialOf(
+  context: ServiceContext,
+  row: WithCredential<ConnectorRow>,
+  input: ValidConnectorCredential,
+): Result<MadeCredential, ApiError> {
+  const { connector } = row;
+  if (connector.credentialKind !== input.kind) return err(otherKind(connector));
+  const now = nowText(context);
+  const common = {
+    connectorId: connector.id,
+    ownerId: connector.ownerId,
+    path: connectorVaultPath(connector.fqn),
+    kind: input.kind,
+    lease: null,
+    leaseUntil: null,
+    updatedAt: row.credential === null ? now : laterThan(now, row.credential.updatedAt),
+  };
+  if (input.kind === 'oauth2') return oauthCredential(context, connector, input, common);
+  const credential = { ...common, state: 'ready' as const, client: null, expiresAt: null, renewable: false };
+  return ok({ credential, value: new Secret(input.value) });
+}
+
+type Common = Omit<ConnectorCredentialRow, 'state' | 'client' | 'expiresAt' | 'renewable'>;
+
+function oauthCredential(
+  context: ServiceContext,
+  connector: ConnectorRow,
+  input: ValidOAuth2Credential,
+  common: Common,
+): Result<MadeCredential, ApiError> {
+  const client = clientOf(input, toConnectorSpec(storedSpec(connector)), context.local !== null);
+  if (!client.ok) return client;
+  const [accessToken, refreshToken] = [secretOf(input.access_token), secretOf(input.refresh_token)];
+  const renewable = refreshToken !== null;
+  const credential = {
+    ...common,
+    state: accessToken === null && !renewable ? ('authorisation_required' as const) : ('ready' as const),
+    client: JSON.stringify(client.value),
+    // Without a time a token that can be renewed is renewed first; one that cannot is taken for good.
+    expiresAt: input.expires_at ?? (renewable ? common.updatedAt : null),
+    renewable,
+  };
+  const value = writeBundle({ clientSecret: secretOf(input.client_secret), accessToken, refreshToken });
+  return ok({ credential, value });
+}
+
+/** Where the credential of a connector lies. */
+function vaultPlace({ enterpriseId, ownerId, fqn }: ConnectorRow): ReservedPlace {
+  const description = `credential of the connector ${fqn}`;
+  return { enterpriseId, ownerId, path: connectorVaultPath(fqn), description };
+}
+
+function secretOf(text: string | undefined): Secret | null {
+  return text === undefined ? null : new Secret(text);
+}
+
+function otherKind(connector: ConnectorRow): ApiError {
+  const message = `must be "${connector.credentialKind}", which is what the spec of ${connector.fqn} says`;
+  return apiError('invalid_input', `kind ${message}`, { fields: [{ field: 'kind', message }] });
+}
+
+function nothingToDelete({ connector }: WithCredential<ConnectorRow>): ApiError {
+  return apiError('not_found', `${connector.fqn} has no credential`);
+}

@@ -1,0 +1,94 @@
+import { connectorVaultPath, type InstalledConnector } from '../../../shared/model/connector.ts';
+import { formatVaultReference } from '../../../shared/model/vault_path.ts';
+import { canonicalJson } from '../../../shared/audit/canonical_json.ts';
+import { type ConnectorSpecRecord, toConnectorSpec } from '../../../shared/wire/connector_spec.ts';
+import type {
+  ConnectorCredentialRecord,
+  ConnectorCredentialState,
+  ConnectorRecord,
+  ConnectorSummary,
+  SnapshotConnectorRecord,
+} from '../../../shared/wire/connectors.ts';
+import type { ConnectorRow, ConnectorSummaryRow, WithCredential } from '../../store/connectors.ts';
+import { ownerName } from '../../kernel/caller.ts';
+import { storedClient } from '../oauth/oauth_client.ts';
+
+/** SHA-256, hex, over the canonical JSON of a spec with its defaults: a spelling of the same spec has the same hash. */
+export async function contentHash(spec: ConnectorSpecRecord): Promise<string> {
+  const bytes = new TextEncoder().encode(canonicalJson(spec));
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** A connector in a list. */
+export function toSummary(row: WithCredential<ConnectorSummaryRow>): ConnectorSummary {
+  const { connector } = row;
+  return {
+    id: connector.id,
+    owner: ownerName(connector.ownerId),
+    fqn: connector.fqn,
+    version: connector.version,
+    title: connector.title,
+    content_hash: connector.contentHash,
+    hosts: JSON.parse(connector.hosts),
+    operation_count: connector.operationCount,
+    credential: toCredentialRecord(row),
+    installed_by: connector.installedBy,
+    created_at: connector.createdAt,
+    updated_at: connector.updatedAt,
+  };
+}
+
+export function toRecord(row: WithCredential<ConnectorRow>): ConnectorRecord {
+  return { ...toSummary(row), spec: storedSpec(row.connector) };
+}
+
+export function toCredentialRecord(row: WithCredential<ConnectorSummaryRow>): ConnectorCredentialRecord {
+  const { connector, credential } = row;
+  const client = credential === null ? null : storedClient(credential);
+  return {
+    kind: connector.credentialKind,
+    ref: formatVaultReference(connectorVaultPath(connector.fqn)),
+    state: stateOf(row),
+    updated_at: credential?.updatedAt ?? null,
+    expires_at: credential?.expiresAt ?? null,
+    client_id: client?.client_id ?? null,
+    token_url: client?.token_url ?? null,
+    scopes: [...(client?.scopes ?? [])],
+    renewable: credential?.renewable ?? false,
+  };
+}
+
+/** A connector in a sidecar's snapshot. */
+export function toSnapshotRecord(row: WithCredential<ConnectorRow>): SnapshotConnectorRecord {
+  const owner = ownerName(row.connector.ownerId);
+  return {
+    id: row.connector.id,
+    owner,
+    content_hash: row.connector.contentHash,
+    spec: storedSpec(row.connector),
+    credential: { owner, path: connectorVaultPath(row.connector.fqn), state: stateOf(row) },
+  };
+}
+
+/** A connector as the engine acts on it. */
+export function toInstalled(row: WithCredential<ConnectorRow>): InstalledConnector {
+  const owner = ownerName(row.connector.ownerId);
+  return {
+    id: row.connector.id,
+    owner,
+    spec: toConnectorSpec(storedSpec(row.connector)),
+    contentHash: row.connector.contentHash,
+    credential: { owner, path: connectorVaultPath(row.connector.fqn) },
+  };
+}
+
+/** The spec as it was validated when it was installed. */
+export function storedSpec(row: Pick<ConnectorRow, 'spec'>): ConnectorSpecRecord {
+  const spec: ConnectorSpecRecord = JSON.parse(row.spec);
+  return spec;
+}
+
+export function stateOf({ credential }: WithCredential<ConnectorSummaryRow>): ConnectorCredentialState {
+  return credential?.state ?? 'missing';
+}

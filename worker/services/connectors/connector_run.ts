@@ -1,0 +1,147 @@
+import { compileConnectors, type ConnectorOperation } from '../../../shared/connect/connector_index.ts';
+import { confirmOperation } from '../../../shared/connect/operation_identity.ts';
+import { buildOperationRequest, type OperationRequestParts } from '../../../shared/connect/operation_request.ts';
+import type { SanitisedReply } from '../../../shared/connect/sanitised_reply.ts';
+import type { AuditEvent } from '../../../shared/model/audit_event.ts';
+import type { InstalledConnector } from '../../../shared/model/connector.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import type { RunReply, RunRequest } from '../../../shared/wire/connectors.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { didYouMean } from '../../../shared/wire/near_match.ts';
+import { type ConnectorRow, findConnectorsNamed, type WithCredential } from '../../store/connectors.ts';
+import { allConnectors } from './all_connectors.ts';
+import { type Caller, visibleOwners } from '../../kernel/caller.ts';
+import { commit } from '../../kernel/commit.ts';
+import { connectorAccess } from './connector_access.ts';
+import { approvalOf, approvalProblem } from './connector_approval.ts';
+import { callUpstream } from './connector_call.ts';
+import { credentialProblem } from './connector_problems.ts';
+import { toInstalled } from './connector_records.ts';
+import { runEventData, type RunOutcome, type RunSubject } from './connector_run_event.ts';
+import { toBase64 } from '../../kernel/encoding.ts';
+import { controlChain } from '../../kernel/policy_change.ts';
+import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+
+/** A run of an operation that exists: from here on it is audited, whatever becomes of it. */
+interface Run extends RunSubject {
+  readonly row: WithCredential<ConnectorRow>;
+  readonly host: string | undefined;
+}
+
+/**
+ * Runs an operation of an installed connector as the caller (specification section 4, Connector operations). Refuses with
+ * `connector_operation_not_found`, `invalid_args`, `approval_required`, `approval_denied`, `too_many_approvals`,
+ * `binding_required`, `credential_unavailable`, `reauthorisation_required` and the `upstream_` codes.
+ */
+export async function runOperation(
+  context: ServiceContext,
+  caller: Caller,
+  request: RunRequest,
+): Promise<Result<RunReply, ApiError>> {
+  const run = await recognise(context, caller, request);
+  if (!run.ok) return run;
+  const outcome = await attempt(context, caller, run.value);
+  const audited = await record(context, caller, run.value, outcome);
+  if (!audited.ok) return audited;
+  return outcome.result.ok ? ok(toReply(run.value, audited.value, outcome.result.value)) : outcome.result;
+}
+
+async function recognise(context: ServiceContext, caller: Caller, request: RunRequest): Promise<Result<Run, ApiError>> {
+  const rows = await findConnectorsNamed(context.database, visibleOwners(caller), request.connector_fqn);
+  const row = rows.find(({ connector }) => connector.ownerId === caller.userId) ?? rows[0];
+  if (row === undefined) return err(noConnector());
+  const connector = toInstalled(row);
+  const operation = connector.spec.operations.find(({ name }) => name === request.operation);
+  if (operation === undefined) return err(noOperation(connector, request));
+  return ok({ row, connector, operation, args: request.args, host: request.host, tool: request.tool });
+}
+
+/** Nothing is asked of a person before there is a credential to use the approval with. */
+async function attempt(context: ServiceContext, caller: Caller, run: Run): Promise<RunOutcome> {
+  const { connector, operation, args, host } = run;
+  const built = buildOperationRequest(connector, operation, args, host);
+  if (!built.ok) return { parts: null, approvalId: null, result: err(invalidArgs(built.error)) };
+  const parts = built.value;
+  const confirmed = await confirm(context, caller, run, parts);
+  if (!confirmed.ok) return { parts, approvalId: null, result: confirmed };
+  const { document } = confirmed.value;
+  const missing = credentialProblem(run.row);
+  if (missing !== null) return { parts, document, approvalId: null, result: err(missing) };
+  const approval = await approvalOf(context, caller, { row: run.row.connector, match: confirmed.value, parts });
+  if (!approval.ok) return { parts, document, approvalId: null, result: approval };
+  const approvalId = approval.value?.id ?? null;
+  const held = approvalProblem(approval.value);
+  if (held !== null) return { parts, document, approvalId, result: err(held) };
+  const access = await connectorAccess(context, run.row);
+  if (!access.ok) return { parts, document, approvalId, result: access };
+  const called = await callUpstream(context.outbound, parts, access.value.token, context.limits);
+  return {
+    parts,
+    document,
+    approvalId,
+    result: called.ok ? called : err(apiError(called.error.reason, called.error.message)),
+  };
+}
+
+/** By its name an operation with an approval of its own cannot be gone round: `/items/{id}` with `latest` for the id. */
+async function confirm(
+  context: ServiceContext,
+  caller: Caller,
+  { connector, operation }: Run,
+  parts: OperationRequestParts,
+): Promise<Result<ConnectorOperation, ApiError>> {
+  const rows = await allConnectors(context, visibleOwners(caller), parts.host);
+  const installed = rows.map((row) => (row.connector.id === connector.id ? connector : toInstalled(row)));
+  const confirmed = confirmOperation(compileConnectors(installed), { connector, operation }, parts);
+  return confirmed.ok ? confirmed : err(invalidArgs([{ field: 'args', message: confirmed.error }]));
+}
+
+/** Writes the run into the log; its answer waits for that. */
+async function record(
+  context: ServiceContext,
+  caller: Caller,
+  run: Run,
+  outcome: RunOutcome,
+): Promise<Result<string, ApiError>> {
+  const event: AuditEvent = {
+    id: freshId(context, 'evt'),
+    type: outcome.result.ok ? 'connector.proxy.proxied' : 'connector.proxy.rejected',
+    time: nowText(context),
+    sidecar_id: null,
+    session_id: null,
+    actor: caller.userId,
+    data: runEventData(run, outcome),
+  };
+  return commit(context, controlChain(caller), async () => ok({ statements: [], events: [event], value: event.id }));
+}
+
+function toReply({ connector, operation }: Run, auditId: string, reply: SanitisedReply): RunReply {
+  return {
+    status: 'proxied',
+    audit_id: auditId,
+    connector_fqn: connector.spec.fqn,
+    operation: operation.name,
+    upstream_status: reply.upstreamStatus,
+    content_type: reply.contentType,
+    body_base64: toBase64(reply.body),
+  };
+}
+
+function noConnector(): ApiError {
+  const message = 'no connector of that connector_fqn is installed: list them with GET /v1/connectors';
+  return apiError('connector_operation_not_found', message);
+}
+
+function noOperation({ spec }: InstalledConnector, { operation }: RunRequest): ApiError {
+  const names = spec.operations.map(({ name }) => name);
+  const message = `${spec.fqn} has no operation of that name${didYouMean(operation, names)}`;
+  return apiError('connector_operation_not_found', message);
+}
+
+const MOST_PROBLEMS = 20;
+
+function invalidArgs(problems: readonly { readonly field: string; readonly message: string }[]): ApiError {
+  const fields = problems.slice(0, MOST_PROBLEMS);
+  const message = fields.map((problem) => `${problem.field} ${problem.message}`).join('; ');
+  return apiError('invalid_args', message, { fields });
+}

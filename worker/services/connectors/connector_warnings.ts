@@ -1,0 +1,61 @@
+import { type ConnectorSpec, type Operation, operationHosts } from '../../../shared/model/connector.ts';
+
+const MOST_WARNINGS = 20;
+
+/**
+ * What a spec may say and its user should know: pairs of operations that some requests match equally well, so that those
+ * are none of them, and hosts that a stored credential was never meant for before.
+ */
+export function connectorWarnings(spec: ConnectorSpec, before: ConnectorSpec | null): string[] {
+  return [...newHosts(spec, before), ...ambiguousPairs(spec)].slice(0, MOST_WARNINGS);
+}
+
+function newHosts(spec: ConnectorSpec, before: ConnectorSpec | null): string[] {
+  if (before === null) return [];
+  const known = allHosts(before);
+  const added = [...allHosts(spec)].filter((host) => !known.has(host));
+  if (added.length === 0) return [];
+  return [`${added.join(', ')} did not get the credential before version ${spec.version}, and may get it from now on`];
+}
+
+function allHosts(spec: ConnectorSpec): ReadonlySet<string> {
+  return new Set(spec.operations.flatMap((operation) => operationHosts(spec, operation)));
+}
+
+/** Operations at one GraphQL endpoint are told apart by their documents. */
+function ambiguousPairs(spec: ConnectorSpec): string[] {
+  const warnings: string[] = [];
+  const groups = Map.groupBy(spec.operations, ({ method, path }) => `${method} ${path.split('/').length}`);
+  for (const operations of groups.values()) {
+    const split = operations.map((operation) => ({ operation, segments: operation.path.split('/') }));
+    for (const [index, one] of split.entries()) {
+      for (const other of split.slice(index + 1)) {
+        if (one.operation.graphql !== undefined && other.operation.graphql !== undefined) continue;
+        if (!shareHost(spec, one.operation, other.operation) || !isAmbiguous(one.segments, other.segments)) continue;
+        warnings.push(
+          `${one.operation.name} and ${other.operation.name} overlap: a request that fits both ${one.operation.path} and ${other.operation.path} is neither, and no connector request`,
+        );
+      }
+    }
+  }
+  return warnings;
+}
+
+function shareHost(spec: ConnectorSpec, one: Operation, other: Operation): boolean {
+  const hosts = operationHosts(spec, other);
+  return operationHosts(spec, one).some((host) => hosts.includes(host));
+}
+
+/** Some path fits both, and neither is the more literal one wherever they differ. */
+function isAmbiguous(one: readonly string[], other: readonly string[]): boolean {
+  let oneIsMoreLiteral = false;
+  let otherIsMoreLiteral = false;
+  for (const [index, segment] of one.entries()) {
+    const opposite = other[index] ?? '';
+    const [isTemplate, isOppositeTemplate] = [segment.startsWith('{'), opposite.startsWith('{')];
+    if (!isTemplate && !isOppositeTemplate && segment !== opposite) return false;
+    if (!isTemplate && isOppositeTemplate) oneIsMoreLiteral = true;
+    if (isTemplate && !isOppositeTemplate) otherIsMoreLiteral = true;
+  }
+  return oneIsMoreLiteral === otherIsMoreLiteral;
+}

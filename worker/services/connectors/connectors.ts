@@ -1,0 +1,242 @@
+import { z } from 'zod';
+import type { AuditEventData, AuditEventType } from '../../../shared/model/audit_event.ts';
+import { connectorVaultPath } from '../../../shared/model/connector.ts';
+import type { Owner } from '../../../shared/model/host_binding.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { formatVaultReference } from '../../../shared/model/vault_path.ts';
+import { type ConnectorSpecRecord, toConnectorSpec } from '../../../shared/wire/connector_spec.ts';
+import type {
+  ConnectorRecord,
+  ConnectorSummary,
+  InstallReply,
+  ValidateReply,
+} from '../../../shared/wire/connectors.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { Page } from '../../../shared/wire/primitives.ts';
+import { bumpPolicy } from '../../store/accounts.ts';
+import {
+  type ConnectorRow,
+  type ConnectorSummaryRow,
+  deleteConnector,
+  deleteConnectorCredential,
+  findConnector,
+  findConnectorsNamed,
+  findVersionHash,
+  insertConnector,
+  listConnectors,
+  replaceConnector,
+  type WithCredential,
+} from '../../store/connectors.ts';
+import type { Statement } from '../../store/database.ts';
+import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
+import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
+import { contentHash, storedSpec, toRecord, toSummary } from './connector_records.ts';
+import { connectorWarnings } from './connector_warnings.ts';
+import { decodeCursor, toPage } from '../../kernel/cursors.ts';
+import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
+import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+
+export interface Installed {
+  readonly reply: InstallReply;
+  readonly isNew: boolean;
+}
+
+/**
+ * Installs a spec, or replaces the version that is installed. The credential stays, unless its kind changes: then the one
+ * stored is deleted, for it could not be used. Refuses with `admin_required`, `connector_version_conflict`.
+ */
+export async function installConnector(
+  context: ServiceContext,
+  caller: Caller,
+  owner: Owner,
+  spec: ConnectorSpecRecord,
+): Promise<Result<Changed<Installed>, ApiError>> {
+  const ownerId = writableOwner(caller, owner);
+  if (!ownerId.ok) return ownerId;
+  const hash = await contentHash(spec);
+  const installed = await commit(context, controlChain(caller), async () => {
+    const [before = null] = await findConnectorsNamed(context.database, [ownerId.value], spec.connector.fqn);
+    if (before === null) return ok(firstInstall(context, caller, newRow(context, caller, ownerId.value, spec, hash)));
+    const known = await findVersionHash(context.database, before.connector.id, spec.connector.version);
+    if (known !== null && known !== hash) return err(versionConflict(before.connector, spec, known));
+    return ok(replacement(context, caller, before, spec, hash));
+  });
+  return withPolicyVersion(context, caller, installed);
+}
+
+function firstInstall(context: ServiceContext, caller: Caller, connector: ConnectorRow): Change<Installed> {
+  const row = { connector, credential: null };
+  const reply = { ...toRecord(row), warnings: connectorWarnings(toConnectorSpec(storedSpec(connector)), null) };
+  const statements = [...insertConnector(context.database, connector), bumpPolicy(context.database, connector)];
+  return {
+    statements,
+    events: [connectorEvent('control.connector.installed', caller.userId, connector)],
+    value: { reply, isNew: true },
+  };
+}
+
+function replacement(
+  context: ServiceContext,
+  caller: Caller,
+  before: WithCredential<ConnectorRow>,
+  spec: ConnectorSpecRecord,
+  hash: string,
+): Change<Installed> {
+  const { connector: held } = before;
+  const warnings = connectorWarnings(toConnectorSpec(spec), toConnectorSpec(storedSpec(held)));
+  if (held.version === spec.connector.version) {
+    return { statements: [], events: [], value: { reply: { ...toRecord(before), warnings }, isNew: false } };
+  }
+  const { id, ownerId, createdAt } = held;
+  const connector = { ...newRow(context, caller, ownerId, spec, hash), id, createdAt };
+  const isOtherKind = connector.credentialKind !== held.credentialKind;
+  const credential = isOtherKind ? null : before.credential;
+  const dropped = isOtherKind ? credentialDeletion(context, caller, before) : { statements: [], events: [] };
+  const statements = [
+    ...dropped.statements,
+    ...replaceConnector(context.database, connector, held.contentHash),
+    bumpPolicy(context.database, connector),
+  ];
+  const events = [...dropped.events, connectorEvent('control.connector.installed', caller.userId, connector)];
+  const reply = { ...toRecord({ connector, credential }), warnings };
+  return { statements, events, value: { reply, isNew: false } };
+}
+
+function newRow(
+  context: ServiceContext,
+  caller: Caller,
+  ownerId: string,
+  spec: ConnectorSpecRecord,
+  hash: string,
+): ConnectorRow {
+  const now = nowText(context);
+  const { fqn, version, title } = spec.connector;
+  return {
+    id: freshId(context, 'con'),
+    enterpriseId: caller.enterpriseId,
+    ownerId,
+    fqn,
+    version,
+    title,
+    hosts: JSON.stringify(spec.hosts),
+    operationCount: spec.operations.length,
+    credentialKind: spec.credential.kind,
+    contentHash: hash,
+    spec: JSON.stringify(spec),
+    installedBy: caller.userId,
+    createdAt: now,
+    updatedAt: now,
+  };
+}
+
+/** What an install would answer. */
+export async function validateConnector(spec: ConnectorSpecRecord): Promise<ValidateReply> {
+  const { fqn, version } = spec.connector;
+  const warnings = connectorWarnings(toConnectorSpec(spec), null);
+  return { fqn, version, content_hash: await contentHash(spec), operation_count: spec.operations.length, warnings };
+}
+
+/** Removes a connector with its credential. Refuses with `not_found`, `admin_required`. */
+export async function removeConnector(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<Changed<null>, ApiError>> {
+  const removed = await commit(context, controlChain(caller), async () => {
+    const row = await writableConnector(context, caller, id);
+    if (!row.ok) return row;
+    const { connector } = row.value;
+    const credential = credentialDeletion(context, caller, row.value);
+    const statements = [
+      ...credential.statements,
+      ...deleteConnector(context.database, connector),
+      bumpPolicy(context.database, connector),
+    ];
+    const events = [...credential.events, connectorEvent('control.connector.removed', caller.userId, connector)];
+    return ok({ statements, events, value: null });
+  });
+  return withPolicyVersion(context, caller, removed);
+}
+
+/** What deletes the credential of a connector, if it has one. */
+export function credentialDeletion(
+  context: ServiceContext,
+  caller: Caller,
+  { connector, credential }: WithCredential<ConnectorSummaryRow>,
+): { readonly statements: readonly Statement[]; readonly events: readonly AuditDraft[] } {
+  if (credential === null) return { statements: [], events: [] };
+  return {
+    statements: deleteConnectorCredential(context.database, credential),
+    events: [connectorEvent('control.connector.credential_deleted', caller.userId, connector)],
+  };
+}
+
+/** Refuses with `not_found`. */
+export async function getConnector(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<ConnectorRecord, ApiError>> {
+  const row = await findConnector(context.database, visibleOwners(caller), id);
+  return row === null ? err(connectorNotFound(id)) : ok(toRecord(row));
+}
+
+/** A connector that the caller may change. Refuses with `not_found`, `admin_required`. */
+export async function writableConnector(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<WithCredential<ConnectorRow>, ApiError>> {
+  const row = await findConnector(context.database, visibleOwners(caller), id);
+  if (row === null) return err(connectorNotFound(id));
+  const owner = writableOwner(caller, ownerName(row.connector.ownerId));
+  return owner.ok ? ok(row) : owner;
+}
+
+const connectorPlace = z.strictObject({ ownerId: z.string(), fqn: z.string() });
+
+/** Refuses with `invalid_cursor`. */
+export async function listConnectorPage(
+  context: ServiceContext,
+  caller: Caller,
+  query: {
+    readonly owner?: Owner | undefined;
+    readonly fqn?: string | undefined;
+    readonly limit: number;
+    readonly cursor?: string | undefined;
+  },
+): Promise<Result<Page<ConnectorSummary>, ApiError>> {
+  const after = decodeCursor(connectorPlace, query.cursor);
+  if (!after.ok) return after;
+  const ownerIds = visibleOwners(caller, query.owner);
+  const page = { ownerIds, fqn: query.fqn, after: after.value, limit: query.limit + 1 };
+  const rows = await listConnectors(context.database, page);
+  return ok(toPage(rows, query.limit, toSummary, ({ connector: { ownerId, fqn } }) => ({ ownerId, fqn })));
+}
+
+/** What the log says of a change of a connector. */
+export function connectorEvent(
+  type: AuditEventType,
+  actor: string | null,
+  connector: ConnectorSummaryRow,
+  more: AuditEventData = {},
+): AuditDraft {
+  const data = {
+    'svc.control.resource': connector.id,
+    'svc.control.owner': ownerName(connector.ownerId),
+    'svc.connector.fqn': connector.fqn,
+    'svc.connector.version': connector.version,
+    'svc.connector.credential_ref': formatVaultReference(connectorVaultPath(connector.fqn)),
+    ...more,
+  };
+  return { type, actor, data };
+}
+
+export function connectorNotFound(id: string): ApiError {
+  return apiError('not_found', `there is no connector ${id}: list them with GET /v1/connectors`);
+}
+
+function versionConflict(held: ConnectorRow, { connector }: ConnectorSpecRecord, hash: string): ApiError {
+  const message = `${connector.fqn} ${connector.version} was installed with another content: give the changed spec a version of its own, or remove the connector first`;
+  return apiError('connector_version_conflict', message, { connector_id: held.id, content_hash: hash });
+}

@@ -1,0 +1,199 @@
+import { MCP_OAUTH_NAME } from '../../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { Secret } from '../../../shared/model/secret.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { McpAuthorizeReply, ValidMcpAuthorization } from '../../../shared/wire/mcp_authorization.ts';
+import { deleteMcpAuthorization, findMcpAuthorization, putMcpAuthorization } from '../../store/mcp_authorizations.ts';
+import { isStill, type McpServerRow } from '../../store/mcp_servers.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { commit } from '../../kernel/commit.ts';
+import { discoverAuthorization, type McpAuthorizationServer } from './mcp_oauth_discovery.ts';
+import { registerClient } from './mcp_oauth_registration.ts';
+import { invalidFields } from './mcp_server_checks.ts';
+import { configurationOf } from './mcp_server_records.ts';
+import { change, writableMcpServer } from './mcp_servers.ts';
+import { beginBrowser, CALLBACK_PATH, type RedirectOrigin } from '../oauth/oauth_authorisation.ts';
+import { writeBundle } from '../oauth/oauth_bundle.ts';
+import type { OAuthClient } from '../oauth/oauth_client.ts';
+import { mcpSubject } from '../oauth/oauth_subject.ts';
+import { type HeldCredential, readHeld } from '../oauth/oauth_tokens.ts';
+import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
+import { laterThan, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { vaultWrite } from '../vault/vault_write.ts';
+
+/**
+ * Begins the authorisation of a remote server: finds where it is signed in to, uses the client that is given, the one there
+ * is, or one that it registers, and answers with a link for a browser. With the client of before its tokens stay until new ones are there.
+ * `origin` is that of the redirect URL. Refuses with `not_found`, `admin_required`, `invalid_input`,
+ * `authorization_server_unconfirmed`, `oauth_provider_failed`.
+ */
+export async function beginMcpAuthorisation(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+  how: RedirectOrigin & { readonly input: ValidMcpAuthorization },
+): Promise<Result<McpAuthorizeReply, ApiError>> {
+  const row = await writableMcpServer(context, caller, id);
+  if (!row.ok) return row;
+  const { url } = configurationOf(row.value);
+  if (url === null)
+    return err(apiError('invalid_input', `${row.value.name} is a local server: nothing is signed in to`));
+  const way = { outbound: context.outbound, isLocal: context.local !== null, now: () => context.clock.now() };
+  const found = await discoverAuthorization(way, url);
+  if (!found.ok) return err(failed(row.value, found.error));
+  const unconfirmed = hostsProblem(row.value, url, found.value, how.input);
+  if (unconfirmed !== null) return err(unconfirmed);
+  const client = await chooseClient(context, row.value, found.value, how);
+  if (!client.ok) return client;
+  const held = await holdClient(context, caller, row.value, client.value);
+  if (!held.ok) return held;
+  const { authorization_endpoint: authorizationUrl, issuer } = found.value.metadata;
+  const link = await beginBrowser(context, caller, held.value, authorizationUrl, how);
+  const { authorization_url, redirect_uri, expires_at } = link;
+  return ok({ authorization_url, redirect_uri, expires_at, authorization_server: issuer });
+}
+
+/** Which hosts nobody has agreed to sign in with yet; null when there is none. */
+function hostsProblem(
+  { name }: McpServerRow,
+  url: string,
+  { otherHosts: hosts, metadata }: McpAuthorizationServer,
+  { authorization_hosts: agreed = [] }: ValidMcpAuthorization,
+): ApiError | null {
+  if (hosts.every((host) => agreed.includes(host))) return null;
+  const asked = new URL(metadata.authorization_endpoint).host;
+  const message =
+    `${name} is at ${new URL(url).host}, and has you sign in at ${asked}; hosts other than its own are ${hosts.join(', ')}. ` +
+    'What you agree to there, this server may get: go on only if that is where people sign in for it';
+  return apiError('authorization_server_unconfirmed', message, { authorization_server: metadata.issuer, hosts });
+}
+
+/** A client with its secret; null for a public one. */
+interface ChosenClient {
+  readonly client: OAuthClient;
+  readonly secret: Secret | null;
+  /** It takes the place of the one that is stored, though all but its secret may be the same. */
+  readonly isGiven: boolean;
+}
+
+async function chooseClient(
+  context: ServiceContext,
+  row: McpServerRow,
+  found: McpAuthorizationServer,
+  { input, origin }: { readonly input: ValidMcpAuthorization; readonly origin: string },
+): Promise<Result<ChosenClient, ApiError>> {
+  const redirectUri = origin + CALLBACK_PATH;
+  const places = placesOf(found, input);
+  if (input.client_id !== undefined) {
+    const { client_id, client_authentication, client_secret: secret } = input;
+    const client = { client_id, client_authentication, ...places };
+    return ok({ client, secret: secret === undefined ? null : new Secret(secret), isGiven: true });
+  }
+  const held = await readHeld(context, row.id);
+  if (held.ok && fits(held.value.client, places, redirectUri)) {
+    const { client_id, client_authentication, registered_for } = held.value.client;
+    const client = {
+      client_id,
+      client_authentication,
+      ...places,
+      ...(registered_for !== undefined && { registered_for }),
+    };
+    return ok({ client, secret: held.value.bundle.clientSecret, isGiven: false });
+  }
+  const { registration_endpoint: endpoint, issuer } = found.metadata;
+  if (endpoint === undefined) return err(clientMissing(issuer, redirectUri));
+  const metadata = { ...found.metadata, registration_endpoint: endpoint };
+  const made = await registerClient(context.outbound, metadata, redirectUri);
+  if (!made.ok) return err(failed(row, made.error));
+  const { clientId: client_id, clientSecret, clientAuthentication: client_authentication } = made.value;
+  const client = { client_id, client_authentication, ...places, registered_for: redirectUri };
+  return ok({ client, secret: clientSecret, isGiven: false });
+}
+
+type Places = Omit<OAuthClient, 'client_id' | 'client_authentication' | 'registered_for'>;
+
+function placesOf({ resource, scopes, metadata }: McpAuthorizationServer, input: ValidMcpAuthorization): Places {
+  const asked = input.scopes ?? scopes;
+  // Without it many servers give nothing to renew the token with.
+  const isOffline = input.scopes === undefined && metadata.scopes_supported?.includes('offline_access') === true;
+  return {
+    authorization_url: metadata.authorization_endpoint,
+    token_url: metadata.token_endpoint,
+    device_authorization_url: null,
+    scopes: [...new Set([...asked, ...(isOffline ? ['offline_access'] : [])])],
+    resource,
+    issuer: metadata.issuer,
+    names_itself: metadata.authorization_response_iss_parameter_supported ?? false,
+  };
+}
+
+/** A client goes to nobody but who it was given for; one that was registered comes back to no other place. */
+function fits(client: OAuthClient, places: Places, redirectUri: string): boolean {
+  const isSameServer = client.issuer === places.issuer && client.token_url === places.token_url;
+  return isSameServer && (client.registered_for ?? redirectUri) === redirectUri;
+}
+
+/** The credential with this client: as it is when it has it, else a new one, without tokens. */
+async function holdClient(
+  context: ServiceContext,
+  caller: Caller,
+  row: McpServerRow,
+  { client, secret, isGiven }: ChosenClient,
+): Promise<Result<HeldCredential, ApiError>> {
+  const text = JSON.stringify(client);
+  const subject = mcpSubject(row);
+  const stored = await commit(context, controlChain(caller), async () => {
+    const now = await findMcpAuthorization(context.database, row.id);
+    if (!isGiven && now?.credential?.client === text) return ok({ statements: [], events: [], value: null });
+    const time = nowText(context);
+    const credential = {
+      connectorId: row.id,
+      ownerId: row.ownerId,
+      path: subject.path,
+      kind: 'oauth2' as const,
+      state: 'authorisation_required' as const,
+      client: text,
+      expiresAt: null,
+      renewable: false,
+      lease: null,
+      leaseUntil: null,
+      updatedAt: laterThan(time, now?.credential?.updatedAt ?? ''),
+    };
+    const bundle = writeBundle({ clientSecret: secret, accessToken: null, refreshToken: null });
+    const write = [
+      ...isStill(row.id, row.revision),
+      ...(await vaultWrite(context, subject, bundle)),
+      ...putMcpAuthorization(context.database, credential),
+    ];
+    const type = 'control.mcp_server.credential_stored' as const;
+    return ok(change(context, caller, { type, row, write, value: null, credential: MCP_OAUTH_NAME }));
+  });
+  return stored.ok ? readHeld(context, row.id) : stored;
+}
+
+/** Forgets the authorisation of a server, if it has one. Refuses with `not_found`, `admin_required`. */
+export async function removeMcpAuthorisation(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<Changed<null>, ApiError>> {
+  const removed = await commit(context, controlChain(caller), async () => {
+    const row = await writableMcpServer(context, caller, id);
+    if (!row.ok) return row;
+    const found = await findMcpAuthorization(context.database, id);
+    if ((found?.credential ?? null) === null) return ok({ statements: [], events: [], value: null });
+    const write = deleteMcpAuthorization(context.database, row.value);
+    const type = 'control.mcp_server.credential_deleted' as const;
+    return ok(change(context, caller, { type, row: row.value, write, value: null, credential: MCP_OAUTH_NAME }));
+  });
+  return withPolicyVersion(context, caller, removed);
+}
+
+function clientMissing(issuer: string, redirectUri: string): ApiError {
+  const message = `is missing: ${new URL(issuer).hostname} registers no clients by itself; register one there, with the redirect URL ${redirectUri}`;
+  return invalidFields([{ field: 'client_id', message }]);
+}
+
+function failed({ name }: McpServerRow, why: string): ApiError {
+  return apiError('oauth_provider_failed', `${name} cannot be signed in to: ${why}`);
+}

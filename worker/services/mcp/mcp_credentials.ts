@@ -1,0 +1,124 @@
+import { hasReference, mcpReference } from '../../../shared/mcp/references.ts';
+import { MCP_OAUTH_NAME, mcpVaultPath } from '../../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import type { Secret } from '../../../shared/model/secret.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { McpCredentialReply } from '../../../shared/wire/mcp_servers.ts';
+import type { Statement } from '../../store/database.ts';
+import {
+  deleteMcpCredential,
+  isStill,
+  listMcpRevisions,
+  type McpServerRow,
+  rewriteMcpRevision,
+} from '../../store/mcp_servers.ts';
+import { findSecret } from '../../store/secrets.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { type Change, commit } from '../../kernel/commit.ts';
+import { configurationProblem, invalidFields } from './mcp_server_checks.ts';
+import { configurationOf, requiredCredentials } from './mcp_server_records.ts';
+import { change, reconfigured, writableMcpServer } from './mcp_servers.ts';
+import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import { type ReservedPlace, vaultWrite } from '../vault/vault_write.ts';
+
+/**
+ * Stores a credential of a server. The `env` entry of a local server becomes the reference, unless another value refers to
+ * the credential; a remote one has to refer to it. Refuses with `not_found`, `admin_required`, `invalid_input`.
+ */
+export async function storeMcpCredential(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+  { name, value }: { readonly name: string; readonly value: Secret },
+): Promise<Result<Changed<McpCredentialReply>, ApiError>> {
+  const stored = await commit(context, controlChain(caller), async () => {
+    const row = await writableMcpServer(context, caller, id);
+    if (!row.ok) return row;
+    const referring = await referringChange(context, caller, row.value, name);
+    if (!referring.ok) return referring;
+    // First the condition: the vault holds nothing of a server that is gone.
+    const write = [
+      ...isStill(id, row.value.revision),
+      ...(await vaultWrite(context, vaultPlace(row.value, name), value)),
+      ...referring.value.statements,
+      ...(await withoutPlainValue(context, row.value, name)),
+    ];
+    const reply: McpCredentialReply = { env_var_name: name, stored: true };
+    const type = 'control.mcp_server.credential_stored' as const;
+    const made = change(context, caller, { type, row: row.value, write, value: reply, credential: name });
+    return ok({ ...made, events: [...referring.value.events, ...made.events] });
+  });
+  return withPolicyVersion(context, caller, stored);
+}
+
+/** What makes the configuration refer to a credential; nothing when it does. */
+async function referringChange(
+  context: ServiceContext,
+  caller: Caller,
+  row: McpServerRow,
+  name: string,
+): Promise<Result<Change<McpServerRow>, ApiError>> {
+  const referred = requiredCredentials(row);
+  if (referred.includes(name)) return ok({ statements: [], events: [], value: row });
+  const before = configurationOf(row);
+  if (before.mode === 'remote') return err(referredByNothing(row, name, referred));
+  const configuration = { ...before, env: { ...before.env, [name]: mcpReference(row.id, name) } };
+  const problem = configurationProblem(configuration, row.id);
+  return problem === null ? reconfigured(context, caller, row, configuration) : err(problem);
+}
+
+/** Deletes the stored value; the configuration goes on referring to it. Refuses with `not_found`, `admin_required`. */
+export async function removeMcpCredential(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+  name: string,
+): Promise<Result<Changed<null>, ApiError>> {
+  const removed = await commit(context, controlChain(caller), async () => {
+    const found = await writableMcpServer(context, caller, id);
+    if (!found.ok) return found;
+    const row = found.value;
+    const place = { ownerId: row.ownerId, path: mcpVaultPath(id, name) };
+    const secret = name === MCP_OAUTH_NAME ? null : await findSecret(context.database, place);
+    if (secret === null) return err(notStored(row, name));
+    const write = deleteMcpCredential(context.database, place.ownerId, place.path);
+    const type = 'control.mcp_server.credential_deleted' as const;
+    return ok(change(context, caller, { type, row, write, value: null, credential: name }));
+  });
+  return withPolicyVersion(context, caller, removed);
+}
+
+/** A value that was typed into the configuration before it came into the vault does not stay in the earlier ones. */
+async function withoutPlainValue(context: ServiceContext, row: McpServerRow, name: string): Promise<Statement[]> {
+  const revisions = await listMcpRevisions(context.database, row.id);
+  return revisions.flatMap((revision) => {
+    const configuration = configurationOf(revision);
+    if (!isPlain(configuration.env[name])) return [];
+    const env = { ...configuration.env, [name]: mcpReference(row.id, name) };
+    return rewriteMcpRevision(context.database, revision, JSON.stringify({ ...configuration, env }));
+  });
+}
+
+function isPlain(value: string | undefined): boolean {
+  return value !== undefined && !hasReference(value);
+}
+
+/** Where a credential of a server lies. */
+function vaultPlace({ id, enterpriseId, ownerId, name: server }: McpServerRow, name: string): ReservedPlace {
+  return { enterpriseId, ownerId, path: mcpVaultPath(id, name), description: `credential of the MCP server ${server}` };
+}
+
+function referredByNothing(row: McpServerRow, name: string, referred: readonly string[]): ApiError {
+  const known = referred.length === 0 ? 'it refers to none' : `it refers to ${referred.join(', ')}`;
+  const message = `is referred to by no header and no query of ${row.name} (${known}): write ${mcpReference(row.id, name)} into one of them first`;
+  return invalidFields([{ field: 'env_var_name', message }]);
+}
+
+function notStored(row: McpServerRow, name: string): ApiError {
+  const shown = /^\w{1,128}$/.test(name) ? name : 'that';
+  return apiError(
+    'not_found',
+    `${row.name} has no stored credential ${shown}: GET /v1/mcp-servers/${row.id} lists them`,
+  );
+}

@@ -1,0 +1,29 @@
+import type { McpHealthReport } from '../../../shared/wire/mcp_servers.ts';
+import { noteMcpHealth } from '../../store/mcp_health.ts';
+import { knownMcpServers } from '../../store/mcp_servers.ts';
+import { visibleOwners } from '../../kernel/caller.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import type { SidecarCaller } from '../sidecars/sidecar_calls.ts';
+
+/** Notes what a sidecar says of the servers that it may see; about others, and servers that are gone, nothing is kept. */
+export async function noteHealth(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  { servers }: McpHealthReport,
+): Promise<void> {
+  const ids = servers.map(({ id }) => id);
+  const known = await knownMcpServers(context.database, visibleOwners(caller), ids);
+  const now = context.clock.now();
+  const rows = servers
+    .filter(({ id }) => known.has(id))
+    .map(({ id, state, last_error: lastError, checked_at: checkedAt }) => ({
+      serverId: id,
+      sidecarId: caller.sidecarId,
+      state,
+      lastError,
+      // A clock that is ahead must not make an old word the newest one.
+      checkedAt: new Date(Math.min(now, Date.parse(checkedAt))).toISOString(),
+    }));
+  if (rows.length === 0) return;
+  await context.database.write(noteMcpHealth(context.database, rows));
+}

@@ -1,0 +1,65 @@
+import { canonicalJson } from '../../../shared/audit/canonical_json.ts';
+import { commandDangers } from '../../../shared/mcp/command_dangers.ts';
+import type { Danger } from '../../../shared/mcp/dangers/danger.ts';
+import { referenceProblem } from '../../../shared/mcp/references.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { apiError, type ApiError, type FieldProblem } from '../../../shared/wire/errors.ts';
+import { withOwnId } from '../../../shared/wire/mcp_references.ts';
+import { toMcpServer, type ValidMcpServer } from '../../../shared/wire/mcp_servers.ts';
+import { type McpConfiguration, told } from './mcp_server_records.ts';
+
+/**
+ * The configuration that an input makes of the server with this id: references of its own, defaults of its mode, and a
+ * command that may be run on somebody's machine. Refuses with `invalid_input`.
+ */
+export function settledConfiguration(
+  input: ValidMcpServer,
+  place: { readonly id: string; readonly registryId: string | null },
+  before: McpConfiguration | null,
+): Result<McpConfiguration, ApiError> {
+  const own = withOwnId(input, place.id);
+  if (!own.ok) return err(invalidFields(own.error));
+  const transport = own.value.mode === 'remote' ? (own.value.transport ?? 'streamable-http') : null;
+  const registryId = input.registry_id === undefined ? place.registryId : input.registry_id;
+  const configuration = { ...own.value, transport, registry_id: registryId };
+  const problem = configurationProblem(configuration, place.id, before);
+  return problem === null ? ok(configuration) : err(problem);
+}
+
+/**
+ * Why a configuration is not kept, whoever wrote it; null when it is. `before`: what the server has. With a command that was
+ * taken once and is refused now it can still be disabled.
+ */
+export function configurationProblem(
+  configuration: McpConfiguration,
+  id: string,
+  before: McpConfiguration | null = null,
+): ApiError | null {
+  const misplaced = referenceProblem(toMcpServer({ ...configuration, id, revision: 1 }));
+  if (misplaced !== null) {
+    const [place = '', ...rest] = misplaced.split(' ');
+    return invalidFields([{ field: place.replaceAll('[', '.').replaceAll(']', ''), message: rest.join(' ') }]);
+  }
+  if (configuration.mode !== 'local' || (!configuration.enabled && startsTheSame(configuration, before))) return null;
+  const refused = commandDangers(configuration.command, configuration.env).filter(
+    ({ severity }) => severity === 'refuse',
+  );
+  return refused.length === 0 ? null : dangerous(refused);
+}
+
+function startsTheSame({ command, env }: McpConfiguration, before: McpConfiguration | null): boolean {
+  return before !== null && canonicalJson([command, env]) === canonicalJson([before.command, before.env]);
+}
+
+function dangerous(dangers: readonly Danger[]): ApiError {
+  const fields = dangers.map(({ code, message }) => {
+    return { field: code === 'environment_variable' ? 'env' : 'command', message };
+  });
+  const message = `the server ${dangers.map((danger) => danger.message).join('; ')}`;
+  return apiError('invalid_input', message, { fields, dangers: dangers.map(told) });
+}
+
+export function invalidFields(fields: readonly FieldProblem[]): ApiError {
+  const message = fields.map((problem) => `${problem.field} ${problem.message}`).join('; ');
+  return apiError('invalid_input', message, { fields });
+}

@@ -1,0 +1,141 @@
+import { mcpVaultPath, MCP_OAUTH_NAME } from '../../../shared/model/mcp_server.ts';
+import { commandDangers } from '../../../shared/mcp/command_dangers.ts';
+import type { Danger } from '../../../shared/mcp/dangers/danger.ts';
+import { referencesOf } from '../../../shared/mcp/references.ts';
+import {
+  type McpServerRecord,
+  type SnapshotMcpServerRecord,
+  toMcpServer,
+  type ValidMcpServer,
+} from '../../../shared/wire/mcp_servers.ts';
+import type { ConnectorCredentialRow } from '../../store/connectors.ts';
+import { mcpAuthorizationsOf } from '../../store/mcp_authorizations.ts';
+import { type McpHealthRow, mcpHealthOf } from '../../store/mcp_health.ts';
+import { type McpCredentialRow, mcpCredentialsOf, type McpServerRow } from '../../store/mcp_servers.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { storedClient } from '../oauth/oauth_client.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+
+/** A configuration as it is stored: its references name the server's own id. */
+export type McpConfiguration = Omit<ValidMcpServer, 'registry_id'> & { readonly registry_id: string | null };
+
+/** The configuration of a row, as it was validated when it was written. */
+export function configurationOf(row: Pick<McpServerRow, 'record'>): McpConfiguration {
+  const configuration: McpConfiguration = JSON.parse(row.record);
+  return configuration;
+}
+
+/** The server as gateways know it. */
+export function serverOf(row: Pick<McpServerRow, 'id' | 'revision' | 'record'>) {
+  return toMcpServer({ ...configurationOf(row), id: row.id, revision: row.revision });
+}
+
+/** The names of the credentials that a configuration refers to. */
+export function requiredCredentials(row: Pick<McpServerRow, 'id' | 'revision' | 'record'>): readonly string[] {
+  return referencesOf(serverOf(row)).map((path) => path.slice(mcpVaultPath(row.id, '').length));
+}
+
+/** The records of servers that this caller sees, each with what is stored and known about it. */
+export async function toRecords(
+  context: ServiceContext,
+  caller: Pick<Caller, 'userId'>,
+  rows: readonly McpServerRow[],
+): Promise<McpServerRecord[]> {
+  const ids = rows.map(({ id }) => id);
+  const ownerIds = [...new Set(rows.map(({ ownerId }) => ownerId))];
+  const [stored, said, authorizations] = await Promise.all([
+    mcpCredentialsOf(context.database, ownerIds, ids),
+    mcpHealthOf(context.database, caller.userId, ids),
+    mcpAuthorizationsOf(context.database, ids),
+  ]);
+  const now = context.clock.now();
+  return rows.map((row) => toRecord(row, { stored, said, authorizations, now }));
+}
+
+export async function toRecordOf(
+  context: ServiceContext,
+  caller: Pick<Caller, 'userId'>,
+  row: McpServerRow,
+): Promise<McpServerRecord> {
+  const [record] = await toRecords(context, caller, [row]);
+  if (record === undefined) throw new Error('a row has no record');
+  return record;
+}
+
+interface Known {
+  readonly stored: readonly McpCredentialRow[];
+  /** Newest first. */
+  readonly said: readonly McpHealthRow[];
+  readonly authorizations: readonly ConnectorCredentialRow[];
+  readonly now: number;
+}
+
+function toRecord(row: McpServerRow, known: Known): McpServerRecord {
+  const configuration = configurationOf(row);
+  return {
+    id: row.id,
+    ...configuration,
+    revision: row.revision,
+    status: 'stopped',
+    health: healthOf(row.id, known),
+    credentials: credentialsOf(row, known.stored),
+    authorization: authorizationOf(row.id, known),
+    warnings: warningsOf(configuration),
+    created_at: row.createdAt,
+    updated_at: row.updatedAt,
+  };
+}
+
+/** What a person should know of a local server's command; one that is refused now was not when it was stored. */
+function warningsOf({ mode, command, env }: McpConfiguration): McpServerRecord['warnings'] {
+  return mode === 'local' ? commandDangers(command, env).map((danger) => told(danger)) : [];
+}
+
+/** What is wrong with a command, as the API tells it. */
+export function told({ code, message }: Danger): { readonly code: string; readonly message: string } {
+  return { code, message: `the server ${message}` };
+}
+
+/** A gateway says at least once a minute what runs; what it said longer ago than this may be over. */
+const HEALTH_MS = 5 * 60_000;
+const PASSING_STATES: readonly string[] = ['running', 'starting'];
+
+function healthOf(serverId: string, { said, now }: Known): McpServerRecord['health'] {
+  const newest = said.find((row) => row.serverId === serverId);
+  if (newest === undefined) return null;
+  const isOld = now - Date.parse(newest.checkedAt) > HEALTH_MS;
+  const state = isOld && PASSING_STATES.includes(newest.state) ? 'unknown' : newest.state;
+  return { state, last_error: newest.lastError, checked_at: newest.checkedAt };
+}
+
+function credentialsOf(row: McpServerRow, stored: readonly McpCredentialRow[]): McpServerRecord['credentials'] {
+  const required = requiredCredentials(row);
+  const own = stored.filter(({ serverId, name }) => serverId === row.id && name !== MCP_OAUTH_NAME);
+  const names = [...new Set([...required, ...own.map(({ name }) => name)])].toSorted();
+  return names.map((name) => {
+    const updatedAt = own.find((credential) => credential.name === name)?.updatedAt ?? null;
+    return { name, required: required.includes(name), set: updatedAt !== null, updated_at: updatedAt };
+  });
+}
+
+function authorizationOf(serverId: string, { authorizations }: Known): McpServerRecord['authorization'] {
+  const found = authorizations.find(({ connectorId }) => connectorId === serverId);
+  if (found === undefined) return null;
+  return { state: found.state, expires_at: found.expiresAt, scopes: [...(storedClient(found)?.scopes ?? [])] };
+}
+
+/** Servers in a sidecar's snapshot. */
+export async function toSnapshotServers(
+  context: ServiceContext,
+  rows: readonly McpServerRow[],
+): Promise<SnapshotMcpServerRecord[]> {
+  const authorizations = await mcpAuthorizationsOf(
+    context.database,
+    rows.map(({ id }) => id),
+  );
+  const states = new Map(authorizations.map(({ connectorId, state }) => [connectorId, state]));
+  return rows.map((row) => {
+    const { id, revision } = row;
+    return { ...configurationOf(row), id, revision, authorization: states.get(id) ?? null };
+  });
+}

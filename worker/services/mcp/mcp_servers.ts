@@ -1,0 +1,369 @@
+import { uncheckedCode } from '../../../shared/mcp/consent_hash.ts';
+import { z } from 'zod';
+import { canonicalJson } from '../../../shared/audit/canonical_json.ts';
+import type { AuditEventType } from '../../../shared/model/audit_event.ts';
+import type { Owner } from '../../../shared/model/host_binding.ts';
+import { mcpVaultPath } from '../../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { formatVaultReference } from '../../../shared/model/vault_path.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import type { McpRevisionsReply, McpServerRecord, ValidMcpServer } from '../../../shared/wire/mcp_servers.ts';
+import type { Page } from '../../../shared/wire/primitives.ts';
+import { bumpPolicy } from '../../store/accounts.ts';
+import { deleteMcpAuthorization } from '../../store/mcp_authorizations.ts';
+import {
+  deleteMcpCredentials,
+  deleteMcpServer,
+  findMcpRevision,
+  findMcpServer,
+  findMcpServerNamed,
+  findMcpServersFrom,
+  insertMcpServer,
+  isStill,
+  listMcpRevisions,
+  listMcpServers,
+  mcpCredentialsOf,
+  type McpServerRow,
+  replaceMcpServer,
+} from '../../store/mcp_servers.ts';
+import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
+import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
+import { decodeCursor, toPage } from '../../kernel/cursors.ts';
+import { configurationProblem, invalidFields, settledConfiguration } from './mcp_server_checks.ts';
+import {
+  configurationOf,
+  type McpConfiguration,
+  requiredCredentials,
+  toRecordOf,
+  toRecords,
+} from './mcp_server_records.ts';
+import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
+import { freshId, laterThan, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+
+type ChangedServer = Promise<Result<Changed<McpServerRecord>, ApiError>>;
+
+/** Refuses with `admin_required`, `name_taken`, `invalid_input`. */
+export async function createMcpServer(context: ServiceContext, caller: Caller, input: ValidMcpServer): ChangedServer {
+  const owner = writableOwner(caller, input.owner);
+  if (!owner.ok) return owner;
+  const id = freshId(context, 'mcp');
+  const configuration = settledConfiguration(input, { id, registryId: null }, null);
+  if (!configuration.ok) return configuration;
+  const now = nowText(context);
+  const row = rowOf(configuration.value, {
+    id,
+    enterpriseId: caller.enterpriseId,
+    ownerId: owner.value,
+    revision: 1,
+    createdAt: now,
+    updatedAt: now,
+  });
+  const created = await commit(context, controlChain(caller), async () => {
+    const twin = await findMcpServerNamed(context.database, row);
+    if (twin !== null) return err(nameTaken(twin));
+    const write = insertMcpServer(context.database, { row, changedBy: caller.userId, paths: pathsOf(row) });
+    return ok(change(context, caller, { type: 'control.mcp_server.created', row, write, value: row }));
+  });
+  return shown(context, caller, created);
+}
+
+/**
+ * Replaces every field of a server but its owner; with what it has already nothing changes. `revision`: that of what was
+ * looked at, when nothing else is to be replaced. Refuses with `not_found`, `admin_required`, `conflict`, `name_taken`,
+ * `invalid_input`.
+ */
+export async function putMcpServer(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+  input: ValidMcpServer,
+  revision: number | null = null,
+): ChangedServer {
+  const replaced = await commit(context, controlChain(caller), async () => {
+    const before = await writableMcpServer(context, caller, id);
+    if (!before.ok) return before;
+    if (revision !== null && before.value.revision !== revision) return err(changedMeanwhile(before.value));
+    if (ownerName(before.value.ownerId) !== input.owner) return err(ownerChange(before.value));
+    const configuration = settledConfiguration(input, before.value, configurationOf(before.value));
+    return configuration.ok ? reconfigured(context, caller, before.value, configuration.value) : configuration;
+  });
+  return shown(context, caller, replaced);
+}
+
+/** Makes the configuration of an earlier revision the newest one. Refuses with `not_found`, `admin_required`, `name_taken`, `invalid_input`. */
+export async function rollbackMcpServer(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+  revision: number,
+): ChangedServer {
+  const replaced = await commit(context, controlChain(caller), async () => {
+    const before = await writableMcpServer(context, caller, id);
+    if (!before.ok) return before;
+    const earlier = await findMcpRevision(context.database, id, revision);
+    if (earlier === null) return err(noRevision(before.value, revision));
+    const configuration = configurationOf(earlier);
+    const problem = configurationProblem(configuration, id);
+    return problem === null ? reconfigured(context, caller, before.value, configuration) : err(problem);
+  });
+  return shown(context, caller, replaced);
+}
+
+/** The change that gives a server another configuration; no change when it has it. Refuses with `name_taken`. */
+export async function reconfigured(
+  context: ServiceContext,
+  caller: Caller,
+  before: McpServerRow,
+  configuration: McpConfiguration,
+): Promise<Result<Change<McpServerRow>, ApiError>> {
+  const { id, enterpriseId, ownerId, createdAt, revision } = before;
+  const updatedAt = laterThan(nowText(context), before.updatedAt);
+  const place = { id, enterpriseId, ownerId, createdAt, updatedAt, revision: revision + 1 };
+  const row = rowOf(configuration, place);
+  if (row.record === before.record) return ok({ statements: [], events: [], value: before });
+  const twin = await findMcpServerNamed(context.database, row);
+  if (twin !== null) return err(nameTaken(twin));
+  const isMoved = !isSameResource(configurationOf(before).url, configuration.url);
+  const ended = isMoved ? await endOfCredentials(context, caller, before) : { statements: [], events: [] };
+  const write = [
+    ...replaceMcpServer(context.database, { row, changedBy: caller.userId, paths: pathsOf(row) }),
+    ...ended.statements,
+  ];
+  const updated = change(context, caller, { type: 'control.mcp_server.updated', row, write, value: row });
+  return ok({ ...updated, events: [...ended.events, ...updated.events] });
+}
+
+/**
+ * What was stored or authorised for one URL is sent to no other, nor to one at all when it was for a program: a remote server
+ * needs no consent on a machine, so whoever can write a configuration could have its credentials sent to themselves.
+ */
+function isSameResource(before: string | null, after: string | null): boolean {
+  return withoutQuery(before) === withoutQuery(after);
+}
+
+function withoutQuery(url: string | null): string | null {
+  return url?.split('?')[0] ?? null;
+}
+
+/** Removes a server with its credentials. Refuses with `not_found`, `admin_required`. */
+export async function removeMcpServer(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<Changed<null>, ApiError>> {
+  const removed = await commit(context, controlChain(caller), async () => {
+    const found = await writableMcpServer(context, caller, id);
+    if (!found.ok) return found;
+    const row = found.value;
+    const ended = await endOfCredentials(context, caller, row);
+    const write = [...isStill(id, row.revision), ...ended.statements, ...deleteMcpServer(context.database, row)];
+    const deleted = change(context, caller, { type: 'control.mcp_server.deleted', row, write, value: null });
+    return ok({ ...deleted, events: [...ended.events, ...deleted.events] });
+  });
+  return withPolicyVersion(context, caller, removed);
+}
+
+/** Deletes all that is stored for a server, its authorisation too. */
+async function endOfCredentials(
+  context: ServiceContext,
+  caller: Caller,
+  row: McpServerRow,
+): Promise<Omit<Change<null>, 'value'>> {
+  const stored = await mcpCredentialsOf(context.database, [row.ownerId], [row.id]);
+  return {
+    statements: [...deleteMcpAuthorization(context.database, row), ...deleteMcpCredentials(context.database, row)],
+    events: stored.map(({ name }) => mcpServerEvent('control.mcp_server.credential_deleted', caller.userId, row, name)),
+  };
+}
+
+/** Refuses with `not_found`. */
+export async function getMcpServer(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<McpServerRecord, ApiError>> {
+  const row = await visibleMcpServer(context, caller, id);
+  return row.ok ? ok(await toRecordOf(context, caller, row.value)) : row;
+}
+
+const serverPlace = z.strictObject({ ownerId: z.string(), name: z.string() });
+
+/** Refuses with `invalid_cursor`. */
+export async function listMcpServerPage(
+  context: ServiceContext,
+  caller: Caller,
+  query: {
+    readonly owner?: Owner | undefined;
+    readonly name?: string | undefined;
+    readonly limit: number;
+    readonly cursor?: string | undefined;
+  },
+): Promise<Result<Page<McpServerRecord>, ApiError>> {
+  const after = decodeCursor(serverPlace, query.cursor);
+  if (!after.ok) return after;
+  const ownerIds = visibleOwners(caller, query.owner);
+  const page = { ownerIds, name: query.name, after: after.value, limit: query.limit + 1 };
+  const rows = await listMcpServers(context.database, page);
+  const { items, next_cursor } = toPage(
+    rows,
+    query.limit,
+    (row) => row,
+    ({ ownerId, name }) => ({ ownerId, name }),
+  );
+  return ok({ items: await toRecords(context, caller, items), next_cursor });
+}
+
+/** The configurations that a server had, newest first. Refuses with `not_found`. */
+export async function listMcpServerRevisions(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<McpRevisionsReply, ApiError>> {
+  const row = await visibleMcpServer(context, caller, id);
+  if (!row.ok) return row;
+  const revisions = await listMcpRevisions(context.database, id);
+  return ok({
+    items: revisions.map((each) => ({
+      revision: each.revision,
+      created_at: each.createdAt,
+      changed_by: each.changedBy,
+      configuration: configurationOf(each),
+    })),
+  });
+}
+
+const ROWS_PER_READ = 200;
+
+/** Every server of these owners; read in pages, for a reply of the database has a largest size. */
+export async function allMcpServers(context: ServiceContext, ownerIds: readonly string[]): Promise<McpServerRow[]> {
+  const found: McpServerRow[] = [];
+  let after: McpServerRow | null = null;
+  for (;;) {
+    const rows: McpServerRow[] = await listMcpServers(context.database, { ownerIds, after, limit: ROWS_PER_READ });
+    found.push(...rows);
+    after = rows.at(-1) ?? null;
+    if (rows.length < ROWS_PER_READ) return found;
+  }
+}
+
+/** The caller's servers that were installed from one of these registry entries, oldest first. */
+export function mcpServersInstalledFrom(
+  context: ServiceContext,
+  caller: Pick<Caller, 'userId' | 'enterpriseId'>,
+  registryIds: readonly string[],
+): Promise<McpServerRow[]> {
+  return findMcpServersFrom(context.database, visibleOwners(caller), registryIds);
+}
+
+async function visibleMcpServer(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<McpServerRow, ApiError>> {
+  const row = await findMcpServer(context.database, visibleOwners(caller), id);
+  return row === null ? err(notFound(id)) : ok(row);
+}
+
+/** Refuses with `not_found`, `admin_required`. */
+export async function writableMcpServer(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<McpServerRow, ApiError>> {
+  const row = await visibleMcpServer(context, caller, id);
+  if (!row.ok) return row;
+  const owner = writableOwner(caller, ownerName(row.value.ownerId));
+  return owner.ok ? row : owner;
+}
+
+/** The record of a changed row, with the first policy version that has it. */
+async function shown(
+  context: ServiceContext,
+  caller: Caller,
+  changed: Result<McpServerRow, ApiError>,
+): Promise<Result<Changed<McpServerRecord>, ApiError>> {
+  if (!changed.ok) return changed;
+  return withPolicyVersion(context, caller, ok(await toRecordOf(context, caller, changed.value)));
+}
+
+function rowOf(
+  configuration: McpConfiguration,
+  place: Omit<McpServerRow, 'name' | 'registryId' | 'record'>,
+): McpServerRow {
+  const { name, registry_id: registryId } = configuration;
+  return { ...place, name, registryId, record: canonicalJson(configuration) };
+}
+
+/** The vault paths that a server refers to. */
+function pathsOf(row: McpServerRow): string[] {
+  return requiredCredentials(row).map((name) => mcpVaultPath(row.id, name));
+}
+
+/** A change of a server with its event; gateways see it from the next policy version on. */
+export function change<T>(
+  context: ServiceContext,
+  caller: Caller,
+  what: {
+    readonly type: AuditEventType;
+    readonly row: McpServerRow;
+    readonly write: Change<T>['statements'];
+    readonly value: T;
+    /** Of a credential: its name. */
+    readonly credential?: string;
+  },
+): Change<T> {
+  const { type, row, write, value, credential } = what;
+  return {
+    statements: [...write, bumpPolicy(context.database, row)],
+    events: [mcpServerEvent(type, caller.userId, row, credential)],
+    value,
+  };
+}
+
+/** An event about a server, and about its credential of that name where there is one. */
+export function mcpServerEvent(
+  type: AuditEventType,
+  actor: string | null,
+  row: McpServerRow,
+  credential?: string,
+): AuditDraft {
+  const configuration = configurationOf(row);
+  const { version } = configuration;
+  const data = {
+    'svc.control.resource': row.id,
+    'svc.control.owner': ownerName(row.ownerId),
+    'svc.mcp.server': row.name,
+    'svc.mcp.server_id': row.id,
+    ...(row.registryId !== null && { 'svc.mcp.registry_id': row.registryId }),
+    ...(version !== null && { 'svc.mcp.version': version }),
+    ...(uncheckedCode(configuration).length > 0 && { 'svc.mcp.unchecked': true }),
+    ...(credential !== undefined && {
+      'svc.control.credential_ref': formatVaultReference(mcpVaultPath(row.id, credential)),
+    }),
+  };
+  return { type, actor, data };
+}
+
+function nameTaken(twin: McpServerRow): ApiError {
+  const message = `name: the ${ownerName(twin.ownerId)} server ${twin.id} is called ${twin.name} already: choose another name, or change that one with PUT`;
+  return apiError('name_taken', message, { server_id: twin.id });
+}
+
+function changedMeanwhile({ name, revision }: McpServerRow): ApiError {
+  return apiError('conflict', `${name} was changed meanwhile: it is at revision ${revision} now, look at that first`);
+}
+
+function ownerChange(row: McpServerRow): ApiError {
+  const owner = ownerName(row.ownerId);
+  const message = `must stay "${owner}": a server does not change its owner; delete it and create one for the other owner`;
+  return invalidFields([{ field: 'owner', message }]);
+}
+
+function notFound(id: string): ApiError {
+  return apiError('not_found', `there is no MCP server ${id}: list them with GET /v1/mcp-servers`);
+}
+
+function noRevision(row: McpServerRow, revision: number): ApiError {
+  const message = `${row.name} has no revision ${revision}: list them with GET /v1/mcp-servers/${row.id}/revisions`;
+  return apiError('not_found', message);
+}

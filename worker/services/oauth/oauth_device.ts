@@ -1,0 +1,45 @@
+import type { Caller } from '../../kernel/caller.ts';
+import { findDeviceFlow, type OAuthFlowRow, postponePoll, takeFlow } from '../../store/oauth_flows.ts';
+import { granteeOf } from './oauth_authorisation.ts';
+import { nowSeconds, resumeFlow } from './oauth_flow.ts';
+import { deviceGrant } from './oauth_grants.ts';
+import { storeTokens } from './oauth_tokens.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+
+/** RFC 8628 section 3.5. */
+const SLOW_DOWN_SECONDS = 5;
+
+/**
+ * Redeems the code of a device that the caller is authorising for a connector, when it is time. It happens while somebody
+ * looks, for a worker does nothing between its calls on every runtime.
+ */
+export async function advanceDevice(context: ServiceContext, caller: Caller, connectorId: string): Promise<void> {
+  const now = nowSeconds(context);
+  const flow = await findDeviceFlow(context.database, { connectorId, userId: caller.userId }, now);
+  if (flow === null || flow.nextPollAt > now) return;
+  const next = { intervalSeconds: flow.intervalSeconds, nextPollAt: now + flow.intervalSeconds };
+  const isMine = (await context.database.write(postponePoll(context.database, flow, next))).ok;
+  if (isMine) await redeem(context, { ...flow, ...next });
+}
+
+async function redeem(context: ServiceContext, flow: OAuthFlowRow): Promise<void> {
+  const resumed = await resumeFlow(context, flow);
+  if (!resumed.ok) {
+    await context.database.write(takeFlow(context.database, flow.id));
+    return;
+  }
+  const { held, secret } = resumed.value;
+  const granted = await deviceGrant(granteeOf(context, held), secret);
+  if (granted.ok) {
+    const more = takeFlow(context.database, flow.id);
+    const by = { happening: 'stored' as const, actor: flow.userId, more };
+    const bundle = { ...held.bundle, accessToken: null, refreshToken: null };
+    await storeTokens(context, { ...held, bundle }, granted.value, by);
+    return;
+  }
+  if (granted.error.reason === 'revoked') await context.database.write(takeFlow(context.database, flow.id));
+  if (granted.error.reason !== 'slow_down') return;
+  const intervalSeconds = flow.intervalSeconds + SLOW_DOWN_SECONDS;
+  const slower = { intervalSeconds, nextPollAt: nowSeconds(context) + intervalSeconds };
+  await context.database.write(postponePoll(context.database, flow, slower));
+}

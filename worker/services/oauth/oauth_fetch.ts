@@ -1,0 +1,73 @@
+import type { Outbound, OutboundError } from '../../kernel/outbound.ts';
+
+/** What the library of the OAuth protocol throws when a call has no reply. */
+export class NoReply extends Error {
+  readonly outbound: OutboundError;
+
+  constructor(outbound: OutboundError) {
+    super(outbound.message);
+    this.outbound = outbound;
+  }
+}
+
+interface FetchOptions {
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: unknown;
+}
+
+/** `fetch` for the OAuth library, through the outbound port. Throws {@link NoReply}. */
+export function oauthFetch(outbound: Outbound): (url: string, options: FetchOptions) => Promise<Response> {
+  return async (url, { method = 'GET', headers = {}, body }) => {
+    const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+    const text = body instanceof URLSearchParams ? body.toString() : null;
+    const called = await outbound.call({
+      method,
+      url,
+      headers: { ...lower, 'user-agent': 'svc' },
+      body: text === null ? null : new TextEncoder().encode(text),
+    });
+    if (!called.ok) throw new NoReply(called.error);
+    return tokenReply(called.value.status, called.value.contentType, called.value.body);
+  };
+}
+
+/**
+ * The reply as RFC 6749 would have it. Providers differ: some answer errors with 200, name no or their own token type, say
+ * with null or nothing that they do not say, or send an ID token, which nobody here asks who somebody is by.
+ */
+function tokenReply(status: number, contentType: string, body: Uint8Array<ArrayBuffer>): Response {
+  const reply = jsonObject(body);
+  if (reply === null)
+    return new Response(status === 204 ? null : body, { status, headers: { 'content-type': contentType } });
+  const { id_token: _, ...fields } = saidMembers(reply);
+  const type = typeof fields['token_type'] === 'string' ? fields['token_type'].toLowerCase() : '';
+  const isOther = type !== 'dpop' && type !== 'mac';
+  const tokens = fields['access_token'] === undefined || !isOther ? fields : { ...fields, token_type: 'bearer' };
+  const isError = status === 200 && typeof fields['error'] === 'string';
+  return Response.json(tokens, { status: isError ? 400 : status });
+}
+
+const MOST_SECONDS = 10 * 365 * 24 * 3600;
+
+function saidMembers(reply: Record<string, unknown>): Record<string, unknown> {
+  const said = Object.entries(reply).filter(([, value]) => value !== null && value !== '');
+  return Object.fromEntries(said.map(([name, value]) => [name, name === 'expires_in' ? inRange(value) : value]));
+}
+
+/** A number of seconds that a time can be made of; what is no number is left for the library to refuse. */
+function inRange(value: unknown): unknown {
+  const isNumeric = typeof value === 'string' && /^-?\d+([.]\d+)?$/.test(value);
+  const seconds = isNumeric ? Number(value) : value;
+  return typeof seconds === 'number' ? Math.min(Math.max(0, seconds), MOST_SECONDS) : seconds;
+}
+
+function jsonObject(body: Uint8Array): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null;
+  } catch {
+    // No JSON: the library says what is wrong with it.
+    return null;
+  }
+}

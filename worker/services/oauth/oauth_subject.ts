@@ -1,0 +1,114 @@
+import { connectorVaultPath } from '../../../shared/model/connector.ts';
+import { MCP_OAUTH_NAME, mcpVaultPath } from '../../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
+import { isId } from '../../../shared/wire/ids.ts';
+import { type ConnectorCredentialRow, type ConnectorSummaryRow, findConnectorById } from '../../store/connectors.ts';
+import { findMcpAuthorization } from '../../store/mcp_authorizations.ts';
+import type { McpServerRow } from '../../store/mcp_servers.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { AuditDraft } from '../../kernel/commit.ts';
+import { credentialProblem, nothingStored, reauthorisationRequired } from '../connectors/connector_problems.ts';
+import { connectorEvent, writableConnector } from '../connectors/connectors.ts';
+import { mcpNothingStored, mcpReauthorisationRequired } from '../mcp/mcp_problems.ts';
+import { mcpServerEvent, writableMcpServer } from '../mcp/mcp_servers.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+
+/** What happens to an oauth2 credential, as the log says it. */
+export type OAuthHappening = 'stored' | 'refreshed' | 'reauthorisation_required';
+
+/** Whom an oauth2 credential is of: a connector, or a remote MCP server. */
+export interface OAuthSubject {
+  readonly id: string;
+  readonly enterpriseId: string;
+  readonly ownerId: string;
+  /** As people know it. */
+  readonly name: string;
+  /** Where what is secret of the credential lies in the vault. */
+  readonly path: string;
+  /** What the vault says of that entry. */
+  readonly description: string;
+  event(happening: OAuthHappening, actor: string | null): AuditDraft;
+  /** Why its credential gives no token; null when it may. */
+  problem(credential: ConnectorCredentialRow | null): ApiError | null;
+  /** The refusal of a credential that is not there. */
+  nothingStored(): ApiError;
+  /** The refusal of one that its provider does not take any more. */
+  reauthorisationRequired(): ApiError;
+}
+
+/** A subject with its credential; null while none is stored. */
+export interface FoundSubject {
+  readonly subject: OAuthSubject;
+  readonly credential: ConnectorCredentialRow | null;
+}
+
+/** Whoever has this id, whoever owns it: for what begins with a right to it that was checked before. */
+export async function findOAuthSubject(context: ServiceContext, id: string): Promise<FoundSubject | null> {
+  if (isId('mcp', id)) {
+    const found = await findMcpAuthorization(context.database, id);
+    return found && { subject: mcpSubject(found.server), credential: found.credential };
+  }
+  const row = await findConnectorById(context.database, id);
+  return row && { subject: connectorSubject(row.connector), credential: row.credential };
+}
+
+/** Whether the caller may change it now. Refuses with `not_found`, `admin_required`. */
+export async function checkWritable(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<null, ApiError>> {
+  const row = isId('mcp', id)
+    ? await writableMcpServer(context, caller, id)
+    : await writableConnector(context, caller, id);
+  return row.ok ? ok(null) : err(row.error);
+}
+
+const CONNECTOR_EVENTS = {
+  stored: 'control.connector.credential_stored',
+  refreshed: 'control.connector.credential_refreshed',
+  reauthorisation_required: 'control.connector.reauthorisation_required',
+} as const;
+
+function connectorSubject(connector: ConnectorSummaryRow): OAuthSubject {
+  const { id, enterpriseId, ownerId, fqn } = connector;
+  return {
+    id,
+    enterpriseId,
+    ownerId,
+    name: fqn,
+    path: connectorVaultPath(fqn),
+    description: `credential of the connector ${fqn}`,
+    event: (happening, actor) => connectorEvent(CONNECTOR_EVENTS[happening], actor, connector),
+    problem: (credential) => credentialProblem({ connector, credential }),
+    nothingStored: () => nothingStored(connector),
+    reauthorisationRequired: () => reauthorisationRequired(connector),
+  };
+}
+
+const MCP_EVENTS = {
+  stored: 'control.mcp_server.credential_stored',
+  refreshed: 'control.mcp_server.credential_refreshed',
+  reauthorisation_required: 'control.mcp_server.reauthorisation_required',
+} as const;
+
+export function mcpSubject(server: McpServerRow): OAuthSubject {
+  const { id, enterpriseId, ownerId, name } = server;
+  return {
+    id,
+    enterpriseId,
+    ownerId,
+    name,
+    path: mcpVaultPath(id, MCP_OAUTH_NAME),
+    description: `authorisation of the MCP server ${name}`,
+    event: (happening, actor) => mcpServerEvent(MCP_EVENTS[happening], actor, server, MCP_OAUTH_NAME),
+    problem(credential) {
+      if (credential?.state === 'ready') return null;
+      const isTakenBack = credential?.state === 'reauthorisation_required';
+      return isTakenBack ? mcpReauthorisationRequired(server) : mcpNothingStored(server);
+    },
+    nothingStored: () => mcpNothingStored(server),
+    reauthorisationRequired: () => mcpReauthorisationRequired(server),
+  };
+}

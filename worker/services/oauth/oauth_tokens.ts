@@ -1,0 +1,97 @@
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
+import { bumpPolicy } from '../../store/accounts.ts';
+import { changeCredential, type ConnectorCredentialRow } from '../../store/connectors.ts';
+import type { Statement } from '../../store/database.ts';
+import { findSealedSecret, type SecretRow } from '../../store/secrets.ts';
+import { commit } from '../../kernel/commit.ts';
+import { nothingStored } from '../connectors/connector_problems.ts';
+import { type OAuthBundle, readBundle, writeBundle } from './oauth_bundle.ts';
+import { type OAuthClient, storedClient } from './oauth_client.ts';
+import type { Tokens } from './oauth_grants.ts';
+import { findOAuthSubject, type OAuthHappening, type OAuthSubject } from './oauth_subject.ts';
+import { controlChain } from '../../kernel/policy_change.ts';
+import { opened } from '../vault/secrets.ts';
+import { laterThan, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+import { vaultWrite } from '../vault/vault_write.ts';
+
+/** A credential of kind oauth2 as it was read. */
+export interface HeldCredential {
+  readonly subject: OAuthSubject;
+  readonly credential: ConnectorCredentialRow;
+  readonly client: OAuthClient;
+  readonly secret: SecretRow;
+  readonly bundle: OAuthBundle;
+}
+
+/** The oauth2 credential of a connector or an MCP server, whatever its state. Refuses with `binding_required`. */
+export async function readHeld(context: ServiceContext, subjectId: string): Promise<Result<HeldCredential, ApiError>> {
+  const found = await findOAuthSubject(context, subjectId);
+  if (found === null) return err(nothingStored({ id: subjectId, fqn: 'the connector' }));
+  const { subject, credential } = found;
+  const client = credential === null ? null : storedClient(credential);
+  const secret = credential === null ? null : await findSealedSecret(context.database, credential);
+  if (credential === null || client === null || secret === null) return err(subject.nothingStored());
+  return ok({ subject, credential, client, secret, bundle: readBundle(await opened(context, secret)) });
+}
+
+/** Why a held credential gives no token; null when it may. */
+export function heldProblem({ subject, credential }: HeldCredential): ApiError | null {
+  return subject.problem(credential);
+}
+
+/** For a provider that gives a refresh token and does not say how long the access token lasts. */
+const UNTOLD_SECONDS = 3600;
+
+/**
+ * Stores what a provider gave: both tokens in one write, before anybody is given one of them. False when somebody else
+ * replaced the credential meanwhile: nothing is written over that.
+ */
+export async function storeTokens(
+  context: ServiceContext,
+  held: HeldCredential,
+  tokens: Tokens,
+  by: { readonly happening: OAuthHappening; readonly actor: string | null; readonly more: readonly Statement[] },
+): Promise<boolean> {
+  const { subject, bundle } = held;
+  const refreshToken = tokens.refreshToken ?? bundle.refreshToken;
+  const expiresIn = tokens.expiresIn ?? (refreshToken === null ? null : UNTOLD_SECONDS);
+  const change = {
+    state: 'ready' as const,
+    expiresAt: expiresIn === null ? null : new Date(context.clock.now() + expiresIn * 1000).toISOString(),
+    renewable: refreshToken !== null,
+    ...released(context, held),
+  };
+  const value = writeBundle({ ...bundle, accessToken: tokens.accessToken, refreshToken });
+  return changeHeld(context, held, by, async () => [
+    ...(await vaultWrite(context, subject, value)),
+    ...changeCredential(context.database, held.credential, change),
+    ...by.more,
+  ]);
+}
+
+/** Notes that the provider does not take the authorisation any more. False when the credential was replaced meanwhile. */
+export function markRevoked(context: ServiceContext, held: HeldCredential): Promise<boolean> {
+  const change = { state: 'reauthorisation_required' as const, ...released(context, held) };
+  const by = { happening: 'reauthorisation_required' as const, actor: null };
+  return changeHeld(context, held, by, async () => changeCredential(context.database, held.credential, change));
+}
+
+function released(context: ServiceContext, { credential }: HeldCredential) {
+  return { lease: null, leaseUntil: null, updatedAt: laterThan(nowText(context), credential.updatedAt) };
+}
+
+async function changeHeld(
+  context: ServiceContext,
+  { subject, credential }: HeldCredential,
+  by: { readonly happening: OAuthHappening; readonly actor: string | null },
+  statements: () => Promise<readonly Statement[]>,
+): Promise<boolean> {
+  const changed = await commit(context, controlChain(subject), async () => {
+    const now = await findOAuthSubject(context, subject.id);
+    if (now?.credential?.updatedAt !== credential.updatedAt) return ok({ statements: [], events: [], value: false });
+    const events = [subject.event(by.happening, by.actor)];
+    return ok({ statements: [...(await statements()), bumpPolicy(context.database, subject)], events, value: true });
+  });
+  return changed.ok && changed.value;
+}

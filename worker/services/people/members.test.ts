@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import {
+  callAs,
+  hostedUser,
+  type HostedUser,
+  outcome,
+  signInBrowser,
+  startHosted,
+} from '../../../e2e/runtimes/hosted_users.ts';
+import { type InProcess, parsed } from '../../../e2e/runtimes/in_process.ts';
+import { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
+import type { Role } from '../../../shared/model/role.ts';
+import { membersPage } from '../../../shared/wire/members.ts';
+import { enrolInput } from '../../../shared/wire/sidecars.ts';
+import { createdToken } from '../../../shared/wire/tokens.ts';
+import { enrolSidecar } from '../sidecars/sidecars.ts';
+
+let control: InProcess;
+let owner: HostedUser;
+let member: HostedUser;
+beforeAll(async () => {
+  control = await startHosted();
+});
+beforeEach(async () => {
+  owner = await hostedUser(control);
+  const { client } = control.context.database;
+  await client.execute({ sql: `UPDATE users SET role = 'owner' WHERE id = ?`, args: [owner.caller.userId] });
+  member = await hostedUser(control, owner.caller.enterpriseId);
+});
+afterAll(() => control.stop());
+
+const put = (by: HostedUser, of: HostedUser, role: Role, suspended = false) =>
+  outcome(by.call('PUT', `/v1/members/${of.caller.userId}`, { role, suspended }));
+
+test('members are listed for admins, and of their own enterprise alone', async () => {
+  const listed = await parsed(membersPage, owner.call('GET', '/v1/members'));
+  const roles = new Map(listed.items.map(({ id, role }) => [id, role]));
+  expect(roles).toEqual(
+    new Map([
+      [owner.caller.userId, 'owner'],
+      [member.caller.userId, 'member'],
+    ]),
+  );
+  expect((await member.call('GET', '/v1/members')).status).toBe(403);
+  await put(owner, member, 'admin');
+  expect((await member.call('GET', '/v1/members')).status).toBe(200);
+});
+
+test('a role holds from the next call on', async () => {
+  const secret = { path: 'team/demo', value: 'v', owner: 'enterprise' };
+  expect((await member.call('POST', '/v1/secrets', secret)).status).toBe(403);
+  expect(await put(owner, member, 'admin')).toBe(200);
+  expect((await member.call('POST', '/v1/secrets', secret)).status).toBe(201);
+  expect(await put(owner, member, 'member')).toBe(200);
+  expect((await member.call('POST', '/v1/secrets', secret)).status).toBe(403);
+});
+
+test('an admin manages members, and neither makes nor changes admins and owners', async () => {
+  const admin = await hostedUser(control, owner.caller.enterpriseId);
+  expect(await put(owner, admin, 'admin')).toBe(200);
+  expect(await put(admin, member, 'member', true)).toBe(200);
+  expect(await put(admin, member, 'member', false)).toBe(200);
+  expect(await put(admin, member, 'admin')).toBe('admin_required');
+  expect(await put(admin, admin, 'owner')).toBe('admin_required');
+  expect(await put(admin, owner, 'member')).toBe('admin_required');
+  expect(await put(admin, owner, 'owner', true)).toBe('admin_required');
+  expect(await put(member, member, 'owner')).not.toBe(200);
+});
+
+test('an enterprise keeps an owner who can sign in', async () => {
+  expect(await put(owner, owner, 'admin')).toBe('last_owner');
+  expect(await put(owner, owner, 'owner', true)).toBe('last_owner');
+  expect(await put(owner, member, 'owner')).toBe(200);
+  expect(await put(owner, owner, 'admin')).toBe(200);
+  expect(await put(member, member, 'member')).toBe('last_owner');
+});
+
+test('of two owners who demote each other at one time, one stays', async () => {
+  expect(await put(owner, member, 'owner')).toBe(200);
+  const both = await Promise.all([put(owner, member, 'member'), put(member, owner, 'member')]);
+  expect(both.filter((each) => each === 200)).toHaveLength(1);
+});
+
+test('a suspended user is out with everything it has, and signs in anew when it is let in again', async () => {
+  const cookie = await signInBrowser(control, member.caller);
+  const made = member.call('POST', '/v1/tokens', { name: 'ci', scopes: ['account:read'] });
+  const { token } = await parsed(createdToken, made);
+  const sidecar = await TestSidecar.make(control.send, 'X25519', () => control.clock.now());
+  await sidecar.enrol(member.tokens.access_token);
+  const statuses = async () => [
+    (await member.call('GET', '/v1/me')).status,
+    (await callAs(control, token, 'GET', '/v1/me')).status,
+    (await control.send('/v1/me', { headers: { cookie } })).status,
+    (await sidecar.call('GET', '/v1/sidecar/snapshot')).status,
+  ];
+  expect(await statuses()).toEqual([200, 200, 200, 200]);
+  expect(await put(owner, member, 'member', true)).toBe(200);
+  expect(await statuses()).toEqual([401, 401, 401, 401]);
+  expect(await put(owner, member, 'member', false)).toBe(200);
+  // What was kept by a thief of the suspended user's machine stays shut; a personal token was the user's own.
+  expect(await statuses()).toEqual([401, 200, 401, 401]);
+});
+
+test('no sidecar is enrolled after its user was suspended, also by a call that was let in before', async () => {
+  const { context } = control;
+  const sidecar = await TestSidecar.make(control.send, 'X25519', () => control.clock.now());
+  const keys = enrolInput.parse({ name: 'late', ...(await sidecar.publicKeys()) });
+  await put(owner, member, 'member', true);
+  expect(await enrolSidecar(context, member.caller, keys)).toMatchObject({ error: { code: 'unauthenticated' } });
+});
+
+test('a member of another enterprise is not there', async () => {
+  const stranger = await hostedUser(control);
+  expect(await put(stranger, member, 'member', true)).toBe('not_found');
+  expect((await member.call('GET', '/v1/me')).status).toBe(200);
+});

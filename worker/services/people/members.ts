@@ -1,0 +1,109 @@
+import { z } from 'zod';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { idPattern } from '../../../shared/wire/ids.ts';
+import type { MemberInput, MemberRecord } from '../../../shared/wire/members.ts';
+import type { Page } from '../../../shared/wire/primitives.ts';
+import {
+  changeMember,
+  findMember,
+  hasOtherOwner,
+  listMembers,
+  type MemberRow,
+  signOutEverywhere,
+} from '../../store/members.ts';
+import { type Caller, mayActAs } from '../../kernel/caller.ts';
+import { commit } from '../../kernel/commit.ts';
+import { decodeCursor, toPage } from '../../kernel/cursors.ts';
+import { controlChain } from '../../kernel/policy_change.ts';
+import { nowText, type ServiceContext } from '../../kernel/service_context.ts';
+
+const memberPlace = z.string().regex(idPattern('usr'));
+
+/** The users of the caller's enterprise, the oldest first. Refuses with `admin_required`, `invalid_cursor`. */
+export async function listMemberPage(
+  context: ServiceContext,
+  caller: Caller,
+  query: { readonly limit: number; readonly cursor?: string | undefined },
+): Promise<Result<Page<MemberRecord>, ApiError>> {
+  if (!mayActAs(caller, 'admin')) return err(adminsOnly());
+  const after = decodeCursor(memberPlace, query.cursor);
+  if (!after.ok) return after;
+  const page = { enterpriseId: caller.enterpriseId, after: after.value, limit: query.limit + 1 };
+  const rows = await listMembers(context.database, page);
+  return ok(toPage(rows, query.limit, toRecord, (row) => row.id));
+}
+
+/**
+ * Sets a member's role, and whether it is suspended: a suspended user is signed out everywhere and its sidecars are
+ * revoked, in the same write. Refuses with `not_found`, `admin_required`, `last_owner`.
+ */
+export async function putMember(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+  input: MemberInput,
+): Promise<Result<MemberRecord, ApiError>> {
+  return commit(context, controlChain(caller), async () => {
+    const member = await findMember(context.database, caller.enterpriseId, id);
+    if (member === null) return err(apiError('not_found', `there is no member ${id}: list them with GET /v1/members`));
+    const refusal = await refusalOf(context, caller, member, input);
+    if (refusal !== null) return err(refusal);
+    const now = nowText(context);
+    const changed = { role: input.role, suspendedAt: input.suspended ? (member.suspendedAt ?? now) : null };
+    return ok({
+      statements: [
+        ...changeMember(context.database, member, changed),
+        ...(input.suspended ? signOutEverywhere(context.database, id, now) : []),
+      ],
+      events: [{ type: 'control.member.changed' as const, actor: caller.userId, data: { 'svc.control.resource': id } }],
+      value: toRecord({ ...member, ...changed }),
+    });
+  });
+}
+
+/** What a caller may do about a member: what it may not is not offered either. */
+export interface MemberChanges {
+  /** Give it another role. */
+  readonly role: boolean;
+  /** Suspend it, or let it sign in again. */
+  readonly suspension: boolean;
+}
+
+export function mayChangeMember(caller: Caller, member: Pick<MemberRecord, 'role'>): MemberChanges {
+  const isOwner = mayActAs(caller, 'owner');
+  return { role: isOwner, suspension: isOwner || (mayActAs(caller, 'admin') && member.role === 'member') };
+}
+
+/** Admins manage members; owners are made, changed and suspended by owners alone, and one of them always stays. */
+async function refusalOf(
+  context: ServiceContext,
+  caller: Caller,
+  member: MemberRow,
+  input: MemberInput,
+): Promise<ApiError | null> {
+  if (!mayActAs(caller, 'admin')) return adminsOnly();
+  const isAboutAdmins = member.role !== 'member' || input.role !== 'member';
+  if (isAboutAdmins && !mayActAs(caller, 'owner')) {
+    return apiError('admin_required', 'admins and owners are made and changed by an owner: ask one');
+  }
+  const stays = input.role === 'owner' && !input.suspended;
+  if (member.role !== 'owner' || stays) return null;
+  if (await hasOtherOwner(context.database, caller.enterpriseId, member.id)) return null;
+  return apiError('last_owner', 'this is the only owner who can sign in: make somebody else an owner first');
+}
+
+function adminsOnly(): ApiError {
+  return apiError('admin_required', 'members are managed with the role admin or owner: ask an admin');
+}
+
+function toRecord(row: MemberRow): MemberRecord {
+  return {
+    id: row.id,
+    email: row.email,
+    display_name: row.displayName,
+    role: row.role,
+    created_at: row.createdAt,
+    suspended_at: row.suspendedAt,
+  };
+}

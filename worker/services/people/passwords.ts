@@ -1,0 +1,52 @@
+import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
+import type { Secret } from '../../../shared/model/secret.ts';
+
+/** What a hash costs (RFC 7914). */
+export interface PasswordCost {
+  readonly N: number;
+  readonly r: number;
+  readonly p: number;
+}
+
+/** 32 MiB and about a tenth of a second. */
+export const PASSWORD_COST: PasswordCost = { N: 2 ** 15, r: 8, p: 3 };
+const MAX_MEMORY_BYTES = 64 * 1024 * 1024;
+const SALT_BYTES = 16;
+const HASH_BYTES = 32;
+const FORMAT = 'scrypt';
+
+/** A password's hash, with the salt and the cost that it was made with. */
+export async function hashPassword(password: Secret, cost: PasswordCost): Promise<string> {
+  const salt = randomBytes(SALT_BYTES);
+  const hash = await derive(password, salt, cost);
+  return stored(cost, salt.toString('base64url'), hash.toString('base64url'));
+}
+
+/** Whether this is the password of a hash. With null, of nobody: it takes as long as one of this cost, and is false. */
+export async function isPassword(password: Secret, known: string | null, cost: PasswordCost): Promise<boolean> {
+  const [format, N, r, p, salt = '', hash = ''] = (known ?? ofNobody(cost)).split('$');
+  if (format !== FORMAT) throw new Error('a password hash in the database is of an unknown form');
+  const expected = Buffer.from(hash, 'base64url');
+  const its = { N: Number(N), r: Number(r), p: Number(p) };
+  const isSame = timingSafeEqual(await derive(password, Buffer.from(salt, 'base64url'), its), expected);
+  return isSame && known !== null;
+}
+
+function stored({ N, r, p }: PasswordCost, salt: string, hash: string): string {
+  return [FORMAT, N, r, p, salt, hash].join('$');
+}
+
+/** A hash that no password is known for. */
+function ofNobody(cost: PasswordCost): string {
+  return stored(cost, 'A'.repeat(22), 'A'.repeat(43));
+}
+
+function derive(password: Secret, salt: Uint8Array, cost: PasswordCost): Promise<Buffer> {
+  // One spelling of one password: keyboards differ in how they compose letters (Unicode NFKC).
+  const text = password.reveal().normalize('NFKC');
+  return new Promise((resolve, reject) => {
+    scrypt(text, salt, HASH_BYTES, { ...cost, maxmem: MAX_MEMORY_BYTES }, (error, hash) =>
+      error === null ? resolve(hash) : reject(error),
+    );
+  });
+}

@@ -1,0 +1,113 @@
+import { replaceHidden } from '../../../shared/model/shown_text.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { type Account, findAccount } from '../../store/accounts.ts';
+import {
+  type BrowserSessionRow,
+  exchangeSignInLink,
+  findBrowserSession,
+  findSignInLink,
+  insertSignInLink,
+  touchBrowserSession,
+} from '../../store/browser_sessions.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { randomToken, sha256Base64Url } from '../../kernel/encoding.ts';
+import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+
+const LINK_SECONDS = 10 * 60;
+/** A browser stays signed in for a working day. */
+export const SESSION_SECONDS = 12 * 3600;
+
+/** A code that signs a browser in once, within ten minutes. Only its hash is stored. */
+export async function createSignInCode(
+  context: ServiceContext,
+  caller: Caller,
+): Promise<{ readonly code: string; readonly expiresAt: string }> {
+  const code = randomToken();
+  const now = seconds(context);
+  const row = { codeHash: await sha256Base64Url(code), userId: caller.userId, expiresAt: now + LINK_SECONDS };
+  const written = await context.database.write(insertSignInLink(context.database, row, now));
+  if (!written.ok) throw new Error('two sign-in codes have one hash');
+  return { code, expiresAt: new Date(row.expiresAt * 1000).toISOString() };
+}
+
+/** What a session is listed by: how its user signed in, and what the browser calls itself. */
+export interface SessionMeta {
+  readonly provider: string;
+  readonly client: string;
+}
+
+/** A session that is not stored yet, and the token that it is known by. Only the token's hash is stored. */
+export async function newBrowserSession(
+  context: ServiceContext,
+  userId: string,
+  meta: SessionMeta,
+): Promise<{ readonly token: string; readonly session: BrowserSessionRow }> {
+  const token = randomToken();
+  const now = nowText(context);
+  const session = {
+    id: freshId(context, 'bse'),
+    tokenHash: await sha256Base64Url(token),
+    userId,
+    provider: meta.provider,
+    client: clientName(meta.client),
+    createdAt: now,
+    lastSeenAt: now,
+    expiresAt: seconds(context) + SESSION_SECONDS,
+  };
+  return { token, session };
+}
+
+const MAX_CLIENT = 200;
+
+/** A name that a stranger chose, fit to be shown. */
+function clientName(text: string): string {
+  return replaceHidden(text, { keepsLines: false, write: () => '' }).slice(0, MAX_CLIENT);
+}
+
+/** Uses a code up and begins a browser session: its token. Refuses with `link_expired`. */
+export async function exchangeSignInCode(
+  context: ServiceContext,
+  code: string,
+  client = '',
+): Promise<Result<string, ApiError>> {
+  const codeHash = await sha256Base64Url(code);
+  const link = await findSignInLink(context.database, codeHash);
+  const now = seconds(context);
+  if (link === null || link.expiresAt <= now) return err(expired());
+  const { token, session } = await newBrowserSession(context, link.userId, { provider: 'link', client });
+  const begun = await context.database.write(exchangeSignInLink(context.database, codeHash, session, now));
+  return begun.ok ? ok(token) : err(expired());
+}
+
+function expired(): ApiError {
+  return apiError(
+    'link_expired',
+    'this sign-in link was used or its ten minutes are over: make a new one with "svc console"',
+  );
+}
+
+/** How exactly it is noted when a browser was last seen. */
+const SEEN_MS = 60_000;
+
+/** The account of a browser's session token; null when there is none, or its user is suspended. */
+export async function accountOfSession(context: ServiceContext, token: string): Promise<Account | null> {
+  const session = await findBrowserSession(context.database, await sha256Base64Url(token), seconds(context));
+  if (session === null) return null;
+  const account = await findAccount(context.database, session.userId);
+  if (account === null || account.user.suspendedAt !== null) return null;
+  if (context.clock.now() - Date.parse(session.lastSeenAt) >= SEEN_MS) {
+    await context.database.write([touchBrowserSession(context.database, session.id, nowText(context))]);
+  }
+  return account;
+}
+
+/** The account of a bearer token; null when it is none. */
+export async function accountOfBearer(context: ServiceContext, token: string): Promise<Account | null> {
+  if (context.local === null || (await sha256Base64Url(token)) !== context.local.keyHash) return null;
+  return findAccount(context.database, context.local.userId);
+}
+
+function seconds(context: ServiceContext): number {
+  return Math.floor(context.clock.now() / 1000);
+}

@@ -1,0 +1,199 @@
+import type { AuditEventData } from '../../../shared/model/audit_event.ts';
+import { mcpServerOfToken } from '../../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import type { Secret } from '../../../shared/model/secret.ts';
+import { formatVaultReference } from '../../../shared/model/vault_path.ts';
+import {
+  CREDENTIALS_REPLY_SECONDS,
+  CREDENTIALS_TYP,
+  type CredentialsPayload,
+  type CredentialsRequest,
+  type UnsealedRequest,
+} from '../../../shared/wire/channel.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { findConnectorAt } from '../../store/connectors.ts';
+import { findMcpServer } from '../../store/mcp_servers.ts';
+import { findSealedSecret, referredSecret, type SecretRow, type VaultPlace } from '../../store/secrets.ts';
+import { ownerId, ownerName } from '../../kernel/caller.ts';
+import { type AuditDraft, commit } from '../../kernel/commit.ts';
+import { type ConnectorAccess, connectorAccess } from '../connectors/connector_access.ts';
+import { isWorthRetrying } from '../../kernel/failures.ts';
+import { accessToken } from '../oauth/oauth_refresh.ts';
+import { controlChain } from '../../kernel/policy_change.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import type { SidecarCaller } from './sidecar_calls.ts';
+import { importReceivingKey, sealTo } from './sidecar_keys.ts';
+import { opened } from '../vault/secrets.ts';
+import { credentialVersion } from './snapshot.ts';
+import { errorCode } from '../../../shared/model/error_code.ts';
+
+type Released = CredentialsPayload['credentials'][number];
+type CredentialRef = CredentialsRequest['credentials'][number];
+
+/** A reference with what is released of it: a value, sealed to the sidecar, nothing, or why there is none. */
+interface Found {
+  readonly ref: CredentialRef;
+  readonly stored: { readonly row: Place; readonly sealed: string; readonly expiresAt: string | null } | null;
+  readonly unavailable?: Unavailable;
+}
+type Place = Pick<SecretRow, 'id' | 'version' | 'ownerId' | 'path'>;
+type Unavailable = CredentialsPayload['unavailable'][number];
+
+/**
+ * Releases credentials to a sidecar, sealed to its key, and answers with a signed reply. Only what a binding of the
+ * sidecar's own snapshot refers to; each release is in the audit log before it is answered.
+ */
+export async function releaseCredentials(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  request: CredentialsRequest,
+): Promise<Result<string, ApiError>> {
+  const refs = distinct(request.credentials);
+  const found = await Promise.all(refs.map((ref) => alone(context, ref, find(context, caller, ref))));
+  return answer(context, caller, { requestId: request.request_id, found, about: {} });
+}
+
+async function find(context: ServiceContext, caller: SidecarCaller, ref: CredentialRef): Promise<Found> {
+  const place = { ownerId: ownerId(caller, ref.owner), path: ref.path };
+  const connector = await findConnectorAt(context.database, place);
+  if (connector !== null) return foundAccess(caller, place, ref, await connectorAccess(context, connector));
+  const serverId = mcpServerOfToken(ref.path);
+  if (serverId !== null) return foundOfMcpServer(context, caller, place, ref, serverId);
+  const row = await referredSecret(context.database, place);
+  if (row === null) return { ref, stored: null };
+  return { ref, stored: { row, sealed: await reseal(caller, await opened(context, row)), expiresAt: null } };
+}
+
+/** What is wrong with one credential keeps no other one back. A database that fails is not about one of them: it fails the call. */
+async function alone(context: ServiceContext, ref: CredentialRef, finding: Promise<Found>): Promise<Found> {
+  try {
+    return await finding;
+  } catch (error) {
+    if (isWorthRetrying(error)) throw error;
+    const code = errorCode(error) || 'unknown';
+    const what = `the release of the ${ref.owner} ${formatVaultReference(ref.path)} (${code})`;
+    context.defer(what, () => Promise.reject(error));
+    const message = `the control plane failed with ${formatVaultReference(ref.path)}: its log says how`;
+    return { ref, stored: null, unavailable: { ...ref, reason: 'credential_unavailable', message } };
+  }
+}
+
+/**
+ * Releases one credential of the sidecar's own user that a program is to get as it is. The log says for which host and why.
+ * Refuses with `invalid_input` a host or reason that holds the credential itself.
+ */
+export async function releaseUnsealed(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  request: UnsealedRequest,
+): Promise<Result<string, ApiError>> {
+  const { request_id: requestId, reference: ref, host, reason } = request;
+  const about = { 'svc.proxy.upstream.host': host, 'svc.proxy.reason': reason };
+  const row = await findSealedSecret(context.database, { ownerId: ownerId(caller, ref.owner), path: ref.path });
+  if (row === null) return answer(context, caller, { requestId, found: [{ ref, stored: null }], about });
+  const secret = await opened(context, row);
+  if (holds(secret, host) || holds(secret, reason)) return err(credentialInText());
+  const stored = { row, sealed: await reseal(caller, secret), expiresAt: null };
+  return answer(context, caller, { requestId, found: [{ ref, stored }], about });
+}
+
+/** The access token of a remote MCP server of this owner; nothing while nobody has authorised it. */
+async function foundOfMcpServer(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  place: VaultPlace,
+  ref: CredentialRef,
+  serverId: string,
+): Promise<Found> {
+  const server = await findMcpServer(context.database, [place.ownerId], serverId);
+  const access = server === null ? null : await accessToken(context, server.id);
+  if (access === null || (!access.ok && access.error.code === 'binding_required')) return { ref, stored: null };
+  return foundAccess(caller, place, ref, access);
+}
+
+/** An API key or an access token; a refresh token never leaves the control plane. */
+async function foundAccess(
+  caller: SidecarCaller,
+  place: VaultPlace,
+  ref: CredentialRef,
+  access: Result<ConnectorAccess, ApiError>,
+): Promise<Found> {
+  if (access.ok) {
+    const { token, expiresAt, secret } = access.value;
+    const row = { ...secret, ...place };
+    return { ref, stored: { row, sealed: await reseal(caller, token), expiresAt } };
+  }
+  const isRevoked = access.error.code === 'reauthorisation_required';
+  const reason = isRevoked ? ('reauthorisation_required' as const) : ('credential_unavailable' as const);
+  return { ref, stored: null, unavailable: { ...ref, reason, message: access.error.message } };
+}
+
+interface Release {
+  readonly requestId: string;
+  readonly found: readonly Found[];
+  /** What the log says of the release, besides the credential. */
+  readonly about: AuditEventData;
+}
+
+async function answer(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  { requestId, found, about }: Release,
+): Promise<Result<string, ApiError>> {
+  const released = found.flatMap(({ stored }) => stored ?? []);
+  const events = released.map(({ row }) => releaseEvent(caller, row, about));
+  const audited = await commit(context, controlChain(caller), async () => ok({ statements: [], events, value: null }));
+  if (!audited.ok) return audited;
+  const payload: CredentialsPayload = {
+    sidecar_id: caller.sidecarId,
+    request_id: requestId,
+    expires_at: new Date(context.clock.now() + CREDENTIALS_REPLY_SECONDS * 1000).toISOString(),
+    credentials: released.map(({ row, sealed, expiresAt }) => toReleased(row, sealed, expiresAt)),
+    missing: found
+      .filter(({ stored, unavailable }) => stored === null && unavailable === undefined)
+      .map(({ ref }) => ref),
+    unavailable: found.flatMap(({ unavailable }) => unavailable ?? []),
+  };
+  return ok(await context.controlPlane.sign(CREDENTIALS_TYP, payload));
+}
+
+function distinct(refs: readonly CredentialRef[]): CredentialRef[] {
+  return [...new Map(refs.map((ref) => [`${ref.owner} ${ref.path}`, ref])).values()];
+}
+
+/** What is shorter stands in a text by chance. */
+const SHORTEST_RECOGNISED_CHARACTERS = 8;
+
+function holds(secret: Secret, text: string): boolean {
+  const value = secret.reveal().trim();
+  return value.length >= SHORTEST_RECOGNISED_CHARACTERS && text.includes(value);
+}
+
+function credentialInText(): ApiError {
+  const message = 'holds the credential itself, and would be in the audit log: say it in other words';
+  return apiError('invalid_input', `the host or the reason ${message}`, { fields: [{ field: 'reason', message }] });
+}
+
+/** From the vault's seal to the sidecar's; the value is in memory only in between. */
+async function reseal(caller: SidecarCaller, secret: Secret): Promise<string> {
+  const key = await importReceivingKey(caller.receivingKey);
+  return sealTo(key, JSON.stringify({ value: secret.reveal() }));
+}
+
+function toReleased(row: Place, sealed: string, expiresAt: string | null): Released {
+  const released = { owner: ownerName(row.ownerId), path: row.path, version: credentialVersion(row), sealed };
+  return expiresAt === null ? released : { ...released, expires_at: expiresAt };
+}
+
+function releaseEvent(caller: SidecarCaller, row: Place, about: AuditEventData): AuditDraft {
+  return {
+    type: 'control.credential.released',
+    actor: caller.sidecarId,
+    data: {
+      'svc.control.resource': row.id,
+      'svc.control.credential_ref': formatVaultReference(row.path),
+      'svc.control.owner': ownerName(row.ownerId),
+      ...about,
+    },
+  };
+}

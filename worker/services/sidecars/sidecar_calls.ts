@@ -1,0 +1,133 @@
+import { compactVerify, decodeJwt } from 'jose';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import {
+  CALL_TYP,
+  type CallClaims,
+  callClaims,
+  MAX_CALL_SECONDS,
+  REVOCATION_TYP,
+} from '../../../shared/wire/channel.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { isId } from '../../../shared/wire/ids.ts';
+import { type ReceivingKey, signingKey } from '../../../shared/wire/sidecars.ts';
+import { findSidecar, type SidecarRow, takeCallId, touchSidecar } from '../../store/sidecars.ts';
+import { sha256Base64Url } from '../../kernel/encoding.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import { importSigningKey } from './sidecar_keys.ts';
+
+/** A call as it came. */
+export interface SidecarCall {
+  /** The JWT of the Authorization header. */
+  readonly token: string;
+  readonly method: string;
+  /** Path and query. */
+  readonly target: string;
+  /** Reads the body; called once the token has shown that a sidecar sent it. */
+  readonly readBody: () => Promise<Uint8Array<ArrayBuffer>>;
+}
+
+/** The sidecar that a verified call came from, and the call's nonce. */
+export interface SidecarCaller {
+  readonly sidecarId: string;
+  readonly userId: string;
+  readonly enterpriseId: string;
+  readonly receivingKey: ReceivingKey;
+  readonly nonce: string;
+}
+
+/**
+ * Verifies a sidecar's call (design section 6): signed by an enrolled sidecar, for us, for this method, target and body,
+ * now, and a POST only once. What is said of the sidecar's clock or revocation is said only to who holds its key.
+ */
+export async function authenticateCall(
+  context: ServiceContext,
+  call: SidecarCall,
+): Promise<Result<SidecarCaller, ApiError>> {
+  const sidecar = await findSidecar(context.database, issuer(call.token));
+  if (sidecar === null) return err(invalid('the token is not of a sidecar enrolled here: enrol it again'));
+  const claims = await verifySignature(sidecar, call.token);
+  if (claims === null) return err(invalid('the token does not verify with the key this sidecar enrolled'));
+  if (sidecar.revokedAt !== null) return err(await revoked(context, sidecar, claims.jti));
+  const problem = (await misuse(context, call, claims)) ?? (await replay(context, call, claims));
+  if (problem !== null) return err(problem);
+  markSeen(context, sidecar);
+  return ok({
+    sidecarId: sidecar.id,
+    userId: sidecar.userId,
+    enterpriseId: sidecar.enterpriseId,
+    receivingKey: JSON.parse(sidecar.receivingKey),
+    nonce: claims.jti,
+  });
+}
+
+/** The refusal of a revoked sidecar, with a proof that it comes from us: a box in between cannot make a sidecar give up. */
+export async function revoked(context: ServiceContext, sidecar: SidecarRow, nonce: string): Promise<ApiError> {
+  const payload = { sidecar_id: sidecar.id, nonce, revoked_at: sidecar.revokedAt };
+  const proof = await context.controlPlane.sign(REVOCATION_TYP, payload);
+  return apiError('sidecar_revoked', 'this sidecar was revoked: enrol it again with a user that may', { proof });
+}
+
+/** Who the token says it is from; not verified. */
+function issuer(token: string): string {
+  try {
+    const { iss } = decodeJwt(token);
+    return iss !== undefined && isId('sdc', iss) ? iss : '';
+  } catch {
+    return '';
+  }
+}
+
+async function verifySignature(sidecar: SidecarRow, token: string): Promise<CallClaims | null> {
+  try {
+    const key = await importSigningKey(signingKey.parse(JSON.parse(sidecar.signingKey)));
+    const { payload, protectedHeader } = await compactVerify(token, key, { algorithms: ['EdDSA', 'Ed25519'] });
+    if (protectedHeader.typ !== CALL_TYP) return null;
+    const claims = callClaims.safeParse(JSON.parse(new TextDecoder().decode(payload)));
+    return claims.success ? claims.data : null;
+  } catch {
+    return null;
+  }
+}
+
+async function misuse(context: ServiceContext, call: SidecarCall, claims: CallClaims): Promise<ApiError | null> {
+  if (claims.aud !== context.controlPlane.id) return invalid('aud is not this control plane: enrol the sidecar here');
+  const now = context.clock.now();
+  if (Math.abs(now / 1000 - claims.iat) > MAX_CALL_SECONDS) {
+    const details = { server_time: new Date(now).toISOString() };
+    return apiError(
+      'clock_skew',
+      'iat is more than a minute away from the time here: set the clock of this machine',
+      details,
+    );
+  }
+  const life = claims.exp - claims.iat;
+  if (life <= 0 || life > MAX_CALL_SECONDS) return invalid('exp must be after iat by at most 60 seconds');
+  if (claims.htm !== call.method || claims.htu !== call.target) return invalid('htm and htu are of another call');
+  return claims.bd === (await sha256Base64Url(await call.readBody()))
+    ? null
+    : invalid('bd is not the SHA-256 of the body');
+}
+
+/** After this time a token with this iat is refused for its age, so its id need not be kept. */
+const CALL_ID_SECONDS = 2 * MAX_CALL_SECONDS;
+
+async function replay(context: ServiceContext, call: SidecarCall, claims: CallClaims): Promise<ApiError | null> {
+  if (call.method !== 'POST') return null;
+  const entry = { sidecarId: claims.iss, jti: claims.jti, expiresAt: claims.iat + CALL_ID_SECONDS };
+  const fresh = await takeCallId(context.database, entry, Math.floor(context.clock.now() / 1000));
+  return fresh ? null : apiError('replayed_call', 'jti was used before: sign each call anew');
+}
+
+const SEEN_RESOLUTION_MS = 60_000;
+
+/** For people to look at; no call waits for it. */
+function markSeen(context: ServiceContext, sidecar: SidecarRow): void {
+  const now = context.clock.now();
+  if (sidecar.lastSeenAt !== null && now - Date.parse(sidecar.lastSeenAt) < SEEN_RESOLUTION_MS) return;
+  const seenAt = new Date(now).toISOString();
+  context.defer('when a sidecar was last seen', () => touchSidecar(context.database, sidecar.id, seenAt));
+}
+
+function invalid(message: string): ApiError {
+  return apiError('invalid_sidecar_call', message);
+}

@@ -1,0 +1,44 @@
+import { CompactEncrypt, type CryptoKey, importJWK } from 'jose';
+import type { ReceivingKey, SigningKey } from '../../../shared/wire/sidecars.ts';
+
+/** Whether a signing key is one that signatures can be verified with. */
+export async function isUsableSigningKey(key: SigningKey): Promise<boolean> {
+  return (await attempt(() => importSigningKey(key))) !== null;
+}
+
+/** Whether something can be sealed to a receiving key; a point of low order fails here and not at the first credential. */
+export async function isUsableReceivingKey(key: ReceivingKey): Promise<boolean> {
+  return (await attempt(async () => sealTo(await importReceivingKey(key), 'x'))) !== null;
+}
+
+export async function importSigningKey(key: SigningKey): Promise<CryptoKey> {
+  const { kty, crv, x } = key;
+  return asCryptoKey(await importJWK({ kty, crv, x }, 'EdDSA'));
+}
+
+export async function importReceivingKey(key: ReceivingKey): Promise<CryptoKey> {
+  const { kty, crv, x } = key;
+  const point = key.kty === 'EC' ? { kty, crv, x, y: key.y } : { kty, crv, x };
+  return asCryptoKey(await importJWK(point, 'ECDH-ES'));
+}
+
+/** A compact JWE of a text: only the holder of the receiving key reads it. */
+export async function sealTo(key: CryptoKey, text: string): Promise<string> {
+  return new CompactEncrypt(new TextEncoder().encode(text))
+    .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM' })
+    .encrypt(key);
+}
+
+function asCryptoKey(key: CryptoKey | Uint8Array): CryptoKey {
+  if (key instanceof Uint8Array) throw new TypeError('not a public key');
+  return key;
+}
+
+async function attempt<T>(work: () => Promise<T>): Promise<T | null> {
+  try {
+    return await work();
+  } catch {
+    // Whatever WebCrypto has against the key, it cannot be used.
+    return null;
+  }
+}

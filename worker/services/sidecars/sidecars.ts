@@ -1,0 +1,112 @@
+import { z } from 'zod';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { idPattern } from '../../../shared/wire/ids.ts';
+import type { Page } from '../../../shared/wire/primitives.ts';
+import type { EnrolInput, EnrolReply, SidecarRecord } from '../../../shared/wire/sidecars.ts';
+import { findSidecar, insertSidecar, listSidecars, revokeSidecar, type SidecarRow } from '../../store/sidecars.ts';
+import { findAccount } from '../../store/accounts.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { type AuditDraft, commit } from '../../kernel/commit.ts';
+import { decodeCursor, toPage } from '../../kernel/cursors.ts';
+import { isUsableReceivingKey, isUsableSigningKey } from './sidecar_keys.ts';
+import { controlChain } from '../../kernel/policy_change.ts';
+import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+
+/** Enrols a sidecar for a user. Refuses with `invalid_input` when a key is not a point of its curve. */
+export async function enrolSidecar(
+  context: ServiceContext,
+  caller: Caller,
+  input: EnrolInput,
+): Promise<Result<EnrolReply, ApiError>> {
+  const problem = await keyProblem(input);
+  if (problem !== null) return err(problem);
+  const row: SidecarRow = {
+    id: freshId(context, 'sdc'),
+    enterpriseId: caller.enterpriseId,
+    userId: caller.userId,
+    name: input.name,
+    signingKey: JSON.stringify(input.signing_key),
+    receivingKey: JSON.stringify(input.receiving_key),
+    createdAt: nowText(context),
+    lastSeenAt: null,
+    revokedAt: null,
+  };
+  const { id, publicKey } = context.controlPlane;
+  return commit(context, controlChain(caller), async () => {
+    // Suspending a user revokes its sidecars, in the same chain: none comes into being after that.
+    const account = await findAccount(context.database, caller.userId);
+    if (account === null || account.user.suspendedAt !== null) {
+      return err(apiError('unauthenticated', 'no valid credentials: sign in again'));
+    }
+    return ok({
+      statements: insertSidecar(context.database, row),
+      events: [sidecarEvent('control.sidecar.enrolled', caller, row)],
+      begins: [row.id],
+      value: { sidecar_id: row.id, control_plane_id: id, control_plane_key: publicKey },
+    });
+  });
+}
+
+async function keyProblem(input: EnrolInput): Promise<ApiError | null> {
+  const usable = {
+    signing_key: await isUsableSigningKey(input.signing_key),
+    receiving_key: await isUsableReceivingKey(input.receiving_key),
+  };
+  const fields = Object.entries(usable)
+    .filter(([, isUsable]) => !isUsable)
+    .map(([field]) => ({ field, message: 'is not a public key of its curve: make a new pair' }));
+  if (fields.length === 0) return null;
+  return apiError('invalid_input', fields.map(({ field, message }) => `${field} ${message}`).join('; '), { fields });
+}
+
+const sidecarPlace = z.string().regex(idPattern('sdc'));
+
+/** The caller's sidecars, the oldest first, revoked ones too. Refuses with `invalid_cursor`. */
+export async function listSidecarPage(
+  context: ServiceContext,
+  caller: Caller,
+  query: { readonly limit: number; readonly cursor?: string | undefined },
+): Promise<Result<Page<SidecarRecord>, ApiError>> {
+  const after = decodeCursor(sidecarPlace, query.cursor);
+  if (!after.ok) return after;
+  const rows = await listSidecars(context.database, {
+    userId: caller.userId,
+    after: after.value,
+    limit: query.limit + 1,
+  });
+  return ok(toPage(rows, query.limit, toRecord, (row) => row.id));
+}
+
+/** Revokes a sidecar for good: its next call, or the poll it waits in, is refused. Refuses with `not_found`. */
+export async function removeSidecar(
+  context: ServiceContext,
+  caller: Caller,
+  id: string,
+): Promise<Result<null, ApiError>> {
+  return commit(context, controlChain(caller), async () => {
+    const row = await findSidecar(context.database, id);
+    if (row === null || row.userId !== caller.userId || row.revokedAt !== null) {
+      return err(apiError('not_found', `there is no live sidecar ${id}: list them with GET /v1/sidecars`));
+    }
+    return ok({
+      statements: revokeSidecar(context.database, id, nowText(context)),
+      events: [sidecarEvent('control.sidecar.revoked', caller, row)],
+      value: null,
+    });
+  });
+}
+
+function sidecarEvent(type: AuditDraft['type'], caller: Caller, row: SidecarRow): AuditDraft {
+  return { type, actor: caller.userId, data: { 'svc.control.resource': row.id } };
+}
+
+function toRecord(row: SidecarRow): SidecarRecord {
+  return {
+    id: row.id,
+    name: row.name,
+    created_at: row.createdAt,
+    last_seen_at: row.lastSeenAt,
+    revoked_at: row.revokedAt,
+  };
+}

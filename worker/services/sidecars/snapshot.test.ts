@@ -1,0 +1,88 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Client, createClient, type Transaction } from '@libsql/client';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type InProcess, newMasterKey, startInProcess } from '../../../e2e/runtimes/in_process.ts';
+import type { TestSidecar } from '../../../e2e/runtimes/sidecar_client.ts';
+import { SNAPSHOT_TYP, snapshotPayload } from '../../../shared/wire/channel.ts';
+import { openDatabase } from '../../store/database.ts';
+
+let directory = '';
+let client: Client;
+let other: Client;
+let control: InProcess;
+let sidecar: TestSidecar;
+let isWriterAtWork = false;
+let changes = 0;
+
+/** Another program: it deletes a binding, which makes a new policy version of it. */
+async function changePolicy(): Promise<void> {
+  if (!isWriterAtWork) return;
+  const last = '(SELECT max(id) FROM host_bindings)';
+  const bumped = 'UPDATE users SET policy_version = policy_version + 1';
+  const written = await other.batch([`DELETE FROM host_bindings WHERE id = ${last}`, bumped], 'write');
+  changes += written[0]?.rowsAffected ?? 0;
+}
+
+/** The same with a change of the policy before each reading. */
+function disturbed<T extends Client | Transaction>(real: T): T {
+  return new Proxy(real, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      if (name === 'transaction') {
+        return async () => disturbed(await client.transaction('read'));
+      }
+      if (name !== 'execute') return value.bind(target);
+      return async (...args: unknown[]) => {
+        await changePolicy();
+        return Reflect.apply(value, target, args) as unknown;
+      };
+    },
+  });
+}
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'svc-snapshot-'));
+  const url = `file:${join(directory, 'control.db')}`;
+  client = createClient({ url, timeout: 5_000 });
+  await client.execute('PRAGMA journal_mode = WAL');
+  other = createClient({ url, timeout: 5_000 });
+  [isWriterAtWork, changes] = [false, 0];
+  control = await startInProcess({ database: openDatabase(disturbed(client)), masterKey: newMasterKey() });
+  sidecar = await control.enrolled();
+});
+afterEach(async () => {
+  await control.stop();
+  client.close();
+  other.close();
+  await rm(directory, { recursive: true });
+});
+
+const BINDINGS = 40;
+
+async function snapshot() {
+  const reply = await sidecar.call('GET', '/v1/sidecar/snapshot');
+  return sidecar.verified(await reply.text(), SNAPSHOT_TYP, snapshotPayload);
+}
+
+test('a snapshot holds the bindings of its version, also while the policy changes before each reading', async () => {
+  for (let number = 0; number < BINDINGS; number += 1) {
+    const binding = {
+      host: `h${number}.test`,
+      scheme: 'bearer',
+      credential_ref: 'vault://user/demo',
+      owner: 'personal',
+    };
+    await control.asUser('POST', '/v1/host-bindings', binding);
+  }
+  const before = await snapshot();
+  isWriterAtWork = true;
+  const during = await snapshot();
+  isWriterAtWork = false;
+  expect(changes).toBeGreaterThan(3);
+  expect(before.host_bindings).toHaveLength(BINDINGS);
+  expect(during.version).toBeGreaterThan(before.version);
+  expect(BINDINGS - during.host_bindings.length).toBe(during.version - before.version);
+});

@@ -1,0 +1,114 @@
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import {
+  SNAPSHOT_PROOF_TYP,
+  SNAPSHOT_SECONDS,
+  SNAPSHOT_TYP,
+  type SnapshotPayload,
+  type SnapshotProof,
+} from '../../../shared/wire/channel.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
+import { policyVersion } from '../../store/accounts.ts';
+import { referredSecrets, type SecretSummary } from '../../store/secrets.ts';
+import { findSidecar } from '../../store/sidecars.ts';
+import { ownerName, visibleOwners } from '../../kernel/caller.ts';
+import { allConnectors } from '../connectors/all_connectors.ts';
+import { toSnapshotRecord } from '../connectors/connector_records.ts';
+import { allHostBindings } from '../bindings/host_bindings.ts';
+import { toSnapshotServers } from '../mcp/mcp_server_records.ts';
+import { allMcpServers } from '../mcp/mcp_servers.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import { revoked, type SidecarCaller } from './sidecar_calls.ts';
+
+/** The newest snapshot, or the proof that the one the sidecar holds is the newest; both signed. */
+export type SnapshotReply =
+  | { readonly kind: 'snapshot'; readonly version: number; readonly jws: string }
+  | { readonly kind: 'unchanged'; readonly version: number; readonly proof: string };
+
+/** How often a waiting poll looks at the database. */
+const LOOK_MS = 1_000;
+
+/**
+ * Answers a poll: at once when the version differs from `held`, else when it does or after `waitSeconds`.
+ * Refuses with `sidecar_revoked`, also when that happens while it waits.
+ */
+export async function pollSnapshot(
+  context: ServiceContext,
+  caller: SidecarCaller,
+  poll: { readonly held: number | null; readonly waitSeconds: number; readonly signal: AbortSignal },
+): Promise<Result<SnapshotReply, ApiError>> {
+  const deadline = context.clock.now() + poll.waitSeconds * 1000;
+  let version = await policyVersion(context.database, caller.userId);
+  while (version === poll.held) {
+    const left = deadline - context.clock.now();
+    if (left <= 0 || poll.signal.aborted) return ok(await unchanged(context, caller, version));
+    await context.clock.sleep(Math.min(LOOK_MS, left), poll.signal);
+    const sidecar = await findSidecar(context.database, caller.sidecarId);
+    if (sidecar === null || sidecar.revokedAt !== null) return err(await gone(context, caller));
+    version = await policyVersion(context.database, caller.userId);
+  }
+  return ok(await signedSnapshot(context, caller));
+}
+
+async function gone(context: ServiceContext, caller: SidecarCaller): Promise<ApiError> {
+  const row = await findSidecar(context.database, caller.sidecarId);
+  if (row === null) throw new Error('a sidecar vanished from the database');
+  return revoked(context, row, caller.nonce);
+}
+
+async function unchanged(context: ServiceContext, caller: SidecarCaller, version: number): Promise<SnapshotReply> {
+  const payload: SnapshotProof = { ...addressed(context, caller), version };
+  return { kind: 'unchanged', version, proof: await context.controlPlane.sign(SNAPSHOT_PROOF_TYP, payload) };
+}
+
+async function signedSnapshot(context: ServiceContext, caller: SidecarCaller): Promise<SnapshotReply> {
+  const { version, bindings, connectors, mcpServers, secrets } = await consistentRead(context, caller);
+  const payload: SnapshotPayload = {
+    ...addressed(context, caller),
+    version,
+    host_bindings: bindings,
+    connectors,
+    mcp_servers: mcpServers,
+    credentials: secrets.map((secret) => ({
+      owner: ownerName(secret.ownerId),
+      path: secret.path,
+      version: credentialVersion(secret),
+    })),
+  };
+  return { kind: 'snapshot', version, jws: await context.controlPlane.sign(SNAPSHOT_TYP, payload) };
+}
+
+/** Who it is for, which call it answers, and until when it may be used. */
+function addressed(context: ServiceContext, caller: SidecarCaller) {
+  const now = context.clock.now();
+  return {
+    sidecar_id: caller.sidecarId,
+    nonce: caller.nonce,
+    issued_at: new Date(now).toISOString(),
+    expires_at: new Date(now + SNAPSHOT_SECONDS * 1000).toISOString(),
+  };
+}
+
+/** What the sidecar compares to know that a value changed; differs also when a secret was deleted and made anew. */
+export function credentialVersion(secret: Pick<SecretSummary, 'id' | 'version'>): string {
+  return `${secret.id}.${secret.version}`;
+}
+
+/** Everything of one policy version: what is changed meanwhile belongs to the next. */
+function consistentRead(context: ServiceContext, caller: SidecarCaller) {
+  const owners = visibleOwners(caller);
+  return context.database.readTogether(async (database) => {
+    const together = { ...context, database };
+    return {
+      version: await policyVersion(database, caller.userId),
+      bindings: await allHostBindings(together, owners),
+      connectors: await snapshotConnectors(together, owners),
+      mcpServers: await toSnapshotServers(together, await allMcpServers(together, owners)),
+      secrets: await referredSecrets(database, owners),
+    };
+  });
+}
+
+async function snapshotConnectors(context: ServiceContext, owners: readonly string[]) {
+  const rows = await allConnectors(context, owners);
+  return rows.map((row) => toSnapshotRecord(row));
+}

@@ -1,0 +1,198 @@
+import { z } from 'zod';
+import type { Owner } from '../../../shared/model/host_binding.ts';
+import { MCP_VAULT_PREFIX, mcpVaultPath } from '../../../shared/model/mcp_server.ts';
+import { err, ok, type Result } from '../../../shared/model/result.ts';
+import type { Secret } from '../../../shared/model/secret.ts';
+import { formatVaultReference } from '../../../shared/model/vault_path.ts';
+import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
+import { isId } from '../../../shared/wire/ids.ts';
+import type { Page } from '../../../shared/wire/primitives.ts';
+import type { SecretRecord } from '../../../shared/wire/secrets.ts';
+import { bumpPolicy } from '../../store/accounts.ts';
+import { findConnectorAt } from '../../store/connectors.ts';
+import { findMcpServer, type McpServerRow } from '../../store/mcp_servers.ts';
+import {
+  bindingsUsing,
+  deleteSecret,
+  findSecret,
+  findSecretById,
+  insertSecret,
+  listSecrets,
+  replaceSecret,
+  type SecretRow,
+  type SecretSummary,
+} from '../../store/secrets.ts';
+import { type Caller, ownerName, visibleOwners, writableOwner } from '../../kernel/caller.ts';
+import { type AuditDraft, type Change, commit } from '../../kernel/commit.ts';
+import { decodeCursor, toPage } from '../../kernel/cursors.ts';
+import { type Changed, controlChain, withPolicyVersion } from '../../kernel/policy_change.ts';
+import { freshId, nowText, type ServiceContext } from '../../kernel/service_context.ts';
+
+export interface SecretToStore {
+  readonly path: string;
+  readonly value: Secret;
+  readonly description?: string | undefined;
+  readonly owner: Owner;
+}
+
+/** Stores a secret: creates it, or replaces its value. Refuses with `admin_required`. */
+export async function storeSecret(
+  context: ServiceContext,
+  caller: Caller,
+  input: SecretToStore,
+): Promise<Result<Changed<{ secret: SecretRecord; created: boolean }>, ApiError>> {
+  const owner = writableOwner(caller, input.owner);
+  if (!owner.ok) return owner;
+  const place = { ownerId: owner.value, path: input.path };
+  const stored = await commit(context, controlChain(caller), async () => {
+    const before = await findSecret(context.database, place);
+    const row = await sealedRow(context, caller, { ...input, ownerId: owner.value }, before);
+    const write = before === null ? insertSecret(context.database, row) : replaceSecret(context.database, row);
+    return ok(
+      change(context, caller, 'control.secret.stored', row, write, { secret: toRecord(row), created: before === null }),
+    );
+  });
+  return withPolicyVersion(context, caller, stored);
+}
+
+/** The row of a value at a place, sealed: the first one, or the next version of the one before. */
+export async function sealedRow(
+  context: ServiceContext,
+  caller: Pick<Caller, 'enterpriseId'>,
+  input: SecretToStore & { readonly ownerId: string },
+  before: SecretSummary | null,
+): Promise<SecretRow> {
+  const { ownerId, path } = input;
+  const version = (before?.version ?? 0) + 1;
+  const now = nowText(context);
+  return {
+    id: before?.id ?? freshId(context, 'sec'),
+    enterpriseId: caller.enterpriseId,
+    ownerId,
+    path,
+    description: input.description ?? before?.description ?? null,
+    version,
+    sealed: await context.vault.seal({ owner: ownerId, path, version }, input.value),
+    fingerprint: await context.vault.fingerprint(ownerId, input.value),
+    createdAt: before?.createdAt ?? now,
+    updatedAt: now,
+  };
+}
+
+const secretPlace = z.strictObject({ ownerId: z.string(), path: z.string() });
+
+/** The secrets a caller sees, never with their values. Refuses with `invalid_cursor`. */
+export async function listSecretPage(
+  context: ServiceContext,
+  caller: Caller,
+  query: { readonly owner?: Owner | undefined; readonly limit: number; readonly cursor?: string | undefined },
+): Promise<Result<Page<SecretRecord>, ApiError>> {
+  const after = decodeCursor(secretPlace, query.cursor);
+  if (!after.ok) return after;
+  const ownerIds = visibleOwners(caller, query.owner);
+  const rows = await listSecrets(context.database, { ownerIds, after: after.value, limit: query.limit + 1 });
+  return ok(toPage(rows, query.limit, toRecord, ({ ownerId, path }) => ({ ownerId, path })));
+}
+
+/** Deletes a secret by its path or id. Refuses with `not_found`, `secret_in_use`, `admin_required`. */
+export async function removeSecret(
+  context: ServiceContext,
+  caller: Caller,
+  target: { readonly owner: Owner; readonly pathOrId: string },
+): Promise<Result<Changed<null>, ApiError>> {
+  const owner = writableOwner(caller, target.owner);
+  if (!owner.ok) return owner;
+  const removed = await commit(context, controlChain(caller), async () => {
+    const row = await findByPathOrId(context, owner.value, target.pathOrId);
+    if (row === null) return err(notFound(target.pathOrId, target.owner));
+    const uses = await bindingsUsing(context.database, row);
+    if (uses.length > 0) return err(inUse(row, uses));
+    const connector = await findConnectorAt(context.database, row);
+    if (connector !== null) return err(usedByConnector(row, connector.connector));
+    const server = await mcpServerOf(context, row);
+    if (server !== null) return err(usedByMcpServer(row, server));
+    return ok(change(context, caller, 'control.secret.deleted', row, deleteSecret(context.database, row), null));
+  });
+  return withPolicyVersion(context, caller, removed);
+}
+
+/** The value of a row; throws when the vault cannot open it, for that is damage and no expected refusal. */
+export async function opened(context: ServiceContext, row: SecretRow): Promise<Secret> {
+  const secret = await context.vault.open({ owner: row.ownerId, path: row.path, version: row.version }, row.sealed);
+  if (secret !== null) return secret;
+  throw Object.assign(new Error(`the vault cannot open ${row.id}`), { code: 'vault_entry_damaged' });
+}
+
+function findByPathOrId(context: ServiceContext, ownerId: string, pathOrId: string): Promise<SecretSummary | null> {
+  return isId('sec', pathOrId)
+    ? findSecretById(context.database, ownerId, pathOrId)
+    : findSecret(context.database, { ownerId, path: pathOrId });
+}
+
+function notFound(pathOrId: string, owner: Owner): ApiError {
+  return apiError(
+    'not_found',
+    `there is no ${owner} secret ${JSON.stringify(pathOrId)}: list them with GET /v1/secrets`,
+  );
+}
+
+function usedByConnector(row: SecretSummary, { id, fqn }: { readonly id: string; readonly fqn: string }): ApiError {
+  const message = `the secret ${row.path} is the credential of the connector ${fqn}: delete it with DELETE /v1/connectors/${id}/credential`;
+  return apiError('secret_in_use', message, { bindings: [], connectors: [{ id, fqn, owner: ownerName(row.ownerId) }] });
+}
+
+/** The MCP server that a vault entry is the credential of; a server's entries go with it. */
+async function mcpServerOf(context: ServiceContext, { ownerId, path }: SecretSummary): Promise<McpServerRow | null> {
+  const [prefix, id = ''] = path.split('/');
+  return prefix === MCP_VAULT_PREFIX ? findMcpServer(context.database, [ownerId], id) : null;
+}
+
+function usedByMcpServer(row: SecretSummary, { id, name }: McpServerRow): ApiError {
+  const credential = row.path.slice(mcpVaultPath(id, '').length);
+  const message = `the secret ${row.path} is a credential of the MCP server ${name}: delete it with DELETE /v1/mcp-servers/${id}/credentials/${credential}`;
+  const servers = [{ id, name, owner: ownerName(row.ownerId) }];
+  return apiError('secret_in_use', message, { bindings: [], connectors: [], mcp_servers: servers });
+}
+
+function inUse(row: SecretSummary, uses: readonly { id: string; host: string }[]): ApiError {
+  const owner = ownerName(row.ownerId);
+  const hosts = uses.map((use) => use.host).join(', ');
+  const message = `the secret ${row.path} is used by the bindings of ${hosts}: delete or change those first`;
+  return apiError('secret_in_use', message, {
+    bindings: uses.map((use) => ({ ...use, owner })),
+    connectors: [],
+  });
+}
+
+function change<T>(
+  context: ServiceContext,
+  caller: Caller,
+  type: AuditDraft['type'],
+  row: SecretSummary,
+  write: Change<T>['statements'],
+  value: T,
+): Change<T> {
+  const data = {
+    'svc.control.resource': row.id,
+    'svc.control.credential_ref': formatVaultReference(row.path),
+    'svc.control.owner': ownerName(row.ownerId),
+  };
+  return {
+    statements: [...write, bumpPolicy(context.database, row)],
+    events: [{ type, actor: caller.userId, data }],
+    value,
+  };
+}
+
+function toRecord(row: SecretSummary): SecretRecord {
+  return {
+    id: row.id,
+    path: row.path,
+    ref: formatVaultReference(row.path),
+    owner: ownerName(row.ownerId),
+    description: row.description,
+    version: row.version,
+    created_at: row.createdAt,
+    updated_at: row.updatedAt,
+  };
+}

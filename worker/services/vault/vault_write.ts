@@ -1,0 +1,23 @@
+import type { Secret } from '../../../shared/model/secret.ts';
+import type { Statement } from '../../store/database.ts';
+import { findSecret, insertSecret, replaceSecret } from '../../store/secrets.ts';
+import { ownerName } from '../../kernel/caller.ts';
+import { sealedRow } from './secrets.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+
+/** A place in the vault below a reserved prefix, which nothing but its own service writes to. */
+export interface ReservedPlace {
+  readonly enterpriseId: string;
+  readonly ownerId: string;
+  readonly path: string;
+  readonly description: string;
+}
+
+/** What puts a value at a reserved place, in place of the one before. */
+export async function vaultWrite(context: ServiceContext, place: ReservedPlace, value: Secret): Promise<Statement[]> {
+  const { enterpriseId, ownerId, path, description } = place;
+  const before = await findSecret(context.database, { ownerId, path });
+  const input = { ownerId, path, value, description, owner: ownerName(ownerId) };
+  const row = await sealedRow(context, { enterpriseId }, input, before);
+  return before === null ? insertSecret(context.database, row) : replaceSecret(context.database, row);
+}
