@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto';
-import hooks from '../../node_modules/preact/hooks/dist/hooks.mjs';
-import preact from '../../node_modules/preact/dist/preact.mjs';
 import consoleIsland from '../islands/console.js';
 import copy from '../islands/copy.js';
 import liveForm from '../islands/live_form.js';
@@ -14,8 +12,6 @@ import style from '../pages/style.css';
 /** Text modules, by the rules of wrangler.toml. */
 const TEXTS: Readonly<Record<string, string>> = {
   'style.css': style,
-  'preact.js': preact,
-  'hooks.js': hooks,
   'console.js': consoleIsland,
   'copy.js': copy,
   'live_form.js': liveForm,
@@ -26,10 +22,10 @@ const TEXTS: Readonly<Record<string, string>> = {
 
 /** The assets on a runtime without files. */
 export function workerdAssets(): Assets {
-  const sources = ASSET_FILES.map(({ name, specifier }) => {
+  const sources = ASSET_FILES.map(({ name }) => {
     const text = TEXTS[name];
     if (text === undefined) throw new Error(`workerd_assets.ts lacks ${name}`);
-    return { name, specifier, text };
+    return { name, text };
   });
   return new Assets(sources, (text) => createHash('sha256').update(text).digest('hex'));
 }

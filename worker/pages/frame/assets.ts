@@ -2,8 +2,6 @@
 export interface AssetSource {
   /** The name in its URL, such as `console.js`. */
   readonly name: string;
-  /** What an island imports it by, such as `./copy.js` or `preact/hooks`. */
-  readonly specifier: string;
   readonly text: string;
 }
 
@@ -32,13 +30,13 @@ export class Assets {
   readonly #encoded = new Map<string, Promise<Bytes>>();
 
   /**
-   * Browsers know no bare names and no hashes, so what an island imports is written as the URL of it: the imported ones come
-   * first. `hash` is hex, of a content.
+   * An island imports another by its name (`./copy.js`), and browsers know its hash as little as we do before it is made: so the
+   * imported ones come first, and the name is replaced by the URL. `hash` is hex, of a content.
    */
   constructor(sources: readonly AssetSource[], hash: (text: string) => string, encode: Encoders = new Map()) {
     this.#encode = encode;
     this.codings = [...encode.keys()];
-    const bySpecifier = new Map(sources.map((source) => [source.specifier, source]));
+    const bySpecifier = new Map(sources.map((source) => [`./${source.name}`, source]));
     const add = (source: AssetSource): Asset => {
       const known = this.#byName.get(source.name);
       if (known !== undefined) return known;
