@@ -1,5 +1,5 @@
 import type { Clock } from '../shared/model/clock.ts';
-import type { Log } from './ports.ts';
+import type { Log } from '../machine/ports.ts';
 import { shownJson } from '../shared/model/shown_text.ts';
 
 /** Operational messages as JSON lines. Nothing of a request goes in here but names of reasons and places in the code. */

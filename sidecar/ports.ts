@@ -74,11 +74,6 @@ export interface AuditSink {
   flush(timeoutMs: number): Promise<boolean>;
 }
 
-/** Counters for `/metrics`; names as Prometheus writes them. */
-export interface Metrics {
-  increment(name: string, labels?: Readonly<Record<string, string>>): void;
-}
-
 /** An upstream connection for one exchange. */
 export interface LeasedConnection {
   readonly connection: Connection;
@@ -124,10 +119,4 @@ export interface SessionDirectory {
   authenticate(sessionId: string, token: string): LiveSession | null;
   /** On a listener that is one session's own: whom a client speaks for that sends no credentials. */
   vouchedFor?(): LiveSession | null;
-}
-
-/** Where operational messages go. Fields never hold a secret, a header value or a query string. */
-export interface Log {
-  info(message: string, fields?: Readonly<Record<string, unknown>>): void;
-  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
 }

@@ -15,7 +15,7 @@ import { MaskedReplies } from '../../sidecar/exchange/masked_replies.ts';
 import { MaterialCache } from '../../sidecar/exchange/material.ts';
 import { NodeSha256 } from '../../sidecar/exchange/node_sha256.ts';
 import { MetricsRegistry } from '../../sidecar/local_api/metrics.ts';
-import type { Log } from '../../sidecar/ports.ts';
+import type { Log } from '../../machine/ports.ts';
 import { Sessions } from '../../sidecar/session/sessions.ts';
 import { bearerBinding } from '../../sidecar/testing/data_plane.ts';
 import { FakeApprovalSource, FakeCredentialSource, FakePolicySource } from '../../sidecar/testing/fakes.ts';

@@ -8,7 +8,7 @@ import {
   type BindingTemplate,
 } from '../../shared/wire/binding_template.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { nearest } from '../terminal/nearest.ts';
+import { nearMatch } from '../../shared/model/near_match.ts';
 
 const FOLDER = ['catalog', 'bindings'];
 
@@ -30,7 +30,7 @@ export function findTemplate(root: string, name: string): BindingTemplate {
   const templates = loadTemplates(root);
   const found = templates.find((template) => template.name === name);
   if (found !== undefined) return found;
-  const near = nearest(
+  const near = nearMatch(
     name,
     templates.map((template) => template.name),
   );

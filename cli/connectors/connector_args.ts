@@ -1,6 +1,6 @@
 import type { OperationInput } from '../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { didYouMean } from '../../shared/wire/near_match.ts';
+import { didYouMean } from '../../shared/model/near_match.ts';
 
 type Args = Readonly<Record<string, unknown>>;
 

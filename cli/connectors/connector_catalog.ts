@@ -5,7 +5,7 @@ import type { ConnectorSpecRecord } from '../../shared/wire/connector_spec.ts';
 import type { Call } from '../command_line.ts';
 import { parseSpec } from './connector_file.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { nearest } from '../terminal/nearest.ts';
+import { nearMatch } from '../../shared/model/near_match.ts';
 import type { Column } from '../terminal/output.ts';
 
 const FOLDER = ['catalog', 'connectors'];
@@ -26,7 +26,7 @@ export function catalogNames(root: string): readonly string[] {
 export function catalogText(root: string, name: string): string {
   const names = catalogNames(root);
   if (names.includes(name)) return readFileSync(join(root, ...FOLDER, `${name}.yaml`), 'utf8');
-  const near = nearest(name, names);
+  const near = nearMatch(name, names);
   throw new CliError(EXIT.usage, `there is no ready connector ${JSON.stringify(name)}`, [
     ...(near === null ? [] : [`Did you mean ${near}?`]),
     '`svc connector catalog` lists them; a file is named with its folder or ending, such as ./mine.yaml.',

@@ -4,7 +4,7 @@ import {
   type ConnectorRecord,
   type ConnectorSummary,
 } from '../../shared/wire/connectors.ts';
-import { didYouMean } from '../../shared/wire/near_match.ts';
+import { didYouMean } from '../../shared/model/near_match.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { allPages } from '../terminal/paging.ts';

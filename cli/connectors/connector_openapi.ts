@@ -14,7 +14,7 @@ import { checkSpec, readInput } from './connector_file.ts';
 import { overlapWarnings } from './connector_overlaps.ts';
 import { withProgress } from './connector_progress.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { nearest } from '../terminal/nearest.ts';
+import { nearMatch } from '../../shared/model/near_match.ts';
 import { printable } from '../../shared/model/shown_text.ts';
 import type { Column } from '../terminal/output.ts';
 
@@ -91,7 +91,7 @@ function selectedOperations(document: unknown, { select = [], all }: FromOpenApi
 }
 
 function unknownLine(flag: string, operation: string, known: readonly string[]): string {
-  const near = nearest(operation, known);
+  const near = nearMatch(operation, known);
   return printable(`${flag} ${operation}${near === null ? '' : `: did you mean ${JSON.stringify(near)}?`}`);
 }
 

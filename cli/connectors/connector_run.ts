@@ -5,7 +5,7 @@ import { LIMIT_SETTINGS } from '../../shared/model/limit_settings.ts';
 import { toConnectorSpec } from '../../shared/wire/connector_spec.ts';
 import { runReply, type RunReply } from '../../shared/wire/connectors.ts';
 import { errorBody, type ErrorBody } from '../../shared/wire/errors.ts';
-import { didYouMean } from '../../shared/wire/near_match.ts';
+import { didYouMean } from '../../shared/model/near_match.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { parseArgs, typedArgs } from './connector_args.ts';

@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import { z } from 'zod';
 import {
   type McpAuthorizationInput,
@@ -15,6 +14,7 @@ import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
 import { printable } from '../../shared/model/shown_text.ts';
 import { parseJson } from '../../shared/model/json.ts';
+import { askYes } from '../terminal/ask.ts';
 
 export interface McpAuthorizeOptions extends OwnerOption, ClientSecretOptions {
   readonly clientId?: string;
@@ -107,12 +107,8 @@ async function isAgreed(
       `${name} is at ${own}, and has you sign in with ${hosts.join(', ')}. What you agree to there, this server may get.`,
     ),
   );
-  const prompt = createInterface({ input: context.stdin, output: context.stderr });
-  // Ctrl-C and the end of the input close it: that is no consent.
-  const closed = new Promise<string>((resolve) => prompt.once('close', () => resolve('')));
-  const typed = await Promise.race([prompt.question('Is that where people sign in for it? [y/N] '), closed]);
-  prompt.close();
-  return /^\s*y(?:es)?\s*$/i.test(typed);
+  // Ctrl-C and the end of the input are no consent.
+  return askYes(context, 'Is that where people sign in for it?');
 }
 
 async function forget(call: Call, client: HttpClient, { id, name }: McpServerRecord): Promise<void> {

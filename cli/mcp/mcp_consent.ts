@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
 import { consentText, uncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import { daemonClient } from '../clients.ts';
@@ -9,6 +8,7 @@ import type { HttpClient } from '../terminal/http_client.ts';
 import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
 import { printable } from '../../shared/model/shown_text.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
+import { askLine, askYes } from '../terminal/ask.ts';
 
 export interface ConsentOptions {
   readonly yes?: boolean;
@@ -89,9 +89,7 @@ async function isAgreed(call: Call<ConsentOptions>, server: MachineServer['serve
   const { options, context, print } = call;
   const isUnchecked = uncheckedCode(server).length > 0;
   if (!isUnchecked) {
-    return (
-      options.yes === true || /^\s*y(?:es)?\s*$/i.test(await answer(call, 'Run this on this machine, as you? [y/N] '))
-    );
+    return options.yes === true || (await askYes(context, 'Run this on this machine, as you?'));
   }
   if (options.unchecked === true && options.yes === true) return true;
   if (options.yes === true || !context.interactive) {
@@ -99,7 +97,8 @@ async function isAgreed(call: Call<ConsentOptions>, server: MachineServer['serve
     return false;
   }
   const question = `Nobody checked what this runs. To run it on this machine, as you, type its name (${server.name}): `;
-  return (await answer(call, question)).trim() === server.name;
+  // Ctrl-C and the end of the input are no consent.
+  return (await askLine(context, question))?.trim() === server.name;
 }
 
 /**
@@ -114,15 +113,6 @@ export async function giveConsent(
   const isUnchecked = isToldUnchecked && uncheckedCode(server).length > 0;
   const body = { consent_hash: hash, ...(isUnchecked && { unchecked: true }) };
   await daemon.callEmpty('POST', `/v1/mcp/servers/${server.id}/consent`, { body });
-}
-
-async function answer({ context }: Call, question: string): Promise<string> {
-  const prompt = createInterface({ input: context.stdin, output: context.stderr });
-  // Ctrl-C and the end of the input close it: that is no consent.
-  const closed = new Promise<string>((resolve) => prompt.once('close', () => resolve('')));
-  const typed = await Promise.race([prompt.question(question), closed]);
-  prompt.close();
-  return typed;
 }
 
 async function withdraw(

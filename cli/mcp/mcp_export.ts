@@ -1,7 +1,7 @@
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { MCP_SERVER_NAME } from '../../shared/model/mcp_server.ts';
-import { didYouMean } from '../../shared/wire/near_match.ts';
+import { didYouMean } from '../../shared/model/near_match.ts';
 import {
   CLIENT_ALIASES,
   configurationWith,

@@ -1,6 +1,6 @@
 import { marketplaceDetail, type MarketplaceDetail } from '../../shared/wire/marketplace.ts';
 import { mcpServersPage, type McpServerRecord } from '../../shared/wire/mcp_servers.ts';
-import { didYouMean } from '../../shared/wire/near_match.ts';
+import { didYouMean } from '../../shared/model/near_match.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { entryPath, published } from './mcp_entry_text.ts';

@@ -1,6 +1,6 @@
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { readSnapshotMcpServers } from '../../shared/wire/mcp_servers.ts';
-import { didYouMean } from '../../shared/wire/near_match.ts';
+import { didYouMean } from '../../shared/model/near_match.ts';
 import { type ListedServer, serversReply } from '../../shared/wire/mcp_gateway.ts';
 import { daemonClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';

@@ -12,7 +12,7 @@ import { CliError } from '../exit_codes.ts';
 import { modeText } from './home.ts';
 import { connectorsWithSpecs, limitedRecords } from '../bindings/limited_bindings.ts';
 import { missingSecrets } from '../bindings/missing_secrets.ts';
-import { nearest } from '../terminal/nearest.ts';
+import { nearMatch } from '../../shared/model/near_match.ts';
 import { openSession } from '../launch/session_access.ts';
 import { askControl, askSidecar, type Asked, type ControlHealth, type SidecarHealth } from './status_command.ts';
 import { sessionEnvironment } from '../../sandbox/launch/session_environment.ts';
@@ -51,7 +51,7 @@ export function settingFindings(env: CliContext['env']): readonly Finding[] {
   const unknown = Object.keys(env)
     .filter((name) => name.startsWith('SVC_') && !known.has(name))
     .map((name) => {
-      const near = nearest(name, [...known]);
+      const near = nearMatch(name, [...known]);
       const fix = near === null ? 'unset it' : `did you mean ${near}?`;
       return { check, level: 'warning' as const, text: `${name} is set, and nothing reads it`, fix };
     });

@@ -10,7 +10,8 @@ import {
   peerAt,
 } from '../../shared/net/connection_gate.ts';
 import { usersByTables } from '../../shared/net/tcp_table.ts';
-import type { Clock, Log, Metrics } from '../../sidecar/ports.ts';
+import type { Clock } from '../../shared/model/clock.ts';
+import type { Log, Metrics } from '../ports.ts';
 
 const usersOf = usersByTables((path) => readFile(path, 'latin1'));
 

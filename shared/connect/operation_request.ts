@@ -6,7 +6,7 @@ import {
   type OperationInput,
 } from '../model/connector.ts';
 import { err, ok, type Result } from '../model/result.ts';
-import { didYouMean } from '../wire/near_match.ts';
+import { didYouMean } from '../model/near_match.ts';
 import { argProblem } from './arg_problem.ts';
 
 /** An upstream request made of an operation and its args. It carries no credential yet. */

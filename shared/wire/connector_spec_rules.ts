@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { GRAPHQL_FIELDS_SOURCE, pathParameters, SAFE_METHODS, type InputType } from '../model/connector.ts';
-import { didYouMean } from './near_match.ts';
+import { didYouMean } from '../model/near_match.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type Report = (path: readonly PropertyKey[], message: string) => void;

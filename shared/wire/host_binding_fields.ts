@@ -4,7 +4,7 @@ import { normaliseHost } from '../net/host.ts';
 import { formatHostPattern, parseHostPattern } from '../net/host_pattern.ts';
 import { checkedText, type TextProblem } from './checked_text.ts';
 import { envNameProblem, headerNameProblem, queryParamProblem, templateProblem } from './injection_place.ts';
-import { didYouMean } from './near_match.ts';
+import { didYouMean } from '../model/near_match.ts';
 import { placeholderProblem } from './placeholder.ts';
 import { lineProblem } from './primitives.ts';
 

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { INJECTION_SCHEMES, type InjectionScheme } from '../model/host_binding.ts';
-import { didYouMean } from './near_match.ts';
+import { didYouMean } from '../model/near_match.ts';
 
 /** The parameters of each scheme, by their names on the wire. */
 export const SCHEME_PARAMETERS: {

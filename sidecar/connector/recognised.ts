@@ -10,7 +10,7 @@ import { err, ok } from '../../shared/model/result.ts';
 import { parseTarget } from '../../shared/net/target.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
 import type { RunRequest } from '../../shared/wire/connectors.ts';
-import { didYouMean } from '../../shared/wire/near_match.ts';
+import { didYouMean } from '../../shared/model/near_match.ts';
 import type { RunRefusal } from './run_ports.ts';
 
 /** An operation that exists, from where on what becomes of it is recorded, and the request that is to be sent for it. */

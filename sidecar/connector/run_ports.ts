@@ -1,7 +1,8 @@
 import type { RunRefusalReason } from '../../shared/audit/exchange_event.ts';
 import type { ProxySource } from '../../shared/model/audit_event.ts';
 import type { ExchangePorts } from '../exchange/exchange_ports.ts';
-import type { AuditSink, Metrics, UpstreamLanes } from '../ports.ts';
+import type { Metrics } from '../../machine/ports.ts';
+import type { AuditSink, UpstreamLanes } from '../ports.ts';
 
 /** What operations are run with: the data plane's own. */
 export interface RunPorts {

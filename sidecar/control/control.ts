@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Limits } from '../../shared/model/limits.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Clock } from '../../shared/model/clock.ts';
-import type { Metrics } from '../ports.ts';
+import type { Metrics } from '../../machine/ports.ts';
 import { AuditSpool } from '../spool/audit_spool.ts';
 import { AuditWitness } from './audit_witness.ts';
 import { createControlChannel } from './channel.ts';

@@ -1,4 +1,4 @@
-import type { Metrics } from '../ports.ts';
+import type { Metrics } from '../../machine/ports.ts';
 
 export interface Gauge {
   readonly name: string;

@@ -1,6 +1,6 @@
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { didYouMean } from '../../shared/wire/near_match.ts';
+import { didYouMean } from '../../shared/model/near_match.ts';
 
 type Named = Pick<McpServer, 'id' | 'name' | 'owner'>;
 

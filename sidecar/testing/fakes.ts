@@ -6,12 +6,12 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
 import { compilePolicy, type Policy } from '../../shared/resolve/resolve.ts';
 import type { Clock } from '../../shared/model/clock.ts';
+import type { Metrics } from '../../machine/ports.ts';
 import type {
   ApprovalRequest,
   ApprovalSource,
   AuditSink,
   CredentialSource,
-  Metrics,
   NotApproved,
   PolicySource,
   ReleasedCredential,

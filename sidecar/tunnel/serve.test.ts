@@ -6,7 +6,7 @@ import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import { ok } from '../../shared/model/result.ts';
 import { Connection } from '../../machine/connection/connection.ts';
 import { createSocketGate } from '../../machine/connection/socket_gate.ts';
-import type { Log } from '../ports.ts';
+import type { Log } from '../../machine/ports.ts';
 import { BodyBudget } from '../exchange/body.ts';
 import { MaskedReplies } from '../exchange/masked_replies.ts';
 import { MaterialCache } from '../exchange/material.ts';

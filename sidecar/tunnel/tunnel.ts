@@ -8,7 +8,8 @@ import type { Admission, ConnectionGate } from '../../shared/net/connection_gate
 import type { RequestHead } from '../../shared/net/http1_head.ts';
 import type { Connection, SocketConnection } from '../../machine/connection/connection.ts';
 import type { ExchangePorts } from '../exchange/exchange_ports.ts';
-import type { AuditSink, LiveSession, Log, Metrics, SessionDirectory, UpstreamLanes } from '../ports.ts';
+import type { Log, Metrics } from '../../machine/ports.ts';
+import type { AuditSink, LiveSession, SessionDirectory, UpstreamLanes } from '../ports.ts';
 import { authenticate } from './authenticate.ts';
 import { connectHost } from './connect_target.ts';
 import { closeAfterAnswer, writeRefusal } from './refuse.ts';

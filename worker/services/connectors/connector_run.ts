@@ -7,7 +7,7 @@ import type { InstalledConnector } from '../../../shared/model/connector.ts';
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import type { RunReply, RunRequest } from '../../../shared/wire/connectors.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
-import { didYouMean } from '../../../shared/wire/near_match.ts';
+import { didYouMean } from '../../../shared/model/near_match.ts';
 import { type ConnectorRow, findConnectorsNamed, type WithCredential } from '../../store/connectors.ts';
 import { allConnectors } from './all_connectors.ts';
 import { type Caller, visibleOwners } from '../../kernel/caller.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { nearest } from './nearest.ts';
+import { nearMatch } from './near_match.ts';
 
 const names = ['github-api', 'github-git', 'openai', 'SVC_MAX_HEADERS'];
 
@@ -12,9 +12,9 @@ test.each([
   ['zzz', null],
   ['', null],
 ])('%j most likely means %j', (word, meant) => {
-  expect(nearest(word, names)).toBe(meant);
+  expect(nearMatch(word, names)).toBe(meant);
 });
 
 test('nothing is near when there is nothing', () => {
-  expect(nearest('x', [])).toBeNull();
+  expect(nearMatch('x', [])).toBeNull();
 });
