@@ -1,4 +1,4 @@
-/** The exit codes of `svc`, as `svc --help` and the README list them. */
+/** The exit codes of `svc`, as `svc --help` and docs/reference/commands.md list them. */
 export const EXIT = {
   ok: 0,
   failed: 1,

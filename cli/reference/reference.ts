@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { SETTINGS } from '../../shared/model/settings.ts';
 import { EXIT_CODE_ROWS } from '../exit_codes.ts';
 
-/** What stands in README.md between `<!-- settings -->` and `<!-- /settings -->`. */
+/** The table of docs/reference/settings.md, between `<!-- settings -->` and `<!-- /settings -->`. */
 export function renderSettingsTable(): string {
   const rows = SETTINGS.map(({ name, flag, default: byDefault, meaning, readBy }) => [
     code(name),
@@ -14,14 +14,14 @@ export function renderSettingsTable(): string {
   return table(['Variable', 'Flag', 'Default', 'Meaning', 'Read by'], rows);
 }
 
-/** What stands in README.md between `<!-- cli -->` and `<!-- /cli -->`: every command, and the exit codes. */
+/** The tables of docs/reference/commands.md, between `<!-- cli -->` and `<!-- /cli -->`: every command, and the exit codes. */
 export function renderCommandTable(program: Command): string {
   const rows = leaves(program).map((command) => [code(`svc ${pathOf(command)}`), cell(command.description())]);
   const codes = EXIT_CODE_ROWS.map(([exitCode, meaning]) => [cell(exitCode), cell(meaning)]);
   return `${table(['Command', 'What it does'], rows)}\n${table(['Exit code', 'Meaning'], codes)}`;
 }
 
-/** The rows between a README's markers, each cell without the spaces that align it; null when a marker is missing. */
+/** The table rows between a document's markers, without the spaces that align the cells; null when a marker is missing. */
 export function tableRows(markdown: string, name: string): readonly string[] | null {
   const place = placeOf(markdown, name);
   return place === null ? null : rowsOf(markdown.slice(place.from, place.to));
@@ -33,10 +33,10 @@ export function rowsOf(text: string): readonly string[] {
   return rows.map((row) => row.replace(/ *\| */g, '|').replace(/-{3,}/g, '---'));
 }
 
-/** The README with another table between the markers. */
+/** The document with another table between the markers. */
 export function withTable(markdown: string, name: string, text: string): string {
   const place = placeOf(markdown, name);
-  if (place === null) throw new Error(`README.md has no <!-- ${name} --> ... <!-- /${name} -->`);
+  if (place === null) throw new Error(`the document has no <!-- ${name} --> ... <!-- /${name} -->`);
   return `${markdown.slice(0, place.from)}\n\n${text}\n${markdown.slice(place.to)}`;
 }
 

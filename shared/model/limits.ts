@@ -19,7 +19,7 @@ export interface ConnectionLimits {
   readonly maxWaitingPerPeer: number;
 }
 
-/** Limits and their defaults (design section 11); each has a setting of its own in the README's table. */
+/** Limits and their defaults (design section 11); each has a setting of its own in docs/reference/settings.md. */
 export interface Limits extends ApiLimits, ConnectionLimits {
   readonly maxHeadBytes: number;
   readonly maxHeaders: number;

@@ -12,7 +12,7 @@ export const DEFAULT_PROXY_PORT = 7421;
 /** The programs that read a setting. */
 export type SettingReader = 'control' | 'sidecar' | 'cli';
 
-/** One environment variable: the row of the README's table, and how its text is read. */
+/** One environment variable: its row in docs/reference/settings.md, and how its text is read. */
 export interface Setting {
   readonly name: string;
   /** The flag that overrides it, or null when the environment is its only place. */
@@ -115,7 +115,7 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     name: 'SVC_DATABASE_REPLICA_URL',
     flag: null,
     default: 'none',
-    meaning: 'replica of the libSQL server, for lists that may lag behind other people',
+    meaning: 'read replica of the libSQL server; lists read from it may be slightly stale',
     readBy: ['control'],
   },
   {
@@ -156,7 +156,7 @@ const GENERAL_SETTINGS: readonly Setting[] = [
   },
 ];
 
-/** Every setting, in the order of the README's table. */
+/** Every setting, in the order of docs/reference/settings.md. */
 export const SETTINGS: readonly Setting[] = [...GENERAL_SETTINGS, ...SIGN_IN_SETTINGS, ...limitRows()];
 
 function limitRows(): Setting[] {

@@ -22,7 +22,7 @@ export interface MailSettings {
 
 const ALLOWED_HOSTS = 'SVC_ALLOWED_HOSTS';
 
-/** The providers' variables, in the order of the README's table. */
+/** The providers' variables, in the order of docs/reference/settings.md. */
 const PROVIDER_SETTINGS: readonly Setting[] = [
   provider('GENERAL_OAUTH_ISSUER', 'none', 'issuer of the OpenID provider `general`'),
   provider('GENERAL_OAUTH_CLIENT_ID', 'none: not offered', 'client of ours at the provider `general`'),
@@ -33,7 +33,7 @@ const PROVIDER_SETTINGS: readonly Setting[] = [
   provider('CODEHOST_OAUTH_API_URL', 'https://api.github.com', 'where the API of the code host is'),
 ];
 
-/** The settings of sign-in, in the order of the README's table. */
+/** The settings of sign-in, in the order of docs/reference/settings.md. */
 export const SIGN_IN_SETTINGS: readonly Setting[] = [
   {
     name: ALLOWED_HOSTS,

@@ -63,7 +63,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
       }
       // A client that asks on and on without reading the answers would have them held for it.
       if (client.needsDrain) await client.drained();
-      // What it sent before it went away is nobody's request any more.
+      // Drop requests that were buffered before the client disconnected.
       if (client.closed) break;
     }
   } catch (error) {

@@ -157,7 +157,7 @@ export interface FinishedFor {
 /** Why an authorisation came to nothing. */
 export interface NotFinished {
   readonly message: string;
-  /** Whom it was for; null for whoever may not know, or when nobody does any more. */
+  /** Who it was for; null if the caller may not see it or it has expired. */
   readonly id: string | null;
 }
 

@@ -1,18 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { SETTINGS } from '../shared/model/settings.ts';
-import { renderCommandTable, renderSettingsTable, rowsOf, tableRows, withTable } from './reference/reference.ts';
-import { referenceProgram } from './reference/reference_program.ts';
+import { SETTINGS } from '../../shared/model/settings.ts';
+import { renderCommandTable, renderSettingsTable, rowsOf, tableRows, withTable } from './reference.ts';
+import { referenceProgram } from './reference_program.ts';
 
-const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+const document = (file: string) => readFileSync(new URL(`../../docs/reference/${file}`, import.meta.url), 'utf8');
 
-describe('the README (node cli/reference/readme_tables.ts writes its tables)', () => {
-  test('lists every setting as the code has it', () => {
-    expect(tableRows(readme, 'settings')).toEqual(rowsOf(renderSettingsTable()));
+describe('docs/reference (node cli/reference/write_tables.ts writes its tables)', () => {
+  test('lists every setting of the code', () => {
+    expect(tableRows(document('settings.md'), 'settings')).toEqual(rowsOf(renderSettingsTable()));
   });
 
-  test('lists every command and exit code as the code has it', () => {
-    expect(tableRows(readme, 'cli')).toEqual(rowsOf(renderCommandTable(referenceProgram())));
+  test('lists every command and exit code of the code', () => {
+    expect(tableRows(document('commands.md'), 'cli')).toEqual(rowsOf(renderCommandTable(referenceProgram())));
   });
 });
 
