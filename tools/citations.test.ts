@@ -56,16 +56,16 @@ describe('every citation', () => {
   });
 });
 
-describe('findCitations', () => {
-  const ids = (text: string) =>
-    findCitations(text).map((citation) =>
-      citation.kind === 'section'
-        ? `${citation.document} ${citation.id}`
-        : citation.kind === 'decision'
-          ? citation.number
-          : citation.path,
-    );
+const idsOf = (text: string) =>
+  findCitations(text).map((citation) =>
+    citation.kind === 'section'
+      ? `${citation.document} ${citation.id}`
+      : citation.kind === 'decision'
+        ? citation.number
+        : citation.path,
+  );
 
+describe('findCitations', () => {
   it.each([
     ['(specification section 1, Sandbox launch)', ['specification section-1', 'specification 1-sandbox-launch']],
     [
@@ -85,11 +85,11 @@ describe('findCitations', () => {
     ['docs/decisions/0028 to 0032', ['0028', '0032']],
     ['see `sidecar/ports.ts` and docs/deploy.md', ['sidecar/ports.ts', 'docs/deploy.md']],
   ])('reads %j', (text, expected) => {
-    expect(ids(text)).toEqual(expected);
+    expect(idsOf(text)).toEqual(expected);
   });
 
   it.each(['RFC 9112, section 6.1', 'OpenID Connect Core section 2'])('leaves out %j', (text) => {
-    expect(ids(text)).toEqual([]);
+    expect(idsOf(text)).toEqual([]);
   });
 });
 

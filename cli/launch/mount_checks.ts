@@ -37,7 +37,7 @@ function statePaths(context: CliContext, options: GlobalOptions): readonly strin
   ];
 }
 
-/** What svc itself keeps in a state directory (ARCHITECTURE.md, State). */
+/** What svc itself keeps in a state directory (docs/architecture/machine.md, State). */
 const KEPT = [
   'control.db',
   'vault.key',
