@@ -22,7 +22,7 @@ export type Shell = (typeof SHELLS)[number];
 export function addCompletionCommand(program: Command, print: (script: string) => void): void {
   program
     .command('completion')
-    .description('print a completion script; each begins with how to install it')
+    .description('print a completion script; it starts with how to install it')
     .addArgument(new Argument('<shell>', 'your shell').choices(SHELLS))
     .action((shell: Shell) => print(completionScript(program, shell)));
 }

@@ -14,21 +14,21 @@ export function addApprovalsCommands(line: CommandLine): void {
   const list = approvals
     .command('list')
     .alias('ls')
-    .description('list those that wait')
+    .description('list the requests that wait for approval')
     .addOption(new Option('--state <state>', 'those in this state (default: pending)').choices(APPROVAL_STATES))
     .option('--all', 'in every state');
   handle<ApprovalListOptions>(line, list, async (call) => (await actions()).listApprovals(call));
-  const show = approvals.command('show').description('show all that is known of one').argument('<id>');
+  const show = approvals.command('show').description('show one request in full').argument('<id>');
   handle(line, show, async (call) => (await actions()).showApproval(call));
   const approve = approvals
     .command('approve')
-    .description('allow this one request, once')
+    .description('approve this one request, once')
     .argument('<id>', 'as `svc approvals list` shows it');
   handle(line, approve, async (call) => (await actions()).decideApproval(call, 'approve'));
   const deny = approvals.command('deny').description('refuse it').argument('<id>', 'as `svc approvals list` shows it');
   handle(line, deny, async (call) => (await actions()).decideApproval(call, 'deny'));
   const watch = approvals
     .command('watch')
-    .description('show requests as they come and what becomes of them, until Ctrl-C');
+    .description('show requests and their decisions as they happen, until Ctrl-C');
   handle(line, watch, async (call) => (await import('./approvals_watch.ts')).watchApprovals(call));
 }

@@ -49,7 +49,7 @@ export function addAuditCommands(line: CommandLine): void {
     .option('--limit <number>', 'at most this many', '50')
     .option('--all', 'every event there is');
   handle<ListOptions>(line, list, listEvents);
-  const tail = filters(audit.command('tail').description('show events as they come, until Ctrl-C')).option(
+  const tail = filters(audit.command('tail').description('show events as they happen, until Ctrl-C')).option(
     '--backlog <number>',
     'begin with this many earlier ones',
     '10',

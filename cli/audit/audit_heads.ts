@@ -27,11 +27,11 @@ import { type SidecarHealth, sidecarHealth } from '../up/status_command.ts';
 export function addHeadsCommands(line: CommandLine, audit: Command): void {
   const heads = audit
     .command('heads')
-    .description('export where each chain ends, signed: keep it elsewhere, for svc audit verify --against');
+    .description('export the signed end of each chain; store it elsewhere for svc audit verify --against');
   handle(line, heads, showHeads);
   const accept = audit
     .command('accept')
-    .description("confirm that the control plane's audit log was put back, as by a restore from a backup")
+    .description("confirm that the control plane's audit log was rolled back, for example by a restore from a backup")
     .option('--yes', 'without asking');
   handle<AcceptOptions>(line, accept, acceptMismatches);
 }

@@ -16,7 +16,7 @@ interface PruneOptions {
 export function addPruneCommand(line: CommandLine, audit: Command): void {
   const prune = audit
     .command('prune')
-    .description('remove old events of your enterprise for good; what is left still verifies (for admins)')
+    .description('remove old events of your enterprise permanently; the rest still verifies (for admins)')
     .option('--before <time>', 'what was received before then: 2026-01-31T09:00:00Z')
     .option('--older-than <length>', 'what was received longer ago: 90d')
     .option('--dry-run', 'only count them');

@@ -27,7 +27,7 @@ export function addReportCommand(line: CommandLine): void {
   const report = line.program.command('report').description('what there is to know of the whole of it');
   const sealability = report
     .command('sealability')
-    .description('every credential: how it is sealed, or why it is not and how to seal it')
+    .description('list every credential: how it is sealed, or why it is not and how to seal it')
     .option('--fail-on-unsealed', 'exit with 1 when a credential is not sealed');
   handle<ReportOptions>(line, sealability, reportSealability);
 }

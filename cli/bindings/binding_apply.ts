@@ -23,7 +23,7 @@ interface ApplyOptions {
 export function addApplyCommand(line: CommandLine, binding: Command): void {
   const apply = binding
     .command('apply')
-    .description('bring bindings to what a YAML file says, and show what changed (nothing is deleted)')
+    .description('create and update bindings from a YAML file, and show what changed (nothing is deleted)')
     .requiredOption('-f, --file <file>', 'the file; - is stdin')
     .option('--dry-run', 'only show what would change');
   handle<ApplyOptions>(line, apply, applyFile);

@@ -39,14 +39,14 @@ export function addBindingCommands(line: CommandLine): void {
   handle(line, remove, removeBinding);
   const effect = binding
     .command('effect')
-    .description('say what a binding admits: read admits only GET, HEAD and OPTIONS, every other effect all methods')
+    .description('set what a binding allows: read allows only GET, HEAD and OPTIONS, every other effect all methods')
     .argument('<host-or-id>')
     .addArgument(new Argument('<effect>').choices(EFFECTS));
   handle(line, effect, setEffect);
   addApplyCommand(line, binding);
   const templates = binding
     .command('templates')
-    .description('ready bindings of well-known services; with a name, one in full')
+    .description('list ready bindings for well-known services; with a name, print one')
     .argument('[name]');
   handle(line, templates, showTemplates);
 }

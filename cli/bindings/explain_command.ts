@@ -16,7 +16,7 @@ const STYLES: { readonly [D in ExplainReply['decision']]: Style } = {
 export function addExplainCommand(line: CommandLine): void {
   const explain = line.program
     .command('explain')
-    .description('which path a request would take through the proxy, and why')
+    .description('say which path a request would take through the proxy, and why')
     .argument('<method>', 'such as GET')
     .argument('<url>', 'such as https://api.example.com/items')
     .option('--graphql <document>', 'the document of its body, at a GraphQL endpoint of a connector');

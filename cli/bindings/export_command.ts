@@ -10,7 +10,9 @@ import type { HttpClient } from '../terminal/http_client.ts';
 export function addExportCommand(line: CommandLine): void {
   const command = line.program
     .command('export')
-    .description('all that you and your enterprise own, one JSON document a line; values of secrets never leave');
+    .description(
+      'export everything that you and your enterprise own, one JSON document a line, without values of secrets',
+    );
   handle(line, command, exportAll);
 }
 

@@ -32,7 +32,7 @@ function ownerOf(description: string): Option {
 function addInstall(line: CommandLine, connector: Command): void {
   const install = connector
     .command('install')
-    .description('install a connector, or another version of it')
+    .description('install a connector, or a new version of it')
     .argument('<file-or-name>', 'a spec (YAML or JSON; - is stdin), or the name of a ready one: svc connector catalog')
     .addOption(ownerOf('whose namespace (default: personal)').default('personal'))
     .option('--dry-run', 'only check the spec, here');
@@ -57,7 +57,7 @@ function addList(line: CommandLine, connector: Command): void {
   handle<OwnerOption>(line, list, async (call) => (await import('./connector_views.ts')).listConnectors(call));
   const show = connector
     .command('show')
-    .description('show a connector as YAML, as it can be installed again')
+    .description('show a connector as YAML that can be installed again')
     .argument('<fqn>', 'publisher/name, or the id')
     .addOption(ownerOf('whose, when both have one'));
   handle<OwnerOption>(line, show, async (call) => (await import('./connector_views.ts')).showConnector(call));
@@ -66,7 +66,7 @@ function addList(line: CommandLine, connector: Command): void {
 function addCatalog(line: CommandLine, connector: Command): void {
   const catalog = connector
     .command('catalog')
-    .description('ready connectors of well-known services; with a name, one in full')
+    .description('list ready connectors for well-known services; with a name, print one')
     .argument('[name]');
   handle(line, catalog, async (call) => (await import('./connector_catalog.ts')).showCatalog(call));
 }
@@ -74,7 +74,7 @@ function addCatalog(line: CommandLine, connector: Command): void {
 function addTest(line: CommandLine, connector: Command): void {
   const test = connector
     .command('test')
-    .description('run an operation and print what the upstream answers (it is really sent)')
+    .description('run an operation and print the upstream’s reply (the request is really sent)')
     .argument('<fqn>', 'publisher/name, or the id')
     .argument('<operation>', 'its name, as `svc connector show` lists it')
     .option('--arg <name=value>', 'one arg, of the type that the input has; a list is given item by item', several)
@@ -108,7 +108,7 @@ function addCredential(line: CommandLine, connector: Command): void {
 function addAuthorize(line: CommandLine, connector: Command): void {
   const authorize = connector
     .command('authorize')
-    .description('authorise an oauth2 connector in the browser, again too')
+    .description('authorise an oauth2 connector in the browser, or renew its authorisation')
     .argument('<fqn>', 'publisher/name, or the id')
     .option('--client-id <id>', 'the OAuth client (needed the first time)')
     .option('--client-secret-stdin', 'read its secret from stdin (else it is asked for; a public client has none)')

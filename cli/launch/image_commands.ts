@@ -61,12 +61,12 @@ export function addImageCommands(line: CommandLine, engine: ImageEngine = ownEng
   const image = line.program.command('image').description('make and check images that agents run in');
   const check = image
     .command('check')
-    .description('say whether an image can run behind the proxy, and what it lacks')
+    .description('check whether an image can run behind the proxy, and list what is missing')
     .argument('<image>', 'a name or an id that the engine has');
   handle(line, check, (call) => checkCommand(call, engine));
   const build = image
     .command('build')
-    .description('make an image that can run behind the proxy from one of yours, without the network')
+    .description('build an image that can run behind the proxy from your image, without the network')
     .requiredOption('--base <image>', 'the image to start from')
     .requiredOption('--tag <name>', 'the name of the image that is made')
     .option('--agent-user <name>', 'the user that commands run as (default: agent)')

@@ -44,19 +44,19 @@ const sessionsPage = z.object({ items: z.array(sessionRecord) });
 /** `svc sessions list|show|stop|resume|logs`. */
 export function addSessionsCommands(line: CommandLine, signals: SignalSource): void {
   const sessions = line.program.command('sessions').description('the sessions of the sidecar: launches and runs');
-  handle(line, sessions.command('list').description('the live sessions, and launches that have ended'), list);
+  handle(line, sessions.command('list').description('list live sessions, and launches that have ended'), list);
   const one = 'its id or name';
-  const show = sessions.command('show').description('one session, with the credentials that are not sealed in it');
+  const show = sessions.command('show').description('show one session, with its unsealed credentials');
   handle(line, show.argument('<session>', one), showOne);
   const stop = sessions.command('stop').description('end a session; its container is removed');
   handle(line, stop.argument('<session>', one), stopOne);
   const resume = sessions
     .command('resume')
-    .description('let the paused bindings of a session go on (see SVC_MAX_MASKED_REPLIES)');
+    .description('resume the paused bindings of a session (see SVC_MAX_MASKED_REPLIES)');
   handle(line, resume.argument('<session>', one), resumeOne);
   const logs = sessions
     .command('logs')
-    .description('what the container of a session has written')
+    .description('show the output of a session’s container')
     .argument('<session>', one)
     .option('--follow', 'go on with what it writes until it ends');
   handle<LogsOptions>(line, logs, (call) => showLogs(call, signals));

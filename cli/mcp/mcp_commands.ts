@@ -35,12 +35,12 @@ function addList(line: CommandLine, mcp: Command): void {
   const list = mcp
     .command('list')
     .alias('ls')
-    .description('list the servers, and what runs on your machines')
+    .description('list the servers and their state on your machines')
     .addOption(mcpOwnerOption('only this namespace'));
   handle<OwnerOption>(line, list, async (call) => (await import('./mcp_views.ts')).listMcpServers(call));
   const show = mcp
     .command('show')
-    .description('show a server: how it is started, its credentials, what a person should know')
+    .description('show a server: its command, its credentials, and warnings')
     .argument(...MCP_SERVER_ARGUMENT)
     .addOption(mcpOwnerOption());
   handle<OwnerOption>(line, show, async (call) => (await import('./mcp_views.ts')).showMcpServer(call));
@@ -60,7 +60,7 @@ function addChanges(line: CommandLine, mcp: Command): void {
   const update = withConfiguration(
     mcp
       .command('update')
-      .description('change what is given, and keep the rest')
+      .description('change the given parts of a server, and keep the rest')
       .argument(...MCP_SERVER_ARGUMENT)
       .argument('[command...]', 'after --: another program and its arguments'),
   )
@@ -75,7 +75,7 @@ function addChanges(line: CommandLine, mcp: Command): void {
 function addSwitches(line: CommandLine, mcp: Command): void {
   for (const [name, description] of [
     ['enable', 'let gateways use a server again'],
-    ['disable', 'keep a server, and let no gateway use it'],
+    ['disable', 'keep a server, but stop gateways from using it'],
   ] as const) {
     const command = mcp
       .command(name)
@@ -144,7 +144,7 @@ function addCredential(line: CommandLine, mcp: Command): void {
 function addAuthorize(line: CommandLine, mcp: Command): void {
   const authorize = mcp
     .command('authorize')
-    .description('sign in to a remote server in the browser, again too')
+    .description('sign in to a remote server in the browser, or sign in again')
     .argument(...MCP_SERVER_ARGUMENT)
     .option('--client-id <id>', 'an OAuth client, where the server registers none by itself')
     .option('--client-secret-stdin', 'read its secret from stdin (else it is asked for; a public client has none)')
@@ -168,7 +168,7 @@ function addAuthorize(line: CommandLine, mcp: Command): void {
 function addTools(line: CommandLine, mcp: Command): void {
   const tools = mcp
     .command('tools')
-    .description('which tools of a server may be called; with options, change that')
+    .description('show which tools of a server may be called; with options, change it')
     .argument(...MCP_SERVER_ARGUMENT)
     .option('--allow <tool>', 'only these; "read_*" is all that begin so (repeatable)', several)
     .option('--deny <tool>', 'not these (repeatable)', several)
@@ -181,7 +181,7 @@ function addTools(line: CommandLine, mcp: Command): void {
 function addRollback(line: CommandLine, mcp: Command): void {
   const rollback = mcp
     .command('rollback')
-    .description('list the configurations that a server had; with --to, give it one of them again')
+    .description('list earlier configurations of a server; with --to, restore one')
     .argument(...MCP_SERVER_ARGUMENT)
     .option('--to <revision>', 'the number of a revision')
     .addOption(mcpOwnerOption());

@@ -9,22 +9,22 @@ import type { GatewayOptions } from './mcp_gateway.ts';
 export function addMcpGatewayCommands(line: CommandLine, mcp: Command): void {
   const gateway = mcp
     .command('gateway')
-    .description('serve all servers to one MCP client, over stdin and stdout: what a client is configured to start')
+    .description('serve all servers to one MCP client over stdin and stdout; clients are configured to start this')
     .option('--http', 'print the URL where the sidecar serves them over HTTP, and end');
   handle<GatewayOptions>(line, gateway, async (call) => (await import('./mcp_gateway.ts')).serveGateway(call));
   const consent = mcp
     .command('consent')
-    .description('let this machine run what a local server is configured to run; asks for each that is new or changed')
+    .description('consent to local servers on this machine; asks for each one that is new or changed')
     .argument('[server]', 'its name or id (default: every one that waits for consent)')
     .option('--yes', 'consent without being asked')
     .option('--unchecked', 'with --yes: also to code that nobody checked')
     .option('--withdraw', 'take the consent back: the server is stopped');
   handle<ConsentOptions>(line, consent, async (call) => (await import('./mcp_consent.ts')).consentToServers(call));
-  const status = mcp.command('status').description('what each server does on this machine');
+  const status = mcp.command('status').description('show the state of each server on this machine');
   handle(line, status, async (call) => (await import('./mcp_status.ts')).showStatus(call));
   const logs = mcp
     .command('logs')
-    .description('what a server has written on stderr, with its credentials masked')
+    .description('show what a server wrote to stderr, with its credentials masked')
     .argument('<server>', 'its name or id');
   handle(line, logs, async (call) => (await import('./mcp_status.ts')).showLogs(call));
 }

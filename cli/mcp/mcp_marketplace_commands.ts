@@ -19,7 +19,7 @@ export function addMcpMarketplaceCommands(line: CommandLine, mcp: Command): void
   addInstall(line, mcp);
   const upgrade = mcp
     .command('upgrade')
-    .description('give an installed server the newest version of its registry entry, after showing what changes')
+    .description('upgrade an installed server to the newest version in the registry, after showing what changes')
     .argument(...MCP_SERVER_ARGUMENT)
     .option('--release <version>', 'this version')
     .option(...INPUT_OPTION, several)
@@ -40,7 +40,7 @@ function addSearch(line: CommandLine, mcp: Command): void {
   handle<McpSearchOptions>(line, search, async (call) => (await import('./mcp_search.ts')).searchRegistry(call));
   const view = mcp
     .command('view')
-    .description('show an entry of the registry: versions, and what an install would start and ask for')
+    .description('show a registry entry: versions, and what an install would start and ask for')
     .argument(...ENTRY_ARGUMENT)
     .option('--release <version>', 'this version');
   handle<McpViewOptions>(line, view, async (call) => (await import('./mcp_search.ts')).viewEntry(call));
@@ -49,7 +49,7 @@ function addSearch(line: CommandLine, mcp: Command): void {
 function addInstall(line: CommandLine, mcp: Command): void {
   const install = mcp
     .command('install')
-    .description('install a server from the registry, after showing exactly what it starts')
+    .description('install a server from the registry, after showing exactly what it will start')
     .argument(...ENTRY_ARGUMENT)
     .option('--release <version>', 'this version')
     .option('--package <number>', 'this package, as `svc mcp view` counts them')

@@ -9,7 +9,7 @@ const actions = () => import('./plan_actions.ts');
 /** `svc plan ...`. */
 export function addPlanCommands(line: CommandLine): void {
   const plan = line.program.command('plan').description('steps in one container, each with a sealed reach');
-  const init = plan.command('init').description('write a plan to begin with').argument('[file]', 'plan.yaml');
+  const init = plan.command('init').description('write an example plan').argument('[file]', 'plan.yaml');
   handle(line, init, async (call) => (await actions()).initPlan(call));
   const freeze = plan
     .command('freeze')
@@ -18,13 +18,13 @@ export function addPlanCommands(line: CommandLine): void {
   handle(line, freeze, async (call) => (await actions()).freezeCommand(call));
   const verify = plan
     .command('verify')
-    .description('check plan, lock and image, and say what was changed')
+    .description('check plan, lock and image, and say what changed')
     .argument('[file]', 'plan.yaml')
     .option('--offline', 'leave the image out: ask no engine');
   handle<VerifyOptions>(line, verify, async (call) => (await actions()).verifyCommand(call));
   const show = plan
     .command('show')
-    .description('print the steps and what each may reach, as the lock seals them')
+    .description('print the steps and the sealed hosts of each')
     .argument('[file]', 'plan.yaml');
   handle(line, show, async (call) => (await actions()).showPlan(call));
   addRun(line, plan);

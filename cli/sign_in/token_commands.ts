@@ -16,13 +16,13 @@ export function addTokenCommands(line: CommandLine): void {
   const token = line.program.command('token').description('personal tokens, for programs that call the control API');
   const create = token
     .command('create')
-    .description('make a token; it goes to stdout, once')
+    .description('make a token; it is printed once')
     .argument('<name>', 'what it is for')
     .option('--scope <scope>', `what it may do (repeatable): ${SCOPES.join(', ')}`, several)
     .option('--days <days>', 'days that it is good, up to 366 (default: 90)');
   handle<CreateOptions>(line, create, createToken);
   handle(line, token.command('list').alias('ls').description('list the tokens, without their text'), listTokens);
-  const revoke = token.command('revoke').description('revoke a token for good').argument('<id>', 'its id (tok_...)');
+  const revoke = token.command('revoke').description('revoke a token permanently').argument('<id>', 'its id (tok_...)');
   handle(line, revoke, revokeToken);
 }
 

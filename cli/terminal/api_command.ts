@@ -15,7 +15,7 @@ const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 export function addApiCommand(line: CommandLine): void {
   const api = line.program
     .command('api')
-    .description('call the control API as yourself; the body goes to stdout, also of an error')
+    .description('call the control API as yourself; prints the reply body, also on an error')
     .argument('<method>', 'GET, POST, PUT, DELETE ...')
     .argument('<path>', 'such as /v1/me')
     .option('--data <json>', 'the request body; @FILE reads it from a file, @- from stdin (use that for secrets)');

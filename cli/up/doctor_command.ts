@@ -11,7 +11,7 @@ const STYLE: { readonly [L in Finding['level']]: Style } = { ok: 'green', warnin
 export function addDoctorCommand(line: CommandLine): void {
   const doctor = line.program
     .command('doctor')
-    .description('look for what is wrong: keys, file modes, ports, channel, clock, the CA trust of installed clients');
+    .description('check keys, file modes, ports, channel, clock, and the CA trust of installed clients');
   handle(line, doctor, diagnose);
 }
 

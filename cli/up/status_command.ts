@@ -40,7 +40,7 @@ export type Asked<T> = { readonly ok: true; readonly value: T } | { readonly ok:
 
 /** `svc status`. */
 export function addStatusCommand(line: CommandLine): void {
-  handle(line, line.program.command('status').description('what runs, and whether it is well'), showStatus);
+  handle(line, line.program.command('status').description('what is running, and whether it is healthy'), showStatus);
 }
 
 /** Asks the control plane for its health. */

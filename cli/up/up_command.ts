@@ -29,7 +29,7 @@ export function addUpCommands(line: CommandLine): void {
     .command('up')
     .description('start the control plane and the sidecar on this machine, until Ctrl-C (`npm start`)')
     .option('--control-port <port>', 'port of the control plane; 0 is any free one', String(DEFAULT_CONTROL_PORT))
-    .option('--registry-url <url>', 'MCP registry that the marketplace is of, in place of the public one');
+    .option('--registry-url <url>', 'MCP registry of the marketplace, in place of the public one');
   handle<UpOptions>(line, sidecarOptions(up), upEverything);
   const sidecar = line.program
     .command('sidecar')

@@ -14,14 +14,18 @@ export function addDbCommands(line: CommandLine): void {
     .description("the control plane's database: the one in --home, or the server that SVC_DATABASE_URL names");
   handle(
     line,
-    db.command('status').description('which steps of the schema it has; exit 1 when it lacks some'),
+    db.command('status').description('show the schema steps of the database; exit 1 if some are missing'),
     showStatus,
   );
-  handle(line, db.command('migrate').description('bring it to this version of svc; harmless when run twice'), migrate);
+  handle(
+    line,
+    db.command('migrate').description('update the database schema to this version of svc; can be run twice'),
+    migrate,
+  );
   const backup = db
     .command('backup')
     .argument('<file>', 'file to write; it must not be there yet')
-    .description('copy the database of --home, also while it is in use (the vault key is not in it)');
+    .description('copy the database of --home, also while it is in use (without the vault key)');
   handle(line, backup, backUp);
 }
 

@@ -17,7 +17,7 @@ export function addKeysCommands(line: CommandLine): void {
   const keys = line.program.command('keys').description("the keys that sign the control plane's access tokens");
   const rotate = keys
     .command('rotate')
-    .description('sign with a new key from now on; the old one verifies until its last token is over')
+    .description('sign with a new key from now on; the old key verifies until its last token expires')
     .option('--at-once', 'refuse what the old keys signed within a minute: for a key that leaked');
   handle<RotateOptions>(line, rotate, rotateKeys);
 }

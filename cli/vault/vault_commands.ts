@@ -16,11 +16,11 @@ export function addVaultCommands(line: CommandLine): void {
   const vault = line.program.command('vault').description("the master key of the control plane's vault");
   const rotate = vault
     .command('rotate')
-    .description('change the master key while workers serve; run it again when it was stopped');
+    .description('change the master key while workers serve; run it again if it was interrupted');
   handle(line, rotate, rotateVault);
   const status = vault
     .command('status')
-    .description('how much is sealed with which key; exit 1 while a change of the key is not finished');
+    .description('how much each key seals; exit 1 until a change of the key is finished');
   handle(line, status, showStatus);
 }
 

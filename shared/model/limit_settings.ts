@@ -49,14 +49,14 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     unit: 'bytes',
     min: KIB,
     max: 16 * MIB,
-    meaning: 'largest body of a request to a GraphQL endpoint of a connector, which is parsed',
+    meaning: 'largest request body at a GraphQL endpoint of a connector; it is parsed',
   },
   maxBufferedBodiesBytes: {
     name: 'SVC_MAX_BUFFERED_BODIES_BYTES',
     unit: 'bytes',
     min: KIB,
     max: 16 * GIB,
-    meaning: 'all request bodies buffered at one time; one session at most half of it',
+    meaning: 'all request bodies buffered at one time; one session may use half',
   },
   firstHeadSeconds: {
     name: 'SVC_FIRST_HEAD_SECONDS',
@@ -98,7 +98,7 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     unit: 'seconds',
     min: 1,
     max: 24 * 3600,
-    meaning: 'a tunnel without traffic is closed after this (WebSocket and event streams are not)',
+    meaning: 'an idle tunnel is closed after this time (except WebSockets and event streams)',
   },
   maxTunnelsPerSession: {
     name: 'SVC_MAX_TUNNELS_PER_SESSION',
@@ -133,7 +133,7 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     unit: 'seconds',
     min: 60,
     max: DEFAULT_LIMITS.snapshotMaxAgeSeconds,
-    meaning: 'how old the policy may get without the control plane; can be shortened, not lengthened',
+    meaning: 'how old the policy may become without the control plane; can be shortened, not lengthened',
   },
   maxApiBodyBytes: {
     name: 'SVC_MAX_API_BODY_BYTES',
@@ -148,7 +148,7 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     unit: 'bytes',
     min: KIB,
     max: 64 * MIB,
-    meaning: 'largest request that runs a connector’s operation, at either API',
+    meaning: 'largest request to run a connector’s operation, at either API',
   },
   maxRunReplyBytes: {
     name: 'SVC_MAX_RUN_REPLY_BYTES',
@@ -156,22 +156,21 @@ export const LIMIT_SETTINGS: { readonly [L in keyof Limits]: LimitRange } = {
     min: KIB,
     // The gateway takes 32 MiB of JSON, with the reply as base64 in it.
     max: 16 * MIB,
-    meaning: 'largest reply of the upstream of such a run',
+    meaning: 'largest upstream reply to such a run',
   },
   runTimeoutSeconds: {
     name: 'SVC_RUN_TIMEOUT_SECONDS',
     unit: 'seconds',
     min: 1,
     max: 300,
-    meaning: 'how long the upstream of such a run has for its whole reply',
+    meaning: 'time limit for the upstream’s whole reply to such a run',
   },
   maxMaskedReplies: {
     name: 'SVC_MAX_MASKED_REPLIES',
     unit: 'count',
     min: 1,
     max: 1_000_000_000,
-    meaning:
-      'replies of a session in which a credential is masked, before its binding pauses until a person resumes it',
+    meaning: 'masked replies in a session before the binding pauses until a person resumes it',
   },
 };
 

@@ -86,14 +86,14 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     name: 'SVC_VAULT_KEY_PREVIOUS',
     flag: null,
     default: 'none',
-    meaning: 'the old master key, until `svc vault rotate` is done with it',
+    meaning: 'the old master key, until `svc vault rotate` has finished',
     readBy: ['control'],
   },
   {
     name: 'SVC_AUDIT_RETENTION_DAYS',
     flag: null,
     default: 'none: all are kept',
-    meaning: 'audit events are removed so many days after they were received, with a sealed note of it',
+    meaning: 'audit events are removed this many days after they were received; a sealed note records it',
     readBy: ['control'],
   },
   ...ANCHOR_SETTINGS,
@@ -123,14 +123,14 @@ const GENERAL_SETTINGS: readonly Setting[] = [
     flag: null,
     default: 'none: no tokens are issued',
     meaning:
-      'origin of a hosted control plane, as users, tokens and mails name it; https, or http on loopback; required for sign-in',
+      'public origin of a hosted control plane, in links, tokens and mails; https, or http on loopback; required for sign-in',
     readBy: ['control'],
   },
   {
     name: 'SVC_REGISTRY_URL',
     flag: '--registry-url',
     default: 'https://registry.modelcontextprotocol.io',
-    meaning: 'MCP registry that the marketplace is of; https, or http on loopback for `svc up`',
+    meaning: 'MCP registry of the marketplace; https, or http on loopback for `svc up`',
     readBy: ['control'],
   },
   {

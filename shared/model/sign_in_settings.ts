@@ -25,12 +25,12 @@ const ALLOWED_HOSTS = 'SVC_ALLOWED_HOSTS';
 /** The providers' variables, in the order of docs/reference/settings.md. */
 const PROVIDER_SETTINGS: readonly Setting[] = [
   provider('GENERAL_OAUTH_ISSUER', 'none', 'issuer of the OpenID provider `general`'),
-  provider('GENERAL_OAUTH_CLIENT_ID', 'none: not offered', 'client of ours at the provider `general`'),
+  provider('GENERAL_OAUTH_CLIENT_ID', 'none: not offered', 'client id at the provider `general`'),
   provider('GENERAL_OAUTH_CLIENT_SECRET', 'none', 'secret of that client'),
-  provider('CODEHOST_OAUTH_CLIENT_ID', 'none: not offered', 'client of ours at the code host'),
+  provider('CODEHOST_OAUTH_CLIENT_ID', 'none: not offered', 'client id at the code host'),
   provider('CODEHOST_OAUTH_CLIENT_SECRET', 'none', 'secret of that client'),
-  provider('CODEHOST_OAUTH_URL', 'https://github.com', 'where people sign in to the code host'),
-  provider('CODEHOST_OAUTH_API_URL', 'https://api.github.com', 'where the API of the code host is'),
+  provider('CODEHOST_OAUTH_URL', 'https://github.com', 'URL where people sign in to the code host'),
+  provider('CODEHOST_OAUTH_API_URL', 'https://api.github.com', 'URL of the code host’s API'),
 ];
 
 /** The settings of sign-in, in the order of docs/reference/settings.md. */
@@ -39,7 +39,7 @@ export const SIGN_IN_SETTINGS: readonly Setting[] = [
     name: ALLOWED_HOSTS,
     flag: null,
     default: 'none; loopback names in local mode',
-    meaning: 'hosts that browsers call a hosted control plane by, separated by `,`; required for sign-in',
+    meaning: 'host names of a hosted control plane in browsers, separated by `,`; required for sign-in',
     readBy: ['control'],
   },
   ...PROVIDER_SETTINGS,

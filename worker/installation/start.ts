@@ -37,7 +37,7 @@ export interface StartInput {
   readonly log?: ((problem: StartProblem) => void) | undefined;
   /** Shows a mail to the person who started the program; in local mode, where no other mail is sent. */
   readonly printMail?: PrintMail | undefined;
-  /** The MCP registry that the marketplace is of; the public one when nothing is said. */
+  /** The MCP registry of the marketplace; the public one when nothing is said. */
   readonly registry?: RegistryInput | undefined;
   /** Where the heads of the audit log are sent; nowhere when nothing is said. */
   readonly anchors?: AnchorSettings | undefined;
