@@ -8,9 +8,7 @@ const actions = () => import('./approvals_actions.ts');
 
 /** `svc approvals ...`. */
 export function addApprovalsCommands(line: CommandLine): void {
-  const approvals = line.program
-    .command('approvals')
-    .description('requests of agents that wait for somebody to allow them');
+  const approvals = line.program.command('approvals').description('requests that wait for approval');
   const list = approvals
     .command('list')
     .alias('ls')

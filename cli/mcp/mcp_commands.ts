@@ -156,7 +156,7 @@ function addAuthorize(line: CommandLine, mcp: Command): void {
       ]),
     )
     .option('--scope <scope>', 'in place of what the server asks for (repeatable)', several)
-    .option('--authorization-host <host>', 'agree to sign in with this host of somebody else (repeatable)', several)
+    .option('--authorization-host <host>', 'agree to sign in at this other host (repeatable)', several)
     .option('--forget', 'forget the authorisation')
     .option('--no-wait', 'print the link and return')
     .addOption(mcpOwnerOption());

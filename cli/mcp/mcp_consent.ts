@@ -56,7 +56,7 @@ function listOnly({ print, context }: Call, waiting: readonly MachineServer[]): 
   }));
   print.data({ items }, () => open.map((server) => consentView(server, context.now(), print.paint)).join('\n'));
   if (open.length === 0) return EXIT.ok;
-  print.note('svc: nobody can be asked here; consent in a terminal, or with --yes');
+  print.note('svc: cannot ask here: consent in a terminal, or use --yes');
   return EXIT.failed;
 }
 

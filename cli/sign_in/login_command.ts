@@ -85,7 +85,7 @@ async function approvedTokens(call: Call, client: HttpClient, device: DeviceRepl
   }
   throw new CliError(
     EXIT.failed,
-    context.stop.aborted ? 'the sign-in was given up' : 'nobody approved the sign-in in time',
+    context.stop.aborted ? 'the sign-in was cancelled' : 'nobody approved the sign-in in time',
     ['Begin again: svc login'],
   );
 }

@@ -29,8 +29,8 @@ async function rotateVault(call: Call): Promise<undefined> {
   const sealed = Object.values(report.resealed).reduce((sum, each) => sum + each, 0);
   const done =
     sealed === 0
-      ? 'nothing was left to seal anew: all was under the new key before'
-      : `everything is under the new key (${sealed} sealed anew); the old one opens nothing here any more, and is still needed for older backups`;
+      ? 'nothing left to do: everything was already sealed with the new key'
+      : `everything is sealed with the new key (${sealed} sealed again); the old key opens nothing here any more, but older backups still need it`;
   call.print.line(report, done);
   if (report.damaged.length > 0) call.print.warn(`neither key opens, as before: ${report.damaged.join(', ')}`);
 }

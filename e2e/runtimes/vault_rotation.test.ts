@@ -216,8 +216,8 @@ describe('svc vault rotate beside svc up', () => {
     client.close();
     const over = new AbortController();
     const busy = Promise.all([0, 1].map((lane) => tenant.keepBusy(lane, over.signal)));
-    expect(await svc.ok(['vault', 'rotate'])).toContain('everything is under the new key');
-    expect(await svc.ok(['vault', 'rotate'])).toContain('everything is under the new key');
+    expect(await svc.ok(['vault', 'rotate'])).toContain('everything is sealed with the new key');
+    expect(await svc.ok(['vault', 'rotate'])).toContain('everything is sealed with the new key');
     over.abort();
     await busy;
     // A write that was under way at the very moment of the change may be refused, and is tried again by its caller.

@@ -274,7 +274,7 @@ function clockSkew(serverTime: string): ChannelError {
 function unknownHere(message: string, status: number): ChannelError {
   return channelError(
     'refused',
-    `It does not accept this sidecar's calls: ${message} If the control plane was set up anew, move identity.json away and start again.`,
+    `It does not accept this sidecar's calls: ${message} If the control plane was installed again, move identity.json away and start again.`,
     { status, code: 'invalid_sidecar_call' },
   );
 }

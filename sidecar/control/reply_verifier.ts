@@ -164,7 +164,7 @@ async function openReply<T extends z.ZodType>(
     return invalidReply(`its field ${parsed.error.issues[0]?.path.join('.') ?? ''} is not what the contract says`);
   } catch {
     return invalidReply(
-      'the signature is not of the control plane that this sidecar was enrolled with. If the control plane was set up anew, move identity.json away and start again',
+      'the signature is not of the control plane that this sidecar was enrolled with. If the control plane was installed again, move identity.json away and start again',
     );
   }
 }

@@ -264,6 +264,6 @@ export class SnapshotSource implements PolicySource {
 /** A connector that cannot be read refuses every request: one that it would have taken could go another way else. */
 function policyOf({ hostBindings, connectors }: VerifiedSnapshot): Result<Policy, Refusal> {
   if (connectors.ok) return ok(compilePolicy(hostBindings, connectors.value));
-  const message = `The installed connectors cannot be read, and so no request is sent: ${connectors.error}. Update svc on this machine, or install the connector anew.`;
+  const message = `The installed connectors cannot be read, so no request is sent: ${connectors.error}. Update svc on this machine, or install the connector again.`;
   return err(refusal('connector_specs_invalid', message));
 }

@@ -50,6 +50,6 @@ function openClient(databaseUrl: string | undefined, file: string, token: { read
 }
 
 function damaged(place: string): Refusal {
-  const message = `the database in ${place} is damaged, or is not a libSQL database: restore it from a backup, or move it away to begin anew`;
+  const message = `the database in ${place} is damaged, or is not a libSQL database: restore it from a backup, or move it away to start with a new one`;
   return new Refusal('database_damaged', message);
 }

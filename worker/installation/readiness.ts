@@ -14,7 +14,6 @@ export async function describeReadiness(
   const { schema, pending } = await schemaStatus(context.database.client);
   if (pending > 0) return err(`the database lacks ${pending} steps of its schema: run "svc db migrate"`);
   const mark = (await readInstallation(context.database)).get('vault_key_mark') ?? context.vault.keyMark;
-  if (mark !== context.vault.keyMark)
-    return err('the master key was changed: start this program anew with the new one');
+  if (mark !== context.vault.keyMark) return err('the master key was changed: restart this program with the new one');
   return ok({ status: 'ready', schema });
 }

@@ -248,7 +248,7 @@ function adminsOnly(): ApiError {
 
 function ownersOnly(): ApiError {
   const message =
-    'the provider of the enterprise and its domains are changed by an owner, for whoever runs it can sign in as anybody: ask one';
+    'only an owner changes the enterprise’s provider and domains, because whoever runs the provider can sign in as anyone: ask an owner';
   return apiError('admin_required', message);
 }
 

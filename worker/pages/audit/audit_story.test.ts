@@ -25,7 +25,7 @@ describe('why an event came about', () => {
     [{ 'svc.reach.enforced': false, 'svc.reach.hosts': ['a.test'] }, /no scope .* was open/, 1],
     [{ 'svc.reach.enforced': false, 'svc.reach.hosts': [], 'svc.reach.egress': 'sealed' }, /has no hosts/, 1],
     [{ 'svc.reach.enforced': false, 'svc.proxy.reason': 'step_not_started' }, /never ran/, 1],
-    [{ 'svc.reach.enforced': false, 'svc.proxy.reason': 'step_start_unknown' }, /nobody said/, 1],
+    [{ 'svc.reach.enforced': false, 'svc.proxy.reason': 'step_start_unknown' }, /start was not reported/, 1],
   ] as const)('says of a step what is recorded of it: %j', (data, expected, sentences) => {
     const told = storySentences({ type: 'flightplan.launch.reach', data, actor: 'session' });
     expect(told).toHaveLength(sentences);

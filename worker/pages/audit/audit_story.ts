@@ -99,7 +99,7 @@ function reachTold({ type, data }: Told): string[] {
 
 function reachSentence(reason: string | undefined, enforced: boolean, hasHosts: boolean): string {
   if (reason === 'step_not_started') return 'A step of a plan was to begin, and its command never ran.';
-  if (reason === 'step_start_unknown') return 'A step of a plan was given its scope, and nobody said what came of it.';
+  if (reason === 'step_start_unknown') return 'A step of a plan got its scope, but its start was not reported.';
   if (enforced)
     return 'A step of a plan began, under a scope of the proxy with the hosts and the time that the signed lock says.';
   return hasHosts

@@ -131,7 +131,7 @@ function changeSection({ binding, lastChange }: BindingDetails, nowMs: number): 
         'Changed',
         html`${exactTime(binding.updated_at)} <span class="quiet">(${timeAgo(binding.updated_at, nowMs)})</span>`,
       ],
-      ['By', by === null ? 'nobody that the audit log still knows' : personWords(by)],
+      ['By', by === null ? 'unknown: no longer in the audit log' : personWords(by)],
       [
         'Event',
         lastChange === null

@@ -19,7 +19,7 @@ const SCHEMES: { readonly [S in InjectionScheme]: { readonly title: string; read
   basic: { title: 'Basic', wire: 'Authorization: Basic <user name:credential>' },
   'header-template': { title: 'Header', wire: 'a header of your choice, such as X-Api-Key: <credential>' },
   'query-param': { title: 'Query parameter', wire: 'a parameter of the query, such as ?key=<credential>' },
-  'sigv4-resign': { title: 'AWS signature', wire: 'Authorization: AWS4-HMAC-SHA256, signed anew with the credential' },
+  'sigv4-resign': { title: 'AWS signature', wire: 'Authorization: AWS4-HMAC-SHA256, signed again with the credential' },
 };
 
 interface Parameter {

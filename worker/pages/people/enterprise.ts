@@ -129,7 +129,7 @@ function settingsForm(view: EnterpriseView): Html {
 function providerAsItIs({ oidc }: EnterpriseSettings): Html {
   return html`<section class="panel stack" aria-labelledby="provider-title">
     <h2 id="provider-title">Your own provider (OpenID Connect)</h2>
-    <p class="quiet">An owner changes it, for whoever runs it can sign in as anybody.</p>
+    <p class="quiet">Only an owner changes it: whoever runs it can sign in as anyone.</p>
     ${definitionList([
       ['Issuer', oidc === null ? 'none' : html`<code>${oidc.issuer}</code>`],
       ['Its domains', oidc === null ? null : oidc.domains.join(', ')],
@@ -158,7 +158,7 @@ function providerSection({ form, settings, origin }: EnterpriseView): Html {
   const callback = `/auth/${id}/callback`;
   return html`<section class="panel stack" aria-labelledby="provider-title">
     <h2 id="provider-title">Your own provider (OpenID Connect)</h2>
-    <p class="quiet">An owner changes it, for whoever runs it can sign in as anybody. Empty: none.</p>
+    <p class="quiet">Only an owner changes it: whoever runs it can sign in as anyone. Empty: none.</p>
     ${
       origin === null
         ? ''

@@ -15,7 +15,7 @@ import { consolePage, showSignIn } from '../console/pages.ts';
 import { json } from '../http/replies.ts';
 
 export const postDeviceCode = forAnyone({
-  summary: 'Ask to be signed in by somebody who is',
+  summary: 'Start a device sign-in, which a signed-in person approves',
   description: 'For a program (RFC 8628): a person types the code on the page /device, within ten minutes.',
   body: deviceInput,
   replies: { 200: deviceReply },
@@ -26,7 +26,8 @@ export const postDeviceCode = forAnyone({
 
 export const postDeviceToken = forAnyone({
   summary: 'The tokens of a program that was approved',
-  description: 'Refused with authorization_pending or slow_down until somebody decided, and then given once.',
+  description:
+    'Refused with authorization_pending or slow_down until a person decides; then the tokens are returned once.',
   body: devicePoll,
   replies: { 200: tokenPair },
   async handle({ context, body }) {

@@ -8,7 +8,7 @@ import { errorReply } from './error_reply.ts';
 export async function getAsset(c: AppContext): Promise<Response> {
   const assets = c.get('assets');
   const asset = assets.at(c.req.path);
-  if (asset === null) return errorReply(c, apiError('not_found', 'there is no such asset: load the page anew'));
+  if (asset === null) return errorReply(c, apiError('not_found', 'there is no such asset: reload the page'));
   const coding = fittingCoding(c, assets.codings);
   const etag = tagOf(asset.hash, coding);
   c.header('cache-control', 'public, max-age=31536000, immutable');

@@ -90,7 +90,7 @@ async function refusalOf(
   const stays = input.role === 'owner' && !input.suspended;
   if (member.role !== 'owner' || stays) return null;
   if (await hasOtherOwner(context.database, caller.enterpriseId, member.id)) return null;
-  return apiError('last_owner', 'this is the only owner who can sign in: make somebody else an owner first');
+  return apiError('last_owner', 'this is the only owner who can sign in: make another person an owner first');
 }
 
 function adminsOnly(): ApiError {

@@ -115,7 +115,7 @@ async function replay(context: ServiceContext, call: SidecarCall, claims: CallCl
   if (call.method !== 'POST') return null;
   const entry = { sidecarId: claims.iss, jti: claims.jti, expiresAt: claims.iat + CALL_ID_SECONDS };
   const fresh = await takeCallId(context.database, entry, Math.floor(context.clock.now() / 1000));
-  return fresh ? null : apiError('replayed_call', 'jti was used before: sign each call anew');
+  return fresh ? null : apiError('replayed_call', 'jti was used before: sign each call with a new jti');
 }
 
 const SEEN_RESOLUTION_MS = 60_000;
