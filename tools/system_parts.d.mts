@@ -6,6 +6,8 @@ export const STANDARD_MODULES: string;
 export function succeeds(probe: string): boolean;
 /** The Python that has the modules, or null. */
 export function pythonWith(modules: string): string | null;
+/** The Ruby that has the router of Rails and a server for it, or null. */
+export function rubyWithRails(): string | null;
 /** The AWS CLI, or null. */
 export function awsCli(): string | null;
 /** True where the user of the tests can run an engine without being root. */

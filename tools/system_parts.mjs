@@ -35,6 +35,10 @@ export const pythonWith = (modules) => workingProgram('python3', `-c 'import ${m
 /** The AWS CLI, or null. */
 export const awsCli = () => workingProgram('aws', '--version');
 
+/** The Ruby that has the router of Rails and a server for it, or null. */
+export const rubyWithRails = () =>
+  workingProgram('ruby', `-e 'require "action_dispatch"; require "webrick"; Rack::Handler::WEBrick'`);
+
 const found = (...programs) => programs.map((program) => `command -v ${program}`).join(' && ');
 
 const ROOTLESS = [
@@ -71,6 +75,11 @@ const SYSTEM_PARTS = [
     name: 'Django REST framework',
     isThere: () => pythonWith('rest_framework') !== null,
     packages: ['python3-djangorestframework'],
+  },
+  {
+    name: 'the router of Rails',
+    isThere: () => rubyWithRails() !== null,
+    packages: ['ruby-actionpack', 'ruby-webrick'],
   },
   { name: 'nginx', probe: 'nginx -v', packages: ['nginx-light'] },
   { name: 'wget', probe: 'wget --version', packages: ['wget'] },

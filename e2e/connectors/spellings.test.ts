@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { InstalledConnector, Operation } from '../../shared/model/connector.ts';
 import { compilePolicy, resolve } from '../../shared/resolve/resolve.ts';
-import { pythonWith } from '../../tools/system_parts.mjs';
+import { pythonWith, rubyWithRails } from '../../tools/system_parts.mjs';
 
 // Invariant 8: whatever spelling a real server takes for an operation that needs an approval is that operation for the proxy
 // too, or is refused. Each server has the same five routes and answers with the name of the one it took.
@@ -163,14 +163,22 @@ interface Server {
   readonly start: () => Promise<number>;
 }
 
-const script = (name: string): Promise<number> => started(process.execPath, [join(folder, name)]);
+const script = (name: string, ...args: readonly string[]): Promise<number> =>
+  started(process.execPath, [join(folder, name), ...args]);
 const python = (module: string, name: string): Promise<number> =>
   started(pythonWith(module) ?? 'python3', [join(folder, name)]);
 const SERVERS: readonly Server[] = [
   { name: 'Express', isHere: true, start: () => script('express_server.mjs') },
+  { name: 'Fastify', isHere: true, start: () => script('fastify_server.mjs') },
+  { name: 'Fastify that matches more', isHere: true, start: () => script('fastify_server.mjs', 'lenient') },
   { name: 'a router with format suffixes, as of Rails', isHere: true, start: () => script('suffix_server.mjs') },
   { name: 'Flask', isHere: pythonWith('flask') !== null, start: () => python('flask', 'flask_server.py') },
   { name: 'Django REST framework', isHere: pythonWith('rest_framework') !== null, start: () => python('rest_framework', 'django_server.py') }, // prettier-ignore
+  {
+    name: 'Rails',
+    isHere: rubyWithRails() !== null,
+    start: () => started(rubyWithRails() ?? 'ruby', [join(folder, 'rails_routes.rb')]),
+  },
   { name: 'Go net/http', isHere: has('go', 'version'), start: () => started('go', ['run', join(folder, 'server.go')]) },
   ...['', '/', '$uri'].map((uri) => ({
     name: `Express behind nginx, proxy_pass with "${uri}"`,
