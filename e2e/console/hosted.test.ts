@@ -150,7 +150,7 @@ describe('an admin', () => {
     const page = await openAs('bob', { javaScriptEnabled: false });
     await page.goto('/enterprise');
     expect(await page.locator('[name^=oidc_]').count()).toBe(0);
-    expect(await page.locator('main').innerText()).toContain('An owner changes it');
+    expect(await page.locator('main').innerText()).toContain('Only an owner changes it');
     await page.getByLabel('Name').fill('Acme Ltd');
     await save(page);
     await page.waitForURL('**/enterprise?done=settings_changed');

@@ -73,7 +73,7 @@ test('without JavaScript: a role is changed, and the only owner stays one', asyn
   await page.goto(`/members/${id}`);
   await page.getByLabel('member', { exact: true }).check();
   await page.getByRole('button', { name: 'Change the role' }).click();
-  expect(await page.getByRole('alert').innerText()).toContain('make somebody else an owner first');
+  expect(await page.getByRole('alert').innerText()).toContain('make another person an owner first');
 });
 
 test('without JavaScript: settings are refused beside their fields, without the secret, and saved', async () => {
