@@ -178,7 +178,7 @@ async function main() {
   await runChecks();
   await runTests('unit', 900);
   await parts;
-  if (!QUICK) await Promise.all(['e2e*', 'containers'].map((project) => runTests(project, 2_700)));
+  if (!QUICK) await Promise.all(['e2e*', 'containers'].map((project) => runTests(project, 3_600)));
   if (CI && counts.skipped > 0) say('a skipped test counts as a failure under CI=true');
   process.exitCode = counts.failed > 0 || (CI && counts.skipped > 0) ? 1 : 0;
   say(`\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);

@@ -16,7 +16,8 @@ const STORE = 'store.example.test';
 const SECRET = plantSecret();
 const DATA = randomBytes(64 * 1024);
 const CHUNKS = (256 * MIB) / DATA.length;
-const WARM_UP_CHUNKS = 16;
+/** Enough for the heap to be as large as an upload of any length needs. */
+const WARM_UP_CHUNKS = 1024;
 const HEAD_OF_CHUNK = `${DATA.length.toString(16)};chunk-signature=`;
 const ZEROS = '0'.repeat(64);
 let world: World;
