@@ -91,16 +91,16 @@ describe('svc explain', () => {
   });
 });
 
+/** A tunnel that is open while the sidecar hears of it ends without an answer: that request is made again. */
+async function answerOf(host: string): ReturnType<typeof get> {
+  for (;;) {
+    const answer = await get(host).catch(() => null);
+    if (answer !== null) return answer;
+  }
+}
+
 describe('a sidecar that is revoked', () => {
   const sidecars = z.object({ items: z.array(z.object({ id: z.string() })) });
-
-  /** A tunnel that is open while the sidecar hears of it ends without an answer: that request is made again. */
-  async function answerOf(host: string): ReturnType<typeof get> {
-    for (;;) {
-      const answer = await get(host).catch(() => null);
-      if (answer !== null) return answer;
-    }
-  }
 
   it('refuses every request within one poll, also with what it had cached', async () => {
     expect((await get(SHARED)).status).toBe(200);
