@@ -123,7 +123,7 @@ export class Gateway {
       resourceUpdated: (uri) => this.subscriptions.updated(serverId, uri),
       log: (message) => this.#log(serverId, message),
       elicitationComplete: (params) =>
-        this.#registry.only(serverId)?.notify({ method: 'notifications/elicitation/complete', params }),
+        this.#registry.findSoleCall(serverId)?.notify({ method: 'notifications/elicitation/complete', params }),
     };
   }
 
@@ -132,7 +132,7 @@ export class Gateway {
     if (!this.#limitOf(serverId).allow()) return;
     const name = this.fleet.nameOf(serverId);
     const named = { ...message, logger: message.logger === undefined ? name : `${name}/${message.logger}` };
-    const call = this.#registry.only(serverId);
+    const call = this.#registry.findSoleCall(serverId);
     if (call === null) {
       if (this.#registry.countOf(serverId) === 0) this.audience.log(serverId, named);
     } else if (call.owner.wantsLog(message.level)) {

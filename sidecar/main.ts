@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { readConfig } from './config.ts';
 import type { SidecarConfig } from './config.ts';
 import { listen } from '../machine/connection/listen.ts';
-import { createSocketGate, DROPPED_CONNECTIONS, openableConnections } from '../machine/connection/socket_gate.ts';
+import { createSocketGate, DROPPED_CONNECTIONS } from '../machine/connection/socket_gate.ts';
 import { Approvals } from './control/approvals.ts';
 import type { Control } from './control/control.ts';
 import { createOperationRunner } from './connector/run_operation.ts';
@@ -39,7 +39,7 @@ import type { EngineAddress } from './session/sandbox.ts';
 import { type ContainerEngine, SessionContainers } from './session/session_containers.ts';
 import { sessionDirectory, Sessions } from './session/sessions.ts';
 import { createSessionCa } from './tls/session_ca.ts';
-import type { ConnectionGate } from '../shared/net/connection_gate.ts';
+import { type ConnectionGate, openableConnections } from '../shared/net/connection_gate.ts';
 import { createListener } from './tunnel/listener.ts';
 import { StrangerRefusals } from './tunnel/stranger_refusals.ts';
 import type { TunnelPorts } from './tunnel/tunnel.ts';
@@ -59,6 +59,9 @@ const COUNTERS = {
   [DROPPED_CONNECTIONS]: 'Connections that were dropped because there were too many, by reason.',
   svc_proxy_bugs_total: 'Tunnels that were closed because of an unexpected error.',
 };
+
+/** The most connections of clients; null where the system gives no number. A report of the process is asked for once. */
+const MAX_OPEN = openableConnections(process.report);
 
 const clock: Clock = { now: () => Date.now() };
 const log = jsonLog((line) => process.stderr.write(line), clock);
@@ -87,7 +90,7 @@ async function main(): Promise<void> {
     directory: join(home, 'sessions'),
     clock,
     // Half of what may be open at most: one session leaves room for the others.
-    maxTunnelsPerSession: Math.min(limits.maxTunnelsPerSession, Math.ceil((openableConnections() ?? Infinity) / 2)),
+    maxTunnelsPerSession: Math.min(limits.maxTunnelsPerSession, Math.ceil((MAX_OPEN ?? Infinity) / 2)),
     createCa: (directory, sessionId) =>
       createSessionCa(directory, { sessionId, maxLeaves: limits.maxLeafCertificates, now: () => clock.now() }),
     systemRoots: systemRootsPem,
@@ -191,7 +194,7 @@ function apiParts(
 
 /** One gate for all listeners: what is scarce is the program's. */
 function gateOf({ limits }: SidecarConfig): ConnectionGate {
-  const gate = createSocketGate({ limits, maxOpen: openableConnections(), metrics, log, clock });
+  const gate = createSocketGate({ limits, maxOpen: MAX_OPEN, metrics, log, clock });
   const gauge = (name: string, help: string, read: () => number): void => metrics.gauge({ name, help, read });
   gauge('svc_connections_open', 'Connections of clients.', () => gate.counts.open);
   gauge('svc_connections_waiting', 'Those that have shown no credential yet.', () => gate.counts.waiting);

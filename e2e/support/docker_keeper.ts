@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { clientFor, engineFiles } from './docker_engine.ts';
 import { isRunning } from './process.ts';
@@ -14,19 +13,29 @@ const [folder = '', watched = ''] = process.argv.slice(2);
 const files = engineFiles(folder);
 const bridge = `svce2e${randomBytes(3).toString('hex')}`;
 
-function system(command: string, ...args: string[]): void {
+function system(command: string, ...args: string[]): string {
   const done = spawnSync(command, args, { encoding: 'utf8' });
   if (done.status !== 0) throw new Error(`${command} ${args.join(' ')}: ${done.stderr}`);
+  return done.stdout;
 }
 
-/** A private network that no interface of this machine is in. */
-function freeSubnet(): string {
-  const taken = Object.values(networkInterfaces())
-    .flat()
-    .map((each) => each?.address ?? '');
-  for (let third = 0; third < 256; third += 1) {
-    const start = `10.213.${third}.`;
-    if (!taken.some((address) => address.startsWith(start))) return start;
+/**
+ * The first three numbers of each IPv4 network that an interface of this machine is in, also of one that is down: a bridge
+ * that a killed run left behind still has its route, and `os.networkInterfaces` does not list it.
+ */
+function takenSubnets(): string[] {
+  const addresses = system('ip', '-4', '-oneline', 'address', 'show').matchAll(/ inet (\d+\.\d+\.\d+)\./g);
+  return [...addresses].map(([, start = '']) => start);
+}
+
+/** Gives the bridge a private network that it shares with no other interface, also not with one that another run adds now. */
+function addSubnet(): void {
+  for (let tries = 0; tries < 64; tries += 1) {
+    const start = `10.213.${randomInt(256)}`;
+    if (takenSubnets().includes(start)) continue;
+    system('ip', 'address', 'add', `${start}.1/24`, 'dev', bridge);
+    if (takenSubnets().filter((each) => each === start).length === 1) return;
+    system('ip', 'address', 'delete', `${start}.1/24`, 'dev', bridge);
   }
   throw new Error('no network of 10.213.0.0/16 is free');
 }
@@ -39,7 +48,7 @@ function mountCgroups(): void {
 function startEngine(): ChildProcess {
   mountCgroups();
   system('ip', 'link', 'add', 'name', bridge, 'type', 'bridge');
-  system('ip', 'address', 'add', `${freeSubnet()}1/24`, 'dev', bridge);
+  addSubnet();
   system('ip', 'link', 'set', bridge, 'up');
   writeFileSync(join(folder, 'daemon.json'), '{}');
   const state = ['--data-root', join(folder, 'data'), '--exec-root', join(folder, 'run')];

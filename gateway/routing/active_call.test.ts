@@ -113,14 +113,14 @@ describe('who is asked', () => {
     const [one, two] = [started().call, started({ ...ALL, clientKey: 'b' }).call];
     await expect(registry.ask('s', SAMPLE, never)).rejects.toThrow('no call of a client is running');
     registry.add('s', one);
-    expect(registry.only('s')).toBe(one);
+    expect(registry.findSoleCall('s')).toBe(one);
     registry.add('s', two);
-    expect(registry.only('s')).toBeNull();
+    expect(registry.findSoleCall('s')).toBeNull();
     await expect(registry.ask('s', SAMPLE, never)).rejects.toThrow('several clients have calls running');
     await expect(registry.ask('other', SAMPLE, never)).rejects.toThrow('no call of a client is running');
     registry.remove('s', one);
     registry.remove('s', one);
-    expect([registry.only('s'), registry.count, registry.countOf('s')]).toEqual([two, 1, 1]);
+    expect([registry.findSoleCall('s'), registry.count, registry.countOf('s')]).toEqual([two, 1, 1]);
   });
 });
 

@@ -60,7 +60,7 @@ export class CallRegistry {
   }
 
   /** The newest call of the one client that uses the server now; null when there is none, or when there are several. */
-  only(serverId: string): ActiveCall | null {
+  findSoleCall(serverId: string): ActiveCall | null {
     const calls = [...(this.#calls.get(serverId) ?? [])];
     const clients = new Set(calls.map(({ owner }) => owner.clientKey));
     return clients.size === 1 ? (calls.at(-1) ?? null) : null;
@@ -68,7 +68,7 @@ export class CallRegistry {
 
   /** Asks the client whose call is running on the server. It is refused when that is nobody, or could be several. */
   ask(serverId: string, input: InputCall, gone: AbortSignal): Promise<Record<string, unknown>> {
-    const call = this.only(serverId);
+    const call = this.findSoleCall(serverId);
     if (call !== null) return call.ask(input, gone);
     const why = this.countOf(serverId) === 0 ? 'no call of a client is running' : 'several clients have calls running';
     return Promise.reject(new ProtocolError(ProtocolErrorCode.InvalidRequest, `${input.method} is refused: ${why}`));

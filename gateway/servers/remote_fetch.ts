@@ -5,7 +5,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { getCACertificates } from 'node:tls';
 import { Readable } from 'node:stream';
 import type { FetchLike } from '@modelcontextprotocol/client';
-import { isLoopbackHost } from './remote_url.ts';
+import { isLoopbackHostname } from '../../shared/model/loopback_hostname.ts';
 import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
 import { pause } from '../../machine/pause.ts';
 
@@ -145,7 +145,7 @@ function endOfEvent(chunk: Uint8Array, atLineEnd: boolean): number {
 
 function isRefusedLiteral(hostname: string): boolean {
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
-  return (isIP(host) !== 0 && isRefusedAddress(host)) || isLoopbackHost(hostname);
+  return (isIP(host) !== 0 && isRefusedAddress(host)) || isLoopbackHostname(hostname);
 }
 
 /** The name leads to an address of a private range. */

@@ -1,10 +1,4 @@
-/** Hosts of this machine itself. */
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
-
-export function isLoopbackHost(hostname: string): boolean {
-  return LOOPBACK.test(hostname);
-}
-
+import { isLoopbackHostname } from '../../shared/model/loopback_hostname.ts';
 /** What is wrong with the URL of a remote server, for a person; null when it may be called. */
 export function remoteUrlProblem(text: string | null, isLocal: boolean): string | null {
   if (text === null || !URL.canParse(text)) return 'url is no URL; give the https:// address of the server';
@@ -12,6 +6,6 @@ export function remoteUrlProblem(text: string | null, isLocal: boolean): string 
   if (url.username !== '' || url.password !== '') return 'url holds a user name or password; use a header instead';
   if (url.protocol === 'https:') return null;
   if (url.protocol !== 'http:') return `url has the scheme ${url.protocol}//; a remote server is called over https`;
-  if (!isLoopbackHost(url.hostname)) return 'url is plain http, which others can read and change; use https';
+  if (!isLoopbackHostname(url.hostname)) return 'url is plain http, which others can read and change; use https';
   return isLocal ? null : 'url is plain http on this machine, which a hosted control plane may not name; use https';
 }

@@ -6,7 +6,6 @@ import {
   ConnectionGate,
   type DropReason,
   dropTeller,
-  mostOpen,
   peerAt,
 } from '../../shared/net/connection_gate.ts';
 import { usersByTables } from '../../shared/net/tcp_table.ts';
@@ -53,11 +52,4 @@ export function admitSocket(gate: ConnectionGate, socket: Socket, session: strin
   });
   if (admission !== null) socket.once('close', () => admission.closed());
   return admission;
-}
-
-/** The most connections that this program may have open, by how many descriptors the system gives it. */
-export function openableConnections(): number | null {
-  // Without it a report would ask the name service for the peers of open sockets.
-  Object.assign(process.report, { excludeNetwork: true });
-  return mostOpen(process.report.getReport());
 }

@@ -5,7 +5,8 @@ import type { TcpEnds } from '../../shared/net/tcp_table.ts';
 import { DEFAULT_LIMITS } from '../../shared/model/limits.ts';
 import type { Admission } from '../../shared/net/connection_gate.ts';
 import { listen } from '../../machine/connection/listen.ts';
-import { admitSocket, createSocketGate, openableConnections } from '../../machine/connection/socket_gate.ts';
+import { openableConnections } from '../../shared/net/connection_gate.ts';
+import { admitSocket, createSocketGate } from '../../machine/connection/socket_gate.ts';
 import { peerUid } from './peer_uid.ts';
 import { relayConnection, type RelayTarget } from './relay_connection.ts';
 
@@ -49,7 +50,7 @@ export async function startRelay(options: RelayOptions): Promise<Result<Relay, R
   const sockets = new Set<Socket>();
   const gate = createSocketGate({
     limits: DEFAULT_LIMITS,
-    maxOpen: openableConnections(),
+    maxOpen: openableConnections(process.report),
     // It is part of a command, which has neither.
     metrics: { increment: () => undefined },
     log: { info: () => undefined, error: () => undefined },

@@ -1,5 +1,6 @@
 import { err, ok, type Result } from './result.ts';
 import type { Setting, SettingProblem } from './settings.ts';
+import { isLoopbackHostname } from './loopback_hostname.ts';
 
 /** Where the control plane sends the signed heads of the audit log by itself, and how often (docs/decisions/0052). */
 export interface AnchorSettings {
@@ -64,7 +65,7 @@ export function anchorProblems(env: Readonly<Record<string, string | undefined>>
 function parseAnchorUrl(text: string): Result<string, string> {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isBare = url?.username === '' && url.password === '' && url.hash === '';
-  const isLoopback = url?.protocol === 'http:' && /^(?:localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(url.hostname);
+  const isLoopback = url?.protocol === 'http:' && isLoopbackHostname(url.hostname);
   if (isBare && (isLoopback || (url.protocol === 'https:' && url.port === ''))) return ok(text);
   return err('is no https URL without a port, a user, a password or a fragment: use the one of the receiver');
 }

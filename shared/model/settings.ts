@@ -4,6 +4,7 @@ import { DEFAULT_LIMITS, type Limits } from './limits.ts';
 import { err, ok, type Result } from './result.ts';
 import { Secret } from './secret.ts';
 import { readSignInSettings, SIGN_IN_SETTINGS, type SignInSettings } from './sign_in_settings.ts';
+import { isLoopbackHostname } from './loopback_hostname.ts';
 
 /** The ports that `svc up` listens on when no flag says otherwise. */
 export const DEFAULT_CONTROL_PORT = 7420;
@@ -355,8 +356,4 @@ export function parseRegistryUrl(text: string): Result<string, string> {
 
 function tryUrl(text: string): URL | null {
   return URL.canParse(text) ? new URL(text) : null;
-}
-
-function isLoopbackHostname(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
 }

@@ -251,6 +251,19 @@ export function mostOpen(report: unknown): number | null {
   return Math.max(1, Math.floor((descriptors - kept) / 2));
 }
 
+/** A program's report about itself, as Node's `process.report` has it. */
+interface ProgramReport {
+  excludeNetwork?: boolean;
+  getReport(): object;
+}
+
+/** The most connections that a program may have open, by how many descriptors the system gives it. */
+export function openableConnections(report: ProgramReport): number | null {
+  // Else the report would ask the name service for the peers of open sockets.
+  report.excludeNetwork = true;
+  return mostOpen(report.getReport());
+}
+
 const TELL_EVERY_MS = 60_000;
 
 /** Counts drops and tells of them once a minute at most: how many there were since the last time, and why the last one was. */

@@ -19,12 +19,7 @@ const IPV6_LOOPBACK = '00000000000000000000000001000000';
  * 0, whoever held it.
  */
 export function uidInTable(table: string, ends: TcpEnds): number | null {
-  const to = endpointForms(ends.localAddress, ends.localPort);
-  for (const form of endpointForms(ends.remoteAddress, ends.remotePort)) {
-    const found = lineWithLocalEnd(table, form, to);
-    if (found !== null) return found.uid;
-  }
-  return null;
+  return uidsInTables([table], [ends])[0] ?? null;
 }
 
 /** The same for many connections, by one pass over the tables. A table has a line for each connection of the machine. */
@@ -53,6 +48,19 @@ function uidOf(line: string): number | null {
   return state === ESTABLISHED && inode !== '0' && /^\d+$/.test(uid) ? Number(uid) : null;
 }
 
+/** The user id that holds the other end of one connection, in the first of the tables that has it. A table that cannot be read is empty. */
+export async function findUid(
+  read: (path: string) => Promise<string>,
+  ends: TcpEnds,
+  tables: readonly string[] = TCP_TABLES,
+): Promise<number | null> {
+  for (const path of tables) {
+    const found = uidInTable(await read(path).catch(() => ''), ends);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
 /** Asks for the users at the other ends of connections, in the kernel's tables as `read` gives them. A table that cannot be read is empty. */
 export function usersByTables(
   read: (path: string) => Promise<string>,
@@ -62,20 +70,6 @@ export function usersByTables(
     const ends = connections.map((connection) => connection.ends);
     return uidsInTables(tables, ends).map((uid) => (uid === null ? null : `uid ${uid}`));
   };
-}
-
-/** Looks for the local end as text first: a table has a line for each connection of the machine. */
-function lineWithLocalEnd(table: string, local: string, to: readonly string[]): { readonly uid: number | null } | null {
-  for (let at = table.indexOf(` ${local} `); at !== -1; at = table.indexOf(` ${local} `, at + 1)) {
-    const end = table.indexOf('\n', at);
-    const [, remote = '', state, , , , uid = '', , inode] = table
-      .slice(at, end === -1 ? undefined : end)
-      .trim()
-      .split(/\s+/);
-    if (state !== ESTABLISHED || !to.includes(remote)) continue;
-    return { uid: inode === '0' || !/^\d+$/.test(uid) ? null : Number(uid) };
-  }
-  return null;
 }
 
 /** How the tables may spell a loopback address and port: IPv4 on its own and mapped into IPv6, and ::1. Others have no form here. */

@@ -19,7 +19,8 @@ import { readSettings } from './node_command.ts';
 import { type Clients, databaseOf, openClients } from './node_database.ts';
 import { homeDirectory, homeFiles, makeHome } from './node_home.ts';
 import { clientAddress } from './client_address.ts';
-import { guardConnections, openableConnections, serverDeadlines } from './node_gate.ts';
+import { openableConnections } from '../../shared/net/connection_gate.ts';
+import { guardConnections, serverDeadlines } from './node_gate.ts';
 import { listenAt, type Listening, listenOnLoopback } from './node_listen.ts';
 import { nodeOutbound, parsePin, type PinnedAddress } from './node_outbound.ts';
 import { EXIT_PORT_TAKEN, EXIT_USAGE, log, Refusal, refuse } from './node_refusal.ts';
@@ -68,7 +69,7 @@ async function main(): Promise<void> {
   const answer = getRequestListener(app.fetch);
   const { limits } = options.settings;
   const server = createServer(serverDeadlines(limits), (request, response) => void answer(request, response));
-  guardConnections(server, { limits, maxOpen: openableConnections(), log });
+  guardConnections(server, { limits, maxOpen: openableConnections(process.report), log });
   const { address, twin } = await listenFor(server, options);
   const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
   process.stdout.write(`${JSON.stringify({ listening: `http://${host}:${address.port}` })}\n`);

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ConnectionLimits } from '../../shared/model/limits.ts';
-import { type Admission, ConnectionGate, dropTeller, mostOpen, peerAt } from '../../shared/net/connection_gate.ts';
+import { type Admission, ConnectionGate, dropTeller, peerAt } from '../../shared/net/connection_gate.ts';
 import { usersByTables } from '../../shared/net/tcp_table.ts';
 import type { Log } from '../routes/http/app_env.ts';
 
@@ -74,11 +74,4 @@ function follow(connection: Served, request: IncomingMessage, response: ServerRe
 
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-}
-
-/** The most connections that this program may have open, by how many descriptors the system gives it. */
-export function openableConnections(): number | null {
-  // Without it a report would ask the name service for the peers of open sockets.
-  Object.assign(process.report, { excludeNetwork: true });
-  return mostOpen(process.report.getReport());
 }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
-import { TCP_TABLES, uidInTable } from '../../shared/net/tcp_table.ts';
+import { findUid, TCP_TABLES } from '../../shared/net/tcp_table.ts';
 
 const ROOT = 0;
 
@@ -25,9 +25,6 @@ export function otherUsers(
 async function isOther(socket: Socket, uid: number, tables: readonly string[]): Promise<boolean> {
   const { remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 } = socket;
   const ends = { remoteAddress, remotePort, localAddress, localPort };
-  for (const path of tables) {
-    const found = uidInTable(await readFile(path, 'latin1').catch(() => ''), ends);
-    if (found !== null) return found !== uid && found !== ROOT;
-  }
-  return false;
+  const found = await findUid((path) => readFile(path, 'latin1'), ends, tables);
+  return found !== null && found !== uid && found !== ROOT;
 }

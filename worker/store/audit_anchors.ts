@@ -75,12 +75,3 @@ export function noteAnchor(
   );
   return database.read.update(auditAnchors).set(change).where(isOurs);
 }
-
-/** How often in a row it failed. */
-export async function countAnchorFailures(database: Database, { enterpriseId, way }: AnchorKey): Promise<number> {
-  const rows = await database.read
-    .select({ failures: auditAnchors.failures })
-    .from(auditAnchors)
-    .where(and(eq(auditAnchors.enterpriseId, enterpriseId), eq(auditAnchors.way, way)));
-  return rows[0]?.failures ?? 0;
-}

@@ -3,7 +3,6 @@ import type { AnchorWay, AuditAnchors, AuditHeadsReply } from '../../../shared/w
 import {
   type AnchorKey,
   type AnchorTimes,
-  countAnchorFailures,
   holdAnchor,
   listAnchors,
   listDueAnchors,
@@ -45,7 +44,7 @@ export async function sendAnchors(context: ServiceContext, log: Log, limits = TU
     const due = await listDueAnchors(context.database, way, timesOf(context, anchors), limits.enterprises);
     for (const enterpriseId of due) {
       if (context.stopping.aborted || turn.failed >= limits.failures) return turn;
-      const came = await sendOne(context, { enterpriseId, way }, log);
+      const came = await sendOne(context, anchors, { enterpriseId, way }, log);
       if (came !== 'not_ours') turn[came] += 1;
     }
   }
@@ -72,9 +71,13 @@ function timeText(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-async function sendOne(context: ServiceContext, key: AnchorKey, log: Log): Promise<'sent' | 'failed' | 'not_ours'> {
-  const { database, clock, anchors } = context;
-  if (anchors === null) return 'not_ours';
+async function sendOne(
+  context: ServiceContext,
+  anchors: Anchors,
+  key: AnchorKey,
+  log: Log,
+): Promise<'sent' | 'failed' | 'not_ours'> {
+  const { database, clock } = context;
   const times = timesOf(context, anchors);
   const holder = freshId(context, 'req');
   const hold = { holder, heldUntil: timeText(clock.now() + HOLD_MS) };
@@ -87,7 +90,8 @@ async function sendOne(context: ServiceContext, key: AnchorKey, log: Log): Promi
     await database.write([noteAnchor(database, key, holder, done)]);
     return 'sent';
   }
-  const failures = (await countAnchorFailures(database, key)) + 1;
+  const rows = await listAnchors(database, key.enterpriseId);
+  const failures = (rows.find(({ way }) => way === key.way)?.failures ?? 0) + 1;
   const retryAt = timeText(clock.now() + Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1)));
   const failed = { failures, failedAt: at, problem: sent.error.problem, heldUntil: retryAt };
   await database.write([noteAnchor(database, key, holder, failed)]);

@@ -1,4 +1,5 @@
 import type { Outbound, OutboundError } from '../../kernel/outbound.ts';
+import { parseJsonBytes } from '../../../shared/model/json.ts';
 
 /** What the library of the OAuth protocol throws when a call has no reply. */
 export class NoReply extends Error {
@@ -63,11 +64,7 @@ function inRange(value: unknown): unknown {
 }
 
 function jsonObject(body: Uint8Array): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null;
-  } catch {
-    // No JSON: the library says what is wrong with it.
-    return null;
-  }
+  // What is not JSON is left to the library, which says what is wrong with it.
+  const value = parseJsonBytes(body);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : null;
 }
