@@ -7,7 +7,7 @@ import { badge } from '../components/badge.ts';
 import { confirmPage } from '../components/confirm_page.ts';
 import { definitionList } from '../components/definition_list.ts';
 import { foreignText } from '../components/foreign_text.ts';
-import { EMPTY_FORM, type FormState } from '../components/form_field.ts';
+import type { FormState } from '../components/form_field.ts';
 import { pageHeader } from '../components/page_header.ts';
 import { pathWith } from '../components/pager.ts';
 import { exactTime, timeAgo } from '../components/time.ts';
@@ -148,7 +148,7 @@ export function personWords({ id, name }: { readonly id: string; readonly name: 
   return name === null ? html`<code>${id}</code>` : html`${foreignText(name)} <code>${id}</code>`;
 }
 
-export function bindingDeletionPage({ id, host }: HostBindingRecord, form: FormState = EMPTY_FORM): Page {
+export function bindingDeletionPage({ id, host }: HostBindingRecord, form: FormState): Page {
   return confirmPage({
     title: 'Delete a host binding?',
     consequence: html`Requests to <code>${host}</code> get no credential by it any more. The secret stays in the vault.`,

@@ -219,6 +219,7 @@ export function mcpCredentialDeletionPage(server: McpServerRecord, name: string,
   });
 }
 
-function aboveOf({ id, name }: McpServerRecord) {
+/** The link back to a server. */
+export function aboveOf({ id, name }: McpServerRecord) {
   return { path: `/mcp-servers/${id}`, title: name };
 }

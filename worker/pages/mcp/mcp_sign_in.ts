@@ -3,6 +3,7 @@ import type { McpAuthorizeReply } from '../../../shared/wire/mcp_authorization.t
 import type { McpServerRecord } from '../../../shared/wire/mcp_servers.ts';
 import { badge, type BadgeKind } from '../components/badge.ts';
 import { codeBlock } from '../components/code_block.ts';
+import { aboveOf } from './mcp_server_changes.ts';
 import { confirmPage } from '../components/confirm_page.ts';
 import { definitionList } from '../components/definition_list.ts';
 import { foreignText } from '../components/foreign_text.ts';
@@ -158,8 +159,4 @@ export function mcpSignInForgetPage(server: McpServerRecord, form: FormState): P
     above: aboveOf(server),
     form,
   });
-}
-
-function aboveOf({ id, name }: McpServerRecord) {
-  return { path: `/mcp-servers/${id}`, title: name };
 }

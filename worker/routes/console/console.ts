@@ -77,12 +77,3 @@ function sentence(text: string): string {
 export function typed(fields: Fields): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
 }
-
-/** The form of a confirmation whose name was not the one that was asked for. */
-export function notConfirmed(name: string, happened = 'deleted'): FormState {
-  return {
-    values: {},
-    problems: [{ field: 'confirm', message: `is not ${name}: nothing was ${happened}` }],
-    refusal: null,
-  };
-}

@@ -1,30 +1,17 @@
 import type { PageEntry } from './console.ts';
 import { askSignOut, getAccount, submitSignOut } from './console_account.ts';
+import { credentialDeletion, submitCredential, submitDeviceAuthorisation } from './console_connector_credentials.ts';
 import {
-  askCredentialDeletion,
-  submitCredential,
-  submitCredentialDeletion,
-  submitDeviceAuthorisation,
-} from './console_connector_credentials.ts';
-import {
-  askRemoval,
+  connectorRemoval,
   getConnectorPage,
   getConnectorsPage,
   getSpecForm,
-  submitConnectorRemoval,
   submitSpec,
 } from './console_connectors.ts';
 import { getEnterprisePage, submitSettings } from './console_enterprise.ts';
-import {
-  askSuspension,
-  getMemberPage,
-  getMembersPage,
-  submitResumption,
-  submitRole,
-  submitSuspension,
-} from './console_members.ts';
-import { askSidecarRevocation, getSidecarsPage, submitSidecarRevocation } from './console_sidecars.ts';
-import { askTokenRevocation, getNewToken, submitToken, submitTokenRevocation } from './console_tokens.ts';
+import { getMemberPage, getMembersPage, submitResumption, submitRole, suspension } from './console_members.ts';
+import { getSidecarsPage, sidecarRevocation } from './console_sidecars.ts';
+import { getNewToken, submitToken, tokenRevocation } from './console_tokens.ts';
 
 /** The pages of connectors, of who is signed in and of the enterprise. */
 export const CONSOLE_ACCESS_PAGES: readonly PageEntry[] = [
@@ -32,29 +19,29 @@ export const CONSOLE_ACCESS_PAGES: readonly PageEntry[] = [
   ['get', '/connectors/install', getSpecForm],
   ['post', '/connectors', submitSpec],
   ['get', '/connectors/{id}', getConnectorPage],
-  ['get', '/connectors/{id}/remove', askRemoval],
-  ['post', '/connectors/{id}/remove', submitConnectorRemoval],
+  ['get', '/connectors/{id}/remove', connectorRemoval.ask],
+  ['post', '/connectors/{id}/remove', connectorRemoval.submit],
   ['post', '/connectors/{id}/credential', submitCredential],
-  ['get', '/connectors/{id}/credential/delete', askCredentialDeletion],
-  ['post', '/connectors/{id}/credential/delete', submitCredentialDeletion],
+  ['get', '/connectors/{id}/credential/delete', credentialDeletion.ask],
+  ['post', '/connectors/{id}/credential/delete', credentialDeletion.submit],
   ['post', '/connectors/{id}/authorize', submitDeviceAuthorisation],
 
   ['get', '/sidecars', getSidecarsPage],
-  ['get', '/sidecars/{id}/revoke', askSidecarRevocation],
-  ['post', '/sidecars/{id}/revoke', submitSidecarRevocation],
+  ['get', '/sidecars/{id}/revoke', sidecarRevocation.ask],
+  ['post', '/sidecars/{id}/revoke', sidecarRevocation.submit],
   ['get', '/account', getAccount],
   ['get', '/account/sign-ins/{id}/end', askSignOut],
   ['post', '/account/sign-ins/{id}/end', submitSignOut],
   ['get', '/account/tokens/new', getNewToken],
   ['post', '/account/tokens', submitToken],
-  ['get', '/account/tokens/{id}/revoke', askTokenRevocation],
-  ['post', '/account/tokens/{id}/revoke', submitTokenRevocation],
+  ['get', '/account/tokens/{id}/revoke', tokenRevocation.ask],
+  ['post', '/account/tokens/{id}/revoke', tokenRevocation.submit],
 
   ['get', '/members', getMembersPage],
   ['get', '/members/{id}', getMemberPage],
   ['post', '/members/{id}/role', submitRole],
-  ['get', '/members/{id}/suspend', askSuspension],
-  ['post', '/members/{id}/suspend', submitSuspension],
+  ['get', '/members/{id}/suspend', suspension.ask],
+  ['post', '/members/{id}/suspend', suspension.submit],
   ['post', '/members/{id}/resume', submitResumption],
   ['get', '/enterprise', getEnterprisePage],
   ['post', '/enterprise', submitSettings],

@@ -18,6 +18,7 @@ import {
 } from '../../services/bindings/host_bindings.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { bindingRecordOf, schemeOf, sentinelForm, storedReferences } from '../api/binding_fields.ts';
+import { confirmedChange } from './confirmed_change.ts';
 import {
   done,
   type Fields,
@@ -25,7 +26,6 @@ import {
   formAgain,
   forReader,
   invalidForm,
-  notConfirmed,
   problem,
   refusedForm,
   typed,
@@ -107,19 +107,12 @@ export const getBinding = forReader(async (c, caller) => {
   return consolePage(c, caller, bindingPage(view));
 });
 
-/** `GET /bindings/{id}/delete`: asks. */
-export const askBindingDeletion = forReader(async (c, caller) => {
-  const binding = await getHostBinding(c.get('context'), caller, c.req.param('id') ?? '');
-  return binding.ok ? consolePage(c, caller, bindingDeletionPage(binding.value)) : problem(c, caller, binding.error);
-});
-
-/** `POST /bindings/{id}/delete` */
-export const submitBindingDeletion = forChange(async (c, caller, { confirm = '' }) => {
-  const binding = await getHostBinding(c.get('context'), caller, c.req.param('id') ?? '');
-  if (!binding.ok) return problem(c, caller, binding.error);
-  const { id, host } = binding.value;
-  if (confirm.trim() !== host) return formAgain(c, caller, bindingDeletionPage(binding.value, notConfirmed(host)));
-  const removed = await removeHostBinding(c.get('context'), caller, id);
-  if (removed.ok) return done(c, '/bindings', 'binding_deleted');
-  return formAgain(c, caller, bindingDeletionPage(binding.value, refusedForm({}, removed.error)), removed.error);
+/** `/bindings/{id}/delete` */
+export const bindingDeletion = confirmedChange({
+  find: (c, caller) => getHostBinding(c.get('context'), caller, c.req.param('id') ?? ''),
+  name: ({ host }) => host,
+  page: bindingDeletionPage,
+  make: (context, caller, { id }) => removeHostBinding(context, caller, id),
+  happened: 'deleted',
+  next: () => ['/bindings', 'binding_deleted'],
 });

@@ -1,5 +1,4 @@
 import { connectorCredentialInput } from '../../../shared/wire/connector_credentials.ts';
-import { EMPTY_FORM } from '../../pages/components/form_field.ts';
 import {
   CREDENTIAL_SECRETS,
   credentialDeletionPage,
@@ -12,18 +11,8 @@ import {
 import { getConnector } from '../../services/connectors/connectors.ts';
 import { beginAuthorisation } from '../../services/oauth/oauth_authorisation.ts';
 import { redirectOrigin } from '../api/connector_authorisation.ts';
-import {
-  done,
-  type Fields,
-  forChange,
-  formAgain,
-  forReader,
-  invalidForm,
-  notConfirmed,
-  problem,
-  refusedForm,
-  typed,
-} from './console.ts';
+import { confirmedChange } from './confirmed_change.ts';
+import { done, type Fields, forChange, formAgain, invalidForm, problem, refusedForm, typed } from './console.ts';
 import { connectorView } from './console_connectors.ts';
 import { consolePage } from './pages.ts';
 
@@ -66,21 +55,12 @@ export const submitDeviceAuthorisation = forChange(async (c, caller) => {
   return formAgain(c, caller, await connectorView(c, caller, connector.value, { form }), begun.error);
 });
 
-/** `GET /connectors/{id}/credential/delete`: asks. */
-export const askCredentialDeletion = forReader(async (c, caller) => {
-  const connector = await getConnector(c.get('context'), caller, c.req.param('id') ?? '');
-  if (!connector.ok) return problem(c, caller, connector.error);
-  return consolePage(c, caller, credentialDeletionPage(connector.value, EMPTY_FORM));
-});
-
-/** `POST /connectors/{id}/credential/delete` */
-export const submitCredentialDeletion = forChange(async (c, caller, { confirm = '' }) => {
-  const connector = await getConnector(c.get('context'), caller, c.req.param('id') ?? '');
-  if (!connector.ok) return problem(c, caller, connector.error);
-  const { id, fqn } = connector.value;
-  if (confirm.trim() !== fqn) return formAgain(c, caller, credentialDeletionPage(connector.value, notConfirmed(fqn)));
-  const removed = await removeConnectorCredential(c.get('context'), caller, id);
-  if (removed.ok) return done(c, `/connectors/${id}`, 'credential_deleted');
-  const form = refusedForm({}, removed.error);
-  return formAgain(c, caller, credentialDeletionPage(connector.value, form), removed.error);
+/** `/connectors/{id}/credential/delete` */
+export const credentialDeletion = confirmedChange({
+  find: (c, caller) => getConnector(c.get('context'), caller, c.req.param('id') ?? ''),
+  name: ({ fqn }) => fqn,
+  page: credentialDeletionPage,
+  make: (context, caller, { id }) => removeConnectorCredential(context, caller, id),
+  happened: 'deleted',
+  next: ({ id }) => [`/connectors/${id}`, 'credential_deleted'],
 });

@@ -19,17 +19,8 @@ import { CALLBACK_PATH } from '../../services/oauth/oauth_authorisation.ts';
 import { advanceDevice } from '../../services/oauth/oauth_device.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { redirectOrigin } from '../api/connector_authorisation.ts';
-import {
-  done,
-  type Fields,
-  forChange,
-  formAgain,
-  forReader,
-  invalidForm,
-  notConfirmed,
-  problem,
-  refusedForm,
-} from './console.ts';
+import { confirmedChange } from './confirmed_change.ts';
+import { done, type Fields, forChange, formAgain, forReader, invalidForm, problem, refusedForm } from './console.ts';
 import { consolePage } from './pages.ts';
 import { showHidden } from '../../../shared/model/shown_text.ts';
 
@@ -128,22 +119,12 @@ export async function connectorView(
   });
 }
 
-/** `GET /connectors/{id}/remove`: asks. */
-export const askRemoval = forReader(async (c, caller) => {
-  const connector = await getConnector(c.get('context'), caller, c.req.param('id') ?? '');
-  if (!connector.ok) return problem(c, caller, connector.error);
-  return consolePage(c, caller, connectorRemovalPage(connector.value, EMPTY_FORM));
-});
-
-/** `POST /connectors/{id}/remove` */
-export const submitConnectorRemoval = forChange(async (c, caller, { confirm = '' }) => {
-  const connector = await getConnector(c.get('context'), caller, c.req.param('id') ?? '');
-  if (!connector.ok) return problem(c, caller, connector.error);
-  const { id, fqn } = connector.value;
-  if (confirm.trim() !== fqn)
-    return formAgain(c, caller, connectorRemovalPage(connector.value, notConfirmed(fqn, 'removed')));
-  const removed = await removeConnector(c.get('context'), caller, id);
-  if (removed.ok) return done(c, '/connectors', 'connector_removed');
-  const form = refusedForm({}, removed.error);
-  return formAgain(c, caller, connectorRemovalPage(connector.value, form), removed.error);
+/** `/connectors/{id}/remove` */
+export const connectorRemoval = confirmedChange({
+  find: (c, caller) => getConnector(c.get('context'), caller, c.req.param('id') ?? ''),
+  name: ({ fqn }) => fqn,
+  page: connectorRemovalPage,
+  make: (context, caller, { id }) => removeConnector(context, caller, id),
+  happened: 'removed',
+  next: () => ['/connectors', 'connector_removed'],
 });

@@ -7,7 +7,7 @@ import {
   type McpServerInput,
   type McpServerRecord,
 } from '../../../shared/wire/mcp_servers.ts';
-import type { Result } from '../../../shared/model/result.ts';
+import { ok, type Result } from '../../../shared/model/result.ts';
 import { newerVersions } from '../../marketplace/newer_versions.ts';
 import { showUpgrade } from '../../marketplace/upgrade.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
@@ -33,6 +33,7 @@ import {
   removeMcpServer,
 } from '../../services/mcp/mcp_servers.ts';
 import type { AppContext } from '../http/app_env.ts';
+import { confirmedChange } from './confirmed_change.ts';
 import {
   done,
   type Fields,
@@ -40,7 +41,6 @@ import {
   formAgain,
   forReader,
   invalidForm,
-  notConfirmed,
   type PageRoute,
   problem,
   refusedForm,
@@ -88,7 +88,8 @@ export function changeOfServer(
   });
 }
 
-function serverOfPath(c: AppContext, caller: Caller): Promise<Result<McpServerRecord, ApiError>> {
+/** The server that the path names. */
+export function serverOfPath(c: AppContext, caller: Caller): Promise<Result<McpServerRecord, ApiError>> {
   return getMcpServer(c.get('context'), caller, c.req.param('id') ?? '');
 }
 
@@ -160,18 +161,14 @@ function toolProblems(form: FormState): FormState {
   return { ...form, problems };
 }
 
-/** `GET /mcp-servers/{id}/delete`: asks. */
-export const askMcpServerDeletion = aboutServer(async (c, caller, server) => {
-  return consolePage(c, caller, mcpServerDeletionPage(server, EMPTY_FORM));
-});
-
-/** `POST /mcp-servers/{id}/delete` */
-export const submitMcpServerDeletion = changeOfServer(async (c, caller, server, { confirm = '' }) => {
-  const again = (form: FormState, error: ApiError | null) =>
-    formAgain(c, caller, mcpServerDeletionPage(server, form), error);
-  if (confirm.trim() !== server.name) return again(notConfirmed(server.name), null);
-  const removed = await removeMcpServer(c.get('context'), caller, server.id);
-  return removed.ok ? done(c, '/mcp-servers', 'mcp_deleted') : again(refusedForm({}, removed.error), removed.error);
+/** `/mcp-servers/{id}/delete` */
+export const mcpServerDeletion = confirmedChange({
+  find: serverOfPath,
+  name: ({ name }) => name,
+  page: mcpServerDeletionPage,
+  make: (context, caller, { id }) => removeMcpServer(context, caller, id),
+  happened: 'deleted',
+  next: () => ['/mcp-servers', 'mcp_deleted'],
 });
 
 /** `GET /mcp-servers/{id}/connect` */
@@ -239,17 +236,15 @@ function credentialProblems(name: string, form: FormState): FormState {
   return { ...form, problems: form.problems.map(({ message }) => ({ field: credentialField(name), message })) };
 }
 
-/** `GET /mcp-servers/{id}/credentials/delete?name=`: asks. */
-export const askMcpCredentialDeletion = aboutServer(async (c, caller, server) => {
-  return consolePage(c, caller, mcpCredentialDeletionPage(server, c.req.query('name') ?? '', EMPTY_FORM));
-});
-
-/** `POST /mcp-servers/{id}/credentials/delete` */
-export const submitMcpCredentialDeletion = changeOfServer(async (c, caller, server, { name = '', confirm = '' }) => {
-  const again = (form: FormState, error: ApiError | null) =>
-    formAgain(c, caller, mcpCredentialDeletionPage(server, name, form), error);
-  if (confirm.trim() !== name) return again(notConfirmed(name), null);
-  const removed = await removeMcpCredential(c.get('context'), caller, server.id, name);
-  if (!removed.ok) return again(refusedForm({}, removed.error), removed.error);
-  return done(c, `/mcp-servers/${server.id}`, 'mcp_credential_removed');
+/** `/mcp-servers/{id}/credentials/delete?name=` */
+export const mcpCredentialDeletion = confirmedChange({
+  find: async (c, caller, { name = '' }) => {
+    const server = await serverOfPath(c, caller);
+    return server.ok ? ok({ server: server.value, name }) : server;
+  },
+  name: ({ name }) => name,
+  page: ({ server, name }, form) => mcpCredentialDeletionPage(server, name, form),
+  make: (context, caller, { server, name }) => removeMcpCredential(context, caller, server.id, name),
+  happened: 'deleted',
+  next: ({ server }) => [`/mcp-servers/${server.id}`, 'mcp_credential_removed'],
 });

@@ -14,8 +14,9 @@ import { beginMcpAuthorisation, removeMcpAuthorisation } from '../../services/mc
 import { CALLBACK_PATH } from '../../services/oauth/oauth_authorisation.ts';
 import type { AppContext } from '../http/app_env.ts';
 import { redirectOrigin } from '../api/connector_authorisation.ts';
-import { done, type Fields, formAgain, invalidForm, notConfirmed, problem, refusedForm, typed } from './console.ts';
-import { aboutServer, changeOfServer } from './console_mcp_servers.ts';
+import { confirmedChange } from './confirmed_change.ts';
+import { type Fields, formAgain, invalidForm, problem, refusedForm, typed } from './console.ts';
+import { aboutServer, changeOfServer, serverOfPath } from './console_mcp_servers.ts';
 import { consolePage } from './pages.ts';
 
 /** `GET /mcp-servers/{id}/authorize`: with a client that somebody registered by hand. */
@@ -37,19 +38,14 @@ export const submitMcpSignIn = changeOfServer(async (c, caller, server, fields) 
   return consolePage(c, caller, mcpSignInStartPage(server, begun.value, context.clock.now()));
 });
 
-/** `GET /mcp-servers/{id}/authorize/forget`: asks. */
-export const askMcpSignInForget = aboutServer(async (c, caller, server) => {
-  return consolePage(c, caller, mcpSignInForgetPage(server, EMPTY_FORM));
-});
-
-/** `POST /mcp-servers/{id}/authorize/forget` */
-export const submitMcpSignInForget = changeOfServer(async (c, caller, server, { confirm = '' }) => {
-  const refused = (form: FormState, error: ApiError | null) =>
-    formAgain(c, caller, mcpSignInForgetPage(server, form), error);
-  if (confirm.trim() !== server.name) return refused(notConfirmed(server.name, 'forgotten'), null);
-  const removed = await removeMcpAuthorisation(c.get('context'), caller, server.id);
-  if (!removed.ok) return refused(refusedForm({}, removed.error), removed.error);
-  return done(c, `/mcp-servers/${server.id}`, 'mcp_sign_in_forgotten');
+/** `/mcp-servers/{id}/authorize/forget` */
+export const mcpSignInForgetting = confirmedChange({
+  find: serverOfPath,
+  name: ({ name }) => name,
+  page: mcpSignInForgetPage,
+  make: (context, caller, { id }) => removeMcpAuthorisation(context, caller, id),
+  happened: 'forgotten',
+  next: ({ id }) => [`/mcp-servers/${id}`, 'mcp_sign_in_forgotten'],
 });
 
 function again(c: AppContext, caller: Caller, server: McpServerRecord, form: FormState, error: ApiError | null) {

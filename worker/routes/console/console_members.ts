@@ -12,7 +12,8 @@ import {
 import type { Caller } from '../../kernel/caller.ts';
 import { listMemberPage, mayChangeMember, putMember } from '../../services/people/members.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { done, forChange, formAgain, forReader, invalidForm, notConfirmed, problem, refusedForm } from './console.ts';
+import { confirmedChange } from './confirmed_change.ts';
+import { done, forChange, formAgain, forReader, invalidForm, problem, refusedForm } from './console.ts';
 import { findListed } from './find_listed.ts';
 import { consolePage } from './pages.ts';
 
@@ -67,26 +68,17 @@ export const submitRole = forChange(async (c, caller, fields) => {
   );
 });
 
-/** `GET /members/{id}/suspend`: asks. */
-export const askSuspension = forReader(async (c, caller) => {
-  const member = await memberOf(c, caller);
-  if (!member.ok) return problem(c, caller, member.error);
-  if (!mayChangeMember(caller, member.value).suspension) return problem(c, caller, ownersOnly());
-  return consolePage(c, caller, suspensionPage(member.value, EMPTY_FORM));
-});
-
-/** `POST /members/{id}/suspend` */
-export const submitSuspension = forChange(async (c, caller, { confirm = '' }) => {
-  const member = await memberOf(c, caller);
-  if (!member.ok) return problem(c, caller, member.error);
-  const name = nameOfMember(member.value);
-  if (confirm.trim() !== name) {
-    return formAgain(c, caller, suspensionPage(member.value, notConfirmed(name, 'changed')));
-  }
-  const { id, role } = member.value;
-  const changed = await putMember(c.get('context'), caller, id, { role, suspended: true });
-  if (changed.ok) return done(c, '/members', 'member_suspended');
-  return formAgain(c, caller, suspensionPage(member.value, refusedForm({}, changed.error)), changed.error);
+/** `/members/{id}/suspend` */
+export const suspension = confirmedChange({
+  find: async (c, caller) => {
+    const member = await memberOf(c, caller);
+    return !member.ok || mayChangeMember(caller, member.value).suspension ? member : err(ownersOnly());
+  },
+  name: nameOfMember,
+  page: suspensionPage,
+  make: (context, caller, { id, role }) => putMember(context, caller, id, { role, suspended: true }),
+  happened: 'changed',
+  next: () => ['/members', 'member_suspended'],
 });
 
 /** `POST /members/{id}/resume` */

@@ -1,3 +1,4 @@
+import { err, ok } from '../../../shared/model/result.ts';
 import { Secret } from '../../../shared/model/secret.ts';
 import { ownerQuery, secretInput } from '../../../shared/wire/secrets.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
@@ -5,17 +6,8 @@ import type { Page } from '../../pages/frame/layout.ts';
 import { newSecretPage, secretDeletionPage, secretsPage } from '../../pages/bindings/secrets.ts';
 import { type Caller, mayActAs } from '../../kernel/caller.ts';
 import { listSecretPage, removeSecret, storeSecret } from '../../services/vault/secrets.ts';
-import {
-  done,
-  forChange,
-  formAgain,
-  forReader,
-  invalidForm,
-  notConfirmed,
-  problem,
-  refusedForm,
-  typed,
-} from './console.ts';
+import { confirmedChange } from './confirmed_change.ts';
+import { done, forChange, formAgain, forReader, invalidForm, problem, refusedForm, typed } from './console.ts';
 import { invalidInput } from '../http/error_reply.ts';
 import { consolePage } from './pages.ts';
 
@@ -53,18 +45,15 @@ export const submitSecret = forChange(async (c, caller, fields) => {
   return formAgain(c, caller, formPage(caller, refusedForm(fields, stored.error, SECRET_FIELDS)), stored.error);
 });
 
-/** `GET /secrets/delete?path=&owner=`: asks. */
-export const askSecretDeletion = forReader((c, caller) => {
-  const { path = '', owner = 'personal' } = c.req.query();
-  return consolePage(c, caller, secretDeletionPage(path, owner, EMPTY_FORM));
-});
-
-/** `POST /secrets/delete` */
-export const submitSecretDeletion = forChange(async (c, caller, { path = '', owner = '', confirm = '' }) => {
-  if (confirm.trim() !== path) return formAgain(c, caller, secretDeletionPage(path, owner, notConfirmed(path)));
-  const parsed = ownerQuery.safeParse({ owner });
-  if (!parsed.success) return problem(c, caller, invalidInput('json', parsed.error));
-  const removed = await removeSecret(c.get('context'), caller, { owner: parsed.data.owner, pathOrId: path });
-  if (removed.ok) return done(c, '/secrets', 'secret_deleted');
-  return formAgain(c, caller, secretDeletionPage(path, owner, refusedForm({}, removed.error)), removed.error);
+/** `/secrets/delete?path=&owner=` */
+export const secretDeletion = confirmedChange({
+  find: (_c, _caller, { path = '', owner }) => {
+    const parsed = ownerQuery.safeParse({ owner });
+    return parsed.success ? ok({ path, owner: parsed.data.owner }) : err(invalidInput('query', parsed.error));
+  },
+  name: ({ path }) => path,
+  page: ({ path, owner }, form) => secretDeletionPage(path, owner, form),
+  make: (context, caller, { path, owner }) => removeSecret(context, caller, { owner, pathOrId: path }),
+  happened: 'deleted',
+  next: () => ['/secrets', 'secret_deleted'],
 });

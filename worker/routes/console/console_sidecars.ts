@@ -1,12 +1,12 @@
 import { err, ok, type Result } from '../../../shared/model/result.ts';
 import { apiError, type ApiError } from '../../../shared/wire/errors.ts';
 import type { SidecarRecord } from '../../../shared/wire/sidecars.ts';
-import { EMPTY_FORM } from '../../pages/components/form_field.ts';
 import { sidecarRevocationPage, sidecarsPage } from '../../pages/people/sidecars.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { listSidecarPage, removeSidecar } from '../../services/sidecars/sidecars.ts';
 import type { AppContext } from '../http/app_env.ts';
-import { done, forChange, formAgain, forReader, notConfirmed, problem, refusedForm } from './console.ts';
+import { confirmedChange } from './confirmed_change.ts';
+import { forReader, problem } from './console.ts';
 import { findListed } from './find_listed.ts';
 import { consolePage } from './pages.ts';
 
@@ -22,23 +22,14 @@ export const getSidecarsPage = forReader(async (c, caller) => {
   return consolePage(c, caller, sidecarsPage(view));
 });
 
-/** `GET /sidecars/{id}/revoke`: asks. */
-export const askSidecarRevocation = forReader(async (c, caller) => {
-  const sidecar = await liveSidecar(c, caller);
-  if (!sidecar.ok) return problem(c, caller, sidecar.error);
-  return consolePage(c, caller, sidecarRevocationPage(sidecar.value, EMPTY_FORM));
-});
-
-/** `POST /sidecars/{id}/revoke` */
-export const submitSidecarRevocation = forChange(async (c, caller, { confirm = '' }) => {
-  const sidecar = await liveSidecar(c, caller);
-  if (!sidecar.ok) return problem(c, caller, sidecar.error);
-  const { id, name } = sidecar.value;
-  if (confirm.trim() !== name)
-    return formAgain(c, caller, sidecarRevocationPage(sidecar.value, notConfirmed(name, 'revoked')));
-  const revoked = await removeSidecar(c.get('context'), caller, id);
-  if (revoked.ok) return done(c, '/sidecars', 'sidecar_revoked');
-  return formAgain(c, caller, sidecarRevocationPage(sidecar.value, refusedForm({}, revoked.error)), revoked.error);
+/** `/sidecars/{id}/revoke` */
+export const sidecarRevocation = confirmedChange({
+  find: liveSidecar,
+  name: ({ name }) => name,
+  page: sidecarRevocationPage,
+  make: (context, caller, { id }) => removeSidecar(context, caller, id),
+  happened: 'revoked',
+  next: () => ['/sidecars', 'sidecar_revoked'],
 });
 
 async function liveSidecar(c: AppContext, caller: Caller): Promise<Result<SidecarRecord, ApiError>> {

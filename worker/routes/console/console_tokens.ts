@@ -7,17 +7,8 @@ import { createdTokenPage, newTokenPage, SCOPE_FIELD, tokenRevocationPage } from
 import type { Caller } from '../../kernel/caller.ts';
 import { createPersonalToken, listPersonalTokenPage, removePersonalToken } from '../../tokens/personal_tokens.ts';
 import type { AppContext } from '../http/app_env.ts';
-import {
-  done,
-  type Fields,
-  forChange,
-  formAgain,
-  forReader,
-  invalidForm,
-  notConfirmed,
-  problem,
-  refusedForm,
-} from './console.ts';
+import { confirmedChange } from './confirmed_change.ts';
+import { type Fields, forChange, formAgain, forReader, invalidForm, refusedForm } from './console.ts';
 import { findListed } from './find_listed.ts';
 import { consolePage } from './pages.ts';
 
@@ -42,23 +33,14 @@ function inputOf({ name = '', expires_in_days: days = '', ...boxes }: Fields) {
   return { name, scopes, expires_in_days: /^\d+$/.test(days) ? Number(days) : days };
 }
 
-/** `GET /account/tokens/{id}/revoke`: asks. */
-export const askTokenRevocation = forReader(async (c, caller) => {
-  const token = await liveToken(c, caller);
-  if (!token.ok) return problem(c, caller, token.error);
-  return consolePage(c, caller, tokenRevocationPage(token.value, EMPTY_FORM));
-});
-
-/** `POST /account/tokens/{id}/revoke` */
-export const submitTokenRevocation = forChange(async (c, caller, { confirm = '' }) => {
-  const token = await liveToken(c, caller);
-  if (!token.ok) return problem(c, caller, token.error);
-  const { id, name } = token.value;
-  if (confirm.trim() !== name)
-    return formAgain(c, caller, tokenRevocationPage(token.value, notConfirmed(name, 'revoked')));
-  const revoked = await removePersonalToken(c.get('context'), caller, id);
-  if (revoked.ok) return done(c, '/account', 'token_revoked');
-  return formAgain(c, caller, tokenRevocationPage(token.value, refusedForm({}, revoked.error)), revoked.error);
+/** `/account/tokens/{id}/revoke` */
+export const tokenRevocation = confirmedChange({
+  find: liveToken,
+  name: ({ name }) => name,
+  page: tokenRevocationPage,
+  make: (context, caller, { id }) => removePersonalToken(context, caller, id),
+  happened: 'revoked',
+  next: () => ['/account', 'token_revoked'],
 });
 
 async function liveToken(c: AppContext, caller: Caller): Promise<Result<TokenRecord, ApiError>> {

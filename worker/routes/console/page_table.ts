@@ -12,39 +12,24 @@ import { isAtConsole } from './console_host.ts';
 import { getApprovalsPage, submitDecision } from './console_approvals.ts';
 import { getAudit, getAuditEventPage, getVerification } from './console_audit.ts';
 import { getBindingEdit, submitBindingEdit } from './console_binding_edit.ts';
-import {
-  askBindingDeletion,
-  getBinding,
-  getBindings,
-  getNewBinding,
-  submitBinding,
-  submitBindingDeletion,
-} from './console_bindings.ts';
+import { bindingDeletion, getBinding, getBindings, getNewBinding, submitBinding } from './console_bindings.ts';
 import { CONSOLE_ACCESS_PAGES } from './console_access_pages.ts';
 import { getOverview } from './console_overview.ts';
 import { getReport } from './console_report.ts';
-import {
-  askSecretDeletion,
-  getNewSecret,
-  getSecretsPage,
-  submitSecret,
-  submitSecretDeletion,
-} from './console_secrets.ts';
+import { getNewSecret, getSecretsPage, secretDeletion, submitSecret } from './console_secrets.ts';
 import { getMarketplace, getMarketplaceEntry } from './console_marketplace.ts';
 import { getMcpEdit, getNewMcpServer, submitMcpEdit, submitNewMcpServer } from './console_mcp_own.ts';
-import { askMcpSignInForget, getMcpSignIn, submitMcpSignIn, submitMcpSignInForget } from './console_mcp_sign_in.ts';
+import { getMcpSignIn, mcpSignInForgetting, submitMcpSignIn } from './console_mcp_sign_in.ts';
 import { getMcpInstall, submitMcpInstall } from './console_mcp_install.ts';
 import {
-  askMcpCredentialDeletion,
-  askMcpServerDeletion,
   getMcpConnect,
   getMcpCredentials,
   getMcpServerPage,
   getMcpServersPage,
+  mcpCredentialDeletion,
+  mcpServerDeletion,
   submitEnabled,
-  submitMcpCredentialDeletion,
   submitMcpCredentials,
-  submitMcpServerDeletion,
   submitTools,
 } from './console_mcp_servers.ts';
 import { askMcpRollback, getMcpUpgradePage, submitMcpRollback, submitMcpUpgrade } from './console_mcp_versions.ts';
@@ -81,16 +66,16 @@ function pagesOf(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
     ['get', '/secrets', getSecretsPage],
     ['get', '/secrets/new', getNewSecret],
     ['post', '/secrets', submitSecret],
-    ['get', '/secrets/delete', askSecretDeletion],
-    ['post', '/secrets/delete', submitSecretDeletion],
+    ['get', '/secrets/delete', secretDeletion.ask],
+    ['post', '/secrets/delete', secretDeletion.submit],
     ['get', '/bindings', getBindings],
     ['get', '/bindings/new', getNewBinding],
     ['post', '/bindings', submitBinding],
     ['get', '/bindings/{id}', getBinding],
     ['get', '/bindings/{id}/edit', getBindingEdit],
     ['post', '/bindings/{id}/edit', submitBindingEdit],
-    ['get', '/bindings/{id}/delete', askBindingDeletion],
-    ['post', '/bindings/{id}/delete', submitBindingDeletion],
+    ['get', '/bindings/{id}/delete', bindingDeletion.ask],
+    ['post', '/bindings/{id}/delete', bindingDeletion.submit],
 
     ['get', '/marketplace', getMarketplace],
     ['get', '/marketplace/{registryId+}', getMarketplaceEntry],
@@ -104,16 +89,16 @@ function pagesOf(app: OpenAPIHono<AppEnv>): readonly PageEntry[] {
     ['post', '/mcp-servers/{id}/edit', submitMcpEdit],
     ['get', '/mcp-servers/{id}/authorize', getMcpSignIn],
     ['post', '/mcp-servers/{id}/authorize', submitMcpSignIn],
-    ['get', '/mcp-servers/{id}/authorize/forget', askMcpSignInForget],
-    ['post', '/mcp-servers/{id}/authorize/forget', submitMcpSignInForget],
+    ['get', '/mcp-servers/{id}/authorize/forget', mcpSignInForgetting.ask],
+    ['post', '/mcp-servers/{id}/authorize/forget', mcpSignInForgetting.submit],
     ['post', '/mcp-servers/{id}/enabled', submitEnabled],
     ['post', '/mcp-servers/{id}/tools', submitTools],
-    ['get', '/mcp-servers/{id}/delete', askMcpServerDeletion],
-    ['post', '/mcp-servers/{id}/delete', submitMcpServerDeletion],
+    ['get', '/mcp-servers/{id}/delete', mcpServerDeletion.ask],
+    ['post', '/mcp-servers/{id}/delete', mcpServerDeletion.submit],
     ['get', '/mcp-servers/{id}/credentials', getMcpCredentials],
     ['post', '/mcp-servers/{id}/credentials', submitMcpCredentials],
-    ['get', '/mcp-servers/{id}/credentials/delete', askMcpCredentialDeletion],
-    ['post', '/mcp-servers/{id}/credentials/delete', submitMcpCredentialDeletion],
+    ['get', '/mcp-servers/{id}/credentials/delete', mcpCredentialDeletion.ask],
+    ['post', '/mcp-servers/{id}/credentials/delete', mcpCredentialDeletion.submit],
     ['get', '/mcp-servers/{id}/connect', getMcpConnect],
     ['get', '/mcp-servers/{id}/upgrade', getMcpUpgradePage],
     ['post', '/mcp-servers/{id}/upgrade', submitMcpUpgrade],

@@ -1,0 +1,50 @@
+import type { Result } from '../../../shared/model/result.ts';
+import type { ApiError } from '../../../shared/wire/errors.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { ServiceContext } from '../../kernel/service_context.ts';
+import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
+import type { Page } from '../../pages/frame/layout.ts';
+import type { AppContext } from '../http/app_env.ts';
+import { done, type Fields, forChange, formAgain, forReader, type PageRoute, problem, refusedForm } from './console.ts';
+import { consolePage } from './pages.ts';
+
+interface ConfirmedChange<T> {
+  /** What is changed. `fields` are the query's when the page asks, and the form's when the change is made. */
+  find(c: AppContext, caller: Caller, fields: Fields): Result<T, ApiError> | Promise<Result<T, ApiError>>;
+  /** What has to be typed. */
+  name(found: T): string;
+  page(found: T, form: FormState): Page;
+  make(context: ServiceContext, caller: Caller, found: T): Promise<Result<unknown, ApiError>>;
+  /** Completes `nothing was ...`, for another name. */
+  happened: string;
+  /** The page that follows, and the code by which it says what was done. */
+  next(found: T): readonly [path: string, code: string];
+}
+
+/** A change that destroys something: a page asks for its name, and the page's form makes it only if that was typed. */
+export function confirmedChange<T>(change: ConfirmedChange<T>): {
+  readonly ask: PageRoute;
+  readonly submit: PageRoute;
+} {
+  const ask = forReader(async (c, caller) => {
+    const found = await change.find(c, caller, c.req.query());
+    return found.ok ? consolePage(c, caller, change.page(found.value, EMPTY_FORM)) : problem(c, caller, found.error);
+  });
+  const submit = forChange(async (c, caller, fields) => {
+    const found = await change.find(c, caller, fields);
+    if (!found.ok) return problem(c, caller, found.error);
+    const name = change.name(found.value);
+    if (fields['confirm']?.trim() !== name) {
+      return formAgain(c, caller, change.page(found.value, notConfirmed(name, change.happened)));
+    }
+    const made = await change.make(c.get('context'), caller, found.value);
+    if (made.ok) return done(c, ...change.next(found.value));
+    return formAgain(c, caller, change.page(found.value, refusedForm({}, made.error)), made.error);
+  });
+  return { ask, submit };
+}
+
+function notConfirmed(name: string, happened: string): FormState {
+  const message = `is not ${name}: nothing was ${happened}`;
+  return { values: {}, problems: [{ field: 'confirm', message }], refusal: null };
+}
