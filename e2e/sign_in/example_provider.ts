@@ -10,7 +10,8 @@ import {
 import { z } from 'zod';
 import { ok } from '../../shared/model/result.ts';
 import type { ProviderEntry } from '../../worker/sign_in/provider.ts';
-import { attempt, clientVariables, providerFetch } from '../../worker/sign_in/provider_client.ts';
+import { outboundFetch } from '../../worker/services/oauth/oauth_fetch.ts';
+import { attempt, clientVariables } from '../../worker/sign_in/provider_client.ts';
 
 const SITE = 'https://forum.example.com';
 const TITLE = 'Forum';
@@ -23,7 +24,7 @@ export const FORUM: ProviderEntry = {
     const client = clientVariables(input, 'FORUM_OAUTH');
     if (!client.ok || client.value === null) return client.ok ? ok(null) : client;
     const { clientId, clientSecret } = client.value;
-    const fetchProvider = providerFetch(input.outbound);
+    const fetchProvider = outboundFetch(input.outbound);
     return ok({
       name: 'forum',
       title: TITLE,

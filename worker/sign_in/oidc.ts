@@ -29,7 +29,8 @@ import { targetProblem } from '../kernel/outbound.ts';
 import { parseEmail } from '../../shared/model/email.ts';
 import type { HeldIssuers, IssuerDocuments } from './issuer_documents.ts';
 import type { AuthorizationRequest, AuthProvider, CallbackRequest, Identity } from './provider.ts';
-import { attempt, type ClientVariables, providerFetch, ProviderRefusal } from './provider_client.ts';
+import { outboundFetch } from '../services/oauth/oauth_fetch.ts';
+import { attempt, type ClientVariables, ProviderRefusal } from './provider_client.ts';
 
 /** An OpenID provider, and our client there. */
 export interface OidcSettings extends ClientVariables {
@@ -139,7 +140,7 @@ function discover(settings: OidcSettings): Promise<IssuerDocuments> {
 
 /** The outbound port says which URLs may be called, plain ones too. */
 function callOptions({ outbound }: OidcSettings) {
-  return { [customFetch]: providerFetch(outbound), [allowInsecureRequests]: true };
+  return { [customFetch]: outboundFetch(outbound), [allowInsecureRequests]: true };
 }
 
 /** A browser is sent only to what the control plane itself would call. */

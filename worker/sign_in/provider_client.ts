@@ -2,7 +2,6 @@ import { ResponseBodyError, AuthorizationResponseError } from 'oauth4webapi';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import { NoReply } from '../services/oauth/oauth_fetch.ts';
-import type { Outbound } from '../kernel/outbound.ts';
 import { targetProblem } from '../kernel/outbound.ts';
 import type { ProviderError, ProviderInput } from './provider.ts';
 
@@ -39,30 +38,6 @@ export function urlVariable(
   }
   const problem = targetProblem(url, isLocal);
   return problem === null ? ok(text.replace(/\/+$/, '')) : err(`${name} cannot be used: ${problem.message}`);
-}
-
-interface FetchOptions {
-  readonly method?: string;
-  readonly headers?: Record<string, string>;
-  readonly body?: unknown;
-}
-
-/** `fetch` for the OpenID Connect library, through the outbound port. Throws {@link NoReply}. */
-export function providerFetch(outbound: Outbound): (url: string, options: FetchOptions) => Promise<Response> {
-  return async (url, { method = 'GET', headers = {}, body }) => {
-    const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-    const text = body instanceof URLSearchParams ? body.toString() : null;
-    const called = await outbound.call({
-      method,
-      url,
-      headers: { ...lower, 'user-agent': 'svc' },
-      body: text === null ? null : new TextEncoder().encode(text),
-    });
-    if (!called.ok) throw new NoReply(called.error);
-    const { status, contentType, body: bytes } = called.value;
-    const hasBody = status !== 204 && status !== 304;
-    return new Response(hasBody ? bytes : null, { status, headers: { 'content-type': contentType } });
-  };
 }
 
 /** What a provider's answer is missing. */

@@ -1,4 +1,4 @@
-import type { Outbound, OutboundError } from '../../kernel/outbound.ts';
+import type { Outbound, OutboundError, OutboundReply } from '../../kernel/outbound.ts';
 import { parseJsonBytes } from '../../../shared/model/json.ts';
 
 /** What the library of the OAuth protocol throws when a call has no reply. */
@@ -17,8 +17,15 @@ interface FetchOptions {
   readonly body?: unknown;
 }
 
-/** `fetch` for the OAuth library, through the outbound port. Throws {@link NoReply}. */
-export function oauthFetch(outbound: Outbound): (url: string, options: FetchOptions) => Promise<Response> {
+type Fetch = (url: string, options: FetchOptions) => Promise<Response>;
+
+/** `fetch` for requests to token endpoints: the replies follow RFC 6749. Throws {@link NoReply}. */
+export function oauthFetch(outbound: Outbound): Fetch {
+  return outboundFetch(outbound, tokenReply);
+}
+
+/** `fetch` for the libraries of OAuth and OpenID Connect, through the outbound port. Throws {@link NoReply}. */
+export function outboundFetch(outbound: Outbound, makeReply: (reply: OutboundReply) => Response = plainReply): Fetch {
   return async (url, { method = 'GET', headers = {}, body }) => {
     const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
     const text = body instanceof URLSearchParams ? body.toString() : null;
@@ -29,18 +36,23 @@ export function oauthFetch(outbound: Outbound): (url: string, options: FetchOpti
       body: text === null ? null : new TextEncoder().encode(text),
     });
     if (!called.ok) throw new NoReply(called.error);
-    return tokenReply(called.value.status, called.value.contentType, called.value.body);
+    return makeReply(called.value);
   };
+}
+
+function plainReply({ status, contentType, body }: OutboundReply): Response {
+  const hasBody = status !== 204 && status !== 304;
+  return new Response(hasBody ? body : null, { status, headers: { 'content-type': contentType } });
 }
 
 /**
  * The reply as RFC 6749 would have it. Providers differ: some answer errors with 200, name no or their own token type, say
  * with null or nothing that they do not say, or send an ID token, which nobody here asks who somebody is by.
  */
-function tokenReply(status: number, contentType: string, body: Uint8Array<ArrayBuffer>): Response {
+function tokenReply(plain: OutboundReply): Response {
+  const { status, body } = plain;
   const reply = jsonObject(body);
-  if (reply === null)
-    return new Response(status === 204 ? null : body, { status, headers: { 'content-type': contentType } });
+  if (reply === null) return plainReply(plain);
   const { id_token: _, ...fields } = saidMembers(reply);
   const type = typeof fields['token_type'] === 'string' ? fields['token_type'].toLowerCase() : '';
   const isOther = type !== 'dpop' && type !== 'mac';

@@ -11,18 +11,11 @@ import {
 } from 'oauth4webapi';
 import { z } from 'zod';
 import { ok } from '../../../shared/model/result.ts';
-import { oauthFetch } from '../../services/oauth/oauth_fetch.ts';
+import { oauthFetch, outboundFetch } from '../../services/oauth/oauth_fetch.ts';
 import type { Outbound } from '../../kernel/outbound.ts';
 import { parseEmail } from '../../../shared/model/email.ts';
 import type { AuthorizationRequest, CallbackRequest, Identity, ProviderEntry } from '../provider.ts';
-import {
-  attempt,
-  type ClientVariables,
-  clientVariables,
-  providerFetch,
-  ProviderRefusal,
-  urlVariable,
-} from '../provider_client.ts';
+import { attempt, type ClientVariables, clientVariables, ProviderRefusal, urlVariable } from '../provider_client.ts';
 
 interface Settings extends ClientVariables {
   /** Where people sign in; the identities' issuer. */
@@ -120,7 +113,7 @@ type EmailEntry = z.output<typeof emails>[number];
 /** What the API says at a path; null when it does not say it. */
 async function read<T>(settings: Settings, accessToken: string, path: string, schema: z.ZodType<T>): Promise<T | null> {
   const headers = { authorization: `Bearer ${accessToken}`, accept: 'application/json' };
-  const reply = await providerFetch(settings.outbound)(settings.apiUrl + path, { headers });
+  const reply = await outboundFetch(settings.outbound)(settings.apiUrl + path, { headers });
   if (!reply.ok) return null;
   const parsed = schema.safeParse(await reply.json());
   return parsed.success ? parsed.data : null;
