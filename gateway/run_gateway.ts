@@ -96,7 +96,7 @@ async function openGateway(run: GatewayRun, kind: 'stdio' | 'socket'): Promise<R
   const ports = new DaemonPorts({ daemon, identity, clock, pause, warn, detailOf });
   const local = startLocalGateway({
     ports,
-    sources: [connectorTools({ daemon: connectorDaemon(locate), pause })],
+    sources: [connectorTools({ daemon: connectorDaemon(daemon), pause })],
     mcpHome,
     env,
     version,

@@ -4,7 +4,7 @@ import { propertyOfField } from '../../shared/connect/input_schema.ts';
 import { jsonCostProblem } from '../../shared/wire/json_scan.ts';
 import type { RunReply } from '../../shared/wire/connectors.ts';
 import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
-import type { DaemonProblem } from '../sidecar/connector_daemon.ts';
+import type { DaemonRefusal } from '../sidecar/daemon_calls.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
 /** What an upstream answered, whatever its status: an error of it is a tool's error, with what it said. */
@@ -24,7 +24,7 @@ export function repliedRun(reply: RunReply): CallToolResult {
 }
 
 /** A refusal of the daemon, with what can be done about it. */
-export function refusedRun(operation: ListedOperation, problem: DaemonProblem): CallToolResult {
+export function refusedRun(operation: ListedOperation, problem: DaemonRefusal): CallToolResult {
   const error = { code: problem.code, message: problem.message, details: problem.details };
   return {
     isError: true,
@@ -37,7 +37,7 @@ const fieldsOf = z.object({ fields: z.array(z.object({ field: z.string(), messag
 const approvalOf = z.object({ approval_id: z.string().regex(/^[a-z]{3}_[0-9A-Za-z]{1,64}$/) });
 
 /** Each argument by the name that the caller knows it by. */
-function problemText(operation: ListedOperation, { code, message, details }: DaemonProblem): string {
+function problemText(operation: ListedOperation, { code, message, details }: DaemonRefusal): string {
   const fields = code === 'invalid_args' ? fieldsOf.safeParse(details) : null;
   if (fields?.success !== true || fields.data.fields.length === 0) return `${code}: ${message}`;
   const inputs = { inputNames: operation.input_names, hostProperty: operation.host_property };
@@ -45,7 +45,7 @@ function problemText(operation: ListedOperation, { code, message, details }: Dae
   return ['invalid_args: these arguments do not fit:', ...lines].join('\n');
 }
 
-function adviceFor({ connector_fqn: fqn }: ListedOperation, { code, details }: DaemonProblem): string {
+function adviceFor({ connector_fqn: fqn }: ListedOperation, { code, details }: DaemonRefusal): string {
   const approval = approvalOf.safeParse(details).data?.approval_id;
   switch (code) {
     case 'approval_required':

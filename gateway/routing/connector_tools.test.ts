@@ -4,11 +4,12 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { RunReply, RunRequest } from '../../shared/wire/connectors.ts';
 import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
 import { HOST_CALLER } from '../../machine/mcp_caller.ts';
-import type { ConnectorDaemon, DaemonProblem, OperationList } from '../sidecar/connector_daemon.ts';
+import type { ConnectorDaemon, OperationList } from '../sidecar/connector_daemon.ts';
+import type { DaemonRefusal } from '../sidecar/daemon_calls.ts';
 import { connectorTools } from './connector_tools.ts';
 import type { ToolSource } from '../source.ts';
 
-const UNREACHABLE: DaemonProblem = { code: 'sidecar_unreachable', message: 'it is away', details: {} };
+const UNREACHABLE: DaemonRefusal = { code: 'sidecar_unreachable', message: 'it is away', details: {} };
 const REPLY: RunReply = {
   status: 'proxied',
   audit_id: 'evt_1',
@@ -42,8 +43,8 @@ function operation(changes: Partial<ListedOperation> = {}): ListedOperation {
 
 /** A daemon whose list and answers are what a test says. */
 class FakeDaemon implements ConnectorDaemon {
-  list: Result<OperationList, DaemonProblem> = ok({ etag: '"1"', operations: [operation()] });
-  answer: Result<RunReply, DaemonProblem> = ok(REPLY);
+  list: Result<OperationList, DaemonRefusal> = ok({ etag: '"1"', operations: [operation()] });
+  answer: Result<RunReply, DaemonRefusal> = ok(REPLY);
   readonly runs: { readonly request: RunRequest; readonly sessionId: string | null; readonly signal: AbortSignal }[] =
     [];
   readonly asked: { readonly heldEtag: string | null; readonly waitSeconds: number }[] = [];
@@ -53,7 +54,7 @@ class FakeDaemon implements ConnectorDaemon {
     heldEtag: string | null,
     waitSeconds: number,
     signal: AbortSignal,
-  ): Promise<Result<OperationList | null, DaemonProblem>> {
+  ): Promise<Result<OperationList | null, DaemonRefusal>> {
     this.asked.push({ heldEtag, waitSeconds });
     const changed = (): boolean => !this.list.ok || this.list.value.etag !== heldEtag;
     if (!changed() && waitSeconds > 0) {
@@ -66,12 +67,12 @@ class FakeDaemon implements ConnectorDaemon {
     return changed() ? this.list : ok(null);
   }
 
-  run(request: RunRequest, sessionId: string | null, signal: AbortSignal): Promise<Result<RunReply, DaemonProblem>> {
+  run(request: RunRequest, sessionId: string | null, signal: AbortSignal): Promise<Result<RunReply, DaemonRefusal>> {
     this.runs.push({ request, sessionId, signal });
     return Promise.resolve(this.answer);
   }
 
-  use(list: Result<OperationList, DaemonProblem>): void {
+  use(list: Result<OperationList, DaemonRefusal>): void {
     this.list = list;
     for (const wake of this.#waiting.splice(0)) wake();
   }

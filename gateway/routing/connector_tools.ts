@@ -3,7 +3,8 @@ import { runInputs } from '../../shared/connect/input_schema.ts';
 import { exposedToolName } from '../../shared/mcp/tool_names.ts';
 import type { RunRequest } from '../../shared/wire/connectors.ts';
 import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
-import type { ConnectorDaemon, DaemonProblem, OperationList } from '../sidecar/connector_daemon.ts';
+import type { ConnectorDaemon, OperationList } from '../sidecar/connector_daemon.ts';
+import type { DaemonRefusal } from '../sidecar/daemon_calls.ts';
 import { refusedRun, repliedRun } from './connector_results.ts';
 import { shownDefinition } from './shown_definition.ts';
 import type { SourceCall, ToolSource } from '../source.ts';
@@ -150,7 +151,7 @@ function inputsOf({ input_names: inputNames, host_property: hostProperty }: List
   return { inputNames, hostProperty };
 }
 
-function hostIsNoText(): DaemonProblem {
+function hostIsNoText(): DaemonRefusal {
   const fields = [{ field: 'host', message: 'must be a text' }];
   return { code: 'invalid_args', message: 'host must be a text', details: { fields } };
 }

@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { listen } from '../../machine/connection/listen.ts';
-import { connectorDaemon, type ConnectorDaemon, type DaemonPlace } from './connector_daemon.ts';
+import { connectorDaemon, type ConnectorDaemon } from './connector_daemon.ts';
+import { type DaemonAddress, DaemonCalls } from './daemon_calls.ts';
 
 const RUN = { connector_fqn: 'acme/items', operation: 'get-item', args: {} };
 const REPLY = {
@@ -17,7 +18,7 @@ const never = new AbortController().signal;
 
 let server: Server;
 let daemon: ConnectorDaemon;
-let place: DaemonPlace | null;
+let place: DaemonAddress | null;
 let requests: IncomingMessage[];
 let answer: (response: ServerResponse) => void;
 
@@ -29,7 +30,7 @@ beforeEach(async () => {
   });
   const port = await listen(server, 0, '127.0.0.1');
   place = { origin: new URL(`http://127.0.0.1:${port}`), hostToken: 'svc_host_x' };
-  daemon = connectorDaemon(() => place);
+  daemon = connectorDaemon(new DaemonCalls(() => place));
 });
 
 afterEach(() => {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
-import { createHttpClient, type HttpClient } from '../../machine/http_call.ts';
+import { createHttpClient, type HttpClient, type HttpReply } from '../../machine/http_call.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
 /** Where the daemon listens, and what opens its local API. */
@@ -11,22 +11,32 @@ export interface DaemonAddress {
 
 /** Why the daemon did not do what it was asked. */
 export interface DaemonRefusal {
-  /** The daemon's own code; `daemon_unreachable` when it gave none. */
+  /** The daemon's own code; `sidecar_unreachable` when it gave none. */
   readonly code: string;
   /** The problem and the fix. */
   readonly message: string;
+  readonly details: Readonly<Record<string, unknown>>;
 }
 
 export interface DaemonCall {
   readonly body?: object;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
+  /** On a connection of its own. On a kept one that turns out to be closed a call is made again, and a run must not be. */
+  readonly isOnce?: true;
 }
 
 const TIMEOUT_MS = 10_000;
 const MAX_REPLY_BYTES = 64 * 1024 * 1024;
 
-const refusalBody = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
+const refusalBody = z.object({
+  error: z.object({
+    code: z.string(),
+    message: z.string(),
+    details: z.record(z.string(), z.unknown()).default({}),
+  }),
+});
 
 /**
  * Calls of the daemon's local API as the host. Where it is, is looked up for each: it may have been started again, on another
@@ -40,43 +50,60 @@ export class DaemonCalls {
     this.#locate = locate;
   }
 
+  /** The reply, checked against its schema. */
   async call<T>(
     method: 'GET' | 'POST',
     target: string,
     schema: z.ZodType<T>,
-    { body, timeoutMs = TIMEOUT_MS, signal }: DaemonCall = {},
+    call: DaemonCall = {},
   ): Promise<Result<T, DaemonRefusal>> {
+    const reply = await this.send(method, target, call);
+    return reply.ok ? readReply(schema, reply.value) : reply;
+  }
+
+  /** The reply as it came, unless it is an error. */
+  async send(
+    method: 'GET' | 'POST',
+    target: string,
+    { body, headers, timeoutMs = TIMEOUT_MS, signal, isOnce }: DaemonCall,
+  ): Promise<Result<HttpReply, DaemonRefusal>> {
     const address = this.#locate();
     if (address === null) return err(unreachable('it is not running'));
-    const reply = await this.#clientFor(address.origin).call({
+    const client = isOnce === true ? clientOf(address.origin) : this.#clientFor(address.origin);
+    const reply = await client.call({
       method,
       target,
-      headers: { authorization: `Bearer ${address.hostToken}`, 'content-type': 'application/json' },
+      headers: { ...headers, authorization: `Bearer ${address.hostToken}`, 'content-type': 'application/json' },
       body: body === undefined ? '' : JSON.stringify(body),
       timeoutMs,
       ...(signal !== undefined && { signal }),
     });
+    if (isOnce === true) client.close();
     if (!reply.ok) return err(unreachable(reply.error.message));
-    const json = reply.value.body === '' ? null : parseJson(reply.value.body);
-    if (reply.value.status >= 400) {
-      const refused = refusalBody.safeParse(json);
-      return err(refused.success ? refused.data.error : unreachable(`it answered ${reply.value.status}`));
-    }
-    const parsed = schema.safeParse(json);
-    return parsed.success ? ok(parsed.data) : err(unreachable('it is of another version; restart svc after an update'));
+    if (reply.value.status < 400) return reply;
+    const refused = refusalBody.safeParse(parseJson(reply.value.body));
+    return err(refused.success ? refused.data.error : unreachable(`it answered ${reply.value.status}`));
   }
 
   #clientFor(origin: URL): HttpClient {
     if (this.#client?.origin === origin.origin) return this.#client.http;
     this.#client?.http.close();
-    this.#client = {
-      origin: origin.origin,
-      http: createHttpClient({ baseUrl: origin, maxReplyBytes: MAX_REPLY_BYTES }),
-    };
+    this.#client = { origin: origin.origin, http: clientOf(origin) };
     return this.#client.http;
   }
 }
 
+function clientOf(origin: URL): HttpClient {
+  return createHttpClient({ baseUrl: origin, maxReplyBytes: MAX_REPLY_BYTES });
+}
+
+/** The JSON of a reply; an empty one is null. */
+export function readReply<T>(schema: z.ZodType<T>, { body }: HttpReply): Result<T, DaemonRefusal> {
+  const parsed = schema.safeParse(body === '' ? null : parseJson(body));
+  return parsed.success ? ok(parsed.data) : err(unreachable('it is of another version; restart svc after an update'));
+}
+
 function unreachable(why: string): DaemonRefusal {
-  return { code: 'daemon_unreachable', message: `the sidecar could not be asked: ${why}. See: svc status` };
+  const message = `the sidecar did not answer: ${why}. See: svc status`;
+  return { code: 'sidecar_unreachable', message, details: {} };
 }

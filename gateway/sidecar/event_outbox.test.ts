@@ -5,7 +5,7 @@ import { EventOutbox } from './event_outbox.ts';
 
 type Sent = Awaited<ReturnType<ConstructorParameters<typeof EventOutbox>[0]['send']>>;
 
-const DOWN: Sent = err({ code: 'daemon_unreachable', message: 'not there' });
+const DOWN: Sent = err({ code: 'sidecar_unreachable', message: 'not there', details: {} });
 const TAKEN: Sent = ok({ accepting: true });
 
 let batches: number[][];
@@ -87,7 +87,7 @@ describe('the events of a gateway', () => {
   });
 
   test('that can never be taken do not keep those behind them back', async () => {
-    replies = [err({ code: 'invalid_input', message: 'events.0.tool' }), TAKEN];
+    replies = [err({ code: 'invalid_input', message: 'events.0.tool', details: {} }), TAKEN];
     add();
     await settled();
     add();
