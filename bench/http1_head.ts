@@ -8,7 +8,7 @@ import {
   parseReplyHead,
   parseRequestHead,
 } from '../shared/net/http1_head.ts';
-import { BodyReader, chunk, lastChunk, replyFraming, requestFraming } from '../shared/net/http1_framing.ts';
+import { BodyReader, encodeChunk, encodeLastChunk, replyFraming, requestFraming } from '../shared/net/http1_framing.ts';
 
 const LIMITS = { maxHeaders: 200 };
 
@@ -90,8 +90,8 @@ function replyOnce(): void {
 
 function chunkedBody(chunkBytes: number): Buffer {
   const pieces: Uint8Array[] = [];
-  for (let at = 0; at < 64 * 1024; at += chunkBytes) pieces.push(...chunk([new Uint8Array(chunkBytes)]));
-  return Buffer.concat([...pieces, lastChunk('')]);
+  for (let at = 0; at < 64 * 1024; at += chunkBytes) pieces.push(...encodeChunk([new Uint8Array(chunkBytes)]));
+  return Buffer.concat([...pieces, encodeLastChunk('')]);
 }
 
 function readBody(body: Uint8Array): void {

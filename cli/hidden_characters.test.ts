@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { hiddenCharacters } from '../shared/model/shown_text.ts';
+import { listHiddenCharacters } from '../shared/model/shown_text.ts';
 import { type Answer, runCli, TestHome } from './testing/run_cli.ts';
 
 /** A window title, the clipboard, a link of OSC 8, controls of eight bits, directions, tags, and what nobody sees. */
@@ -86,8 +86,8 @@ describe.each([
   ])('sends a terminal nothing that is hidden or steers it, %s', async (_what, flags) => {
     const isRaw = argv[0] === 'api';
     const run = await runCli(home, isRaw ? argv : [...argv, ...flags], { answer, terminal: true });
-    expect(hiddenCharacters(unstyled(run.stdout))).toEqual([]);
-    expect(hiddenCharacters(unstyled(run.stderr))).toEqual([]);
+    expect(listHiddenCharacters(unstyled(run.stdout))).toEqual([]);
+    expect(listHiddenCharacters(unstyled(run.stderr))).toEqual([]);
     expect([run.code, run.stdout]).toEqual([0, expect.stringMatching(/evil|52;c/)]);
   });
 });
@@ -102,7 +102,7 @@ test.each([
   const run = await runCli(home, argv, { answer: refused, terminal: true });
   expect(run.code).not.toBe(0);
   expect(run.stderr).toContain('evil.test');
-  expect(hiddenCharacters(unstyled(run.stderr))).toEqual([]);
+  expect(listHiddenCharacters(unstyled(run.stderr))).toEqual([]);
 });
 
 test('JSON of a command is the same value, whatever is in it', async () => {

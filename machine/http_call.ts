@@ -44,12 +44,12 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   const secure = options.baseUrl.protocol === 'https:';
   const agent = secure ? httpsAgent(options) : new HttpAgent({ keepAlive: true });
   const send = secure ? httpsRequest : httpRequest;
-  const once = (call: HttpCall): Promise<Attempt> =>
+  const callOnce = (call: HttpCall): Promise<Attempt> =>
     attempt(send(options.baseUrl, requestOptions(options.baseUrl, call, agent)), call, options.maxReplyBytes);
   return {
     call: async (call) => {
-      const first = await once(call);
-      return first.staleConnection ? (await once(call)).result : first.result;
+      const first = await callOnce(call);
+      return first.staleConnection ? (await callOnce(call)).result : first.result;
     },
     close: () => agent.destroy(),
   };

@@ -42,7 +42,7 @@ export class ProcessRecords {
   }
 
   /** The records of gateways that are gone. A file that is no record is removed. */
-  abandoned(): readonly ProcessRecord[] {
+  listAbandoned(): readonly ProcessRecord[] {
     return recordFiles(this.#directory).flatMap((path) => {
       const found = read(path);
       if (found === null) rmSync(path, { force: true });

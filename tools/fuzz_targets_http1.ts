@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer';
-import { BodyReader, chunk, lastChunk, replyFraming, requestFraming } from '../shared/net/http1_framing.ts';
+import { BodyReader, encodeChunk, encodeLastChunk, replyFraming, requestFraming } from '../shared/net/http1_framing.ts';
 import type { BodyFraming } from '../shared/net/http1_framing.ts';
 import {
   findHeadEnd,
@@ -192,7 +192,7 @@ const chunkedBodies: FuzzTarget = {
 
 /** What we write is what we read. */
 function rewritten({ data, trailers }: Dechunked): string | null {
-  const body = [...chunk([Buffer.from(data, 'latin1')]), lastChunk(trailers)];
+  const body = [...encodeChunk([Buffer.from(data, 'latin1')]), encodeLastChunk(trailers)];
   const again = slowDechunked(Buffer.concat(body).toString('latin1'));
   return again?.data === data && again.trailers === trailers ? null : 'is written as another body';
 }

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import type { HashPort, OutgoingRequest } from '../shared/inject/outgoing_request.ts';
 import { adapterOf } from '../shared/inject/schemes.ts';
-import { isPresigned, presentedSignature } from '../shared/inject/sigv4_presented.ts';
+import { isPresigned, findPresentedSignature } from '../shared/inject/sigv4_presented.ts';
 import type { Injection } from '../shared/model/host_binding.ts';
 import { parseRequestHead } from '../shared/net/http1_head.ts';
 import type { HeaderField } from '../shared/net/http1_head.ts';
@@ -85,7 +85,7 @@ const queryParams: FuzzTarget = {
     const injection: Injection = { scheme: 'query-param', queryParam: 'key' };
     // A request line has no other characters, and the path is what the target begins with.
     if (!/^\/[\x21-\x7e\x80-\xff]*$/.test(target)) return null;
-    const presented = adapterOf(injection).presented(injection, requestOf(target), SENTINEL);
+    const presented = adapterOf(injection).findPresented(injection, requestOf(target), SENTINEL);
     const named = pairs(target, /[&;]/).filter(([name]) => isRead(name, 'key'));
     if ((presented === 'absent') !== (named.length === 0)) return `presented ${presented}`;
     if (
@@ -190,7 +190,7 @@ const presigned: FuzzTarget = {
     ];
     if (isPresigned(target) !== keys.length > 0)
       return `${keys.length} keys, but it is ${isPresigned(target) ? '' : 'not '}signed`;
-    const said = presentedSignature(SIGNING, requestOf(target), null);
+    const said = findPresentedSignature(SIGNING, requestOf(target), null);
     const due = keys.length === 0 ? 'absent' : keys.every((key) => key === OURS) ? 'foreign' : 'foreign_presigned';
     return said === due ? null : `${said}, not ${due}`;
   },
@@ -231,7 +231,7 @@ const headers: FuzzTarget = {
     if (!head.ok) return null;
     const request = requestOf('/', head.value.fields);
     for (const [injection, place, value] of HEADER_INJECTIONS) {
-      const presented = adapterOf(injection).presented(injection, request, SENTINEL);
+      const presented = adapterOf(injection).findPresented(injection, request, SENTINEL);
       const isThere = request.fields.some(({ name }) => isVariable(name, place));
       if ((presented === 'absent') === isThere) return `${injection.scheme}: presented ${presented}`;
       for (const sentinel of presented === 'sentinel' ? [null, SENTINEL] : [null]) {

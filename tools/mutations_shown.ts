@@ -51,7 +51,7 @@ export const SHOWN_MUTATIONS: readonly Mutation[] = [
     row: 'Shown text',
     holds: 'JSON of a command steers no terminal',
     file: 'cli/terminal/output.ts',
-    text: 'raw(json ? `${shownJson(JSON.stringify(value, null, person ? 2 : undefined))}\\n` : text());',
+    text: 'raw(json ? `${toShownJson(JSON.stringify(value, null, person ? 2 : undefined))}\\n` : text());',
     replacement: 'stdout.write(json ? `${JSON.stringify(value, null, person ? 2 : undefined)}\\n` : text());',
     tests: [CLI],
   },

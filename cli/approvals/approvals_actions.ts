@@ -10,7 +10,7 @@ import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Style } from '../terminal/output.ts';
 import { allPages } from '../terminal/paging.ts';
 import { agoText } from '../terminal/relative_time.ts';
@@ -89,7 +89,7 @@ function fieldsText(record: ApprovalRecord): string {
     ['used', record.used_at],
   ];
   const known = rows.filter((row): row is readonly [string, string] => row[1] !== null);
-  return known.map(([name, value]) => `${`${name}:`.padEnd(17)}${printable(value)}\n`).join('');
+  return known.map(([name, value]) => `${`${name}:`.padEnd(17)}${toPrintable(value)}\n`).join('');
 }
 
 const WORDS = { approve: 'approved', deny: 'denied' } as const;
@@ -99,7 +99,7 @@ export async function decideApproval(call: Call, decision: keyof typeof WORDS): 
   const { context, options, print } = call;
   const path = `/v1/approvals/${encodeURIComponent(call.args[0] ?? '')}/decide`;
   const record = await controlClient(context, options).call('POST', path, approvalRecord, { body: { decision } });
-  print.data(record, () => `${WORDS[decision]} ${record.id}: ${printable(record.summary)}\n`);
+  print.data(record, () => `${WORDS[decision]} ${record.id}: ${toPrintable(record.summary)}\n`);
   if (decision === 'approve' && print.person) {
     print.note(`It covers this one request, for ${APPROVAL_VALID_SECONDS / 60} minutes.`);
   }

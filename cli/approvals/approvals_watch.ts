@@ -5,7 +5,7 @@ import type { Call } from '../command_line.ts';
 import { EventStreamParser } from '../audit/event_stream.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 
 const RECONNECT_MS = 1_000;
 
@@ -61,6 +61,6 @@ function show({ print }: Call, record: ApprovalRecord): void {
   const by = record.decided_by === null ? '' : ` by ${record.decided_by}`;
   const state = record.state === 'pending' ? 'waits' : `${record.state}${by}`;
   const time = record.decided_at ?? record.requested_at;
-  print.line(record, printable(`${time}  ${record.id}  ${state}  ${record.summary}`));
+  print.line(record, toPrintable(`${time}  ${record.id}  ${state}  ${record.summary}`));
   if (record.state === 'pending' && print.person) print.note(`  svc approvals approve ${record.id}   (or deny)`);
 }

@@ -13,7 +13,7 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { EventStreamParser } from './event_stream.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Style } from '../terminal/output.ts';
 import { allPages } from '../terminal/paging.ts';
 import { parseTime } from '../terminal/relative_time.ts';
@@ -196,7 +196,7 @@ function printEvent(call: Call<TailOptions>, data: string): void {
   const parsed = storedAuditEvent.safeParse(JSON.parse(data));
   if (!parsed.success)
     throw new CliError(EXIT.failed, 'the control plane sent an event in a form this svc does not know');
-  const cells = COLUMNS.map((column) => printable(column.cell(parsed.data)));
+  const cells = COLUMNS.map((column) => toPrintable(column.cell(parsed.data)));
   call.print.line(parsed.data, cells.join(call.print.person ? '  ' : '\t'));
 }
 

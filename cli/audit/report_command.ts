@@ -14,7 +14,7 @@ import { controlClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import { formatRows, type Column, type Printer } from '../terminal/output.ts';
 import { allPages } from '../terminal/paging.ts';
 
@@ -85,8 +85,8 @@ function reportText(items: readonly Sealability[], { person, paint }: Printer): 
   const open = items.filter((item) => !item.sealed);
   if (!person || open.length === 0) return rows;
   const advice = open.flatMap(({ ref, how_to_seal: lines }) => [
-    `${printable(ref)}:`,
-    ...lines.map((each) => `  ${printable(each)}`),
+    `${toPrintable(ref)}:`,
+    ...lines.map((each) => `  ${toPrintable(each)}`),
   ]);
   return `${rows}\n${paint('bold', 'How to seal')}\n${advice.join('\n')}\n`;
 }

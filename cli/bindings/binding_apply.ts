@@ -10,7 +10,7 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { warnOfMissingSecrets } from './missing_secrets.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Paint } from '../terminal/output.ts';
 import { allPages } from '../terminal/paging.ts';
 
@@ -73,12 +73,12 @@ const MARKS = {
 /** One line for the binding, and one for each field that changes. */
 export function changeText(change: Change, paint: Paint): string {
   const [style, mark] = MARKS[change.kind];
-  const heading = paint(style, `${mark} ${printable(change.binding.host)} (${change.binding.scheme})`);
+  const heading = paint(style, `${mark} ${toPrintable(change.binding.host)} (${change.binding.scheme})`);
   const fields = change.kind === 'update' ? change.fields : [];
   const lines = fields.map(({ field, from, to }) => `    ${field}: ${valueText(from)} -> ${valueText(to)}`);
   return [heading, ...lines].map((line) => `${line}\n`).join('');
 }
 
 function valueText(value: unknown): string {
-  return value === undefined ? '(none)' : printable(JSON.stringify(value));
+  return value === undefined ? '(none)' : toPrintable(JSON.stringify(value));
 }

@@ -2,7 +2,7 @@ import { explainInput, explainReply, type ExplainReply } from '../../shared/wire
 import { controlClient } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Style } from '../terminal/output.ts';
 
 const STYLES: { readonly [D in ExplainReply['decision']]: Style } = {
@@ -43,16 +43,16 @@ async function explainRequest(call: Call<ExplainOptions>): Promise<undefined> {
 export function explanationText(reply: ExplainReply, paint: (text: string) => string): string {
   const code = reply.code === null ? '' : ` (${reply.code})`;
   const lines = [
-    `${paint(reply.decision)}${code}  ${reply.method} ${printable(reply.host + reply.path)}`,
+    `${paint(reply.decision)}${code}  ${reply.method} ${toPrintable(reply.host + reply.path)}`,
     ...(reply.operation === null ? [] : [operationLine(reply.operation)]),
     ...reply.bindings.map((binding) => {
       const stored = binding.credential_stored ? '' : ', not stored yet';
       const refused = binding.refusal === null ? '' : `; refused: ${binding.refusal.message}`;
-      return printable(
+      return toPrintable(
         `  ${binding.id}  ${binding.host}  ${binding.scheme}, ${binding.emit_mechanism}, ${binding.credential_ref}${stored}${refused}`,
       );
     }),
-    ...reply.reasons.map((reason) => `  - ${printable(reason)}`),
+    ...reply.reasons.map((reason) => `  - ${toPrintable(reason)}`),
   ];
   return `${lines.join('\n')}\n`;
 }
@@ -61,5 +61,5 @@ function operationLine(operation: NonNullable<ExplainReply['operation']>): strin
   const { connector_id: id, fqn, version, operation: name, effect, approval, credential_ref: reference } = operation;
   const approved = approval === 'required' ? ', needs an approval' : '';
   const stored = operation.credential_stored ? '' : ', not stored yet';
-  return printable(`  ${id}  ${fqn} ${version}  ${name}, ${effect}${approved}, ${reference}${stored}`);
+  return toPrintable(`  ${id}  ${fqn} ${version}  ${name}, ${effect}${approved}, ${reference}${stored}`);
 }

@@ -1,5 +1,5 @@
 import { connectorVaultPath, type InstalledConnector } from '../../shared/model/connector.ts';
-import { limitedBindings } from '../../shared/resolve/limited_bindings.ts';
+import { findLimitedBindings } from '../../shared/resolve/limited_bindings.ts';
 import { toConnectorSpec } from '../../shared/wire/connector_spec.ts';
 import { connectorRecord, type ConnectorRecord } from '../../shared/wire/connectors.ts';
 import { toHostBinding, type HostBindingRecord } from '../../shared/wire/host_binding.ts';
@@ -22,7 +22,7 @@ export function limitedRecords(
   connectors: readonly ConnectorRecord[],
 ): readonly LimitedRecord[] {
   const records = new Map(bindings.map((record) => [record.id, record]));
-  const limited = limitedBindings(bindings.map(toHostBinding), connectors.map(toInstalled));
+  const limited = findLimitedBindings(bindings.map(toHostBinding), connectors.map(toInstalled));
   return limited.flatMap(({ binding: { id, host }, hosts }) => {
     const record = records.get(id);
     if (record === undefined) return [];

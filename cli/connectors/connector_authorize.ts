@@ -14,7 +14,7 @@ import type { Call } from '../command_line.ts';
 import { findConnector, type OwnerOption } from './connector_lookup.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import { promptHidden, readSecret } from '../terminal/read_secret.ts';
 
 /** Where the secret of an OAuth client comes from. */
@@ -125,12 +125,12 @@ export async function clientSecret({ context, options }: Call<ClientSecretOption
 
 function guide({ fqn }: ConnectorSummary, reply: AuthorizeReply): string {
   if (reply.grant === 'browser') {
-    const link = printable(reply.authorization_url);
-    const redirect = printable(reply.redirect_uri);
+    const link = toPrintable(reply.authorization_url);
+    const redirect = toPrintable(reply.redirect_uri);
     return `To authorise ${fqn}, open this link in your browser:\n\n  ${link}\n\nThe service has to know the redirect URL ${redirect}\n`;
   }
-  const where = printable(reply.verification_uri_complete ?? reply.verification_uri);
-  return `To authorise ${fqn}, open ${where} and type the code:\n\n  ${printable(reply.user_code)}\n\n`;
+  const where = toPrintable(reply.verification_uri_complete ?? reply.verification_uri);
+  return `To authorise ${fqn}, open ${where} and type the code:\n\n  ${toPrintable(reply.user_code)}\n\n`;
 }
 
 /** Waits until the credential is there, or newer than before. Looking at the connector is what redeems a device's code. */

@@ -7,7 +7,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import { connectorSpec, type ConnectorSpecRecord } from '../../shared/wire/connector_spec.ts';
 import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 
 /** Largest spec there is: an API body. */
 export const MAX_SPEC_BYTES = 1024 * 1024;
@@ -53,12 +53,12 @@ function readFile(context: CliContext, name: string, mostBytes: number): Buffer 
 /** A spec as the control API takes it, or one line for each thing that is wrong with it. */
 export function parseSpec(text: string): Result<ConnectorSpecRecord, readonly string[]> {
   const document = parseDocument(text, { uniqueKeys: true });
-  if (document.errors.length > 0) return err(document.errors.map((error) => printable(firstLine(error.message))));
+  if (document.errors.length > 0) return err(document.errors.map((error) => toPrintable(firstLine(error.message))));
   let value: unknown;
   try {
     value = document.toJS({ maxAliasCount: 100 });
   } catch (error) {
-    return err([error instanceof Error ? printable(error.message) : 'cannot be read']);
+    return err([error instanceof Error ? toPrintable(error.message) : 'cannot be read']);
   }
   return checkSpec(value);
 }
@@ -81,7 +81,7 @@ function issueLine(issue: z.core.$ZodIssue, spec: unknown): string {
   let field = '';
   for (const part of issue.path) field += typeof part === 'number' ? `[${part}]` : `${field && '.'}${String(part)}`;
   const name = issue.path[0] === 'operations' ? operationName(spec, issue.path[1]) : null;
-  return printable([field, name === null ? '' : `(${name})`, issue.message].filter((part) => part !== '').join(' '));
+  return toPrintable([field, name === null ? '' : `(${name})`, issue.message].filter((part) => part !== '').join(' '));
 }
 
 function operationName(spec: unknown, index: PropertyKey | undefined): string | null {

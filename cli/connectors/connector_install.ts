@@ -9,7 +9,7 @@ import { findConnector, type OwnerOption } from './connector_lookup.ts';
 import { overlapWarnings } from './connector_overlaps.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { adviseOfLimits, limitedRecords } from '../bindings/limited_bindings.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 
 export interface InstallOptions {
   readonly owner: string;
@@ -33,7 +33,7 @@ async function send(call: Call<InstallOptions>, spec: ConnectorSpecRecord): Prom
   const client = controlClient(context, options);
   const query = { owner: options.owner };
   const reply = await client.call('POST', '/v1/connectors', installReply, { body: spec, query });
-  for (const warning of reply.warnings) print.warn(printable(warning));
+  for (const warning of reply.warnings) print.warn(toPrintable(warning));
   print.data(reply, () => (print.person ? installedText(reply) : `${reply.id}\n`));
   if (!print.json) adviseCredential(call, reply);
   if (reply.spec.operations.some(({ approval }) => approval === 'required')) {
@@ -58,7 +58,7 @@ async function specText({ context }: Call<InstallOptions>, name: string): Promis
 
 function reportValid({ print }: Call, spec: ConnectorSpecRecord): void {
   const warnings = overlapWarnings(toConnectorSpec(spec));
-  for (const warning of warnings) print.warn(printable(warning));
+  for (const warning of warnings) print.warn(toPrintable(warning));
   const { fqn, version } = spec.connector;
   const found = { valid: true, fqn, version, operation_count: spec.operations.length, warnings };
   print.data(found, () => `${fqn} ${version} is valid: ${counted(spec.operations.length)}\n`);

@@ -15,7 +15,7 @@ import { overlapWarnings } from './connector_overlaps.ts';
 import { withProgress } from './connector_progress.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { nearMatch } from '../../shared/model/near_match.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column } from '../terminal/output.ts';
 
 export interface FromOpenApiOptions {
@@ -40,7 +40,7 @@ export async function fromOpenApi(call: Call<FromOpenApiOptions>): Promise<undef
   const [file = ''] = call.args;
   const text = await readInput(call.context, file, MAX_DOCUMENT_BYTES);
   const read = await withProgress(print, `reading ${file} ...`, readOpenApi(text));
-  if (!read.ok) throw new CliError(EXIT.failed, `${file} ${printable(read.error)}`);
+  if (!read.ok) throw new CliError(EXIT.failed, `${file} ${toPrintable(read.error)}`);
   if (options.list === true) listOperations(call, read.value);
   else writeSpec(call, read.value);
 }
@@ -50,7 +50,7 @@ function writeSpec(call: Call<FromOpenApiOptions>, document: unknown): void {
   const made = selectedOperations(document, options);
   const drafts = withApprovals(made.operations, options.approve ?? []);
   const { spec, skipped } = usableSpec(draftSpec(options, made, drafts), made.skipped);
-  for (const warning of overlapWarnings(toConnectorSpec(spec))) print.warn(printable(warning));
+  for (const warning of overlapWarnings(toConnectorSpec(spec))) print.warn(toPrintable(warning));
   const yaml = `${comments(skipped, made.notes)}${stringify(compact(spec))}`;
   write(call, spec, yaml, skipped.length);
 }
@@ -71,7 +71,7 @@ function listOperations({ print }: Call, document: unknown): void {
     COLUMNS,
     'The document has no operation that a spec can express.',
   );
-  for (const { operation, reason } of skipped) print.note(printable(`left out: ${operation}: ${reason}`));
+  for (const { operation, reason } of skipped) print.note(toPrintable(`left out: ${operation}: ${reason}`));
 }
 
 function selectedOperations(document: unknown, { select = [], all }: FromOpenApiOptions): OpenApiOperations {
@@ -92,7 +92,7 @@ function selectedOperations(document: unknown, { select = [], all }: FromOpenApi
 
 function unknownLine(flag: string, operation: string, known: readonly string[]): string {
   const near = nearMatch(operation, known);
-  return printable(`${flag} ${operation}${near === null ? '' : `: did you mean ${JSON.stringify(near)}?`}`);
+  return toPrintable(`${flag} ${operation}${near === null ? '' : `: did you mean ${JSON.stringify(near)}?`}`);
 }
 
 function withApprovals(operations: readonly OperationDraft[], approve: readonly string[]): readonly OperationDraft[] {
@@ -119,7 +119,7 @@ function draftSpec(
     throw new CliError(EXIT.failed, 'the document names no https server', ['Say which host: --host api.example.com']);
   }
   if (operations.length === 0) {
-    const lines = made.skipped.map(({ operation, reason }) => printable(`${operation}: ${reason}`));
+    const lines = made.skipped.map(({ operation, reason }) => toPrintable(`${operation}: ${reason}`));
     throw new CliError(EXIT.failed, 'none of these operations can be taken:', lines);
   }
   const version = /^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$/.test(made.version) ? made.version : '1.0.0';
@@ -181,7 +181,7 @@ function isDefault(value: unknown): boolean {
 
 function comments(skipped: Skipped, notes: readonly string[]): string {
   const left = skipped.map(({ operation, reason }) => `left out: ${operation}: ${reason}`);
-  return [...left, ...notes].map((line) => `# ${printable(line)}\n`).join('');
+  return [...left, ...notes].map((line) => `# ${toPrintable(line)}\n`).join('');
 }
 
 function write(call: Call<FromOpenApiOptions>, spec: ConnectorSpecRecord, yaml: string, skippedCount: number): void {

@@ -14,7 +14,7 @@ import { readConnector, type OwnerOption } from './connector_lookup.ts';
 import { withProgress } from './connector_progress.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { refusedBy, type HttpClient, type RawReply } from '../terminal/http_client.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Printer } from '../terminal/output.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
@@ -66,14 +66,14 @@ async function argsOf(call: Call<TestOptions>, operation: Operation): Promise<Re
   const whole = parseArgs(source);
   if (!whole.ok) throw new CliError(EXIT.usage, whole.error);
   const typed = typedArgs(operation.inputs, arg, whole.value);
-  if (!typed.ok) throw new CliError(EXIT.usage, `${operation.name} was not run:`, typed.error.map(printable));
+  if (!typed.ok) throw new CliError(EXIT.usage, `${operation.name} was not run:`, typed.error.map(toPrintable));
   return typed.value;
 }
 
 function checkRequest(spec: ConnectorSpec, operation: Operation, args: unknown, host: string | undefined): void {
   const built = buildOperationRequest({ spec }, operation, args, host);
   if (built.ok) return;
-  const lines = built.error.map(({ field, message }) => printable(`${field} ${message}`));
+  const lines = built.error.map(({ field, message }) => toPrintable(`${field} ${message}`));
   throw new CliError(EXIT.usage, `${operation.name} was not run:`, lines);
 }
 
@@ -100,12 +100,12 @@ function fixOf(error: ErrorBody['error'] | undefined, { fqn, credential }: Conne
   }
   const approval = z.object({ approval_id: z.string() }).safeParse(error?.details).data?.approval_id;
   if (error?.code !== 'approval_required' || approval === undefined) return null;
-  return `Allow it with \`svc approvals approve ${printable(approval)}\`, then run the same again within 15 minutes.`;
+  return `Allow it with \`svc approvals approve ${toPrintable(approval)}\`, then run the same again within 15 minutes.`;
 }
 
 function printReply({ context, print }: Call, reply: RunReply): void {
   const body = Buffer.from(reply.body_base64, 'base64');
-  const type = reply.content_type === '' ? 'no content type' : printable(reply.content_type);
+  const type = reply.content_type === '' ? 'no content type' : toPrintable(reply.content_type);
   if (!print.json) print.note(`${reply.upstream_status}  ${type}  ${body.length} bytes  ${reply.audit_id}`);
   if (print.json) print.data(reply, () => '');
   else if (print.person) print.raw(personText(print, body));
@@ -123,5 +123,5 @@ function personText(print: Printer, body: Buffer): string {
   }
   const value = parseJson(text);
   const shown = value === undefined ? text : JSON.stringify(value, null, 2);
-  return `${shown.split('\n').map(printable).join('\n').trimEnd()}\n`;
+  return `${shown.split('\n').map(toPrintable).join('\n').trimEnd()}\n`;
 }

@@ -3,7 +3,7 @@ import type { ConnectorRecord, ConnectorSummary } from '../../shared/wire/connec
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { allConnectors, readConnector, type OwnerOption } from './connector_lookup.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column } from '../terminal/output.ts';
 import { agoText } from '../terminal/relative_time.ts';
 
@@ -55,5 +55,5 @@ function heading(record: ConnectorRecord): string {
     `content ${hash}`,
     `credential ${credential.ref}: ${stateText(record)}${expires}`,
   ];
-  return lines.map((line) => `# ${printable(line)}\n`).join('');
+  return lines.map((line) => `# ${toPrintable(line)}\n`).join('');
 }

@@ -12,7 +12,7 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
 import { makeImageContext } from './image_context.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 
 interface BuildOptions {
   readonly base: string;
@@ -178,7 +178,7 @@ function isNotMet(error: ImageProblems | RuntimeProblem): error is ImageProblems
 }
 
 function refusalError(error: ImageProblems | RuntimeProblem): CliError {
-  return new CliError(EXIT.failed, printable(error.message), error.fixes.map(printable));
+  return new CliError(EXIT.failed, toPrintable(error.message), error.fixes.map(toPrintable));
 }
 
 function factsJson(facts: ImageFacts): Readonly<Record<string, unknown>> {
@@ -208,5 +208,5 @@ function factsText(image: string, facts: ImageFacts): string {
     `  svc-mcp      ${facts.mcpNode === null ? NO_MCP : `runs with Node ${facts.mcpNode}`}`,
     `  plan steps   ${facts.stepsRefused ?? 'can run in it'}`,
   ];
-  return lines.map((text) => `${printable(text)}\n`).join('');
+  return lines.map((text) => `${toPrintable(text)}\n`).join('');
 }

@@ -7,7 +7,7 @@ import {
   CONTAINER_ID,
   FakeDocker,
   IMAGE_ID,
-  workingEngine,
+  scriptWorkingEngine,
 } from '../../sandbox/launch/testing/fake_docker.ts';
 import { runCli, TestHome, type Answer, type RunOptions, type RunResult, type SeenCall } from '../testing/run_cli.ts';
 
@@ -15,7 +15,7 @@ let home: TestHome;
 let docker: FakeDocker;
 beforeEach(async () => {
   home = new TestHome();
-  docker = workingEngine(new FakeDocker(), 5);
+  docker = scriptWorkingEngine(new FakeDocker(), 5);
   await docker.listen();
 });
 afterEach(async () => {

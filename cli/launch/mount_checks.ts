@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { guardedPaths } from '../../sandbox/launch/guarded_paths.ts';
+import { listGuardedPaths } from '../../sandbox/launch/guarded_paths.ts';
 import type { MountPolicy } from '../../sandbox/launch/mount_policy.ts';
 import { MountTable } from '../../sandbox/launch/mount_table.ts';
 import { type CliContext, type GlobalOptions, settingsOf } from '../context.ts';
@@ -16,7 +16,7 @@ export function mountPolicyOf(
   const state = statePaths(context, options).flatMap((path) => [path, ...linksIn(path)]);
   return {
     workingDirectory,
-    guarded: guardedPaths([...new Set(state)], context.env, endpoint),
+    guarded: listGuardedPaths([...new Set(state)], context.env, endpoint),
     realPath,
     mountTable: readMountTable(),
   };

@@ -12,7 +12,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { type HttpClient, type RawReply, refusedBy } from '../terminal/http_client.ts';
 import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import { parseJson } from '../../shared/model/json.ts';
 import { askYes } from '../terminal/ask.ts';
 
@@ -103,7 +103,7 @@ async function isAgreed(
   if (!context.interactive || print.json) return false;
   const own = url !== null && URL.canParse(url) ? new URL(url).host : 'another host';
   print.warn(
-    printable(
+    toPrintable(
       `${name} is at ${own}, and has you sign in with ${hosts.join(', ')}. What you agree to there, this server may get.`,
     ),
   );
@@ -137,7 +137,7 @@ async function inputOf(call: Call<McpAuthorizeOptions>): Promise<McpAuthorizatio
 }
 
 function guide({ name }: McpServerRecord, reply: McpAuthorizeReply): string {
-  const [link, at] = [printable(reply.authorization_url), printable(reply.authorization_server)];
+  const [link, at] = [toPrintable(reply.authorization_url), toPrintable(reply.authorization_server)];
   return `To authorise ${name} at ${at}, open this link in your browser:\n\n  ${link}\n\n`;
 }
 

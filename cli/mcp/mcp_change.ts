@@ -4,7 +4,7 @@ import {
   mcpServerInput,
   mcpServerRecord,
   type McpServerRecord,
-  missingCredentials,
+  listMissingCredentials,
   toMcpServer,
 } from '../../shared/wire/mcp_servers.ts';
 import { controlClient } from '../clients.ts';
@@ -24,7 +24,7 @@ import {
 } from './mcp_fields.ts';
 import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 
 export type McpAddOptions = McpFlags & OwnerOption & { readonly disabled?: boolean };
 export type McpUpdateOptions = McpFlags &
@@ -135,7 +135,7 @@ function tell(
   { what, isRun }: { readonly what: string; readonly isRun: boolean },
 ): void {
   const { print } = call;
-  for (const { message } of record.warnings) print.warn(printable(message));
+  for (const { message } of record.warnings) print.warn(toPrintable(message));
   print.data(record, () => (print.person ? `${what} ${record.name} (${record.id})\n` : `${record.id}\n`));
   noteMissingCredentials(call, record);
   if (record.mode === 'local' && record.enabled && !isRun) {
@@ -149,7 +149,7 @@ function checked(fields: Fields, outcome: string): Fields {
   throw new CliError(
     EXIT.usage,
     outcome,
-    valid.error.map((problem) => printable(problem)),
+    valid.error.map((problem) => toPrintable(problem)),
   );
 }
 
@@ -177,5 +177,5 @@ function given(fields: Fields): Record<string, unknown> {
 
 /** What a server lacks, each with the command that stores it. */
 export function noteMissingCredentials({ print }: Call, record: McpServerRecord): void {
-  for (const name of missingCredentials(record)) print.note(`next: svc mcp credential set ${record.name} ${name}`);
+  for (const name of listMissingCredentials(record)) print.note(`next: svc mcp credential set ${record.name} ${name}`);
 }

@@ -1,12 +1,12 @@
 import { commandDangers, refusalOf } from '../../shared/mcp/command_dangers.ts';
-import { consentText, uncheckedCode } from '../../shared/mcp/consent_hash.ts';
+import { consentText, findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import { daemonClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { consentView } from './mcp_consent_view.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { askLine, askYes } from '../terminal/ask.ts';
 
@@ -52,7 +52,7 @@ function listOnly({ print, context }: Call, waiting: readonly MachineServer[]): 
     last_consent: last,
     missing,
     dangers: commandDangers(server.command, server.env),
-    unchecked: uncheckedCode(server),
+    unchecked: findUncheckedCode(server),
   }));
   print.data({ items }, () => open.map((server) => consentView(server, context.now(), print.paint)).join('\n'));
   if (open.length === 0) return EXIT.ok;
@@ -72,7 +72,7 @@ async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): P
   print.raw(`${consentView(known, context.now(), print.paint)}\n`);
   const danger = refusalOf(commandDangers(server.command, server.env));
   if (danger !== null) {
-    print.warn(`svc does not run ${server.name}, whoever consents: it ${printable(danger.message)}`);
+    print.warn(`svc does not run ${server.name}, whoever consents: it ${toPrintable(danger.message)}`);
     return false;
   }
   if (!(await isAgreed(call, server))) {
@@ -87,7 +87,7 @@ async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): P
 /** Code that nobody checked is agreed to by the server's name, or by a flag of its own: a habit of "y" is none. */
 async function isAgreed(call: Call<ConsentOptions>, server: MachineServer['server']): Promise<boolean> {
   const { options, context, print } = call;
-  const isUnchecked = uncheckedCode(server).length > 0;
+  const isUnchecked = findUncheckedCode(server).length > 0;
   if (!isUnchecked) {
     return options.yes === true || (await askYes(context, 'Run this on this machine, as you?'));
   }
@@ -110,7 +110,7 @@ export async function giveConsent(
   { server, isToldUnchecked }: Pick<MachineServer, 'server'> & { readonly isToldUnchecked: boolean },
 ): Promise<void> {
   const hash = sha256Hex(consentText(server));
-  const isUnchecked = isToldUnchecked && uncheckedCode(server).length > 0;
+  const isUnchecked = isToldUnchecked && findUncheckedCode(server).length > 0;
   const body = { consent_hash: hash, ...(isUnchecked && { unchecked: true }) };
   await daemon.callEmpty('POST', `/v1/mcp/servers/${server.id}/consent`, { body });
 }

@@ -1,4 +1,4 @@
-import { consentText, needsConsent, uncheckedCode } from '../../shared/mcp/consent_hash.ts';
+import { consentText, needsConsent, findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import { daemonClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
@@ -18,7 +18,7 @@ export async function consentHere(call: Call, typed: McpServer | null): Promise<
   const known = servers?.find(({ server }) => server.id === typed.id);
   if (known === undefined || consentText(known.server) !== consentText(typed)) return false;
   // What nobody checked is asked about apart, by `svc mcp consent`: typing the command said nothing of that.
-  if (uncheckedCode(typed).length > 0) return known.consent === 'given';
+  if (findUncheckedCode(typed).length > 0) return known.consent === 'given';
   try {
     if (known.consent !== 'given')
       await giveConsent(daemonClient(call.context, call.options), { server: typed, isToldUnchecked: false });

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { commandDangers } from '../../shared/mcp/command_dangers.ts';
-import { uncheckedCode } from '../../shared/mcp/consent_hash.ts';
+import { findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import { hasReference } from '../../shared/mcp/references.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
 import type { MachineServer } from './mcp_machine.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Paint } from '../terminal/output.ts';
 import { agoText } from '../terminal/relative_time.ts';
 import { parseJson } from '../../shared/model/json.ts';
@@ -42,8 +42,8 @@ export function consentView(known: MachineServer, now: number, paint: Paint): st
     ),
     ...dangers.map(({ severity, message }) => [WORDS[severity], `it ${message}`] as const),
   ];
-  const title = `${printable(server.name)} (${server.owner}, ${server.id})${server.description === '' ? '' : `: ${printable(server.description)}`}`;
-  const lines = rows.map(([name, text]) => `  ${name.padEnd(11)}${printable(text)}\n`);
+  const title = `${toPrintable(server.name)} (${server.owner}, ${server.id})${server.description === '' ? '' : `: ${toPrintable(server.description)}`}`;
+  const lines = rows.map(([name, text]) => `  ${name.padEnd(11)}${toPrintable(text)}\n`);
   return `${paint('bold', title)}\n${lines.join('')}`;
 }
 
@@ -97,5 +97,5 @@ function change(before: string, after: string): readonly string[] {
 /** The consent of before was to the same server, when nothing of it was known to be unchecked. */
 function isNewlyUnchecked(before: string, server: McpServer): boolean {
   const was = z.object({ unchecked: z.boolean().optional() }).safeParse(parseJson(before)).data;
-  return was?.unchecked !== true && uncheckedCode(server).length > 0;
+  return was?.unchecked !== true && findUncheckedCode(server).length > 0;
 }

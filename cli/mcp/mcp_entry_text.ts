@@ -1,11 +1,11 @@
 import type { InstallPreview, MarketplaceInput } from '../../shared/wire/marketplace.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Paint } from '../terminal/output.ts';
 import { showHidden } from '../../shared/model/shown_text.ts';
 
 /** A publisher's text on a terminal: what would not be seen, or would turn the rest around, is written out. */
 export function published(text: string): string {
-  return printable(showHidden(text));
+  return toPrintable(showHidden(text));
 }
 
 /** The path of an entry in the API. */

@@ -1,22 +1,22 @@
-import { uncheckedCode } from '../../shared/mcp/consent_hash.ts';
+import { findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import { logsReply } from '../../shared/wire/mcp_gateway.ts';
 import { daemonClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { type MachineServer, machineServer, serversOfMachine } from './mcp_machine.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column } from '../terminal/output.ts';
 
 /** `svc mcp status`. */
 export async function showStatus(call: Call): Promise<undefined> {
   const { servers, problems } = await serversOfMachine(call);
-  for (const problem of problems) call.print.warn(`left out, for this svc cannot act on it: ${printable(problem)}`);
+  for (const problem of problems) call.print.warn(`left out, for this svc cannot act on it: ${toPrintable(problem)}`);
   const items = servers.map(({ server, consent, missing, health }) => {
     const { id, name, owner, mode } = server;
-    return { id, name, owner, mode, consent, missing, health, unchecked: uncheckedCode(server) };
+    return { id, name, owner, mode, consent, missing, health, unchecked: findUncheckedCode(server) };
   });
   call.print.rows({ items }, servers, COLUMNS, 'No MCP servers: svc mcp add NAME -- COMMAND');
   for (const { name, unchecked } of items) {
-    for (const reason of unchecked) call.print.warn(printable(`${name} ${reason}`));
+    for (const reason of unchecked) call.print.warn(toPrintable(`${name} ${reason}`));
   }
 }
 
@@ -51,5 +51,5 @@ type GatewayLog = (typeof logsReply._output.items)[number];
 
 function logText({ gateway, lines }: GatewayLog, isTitled: boolean): string {
   const title = `== ${gateway.kind === 'stdio' ? 'a client’s gateway' : 'the sidecar’s gateway'}, process ${gateway.pid}`;
-  return [...(isTitled ? [title] : []), ...lines].map((line) => `${printable(line)}\n`).join('');
+  return [...(isTitled ? [title] : []), ...lines].map((line) => `${toPrintable(line)}\n`).join('');
 }

@@ -4,7 +4,7 @@ import type { Call } from '../command_line.ts';
 import { replace } from './mcp_change.ts';
 import { findMcpServer, type OwnerOption } from './mcp_lookup.ts';
 import { serversAfterChange } from './mcp_machine.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 
 export interface McpToolsOptions extends OwnerOption {
   readonly allow?: readonly string[];
@@ -27,7 +27,7 @@ export async function mcpTools(call: Call<McpToolsOptions>): Promise<undefined> 
   if (isChange) await serversAfterChange(call);
   call.print.data(record.tools, () =>
     toolRules(record)
-      .map((rule) => `${printable(rule)}\n`)
+      .map((rule) => `${toPrintable(rule)}\n`)
       .join(''),
   );
 }

@@ -1,9 +1,9 @@
-import { type McpServerRecord, missingCredentials } from '../../shared/wire/mcp_servers.ts';
+import { type McpServerRecord, listMissingCredentials } from '../../shared/wire/mcp_servers.ts';
 import { controlClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { allMcpServers, findMcpServer, type OwnerOption } from './mcp_lookup.ts';
 import { toolRules } from './mcp_tools.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column } from '../terminal/output.ts';
 import { agoText } from '../terminal/relative_time.ts';
 
@@ -26,7 +26,7 @@ const COLUMNS: readonly Column<McpServerRecord>[] = [
   {
     title: 'CREDENTIALS',
     cell: credentialsText,
-    style: (row) => (missingCredentials(row).length > 0 ? 'yellow' : null),
+    style: (row) => (listMissingCredentials(row).length > 0 ? 'yellow' : null),
   },
   { title: 'STARTS', cell: (row) => shortened(startText(row)) },
   { title: 'ID', cell: (row) => row.id },
@@ -43,7 +43,7 @@ function isTrouble({ enabled, health }: McpServerRecord): boolean {
 
 function credentialsText(server: McpServerRecord): string {
   if (server.credentials.length === 0) return '-';
-  const missing = missingCredentials(server);
+  const missing = listMissingCredentials(server);
   return missing.length === 0 ? 'set' : `missing: ${missing.join(', ')}`;
 }
 
@@ -64,7 +64,7 @@ export async function showMcpServer(call: Call<OwnerOption>): Promise<undefined>
   const record = await findMcpServer(client, call.args[0] ?? '', call.options.owner);
   call.print.data(record, () =>
     linesOf(record, call.context.now())
-      .map((line) => `${printable(line)}\n`)
+      .map((line) => `${toPrintable(line)}\n`)
       .join(''),
   );
 }

@@ -6,7 +6,7 @@ import { planTemplate } from '../../sandbox/plan/plan_template.ts';
 import { daemonClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Printer } from '../terminal/output.ts';
 import { exists, lockKeyOf, planOf, planPaths, readLockFile, readPlanFile, writeWhole } from './plan_files.ts';
 import { engineOf, imageCheck, imageNamed, planImage, verificationText, verifyFiles } from './plan_engine.ts';
@@ -34,7 +34,7 @@ export async function freezeCommand(call: Call): Promise<undefined> {
   const runtime = await engineOf(call);
   const image = await imageNamed(runtime, plan.image);
   const fit = await planImage(call, runtime, image.id);
-  if (!fit.ok) throw new CliError(EXIT.failed, printable(fit.error.message), fit.error.fixes.map(printable));
+  if (!fit.ok) throw new CliError(EXIT.failed, toPrintable(fit.error.message), fit.error.fixes.map(toPrintable));
   const daemon = daemonClient(call.context, call.options);
   const sign = async (content: PlanLockContent): Promise<string> =>
     (await daemon.call('POST', '/v1/sandbox-proxy/plan-locks', planLockReply, { body: { content } })).lock;
@@ -70,7 +70,7 @@ export async function verifyCommand(call: Call<VerifyOptions>): Promise<number> 
 export async function showPlan(call: Call): Promise<undefined> {
   const lock = readLockFile(call, planPaths(call));
   const parsed = parseLock(new TextDecoder().decode(lock.bytes));
-  if (!parsed.ok) throw new CliError(EXIT.failed, `${lock.name} cannot be read:`, parsed.error.map(printable));
+  if (!parsed.ok) throw new CliError(EXIT.failed, `${lock.name} cannot be read:`, parsed.error.map(toPrintable));
   const { checks } = await verifyFiles(call);
   const verified = checks.every((check) => check.holds);
   const content = contentOf(parsed.value);

@@ -9,7 +9,7 @@ import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
 import { checkedImage } from '../launch/launch_image.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Printer } from '../terminal/output.ts';
 import { lockKeyOf, planPaths, readLockFile, readPlanFile } from './plan_files.ts';
 
@@ -61,14 +61,14 @@ export async function engineOf(call: Call): Promise<ContainerRuntime> {
 }
 
 function engineError(problem: RuntimeProblem): CliError {
-  return new CliError(EXIT.failed, printable(problem.message), problem.fixes.map(printable));
+  return new CliError(EXIT.failed, toPrintable(problem.message), problem.fixes.map(toPrintable));
 }
 
 /** A line for each check, and one for each problem below it. */
 export function verificationText(checks: readonly PlanCheck[], print: Printer): string {
   const lines = checks.flatMap(({ subject, holds, problems }) => [
     `${holds ? print.paint('green', 'ok') : print.paint('red', 'changed')}\t${subject}`,
-    ...problems.map((problem) => `\t${printable(problem)}`),
+    ...problems.map((problem) => `\t${toPrintable(problem)}`),
   ]);
   return lines.map((line) => `${line}\n`).join('');
 }

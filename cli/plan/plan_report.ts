@@ -1,6 +1,6 @@
 import type { SealedStep } from '../../shared/wire/plan_lock.ts';
 import { auditEventsPage } from '../../shared/wire/audit_events.ts';
-import { reachedHosts, reachedText, type ReachedHost } from '../../sandbox/plan/reached_hosts.ts';
+import { listReachedHosts, formatReachedHosts, type ReachedHost } from '../../sandbox/plan/reached_hosts.ts';
 import { OUTCOME_WORDS, type PlanEnd, type PlanRun } from '../../sandbox/plan/run_plan.ts';
 import type { StepResult } from '../../sandbox/plan/run_step.ts';
 import { controlClient } from '../clients.ts';
@@ -18,7 +18,7 @@ interface Row extends StepResult {
 const COLUMNS: readonly Column<Row>[] = [
   { title: 'STEP', cell: ({ id }) => id },
   { title: 'EFFECT', cell: ({ step }) => step.effect ?? '-' },
-  { title: 'HOSTS REACHED', cell: ({ reached }) => (reached === null ? '?' : reachedText(reached)) },
+  { title: 'HOSTS REACHED', cell: ({ reached }) => (reached === null ? '?' : formatReachedHosts(reached)) },
   {
     title: 'RESULT',
     cell: ({ outcome }) => OUTCOME_WORDS[outcome],
@@ -69,11 +69,11 @@ async function reachedBySteps(
   call: Call,
   run: PlanRun,
   sessionId: string,
-): Promise<ReturnType<typeof reachedHosts> | null> {
+): Promise<ReturnType<typeof listReachedHosts> | null> {
   if (run.steps.every(({ effect }) => effect === undefined)) return new Map();
   try {
     const client = controlClient(call.context, call.options);
-    return reachedHosts(await allPages(client, '/v1/audit-events', auditEventsPage, { session: sessionId }));
+    return listReachedHosts(await allPages(client, '/v1/audit-events', auditEventsPage, { session: sessionId }));
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     call.print.warn(`the hosts that were reached are not known: ${error.message}`);

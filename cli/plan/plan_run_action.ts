@@ -15,7 +15,7 @@ import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
 import { mountPolicyOf } from '../launch/mount_checks.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import { checkCredentials } from './plan_credentials.ts';
 import { engineOf, imageCheck, planImage, verificationText, verifyFiles } from './plan_engine.ts';
 import { planPaths } from './plan_files.ts';
@@ -51,7 +51,7 @@ export async function runPlanCommand(call: Call<PlanRunOptions>): Promise<number
     return exitOf(end);
   } catch (error) {
     if (!(error instanceof LaunchError)) throw error;
-    throw new CliError(error.exitCode ?? EXIT.notStarted, printable(error.message), error.fixes.map(printable));
+    throw new CliError(error.exitCode ?? EXIT.notStarted, toPrintable(error.message), error.fixes.map(toPrintable));
   }
 }
 
@@ -101,7 +101,7 @@ async function planRun(call: Call<PlanRunOptions>, { lock, jws, steps, runtime }
   const image = await planImage(call, runtime, lock.image.id);
   if (!image.ok) {
     await sandboxSessions(call).recordDisabled('preflight_failed', 'docker', lock.image.name);
-    throw new CliError(EXIT.notStarted, printable(image.error.message), image.error.fixes.map(printable));
+    throw new CliError(EXIT.notStarted, toPrintable(image.error.message), image.error.fixes.map(toPrintable));
   }
   const seconds = steps.reduce((sum, step) => sum + step.timeout_seconds, SPARE_SECONDS);
   const address = { program: runtime.program, endpoint: runtime.endpoint };
@@ -151,7 +151,7 @@ function planMounts(call: Call, lock: PlanLockPayload, endpoint: string): readon
   const folder = dirname(resolve(context.workingDirectory, planPaths(call).plan));
   const checked = checkMounts(wanted, mountPolicyOf(context, call.options, endpoint, folder));
   if (checked.ok) return checked.value;
-  throw new CliError(EXIT.notStarted, `mounts: ${printable(checked.error)}`);
+  throw new CliError(EXIT.notStarted, `mounts: ${toPrintable(checked.error)}`);
 }
 
 /** Where outputs go. What is there already would be mixed with them, so it is refused before anything runs. */
@@ -177,7 +177,7 @@ function planPorts(call: Call, runtime: ContainerRuntime): PlanPorts {
     sessions: planSessions(call),
     archiveOf: (id, path) => docker.spawn(['cp', '--', `${id}:${path}`, '-'], { stdio: 'pipe' }),
     now: context.now,
-    after: (ms, then) => {
+    schedule: (ms, then) => {
       const timer = setTimeout(then, ms);
       return () => clearTimeout(timer);
     },
@@ -186,8 +186,8 @@ function planPorts(call: Call, runtime: ContainerRuntime): PlanPorts {
     // With --json, stdout is ours alone.
     stdout: print.json ? context.stderr : context.stdout,
     stderr: context.stderr,
-    progress: (text) => print.note(printable(text)),
-    warn: (text) => print.warn(printable(text)),
+    progress: (text) => print.note(toPrintable(text)),
+    warn: (text) => print.warn(toPrintable(text)),
     newSentinel: () => randomBytes(32).toString('base64url'),
   };
 }

@@ -6,7 +6,7 @@ import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf, prepareHome } from '../up/home.ts';
 import { httpClient, type HttpClient, type RawReply, refusedBy } from '../terminal/http_client.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import { enrolThisMachine, ownSidecar } from '../up/own_sidecar.ts';
 import { readSignIn, signInOf, writeSignIn } from './sign_in_file.ts';
 import { CONTROL_NAME, REACH_FIX, refusalCode, replyJson } from './sign_in_tokens.ts';
@@ -40,7 +40,7 @@ async function logIn(call: Call<LoginOptions>): Promise<undefined> {
   const body = { client_name: `svc on ${name}` };
   const device = await client.call('POST', '/auth/device/code', deviceReply, { body });
   print.note(
-    `Open ${printable(device.verification_uri)} in your browser and type the code:\n\n  ${printable(device.user_code)}\n`,
+    `Open ${toPrintable(device.verification_uri)} in your browser and type the code:\n\n  ${toPrintable(device.user_code)}\n`,
   );
   const tokens = await approvedTokens(call, client, device);
   await writeSignIn(home, signInOf(origin, tokens, context.now()));
@@ -49,7 +49,7 @@ async function logIn(call: Call<LoginOptions>): Promise<undefined> {
   const sidecarId = options.sidecar ? await enrolThisMachine(user, home, name) : null;
   const value = { control_url: origin, user_id: me.id, email: me.email, sidecar_id: sidecarId };
   const then = sidecarId === null ? '' : '; its sidecar is enrolled: start it with "svc sidecar"';
-  print.line(value, `signed in to ${origin} as ${printable(me.email ?? me.display_name)}${then}`);
+  print.line(value, `signed in to ${origin} as ${toPrintable(me.email ?? me.display_name)}${then}`);
 }
 
 /** One state directory is of one control plane: its sidecar holds the policy and the events of that one. */

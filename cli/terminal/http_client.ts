@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { CliError, EXIT } from '../exit_codes.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
 /** A reply as it came: its status, its text and the headers that a command reads. */
@@ -148,13 +148,13 @@ export function refusedBy(name: string, reply: RawReply): CliError {
   const code = String(property(error, 'code'));
   const fields = property(property(error, 'details'), 'fields');
   const lines = Array.isArray(fields) ? fields.map((field) => fieldLine(field)) : [];
-  return new CliError(EXIT.failed, `${printable(message)} (${reply.status} ${printable(code)})`, lines, code);
+  return new CliError(EXIT.failed, `${toPrintable(message)} (${reply.status} ${toPrintable(code)})`, lines, code);
 }
 
 function fieldLine(problem: unknown): string {
   const field = property(problem, 'field');
   const message = property(problem, 'message');
-  return printable(`${typeof field === 'string' ? field : '?'}: ${typeof message === 'string' ? message : '?'}`);
+  return toPrintable(`${typeof field === 'string' ? field : '?'}: ${typeof message === 'string' ? message : '?'}`);
 }
 
 function property(value: unknown, name: string): unknown {

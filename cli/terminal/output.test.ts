@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import { formatRows, painter } from './output.ts';
 
 const columns = [
@@ -34,7 +34,7 @@ describe('formatRows', () => {
 });
 
 test('printable escapes what steers a terminal and keeps every other character', () => {
-  expect(printable('\u001b]0;x\u0007 \u202e \u2028 é 漢 ~')).toBe('\\x1b]0;x\\x07 \\u202e \\u2028 é 漢 ~');
+  expect(toPrintable('\u001b]0;x\u0007 \u202e \u2028 é 漢 ~')).toBe('\\x1b]0;x\\x07 \\u202e \\u2028 é 漢 ~');
 });
 
 const coloured = (isTTY: boolean, env: Record<string, string>): boolean =>

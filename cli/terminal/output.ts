@@ -1,5 +1,5 @@
 import type { CliContext, OutputStream } from '../context.ts';
-import { cutShown, escapeHidden, printable, replaceHidden, shownJson } from '../../shared/model/shown_text.ts';
+import { cutShownText, escapeHidden, toPrintable, replaceHidden, toShownJson } from '../../shared/model/shown_text.ts';
 
 const ESCAPE = String.fromCharCode(0x1b);
 const STYLES = { bold: '1', dim: '2', red: '31', green: '32', yellow: '33', cyan: '36' } as const;
@@ -47,7 +47,8 @@ export function formatRows<Row>(
   columns: readonly Column<Row>[],
   target: { readonly table: boolean; readonly paint: Paint; readonly empty: string },
 ): string {
-  const shown = (text: string): string => (target.table ? cutShown(printable(text), MOST_CELL) : printable(text));
+  const shown = (text: string): string =>
+    target.table ? cutShownText(toPrintable(text), MOST_CELL) : toPrintable(text);
   const cells = rows.map((row) => columns.map((column) => shown(column.cell(row))));
   if (!target.table) return cells.map((line) => `${line.join('\t')}\n`).join('');
   if (rows.length === 0) return `${target.empty}\n`;
@@ -98,7 +99,7 @@ export function printerFor(context: CliContext, options: { readonly json?: boole
     stdout.write(person ? printableLines(text) : text);
   };
   const data = (value: unknown, text: () => string): void =>
-    raw(json ? `${shownJson(JSON.stringify(value, null, person ? 2 : undefined))}\n` : text());
+    raw(json ? `${toShownJson(JSON.stringify(value, null, person ? 2 : undefined))}\n` : text());
   return {
     json,
     person,
@@ -107,7 +108,7 @@ export function printerFor(context: CliContext, options: { readonly json?: boole
     data,
     rows: (value, rows, columns, empty) =>
       data(value, () => formatRows(rows, columns, { table: person, paint, empty })),
-    line: (value, text) => raw(`${json ? shownJson(JSON.stringify(value)) : text}\n`),
+    line: (value, text) => raw(`${json ? toShownJson(JSON.stringify(value)) : text}\n`),
     note: (text) => {
       stderr.write(`${printableLines(text)}\n`);
     },

@@ -2,7 +2,7 @@ import { runChecks, type Finding } from './doctor_checks.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 import { EXIT } from '../exit_codes.ts';
 import { homeOf } from './home.ts';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import { painter, type Style } from '../terminal/output.ts';
 
 const STYLE: { readonly [L in Finding['level']]: Style } = { ok: 'green', warning: 'yellow', problem: 'red' };
@@ -24,8 +24,8 @@ async function diagnose(call: Call): Promise<number> {
 
 function findingText(call: Call, finding: Finding): string {
   if (!call.print.person)
-    return `${[finding.level, finding.check, finding.text, finding.fix ?? ''].map(printable).join('\t')}\n`;
+    return `${[finding.level, finding.check, finding.text, finding.fix ?? ''].map(toPrintable).join('\t')}\n`;
   const paint = painter(call.context.stdout, call.context.env);
-  const fix = finding.fix === undefined ? '' : `           fix: ${printable(finding.fix)}\n`;
-  return `${paint(STYLE[finding.level], finding.level.padEnd(8))} ${finding.check}: ${printable(finding.text)}\n${fix}`;
+  const fix = finding.fix === undefined ? '' : `           fix: ${toPrintable(finding.fix)}\n`;
+  return `${paint(STYLE[finding.level], finding.level.padEnd(8))} ${finding.check}: ${toPrintable(finding.text)}\n${fix}`;
 }

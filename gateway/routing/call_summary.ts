@@ -1,6 +1,6 @@
 import { canonicalJson } from '../../shared/audit/canonical_json.ts';
 import type { McpServer } from '../../shared/model/mcp_server.ts';
-import { shownLine } from '../../shared/model/shown_text.ts';
+import { toShownLine } from '../../shared/model/shown_text.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 
 type Args = Readonly<Record<string, unknown>>;
@@ -33,7 +33,7 @@ export function callSummary({ name, description }: McpServer, tool: string, args
   const told = entries.length === 0 ? 'without arguments' : `with ${[...named, ...more].join(', ')}`;
   const what = description === '' ? '' : ` (${description.slice(0, 80)})`;
   const line = `MCP server ${name}${what}: tool ${quoted(tool)} ${told}`;
-  return shownLine(line, MOST_CHARACTERS);
+  return toShownLine(line, MOST_CHARACTERS);
 }
 
 function quoted(text: string): string {

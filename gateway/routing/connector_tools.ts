@@ -1,6 +1,6 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server';
 import { runInputs } from '../../shared/connect/input_schema.ts';
-import { exposedToolName } from '../../shared/mcp/tool_names.ts';
+import { formatToolName } from '../../shared/mcp/tool_names.ts';
 import type { RunRequest } from '../../shared/wire/connectors.ts';
 import type { ListedOperation } from '../../shared/wire/connector_operations.ts';
 import type { ConnectorDaemon, OperationList } from '../sidecar/connector_daemon.ts';
@@ -92,7 +92,7 @@ function listed({ etag, operations }: OperationList): Listed {
 /** A publisher or name with other characters makes a text that is no plain name, and so gets its digest. */
 function toolName({ connector_fqn: fqn, operation }: ListedOperation): string {
   const text = PLAIN_FQN.test(fqn) ? `${fqn.replace('/', '_')}__${operation}` : `${fqn}/${operation}`;
-  return exposedToolName(OWN_NAME, text, sha256Hex);
+  return formatToolName(OWN_NAME, text, sha256Hex);
 }
 
 function toolOf(name: string, operation: ListedOperation): Tool {

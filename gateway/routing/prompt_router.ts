@@ -8,7 +8,7 @@ import {
   ProtocolErrorCode,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { exposedToolName, splitToolName } from '../../shared/mcp/tool_names.ts';
+import { formatToolName, splitToolName } from '../../shared/mcp/tool_names.ts';
 import type { Caller } from '../../machine/mcp_caller.ts';
 import type { Fleet } from '../servers/fleet.ts';
 import type { Forwarder } from './forwarder.ts';
@@ -46,7 +46,7 @@ export class PromptRouter {
     const { catalog, limits } = this.#options;
     const listings = await catalog.all('prompts', caller, signal);
     const prompts = listings.flatMap(({ name, items }) =>
-      items.map((prompt) => ({ ...prompt, name: exposedToolName(name, prompt.name, sha256Hex) })),
+      items.map((prompt) => ({ ...prompt, name: formatToolName(name, prompt.name, sha256Hex) })),
     );
     const page = pageOf(
       sortedBy(prompts, ({ name }) => name),
@@ -109,7 +109,7 @@ export class PromptRouter {
     const serverName = splitToolName(name)?.server;
     const supervised = fleet.of(caller).find(({ server }) => fleet.nameOf(server.id) === serverName);
     const listing = supervised === undefined ? null : await catalog.one('prompts', supervised, signal);
-    const prompt = listing?.items.find((item) => exposedToolName(listing.name, item.name, sha256Hex) === name);
+    const prompt = listing?.items.find((item) => formatToolName(listing.name, item.name, sha256Hex) === name);
     if (supervised !== undefined && prompt !== undefined) return { supervised, prompt: prompt.name };
     const shown = JSON.stringify(name.slice(0, 128));
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown prompt: ${shown}`);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hiddenCharacters, showHidden } from '../../shared/model/shown_text.ts';
+import { listHiddenCharacters, showHidden } from '../../shared/model/shown_text.ts';
 
 /** Where a definition says which hidden characters were made visible in it. */
 export const HIDDEN_CHARACTERS_META = 'svc/hidden-characters';
@@ -36,7 +36,7 @@ function shownMember(key: string, member: unknown, found: Set<string>): unknown 
 }
 
 function shownText(text: string, found: Set<string>): string {
-  const hidden = hiddenCharacters(text);
+  const hidden = listHiddenCharacters(text);
   if (hidden.length === 0) return text;
   for (const kind of hidden) found.add(kind);
   return showHidden(text);

@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { McpOutcome } from '../../shared/model/audit_event.ts';
-import { exposedToolName, splitToolName } from '../../shared/mcp/tool_names.ts';
+import { formatToolName, splitToolName } from '../../shared/mcp/tool_names.ts';
 import { isToolListed, toolDecision } from '../../shared/mcp/tool_policy.ts';
 import { CallEnded } from './active_call.ts';
 import { argumentsHash, callSummary } from './call_summary.ts';
@@ -213,7 +213,7 @@ export class ToolRouter {
     signal: AbortSignal,
   ): Promise<Tool | null> {
     const listing = await this.#options.catalog.one('tools', supervised, signal);
-    return listing?.items.find((tool) => exposedToolName(serverName, tool.name, sha256Hex) === name) ?? null;
+    return listing?.items.find((tool) => formatToolName(serverName, tool.name, sha256Hex) === name) ?? null;
   }
 }
 
@@ -244,7 +244,7 @@ function exposed(supervised: SupervisedServer, serverName: string, tools: readon
   const byName = new Map<string, Tool>();
   for (const tool of tools) {
     if (!isToolListed(supervised.server.tools, tool.name)) continue;
-    const name = exposedToolName(serverName, tool.name, sha256Hex);
+    const name = formatToolName(serverName, tool.name, sha256Hex);
     if (!byName.has(name)) byName.set(name, { ...tool, name });
   }
   return [...byName.values()];

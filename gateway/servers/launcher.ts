@@ -14,7 +14,7 @@ import type { SecretMask } from './secret_mask.ts';
 import type { ServerProcess } from './server_process.ts';
 import type { ServerProblem } from './server_problem.ts';
 import type { StderrRing } from './stderr_ring.ts';
-import { shownLine } from '../../shared/model/shown_text.ts';
+import { toShownLine } from '../../shared/model/shown_text.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 
 export interface LauncherOptions {
@@ -253,5 +253,5 @@ const MOST_CHARACTERS = 300;
 function messageOf(error: unknown, mask: SecretMask): string {
   const root = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const text = mask.text(root instanceof Error ? root.message : String(root));
-  return shownLine(text, MOST_CHARACTERS);
+  return toShownLine(text, MOST_CHARACTERS);
 }

@@ -60,7 +60,7 @@ export function startLocalGateway(options: LocalGatewayOptions): LocalGateway {
 
 /** Kills the servers of gateways that are gone. Where the id of one is another process now, only what bears its mark. */
 function endAbandoned(records: ProcessRecords): void {
-  for (const { server, runId } of records.abandoned()) {
+  for (const { server, runId } of records.listAbandoned()) {
     if (isRunning(server)) killTree(server.pid, runId);
     else killMarked(runId);
     records.remove(server.pid);

@@ -1,4 +1,4 @@
-import { uncheckedCode } from '../../shared/mcp/consent_hash.ts';
+import { findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { Secret } from '../../shared/model/secret.ts';
@@ -28,7 +28,7 @@ import type {
   ToolApproval,
 } from '../gateway_ports.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
-import { shownLine } from '../../shared/model/shown_text.ts';
+import { toShownLine } from '../../shared/model/shown_text.ts';
 
 /** What a person who looks for what is wrong with a server wants to know besides its state. */
 export interface ServerDetail {
@@ -286,7 +286,7 @@ function callHash(tool: string, argumentsHash: string): string {
 
 /** A tool's name as it is recorded and shown: a server may call it anything. */
 function shownTool(tool: string): string {
-  return shownLine(tool, MAX_TOOL_CHARACTERS) || '\ufffd';
+  return toShownLine(tool, MAX_TOOL_CHARACTERS) || '\ufffd';
 }
 
 function recordOf(event: GatewayEvent): Omit<GatewayEventRecord, 'number'> {
@@ -297,7 +297,7 @@ function recordOf(event: GatewayEvent): Omit<GatewayEventRecord, 'number'> {
     server: name,
     registry_id: registryId,
     version,
-    ...(uncheckedCode(event.server).length > 0 && { unchecked: true }),
+    ...(findUncheckedCode(event.server).length > 0 && { unchecked: true }),
     session_id: 'sessionId' in event ? event.sessionId : null,
   };
   const tool = 'tool' in event ? { tool: shownTool(event.tool) } : {};

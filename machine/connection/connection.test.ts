@@ -13,11 +13,11 @@ test('gives chunks in order, then null, and takes back what was read too far', a
   stream.send('one');
   stream.send('two');
   stream.send(null);
-  expect((await connection.next())?.toString()).toBe('one');
-  connection.unread(Buffer.from('ne'));
+  expect((await connection.nextChunk())?.toString()).toBe('one');
+  connection.putBack(Buffer.from('ne'));
   expect(connection.take()?.toString()).toBe('ne');
-  expect((await connection.next())?.toString()).toBe('two');
-  expect(await connection.next()).toBeNull();
+  expect((await connection.nextChunk())?.toString()).toBe('two');
+  expect(await connection.nextChunk()).toBeNull();
   expect(connection.finished).toBe(true);
 });
 
@@ -41,12 +41,12 @@ test.each([
 test('is lost for a reader whose place another one takes, and for every one when the stream fails', async () => {
   const stream = new ScriptedStream();
   const connection = new Connection(stream);
-  const first = connection.next();
-  const second = connection.next();
+  const first = connection.nextChunk();
+  const second = connection.nextChunk();
   await expect(first).rejects.toBeInstanceOf(ConnectionLost);
   stream.destroy(Object.assign(new Error('gone'), { code: 'ECONNRESET' }));
   await expect(second).rejects.toMatchObject({ code: 'ECONNRESET' });
-  await expect(connection.next()).rejects.toBeInstanceOf(ConnectionLost);
+  await expect(connection.nextChunk()).rejects.toBeInstanceOf(ConnectionLost);
   expect(connection.write('nobody')).toBe(true);
 });
 
@@ -83,7 +83,7 @@ test('is closed from the start on a stream that already is', async () => {
   await turns(2);
   const connection = new Connection(stream);
   expect(connection.closed).toBe(true);
-  await expect(connection.next()).rejects.toBeInstanceOf(ConnectionLost);
+  await expect(connection.nextChunk()).rejects.toBeInstanceOf(ConnectionLost);
 });
 
 test('calls back when it is closed, once, also when it already is, and not when that was cancelled', async () => {
@@ -119,9 +119,9 @@ test('drains and flushes when the peer reads, and for a peer that is gone', asyn
   const steps: string[] = [];
   while (connection.write(Buffer.alloc(16 * 1024)));
   expect(connection.needsDrain).toBe(true);
-  void connection.drained().then(() => steps.push('drained'));
+  void connection.waitForDrain().then(() => steps.push('drained'));
   connection.end();
-  void connection.flushed().then(() => steps.push('flushed'));
+  void connection.waitForFlush().then(() => steps.push('flushed'));
   await turns();
   expect(steps).toEqual([]);
   stream.startReading();
@@ -129,8 +129,8 @@ test('drains and flushes when the peer reads, and for a peer that is gone', asyn
   expect(steps).toContain('flushed');
   connection.destroy();
   await turns(2);
-  await connection.drained();
-  await connection.flushed();
+  await connection.waitForDrain();
+  await connection.waitForFlush();
 });
 
 /** Whether a stream with bytes that nobody reads is dropped in the end, or so many milliseconds later. */
@@ -142,7 +142,7 @@ function isDropped(ended: boolean, reads: boolean, staysConnected = true, laterM
   if (ended) stream.emit('end');
   isConnected = staysConnected;
   connection.end();
-  void connection.flushed();
+  void connection.waitForFlush();
   if (reads) stream.emit('finish');
   vi.advanceTimersByTime(laterMs);
   return stream.destroyed;
@@ -163,7 +163,7 @@ test('gives the stream away with what was read ahead', async () => {
   const connection = new Connection(stream);
   stream.send('ahead');
   await turns(2);
-  connection.unread(Buffer.from('read '));
+  connection.putBack(Buffer.from('read '));
   const released = connection.release();
   expect(released.read()?.toString()).toBe('read ahead');
   expect(released.listenerCount('data')).toBe(0);
@@ -233,5 +233,5 @@ test('takes any end for an end while nothing is awaited of the peer', async () =
   connection.onFinished(null);
   vi.advanceTimersByTime(500);
   stream.send(null);
-  expect(await connection.next()).toBeNull();
+  expect(await connection.nextChunk()).toBeNull();
 });

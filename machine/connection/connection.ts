@@ -101,7 +101,7 @@ export class Connection<Stream extends Duplex = Duplex> {
    * The next chunk, null at the end. Rejects with {@link ConnectionLost}. A connection has one reader: the next one that
    * waits takes its place, and for the one before it the connection is lost.
    */
-  next(): Promise<Buffer | null> {
+  nextChunk(): Promise<Buffer | null> {
     const chunk = this.take();
     if (chunk !== undefined) return Promise.resolve(chunk);
     if (this.#lost !== null) return Promise.reject(this.#lost);
@@ -112,14 +112,14 @@ export class Connection<Stream extends Duplex = Duplex> {
   }
 
   /** Puts bytes back in front: the next `take` gives them again. */
-  unread(chunk: Buffer): void {
+  putBack(chunk: Buffer): void {
     if (chunk.length === 0) return;
     if (this.#queue.length === 0) this.#queue.push(chunk);
     else this.#queue.unshift(chunk);
     this.#queuedCost += chunk.length + CHUNK_COST_BYTES;
   }
 
-  /** Writes bytes, or latin1 text. False: wait for {@link drained} before more. */
+  /** Writes bytes, or latin1 text. False: wait for {@link waitForDrain} before more. */
   write(data: Uint8Array | string): boolean {
     if (this.closed) return true;
     return typeof data === 'string' ? this.stream.write(data, 'latin1') : this.stream.write(data);
@@ -153,13 +153,13 @@ export class Connection<Stream extends Duplex = Duplex> {
     this.stream.uncork();
   }
 
-  /** True when the peer takes no more for now: wait for {@link drained} before more. */
+  /** True when the peer takes no more for now: wait for {@link waitForDrain} before more. */
   get needsDrain(): boolean {
     return this.stream.writableNeedDrain && !this.closed;
   }
 
   /** Resolves when the peer has room again, or is gone. */
-  drained(): Promise<void> {
+  waitForDrain(): Promise<void> {
     if (!this.needsDrain) return Promise.resolve();
     return new Promise((resolve) => {
       this.#drain = resolve;
@@ -168,7 +168,7 @@ export class Connection<Stream extends Duplex = Duplex> {
   }
 
   /** Resolves when everything that was written before {@link end} has left, or the peer is gone. */
-  flushed(): Promise<void> {
+  waitForFlush(): Promise<void> {
     if (this.closed || this.stream.writableFinished) return Promise.resolve();
     return new Promise((resolve) => {
       this.stream.once('finish', resolve);

@@ -19,7 +19,7 @@ export async function readHead(connection: Connection, maxBytes: number): Promis
   for (;;) {
     let chunk: Buffer | null;
     try {
-      chunk = connection.take() ?? (await connection.next());
+      chunk = connection.take() ?? (await connection.nextChunk());
     } catch (error) {
       if (!(error instanceof ConnectionLost)) throw error;
       return held === null ? { kind: 'lost', code: error.code } : { kind: 'truncated' };
@@ -30,7 +30,7 @@ export async function readHead(connection: Connection, maxBytes: number): Promis
     const end = findHeadEnd(bytes, from);
     if (end > maxBytes || (end === -1 && bytes.length >= maxBytes)) return { kind: 'too_large' };
     if (end !== -1) {
-      if (end < bytes.length) connection.unread(bytes.subarray(end));
+      if (end < bytes.length) connection.putBack(bytes.subarray(end));
       return { kind: 'head', bytes: end === bytes.length ? bytes : bytes.subarray(0, end) };
     }
     held = bytes;

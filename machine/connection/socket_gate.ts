@@ -50,6 +50,6 @@ export function admitSocket(gate: ConnectionGate, socket: Socket, session: strin
     // A reset leaves nothing of the connection in the kernel, where a goodbye would wait for the peer's.
     drop: () => socket.resetAndDestroy(),
   });
-  if (admission !== null) socket.once('close', () => admission.closed());
+  if (admission !== null) socket.once('close', () => admission.markClosed());
   return admission;
 }

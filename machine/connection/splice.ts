@@ -9,12 +9,12 @@ export async function splice(
   for (;;) {
     const ready = source.take();
     if (ready === undefined) source.expectGoodbye();
-    const chunk = ready === undefined ? await source.next() : ready;
+    const chunk = ready === undefined ? await source.nextChunk() : ready;
     const pieces = chunk === null ? (transform?.flush() ?? []) : (transform?.push(chunk) ?? [chunk]);
     let roomy = true;
     for (const piece of pieces) roomy = sink.write(piece);
     if (chunk === null) break;
-    if (!roomy) await sink.drained();
+    if (!roomy) await sink.waitForDrain();
     if (sink.closed) break;
   }
   sink.end();

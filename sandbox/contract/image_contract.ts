@@ -49,7 +49,7 @@ async function probe(
   if (!isPlainUserName(agentUser)) return err(refusal(image, [oddUser(agentUser)]));
   const output = await runtime.runProbe(config.id, probeScript(agentUser));
   if (!output.ok)
-    return output.error.reason === 'engine_refused' ? err(refusal(image, [noShell(output.error)])) : output;
+    return output.error.reason === 'engine_refused' ? err(refusal(image, [noShellProblem(output.error)])) : output;
   const report = readProbe(output.value);
   const problems = problemsOf(report, agentUser);
   if (problems.length > 0) return err(refusal(image, problems));
@@ -68,7 +68,7 @@ function oddUser(user: string): ImageProblem {
   return { missing: 'agent_user', message, dockerfile: ['RUN useradd --create-home agent', 'USER agent'] };
 }
 
-function noShell(problem: RuntimeProblem): ImageProblem {
+function noShellProblem(problem: RuntimeProblem): ImageProblem {
   const message = `/bin/sh cannot be run in it, which the helpers need (${problem.message})`;
   return { missing: 'shell', message, dockerfile: ["FROM a base that has /bin/sh, for this machine's architecture"] };
 }

@@ -32,13 +32,13 @@ const CHECK_PROBLEMS: Readonly<Record<number, { readonly missing: string; readon
 
 /** Everything that keeps an image from running behind the proxy; empty when nothing does. */
 export function problemsOf(report: ProbeReport, agentUser: string): readonly ImageProblem[] {
-  const problems = [...missingHelpers(report), ...missingBasics(report, agentUser)];
+  const problems = [...findMissingHelpers(report), ...findMissingBasics(report, agentUser)];
   // What the check would say of a basic thing is said already, and it stops at the first.
   if (problems.length > 0) return problems;
   return report.check === null ? [helpersSilent()] : checkProblems(report.check);
 }
 
-function missingHelpers(report: ProbeReport): ImageProblem[] {
+function findMissingHelpers(report: ProbeReport): ImageProblem[] {
   const gone = HELPERS.filter((helper) => report.missing.includes(helper));
   const version = report.facts.get('contract') ?? '';
   if (gone.length > 0) {
@@ -51,7 +51,7 @@ function missingHelpers(report: ProbeReport): ImageProblem[] {
   return [{ missing: 'contract_version', message, dockerfile: ADD_HELPERS }];
 }
 
-function missingBasics(report: ProbeReport, agentUser: string): ImageProblem[] {
+function findMissingBasics(report: ProbeReport, agentUser: string): ImageProblem[] {
   const problems: ImageProblem[] = [];
   if (report.missing.includes('/etc/svc/proxy')) {
     const message = 'the image has no folder /etc/svc/proxy, where the CA of the session is mounted';

@@ -20,9 +20,9 @@ export async function findDockerEndpoint(
   const asked = await runProgram('docker', args, { env, timeoutMs: TIMEOUT_MS });
   if (!asked.ok) return err(programProblem('docker', asked.error));
   const { exitCode, stdout, stderr } = asked.value;
-  if (exitCode !== 0) return err(unusableContext(stderr));
+  if (exitCode !== 0) return err(unusableContextProblem(stderr));
   const endpoint = endpointOf(stdout);
-  if (endpoint === null) return err(unusableContext(stdout));
+  if (endpoint === null) return err(unusableContextProblem(stdout));
   return checkDockerEndpoint(endpoint);
 }
 
@@ -99,7 +99,7 @@ function withoutUserInfo(endpoint: string): string {
   return endpoint.replace(/\/\/[^/]*@/, '//');
 }
 
-function unusableContext(said: string): RuntimeProblem {
+function unusableContextProblem(said: string): RuntimeProblem {
   return {
     reason: 'engine_refused',
     message: `the Docker context cannot be read: ${said.trim().split('\n')[0]?.slice(0, 300) ?? ''}`,

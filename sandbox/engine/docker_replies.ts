@@ -64,7 +64,7 @@ export function containerStateOf(json: string): ContainerState {
 }
 
 /** The lines of `docker ps` with the fields of `listArguments`. */
-export function listedContainersOf(text: string): ListedContainer[] {
+export function parseContainerList(text: string): ListedContainer[] {
   const lines = text.split('\n').filter((line) => line !== '');
   return lines.map((line) => {
     const [id = '', name = '', state = '', session = '', home = ''] = line.split('\t');

@@ -4,16 +4,16 @@ import { AGENT_HARDENING } from './agent_hardening.ts';
 import type { ContainerRuntime, ContainerState, ImageConfig, RuntimeProblem } from './container_runtime.ts';
 import { createArguments, execArguments, listArguments, probeArguments, startArguments } from './docker_arguments.ts';
 import { findDockerEndpoint } from './docker_endpoint.ts';
-import { askingEnvironment, dockerProgram, podmanProgram, type EngineProgram } from './engine_cli.ts';
-import { containerStateOf, gatewayAddressOf, imageConfigOf, listedContainersOf } from './docker_replies.ts';
+import { engineEnvironmentOf, dockerProgram, podmanProgram, type EngineProgram } from './engine_cli.ts';
+import { containerStateOf, gatewayAddressOf, imageConfigOf, parseContainerList } from './docker_replies.ts';
 import type { Environment } from '../launch/session_environment.ts';
 
 const PROBE_TIMEOUT_MS = 60_000;
-const nothing = (): undefined => undefined;
+const doNothing = (): undefined => undefined;
 
 /** The engine that the caller's environment and Docker settings mean, checked to be on this machine and to answer. */
 export async function openDockerRuntime(env: Environment): Promise<Result<ContainerRuntime, RuntimeProblem>> {
-  const endpoint = await findDockerEndpoint(askingEnvironment(env));
+  const endpoint = await findDockerEndpoint(engineEnvironmentOf(env));
   return endpoint.ok ? ok(dockerRuntime(env, endpoint.value)) : endpoint;
 }
 
@@ -39,8 +39,8 @@ function runtimeOf(program: string, endpoint: string, docker: EngineProgram): Co
         clientSettings: spec.enginesProxies === 'kept',
       }),
     start: (id, streams) => docker.spawn(startArguments(id, streams), { stdio: 'inherit', ownSession: !streams.tty }),
-    signal: (id, name) => docker.read(['kill', '--signal', name, '--', id], { parse: nothing }),
-    startDetached: (id) => docker.read(['start', '--', id], { parse: nothing }),
+    signal: (id, name) => docker.read(['kill', '--signal', name, '--', id], { parse: doNothing }),
+    startDetached: (id) => docker.read(['start', '--', id], { parse: doNothing }),
     inspect: (id) => inspectContainer(docker, id),
     pidOf: async (id) => {
       const state = await inspectContainer(docker, id);
@@ -50,10 +50,10 @@ function runtimeOf(program: string, endpoint: string, docker: EngineProgram): Co
     exec: (id, spec) => docker.spawn(execArguments(id, spec), { stdio: spec.stdio, add: spec.env }),
     remove: (id) => remove(docker, id),
     copyOut: (id, path, destination) =>
-      docker.read(['cp', '--', `${id}:${path}`, destination], { parse: nothing, timeoutMs: null }),
+      docker.read(['cp', '--', `${id}:${path}`, destination], { parse: doNothing, timeoutMs: null }),
     logs: (id, { follow }) => docker.spawn(['logs', ...(follow ? ['--follow'] : []), '--', id], { stdio: 'inherit' }),
     wait: (id) => docker.read(['wait', '--', id], { parse: (text) => Number(text.trim()), timeoutMs: null }),
-    listByLabel: (label, value) => docker.read(listArguments(label, value), { parse: listedContainersOf }),
+    listByLabel: (label, value) => docker.read(listArguments(label, value), { parse: parseContainerList }),
     gatewayOf: (network) => gatewayOf(docker, network),
   };
 }
@@ -78,7 +78,7 @@ async function inspectContainer(
 }
 
 async function remove(docker: EngineProgram, id: string): Promise<Result<void, RuntimeProblem>> {
-  const removed = await docker.read(['rm', '--force', '--volumes', '--', id], { parse: nothing });
+  const removed = await docker.read(['rm', '--force', '--volumes', '--', id], { parse: doNothing });
   if (removed.ok || removed.error.reason !== 'engine_refused') return removed;
   const there = await isThere(docker, id);
   if (!there.ok) return there;
@@ -95,7 +95,8 @@ async function runProbe(docker: EngineProgram, image: string, script: string): P
   const args = probeArguments(name, image, script, AGENT_HARDENING);
   const run = await docker.read(args, { parse: (text) => text, timeoutMs: PROBE_TIMEOUT_MS, clientSettings: false });
   // The engine goes on with a container whose client was killed.
-  if (!run.ok && run.error.reason === 'engine_timeout') await docker.read(['rm', '--force', name], { parse: nothing });
+  if (!run.ok && run.error.reason === 'engine_timeout')
+    await docker.read(['rm', '--force', name], { parse: doNothing });
   return run;
 }
 

@@ -47,15 +47,15 @@ export function isReadByDocker(name: string): boolean {
 }
 
 export function ownEnvironment(env: Environment): Record<string, string> {
-  return matching(env, (name) => OWN_VARIABLES.test(name));
+  return pickVariables(env, (name) => OWN_VARIABLES.test(name));
 }
 
 /** The environment in which the program says which engine is meant. */
-export function askingEnvironment(env: Environment): Record<string, string> {
-  return matching(env, (name) => OWN_VARIABLES.test(name) || MEANS_AN_ENGINE.test(name));
+export function engineEnvironmentOf(env: Environment): Record<string, string> {
+  return pickVariables(env, (name) => OWN_VARIABLES.test(name) || MEANS_AN_ENGINE.test(name));
 }
 
-function matching(env: Environment, wanted: (name: string) => boolean): Record<string, string> {
+function pickVariables(env: Environment, wanted: (name: string) => boolean): Record<string, string> {
   const found = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return Object.fromEntries(found.filter(([name]) => wanted(name)));
 }
@@ -72,13 +72,19 @@ export function dockerProgram(env: Environment, endpoint: string): EngineProgram
 }
 
 /** Podman runs containers itself: there is nobody to be away. */
-function alwaysThere(): Promise<Result<string, RuntimeProblem>> {
+function skipEngineCheck(): Promise<Result<string, RuntimeProblem>> {
   return Promise.resolve(ok('local'));
 }
 
 /** The `podman` program, which needs no engine beside it. */
 export function podmanProgram(env: Environment): EngineProgram {
-  return engineProgram({ name: 'podman', bind: [], withoutSettings: [], env: ownEnvironment(env), check: alwaysThere });
+  return engineProgram({
+    name: 'podman',
+    bind: [],
+    withoutSettings: [],
+    env: ownEnvironment(env),
+    check: skipEngineCheck,
+  });
 }
 
 interface ProgramFacts {
@@ -99,7 +105,7 @@ function engineProgram({ name, bind, withoutSettings, env, check }: ProgramFacts
       if (!run.ok) return err(programProblem(name, run.error));
       if (run.value.exitCode === 0) return ok(parse(run.value.stdout));
       const engine = await check();
-      return engine.ok ? err(refused(run.value.stderr)) : engine;
+      return engine.ok ? err(problemOfStderr(run.value.stderr)) : engine;
     },
     spawn: (args, { stdio, add = {}, ownSession = false }) =>
       spawn(name, [...bind, ...args], { env: { ...env, ...add }, stdio, detached: ownSession }),
@@ -108,7 +114,7 @@ function engineProgram({ name, bind, withoutSettings, env, check }: ProgramFacts
 
 const MAX_MESSAGE_LENGTH = 600;
 
-function refused(stderr: string): RuntimeProblem {
+function problemOfStderr(stderr: string): RuntimeProblem {
   const said = stderr
     .trim()
     .replace(/^Error response from daemon: /, '')

@@ -32,7 +32,7 @@ const FROM_THE_TERMINAL = ['SIGINT', 'SIGQUIT', 'SIGWINCH', 'SIGCONT'] as const;
  */
 export async function runChild(wanted: ChildCommand, signals: SignalSource): Promise<ChildEnd> {
   const started = start(wanted);
-  if (started instanceof Error) return notStarted(started);
+  if (started instanceof Error) return endWithoutStart(started);
   const skipped = new Set<NodeJS.Signals>(wanted.terminal ? FROM_THE_TERMINAL : []);
   return superviseChild(started, signals, (name) => !skipped.has(name) && started.kill(name));
 }
@@ -52,7 +52,7 @@ export function superviseChild(
       stopForwarding();
       resolve(end);
     };
-    child.once('error', (error) => finish(notStarted(error)));
+    child.once('error', (error) => finish(endWithoutStart(error)));
     child.once('exit', (code, signal) =>
       finish(signal === null ? { kind: 'exited', code: code ?? 1 } : { kind: 'signalled', signal }),
     );
@@ -77,7 +77,7 @@ function forwardSignals(signals: SignalSource, deliver: (name: NodeJS.Signals) =
   };
 }
 
-function notStarted(error: Error): ChildEnd {
+function endWithoutStart(error: Error): ChildEnd {
   const code = errorCode(error) || 'UNKNOWN';
   return { kind: 'not_started', code, message: error.message };
 }

@@ -16,7 +16,7 @@ const ENGINE_PATHS = [
 const RUNTIME_NAMES = ['docker.sock', 'docker', 'podman', 'containerd-rootless'];
 
 /** What no mount may reach, whichever engine is used: its socket is as good as root, and the state directory holds keys. */
-export function guardedPaths(
+export function listGuardedPaths(
   state: readonly string[],
   env: Environment,
   endpoint: string | null,

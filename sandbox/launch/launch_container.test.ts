@@ -6,14 +6,14 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { homeLabelOf } from '../engine/container_labels.ts';
 import { dockerRuntime } from '../engine/docker_runtime.ts';
 import { launchContainer, type ContainerLaunch, type LaunchEnd } from './launch_container.ts';
-import { containerJson, CONTAINER_ID, FakeDocker, IMAGE_ID, workingEngine } from './testing/fake_docker.ts';
+import { containerJson, CONTAINER_ID, FakeDocker, IMAGE_ID, scriptWorkingEngine } from './testing/fake_docker.ts';
 import { FakeSessions } from './testing/fake_sessions.ts';
 
 let docker: FakeDocker;
 let signals: EventEmitter;
 let warnings: string[];
 beforeEach(async () => {
-  docker = workingEngine(new FakeDocker());
+  docker = scriptWorkingEngine(new FakeDocker());
   await docker.listen();
   signals = new EventEmitter();
   warnings = [];

@@ -21,7 +21,7 @@ export class LaunchError extends Error {
 }
 
 /** The value of a step of a launch; a refusal ends the launch. */
-export function required<T>(result: Result<T, LaunchProblem>): T {
+export function valueOrThrow<T>(result: Result<T, LaunchProblem>): T {
   if (result.ok) return result.value;
   throw new LaunchError(result.error);
 }

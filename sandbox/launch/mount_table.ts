@@ -20,7 +20,7 @@ export class MountTable {
     this.#points = mountinfo.split('\n').flatMap((line) => {
       const [, , device, root, at] = line.split(' ');
       if (device === undefined || root === undefined || at === undefined) return [];
-      return [{ device, path: unescaped(root), at: unescaped(at) }];
+      return [{ device, path: unescapeField(root), at: unescapeField(at) }];
     });
   }
 
@@ -39,7 +39,7 @@ export class MountTable {
     }
     if (found === null) return null;
     const rest = found.at === '/' ? path : path.slice(found.at.length);
-    return { device: found.device, path: joined(found.path, rest) };
+    return { device: found.device, path: joinPath(found.path, rest) };
   }
 }
 
@@ -53,12 +53,12 @@ export function isAtOrBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
 }
 
-function joined(root: string, rest: string): string {
+function joinPath(root: string, rest: string): string {
   if (rest === '' || rest === '/') return root;
   return root === '/' ? rest : root + rest;
 }
 
 /** Spaces, tabs, line ends and backslashes are written in octal. */
-function unescaped(text: string): string {
+function unescapeField(text: string): string {
   return text.replaceAll(/\\([0-7]{3})/g, (_escape, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }

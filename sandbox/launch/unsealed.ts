@@ -1,4 +1,4 @@
-import { firstSteering } from '../../shared/model/shown_text.ts';
+import { findSteering } from '../../shared/model/shown_text.ts';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { formatVaultReference, parseVaultReference } from '../../shared/model/vault_path.ts';
 import { normaliseHost } from '../../shared/net/host.ts';
@@ -31,7 +31,7 @@ export function parseUnsealed(text: string): Result<UnsealedCredential, string> 
   const normalised = normaliseHost(host);
   if (!normalised.ok) return err(`for ${env}: host ${normalised.error.message}`);
   const why = reason.trim();
-  if (why === '' || why.length > MAX_REASON_LENGTH || firstSteering(why, false) !== null) {
+  if (why === '' || why.length > MAX_REASON_LENGTH || findSteering(why, false) !== null) {
     return err(
       `for ${env}: reason must say in 1 to ${MAX_REASON_LENGTH} characters of one line why it cannot be sealed`,
     );

@@ -72,7 +72,7 @@ async function collectOne(ports: PlanPorts, container: PlanContainer, output: On
   const tree = new CollectedTree(output.staging, output.as, limits, mayRead(container.image.uid));
   const child = container.archiveOf(output.path);
   try {
-    await untilStopped(ports.stop, child, readArchive(child, tree));
+    await killOnStop(ports.stop, child, readArchive(child, tree));
     await tree.finish();
     return tree.bytes;
   } catch (error) {
@@ -116,7 +116,7 @@ async function* bytesOf(child: ChildProcess): AsyncGenerator<Uint8Array> {
   for await (const chunk of child.stdout ?? []) if (chunk instanceof Uint8Array) yield chunk;
 }
 
-function untilStopped(stop: AbortSignal, child: ChildProcess, work: Promise<void>): Promise<void> {
+function killOnStop(stop: AbortSignal, child: ChildProcess, work: Promise<void>): Promise<void> {
   const kill = (): void => void child.kill('SIGKILL');
   stop.addEventListener('abort', kill);
   return work.finally(() => stop.removeEventListener('abort', kill));

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { link, mkdir, open, symlink, type FileHandle } from 'node:fs/promises';
 import { join, posix } from 'node:path';
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { TarEntry, TarSink } from './tar_reader.ts';
 
 /** How much one step may hand out. */
@@ -49,12 +49,12 @@ export class CollectedTree implements TarSink {
     if (this.#entries > this.#limits.maxEntries)
       throw new CollectRefusal(`has more than ${this.#limits.maxEntries} files`);
     const path = this.#placeOf(entry.name);
-    if (!this.#mayRead(entry)) throw refused(path, 'is not readable for the user that the step ran as');
+    if (!this.#mayRead(entry)) throw refusalOf(path, 'is not readable for the user that the step ran as');
     if (entry.kind === 'folder') await this.#addFolder(path);
     else if (entry.kind === 'file') await this.#openFile(path, entry);
     else if (entry.kind === 'symlink') this.#addLink(path, entry.target);
     else if (entry.kind === 'hardlink') await this.#addHardLink(path, entry.target);
-    else throw refused(path, 'is a device, a pipe or a socket');
+    else throw refusalOf(path, 'is a device, a pipe or a socket');
   }
 
   async data(chunk: Uint8Array): Promise<void> {
@@ -83,24 +83,24 @@ export class CollectedTree implements TarSink {
   #placeOf(name: string): string {
     const parts = name.replace(/\/+$/, '').split('/');
     const bad = parts.find((part) => part === '' || part === '.' || part === '..' || part.includes('\0'));
-    if (bad !== undefined || parts.length > MAX_DEPTH) throw refused(name, 'is a name that leads elsewhere');
-    if (parts.some((part) => Buffer.byteLength(part) > MAX_NAME_BYTES)) throw refused(name, 'has too long a name');
+    if (bad !== undefined || parts.length > MAX_DEPTH) throw refusalOf(name, 'is a name that leads elsewhere');
+    if (parts.some((part) => Buffer.byteLength(part) > MAX_NAME_BYTES)) throw refusalOf(name, 'has too long a name');
     const path = [this.#name, ...parts.slice(1)].join('/');
     const taken = this.#files.has(path) || this.#links.some((other) => other.path === path);
-    if (taken) throw refused(path, 'is there twice');
+    if (taken) throw refusalOf(path, 'is there twice');
     const parent = posix.dirname(path);
-    if (parent !== '.' && !this.#folders.has(parent)) throw refused(path, 'lies in no folder of the output');
+    if (parent !== '.' && !this.#folders.has(parent)) throw refusalOf(path, 'lies in no folder of the output');
     return path;
   }
 
   async #addFolder(path: string): Promise<void> {
-    if (this.#folders.has(path)) throw refused(path, 'is there twice');
+    if (this.#folders.has(path)) throw refusalOf(path, 'is there twice');
     await mkdir(join(this.#root, path), { mode: 0o755 });
     this.#folders.add(path);
   }
 
   async #openFile(path: string, entry: TarEntry): Promise<void> {
-    if (this.#folders.has(path)) throw refused(path, 'is there twice');
+    if (this.#folders.has(path)) throw refusalOf(path, 'is there twice');
     // The reader hands on as many bytes as the entry announced, and no more.
     if (this.bytes + entry.size > this.#limits.maxBytes) {
       throw new CollectRefusal(`has more than ${this.#limits.maxBytes} bytes`);
@@ -120,19 +120,19 @@ export class CollectedTree implements TarSink {
     const depth = path.split('/').length - 2;
     const leaves =
       target === '' || target.includes('\0') || target.startsWith('/') || parts.length - down.length > depth;
-    if (leaves || down.includes('..')) throw refused(path, `is a link that leads elsewhere (${printable(target)})`);
+    if (leaves || down.includes('..')) throw refusalOf(path, `is a link that leads elsewhere (${toPrintable(target)})`);
     this.#links.push({ path, target });
   }
 
   async #addHardLink(path: string, target: string): Promise<void> {
     const [, ...parts] = target.replace(/\/+$/, '').split('/');
     const to = [this.#name, ...parts].join('/');
-    if (!this.#files.has(to)) throw refused(path, 'is a hard link to something else than the output');
+    if (!this.#files.has(to)) throw refusalOf(path, 'is a hard link to something else than the output');
     await link(join(this.#root, to), join(this.#root, path));
     this.#files.add(path);
   }
 }
 
-function refused(path: string, why: string): CollectRefusal {
-  return new CollectRefusal(`was not taken: ${JSON.stringify(printable(path))} in it ${why}`);
+function refusalOf(path: string, why: string): CollectRefusal {
+  return new CollectRefusal(`was not taken: ${JSON.stringify(toPrintable(path))} in it ${why}`);
 }

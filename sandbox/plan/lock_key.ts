@@ -39,7 +39,7 @@ export async function readLockKey(sidecarDirectory: string): Promise<Result<Lock
 
 /** What a lock's signature covers, once it is shown to be this sidecar's. The error is the rest of a sentence. */
 export async function openLock(key: LockKey, jws: string): Promise<Result<PlanLockPayload, string>> {
-  const opened = await verified(key, jws);
+  const opened = await verifyPayload(key, jws);
   if (opened === null) return err('is not one that the sidecar of this machine made over a lock');
   const parsed = planLockPayload.safeParse(opened);
   if (!parsed.success) {
@@ -50,7 +50,7 @@ export async function openLock(key: LockKey, jws: string): Promise<Result<PlanLo
   return err(`names ${parsed.data.sidecar_id}, and the sidecar of this machine is ${key.sidecarId}`);
 }
 
-async function verified(key: LockKey, jws: string): Promise<unknown> {
+async function verifyPayload(key: LockKey, jws: string): Promise<unknown> {
   try {
     const { payload, protectedHeader } = await compactVerify(jws, key.publicKey, { algorithms: ['EdDSA'] });
     return protectedHeader.typ === PLAN_LOCK_TYP ? JSON.parse(decoder.decode(payload)) : null;

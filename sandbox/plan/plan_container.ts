@@ -3,11 +3,11 @@ import { AGENT_HARDENING } from '../engine/agent_hardening.ts';
 import { LISTENER_PORT } from '../launch/container_environment.ts';
 import { containerLabels } from '../engine/container_labels.ts';
 import type { BindMount, ContainerSpec } from '../engine/container_runtime.ts';
-import { LaunchError, required } from '../launch/launch_error.ts';
+import { LaunchError, valueOrThrow } from '../launch/launch_error.ts';
 import type { ImageFacts } from '../contract/image_contract_facts.ts';
 import type { Egress, SandboxSession } from '../launch/launch_ports.ts';
 import type { PlanPorts } from './plan_ports.ts';
-import { leftBySweep, PLAIN_PATH_SCRIPT, READY_SCRIPT, SWEEP_SCRIPT } from './process_sweep.ts';
+import { parseSweepCount, PLAIN_PATH_SCRIPT, READY_SCRIPT, SWEEP_SCRIPT } from './process_sweep.ts';
 import { execScript, type QuietEnd } from './quiet_exec.ts';
 
 /** What is known of an image that steps can run in. Its programs are named by their full paths. */
@@ -92,7 +92,7 @@ export class PlanContainer {
   async sweep(): Promise<boolean> {
     for (let attempt = 1; attempt <= SWEEP_ATTEMPTS; attempt += 1) {
       const said = await this.#script(SWEEP_SCRIPT, { timeoutMs: SWEEP_TIMEOUT_MS });
-      if (said.code === 0 && leftBySweep(said.stdout) === 0) return true;
+      if (said.code === 0 && parseSweepCount(said.stdout) === 0) return true;
       await this.#ports.pause(BETWEEN_SWEEPS_MS);
     }
     return false;
@@ -113,13 +113,13 @@ export class PlanContainer {
     script: string,
     options: { readonly args?: readonly string[]; readonly env?: Record<string, string>; readonly timeoutMs: number },
   ): Promise<QuietEnd> {
-    return execScript(this.#ports.runtime, this.id, script, { ...options, after: this.#ports.after });
+    return execScript(this.#ports.runtime, this.id, script, { ...options, schedule: this.#ports.schedule });
   }
 
   async #notReady(said: QuietEnd): Promise<LaunchError> {
     const state = await this.#ports.runtime.inspect(this.id);
     const ended = state.ok && state.value?.running === false ? `it ended with exit code ${state.value.exitCode}` : null;
-    if (ended !== null) await shownLogs(this.#ports, this.id);
+    if (ended !== null) await showLogs(this.#ports, this.id);
     const why = ended ?? (said.stderr.trim() === '' ? 'it did not say why' : said.stderr.trim().slice(0, 600));
     return new LaunchError({
       message: `the container was not set up for steps: ${why}`,
@@ -136,20 +136,20 @@ export async function bootPlanContainer(
   onMade: (containerId: string) => void,
 ): Promise<PlanContainer> {
   const sentinel = ports.newSentinel();
-  const id = required(await ports.runtime.create(planContainerSpec(boot, session, sentinel)));
+  const id = valueOrThrow(await ports.runtime.create(planContainerSpec(boot, session, sentinel)));
   onMade(id);
   // Said before it starts, so that it is found after a crash.
   await ports.sessions.recordContainer(session.sessionId, id);
-  required(await ports.runtime.startDetached(id));
+  valueOrThrow(await ports.runtime.startDetached(id));
   const container = new PlanContainer(ports, id, { image: boot.image, sentinel });
-  const pid = required(await ports.runtime.pidOf(id));
+  const pid = valueOrThrow(await ports.runtime.pidOf(id));
   if (pid !== null) await ports.sessions.openListener(session.sessionId, pid, false);
   await container.ready();
   return container;
 }
 
 /** What the container said on its way down goes where our own messages go. */
-function shownLogs({ runtime }: PlanPorts, id: string): Promise<void> {
+function showLogs({ runtime }: PlanPorts, id: string): Promise<void> {
   return new Promise((resolve) => {
     const child = runtime.logs(id, { follow: false });
     child.once('error', () => resolve());

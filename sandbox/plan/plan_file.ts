@@ -25,9 +25,9 @@ export function parsePlan(text: string): Result<Plan, readonly PlanProblem[]> {
     message: `is not valid YAML here: ${(error.message.split('\n')[0] ?? '').trim()}`,
   }));
   if (broken.length > 0) return err(broken);
-  if (document.contents === null) return err([whole('is empty: `svc plan init` writes one to begin with')]);
+  if (document.contents === null) return err([problemOfFile('is empty: `svc plan init` writes one to begin with')]);
   const value = plainValue(document);
-  if (!value.ok) return err([whole(value.error)]);
+  if (!value.ok) return err([problemOfFile(value.error)]);
   const parsed = planInput.safeParse(value.value);
   if (parsed.success) return ok(toPlan(parsed.data));
   const problems = parsed.error.issues.flatMap((issue) => problemsOf(issue, document, lines));
@@ -94,6 +94,6 @@ export function placeText(path: readonly PropertyKey[]): string {
     .join('');
 }
 
-function whole(message: string): PlanProblem {
+function problemOfFile(message: string): PlanProblem {
   return { line: null, field: '', message };
 }

@@ -56,7 +56,7 @@ export interface PlanPorts {
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** Calls back once after this long; the value takes it back. */
-  readonly after: (ms: number, call: () => void) => () => void;
+  readonly schedule: (ms: number, call: () => void) => () => void;
   readonly pause: (ms: number) => Promise<void>;
   /** Aborted when the plan is to end: the step, then the container, then the session. */
   readonly stop: AbortSignal;

@@ -25,7 +25,7 @@ echo "left $left"
 `;
 
 /** How many processes the sweep left; null when it did not come to its end. */
-export function leftBySweep(stdout: string): number | null {
+export function parseSweepCount(stdout: string): number | null {
   const found = /^left (\d+)\n$/.exec(stdout);
   return found === null ? null : Number(found[1]);
 }

@@ -24,7 +24,7 @@ export function execScript(
     readonly args?: readonly string[];
     readonly env?: Readonly<Record<string, string>>;
     readonly timeoutMs: number;
-    readonly after: (ms: number, call: () => void) => () => void;
+    readonly schedule: (ms: number, call: () => void) => () => void;
   },
 ): Promise<QuietEnd> {
   const child = runtime.exec(containerId, {
@@ -45,7 +45,7 @@ export function execScript(
   child.stdin?.on('error', () => undefined);
   child.stdin?.end();
   return new Promise((resolve) => {
-    const cancel = options.after(options.timeoutMs, () => child.kill('SIGKILL'));
+    const cancel = options.schedule(options.timeoutMs, () => child.kill('SIGKILL'));
     const finish = (code: number | null): void => {
       cancel();
       resolve({ code, ...said });

@@ -15,7 +15,7 @@ export interface ReachedHost {
 const REFUSALS: readonly AuditEvent['type'][] = ['sandbox.proxy.trust_denied', 'sandbox.proxy.rejected'];
 
 /** Which hosts each step turned to, by the audit events of its session; a step that turned to none is not in it. */
-export function reachedHosts(events: readonly AuditEvent[]): ReadonlyMap<string, readonly ReachedHost[]> {
+export function listReachedHosts(events: readonly AuditEvent[]): ReadonlyMap<string, readonly ReachedHost[]> {
   const steps = new Map<string, Map<string, ReachedHost>>();
   for (const { type, data } of events) {
     const [step, host] = [data['svc.step.id'], data['svc.proxy.upstream.host']];
@@ -30,7 +30,7 @@ export function reachedHosts(events: readonly AuditEvent[]): ReadonlyMap<string,
 }
 
 /** `api.example.com (3), evil.example.com (1 refused: step_scope_host_denied)`; `-` for none. */
-export function reachedText(hosts: readonly ReachedHost[]): string {
+export function formatReachedHosts(hosts: readonly ReachedHost[]): string {
   if (hosts.length === 0) return '-';
   return hosts
     .map(({ host, requests, refused }) => `${host} (${requests}${refused === null ? '' : ` refused: ${refused}`})`)

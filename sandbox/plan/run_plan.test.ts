@@ -80,7 +80,7 @@ function ports(): PlanPorts {
       return child;
     },
     now: () => 0,
-    after: (ms, call) => {
+    schedule: (ms, call) => {
       const alarm = { ms, call };
       alarms.push(alarm);
       return () => void (alarms = alarms.filter((other) => other !== alarm));

@@ -1,6 +1,6 @@
 import type { PlanLockPayload, SealedStep } from '../../shared/wire/plan_lock.ts';
 import type { Egress } from '../launch/launch_ports.ts';
-import { LaunchError, required } from '../launch/launch_error.ts';
+import { LaunchError, valueOrThrow } from '../launch/launch_error.ts';
 import { removeContainer } from '../engine/remove_container.ts';
 import { UndoStack } from '../launch/undo_stack.ts';
 import { bootPlanContainer, type PlanBoot } from './plan_container.ts';
@@ -43,7 +43,7 @@ export async function runPlan(ports: PlanPorts, run: PlanRun): Promise<PlanEnd> 
     undo.add(() => ports.sessions.end(session.sessionId));
     refuseWhenStopped(ports);
     const container = await bootPlanContainer(ports, run.boot, session, (id) => {
-      undo.add(async () => required(await removeContainer(ports.runtime, id, ports.pause)));
+      undo.add(async () => valueOrThrow(await removeContainer(ports.runtime, id, ports.pause)));
     });
     refuseWhenStopped(ports);
     const outputFolder = run.outputFolder(session.sessionId);
@@ -62,27 +62,27 @@ async function runSteps(ports: PlanPorts, plan: RunningPlan, run: PlanRun): Prom
   for (const [index, step] of run.steps.entries()) {
     const place = `step ${index + 1}/${run.steps.length} ${step.id}`;
     if (stopped !== null) {
-      results.push(notRun(step, stopped));
+      results.push(resultOfSkipped(step, stopped));
       continue;
     }
     ports.progress(`${place}: ${reachText(step, run.boot.egress)}`);
     const result = await runStep(ports, plan, step);
     results.push(result);
     ports.progress(`${place}: ${resultText(result)}`);
-    stopped = whyStop(ports, run, result);
+    stopped = findStopReason(ports, run, result);
   }
   return results;
 }
 
 /** Why no further step is run; null to go on. */
-function whyStop(ports: PlanPorts, run: PlanRun, result: StepResult): string | null {
+function findStopReason(ports: PlanPorts, run: PlanRun, result: StepResult): string | null {
   if (ports.stop.aborted) return 'the plan was ended before it';
   if (!result.clean) return `step ${result.id} left something behind`;
   if (result.outcome === 'done' || run.keepGoing) return null;
   return `step ${result.id} did not succeed`;
 }
 
-function notRun(step: SealedStep, problem: string): StepResult {
+function resultOfSkipped(step: SealedStep, problem: string): StepResult {
   return { id: step.id, outcome: 'not_run', exitCode: null, seconds: 0, problem, collected: [], clean: true };
 }
 

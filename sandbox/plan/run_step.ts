@@ -7,7 +7,7 @@ import type { PlanContainer } from './plan_container.ts';
 import type { PlanPorts, StepScope } from './plan_ports.ts';
 import { stepEnvironment } from './step_environment.ts';
 import { passOn } from './step_output.ts';
-import { markedCommand, StartMark } from './step_start.ts';
+import { markCommand, StartMark } from './step_start.ts';
 
 /** How a step ended. `not_run`: it was never started. */
 export type StepOutcome = 'done' | 'failed' | 'timed_out' | 'interrupted' | 'not_run';
@@ -115,7 +115,7 @@ async function commandEnd(
     if (cause !== 'ended') return;
     cause = why;
     void container.sweep();
-    cancels.push(ports.after(CLIENT_GRACE_MS, () => child.kill('SIGKILL')));
+    cancels.push(ports.schedule(CLIENT_GRACE_MS, () => child.kill('SIGKILL')));
   };
   let recorded: Promise<string | null> = Promise.resolve(null);
   const record = (began: boolean): void => {
@@ -124,15 +124,15 @@ async function commandEnd(
   };
   const word = ports.newSentinel();
   const mark = new StartMark(word, () => record(true));
-  const child = container.startStep(markedCommand(word, step.command), stepEnvironment(step.id, session, scope));
+  const child = container.startStep(markCommand(word, step.command), stepEnvironment(step.id, session, scope));
   child.stdin?.on('error', () => undefined);
   child.stdin?.end();
   const outputs = Promise.all([passOn(child.stdout, ports.stdout), passOn(child.stderr, ports.stderr, mark)]);
   const interrupt = cutShort('interrupted');
-  cancels.push(ports.after(step.timeout_seconds * 1000, cutShort('timed_out')));
+  cancels.push(ports.schedule(step.timeout_seconds * 1000, cutShort('timed_out')));
   ports.stop.addEventListener('abort', interrupt);
   if (ports.stop.aborted) interrupt();
-  const end = await ended(child);
+  const end = await waitForEnd(child);
   await outputs;
   ports.stop.removeEventListener('abort', interrupt);
   for (const cancel of cancels) cancel();
@@ -158,7 +158,7 @@ async function startRecorded(ports: PlanPorts, { sessionId, stepId, scope, began
   }
 }
 
-function ended(child: ChildProcess): Promise<Pick<CommandEnd, 'exitCode' | 'problem'>> {
+function waitForEnd(child: ChildProcess): Promise<Pick<CommandEnd, 'exitCode' | 'problem'>> {
   return new Promise((resolve) => {
     child.once('error', (error) => resolve({ exitCode: null, problem: `it could not be started: ${error.message}` }));
     child.once('close', (code) => resolve({ exitCode: code, problem: null }));

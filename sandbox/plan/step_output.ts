@@ -13,7 +13,7 @@ export async function passOn(from: Readable | null, to: StepOutput, mark: StartM
   const filter = to.isTTY === true ? new TerminalFilter() : null;
   let isRead = true;
   const put = async (text: string | Uint8Array): Promise<void> => {
-    if (isRead && text.length > 0) isRead = await written(to, text);
+    if (isRead && text.length > 0) isRead = await tryWrite(to, text);
   };
   const pass = (bytes: Uint8Array): Promise<void> => put(filter === null ? bytes : filter.push(bytes));
   try {
@@ -28,7 +28,7 @@ export async function passOn(from: Readable | null, to: StepOutput, mark: StartM
 }
 
 /** False when nobody takes it any more. */
-function written(to: StepOutput, text: string | Uint8Array): Promise<boolean> {
+function tryWrite(to: StepOutput, text: string | Uint8Array): Promise<boolean> {
   return new Promise((resolve) => {
     to.write(text, (error) => resolve(error === null || error === undefined));
   });

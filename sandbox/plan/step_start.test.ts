@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
-import { markedCommand, StartMark } from './step_start.ts';
+import { markCommand, StartMark } from './step_start.ts';
 
 const MARK = 'm'.repeat(43);
 
 function runMarked(command: readonly string[], env: Record<string, string> = {}) {
-  const [program = '', ...args] = markedCommand(MARK, command);
+  const [program = '', ...args] = markCommand(MARK, command);
   return spawnSync(program, args, { env: { PATH: process.env['PATH'] ?? '', ...env }, encoding: 'utf8' });
 }
 

@@ -9,7 +9,7 @@ esac
 exec "$@"`;
 
 /** A command that first writes `mark` as a line of its standard error, from inside of the container and as the step's user. */
-export function markedCommand(mark: string, command: readonly string[]): readonly string[] {
+export function markCommand(mark: string, command: readonly string[]): readonly string[] {
   return ['/bin/sh', '-c', START_SCRIPT, mark, ...command];
 }
 

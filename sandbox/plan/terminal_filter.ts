@@ -1,4 +1,4 @@
-import { printable } from '../../shared/model/shown_text.ts';
+import { toPrintable } from '../../shared/model/shown_text.ts';
 
 const ESCAPE = String.fromCharCode(0x1b);
 /** A colour or style (SGR): the only sequence that changes nothing but how the text after it looks. */
@@ -25,7 +25,7 @@ export class TerminalFilter {
     const rest = this.#filtered(this.#decoder.decode());
     const held = this.#held;
     this.#held = '';
-    return `${rest}${printable(held)}${ESCAPE}[0m`;
+    return `${rest}${toPrintable(held)}${ESCAPE}[0m`;
   }
 
   #filtered(text: string): string {
@@ -35,7 +35,7 @@ export class TerminalFilter {
     const done = unfinished === null ? whole : whole.slice(0, unfinished.index);
     return done
       .split(PARTS)
-      .map((part) => (KEPT.test(part) ? part : printable(part)))
+      .map((part) => (KEPT.test(part) ? part : toPrintable(part)))
       .join('');
   }
 }

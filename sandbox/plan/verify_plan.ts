@@ -32,14 +32,14 @@ const MAX_DIFFERENCES = 20;
 export async function verifyPlan(plan: ReadFile, lock: ReadFile, key: LockKey): Promise<Verification> {
   const parsed = parseLock(textOf(lock));
   if (!parsed.ok)
-    return refused([
+    return refusalOf([
       check(
         'lock',
         parsed.error.map((problem) => `${lock.name}: ${problem}`),
       ),
     ]);
   const opened = await openLock(key, parsed.value.jws);
-  if (!opened.ok) return refused([check('signature', [`${lock.name}: its signature ${opened.error}`])]);
+  if (!opened.ok) return refusalOf([check('signature', [`${lock.name}: its signature ${opened.error}`])]);
   const payload = opened.value;
   const checks = [
     check('signature', []),
@@ -75,14 +75,14 @@ async function planProblems(file: ReadFile, payload: PlanLockPayload): Promise<r
   const parsed = parsePlan(textOf(file));
   if (!parsed.ok) return parsed.error.map((problem) => planProblemText(file.name, problem));
   const digests = await planDigests(parsed.value, file.bytes);
-  const said = await changedMeaning(parsed.value, payload, digests);
+  const said = await findChangedMeaning(parsed.value, payload, digests);
   if (said.length > 0) return said.slice(0, MAX_DIFFERENCES).map((one) => differenceText(file.name, one, 'is frozen'));
   if (digests.plan_sha256 !== payload.plan_sha256) return [`${file.name}: what it says is not what was frozen`];
   if (digests.plan_file_sha256 === payload.plan_file_sha256) return [];
   return [`${file.name}: only its layout or comments were changed since it was frozen; what it says is the same`];
 }
 
-async function changedMeaning(
+async function findChangedMeaning(
   plan: Plan,
   payload: PlanLockPayload,
   digests: Awaited<ReturnType<typeof planDigests>>,
@@ -93,14 +93,14 @@ async function changedMeaning(
 }
 
 function differenceText(file: string, { place, from, to }: Difference, was: string): string {
-  if (from === undefined) return `${file}: ${place} was added: ${shown(to)}`;
-  if (to === undefined) return `${file}: ${place} is gone: ${shown(from)} ${was}`;
-  return `${file}: ${place} is ${shown(to)}, and ${shown(from)} ${was}`;
+  if (from === undefined) return `${file}: ${place} was added: ${formatValue(to)}`;
+  if (to === undefined) return `${file}: ${place} is gone: ${formatValue(from)} ${was}`;
+  return `${file}: ${place} is ${formatValue(to)}, and ${formatValue(from)} ${was}`;
 }
 
 const MAX_SHOWN = 120;
 
-function shown(value: unknown): string {
+function formatValue(value: unknown): string {
   const text = JSON.stringify(value);
   return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}...`;
 }
@@ -109,7 +109,7 @@ function check(subject: PlanCheck['subject'], problems: readonly string[]): Plan
   return { subject, holds: problems.length === 0, problems };
 }
 
-function refused(checks: readonly PlanCheck[]): Verification {
+function refusalOf(checks: readonly PlanCheck[]): Verification {
   return { checks, lock: null };
 }
 

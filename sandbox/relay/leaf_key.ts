@@ -17,11 +17,11 @@ export async function sessionLeafKeyHash(relayPort: number, caPem: string): Prom
   try {
     await openTunnel(socket);
     const tls = connectTls({ socket, servername: PROBE_HOST, ca: caPem });
-    await once(tls, 'secureConnect');
+    await waitForEvent(tls, 'secureConnect');
     const hash = publicKeyHash(tls);
     // An orderly end: dropping the connection here would look to the proxy like a client that refuses the certificate.
     tls.end();
-    await once(tls.resume(), 'end');
+    await waitForEvent(tls.resume(), 'end');
     return hash;
   } finally {
     clearTimeout(timer);
@@ -31,7 +31,7 @@ export async function sessionLeafKeyHash(relayPort: number, caPem: string): Prom
 
 async function openTunnel(socket: Socket): Promise<void> {
   socket.write(`CONNECT ${PROBE_HOST}:443 HTTP/1.1\r\nHost: ${PROBE_HOST}:443\r\n\r\n`);
-  await once(socket, 'readable');
+  await waitForEvent(socket, 'readable');
   const reply = String(socket.read());
   if (!/^HTTP\/1\.1 200 [^\n]*\r\n(.*\r\n)*\r\n$/.test(reply)) {
     throw new Error(`the proxy answered ${reply.split('\r\n')[0]}`);
@@ -44,7 +44,7 @@ function publicKeyHash(tls: TLSSocket): string {
   return sha256(key).toString('base64');
 }
 
-function once(socket: Socket, event: string): Promise<void> {
+function waitForEvent(socket: Socket, event: string): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once('error', reject);
     socket.once('close', () => reject(new Error('the connection was closed')));

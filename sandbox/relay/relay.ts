@@ -87,7 +87,7 @@ async function serve(socket: Socket, admission: Admission, { uid, uidOf, target 
     const ends = known && localPort !== undefined ? { remoteAddress, remotePort, localAddress, localPort } : null;
     const peer = ends === null ? null : await uidOf(ends);
     const isTrusted = peer === uid;
-    const onHead = isTrusted ? () => admission.served() : () => undefined;
+    const onHead = isTrusted ? () => admission.markServed() : () => undefined;
     await relayConnection(socket, { isTrusted, onHead }, target);
   } catch {
     // Whatever went wrong with one client ends its connection and nothing else.

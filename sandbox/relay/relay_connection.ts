@@ -29,7 +29,7 @@ export async function relayConnection(
   target: RelayTarget,
 ): Promise<void> {
   const client = new Connection(socket);
-  const head = await firstHead(client);
+  const head = await readFirstHead(client);
   if (head === null || (!trusted && head.method !== 'CONNECT')) {
     client.destroy();
     return;
@@ -49,7 +49,7 @@ export async function relayConnection(
 }
 
 /** The request head; null when none came in time, or what came is none. */
-async function firstHead(client: Connection): Promise<RequestHead | null> {
+async function readFirstHead(client: Connection): Promise<RequestHead | null> {
   const timer = setTimeout(() => client.destroy(), HEAD_TIMEOUT_MS);
   const read = await readHead(client, MAX_HEAD_BYTES)
     .catch(() => ({ kind: 'end' as const }))
@@ -76,11 +76,11 @@ async function answer(client: Connection, proxy: Connection, mayTunnel: boolean)
   }
   proxy.end();
   await splice(proxy, client);
-  await delivered(client);
+  await waitForDelivery(client);
 }
 
 /** Waits until what was written has left, or the client is gone. */
-function delivered(client: Connection): Promise<void> {
+function waitForDelivery(client: Connection): Promise<void> {
   return new Promise((resolve) => {
     client.onClosed(resolve);
     client.stream.once('finish', resolve);

@@ -34,7 +34,7 @@ export async function openRelay(
     const bundle = await readFile(session.caBundlePath, 'utf8');
     const [trustStorePath, keyHash] = await Promise.all([
       writeTrustStore(dirname(session.caBundlePath), bundle),
-      sessionLeafKeyHash(relay.port, lastCertificate(bundle)),
+      sessionLeafKeyHash(relay.port, findLastCertificate(bundle)),
     ]);
     const variables = {
       SVC_RELAY_URL: relay.url,
@@ -57,7 +57,7 @@ async function writeTrustStore(directory: string, bundlePem: string): Promise<st
   return path;
 }
 
-function lastCertificate(bundlePem: string): string {
+function findLastCertificate(bundlePem: string): string {
   return bundlePem.slice(bundlePem.lastIndexOf('-----BEGIN CERTIFICATE-----'));
 }
 
@@ -81,12 +81,12 @@ export function javaToolOptions(relay: Pick<Relay, 'port'>, trustStorePath: stri
     'javax.net.ssl.trustStore': trustStorePath,
     'javax.net.ssl.trustStoreType': 'PKCS12',
   };
-  const options = Object.entries(properties).map(([name, value]) => quoted(`-D${name}=${value}`));
+  const options = Object.entries(properties).map(([name, value]) => quoteOption(`-D${name}=${value}`));
   return [inherited.trim(), ...options].filter((option) => option !== '').join(' ');
 }
 
 /** JVMs split the variable at white space, outside of quotes of either kind. */
-function quoted(option: string): string {
+function quoteOption(option: string): string {
   if (!/[\s'"]/.test(option)) return option;
   return option.includes("'") ? `"${option}"` : `'${option}'`;
 }

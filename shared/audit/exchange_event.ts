@@ -1,4 +1,4 @@
-import { auditedPath, auditFields } from '../connect/audit_fields.ts';
+import { redactPath, auditFields } from '../connect/audit_fields.ts';
 import type { ConnectorOperation } from '../connect/connector_index.ts';
 import type { AuditEvent, AuditEventData, AuditEventType, ProxySource } from '../model/audit_event.ts';
 import type { InstalledConnector } from '../model/connector.ts';
@@ -157,7 +157,7 @@ function addOperation(
   data['svc.connector.operation'] = operation.name;
   data['svc.connector.credential_ref'] = formatVaultReference(connector.credential.path);
   if (path !== null && operation.audit.length > 0) {
-    data['svc.proxy.upstream.path'] = auditedPath(operation, path).slice(0, MOST_PATH_CHARACTERS);
+    data['svc.proxy.upstream.path'] = redactPath(operation, path).slice(0, MOST_PATH_CHARACTERS);
     data['svc.connector.fields'] = auditFields(operation, { path, given, status, document: match.document });
   }
   if (approvalId !== null) data['svc.approval.id'] = approvalId;

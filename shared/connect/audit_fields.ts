@@ -46,11 +46,11 @@ function fieldValue(
   if (!source.startsWith('path.')) return given.has(source);
   const value = args.get(source.slice('path.'.length));
   if (redact) return value !== undefined;
-  return value === undefined ? null : storable(value);
+  return value === undefined ? null : toStorable(value);
 }
 
 /** A path with the template's `{name}` in place of each value that the spec wants redacted. */
-export function auditedPath({ path: template, audit }: Operation, path: string): string {
+export function redactPath({ path: template, audit }: Operation, path: string): string {
   const redacted = audit.flatMap(({ source, redact }) => (redact ? [source] : []));
   if (!pathParameters(template).some((name) => redacted.includes(`path.${name}`))) return path;
   const names = template.split('/');
@@ -62,6 +62,6 @@ export function auditedPath({ path: template, audit }: Operation, path: string):
 }
 
 /** As the audit log takes it: an event with a character that it cannot store would be kept out of it. */
-function storable(value: string): string {
+function toStorable(value: string): string {
   return replaceHidden(value.slice(0, MOST_CHARACTERS), { keepsLines: false, write: () => '\ufffd' });
 }

@@ -80,7 +80,7 @@ export function compileConnectors(installed: readonly InstalledConnector[]): Con
   const byHost = new Map<string, ConnectorOperation[]>();
   const graphqlHosts = new Set<string>();
   const approvalHosts = new Set<string>();
-  for (const connector of inForce(installed)) {
+  for (const connector of selectInForce(installed)) {
     for (const operation of connector.spec.operations) {
       for (const host of new Set(operationHosts(connector.spec, operation))) {
         const methods = entry(hosts, host, () => new Map<string, Node>());
@@ -92,18 +92,18 @@ export function compileConnectors(installed: readonly InstalledConnector[]): Con
       }
     }
   }
-  const guarded = new Map(Array.from(byHost, ([host, operations]) => [host, guardedMethods(operations)] as const));
+  const guarded = new Map(Array.from(byHost, ([host, operations]) => [host, mapGuardedMethods(operations)] as const));
   for (const [host, methods] of guarded) if (methods.size === 0) guarded.delete(host);
   return { isEmpty: hosts.size === 0, hosts, slashEndedHosts, graphqlHosts, approvalHosts, guarded };
 }
 
-function guardedMethods(operations: readonly ConnectorOperation[]): ReadonlyMap<string, GuardedPaths> {
+function mapGuardedMethods(operations: readonly ConnectorOperation[]): ReadonlyMap<string, GuardedPaths> {
   const methods = new Set(operations.filter(isGuarded).map(({ operation }) => operation.method));
   const ofMethod = (method: string) => operations.filter(({ operation }) => operation.method === method);
-  return new Map(Array.from(methods, (method) => [method, guardedPaths(ofMethod(method))] as const));
+  return new Map(Array.from(methods, (method) => [method, buildGuardedPaths(ofMethod(method))] as const));
 }
 
-function guardedPaths(operations: readonly ConnectorOperation[]): GuardedPaths {
+function buildGuardedPaths(operations: readonly ConnectorOperation[]): GuardedPaths {
   const root = emptyNode();
   let maxDots = 1;
   for (const each of operations) {
@@ -140,7 +140,7 @@ function isGraphql({ operation }: ConnectorOperation): boolean {
  * character it encodes.
  */
 export function matchOperation(index: ConnectorIndex, request: OperationRequest): OperationMatch {
-  const operations = fitting(index, request).flatMap(({ ends }) => ends);
+  const operations = findFitting(index, request).flatMap(({ ends }) => ends);
   const [match] = operations;
   if (match === undefined) return NO_MATCH;
   if (operations.some(({ operation }) => operation.graphql !== undefined))
@@ -149,12 +149,12 @@ export function matchOperation(index: ConnectorIndex, request: OperationRequest)
 }
 
 /** The operations that a path fits as it was sent; of several, those that no more literal one beats. */
-function fitting(index: ConnectorIndex, request: OperationRequest): readonly Found[] {
+function findFitting(index: ConnectorIndex, request: OperationRequest): readonly Found[] {
   const root = index.hosts.get(request.host)?.get(request.method);
   if (root === undefined || !request.path.startsWith('/')) return [];
   const found: Found[] = [];
   collect(root, request.path, 1, 0, found);
-  return unbeaten(found);
+  return dropBeaten(found);
 }
 
 /**
@@ -173,7 +173,7 @@ export function evadesConnector(index: ConnectorIndex, request: OperationRequest
 function evadesApproval(index: ConnectorIndex, request: OperationRequest): boolean {
   const guarded = index.guarded.get(request.host)?.get(request.method);
   if (guarded === undefined || (guarded.isPlain && PLAIN_PATH.test(request.path))) return false;
-  return reaches(guarded, request.path, fitting(index, request), isGuarded);
+  return reaches(guarded, request.path, findFitting(index, request), isGuarded);
 }
 
 /** True when a server could read the path as that of an operation which needs an approval, be it as it was sent. */
@@ -196,7 +196,7 @@ function reaches(
     if ((isCut && isApproved) || segments.length > MAX_PATH_SEGMENTS) return false;
     const found: Found[] = [];
     collectKeys(guarded, segments, guarded.root, 0, found);
-    return unbeaten(found).some(
+    return dropBeaten(found).some(
       ({ ends, literals }) =>
         ends.some((end) => isMeant(end) && !sent.some(({ operation }) => operation === end.operation)) &&
         !raw.some((each) => each.depth === segments.length && (each.literals & literals) === literals),
@@ -207,15 +207,15 @@ function reaches(
 function isRespelled(index: ConnectorIndex, request: OperationRequest): boolean {
   if (!mayBeRespelled(index, request)) return false;
   if (isUndecidablePath(request.path)) return true;
-  const spellings = otherSpellings(index, request);
+  const spellings = listOtherSpellings(index, request);
   if (spellings.length === 0) return false;
   const raw = matchOperation(index, request);
   return spellings.some((path) => differs(raw, matchOperation(index, { ...request, path })));
 }
 
 /** What a request is as it stands, and in each other spelling that a server could make of its path. */
-export function readings(index: ConnectorIndex, request: OperationRequest): readonly OperationMatch[] {
-  const spellings = mayBeRespelled(index, request) ? otherSpellings(index, request) : [];
+export function listReadings(index: ConnectorIndex, request: OperationRequest): readonly OperationMatch[] {
+  const spellings = mayBeRespelled(index, request) ? listOtherSpellings(index, request) : [];
   return [request.path, ...spellings].map((path) => matchOperation(index, { ...request, path }));
 }
 
@@ -237,7 +237,7 @@ function mayBeRespelled({ hosts, slashEndedHosts }: ConnectorIndex, { host, path
  * What servers make of a path: its canonical form and the same with encoded slashes decoded, each without a last slash, and
  * with one where that may be an operation.
  */
-function otherSpellings({ slashEndedHosts }: ConnectorIndex, { host, path }: OperationRequest): readonly string[] {
+function listOtherSpellings({ slashEndedHosts }: ConnectorIndex, { host, path }: OperationRequest): readonly string[] {
   const canonical = canonicalPath(path);
   const forms = [canonical];
   if (ENCODED_SLASH.test(canonical)) {
@@ -260,7 +260,7 @@ function differs(raw: OperationMatch, other: OperationMatch): boolean {
   return raw.match.operation !== other.match.operation;
 }
 
-function inForce(installed: readonly InstalledConnector[]): readonly InstalledConnector[] {
+function selectInForce(installed: readonly InstalledConnector[]): readonly InstalledConnector[] {
   const byName = new Map<string, InstalledConnector>();
   for (const connector of installed) {
     const known = byName.get(connector.spec.fqn);
@@ -330,7 +330,7 @@ function collectKeys(
   if (node.template !== null) collectKeys(guarded, segments, node.template, depth + 1, found, literals);
 }
 
-function unbeaten(found: readonly Found[]): readonly Found[] {
+function dropBeaten(found: readonly Found[]): readonly Found[] {
   return found.length < 2 ? found : found.filter(({ literals }) => !isBeaten(literals, found));
 }
 

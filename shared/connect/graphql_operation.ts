@@ -15,14 +15,14 @@ export function recogniseGraphql(
   request: { readonly method: string; readonly query: string | null },
   body: readonly Uint8Array[],
 ): Result<ConnectorOperation, Refusal> {
-  if (candidates.length === 0) return notAllowed(`no operation of a connector is ${request.method} there`);
+  if (candidates.length === 0) return refuse(`no operation of a connector is ${request.method} there`);
   const document = readGraphqlRequest(request, body);
   if (!document.ok) return err(refusal('graphql_unreadable', `the GraphQL request is refused: ${document.error}`));
   const chosen = chooseGraphqlOperation(candidates, document.value);
-  return chosen.ok ? chosen : notAllowed(chosen.error);
+  return chosen.ok ? chosen : refuse(chosen.error);
 }
 
-function notAllowed(why: string): Result<never, Refusal> {
+function refuse(why: string): Result<never, Refusal> {
   return err(refusal('graphql_operation_not_allowed', `the GraphQL request is refused: ${why}`));
 }
 
@@ -39,7 +39,7 @@ function chooseGraphqlOperation(
   const names = document.fields.size === 0 ? ['__typename'] : [...document.fields.keys()];
   const chosen = new Set<ConnectorOperation>();
   for (const name of names) {
-    const covering = ofConnectors.flatMap((own) => coveringOperations(own, document, name));
+    const covering = ofConnectors.flatMap((own) => findCoveringOperations(own, document, name));
     if (covering.length === 0) return err(`no operation of a connector is the ${document.type} ${name}`);
     for (const operation of covering) chosen.add(operation);
   }
@@ -50,7 +50,7 @@ function chooseGraphqlOperation(
 }
 
 /** Of one connector, an operation that lists the field comes before one of every field. One that is no GraphQL takes any. */
-function coveringOperations(
+function findCoveringOperations(
   own: readonly ConnectorOperation[],
   { type }: GraphqlDocument,
   name: string,

@@ -53,7 +53,7 @@ export function buildOperationRequest(
   return ok({
     method: operation.method,
     host,
-    path: filledPath(operation, given),
+    path: fillPath(operation, given),
     query: queryOf(operation, given),
     body: bodyOf(operation, given),
   });
@@ -85,11 +85,11 @@ function inputProblem(input: OperationInput, args: Args): string | null {
   const value = valueOf(args, input);
   if (value !== undefined) return argProblem(input, value);
   return input.required
-    ? `is missing: ${input.type === 'string' ? 'a text' : `${article(input.type)} ${input.type}`}`
+    ? `is missing: ${input.type === 'string' ? 'a text' : `${articleFor(input.type)} ${input.type}`}`
     : null;
 }
 
-function article(word: string): string {
+function articleFor(word: string): string {
   return /^[aio]/.test(word) ? 'an' : 'a';
 }
 
@@ -99,8 +99,8 @@ function valueOf(args: Args, input: OperationInput): unknown {
   return value === null && input.in !== 'body' ? undefined : value;
 }
 
-function filledPath(operation: Operation, args: Args): string {
-  return operation.path.replaceAll(/\{([^{}/]*)\}/g, (_, name: string) => encoded(text(args[name])));
+function fillPath(operation: Operation, args: Args): string {
+  return operation.path.replaceAll(/\{([^{}/]*)\}/g, (_, name: string) => encodeValue(text(args[name])));
 }
 
 function queryOf(operation: Operation, args: Args): string | null {
@@ -113,7 +113,7 @@ function queryPairs(input: OperationInput, args: Args): string[] {
   const value = valueOf(args, input);
   if (value === undefined) return [];
   const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-  return values.map((each) => `${encoded(input.name)}=${encoded(text(each))}`);
+  return values.map((each) => `${encodeValue(input.name)}=${encodeValue(text(each))}`);
 }
 
 function bodyOf(operation: Operation, args: Args): string | null {
@@ -127,7 +127,7 @@ function text(value: unknown): string {
 }
 
 /** Everything but unreserved characters (RFC 3986 section 2.3), so that a value is never more than one segment or value. */
-function encoded(value: string): string {
+function encodeValue(value: string): string {
   return encodeURIComponent(value).replaceAll(
     /[!'()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,

@@ -7,12 +7,12 @@ export function pathArgs(template: string, path: string): ReadonlyMap<string, st
   const segments = path.split('/');
   if (names.length !== segments.length) return new Map();
   const args = names.flatMap((name, index): [string, string][] =>
-    name.startsWith('{') ? [[name.slice(1, -1), decoded(segments[index] ?? '')]] : [],
+    name.startsWith('{') ? [[name.slice(1, -1), decodeSegment(segments[index] ?? '')]] : [],
   );
   return new Map(args);
 }
 
-function decoded(segment: string): string {
+function decodeSegment(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {

@@ -14,9 +14,9 @@ export interface FingerprintedRequest {
 export async function requestFingerprint(request: FingerprintedRequest): Promise<string> {
   const { fqn, operation, method, host, target, contentType, body } = request;
   const texts = [fqn, operation, method, host, target, contentType].map((text) => new TextEncoder().encode(text));
-  const parts = [...texts, joined(body)];
+  const parts = [...texts, joinChunks(body)];
   const framed = parts.flatMap((part) => [lengthOf(part), part]);
-  const digest = await crypto.subtle.digest('SHA-256', joined(framed));
+  const digest = await crypto.subtle.digest('SHA-256', joinChunks(framed));
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
@@ -26,7 +26,7 @@ function lengthOf(part: Uint8Array): Uint8Array {
   return bytes;
 }
 
-function joined(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+function joinChunks(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(chunks.reduce((total, chunk) => total + chunk.length, 0));
   let at = 0;
   for (const chunk of chunks) {

@@ -1,7 +1,7 @@
 import type { InstalledConnector, Operation } from '../model/connector.ts';
 import { describeDocument, type GraphqlDocument } from './graphql_document.ts';
 import { pathArgs } from './path_args.ts';
-import { shownLine } from '../model/shown_text.ts';
+import { toShownLine } from '../model/shown_text.ts';
 
 const MOST_CHARACTERS = 500;
 const MOST_VALUE_CHARACTERS = 80;
@@ -32,17 +32,17 @@ export function requestSummary(
   const asked =
     document === undefined
       ? spec.title
-      : `${shownLine(spec.title, MOST_TITLE_CHARACTERS)}: ${describeDocument(document)}`;
+      : `${toShownLine(spec.title, MOST_TITLE_CHARACTERS)}: ${describeDocument(document)}`;
   const query = request.query === null ? '' : ', with a query';
   const body = request.bodyBytes > 0 ? `, with a body of ${request.bodyBytes} bytes` : '';
-  const args = Array.from(pathArgs(operation.path, request.path), ([name, value]) => `${name} ${quoted(value)}`);
+  const args = Array.from(pathArgs(operation.path, request.path), ([name, value]) => `${name} ${quoteValue(value)}`);
   const named = args.length > 0 ? `: ${args.join(', ')}` : '';
   const line = `${asked}: ${what} (${operation.method} ${request.host}${query}${body}${named})`;
-  return shownLine(line, MOST_CHARACTERS);
+  return toShownLine(line, MOST_CHARACTERS);
 }
 
 /** The mark of what is cut stands behind the quotes, where no value can put it. */
-function quoted(value: string): string {
+function quoteValue(value: string): string {
   const shown = JSON.stringify(value.slice(0, MOST_VALUE_CHARACTERS));
   return value.length > MOST_VALUE_CHARACTERS ? `${shown}…` : shown;
 }

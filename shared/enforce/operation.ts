@@ -15,15 +15,15 @@ export function enforceOperation(
   query: string | null = null,
 ): Result<void, Refusal> {
   if (methodOverridesOfQuery(operation.method, query).length > 0) {
-    return refused(operation, 'the query parameter _method can turn the request into another operation');
+    return refuse(operation, 'the query parameter _method can turn the request into another operation');
   }
   const names = fields.map(({ name }) => name.toLowerCase());
   const override = names.find((name) => isMethodOverrideHeader(name));
   if (override !== undefined) {
-    return refused(operation, `the header ${override} can turn the request into another operation`);
+    return refuse(operation, `the header ${override} can turn the request into another operation`);
   }
   const upgradeFault = names.includes('upgrade') ? upgradeProblem(operation) : null;
-  if (upgradeFault !== null) return refused(operation, upgradeFault);
+  if (upgradeFault !== null) return refuse(operation, upgradeFault);
   if (operation.approval === 'required' && names.indexOf('content-type') !== names.lastIndexOf('content-type')) {
     return err(
       refusal('invalid_request', 'a request that needs an approval has one Content-Type header: send only one'),
@@ -39,6 +39,6 @@ function upgradeProblem({ effect, approval }: Operation): string | null {
   return null;
 }
 
-function refused({ name }: Operation, why: string): Result<never, Refusal> {
+function refuse({ name }: Operation, why: string): Result<never, Refusal> {
   return err(refusal('effect_not_allowed', `the operation ${name} is not run: ${why}`));
 }

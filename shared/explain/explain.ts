@@ -139,10 +139,10 @@ function parseUrl(text: string): Result<URL, ExplainError> {
 /** What is refused before the host is looked at. */
 function explainProtocol(url: URL): Decision | null {
   if (url.protocol === 'http:') {
-    return refused('non_connect_proxy_request', ['The proxy carries HTTPS only: plain http through it is refused.']);
+    return refuse('non_connect_proxy_request', ['The proxy carries HTTPS only: plain http through it is refused.']);
   }
   if (url.port === '') return null;
-  return refused('connect_port_not_allowed', [`The proxy connects to port 443 only, and the URL names ${url.port}.`]);
+  return refuse('connect_port_not_allowed', [`The proxy connects to port 443 only, and the URL names ${url.port}.`]);
 }
 
 function explainHost(known: Known, subject: Subject, query: string | null, document: string | null): Decision {
@@ -152,7 +152,7 @@ function explainHost(known: Known, subject: Subject, query: string | null, docum
   if (resolution.kind === 'graphql')
     return decideGraphql(known, resolution.candidates, { ...subject, query, document });
   if (resolution.kind === 'ambiguous_target')
-    return refused('ambiguous_target', [evasionSentence(policy.connectors, subject)]);
+    return refuse('ambiguous_target', [evasionSentence(policy.connectors, subject)]);
   const decision =
     resolution.kind === 'passthrough'
       ? explainPassthrough(known, subject.host)
@@ -163,7 +163,7 @@ function explainHost(known: Known, subject: Subject, query: string | null, docum
 function decideOperation(known: Known, match: ConnectorOperation, query: string | null): Decision {
   const isStored = known.isStored(match.connector.credential);
   const { shown, code, reasons } = explainOperation(match, query, isStored);
-  if (code !== null) return { ...refused(code, reasons), operation: shown };
+  if (code !== null) return { ...refuse(code, reasons), operation: shown };
   return { decision: 'connector', code: null, bindings: [], operation: shown, reasons };
 }
 
@@ -175,7 +175,7 @@ function decideGraphql(
 ): Decision {
   const hasBody = document !== null;
   const contract = enforceGraphqlRequest({ ...request, fields: GRAPHQL_FIELDS, hasBody });
-  if (!contract.ok) return refused(contract.error.reason, [GRAPHQL_SENTENCE, `Refused: ${contract.error.message}.`]);
+  if (!contract.ok) return refuse(contract.error.reason, [GRAPHQL_SENTENCE, `Refused: ${contract.error.message}.`]);
   if (!hasBody && request.method !== 'GET' && candidates.length > 0) {
     const reasons = [GRAPHQL_SENTENCE, ...graphqlSentences(candidates)];
     return { decision: 'connector', code: null, bindings: [], operation: null, reasons };
@@ -183,7 +183,7 @@ function decideGraphql(
   const body = hasBody ? [new TextEncoder().encode(JSON.stringify({ query: document }))] : [];
   const match = recogniseGraphql(candidates, request, body);
   if (match.ok) return decideOperation(known, match.value, request.query);
-  return refused(match.error.reason, [GRAPHQL_SENTENCE, `Refused: ${match.error.message}.`]);
+  return refuse(match.error.reason, [GRAPHQL_SENTENCE, `Refused: ${match.error.message}.`]);
 }
 
 const GRAPHQL_FIELDS = [{ name: 'content-type', value: 'application/json' }];
@@ -202,7 +202,7 @@ function explainBindings(
   ];
   const bindings = verdicts.map(({ shown }) => shown);
   const refusal = decisiveRefusal(verdicts);
-  if (refusal !== null) return { ...refused(refusal, reasons), bindings };
+  if (refusal !== null) return { ...refuse(refusal, reasons), bindings };
   return { decision: 'binding', code: null, bindings, operation: null, reasons };
 }
 
@@ -263,7 +263,7 @@ function explainPassthrough({ bindings }: Known, host: string): Decision {
   if (below !== undefined) reasons.push(`${below.host} covers the hosts below ${host}, not ${host} itself.`);
   if (isRefusedIpLiteral(host)) {
     reasons.push(`${host} is an address of a private, local or reserved range, which passthrough refuses.`);
-    return refused('passthrough_target_not_allowed', reasons);
+    return refuse('passthrough_target_not_allowed', reasons);
   }
   reasons.push('The request is forwarded unmodified: no credential is added, and one the client sends itself stays.');
   return { decision: 'passthrough', code: null, bindings: [], operation: null, reasons };
@@ -359,7 +359,7 @@ function choiceSentence(bindings: readonly HostBinding[]): string {
     : `${start}, and the one without a sentinel for every other request.`;
 }
 
-function refused(code: RefusalReason, reasons: readonly string[]): Decision {
+function refuse(code: RefusalReason, reasons: readonly string[]): Decision {
   return { decision: 'refused', code, bindings: [], operation: null, reasons };
 }
 

@@ -1,6 +1,6 @@
 import { ok } from '../model/result.ts';
 import { base64Of, byteTextOf, textOfBytes } from './byte_text.ts';
-import { presentedInHeader, replaceHeader, swapHeader } from './header_place.ts';
+import { findPresentedInHeader, replaceHeader, swapHeader } from './header_place.ts';
 import type { SchemeAdapter } from './scheme_adapter.ts';
 
 /**
@@ -9,10 +9,10 @@ import type { SchemeAdapter } from './scheme_adapter.ts';
  */
 export const BASIC: SchemeAdapter<'basic'> = {
   placeHeader: () => 'authorization',
-  derivedSecrets: (injection, credential) => [base64Of(`${injection.username}:${credential}`).replace(/=+$/, '')],
-  presented(_injection, request, sentinel) {
+  deriveSecrets: (injection, credential) => [base64Of(`${injection.username}:${credential}`).replace(/=+$/, '')],
+  findPresented(_injection, request, sentinel) {
     const expected = sentinel === null ? null : byteTextOf(sentinel);
-    return presentedInHeader(
+    return findPresentedInHeader(
       request.fields,
       'authorization',
       (value) => expected !== null && basicPair(value)?.password === expected,

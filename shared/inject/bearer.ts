@@ -1,15 +1,15 @@
 import { ok } from '../model/result.ts';
 import { byteTextOf } from './byte_text.ts';
-import { presentedInHeader, replaceHeader, swapHeader } from './header_place.ts';
+import { findPresentedInHeader, replaceHeader, swapHeader } from './header_place.ts';
 import type { SchemeAdapter } from './scheme_adapter.ts';
 
 /** `Authorization: Bearer <token>` (RFC 6750). A sentinel is also known behind `token`, which GitHub's clients send. */
 export const BEARER: SchemeAdapter<'bearer'> = {
   placeHeader: () => 'authorization',
-  derivedSecrets: () => [],
-  presented(_injection, request, sentinel) {
+  deriveSecrets: () => [],
+  findPresented(_injection, request, sentinel) {
     const expected = sentinel === null ? null : byteTextOf(sentinel);
-    return presentedInHeader(request.fields, 'authorization', (value) => bearerToken(value) === expected);
+    return findPresentedInHeader(request.fields, 'authorization', (value) => bearerToken(value) === expected);
   },
   write(_injection, { request, credential, sentinel }) {
     const write = sentinel === null ? replaceHeader : swapHeader;

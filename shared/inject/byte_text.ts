@@ -38,14 +38,14 @@ export function percentDecode(text: string): string {
 
 /** `text` as UTF-8, everything but RFC 3986's unreserved characters percent-encoded. A lone surrogate becomes U+FFFD. */
 export function percentEncode(text: string): string {
-  return encodeURIComponent(wellFormed(text)).replaceAll(
+  return encodeURIComponent(toWellFormed(text)).replaceAll(
     /[!'()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
 }
 
 /** `text` with U+FFFD for each lone surrogate, which is what UTF-8 makes of it. */
-export function wellFormed(text: string): string {
+export function toWellFormed(text: string): string {
   return textOfBytes(byteTextOf(text));
 }
 

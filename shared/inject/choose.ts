@@ -1,6 +1,6 @@
 import type { HostBinding } from '../model/host_binding.ts';
 import type { OutgoingRequest } from './outgoing_request.ts';
-import { presentedCredential } from './presented.ts';
+import { findPresentedCredential } from './presented.ts';
 import type { Presented } from './scheme_adapter.ts';
 
 export interface ChosenBinding {
@@ -20,7 +20,7 @@ export function chooseBinding(bindings: readonly HostBinding[], request: Outgoin
   let foreign: ChosenBinding | null = null;
   let last: ChosenBinding | null = null;
   for (const binding of bindings) {
-    last = { binding, presented: presentedCredential(binding, request) };
+    last = { binding, presented: findPresentedCredential(binding, request) };
     if (last.presented === 'sentinel') return last;
     if (binding.emit.mechanism === 'inject') withoutSentinel ??= last;
     else if (last.presented !== 'absent') foreign ??= last;

@@ -8,15 +8,15 @@ import type { Presented } from './scheme_adapter.ts';
  */
 export function isInPlace(name: string, place: string): boolean {
   if (name === place) return true;
-  return name.length === place.length && folded(name) === folded(place);
+  return name.length === place.length && foldName(name) === foldName(place);
 }
 
-function folded(name: string): string {
+function foldName(name: string): string {
   return name.replaceAll(/[^a-z0-9]/g, '_');
 }
 
 /** What is in a header, given which of its values are the sentinel: only a request whose every copy is, presents it. */
-export function presentedInHeader(
+export function findPresentedInHeader(
   fields: readonly HeaderField[],
   lowerName: string,
   isSentinel: (value: string) => boolean,

@@ -1,23 +1,23 @@
 import { ok } from '../model/result.ts';
 import { byteTextOf } from './byte_text.ts';
-import { presentedInHeader, replaceHeader, swapHeader } from './header_place.ts';
+import { findPresentedInHeader, replaceHeader, swapHeader } from './header_place.ts';
 import type { InjectionOf, SchemeAdapter } from './scheme_adapter.ts';
 
 /** Any header, its value a verbatim template with `{token}` where the credential goes. */
 export const HEADER_TEMPLATE: SchemeAdapter<'header-template'> = {
   placeHeader: (injection) => injection.header.toLowerCase(),
-  derivedSecrets: () => [],
-  presented(injection, request, sentinel) {
-    const expected = sentinel === null ? null : filled(injection, sentinel);
-    return presentedInHeader(request.fields, injection.header.toLowerCase(), (value) => value === expected);
+  deriveSecrets: () => [],
+  findPresented(injection, request, sentinel) {
+    const expected = sentinel === null ? null : fillTemplate(injection, sentinel);
+    return findPresentedInHeader(request.fields, injection.header.toLowerCase(), (value) => value === expected);
   },
   write(injection, { request, credential, sentinel }) {
     const write = sentinel === null ? replaceHeader : swapHeader;
-    return ok({ ...request, fields: write(request.fields, injection.header, filled(injection, credential)) });
+    return ok({ ...request, fields: write(request.fields, injection.header, fillTemplate(injection, credential)) });
   },
 };
 
 /** The template with `token` in each `{token}`; a `$` or `{token}` within the token has no meaning. */
-function filled(injection: InjectionOf<'header-template'>, token: string): string {
+function fillTemplate(injection: InjectionOf<'header-template'>, token: string): string {
   return byteTextOf(injection.template.split('{token}').join(token));
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { HostBinding, Injection } from '../model/host_binding.ts';
 import { Secret } from '../model/secret.ts';
 import { inject } from './inject.ts';
-import { presentedCredential } from './presented.ts';
+import { findPresentedCredential } from './presented.ts';
 import { linesOf, sampleBinding, sampleRequest, WebHash } from './sample_requests.ts';
 
 const BEARER: Injection = { scheme: 'bearer' };
@@ -155,7 +155,7 @@ describe('sentinel-swap', () => {
   for (const [injection, sent, written] of presented) {
     it(`${injection.scheme}: swaps "${sent.split(' ')[0]}" where it stands, with its name as spelled`, () => {
       const lines = ['A: 1', sent, 'B: 2'];
-      expect(presentedCredential(swap(injection), sampleRequest('/', lines))).toBe('sentinel');
+      expect(findPresentedCredential(swap(injection), sampleRequest('/', lines))).toBe('sentinel');
       expect(injected(swap(injection), lines)).toEqual(['A: 1', written, 'B: 2']);
     });
 
@@ -169,26 +169,26 @@ describe('sentinel-swap', () => {
         [sent, `${name}: mine`],
         [`${name}: mine`, sent],
       ]) {
-        expect(presentedCredential(swap(injection), sampleRequest('/', lines))).toBe('foreign');
+        expect(findPresentedCredential(swap(injection), sampleRequest('/', lines))).toBe('foreign');
       }
     });
   }
 
   for (const [injection, header, written] of PLACES) {
     it(`${injection.scheme}: injects when there is nothing in the place`, () => {
-      expect(presentedCredential(swap(injection), sampleRequest('/'))).toBe('absent');
+      expect(findPresentedCredential(swap(injection), sampleRequest('/'))).toBe('absent');
       expect(injected(swap(injection), ['Accept: */*'])).toEqual(['Accept: */*', written]);
     });
 
     it(`${injection.scheme}: leaves a sentinel outside its place inert`, () => {
       const lines = [`Cookie: a=${SENTINEL}`, `X-Note: Bearer ${SENTINEL}`, `Referer: https://a.test/?q=${SENTINEL}`];
-      expect(presentedCredential(swap(injection), sampleRequest(`/?a=${SENTINEL}`, lines))).toBe('absent');
+      expect(findPresentedCredential(swap(injection), sampleRequest(`/?a=${SENTINEL}`, lines))).toBe('absent');
       expect(injected(swap(injection), lines)).toEqual([...lines, written]);
     });
 
     it(`${injection.scheme}: reports a value that only holds the sentinel as foreign`, () => {
       for (const value of [`Bearer ${SENTINEL}x`, `Bearer x${SENTINEL}`, `Bearer ${SENTINEL}, Bearer b`, '']) {
-        expect(presentedCredential(swap(injection), sampleRequest('/', [`${header}: ${value}`]))).toBe('foreign');
+        expect(findPresentedCredential(swap(injection), sampleRequest('/', [`${header}: ${value}`]))).toBe('foreign');
       }
     });
   }
@@ -204,22 +204,22 @@ describe('sentinel-swap', () => {
       [[`X_Api_Key: ${value}`, `X-Api-Key: ${value}`], [written]],
     ];
     for (const [lines, sent] of cases) {
-      expect(presentedCredential(swap(TEMPLATE), sampleRequest('/', lines))).toBe('sentinel');
+      expect(findPresentedCredential(swap(TEMPLATE), sampleRequest('/', lines))).toBe('sentinel');
       expect(injected(swap(TEMPLATE), lines)).toEqual(sent);
     }
     for (const lines of [[`X-Api-Key: ${value}`, 'x_api_key: mine'], ['X.Api_Key: mine']]) {
-      expect(presentedCredential(swap(TEMPLATE), sampleRequest('/', lines))).toBe('foreign');
+      expect(findPresentedCredential(swap(TEMPLATE), sampleRequest('/', lines))).toBe('foreign');
     }
   });
 
   it('basic: leaves a sentinel inert that is sent as the user name, which servers show to others', () => {
     const lines = [`Authorization: Basic ${base64(`${SENTINEL}:x`)}`];
-    expect(presentedCredential(swap(BASIC), sampleRequest('/', lines))).toBe('foreign');
+    expect(findPresentedCredential(swap(BASIC), sampleRequest('/', lines))).toBe('foreign');
   });
 
   it('basic: takes a payload that is not base64 as foreign', () => {
     for (const value of ['Basic', 'Basic ===', 'Basic a b', `Basic ${SENTINEL}`, `Basic ${base64('nocolon')}`]) {
-      expect(presentedCredential(swap(BASIC), sampleRequest('/', [`Authorization: ${value}`]))).toBe('foreign');
+      expect(findPresentedCredential(swap(BASIC), sampleRequest('/', [`Authorization: ${value}`]))).toBe('foreign');
     }
   });
 
@@ -230,7 +230,7 @@ describe('sentinel-swap', () => {
 
   it('reports with inject whether the client sent something, whatever it is', () => {
     const binding = sampleBinding(BEARER);
-    expect(presentedCredential(binding, sampleRequest('/', [`Authorization: Bearer ${SENTINEL}`]))).toBe('foreign');
-    expect(presentedCredential(binding, sampleRequest('/'))).toBe('absent');
+    expect(findPresentedCredential(binding, sampleRequest('/', [`Authorization: Bearer ${SENTINEL}`]))).toBe('foreign');
+    expect(findPresentedCredential(binding, sampleRequest('/'))).toBe('absent');
   });
 });

@@ -6,7 +6,7 @@ import type { Result } from '../model/result.ts';
 import type { Secret } from '../model/secret.ts';
 import { connectionTokens } from '../net/http1_head.ts';
 import type { HashPort, InjectedRequest, OutgoingRequest, PayloadBody } from './outgoing_request.ts';
-import { presentedCredential } from './presented.ts';
+import { findPresentedCredential } from './presented.ts';
 import { adapterOf } from './schemes.ts';
 
 export interface InjectInput {
@@ -36,14 +36,14 @@ export function inject(
   if (place !== null && connectionTokens(request.fields).has(place)) return err(NOMINATED_AWAY);
   const credential = input.credential.reveal();
   const sessionToken = input.sessionToken?.reveal() ?? null;
-  const problem = unsendable(credential) ?? (sessionToken === null ? null : unsendable(sessionToken));
+  const problem = findUnsendable(credential) ?? (sessionToken === null ? null : findUnsendable(sessionToken));
   if (problem !== null) return err(refusal('credential_unavailable', problem));
   const { body, now, hash } = input;
   return adapter.write(binding.injection, {
     request,
     credential,
     sessionToken,
-    sentinel: presentedSentinel(binding, request),
+    sentinel: findPresentedSentinel(binding, request),
     body,
     now,
     hash,
@@ -56,13 +56,13 @@ const NOMINATED_AWAY = refusal(
   'The Connection header names the header that carries the credential: send the request without that name in Connection.',
 );
 
-function presentedSentinel(binding: HostBinding, request: OutgoingRequest): string | null {
+function findPresentedSentinel(binding: HostBinding, request: OutgoingRequest): string | null {
   if (binding.emit.mechanism !== 'sentinel-swap') return null;
-  return presentedCredential(binding, request) === 'sentinel' ? binding.emit.sentinel : null;
+  return findPresentedCredential(binding, request) === 'sentinel' ? binding.emit.sentinel : null;
 }
 
 /** Why a stored value cannot be sent in any scheme: a line break in it would start a header of somebody's choice. */
-function unsendable(value: string): string | null {
+function findUnsendable(value: string): string | null {
   if (value === '') return 'The stored credential is empty: store its value again.';
   if (!CONTROL_CHARACTER.test(value)) return null;
   return 'The stored credential holds a character that cannot be sent (a line break or another control character): store the value again without it.';

@@ -9,13 +9,13 @@ export function pairsOf(target: string): string[] {
 /** A pair's decoded name, as byte text. */
 export function nameOf(pair: string): string {
   const equals = pair.indexOf('=');
-  return decoded(equals < 0 ? pair : pair.slice(0, equals));
+  return decodePair(equals < 0 ? pair : pair.slice(0, equals));
 }
 
 /** A pair's decoded value, as byte text; empty when it has no `=`. */
 export function valueOf(pair: string): string {
   const equals = pair.indexOf('=');
-  return equals < 0 ? '' : decoded(pair.slice(equals + 1));
+  return equals < 0 ? '' : decodePair(pair.slice(equals + 1));
 }
 
 /**
@@ -26,11 +26,11 @@ export function valueOf(pair: string): string {
 export function spellsParameter(pair: string, name: string): boolean {
   const given = nameOf(pair);
   if (given === name) return true;
-  const own = foldedName(name);
-  return own !== '' && (foldedName(given) === own || foldedName(withoutIndex(given)) === own);
+  const own = foldName(name);
+  return own !== '' && (foldName(given) === own || foldName(withoutIndex(given)) === own);
 }
 
-function foldedName(name: string): string {
+function foldName(name: string): string {
   const [text = ''] = textOfBytes(name).split('\0', 1);
   const plain = text.replaceAll(/%u([\da-f]{4})/gi, (_escape, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
@@ -54,6 +54,6 @@ export function withPairs(target: string, pairs: readonly string[]): string {
   return pairs.length === 0 ? path : `${path}?${pairs.join('&')}`;
 }
 
-function decoded(text: string): string {
+function decodePair(text: string): string {
   return percentDecode(text.replaceAll('+', ' '));
 }

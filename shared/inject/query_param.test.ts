@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Secret } from '../model/secret.ts';
 import type { InjectedRequest } from './outgoing_request.ts';
 import { inject } from './inject.ts';
-import { presentedCredential } from './presented.ts';
+import { findPresentedCredential } from './presented.ts';
 import { sampleBinding, sampleRequest, WebHash } from './sample_requests.ts';
 
 const INJECT = sampleBinding({ scheme: 'query-param', queryParam: 'api_key' });
@@ -119,7 +119,7 @@ describe('query-param with sentinel-swap', () => {
   ];
   for (const [target, presented, expected] of cases) {
     it(`reads ${target} as ${presented}`, () => {
-      expect(presentedCredential(SWAP, sampleRequest(target))).toBe(presented);
+      expect(findPresentedCredential(SWAP, sampleRequest(target))).toBe(presented);
       expect(presented === 'foreign' ? null : targetOf(target, SWAP)).toBe(expected);
     });
   }

@@ -13,9 +13,13 @@ import type { Presented, SchemeAdapter } from './scheme_adapter.ts';
  */
 export const QUERY_PARAM: SchemeAdapter<'query-param'> = {
   placeHeader: () => null,
-  derivedSecrets: () => [],
-  presented: (injection, request, sentinel) =>
-    presentedInQuery(request.target, byteTextOf(injection.queryParam), sentinel === null ? null : byteTextOf(sentinel)),
+  deriveSecrets: () => [],
+  findPresented: (injection, request, sentinel) =>
+    findPresentedInQuery(
+      request.target,
+      byteTextOf(injection.queryParam),
+      sentinel === null ? null : byteTextOf(sentinel),
+    ),
   write(injection, { request, credential, sentinel }) {
     if (!request.target.startsWith('/') || request.target.includes('#')) {
       return err(
@@ -35,7 +39,7 @@ export const QUERY_PARAM: SchemeAdapter<'query-param'> = {
   },
 };
 
-function presentedInQuery(target: string, name: string, sentinel: string | null): Presented {
+function findPresentedInQuery(target: string, name: string, sentinel: string | null): Presented {
   let found: Presented = 'absent';
   for (const pair of pairsOf(target)) {
     if (!pair.split(';').some((part) => spellsParameter(part, name))) continue;

@@ -42,7 +42,7 @@ export const WebHash: HashPort = class {
   readonly #parts: Uint8Array[] = [];
 
   constructor(secret?: string | ArrayBuffer | ArrayBufferView) {
-    this.#secret = secret === undefined ? null : joined([bytesOf(secret)]);
+    this.#secret = secret === undefined ? null : joinBytes([bytesOf(secret)]);
   }
 
   update(data: string | ArrayBuffer | ArrayBufferView): void {
@@ -50,7 +50,7 @@ export const WebHash: HashPort = class {
   }
 
   async digest(): Promise<Uint8Array> {
-    const data = joined(this.#parts);
+    const data = joinBytes(this.#parts);
     if (this.#secret === null) return new Uint8Array(await crypto.subtle.digest('SHA-256', data));
     const algorithm = { name: 'HMAC', hash: 'SHA-256' };
     const key = await crypto.subtle.importKey('raw', this.#secret, algorithm, false, ['sign']);
@@ -65,7 +65,7 @@ function bytesOf(data: string | ArrayBuffer | ArrayBufferView): Uint8Array {
 }
 
 /** The parts in one new array. */
-export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+export function joinBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(parts.reduce((total, part) => total + part.length, 0));
   let at = 0;
   for (const part of parts) {

@@ -27,10 +27,10 @@ export type WriteResult = Result<InjectedRequest, Refusal>;
 
 /** One injection scheme: where its place is, and how a credential is written there. */
 export interface SchemeAdapter<S extends InjectionScheme> {
-  presented(injection: InjectionOf<S>, request: OutgoingRequest, sentinel: string | null): Presented;
+  findPresented(injection: InjectionOf<S>, request: OutgoingRequest, sentinel: string | null): Presented;
   write(injection: InjectionOf<S>, input: WriteInput): WriteResult | Promise<WriteResult>;
   /** The header that carries the credential, in lower case; null when it goes into the target. */
   placeHeader(injection: InjectionOf<S>): string | null;
   /** What an upstream could reflect, besides the credential itself. */
-  derivedSecrets(injection: InjectionOf<S>, credential: string): readonly string[];
+  deriveSecrets(injection: InjectionOf<S>, credential: string): readonly string[];
 }

@@ -3,8 +3,14 @@ import { fieldValues } from '../net/http1_head.ts';
 import type { HeaderField } from '../net/http1_head.ts';
 import { byteTextOf } from './byte_text.ts';
 import type { InjectionOf, WriteInput } from './scheme_adapter.ts';
-import { headersToSign, signedHeaderList, signedHeaderNames, withFields, withoutSigning } from './sigv4_headers.ts';
-import { signedPayload, unsupportedForm } from './sigv4_payload.ts';
+import {
+  headersToSign,
+  formatSignedHeaderList,
+  parseSignedHeaderNames,
+  withFields,
+  withoutSigning,
+} from './sigv4_headers.ts';
+import { hashPayload, refuseForm } from './sigv4_payload.ts';
 import type { SignResult } from './sigv4_signed.ts';
 import { ALGORITHM, isS3 } from './sigv4_signer.ts';
 import type { Signer } from './sigv4_signer.ts';
@@ -15,10 +21,10 @@ export async function signAuthorization(
   signer: Signer,
   { request, sessionToken, body }: WriteInput,
 ): Promise<SignResult> {
-  const unsupported = unsupportedAlgorithm(request.fields);
-  if (unsupported !== null) return err(unsupportedForm(unsupported));
+  const unsupported = findUnsupportedAlgorithm(request.fields);
+  if (unsupported !== null) return err(refuseForm(unsupported));
   const claimed = fieldValues(request.fields, 'x-amz-content-sha256');
-  const payload = await signedPayload(signer, claimed, body, isS3(service) ? 'UNSIGNED-PAYLOAD' : null);
+  const payload = await hashPayload(signer, claimed, body, isS3(service) ? 'UNSIGNED-PAYLOAD' : null);
   if (!payload.ok) return payload;
   const payloadHash = payload.value.hash;
   const added: [string, string][] = [['X-Amz-Date', signer.longDate]];
@@ -28,18 +34,18 @@ export async function signAuthorization(
   const headers = headersToSign({ ...request, fields }, clientSignedHeaders(request.fields));
   const { method, target } = request;
   const signature = await signer.signatureOf({ method, target, headers, payloadHash });
-  const value = `${ALGORITHM} Credential=${signer.accessKeyId}/${signer.scope}, SignedHeaders=${signedHeaderList(headers)}, Signature=${signature}`;
+  const value = `${ALGORITHM} Credential=${signer.accessKeyId}/${signer.scope}, SignedHeaders=${formatSignedHeaderList(headers)}, Signature=${signature}`;
   const signed = { ...request, fields: withFields(fields, [['Authorization', value]]) };
   return ok({ request: signed, payload: payload.value, signature });
 }
 
 /** The client's algorithm when it is a version 4 one other than HMAC, whose requests need more than a new signature. */
-function unsupportedAlgorithm(fields: readonly HeaderField[]): string | null {
+function findUnsupportedAlgorithm(fields: readonly HeaderField[]): string | null {
   const algorithms = fieldValues(fields, 'authorization').map((value) => /^AWS4-\S+/i.exec(value)?.[0] ?? ALGORITHM);
   return algorithms.find((algorithm) => algorithm.toUpperCase() !== ALGORITHM) ?? null;
 }
 
 function clientSignedHeaders(fields: readonly HeaderField[]): Set<string> {
   const lists = fieldValues(fields, 'authorization').map((value) => /SignedHeaders=([^,\s]+)/i.exec(value)?.[1] ?? '');
-  return signedHeaderNames(lists.join(';'));
+  return parseSignedHeaderNames(lists.join(';'));
 }

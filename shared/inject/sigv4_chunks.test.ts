@@ -5,7 +5,7 @@ import { fieldValues } from '../net/http1_head.ts';
 import { latin1Bytes, latin1Text } from './byte_text.ts';
 import { inject } from './inject.ts';
 import type { BodyTransform, InjectedRequest } from './outgoing_request.ts';
-import { joined, PLACEHOLDER_SIGNATURE, sampleBinding, sampleRequest, WebHash } from './sample_requests.ts';
+import { joinBytes, PLACEHOLDER_SIGNATURE, sampleBinding, sampleRequest, WebHash } from './sample_requests.ts';
 import { MAX_SIGNED_CHUNK_BYTES } from './sigv4_chunks.ts';
 
 /** The example of the S3 documentation, "Signature calculations for the Authorization header: chunked upload". */
@@ -104,7 +104,7 @@ async function resigned(transform: BodyTransform | undefined, text: string, cuts
     from = end;
   }
   const last = await transform.end();
-  return last.ok ? latin1Text(joined([...output, ...last.value])) : last.error.reason;
+  return last.ok ? latin1Text(joinBytes([...output, ...last.value])) : last.error.reason;
 }
 
 describe('chunk signatures', () => {
@@ -168,7 +168,7 @@ describe('chunk signatures', () => {
     half.fill(0);
     const second = await bodyTransform?.push(bytes.subarray(40_000));
     if (first?.ok !== true || second?.ok !== true) throw new Error('refused');
-    expect(latin1Text(joined([...first.value, ...second.value]))).toBe(PUBLISHED_PAYLOAD);
+    expect(latin1Text(joinBytes([...first.value, ...second.value]))).toBe(PUBLISHED_PAYLOAD);
   });
 });
 

@@ -50,7 +50,7 @@ export class ChunkResigner implements BodyTransform {
   async push(data: Uint8Array): Promise<BodyTransformStep> {
     const output: Uint8Array[] = [];
     for (let at = 0; at < data.length;) {
-      if (this.#state === 'done') return err(malformed('bytes after its last chunk'));
+      if (this.#state === 'done') return err(refuseMalformed('bytes after its last chunk'));
       at = this.#state === 'data' ? this.#takeData(data, at) : this.#takeText(this.#state, data, at);
       const refused = await this.#advance(output);
       if (refused !== null) return err(refused);
@@ -59,7 +59,7 @@ export class ChunkResigner implements BodyTransform {
   }
 
   async end(): Promise<BodyTransformStep> {
-    return this.#state === 'done' ? ok([]) : err(malformed('no last chunk'));
+    return this.#state === 'done' ? ok([]) : err(refuseMalformed('no last chunk'));
   }
 
   /**
@@ -99,7 +99,8 @@ export class ChunkResigner implements BodyTransform {
       return null;
     }
     const { end, maxBytes } = TEXTS[this.#state];
-    if (!this.#text.endsWith(end)) return this.#text.length < maxBytes ? null : malformed('a line that is too long');
+    if (!this.#text.endsWith(end))
+      return this.#text.length < maxBytes ? null : refuseMalformed('a line that is too long');
     const text = this.#text;
     this.#text = '';
     if (this.#state === 'line') return this.#beginChunk(text, output);
@@ -111,7 +112,7 @@ export class ChunkResigner implements BodyTransform {
 
   async #beginChunk(line: string, output: Uint8Array[]): Promise<Refusal | null> {
     const size = CHUNK_LINE.exec(line)?.[1];
-    if (size === undefined) return malformed('a chunk without a chunk-signature');
+    if (size === undefined) return refuseMalformed('a chunk without a chunk-signature');
     this.#size = size;
     this.#dataLeft = Number.parseInt(size, 16);
     if (this.#dataLeft > MAX_SIGNED_CHUNK_BYTES) return CHUNK_TOO_LARGE;
@@ -139,7 +140,7 @@ export class ChunkResigner implements BodyTransform {
     const lines = text.slice(0, -4).split('\r\n');
     const spelled = TRAILER_SIGNATURE.exec(lines.pop() ?? '')?.[1];
     if (spelled === undefined || !lines.every((line) => TRAILER_LINE.test(line)))
-      return malformed('a trailer without its signature');
+      return refuseMalformed('a trailer without its signature');
     const canonical = lines.map((line) => `${canonicalTrailer(line)}\n`).join('');
     const hash = await this.#signer.digestOf([latin1Bytes(canonical)]);
     const signature = await this.#sign('AWS4-HMAC-SHA256-TRAILER', [hash]);
@@ -161,7 +162,7 @@ function canonicalTrailer(line: string): string {
   return `${line.slice(0, colon).trim().toLowerCase()}:${line.slice(colon + 1).trim()}`;
 }
 
-function malformed(what: string): Refusal {
+function refuseMalformed(what: string): Refusal {
   return refusal(
     'invalid_request',
     `The body is not the aws-chunked stream that its headers announce: it has ${what}.`,

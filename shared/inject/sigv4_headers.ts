@@ -40,11 +40,11 @@ export function headersToSign(request: OutgoingRequest, clientSigned: ReadonlySe
 }
 
 /** The names in an Authorization value's SignedHeaders, or in a presigned URL's. */
-export function signedHeaderNames(text: string): Set<string> {
+export function parseSignedHeaderNames(text: string): Set<string> {
   return new Set(text.toLowerCase().split(';'));
 }
 
 /** `SignedHeaders` for `headers`. */
-export function signedHeaderList(headers: ReadonlyMap<string, string>): string {
+export function formatSignedHeaderList(headers: ReadonlyMap<string, string>): string {
   return [...headers.keys()].toSorted().join(';');
 }

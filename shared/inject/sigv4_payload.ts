@@ -18,7 +18,7 @@ export interface SignedPayload {
  * The payload hash of a request. A form that asks for no hash of the whole body is kept; a hash that the client states is
  * never used, it is made anew from the body. `streamedHash` stands for a body that is not there to be hashed.
  */
-export async function signedPayload(
+export async function hashPayload(
   signer: Signer,
   claimed: readonly string[],
   body: PayloadBody,
@@ -28,7 +28,7 @@ export async function signedPayload(
   if (others.length > 0) return err(refusal('invalid_request', CONTRADICTORY));
   if (UNSIGNED_FORMS.has(form)) return ok({ hash: form, chunkForm: null });
   if (isChunkSignedForm(form)) return ok({ hash: form, chunkForm: form });
-  if (form.startsWith('STREAMING-')) return err(unsupportedForm(form));
+  if (form.startsWith('STREAMING-')) return err(refuseForm(form));
   if (body.kind !== 'stream') {
     return ok({ hash: await signer.digestOf(body.kind === 'none' ? [] : body.chunks), chunkForm: null });
   }
@@ -36,7 +36,7 @@ export async function signedPayload(
 }
 
 /** The refusal for a signing form we have no code for, naming it as far as its name is printable. */
-export function unsupportedForm(form: string): Refusal {
+export function refuseForm(form: string): Refusal {
   const name = form.replaceAll(/[^A-Za-z0-9 -]/g, '?').slice(0, 64);
   return refusal(
     'signing_form_unsupported',

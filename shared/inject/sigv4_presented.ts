@@ -7,14 +7,14 @@ import type { InjectionOf, Presented } from './scheme_adapter.ts';
  * Whose signature a request carries. A key is ours when it is the binding's access key id or the sentinel: a client signs
  * with those and a placeholder secret, and the signature is replaced. A URL presigned with any other key is foreign.
  */
-export function presentedSignature(
+export function findPresentedSignature(
   injection: InjectionOf<'sigv4-resign'>,
   request: OutgoingRequest,
   sentinel: string | null,
 ): Presented {
   const isOurs = (key: string | null): boolean => key !== null && (key === injection.accessKeyId || key === sentinel);
   const ours = sentinel === null ? 'foreign' : 'sentinel';
-  const presigned = presignedKeys(request.target);
+  const presigned = listPresignedKeys(request.target);
   if (presigned.length > 0) return presigned.every(isOurs) ? ours : 'foreign_presigned';
   const values = fieldValues(request.fields, 'authorization');
   if (values.length === 0) return 'absent';
@@ -23,7 +23,7 @@ export function presentedSignature(
 
 /** Whether the target is a signed URL, in any of the forms that S3 and the stores like it know. */
 export function isPresigned(target: string): boolean {
-  return presignedKeys(target).length > 0;
+  return listPresignedKeys(target).length > 0;
 }
 
 /** Where each form of signed URL has its signature, and where its key; names in lower case. */
@@ -34,7 +34,7 @@ const PRESIGNED_FORMS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** The access keys that a signed URL names (null: a signature without one); none when the target is not signed. */
-function presignedKeys(target: string): (string | null)[] {
+function listPresignedKeys(target: string): (string | null)[] {
   const pairs = pairsOf(target);
   const names = pairs.map((pair) => nameOf(pair).toLowerCase());
   const keys: (string | null)[] = [];

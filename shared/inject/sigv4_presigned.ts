@@ -4,9 +4,15 @@ import { fieldValues } from '../net/http1_head.ts';
 import { percentEncode } from './byte_text.ts';
 import { nameOf, pairsOf, valueOf, withPairs } from './query_pairs.ts';
 import type { InjectionOf, WriteInput } from './scheme_adapter.ts';
-import { headersToSign, signedHeaderList, signedHeaderNames, withFields, withoutSigning } from './sigv4_headers.ts';
-import { signedPayload, unsupportedForm } from './sigv4_payload.ts';
-import { presentedSignature } from './sigv4_presented.ts';
+import {
+  headersToSign,
+  formatSignedHeaderList,
+  parseSignedHeaderNames,
+  withFields,
+  withoutSigning,
+} from './sigv4_headers.ts';
+import { hashPayload, refuseForm } from './sigv4_payload.ts';
+import { findPresentedSignature } from './sigv4_presented.ts';
 import type { SignResult } from './sigv4_signed.ts';
 import { ALGORITHM, isS3 } from './sigv4_signer.ts';
 import type { Signer } from './sigv4_signer.ts';
@@ -20,24 +26,24 @@ export async function resignPresigned(
   signer: Signer,
   { request, sentinel, sessionToken, body }: WriteInput,
 ): Promise<SignResult> {
-  if (presentedSignature(injection, request, sentinel) === 'foreign_presigned') return err(FOREIGN);
+  if (findPresentedSignature(injection, request, sentinel) === 'foreign_presigned') return err(FOREIGN);
   const query = new Map(pairsOf(request.target).map((pair) => [nameOf(pair).toLowerCase(), valueOf(pair)]));
   const algorithm = query.has('x-amz-signature') ? (query.get('x-amz-algorithm') ?? ALGORITHM) : 'AWS2 in the URL';
-  if (algorithm !== ALGORITHM) return err(unsupportedForm(algorithm));
+  if (algorithm !== ALGORITHM) return err(refuseForm(algorithm));
   const inHeader = fieldValues(request.fields, 'x-amz-content-sha256');
   const claimed = [...inHeader, ...[query.get('x-amz-content-sha256') ?? []].flat()];
   const unsigned = isS3(injection.service) ? 'UNSIGNED-PAYLOAD' : null;
   const stated = claimed.length === 0 && unsigned !== null ? [unsigned] : claimed;
-  const payload = await signedPayload(signer, stated, body, unsigned);
+  const payload = await hashPayload(signer, stated, body, unsigned);
   if (!payload.ok) return payload;
   const payloadHash = payload.value.hash;
   const restated: [string, string][] = inHeader.length > 0 ? [['x-amz-content-sha256', payloadHash]] : [];
   const outgoing = { ...request, fields: withFields(withoutSigning(request.fields), restated) };
-  const headers = headersToSign(outgoing, signedHeaderNames(query.get('x-amz-signedheaders') ?? ''));
-  const target = unsignedTarget(request.target, {
+  const headers = headersToSign(outgoing, parseSignedHeaderNames(query.get('x-amz-signedheaders') ?? ''));
+  const target = replaceSignature(request.target, {
     'X-Amz-Credential': `${signer.accessKeyId}/${signer.scope}`,
     'X-Amz-Date': signer.longDate,
-    'X-Amz-SignedHeaders': signedHeaderList(headers),
+    'X-Amz-SignedHeaders': formatSignedHeaderList(headers),
     ...(query.has('x-amz-content-sha256') ? { 'X-Amz-Content-Sha256': payloadHash } : {}),
     ...(sessionToken === null ? {} : { 'X-Amz-Security-Token': sessionToken }),
   });
@@ -55,7 +61,7 @@ const FOREIGN = refusal(
 const DROPPED: ReadonlySet<string> = new Set(['x-amz-signature', 'x-amz-security-token']);
 
 /** The target with `values` in place of its own, in their places where it has them, and without its signature. */
-function unsignedTarget(target: string, values: Readonly<Record<string, string>>): string {
+function replaceSignature(target: string, values: Readonly<Record<string, string>>): string {
   const missing = new Map(Object.entries(values).map(([name, value]) => [name.toLowerCase(), { name, value }]));
   const replaced = new Map(missing);
   const pairs = pairsOf(target).flatMap((pair) => {

@@ -8,7 +8,7 @@ import { needsBufferedBody } from './body_need.ts';
 import { emitDecision } from './decide.ts';
 import { inject } from './inject.ts';
 import type { PayloadBody } from './outgoing_request.ts';
-import { presentedCredential } from './presented.ts';
+import { findPresentedCredential } from './presented.ts';
 import { linesOf, PLACEHOLDER_SIGNATURE, sampleBinding, sampleRequest, WebHash } from './sample_requests.ts';
 
 const KEY_ID = 'AKIAIOSFODNN7EXAMPLE';
@@ -74,7 +74,7 @@ function version2(keyId: string): string {
 }
 
 function presented(...lines: string[]): string {
-  return presentedCredential(SWAP, sampleRequest('/', lines));
+  return findPresentedCredential(SWAP, sampleRequest('/', lines));
 }
 
 function bytes(text: string): PayloadBody {
@@ -295,18 +295,18 @@ describe('sigv4-resign: presigned URLs', () => {
   ];
   for (const [what, target, expected] of cases) {
     it(`knows ${what}`, () => {
-      expect(presentedCredential(SWAP, sampleRequest(target))).toBe(expected);
+      expect(findPresentedCredential(SWAP, sampleRequest(target))).toBe(expected);
     });
   }
 
   it('keeps a URL signed with a foreign key, also under inject', async () => {
     const request = sampleRequest(presigned('AKIAFOREIGN'));
-    expect(emitDecision(INJECT, presentedCredential(INJECT, request))).toBe('keep_foreign');
+    expect(emitDecision(INJECT, findPresentedCredential(INJECT, request))).toBe('keep_foreign');
     expect(await reasonOf({ target: presigned('AKIAFOREIGN') })).toBe('invalid_request');
   });
 
   it('does not take another emit’s sentinel for its own', () => {
-    expect(presentedCredential(INJECT, sampleRequest(presigned('AKIASENTINEL')))).toBe('foreign_presigned');
+    expect(findPresentedCredential(INJECT, sampleRequest(presigned('AKIASENTINEL')))).toBe('foreign_presigned');
   });
 
   it('drops the client’s session token, header signature and date, and adds our token', async () => {
@@ -349,7 +349,7 @@ describe('sigv4-resign: sentinel-swap in the header', () => {
 
   it('signs over a foreign header under inject', async () => {
     const lines = [authorization('AKIAFOREIGN')];
-    expect(emitDecision(INJECT, presentedCredential(INJECT, sampleRequest('/', lines)))).toBe('write');
+    expect(emitDecision(INJECT, findPresentedCredential(INJECT, sampleRequest('/', lines)))).toBe('write');
     expect(await header('authorization', { lines })).toContain(`Credential=${KEY_ID}/`);
   });
 });

@@ -3,7 +3,7 @@ import { err, ok } from '../model/result.ts';
 import type { SchemeAdapter } from './scheme_adapter.ts';
 import { signAuthorization } from './sigv4_authorization.ts';
 import { ChunkResigner } from './sigv4_chunks.ts';
-import { isPresigned, presentedSignature } from './sigv4_presented.ts';
+import { isPresigned, findPresentedSignature } from './sigv4_presented.ts';
 import { resignPresigned } from './sigv4_presigned.ts';
 import { Signer } from './sigv4_signer.ts';
 
@@ -13,8 +13,8 @@ import { Signer } from './sigv4_signer.ts';
  */
 export const SIGV4_RESIGN: SchemeAdapter<'sigv4-resign'> = {
   placeHeader: () => 'authorization',
-  derivedSecrets: () => [],
-  presented: presentedSignature,
+  deriveSecrets: () => [],
+  findPresented: findPresentedSignature,
   async write(injection, input) {
     const { request, credential, now, hash } = input;
     if (!request.target.startsWith('/') || request.target.includes('#')) return err(NOT_SIGNABLE);

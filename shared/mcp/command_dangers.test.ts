@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { commandDangers, refusalOf, uncheckedReasons } from './command_dangers.ts';
+import { commandDangers, refusalOf, listUncheckedReasons } from './command_dangers.ts';
 import { mcpReference } from './references.ts';
 import { SERVER_ID } from './testing/servers.ts';
 
@@ -539,7 +539,7 @@ describe('commands that nobody checked', () => {
     const found = codes(words(line));
     expect(found.filter((code) => code.startsWith('unchecked'))).not.toEqual([]);
     expect(found.filter((code) => code.startsWith('refuse'))).toEqual([]);
-    expect(uncheckedReasons(commandDangers(words(line), {})).length).toBeGreaterThan(0);
+    expect(listUncheckedReasons(commandDangers(words(line), {})).length).toBeGreaterThan(0);
   });
 
   test.each([

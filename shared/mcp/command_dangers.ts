@@ -1,4 +1,4 @@
-import { quoted, refused, unchecked, warned, type Danger } from './dangers/danger.ts';
+import { quoteWord, refuse, markUnchecked, warn, type Danger } from './dangers/danger.ts';
 import { readDockerRun } from './dangers/docker_options.ts';
 import { environmentDangers } from './dangers/environment_dangers.ts';
 import { interpreterDangers, isInterpreter } from './dangers/interpreters.ts';
@@ -7,7 +7,7 @@ import { baseName, fileName, isLauncher, isShell } from './dangers/program_names
 import { imageDangers } from './dangers/unchecked_packages.ts';
 import { isPinnedOci, readOciReference } from './oci_reference.ts';
 import { hasReference } from './references.ts';
-import { hiddenCharacters } from '../model/shown_text.ts';
+import { listHiddenCharacters } from '../model/shown_text.ts';
 
 /** The longest command that is looked at; a longer one is refused. */
 export const MAX_COMMAND_WORDS = 256;
@@ -36,26 +36,26 @@ export function refusalOf(dangers: readonly Danger[]): Danger | null {
 }
 
 /** Why a command runs code that nobody checked, each as the rest of a sentence; empty when it does not. */
-export function uncheckedReasons(dangers: readonly Danger[]): readonly string[] {
+export function listUncheckedReasons(dangers: readonly Danger[]): readonly string[] {
   return dangers.filter(({ severity }) => severity === 'unchecked').map(({ message }) => message);
 }
 
 function programDangers(command: readonly string[], depth: number): readonly Danger[] {
   const [program = '', ...args] = command;
-  const path = depth === 0 ? programPathDanger(program) : startedNameDanger(program);
+  const path = depth === 0 ? programPathDanger(program) : findStartedNameDanger(program);
   if (path !== null) return [path];
-  if (depth >= MAX_NESTING) return [refused('launcher', 'starts a program through too many others; name it itself')];
+  if (depth >= MAX_NESTING) return [refuse('launcher', 'starts a program through too many others; name it itself')];
   const name = baseName(program);
   if (isShell(name)) {
     return [
-      refused('shell', `starts the shell ${quoted(program)}; name the program itself, with its arguments as a list`),
+      refuse('shell', `starts the shell ${quoteWord(program)}; name the program itself, with its arguments as a list`),
     ];
   }
   if (isLauncher(name)) {
     return [
-      refused(
+      refuse(
         'launcher',
-        `starts ${quoted(program)}, which runs or fetches what its arguments say; name the server's program itself`,
+        `starts ${quoteWord(program)}, which runs or fetches what its arguments say; name the server's program itself`,
       ),
     ];
   }
@@ -66,7 +66,7 @@ function launcherDangers(name: string, args: readonly string[], depth: number): 
   if (CONTAINER_RUNTIMES.has(name)) return containerDangers(name, args);
   if (isInterpreter(name) && !isBunx(name, args)) return interpreterDangers(name, args);
   if (isBunx(name, args) || isPackageRunner(name)) return runnerDangers(name, args, depth);
-  return [unchecked(`starts ${quoted(name)}, a program that is no launcher known here`)];
+  return [markUnchecked(`starts ${quoteWord(name)}, a program that is no launcher known here`)];
 }
 
 /** A launcher is known under its own name: another case, or a version where it has none, may be another program. */
@@ -74,7 +74,7 @@ function spellingDangers(program: string, name: string): readonly Danger[] {
   const file = fileName(program);
   if (file === name || /^rscript$/i.test(file)) return [];
   if (file === file.toLowerCase() && isInterpreter(name)) return [];
-  return [unchecked(`starts ${quoted(program)}, which may be another program than ${name}`)];
+  return [markUnchecked(`starts ${quoteWord(program)}, which may be another program than ${name}`)];
 }
 
 function runnerDangers(name: string, args: readonly string[], depth: number): readonly Danger[] {
@@ -90,9 +90,9 @@ function containerDangers(runtime: string, args: readonly string[]): readonly Da
   const words = args[0] === 'container' ? args.slice(1) : args;
   if (words[0] !== 'run') {
     return [
-      refused(
+      refuse(
         'docker_command',
-        `starts ${runtime} with ${quoted(words[0] ?? '')}; a server is started with "${runtime} run"`,
+        `starts ${runtime} with ${quoteWord(words[0] ?? '')}; a server is started with "${runtime} run"`,
       ),
     ];
   }
@@ -100,64 +100,67 @@ function containerDangers(runtime: string, args: readonly string[]): readonly Da
   if (run === null) return dangers;
   const image = readOciReference(run.image);
   if (image === null)
-    return [...dangers, refused('docker_command', `runs ${quoted(run.image)}, which is no name of an image`)];
+    return [...dangers, refuse('docker_command', `runs ${quoteWord(run.image)}, which is no name of an image`)];
   const more = imageDangers(run.image, run.args, (name) => isInterpreter(name) || isPackageRunner(name));
   if (isPinnedOci(image)) return [...dangers, ...more];
-  const message = `runs the image ${quoted(run.image)} without a version: it can be other code tomorrow; add a tag or a digest`;
-  return [...dangers, ...more, warned('unpinned_version', message)];
+  const message = `runs the image ${quoteWord(run.image)} without a version: it can be other code tomorrow; add a tag or a digest`;
+  return [...dangers, ...more, warn('unpinned_version', message)];
 }
 
 /** A bare name, or an absolute path; never one that depends on where the gateway happens to stand. */
 function programPathDanger(program: string): Danger | null {
-  if (program === '') return refused('program_path', 'names no program');
+  if (program === '') return refuse('program_path', 'names no program');
   if (!/^[\w./\\:@+~ ()-]+$/u.test(program) || /^[-~ ]/.test(program)) {
-    return refused('program_path', `starts ${quoted(program)}; write the plain name or the absolute path of a program`);
+    return refuse(
+      'program_path',
+      `starts ${quoteWord(program)}; write the plain name or the absolute path of a program`,
+    );
   }
   const isAbsolute = /^(?:\/(?!\/)|[a-z]:[\\/])/i.test(program);
   if (!isAbsolute && !/^[\w.@+-]+$/.test(program)) {
-    return refused(
+    return refuse(
       'program_path',
-      `starts ${quoted(program)}, a path that depends on the directory; write an absolute one`,
+      `starts ${quoteWord(program)}, a path that depends on the directory; write an absolute one`,
     );
   }
   if (program.split(/[\\/]/).includes('..') || program === '.' || program === '..') {
-    return refused('program_path', `starts ${quoted(program)}, whose ".." hides what it is; write the path itself`);
+    return refuse('program_path', `starts ${quoteWord(program)}, whose ".." hides what it is; write the path itself`);
   }
   if (/^\/(?:proc|dev)\//.test(program))
-    return refused('program_path', `starts ${quoted(program)}, which is no program`);
+    return refuse('program_path', `starts ${quoteWord(program)}, which is no program`);
   if (/\.(?:bat|cmd|ps1|vbs|lnk)$/i.test(program)) {
-    return refused(
+    return refuse(
       'shell',
-      `starts ${quoted(program)}, a script that a shell of the system runs; name the program that it starts`,
+      `starts ${quoteWord(program)}, a script that a shell of the system runs; name the program that it starts`,
     );
   }
   return null;
 }
 
 /** What a runner starts: a name or a path as it stands, which a credential that is stored later cannot make another one. */
-function startedNameDanger(program: string): Danger | null {
+function findStartedNameDanger(program: string): Danger | null {
   if (!hasReference(program) && /^[\w./\\:@+~-]+$/.test(program) && !/^[-~]/.test(program)) return null;
-  return refused('program_path', `has its runner start ${quoted(program)}; write the plain name of a program`);
+  return refuse('program_path', `has its runner start ${quoteWord(program)}; write the plain name of a program`);
 }
 
 function textDangers(command: readonly string[]): readonly Danger[] {
   if (command.length > MAX_COMMAND_WORDS)
-    return [refused('bad_text', `has ${command.length} words, more than ${MAX_COMMAND_WORDS}`)];
+    return [refuse('bad_text', `has ${command.length} words, more than ${MAX_COMMAND_WORDS}`)];
   if (command.some((word) => word.length > MAX_COMMAND_WORD)) {
-    return [refused('bad_text', `has a word of more than ${MAX_COMMAND_WORD} characters`)];
+    return [refuse('bad_text', `has a word of more than ${MAX_COMMAND_WORD} characters`)];
   }
   const dangers: Danger[] = [];
   if (command.some((word) => /[\0\p{Cs}]/u.test(word)))
-    dangers.push(refused('bad_text', 'has a character that no argument can hold'));
-  const hidden = [...new Set(command.flatMap((word) => hiddenCharacters(word)))];
+    dangers.push(refuse('bad_text', 'has a character that no argument can hold'));
+  const hidden = [...new Set(command.flatMap((word) => listHiddenCharacters(word)))];
   if (hidden.length > 0) {
     dangers.push(
-      warned('hidden_characters', `has hidden characters (${hidden.join(', ')}): it is not what it looks like`),
+      warn('hidden_characters', `has hidden characters (${hidden.join(', ')}): it is not what it looks like`),
     );
   }
   if (command.some(hasReference)) {
     dangers.push(
-      warned(
+      warn(
         'secret_in_arguments',
         'has a secret among its arguments, which every program of this machine can list; use a variable if the server takes one',
       ),

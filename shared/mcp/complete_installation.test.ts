@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { completeInstallation } from './complete_installation.ts';
 import type { InputValues } from './install/input_values.ts';
 import type { RegistryEntry } from './registry_entry.ts';
-import { installed, packageEntry, planOf, remoteEntry } from './testing/entries.ts';
+import { installEntry, packageEntry, planOf, remoteEntry } from './testing/entries.ts';
 import { SERVER_ID } from './testing/servers.ts';
 
 const reference = (name: string) => `vault://mcp-servers/${SERVER_ID}/${name}`;
@@ -16,13 +16,13 @@ function problems(entry: RegistryEntry, values: InputValues = {}): readonly stri
 }
 
 function rest(entry: RegistryEntry, values: InputValues = {}): string {
-  return installed(entry, values).command.slice(3).join(' ');
+  return installEntry(entry, values).command.slice(3).join(' ');
 }
 
 describe('secrets', () => {
   test('go into the vault, and the configuration refers to them', () => {
     const entry = withVariables({ name: 'API_KEY', isSecret: true, isRequired: true, description: 'A key' });
-    expect(installed(entry, { API_KEY: 'hush' })).toMatchObject({
+    expect(installEntry(entry, { API_KEY: 'hush' })).toMatchObject({
       env: { API_KEY: reference('API_KEY') },
       credentials: [{ name: 'API_KEY', value: 'hush' }],
       requiredCredentials: [],
@@ -31,7 +31,7 @@ describe('secrets', () => {
 
   test('that are required may be stored later', () => {
     const entry = withVariables({ name: 'API_KEY', isSecret: true, isRequired: true, description: 'A key' });
-    expect(installed(entry)).toMatchObject({
+    expect(installEntry(entry)).toMatchObject({
       env: { API_KEY: reference('API_KEY') },
       credentials: [],
       requiredCredentials: [{ name: 'API_KEY', description: 'A key', required: true, secret: true }],
@@ -40,7 +40,7 @@ describe('secrets', () => {
 
   test('that are optional are not referred to before they are there', () => {
     const entry = withVariables({ name: 'API_KEY', isSecret: true });
-    expect(installed(entry)).toMatchObject({
+    expect(installEntry(entry)).toMatchObject({
       env: {},
       requiredCredentials: [{ name: 'API_KEY', required: false, secret: true }],
     });
@@ -59,13 +59,13 @@ describe('secrets', () => {
   test('are parts of a value', () => {
     const token = { token: { isSecret: true, isRequired: true } };
     const entry = withVariables({ name: 'AUTH', value: 'Bearer {token}!', variables: token });
-    const { env, credentials } = installed(entry, { token: 'hush' });
+    const { env, credentials } = installEntry(entry, { token: 'hush' });
     expect([env, credentials]).toEqual([{ AUTH: `Bearer ${reference('token')}!` }, [{ name: 'token', value: 'hush' }]]);
   });
 
   test('that text follows without a break are the whole value', () => {
     const entry = withVariables({ name: 'AUTH', value: '{token}abc', isRequired: true });
-    expect(installed(entry)).toMatchObject({
+    expect(installEntry(entry)).toMatchObject({
       env: { AUTH: reference('AUTH') },
       requiredCredentials: [{ name: 'AUTH' }],
     });
@@ -79,7 +79,7 @@ describe('secrets', () => {
         { name: 'SVC-Token', isRequired: true },
       ],
     });
-    const names = installed(entry).requiredCredentials.map(({ name }) => name);
+    const names = installEntry(entry).requiredCredentials.map(({ name }) => name);
     expect(names).toEqual(['X_API_Key', 'X_API_Key_2', 'CREDENTIAL_Token']);
   });
 
@@ -94,7 +94,7 @@ describe('secrets', () => {
       environmentVariables: [{ name: 'A', ...secret }],
     });
     const values = { token: 'hush-1', pw: 'hush-2', many: 'hush-3', A: 'hush-4' };
-    const { credentials, ...configuration } = installed(local, values);
+    const { credentials, ...configuration } = installEntry(local, values);
     expect(credentials.map(({ value }) => value).toSorted()).toEqual(['hush-1', 'hush-2', 'hush-3', 'hush-4']);
     expect(JSON.stringify(configuration)).not.toContain('hush');
     expect(configuration.command).toContain(reference('token'));
@@ -102,7 +102,7 @@ describe('secrets', () => {
       url: 'https://a.example.com/mcp?k={api_key}',
       headers: [{ name: 'Authorization', value: 'Bearer {t}' }],
     });
-    const called = installed(remote, { api_key: 'hush-5', t: 'hush-6' });
+    const called = installEntry(remote, { api_key: 'hush-5', t: 'hush-6' });
     expect(called).toMatchObject({
       url: `https://a.example.com/mcp?k=${reference('api_key')}`,
       headers: { Authorization: `Bearer ${reference('t')}` },
@@ -117,8 +117,8 @@ describe('values that are no secrets', () => {
       { name: 'REGION' },
       { name: 'MODE', value: 'fixed' },
     );
-    expect(installed(entry).env).toEqual({ LEVEL: 'info', MODE: 'fixed' });
-    expect(installed(entry, { LEVEL: 'debug', REGION: 'eu' }).env).toEqual({
+    expect(installEntry(entry).env).toEqual({ LEVEL: 'info', MODE: 'fixed' });
+    expect(installEntry(entry, { LEVEL: 'debug', REGION: 'eu' }).env).toEqual({
       LEVEL: 'debug',
       REGION: 'eu',
       MODE: 'fixed',
@@ -127,11 +127,11 @@ describe('values that are no secrets', () => {
 
   test('that a variable or header needs may be given later, like a credential', () => {
     const entry = withVariables({ name: 'SITE', isRequired: true, description: 'Where' });
-    expect(installed(entry)).toMatchObject({
+    expect(installEntry(entry)).toMatchObject({
       env: { SITE: reference('SITE') },
       requiredCredentials: [{ name: 'SITE', description: 'Where', required: true, secret: false }],
     });
-    expect(installed(entry, { SITE: 'a.example' })).toMatchObject({
+    expect(installEntry(entry, { SITE: 'a.example' })).toMatchObject({
       env: { SITE: 'a.example' },
       credentials: [],
       requiredCredentials: [],
@@ -154,9 +154,9 @@ describe('values that are no secrets', () => {
     'changeme',
   ])('are never the placeholder %s', (value) => {
     const fixed = withVariables({ name: 'SITE', value });
-    expect(installed(fixed).env).toEqual({ SITE: reference('SITE') });
+    expect(installEntry(fixed).env).toEqual({ SITE: reference('SITE') });
     const byDefault = withVariables({ name: 'SITE', default: value });
-    expect(installed(byDefault).env).toEqual({});
+    expect(installEntry(byDefault).env).toEqual({});
   });
 
   test('fill the places of a template, as one input', () => {
@@ -169,7 +169,7 @@ describe('values that are no secrets', () => {
       ['host', ['variable A', 'variable B']],
       ['port', ['variable A']],
     ]);
-    expect(installed(entry, { host: 'h.example' }).env).toEqual({ A: 'http://h.example:80/', B: 'h.example' });
+    expect(installEntry(entry, { host: 'h.example' }).env).toEqual({ A: 'http://h.example:80/', B: 'h.example' });
   });
 
   test('are two inputs when two things have one name', () => {
@@ -181,7 +181,7 @@ describe('values that are no secrets', () => {
 describe('arguments', () => {
   test('are an option and its value, or one word', () => {
     expect(rest(withArguments(named('--a'), named('--b=')), { a: '1', b: '2 3' })).toBe('--a 1 --b=2 3');
-    expect(installed(withArguments(named('--b=')), { b: '2 3' }).command.at(-1)).toBe('--b=2 3');
+    expect(installEntry(withArguments(named('--b=')), { b: '2 3' }).command.at(-1)).toBe('--b=2 3');
   });
 
   test('are repeated', () => {
@@ -206,7 +206,7 @@ describe('arguments', () => {
   });
 
   test('a value is never read as an option', () => {
-    expect(installed(withArguments(named('--a')), { a: '--evil' }).command.at(-1)).toBe('--a=--evil');
+    expect(installEntry(withArguments(named('--a')), { a: '--evil' }).command.at(-1)).toBe('--a=--evil');
     expect(problems(withArguments(named('-a')), { a: '-evil' })).toEqual(['a invalid']);
     expect(problems(withArguments({ type: 'positional', valueHint: 'x' }), { x: '--evil' })).toEqual(['x invalid']);
     expect(rest(withArguments({ type: 'positional', valueHint: 'x' }), { x: '-1.5' })).toBe('-1.5');
@@ -216,7 +216,7 @@ describe('arguments', () => {
   test('a directory is mounted as it is, or not at all', () => {
     const runtimeArguments = [named('-v', { value: '{dir}:/work', variables: { dir: { isRequired: true } } })];
     const entry = packageEntry({ registryType: 'oci', identifier: 'acme/demo:1.2.3', runtimeArguments });
-    expect(installed(entry, { dir: '/srv/project' }).command.slice(4, 6)).toEqual(['-v', '/srv/project:/work']);
+    expect(installEntry(entry, { dir: '/srv/project' }).command.slice(4, 6)).toEqual(['-v', '/srv/project:/work']);
     for (const dir of [
       '/',
       '/etc',
@@ -277,7 +277,7 @@ describe('what is given has to fit', () => {
 describe('an address', () => {
   test('holds what is given as a part of it, and nothing more', () => {
     const entry = remoteEntry({ url: 'https://{t}.example.com/{p}/mcp?a={q}&b=1', variables: { t: {}, p: {}, q: {} } });
-    const { url, mode, transport } = installed(entry, { t: 'acme', p: 'a/../b?c#d', q: 'x&y=z' });
+    const { url, mode, transport } = installEntry(entry, { t: 'acme', p: 'a/../b?c#d', q: 'x&y=z' });
     expect([url, mode, transport]).toEqual([
       'https://acme.example.com/a%2F..%2Fb%3Fc%23d/mcp?a=x%26y%3Dz&b=1',
       'remote',
@@ -289,7 +289,7 @@ describe('an address', () => {
     const entry = remoteEntry({
       headers: [{ name: 'X-A' }, { name: 'X-B', value: 'fixed' }, { name: 'Accept', value: 'x' }],
     });
-    expect(installed(entry).headers).toEqual({ 'X-B': 'fixed' });
-    expect(installed(entry, { 'X-A': 'a' }).headers).toEqual({ 'X-A': 'a', 'X-B': 'fixed' });
+    expect(installEntry(entry).headers).toEqual({ 'X-B': 'fixed' });
+    expect(installEntry(entry, { 'X-A': 'a' }).headers).toEqual({ 'X-A': 'a', 'X-B': 'fixed' });
   });
 });

@@ -44,7 +44,7 @@ export function completeInstallation(
   const problems = inputProblems(plan, given);
   if (problems.length > 0) return err(problems);
   const values = inputValues(plan, given);
-  const written = writtenInputs(plan, serverId, values);
+  const written = writeInputs(plan, serverId, values);
   const command: string[] = [];
   for (const argument of plan.command) {
     const words = argumentWords(argument, plan, written);
@@ -57,7 +57,7 @@ export function completeInstallation(
   if (refusal !== null)
     return err([
       {
-        input: guilty(plan, values),
+        input: findGuiltyInput(plan, values),
         code: 'invalid',
         message: `makes a command that is refused: the server ${refusal.message}`,
       },
@@ -67,12 +67,15 @@ export function completeInstallation(
   const headers = fieldsOf(plan.headers, written);
   const misplaced = referenceProblem({ id: serverId, command, env, url, headers });
   if (misplaced !== null)
-    return err([{ input: guilty(plan, values), code: 'invalid', message: `makes a reference: ${misplaced}` }]);
-  const stored = { credentials: credentialsOf(plan, values), requiredCredentials: lackingCredentials(plan, values) };
+    return err([{ input: findGuiltyInput(plan, values), code: 'invalid', message: `makes a reference: ${misplaced}` }]);
+  const stored = {
+    credentials: credentialsOf(plan, values),
+    requiredCredentials: findLackingCredentials(plan, values),
+  };
   return ok({ mode, command, env, url, transport, headers, version, ...stored, warnings: dangers });
 }
 
-function writtenInputs(plan: InstallationPlan, serverId: string, values: Written): Written {
+function writeInputs(plan: InstallationPlan, serverId: string, values: Written): Written {
   const written = new Map<string, readonly string[]>();
   for (const input of plan.inputs) {
     const value = values.get(input.name);
@@ -166,13 +169,13 @@ function fieldsOf(fields: readonly PlanField[], written: Written): Readonly<Reco
 
 function urlOf(plan: InstallationPlan, written: Written): string | null {
   if (plan.url === null) return null;
-  const part = (template: Template) => textsOf(template, written, encodedInUrl)[0] ?? '';
+  const part = (template: Template) => textsOf(template, written, encodeForUrl)[0] ?? '';
   const query = plan.url.query === null ? '' : `?${part(plan.url.query)}`;
   return `https://${part(plan.url.authority)}${part(plan.url.path)}${query}`;
 }
 
 /** Given values are percent-encoded, so that none is more than a part of a path or query; references are filled in later. */
-function encodedInUrl(text: string, isReference: boolean): string {
+function encodeForUrl(text: string, isReference: boolean): string {
   return isReference ? text : encodeURIComponent(text);
 }
 
@@ -184,7 +187,7 @@ function credentialsOf(plan: InstallationPlan, values: Written): CompletedInstal
 }
 
 /** An optional one is told of where it can still be stored, which is in a variable of its own. */
-function lackingCredentials(plan: InstallationPlan, values: Written): readonly RequiredCredential[] {
+function findLackingCredentials(plan: InstallationPlan, values: Written): readonly RequiredCredential[] {
   const isOwnVariable = ({ credential }: PlanInput) =>
     plan.env.some(({ name, value }) => name === credential && value.length === 1);
   return plan.inputs.flatMap((input) => {
@@ -196,7 +199,7 @@ function lackingCredentials(plan: InstallationPlan, values: Written): readonly R
 }
 
 /** The input that a refused command is told of: one that is among its arguments. */
-function guilty(plan: InstallationPlan, values: Written): string {
+function findGuiltyInput(plan: InstallationPlan, values: Written): string {
   const given = plan.inputs.find(({ name, places }) => places.includes('argument') && values.has(name));
   return given?.name ?? plan.inputs[0]?.name ?? '';
 }

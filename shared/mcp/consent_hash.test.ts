@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { McpServer } from '../model/mcp_server.ts';
-import { consentText, needsConsent, uncheckedCode } from './consent_hash.ts';
+import { consentText, needsConsent, findUncheckedCode } from './consent_hash.ts';
 import { mcpReference } from './references.ts';
 import { localServer, remoteServer, SERVER_ID } from './testing/servers.ts';
 
@@ -51,9 +51,9 @@ describe('what consent is pinned to', () => {
     expect(JSON.parse(consentText(localServer({ env: { JAVA_OPTS: '-javaagent:x' } })))).toMatchObject({
       unchecked: true,
     });
-    expect(uncheckedCode(unknown)).toEqual([expect.stringContaining('runs code that nobody checked')]);
-    expect(uncheckedCode(base)).toEqual([]);
-    expect(uncheckedCode(remoteServer())).toEqual([]);
+    expect(findUncheckedCode(unknown)).toEqual([expect.stringContaining('runs code that nobody checked')]);
+    expect(findUncheckedCode(base)).toEqual([]);
+    expect(findUncheckedCode(remoteServer())).toEqual([]);
   });
 
   test('only a server that starts a program needs it', () => {

@@ -1,6 +1,6 @@
 import { canonicalJson } from '../audit/canonical_json.ts';
 import type { McpServer } from '../model/mcp_server.ts';
-import { commandDangers, uncheckedReasons } from './command_dangers.ts';
+import { commandDangers, listUncheckedReasons } from './command_dangers.ts';
 
 /** What the person at a machine says yes to: everything that decides which code runs there, and how. */
 export type ConsentSubject = Pick<McpServer, 'mode' | 'command' | 'env' | 'version' | 'isolation'>;
@@ -14,8 +14,12 @@ export function needsConsent(server: Pick<McpServer, 'mode'>): boolean {
  * Why a server runs code that nobody checked, each as the rest of a sentence that begins with "the server"; empty when it
  * does not. Such a server takes a consent of its own.
  */
-export function uncheckedCode({ mode, command, env }: Pick<McpServer, 'mode' | 'command' | 'env'>): readonly string[] {
-  return mode === 'local' ? uncheckedReasons(commandDangers(command, env)) : [];
+export function findUncheckedCode({
+  mode,
+  command,
+  env,
+}: Pick<McpServer, 'mode' | 'command' | 'env'>): readonly string[] {
+  return mode === 'local' ? listUncheckedReasons(commandDangers(command, env)) : [];
 }
 
 /**
@@ -26,18 +30,18 @@ export function uncheckedCode({ mode, command, env }: Pick<McpServer, 'mode' | '
  */
 export function consentText(server: ConsentSubject): string {
   const { mode, command, env, version, isolation } = server;
-  const isUnchecked = uncheckedCode(server).length > 0;
-  const what = { mode, command: wellFormed(command), env: wellFormedRecord(env), version, isolation };
+  const isUnchecked = findUncheckedCode(server).length > 0;
+  const what = { mode, command: toWellFormedList(command), env: toWellFormedRecord(env), version, isolation };
   return canonicalJson(isUnchecked ? { ...what, unchecked: true } : what);
 }
 
 /** A lone surrogate, which canonical JSON cannot hold, is told apart from the character that programs read it as. */
-function wellFormed(texts: readonly string[]): readonly string[] {
+function toWellFormedList(texts: readonly string[]): readonly string[] {
   return texts.map((text) => (/\p{Cs}/u.test(text) ? `\u0000${JSON.stringify(text)}` : text));
 }
 
-function wellFormedRecord(record: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-  const names = wellFormed(Object.keys(record));
-  const values = wellFormed(Object.values(record));
+function toWellFormedRecord(record: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const names = toWellFormedList(Object.keys(record));
+  const values = toWellFormedList(Object.values(record));
   return Object.fromEntries(names.map((name, index) => [name, values[index] ?? '']));
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { installationOptions, planInstallation } from './installation.ts';
 import { previewUrl, previewWords } from './install/preview.ts';
-import { entryOf, installed, packageEntry, planOf, refusalOfEntry, remoteEntry } from './testing/entries.ts';
+import { entryOf, installEntry, packageEntry, planOf, refusalOfEntry, remoteEntry } from './testing/entries.ts';
 
 const oci = { registryType: 'oci', identifier: 'registry.example/acme/demo:1.2.3', version: undefined };
 const pypi = { registryType: 'pypi', identifier: 'acme-demo' };
@@ -97,7 +97,7 @@ describe('the command of a package', () => {
       'docker run -i --rm registry.example/acme/demo:1.2.3 stdio',
     ],
   ])('%s', (_what, item, command) => {
-    const { command: words, mode } = installed(packageEntry(item));
+    const { command: words, mode } = installEntry(packageEntry(item));
     expect([mode, words.join(' ')]).toEqual(['local', command]);
   });
 
@@ -118,7 +118,7 @@ describe('the command of a package', () => {
       { name: 'LEVEL', default: 'info' },
     ];
     const entry = packageEntry({ ...oci, runtimeArguments, environmentVariables });
-    const { command, env } = installed(entry);
+    const { command, env } = installEntry(entry);
     expect(command.join(' ')).toBe(
       'docker run -i --rm -v /tmp/data:/data -e TOKEN -e LEVEL registry.example/acme/demo:1.2.3 serve',
     );
@@ -132,7 +132,7 @@ describe('the command of a package', () => {
       named('-e', { value: 'TOKEN={token}', variables: token }),
       named('-e', { value: 'MODE=x=y' }),
     ];
-    const { command, env } = installed(packageEntry({ ...oci, runtimeArguments }), { token: 'hush' });
+    const { command, env } = installEntry(packageEntry({ ...oci, runtimeArguments }), { token: 'hush' });
     expect(command.slice(4)).toEqual(['-e', 'TOKEN', '-e', 'MODE', 'registry.example/acme/demo:1.2.3']);
     expect(env).toEqual({ TOKEN: 'vault://mcp-servers/mcp_00000000000000000000000001/token', MODE: 'x=y' });
   });

@@ -1,6 +1,6 @@
 import { err, ok, type Result } from '../model/result.ts';
 import { commandDangers, refusalOf } from './command_dangers.ts';
-import { quoted } from './dangers/danger.ts';
+import { quoteWord } from './dangers/danger.ts';
 import { fixedText, type InstallationPlan, type InstallChoice, type NotInstallable } from './install/plan.ts';
 import { MAX_INPUTS } from './install/input_collector.ts';
 import { PlanBuilder } from './install/plan_builder.ts';
@@ -10,7 +10,7 @@ import { PACKAGE_RUNTIMES, runtimeOf } from './package_runtimes/runtimes.ts';
 import type { PackageRuntime } from './package_runtimes/package_runtime.ts';
 import { hasReference } from './references.ts';
 import type { RegistryEntry, RegistryPackage } from './registry_entry.ts';
-import { hiddenCharacters } from '../model/shown_text.ts';
+import { listHiddenCharacters } from '../model/shown_text.ts';
 
 /** One way to install an entry: its plan, or why it is none. */
 export interface InstallationOption {
@@ -124,7 +124,7 @@ function planPackage(
   if (item === undefined) return noSuchChoice(choice);
   const runtime = runtimeOf(item.registryType);
   if (runtime === undefined) {
-    const message = `Its package is of the registry ${quoted(item.registryType)}; those of npm, PyPI, OCI and NuGet can be installed.`;
+    const message = `Its package is of the registry ${quoteWord(item.registryType)}; those of npm, PyPI, OCI and NuGet can be installed.`;
     return err({ reason: 'unsupported_registry', message });
   }
   const problem =
@@ -141,22 +141,22 @@ function planPackage(
 function packageProblem(item: RegistryPackage, runtime: PackageRuntime, builder: PlanBuilder): NotInstallable | null {
   if (runtime.program === null) return null;
   if (item.transport !== 'stdio') {
-    const message = `Its package is a server that listens for ${quoted(item.transport)}; one that speaks on standard streams (stdio) can be started here. Start it yourself and add its address by hand.`;
+    const message = `Its package is a server that listens for ${quoteWord(item.transport)}; one that speaks on standard streams (stdio) can be started here. Start it yourself and add its address by hand.`;
     return { reason: 'unsupported_transport', message };
   }
   if (!isOfPublicRegistry(item.registryBaseUrl, runtime.registryLabel)) {
-    const message = `Its package is published in another registry, ${quoted(item.registryBaseUrl ?? '')}: ${runtime.program} would look for it elsewhere, and find somebody else's.`;
+    const message = `Its package is published in another registry, ${quoteWord(item.registryBaseUrl ?? '')}: ${runtime.program} would look for it elsewhere, and find somebody else's.`;
     return { reason: 'foreign_registry', message };
   }
   const hint = item.runtimeHint;
   if (hint === null || hint === '' || hint === runtime.program) return null;
   if (!runtime.hints.includes(hint)) {
-    const message = `It asks to be started with ${quoted(hint)}, which is none of the programs that packages are started with.`;
+    const message = `It asks to be started with ${quoteWord(hint)}, which is none of the programs that packages are started with.`;
     return { reason: 'runtime_not_allowed', message };
   }
   builder.warn(
     'runtime_hint_ignored',
-    `it asks to be started with ${quoted(hint)}, and is started with ${runtime.program}`,
+    `it asks to be started with ${quoteWord(hint)}, and is started with ${runtime.program}`,
   );
   return null;
 }
@@ -180,7 +180,7 @@ function isOfPublicRegistry(baseUrl: string | null, label: string | null): boole
 function warnOfSecretArguments(builder: PlanBuilder): void {
   const secrets = builder.inputs.inputs.filter(({ secret, places }) => secret && places.includes('argument'));
   for (const { name } of secrets) {
-    const message = `the secret ${quoted(name)} is an argument, which every program of the machine can list while it runs`;
+    const message = `the secret ${quoteWord(name)} is an argument, which every program of the machine can list while it runs`;
     builder.warn('secret_in_arguments', message);
   }
 }
@@ -188,7 +188,7 @@ function warnOfSecretArguments(builder: PlanBuilder): void {
 function warnOfHiddenCharacters(entry: RegistryEntry, plan: InstallationPlan, builder: PlanBuilder): void {
   const inputs = builder.inputs.inputs.flatMap((input) => [input.description, input.default ?? '', ...input.choices]);
   const fixed = [...Object.values(fixedEnv(plan)), entry.title ?? '', entry.description];
-  const hidden = [...new Set([...fixed, ...inputs].flatMap((text) => hiddenCharacters(text)))];
+  const hidden = [...new Set([...fixed, ...inputs].flatMap((text) => listHiddenCharacters(text)))];
   if (hidden.length === 0) return;
   builder.warn('hidden_characters', `its texts have characters that are not shown (${hidden.join(', ')})`);
 }

@@ -77,8 +77,8 @@ export function referenceProblem(server: ReferringServer): string | null {
       server.id,
       args.map((value, index) => [`command[${index + 1}]`, value] as const),
     ) ??
-    placesProblem(server.id, namedPlaces('env', server.env)) ??
-    placesProblem(server.id, namedPlaces('headers', server.headers)) ??
+    placesProblem(server.id, listNamedPlaces('env', server.env)) ??
+    placesProblem(server.id, listNamedPlaces('headers', server.headers)) ??
     placesProblem(server.id, [['url', url]])
   );
 }
@@ -114,22 +114,22 @@ export function withReferences(server: McpServer, values: ReadonlyMap<string, st
   if (missing !== undefined) return err(`no value is stored for ${VAULT_SCHEME}${missing}`);
   const unwritable = [...values.values()].some((value) => /\p{Cs}/u.test(value));
   if (unwritable) return err('a stored value is not well-formed Unicode; store it again');
-  const fill = (text: string) => filled(text, values, (value) => value);
+  const fill = (text: string) => fillReferences(text, values, (value) => value);
   return ok({
     command: server.command.map(fill),
-    env: mapped(server.env, fill),
-    url: server.url === null ? null : filled(server.url, values, encodeURIComponent),
-    headers: mapped(server.headers, fill),
+    env: mapRecord(server.env, fill),
+    url: server.url === null ? null : fillReferences(server.url, values, encodeURIComponent),
+    headers: mapRecord(server.headers, fill),
   });
 }
 
-function filled(text: string, values: ReadonlyMap<string, string>, written: (value: string) => string): string {
+function fillReferences(text: string, values: ReadonlyMap<string, string>, written: (value: string) => string): string {
   const parts = splitReferences(text);
   if (!parts.ok) throw new Error('a value that was checked has a bad reference');
   return parts.value.map((part) => (part.kind === 'text' ? part.text : written(values.get(part.path) ?? ''))).join('');
 }
 
-function mapped(record: Readonly<Record<string, string>>, change: (text: string) => string): Record<string, string> {
+function mapRecord(record: Readonly<Record<string, string>>, change: (text: string) => string): Record<string, string> {
   return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]));
 }
 
@@ -138,7 +138,10 @@ function valuesOf(server: McpServer): readonly string[] {
   return [...server.command.slice(1), ...Object.values(server.env), ...Object.values(server.headers), ...url];
 }
 
-function namedPlaces(field: string, record: Readonly<Record<string, string>>): readonly (readonly [string, string])[] {
+function listNamedPlaces(
+  field: string,
+  record: Readonly<Record<string, string>>,
+): readonly (readonly [string, string])[] {
   return Object.entries(record).map(([name, value]) => [`${field}.${name}`, value] as const);
 }
 

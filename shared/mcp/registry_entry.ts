@@ -1,7 +1,7 @@
 import { err, ok, type Result } from '../model/result.ts';
 import type { McpTransport } from '../model/mcp_server.ts';
 import { EntryReading } from './registry/entry_reading.ts';
-import { cutText, looseFlag, looseObject, looseText, member, type LooseObject } from './registry/loose_fields.ts';
+import { cutText, looseFlag, looseObject, looseText, readMember, type LooseObject } from './registry/loose_fields.ts';
 import {
   readArguments,
   readInputs,
@@ -10,7 +10,7 @@ import {
   type RegistryInput,
   type RegistryVariable,
 } from './registry/registry_input.ts';
-import { hiddenCharacters } from '../model/shown_text.ts';
+import { listHiddenCharacters } from '../model/shown_text.ts';
 
 export const ENTRY_STATUSES = ['active', 'deprecated', 'deleted'] as const;
 export type EntryStatus = (typeof ENTRY_STATUSES)[number];
@@ -96,10 +96,10 @@ const TRANSPORTS: ReadonlyMap<string, 'stdio' | McpTransport> = new Map([
 export function readRegistryEntry(value: unknown): Result<RegistryEntry, string> {
   const outer = looseObject(value);
   if (outer === null) return err('the entry is no object');
-  const server = looseObject(member(outer, 'server')) ?? outer;
-  const name = looseText(member(server, 'name'), MAX_ENTRY_NAME);
+  const server = looseObject(readMember(outer, 'server')) ?? outer;
+  const name = looseText(readMember(server, 'name'), MAX_ENTRY_NAME);
   if (name === null || name === '') return err('the entry has no name');
-  if (name.trim() !== name || hiddenCharacters(name).length > 0 || /[\t\n\r]/.test(name)) {
+  if (name.trim() !== name || listHiddenCharacters(name).length > 0 || /[\t\n\r]/.test(name)) {
     return err('the name of the entry has characters that are not shown');
   }
   return ok(readServer(name, server, registryMeta(outer, server)));
@@ -107,31 +107,34 @@ export function readRegistryEntry(value: unknown): Result<RegistryEntry, string>
 
 function readServer(name: string, server: LooseObject, meta: LooseObject): RegistryEntry {
   const reading = new EntryReading();
-  const detail = looseObject(member(server, 'version_detail', 'versionDetail')) ?? {};
-  const repository = looseObject(member(server, 'repository')) ?? {};
-  const version = looseText(member(server, 'version') ?? member(detail, 'version'), MAX_LINE);
+  const detail = looseObject(readMember(server, 'version_detail', 'versionDetail')) ?? {};
+  const repository = looseObject(readMember(server, 'repository')) ?? {};
+  const version = looseText(readMember(server, 'version') ?? readMember(detail, 'version'), MAX_LINE);
   if (version !== null && version !== '' && !VERSION.test(version)) reading.note('the version cannot be shown');
-  const isLatest = member(meta, 'isLatest', 'is_latest') ?? member(detail, 'is_latest');
+  const isLatest = readMember(meta, 'isLatest', 'is_latest') ?? readMember(detail, 'is_latest');
   return {
     name,
-    title: looseText(member(server, 'title'), MAX_LINE),
-    description: cutText(member(server, 'description'), MAX_DESCRIPTION),
+    title: looseText(readMember(server, 'title'), MAX_LINE),
+    description: cutText(readMember(server, 'description'), MAX_DESCRIPTION),
     version: version !== null && VERSION.test(version) ? version : null,
-    status: readStatus(member(meta, 'status') ?? member(server, 'status')),
+    status: readStatus(readMember(meta, 'status') ?? readMember(server, 'status')),
     isLatest: isLatest === undefined ? null : looseFlag(isLatest),
-    publishedAt: looseText(member(meta, 'publishedAt', 'published_at') ?? member(detail, 'release_date'), MAX_LINE),
-    updatedAt: looseText(member(meta, 'updatedAt', 'updated_at'), MAX_LINE),
-    repositoryUrl: webAddress(member(repository, 'url')),
-    websiteUrl: webAddress(member(server, 'websiteUrl', 'website_url')),
-    packages: readPackages(member(server, 'packages'), reading),
-    remotes: readRemotes(member(server, 'remotes'), reading),
+    publishedAt: looseText(
+      readMember(meta, 'publishedAt', 'published_at') ?? readMember(detail, 'release_date'),
+      MAX_LINE,
+    ),
+    updatedAt: looseText(readMember(meta, 'updatedAt', 'updated_at'), MAX_LINE),
+    repositoryUrl: webAddress(readMember(repository, 'url')),
+    websiteUrl: webAddress(readMember(server, 'websiteUrl', 'website_url')),
+    packages: readPackages(readMember(server, 'packages'), reading),
+    remotes: readRemotes(readMember(server, 'remotes'), reading),
     problems: reading.problems,
   };
 }
 
 function registryMeta(outer: LooseObject, server: LooseObject): LooseObject {
-  const all = looseObject(member(outer, '_meta')) ?? looseObject(member(server, '_meta')) ?? {};
-  return looseObject(member(all, REGISTRY_META)) ?? looseObject(member(outer, OLDER_REGISTRY_META)) ?? {};
+  const all = looseObject(readMember(outer, '_meta')) ?? looseObject(readMember(server, '_meta')) ?? {};
+  return looseObject(readMember(all, REGISTRY_META)) ?? looseObject(readMember(outer, OLDER_REGISTRY_META)) ?? {};
 }
 
 function readStatus(value: unknown): EntryStatus {
@@ -150,24 +153,24 @@ function readPackages(value: unknown, reading: EntryReading): readonly RegistryP
 }
 
 function readPackage(object: LooseObject, reading: EntryReading): RegistryPackage | null {
-  const identifier = looseText(member(object, 'identifier', 'name'), MAX_URL);
+  const identifier = looseText(readMember(object, 'identifier', 'name'), MAX_URL);
   if (identifier === null || identifier === '') return null;
   const type = (
-    looseText(member(object, 'registryType', 'registry_type', 'registry_name'), MAX_LINE) ?? 'unknown'
+    looseText(readMember(object, 'registryType', 'registry_type', 'registry_name'), MAX_LINE) ?? 'unknown'
   ).toLowerCase();
-  const version = looseText(member(object, 'version'), MAX_LINE);
+  const version = looseText(readMember(object, 'version'), MAX_LINE);
   return {
     registryType: REGISTRY_TYPES.get(type) ?? type,
-    registryBaseUrl: looseText(member(object, 'registryBaseUrl', 'registry_base_url'), MAX_URL),
+    registryBaseUrl: looseText(readMember(object, 'registryBaseUrl', 'registry_base_url'), MAX_URL),
     identifier,
     version: version === '' ? null : version,
-    runtimeHint: looseText(member(object, 'runtimeHint', 'runtime_hint'), MAX_LINE),
-    fileSha256: looseText(member(object, 'fileSha256', 'file_sha256'), MAX_LINE),
-    transport: packageTransport(member(object, 'transport')),
-    runtimeArguments: readArguments(member(object, 'runtimeArguments', 'runtime_arguments'), reading),
-    packageArguments: readArguments(member(object, 'packageArguments', 'package_arguments'), reading),
+    runtimeHint: looseText(readMember(object, 'runtimeHint', 'runtime_hint'), MAX_LINE),
+    fileSha256: looseText(readMember(object, 'fileSha256', 'file_sha256'), MAX_LINE),
+    transport: packageTransport(readMember(object, 'transport')),
+    runtimeArguments: readArguments(readMember(object, 'runtimeArguments', 'runtime_arguments'), reading),
+    packageArguments: readArguments(readMember(object, 'packageArguments', 'package_arguments'), reading),
     environmentVariables: readInputs(
-      member(object, 'environmentVariables', 'environment_variables'),
+      readMember(object, 'environmentVariables', 'environment_variables'),
       'variable',
       reading,
     ),
@@ -177,7 +180,7 @@ function readPackage(object: LooseObject, reading: EntryReading): RegistryPackag
 /** Older entries say nothing, and mean stdio. */
 function packageTransport(value: unknown): RegistryPackage['transport'] {
   if (value === undefined) return 'stdio';
-  const type = typeof value === 'string' ? value : member(looseObject(value) ?? {}, 'type');
+  const type = typeof value === 'string' ? value : readMember(looseObject(value) ?? {}, 'type');
   return type === undefined ? 'stdio' : (TRANSPORTS.get(String(looseText(type, MAX_LINE))) ?? 'unknown');
 }
 
@@ -192,16 +195,18 @@ function readRemotes(value: unknown, reading: EntryReading): readonly RegistryRe
 }
 
 function readRemote(object: LooseObject, reading: EntryReading): RegistryRemote | null {
-  const url = looseText(member(object, 'url'), MAX_URL);
-  const type = looseText(member(object, 'type', 'transport_type', 'transportType'), MAX_LINE);
+  const url = looseText(readMember(object, 'url'), MAX_URL);
+  const type = looseText(readMember(object, 'type', 'transport_type', 'transportType'), MAX_LINE);
   const transport = TRANSPORTS.get(type ?? '');
   if (url === null || url === '' || transport === undefined || transport === 'stdio') return null;
-  const headers = readInputs(member(object, 'headers'), 'header', reading);
-  return { transport, url, headers, variables: readVariables(member(object, 'variables'), reading) };
+  const headers = readInputs(readMember(object, 'headers'), 'header', reading);
+  return { transport, url, headers, variables: readVariables(readMember(object, 'variables'), reading) };
 }
 
 /** Only what a browser may be sent to: a link of an entry is shown to people. */
 function webAddress(value: unknown): string | null {
   const text = looseText(value, MAX_URL);
-  return text !== null && /^https?:\/\/\S+$/i.test(text) && hiddenCharacters(text, false).length === 0 ? text : null;
+  return text !== null && /^https?:\/\/\S+$/i.test(text) && listHiddenCharacters(text, false).length === 0
+    ? text
+    : null;
 }

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { MCP_SERVER_NAME } from '../model/mcp_server.ts';
-import { exposedToolName, splitToolName } from './tool_names.ts';
+import { formatToolName, splitToolName } from './tool_names.ts';
 
 const sha256Hex = (text: string) => createHash('sha256').update(text).digest('hex');
-const name = (server: string, tool: string) => exposedToolName(server, tool, sha256Hex);
+const name = (server: string, tool: string) => formatToolName(server, tool, sha256Hex);
 
 const serverName = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,47}$/);
 const toolName = fc.oneof(

@@ -17,10 +17,10 @@ export type Sha256Hex = (text: string) => string;
  * provider refuses, gets `<beginning>_<12 digits of its SHA-256>` in its place: the same one each time, whatever other
  * tools there are. A server's name has no `_`, so the first `__` ends it and no two servers can share a name.
  */
-export function exposedToolName(server: string, tool: string, sha256Hex: Sha256Hex): string {
+export function formatToolName(server: string, tool: string, sha256Hex: Sha256Hex): string {
   const room = MAX_TOOL_NAME_CHARACTERS - server.length - SEPARATOR.length;
   const isPlain = tool.length <= room && PLAIN.test(tool) && !SHORTENED.test(tool);
-  return server + SEPARATOR + (isPlain ? tool : shortened(tool, room, sha256Hex));
+  return server + SEPARATOR + (isPlain ? tool : shortenTool(tool, room, sha256Hex));
 }
 
 /** The server and the rest of an exposed name; null when it is none. The rest may be a shortened name. */
@@ -32,7 +32,7 @@ export function splitToolName(name: string): { readonly server: string; readonly
   return MCP_SERVER_NAME.test(server) && tool !== '' ? { server, tool } : null;
 }
 
-function shortened(tool: string, room: number, sha256Hex: Sha256Hex): string {
+function shortenTool(tool: string, room: number, sha256Hex: Sha256Hex): string {
   const digest = sha256Hex(tool).slice(0, DIGEST_CHARACTERS);
   const beginning = tool.replaceAll(/[^A-Za-z0-9_-]/g, '_').slice(0, Math.max(0, room - DIGEST_CHARACTERS - 1));
   return `${beginning}_${digest}`;

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import fc from 'fast-check';
 import {
-  cutShown,
-  firstSteering,
-  hiddenCharacters,
+  cutShownText,
+  findSteering,
+  listHiddenCharacters,
   replaceHidden,
   showHidden,
-  shownJson,
-  shownLine,
+  toShownJson,
+  toShownLine,
 } from './shown_text.ts';
 
 describe('hidden characters', () => {
@@ -37,7 +37,7 @@ describe('hidden characters', () => {
     ['a variation selector after a digit', '1\ufe0f', 'U+FE0F'],
     ['marks that cover the lines around', `z${'\u0301'.repeat(7)}`, 'U+0301'],
   ])('finds %s', (_what, text, name) => {
-    expect(hiddenCharacters(text)).toEqual([name]);
+    expect(listHiddenCharacters(text)).toEqual([name]);
     expect(showHidden(text)).toContain(`<${name}>`);
   });
 
@@ -50,14 +50,14 @@ describe('hidden characters', () => {
     '\u65e5\u672c\u8a9e\u3000\u6771\u4eac',
     'e\u0301 \u05e9\u05b8\u05c1\u05dc\u05d5\u05b9\u05dd \u{1f469}\u{1f3fd}\u200d\u{1f4bb} \u{1f441}\ufe0f\u200d\u{1f5e8}\ufe0f',
   ])('ordinary writing has none: %s', (text) => {
-    expect(hiddenCharacters(text)).toEqual([]);
+    expect(listHiddenCharacters(text)).toEqual([]);
     expect(showHidden(text)).toBe(text);
   });
 
   test('names each kind once, and a bounded number of kinds', () => {
-    expect(hiddenCharacters('\u200b\u200b\u200c')).toEqual(['U+200B', 'U+200C']);
+    expect(listHiddenCharacters('\u200b\u200b\u200c')).toEqual(['U+200B', 'U+200C']);
     const many = String.fromCodePoint(...Array.from({ length: 60 }, (_unused, index) => 0xe0020 + index));
-    expect(hiddenCharacters(many)).toHaveLength(8);
+    expect(listHiddenCharacters(many)).toHaveLength(8);
   });
 });
 
@@ -67,10 +67,10 @@ describe('a text as it is shown', () => {
   test('has nothing hidden any more, whatever it was', () => {
     fc.assert(
       fc.property(anyText, (text) => {
-        expect(hiddenCharacters(showHidden(text))).toEqual([]);
-        expect(hiddenCharacters(shownLine(text, 1_000), false)).toEqual([]);
-        expect(shownLine(text, 40).length).toBeLessThanOrEqual(40);
-        expect(shownLine(text, 40).isWellFormed()).toBe(true);
+        expect(listHiddenCharacters(showHidden(text))).toEqual([]);
+        expect(listHiddenCharacters(toShownLine(text, 1_000), false)).toEqual([]);
+        expect(toShownLine(text, 40).length).toBeLessThanOrEqual(40);
+        expect(toShownLine(text, 40).isWellFormed()).toBe(true);
       }),
       { numRuns: 2_000 },
     );
@@ -79,27 +79,27 @@ describe('a text as it is shown', () => {
   test('as JSON is the same value', () => {
     fc.assert(
       fc.property(fc.array(anyText), (texts) => {
-        const json = shownJson(JSON.stringify(texts));
+        const json = toShownJson(JSON.stringify(texts));
         expect(JSON.parse(json)).toEqual(texts);
-        expect(hiddenCharacters(json)).toEqual([]);
+        expect(listHiddenCharacters(json)).toEqual([]);
       }),
     );
   });
 
   test('is one line where only one may stand', () => {
-    expect(shownLine('a\r\nb\tc\rd', 100)).toBe('a b c<U+000D>d');
+    expect(toShownLine('a\r\nb\tc\rd', 100)).toBe('a b c<U+000D>d');
     expect(replaceHidden('a\r\nb', { keepsLines: false, write: () => '?' })).toBe('a??b');
-    expect([firstSteering('a\nb', true), firstSteering('a\nb', false)]).toEqual([null, 'U+000A']);
+    expect([findSteering('a\nb', true), findSteering('a\nb', false)]).toEqual([null, 'U+000A']);
   });
 
   test('says how much of it is missing when it is cut', () => {
-    expect(cutShown('x'.repeat(100), 50)).toMatch(/^x+ \u2026 72 more characters$/);
-    expect(cutShown('x'.repeat(50), 50)).toBe('x'.repeat(50));
+    expect(cutShownText('x'.repeat(100), 50)).toMatch(/^x+ \u2026 72 more characters$/);
+    expect(cutShownText('x'.repeat(50), 50)).toBe('x'.repeat(50));
   });
 
   test('a text with what cannot be seen is stored, one that steers is not', () => {
-    expect(['a\u200b', 'a\u00a0b', 'a\u0378'].map((text) => firstSteering(text, false))).toEqual([null, null, null]);
-    expect(['a\u001b', 'a\u202e', 'a\u2028', 'a\ud800'].map((text) => firstSteering(text, false))).toEqual([
+    expect(['a\u200b', 'a\u00a0b', 'a\u0378'].map((text) => findSteering(text, false))).toEqual([null, null, null]);
+    expect(['a\u001b', 'a\u202e', 'a\u2028', 'a\ud800'].map((text) => findSteering(text, false))).toEqual([
       'U+001B',
       'U+202E',
       'U+2028',

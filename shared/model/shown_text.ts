@@ -59,13 +59,13 @@ export function showHidden(text: string): string {
  * The text as one line: a line break or a tab is a space, each hidden character is written as `<U+200B>`. A text that is
  * longer than `mostCharacters` is cut, and says how many characters are missing.
  */
-export function shownLine(text: string, mostCharacters: number): string {
+export function toShownLine(text: string, mostCharacters: number): string {
   const line = text.replaceAll(/\r\n|[\n\t]/g, ' ');
-  return cutShown(replaceHidden(line, { keepsLines: false, write: markOf }), mostCharacters);
+  return cutShownText(replaceHidden(line, { keepsLines: false, write: markOf }), mostCharacters);
 }
 
 /** At most so many characters, the last of which say how many are missing. */
-export function cutShown(text: string, mostCharacters: number): string {
+export function cutShownText(text: string, mostCharacters: number): string {
   if (text.length <= mostCharacters) return text;
   const room = mostCharacters - ` … ${text.length} more characters`.length;
   const kept = withoutHalf(text.slice(0, Math.max(0, room)));
@@ -73,7 +73,7 @@ export function cutShown(text: string, mostCharacters: number): string {
 }
 
 /** JSON as it is, with hidden characters of its texts escaped: the same value, and nothing in it steers a terminal. */
-export function shownJson(json: string): string {
+export function toShownJson(json: string): string {
   return replaceHidden(json, { keepsLines: true, write: jsonEscape });
 }
 
@@ -82,7 +82,7 @@ export function shownJson(json: string): string {
  * {@link MAX_KINDS}: text for people can carry instructions to a model in them, and a name can pass for another. What
  * ordinary writing needs is none: line breaks, emoji sequences, joiners of scripts that are spelled with them.
  */
-export function hiddenCharacters(text: string, keepsLines = true): readonly string[] {
+export function listHiddenCharacters(text: string, keepsLines = true): readonly string[] {
   const kinds = new Set<string>();
   const characters = Array.from(text);
   for (const [index, character] of characters.entries()) {
@@ -98,7 +98,7 @@ export function hiddenCharacters(text: string, keepsLines = true): readonly stri
  * direction of others. Null when there is none. The other hidden characters are stored as they are, and written out
  * wherever the text is shown.
  */
-export function firstSteering(text: string, keepsLines: boolean): string | null {
+export function findSteering(text: string, keepsLines: boolean): string | null {
   const found = STEERING.exec(keepsLines ? text.replaceAll(/[\t\n\u2028\u2029]/g, ' ') : text);
   return found === null ? null : codePointName(found[0]);
 }
@@ -144,7 +144,7 @@ function withoutHalf(text: string): string {
 }
 
 /** Text from elsewhere made safe for a terminal or a tab-separated line: what may not be shown is escaped. */
-export function printable(text: string): string {
+export function toPrintable(text: string): string {
   return replaceHidden(text, { keepsLines: false, write: escapeHidden });
 }
 

@@ -7,7 +7,7 @@ import {
   type GatedConnection,
   type GateLimits,
   type GateOptions,
-  mostOpen,
+  maxConnectionsFor,
   peerAt,
 } from './connection_gate.ts';
 
@@ -32,7 +32,7 @@ function gateWith(
       peer: { key: name.slice(0, 1), isShared },
       drop: () => {
         dropped.push(name);
-        admissions.get(name)?.closed();
+        admissions.get(name)?.markClosed();
       },
     };
     const admission = gate.admit(connection);
@@ -41,8 +41,8 @@ function gateWith(
   };
   const serve = (name: string, isShared = false) => {
     const admission = admit(name, isShared);
-    admission?.authenticated(name.slice(0, 1));
-    admission?.served();
+    admission?.markAuthenticated(name.slice(0, 1));
+    admission?.markServed();
     return admission;
   };
   return { gate, dropped, reasons, admit, serve };
@@ -75,7 +75,7 @@ describe('connections that have shown nothing', () => {
 
   test('count again while they wait for another request', () => {
     const { gate, dropped, admit, serve } = gateWith();
-    serve('a0')?.waits();
+    serve('a0')?.markWaiting();
     expect(gate.counts).toEqual({ open: 1, waiting: 1 });
     for (const number of [1, 2, 3, 4]) admit(`a${number}`);
     expect(dropped).toEqual(['a0']);
@@ -83,7 +83,7 @@ describe('connections that have shown nothing', () => {
 
   test('that are gone hold no place', () => {
     const { gate, dropped, admit } = gateWith();
-    for (let number = 0; number < 50; number += 1) admit(`a${number}`)?.closed();
+    for (let number = 0; number < 50; number += 1) admit(`a${number}`)?.markClosed();
     expect([gate.counts, dropped]).toEqual([{ open: 0, waiting: 0 }, []]);
   });
 });
@@ -106,7 +106,7 @@ describe('connections that serve', () => {
 
   test('take the place of tunnels on which no request came, of whoever has most of those', () => {
     const { dropped, admit, serve } = gateWith({ maxOpen: 5 });
-    for (const name of ['a1', 'a2', 'b1']) admit(name)?.authenticated(name.slice(0, 1));
+    for (const name of ['a1', 'a2', 'b1']) admit(name)?.markAuthenticated(name.slice(0, 1));
     for (const name of ['c1', 'd1', 'e1']) serve(name);
     expect(dropped).toEqual(['a1']);
   });
@@ -163,14 +163,14 @@ describe('users of one machine, who share an address', () => {
     admit('l-evil1', true);
     await Promise.resolve();
     await Promise.resolve();
-    owner?.served();
+    owner?.markServed();
     for (let number = 2; number < 50; number += 1) {
       admit(`l-evil${number}`, true);
       await Promise.resolve();
       await Promise.resolve();
       await Promise.resolve();
     }
-    owner?.waits();
+    owner?.markWaiting();
     for (const number of [50, 51, 52, 53, 54]) admit(`l-evil${number}`, true);
     expect(dropped).not.toContain('l-owner');
   });
@@ -178,7 +178,7 @@ describe('users of one machine, who share an address', () => {
   test('are not asked for without it', () => {
     const looked = { count: 0 };
     const { admit } = gateWith({}, usersOf(looked));
-    for (let number = 0; number < 100; number += 1) admit(`l${number}`, true)?.closed();
+    for (let number = 0; number < 100; number += 1) admit(`l${number}`, true)?.markClosed();
     expect(looked.count).toBe(0);
   });
 
@@ -196,9 +196,9 @@ test.each([
   [1_048_576, 524_032],
   [2, 1],
 ])('of %s descriptors there may be %s connections, so that each can dial another one', (soft, most) => {
-  expect(mostOpen({ userLimits: { data_seg_size_kbytes: { soft: 7 }, open_files: { soft, hard: 1_048_576 } } })).toBe(
-    most,
-  );
+  expect(
+    maxConnectionsFor({ userLimits: { data_seg_size_kbytes: { soft: 7 }, open_files: { soft, hard: 1_048_576 } } }),
+  ).toBe(most);
 });
 
 test.each([

@@ -40,13 +40,13 @@ export interface GateOptions {
 /** What becomes of a connection that was let in. */
 export interface Admission {
   /** Its owner has authenticated: it no longer waits, but may still make room until its first request. */
-  authenticated(owner: string): void;
+  markAuthenticated(owner: string): void;
   /** Its request has come: from now on it is never dropped. */
-  served(): void;
+  markServed(): void;
   /** It waits again, for another request. */
-  waits(): void;
+  markWaiting(): void;
   /** It is gone. */
-  closed(): void;
+  markClosed(): void;
 }
 
 interface Entry {
@@ -113,16 +113,16 @@ export class ConnectionGate {
   #admissionOf(entry: Entry): Admission {
     let isOpen = true;
     return {
-      authenticated: (owner) => {
+      markAuthenticated: (owner) => {
         if (!isOpen) return;
         this.#leave(entry);
         this.#enter(this.#idle, owner, entry);
       },
-      served: () => this.#leave(entry),
-      waits: () => {
+      markServed: () => this.#leave(entry),
+      markWaiting: () => {
         if (isOpen && entry.place === null) this.#wait(entry);
       },
-      closed: () => {
+      markClosed: () => {
         if (!isOpen) return;
         isOpen = false;
         this.#leave(entry);
@@ -243,7 +243,7 @@ const MOST_KEPT = 512;
  * How many connections there may be with so many descriptors: each may need another one to dial, and some are kept back. Null
  * where the report of the process (Node's `process.report`) gives no number.
  */
-export function mostOpen(report: unknown): number | null {
+export function maxConnectionsFor(report: unknown): number | null {
   const soft = /"open_files":\{"soft":(\d+)/.exec(JSON.stringify(report))?.[1];
   if (soft === undefined) return null;
   const descriptors = Number(soft);
@@ -261,7 +261,7 @@ interface ProgramReport {
 export function openableConnections(report: ProgramReport): number | null {
   // Else the report would ask the name service for the peers of open sockets.
   report.excludeNetwork = true;
-  return mostOpen(report.getReport());
+  return maxConnectionsFor(report.getReport());
 }
 
 const TELL_EVERY_MS = 60_000;

@@ -43,7 +43,7 @@ export function parseAuthority(text: string): Result<Authority, HostError> {
  * like the one meant. An IP literal has to be in its canonical spelling.
  */
 export function normaliseHost(text: string): Result<string, HostError> {
-  const problem = typingProblem(text);
+  const problem = findTypingProblem(text);
   if (problem !== null) return invalidHost(problem);
   const name = text.normalize('NFC');
   const ascii = isAscii(name) ? name.toLowerCase() : urlHost(name);
@@ -51,11 +51,11 @@ export function normaliseHost(text: string): Result<string, HostError> {
   if (lookAlike !== null) return err({ reason: 'look_alike_host', message: lookAlike + lookAlikeFix(ascii) });
   if (ascii === null) return invalidHost('is no valid internationalised name: write its ASCII form (xn--…)');
   const host = canonicalHost(ascii);
-  return host.ok ? typedName(host.value, ascii) : host;
+  return host.ok ? parseTypedName(host.value, ascii) : host;
 }
 
 /** What people write in place of a bare host. */
-function typingProblem(text: string): string | null {
+function findTypingProblem(text: string): string | null {
   if (text === '') return 'is empty: write a host such as api.example.com';
   if (text.includes('/')) return 'is a URL or has a path: write only the host, such as api.example.com';
   if (/\s/.test(text)) return 'has a space in it: remove it';
@@ -66,7 +66,7 @@ function typingProblem(text: string): string | null {
   return text.includes(':') ? 'has a port: write the host alone, only port 443 is proxied' : null;
 }
 
-function typedName(host: string, ascii: string): Result<string, HostError> {
+function parseTypedName(host: string, ascii: string): Result<string, HostError> {
   if (isIpLiteral(host)) {
     if (host === ascii) return ok(host);
     return invalidHost(`is another spelling of the address ${host}: write it that way`);

@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { chunkedBody, damagedText } from '../../tools/http1_arbitraries.ts';
 import { MAX_SIZE_LINE_BYTES, MAX_TRAILER_BYTES } from './http1_chunked.ts';
-import { BodyReader, chunk, lastChunk, replyFraming, requestFraming } from './http1_framing.ts';
+import { BodyReader, encodeChunk, encodeLastChunk, replyFraming, requestFraming } from './http1_framing.ts';
 import { IllegalHeadTextError, parseReplyHead, parseRequestHead } from './http1_head.ts';
 import type { BodyFraming } from './http1_framing.ts';
 
@@ -230,13 +230,13 @@ describe('BodyReader', () => {
   });
 });
 
-describe('chunk and lastChunk', () => {
+describe('chunk and encodeLastChunk', () => {
   it('write a body that the reader reads back', () => {
     const pieces = fc.array(fc.uint8Array({ maxLength: 300 }), { maxLength: 6 });
     const property = fc.property(pieces, fc.constantFrom('', 'A: b\r\n', 'A: b\r\nC:\r\n'), (parts, trailers) => {
       const written = Buffer.concat([
-        ...parts.flatMap((part) => chunk([part, part.subarray(0, 3)])),
-        lastChunk(trailers),
+        ...parts.flatMap((part) => encodeChunk([part, part.subarray(0, 3)])),
+        encodeLastChunk(trailers),
       ]);
       const data = Buffer.concat(parts.flatMap((part) => [part, part.subarray(0, 3)])).toString('latin1');
       expect(read(CHUNKED, written)).toEqual({ data, used: written.length, done: true, trailers, error: null });
@@ -245,13 +245,13 @@ describe('chunk and lastChunk', () => {
   });
 
   it('give nothing for empty data, which would end the body', () => {
-    expect(chunk([])).toEqual([]);
-    expect(chunk([new Uint8Array(), new Uint8Array()])).toEqual([]);
+    expect(encodeChunk([])).toEqual([]);
+    expect(encodeChunk([new Uint8Array(), new Uint8Array()])).toEqual([]);
   });
 
   it('throw on trailers that are not header lines', () => {
     for (const text of ['A: b', 'A b\r\n', '\r\n', 'A: b\r\n\r\nGET / HTTP/1.1\r\n']) {
-      expect(() => lastChunk(text)).toThrow(IllegalHeadTextError);
+      expect(() => encodeLastChunk(text)).toThrow(IllegalHeadTextError);
     }
   });
 });

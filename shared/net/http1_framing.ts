@@ -163,7 +163,7 @@ function latin1Bytes(text: string): Uint8Array {
 }
 
 /** One outgoing chunk: its size line, the pieces of its data, CRLF. No data gives nothing, since a chunk of size 0 ends a body. */
-export function chunk(data: readonly Uint8Array[]): Uint8Array[] {
+export function encodeChunk(data: readonly Uint8Array[]): Uint8Array[] {
   const size = data.reduce((total, { length }) => total + length, 0);
   return size === 0 ? [] : [latin1Bytes(`${size.toString(16)}\r\n`), ...data, CRLF];
 }
@@ -172,7 +172,7 @@ export function chunk(data: readonly Uint8Array[]): Uint8Array[] {
  * The end of an outgoing chunked body. `trailers` is '' or header lines, each with its CRLF, as {@link BodyReader.trailers}
  * gives them; anything else throws {@link IllegalHeadTextError}.
  */
-export function lastChunk(trailers: string): Uint8Array {
+export function encodeLastChunk(trailers: string): Uint8Array {
   if (!parseTrailers(trailers, { maxHeaders: Infinity }).ok) {
     throw new IllegalHeadTextError('trailers must be header lines, each ended by CRLF');
   }

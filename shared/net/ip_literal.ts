@@ -152,7 +152,7 @@ function isRefusedV4(bits: number): boolean {
 function isRefusedV6(groups: readonly number[]): boolean {
   if (REFUSED_V6.some(([network, length]) => isWithin(groups, network, length))) return true;
   if (isWithin(groups, [0x2001, 0], 23) && !isReachableProtocol(groups)) return true;
-  return embeddedV4(groups).some(isRefusedV4);
+  return findEmbeddedV4(groups).some(isRefusedV4);
 }
 
 /** Compares the first `length` bits. */
@@ -176,7 +176,7 @@ function isReachableProtocol(groups: readonly number[]): boolean {
 }
 
 /** Every IPv4 address that the IPv6 address stands for; `::` and `::1` are 0.0.0.0 and 0.0.0.1 here, both refused. */
-function embeddedV4(groups: readonly number[]): number[] {
+function findEmbeddedV4(groups: readonly number[]): number[] {
   const at = (index: number): number => (groups[index] ?? 0) * 0x10000 + (groups[index + 1] ?? 0);
   const [first = 0, second = 0] = groups;
   const zeroUpTo = (count: number): boolean => groups.slice(0, count).every((group) => group === 0);

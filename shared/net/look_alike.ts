@@ -1,4 +1,4 @@
-import { codePointName, hiddenCharacters } from '../model/shown_text.ts';
+import { codePointName, listHiddenCharacters } from '../model/shown_text.ts';
 /** Scripts told apart in a host name; a letter of any other script counts as `Other`. */
 const SCRIPTS = [
   'Latin',
@@ -66,13 +66,14 @@ export function findLookAlike(name: string): string | null {
 }
 
 function characterProblem(character: string): string | null {
-  if (hiddenCharacters(character, false).length > 0) return `has the invisible character ${codePointName(character)}`;
+  if (listHiddenCharacters(character, false).length > 0)
+    return `has the invisible character ${codePointName(character)}`;
   const plain = character.normalize('NFKC');
-  if (plain !== character) return `has ${shown(character)}, which is another form of "${plain}"`;
-  if (!LETTER_OR_MARK.test(character)) return `has ${shown(character)}, which is no letter`;
+  if (plain !== character) return `has ${formatCharacter(character)}, which is another form of "${plain}"`;
+  if (!LETTER_OR_MARK.test(character)) return `has ${formatCharacter(character)}, which is no letter`;
   if (LOOSE_MARK.test(character))
     return `has the combining mark ${codePointName(character)}, which changes a letter's look`;
-  return ODD_LATIN.test(character) ? `has ${shown(character)}, which passes for an ASCII letter` : null;
+  return ODD_LATIN.test(character) ? `has ${formatCharacter(character)}, which passes for an ASCII letter` : null;
 }
 
 function labelProblem(label: string): string | null {
@@ -85,7 +86,7 @@ function labelProblem(label: string): string | null {
   const first = letters[0];
   if (first === undefined || !letters.every((letter) => PASSES_FOR.has(letter))) return null;
   const reading = Array.from(label, (character) => PASSES_FOR.get(character) ?? character).join('');
-  return `has ${shown(first)} (${scriptOf(first)}) in a label that reads like "${reading}"`;
+  return `has ${formatCharacter(first)} (${scriptOf(first)}) in a label that reads like "${reading}"`;
 }
 
 function mixProblem(letters: readonly string[], scripts: readonly Script[]): string {
@@ -93,14 +94,14 @@ function mixProblem(letters: readonly string[], scripts: readonly Script[]): str
   const stranger = letters[scripts.findIndex((script) => script !== main)] ?? '';
   const twin = PASSES_FOR.get(stranger);
   const looks = twin === undefined ? '' : `, which looks like "${twin}",`;
-  return `has ${shown(stranger)} (${scriptOf(stranger)})${looks} among ${main} letters`;
+  return `has ${formatCharacter(stranger)} (${scriptOf(stranger)})${looks} among ${main} letters`;
 }
 
 function scriptOf(character: string): Script {
   return SCRIPT_PATTERNS.find(([, pattern]) => pattern.test(character))?.[0] ?? 'Other';
 }
 
-function shown(character: string): string {
+function formatCharacter(character: string): string {
   return `"${character}" ${codePointName(character)}`;
 }
 

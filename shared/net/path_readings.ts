@@ -31,11 +31,11 @@ const FRONT_CONTROLLER = /\.(?:php\d?|f?cgi|pl|aspx?|dll)$/;
  * path is such that nobody can list them.
  */
 export function pathReadings(path: string): readonly PathReading[] | null {
-  const texts = decodings(path);
+  const texts = listDecodings(path);
   if (texts === null || texts.some((text, round) => isUndecidable(text, round))) return null;
   const readings: PathReading[] = [];
   for (const [round, text] of texts.entries()) {
-    if (delimiters(text) !== delimiters(texts[round + 1])) addReadings(readings, text, false);
+    if (countDelimiters(text) !== countDelimiters(texts[round + 1])) addReadings(readings, text, false);
     const cut = round > 0 ? text.search(/[?#]/) : -1;
     if (cut >= 0) addReadings(readings, text.slice(0, cut), true);
   }
@@ -43,9 +43,9 @@ export function pathReadings(path: string): readonly PathReading[] | null {
 }
 
 /** The path, and what it is after each decoding. Null when it is encoded deeper than any server decodes. */
-function decodings(path: string): readonly string[] | null {
+function listDecodings(path: string): readonly string[] | null {
   const texts = [path];
-  for (let text = decodedOnce(path); text !== texts.at(-1); text = decodedOnce(text)) {
+  for (let text = decodeOnce(path); text !== texts.at(-1); text = decodeOnce(text)) {
     if (texts.length > MAX_DECODINGS) return null;
     texts.push(text);
   }
@@ -53,7 +53,7 @@ function decodings(path: string): readonly string[] | null {
 }
 
 /** How many there are: without new ones a decoding changes no reading, for the keys of segments are decoded anyway. */
-function delimiters(text = ''): number {
+function countDelimiters(text = ''): number {
   let count = 0;
   for (let at = 0; at < text.length; at += 1) if (DELIMITERS.has(text.charCodeAt(at))) count += 1;
   return count;
@@ -68,8 +68,8 @@ function isUndecidable(text: string, round: number): boolean {
 /** A segment as the most generous server compares it: decoded, without case, accents, and what trails its last letter or digit. */
 export function segmentKey(segment: string): string {
   let text = segment;
-  for (let next = decodedOnce(text); next !== text; next = decodedOnce(text)) text = next;
-  return withoutTrail(PLAIN_SEGMENT.test(text) ? text : folded(text));
+  for (let next = decodeOnce(text); next !== text; next = decodeOnce(text)) text = next;
+  return withoutTrail(PLAIN_SEGMENT.test(text) ? text : foldText(text));
 }
 
 /** The parts of a last segment that servers with format suffixes compare (`refunds` of `refunds.json`), up to the dot of that number. */
@@ -85,7 +85,7 @@ const DELIMITERS: ReadonlySet<number> = new Set(['/', '\\', ';'].map((character)
 const PLAIN_SEGMENT = /^[a-z0-9_.-]*$/;
 
 /** Compared without case, accents and width, as file systems, databases and case-insensitive patterns do. */
-function folded(text: string): string {
+function foldText(text: string): string {
   const ascii = text.toLowerCase();
   if (!/[^\0-\x7f]/.test(ascii)) return ascii;
   return fromUtf8(text).normalize('NFKD').replaceAll(/\p{M}/gu, '').toUpperCase().toLowerCase();
@@ -108,7 +108,7 @@ function withoutTrail(text: string): string {
   return end === 0 ? text : text.slice(0, end);
 }
 
-function decodedOnce(text: string): string {
+function decodeOnce(text: string): string {
   if (!text.includes('%')) return text;
   return text.replaceAll(/%([0-9a-f]{2})/gi, (_escape, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 16)),
@@ -134,7 +134,7 @@ function addReadings(readings: PathReading[], path: string, isCut: boolean): voi
 function add(readings: PathReading[], path: readonly string[], isCut: boolean): void {
   if (path.length > MAX_SEGMENTS) return;
   const segments = path.map((segment) => segmentKey(segment)).filter((segment) => segment.trim() !== '');
-  const forms = segments.some((segment) => DOTS.test(segment)) ? [segments, resolved(segments)] : [segments];
+  const forms = segments.some((segment) => DOTS.test(segment)) ? [segments, resolveDots(segments)] : [segments];
   for (const form of forms) {
     readings.push({ segments: form, isCut });
     for (const [at, segment] of form.entries()) {
@@ -144,7 +144,7 @@ function add(readings: PathReading[], path: readonly string[], isCut: boolean): 
   }
 }
 
-function resolved(segments: readonly string[]): readonly string[] {
+function resolveDots(segments: readonly string[]): readonly string[] {
   const kept: string[] = [];
   for (const segment of segments) {
     if (segment === '..') kept.pop();

@@ -10,17 +10,17 @@ export interface Difference {
 
 /** Where two JSON values differ, as deep as both have the same kind, in the order of the first. Empty when they are equal. */
 export function differences(from: unknown, to: unknown, place = ''): readonly Difference[] {
-  if (Array.isArray(from) && Array.isArray(to)) return inLists(from, to, place);
-  if (isRecord(from) && isRecord(to)) return inRecords(from, to, place);
-  return same(from, to) ? [] : [{ place, from, to }];
+  if (Array.isArray(from) && Array.isArray(to)) return compareLists(from, to, place);
+  if (isRecord(from) && isRecord(to)) return compareRecords(from, to, place);
+  return isSame(from, to) ? [] : [{ place, from, to }];
 }
 
-function inLists(from: readonly unknown[], to: readonly unknown[], place: string): readonly Difference[] {
+function compareLists(from: readonly unknown[], to: readonly unknown[], place: string): readonly Difference[] {
   const length = Math.max(from.length, to.length);
   return Array.from({ length }, (_, index) => differences(from[index], to[index], `${place}[${index}]`)).flat();
 }
 
-function inRecords(
+function compareRecords(
   from: Readonly<Record<string, unknown>>,
   to: Readonly<Record<string, unknown>>,
   place: string,
@@ -33,7 +33,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function same(from: unknown, to: unknown): boolean {
+function isSame(from: unknown, to: unknown): boolean {
   if (from === undefined || to === undefined) return from === to;
   return canonicalJson(from) === canonicalJson(to);
 }

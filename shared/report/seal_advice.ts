@@ -18,7 +18,7 @@ export function sealLines(
   host: string | null,
   templates: readonly BindingTemplate[],
 ): readonly string[] {
-  const fitting = fittingTemplates(secret, host, templates);
+  const fitting = findFittingTemplates(secret, host, templates);
   const end = ['--credential', secret.ref, ...(secret.owner === 'personal' ? [] : ['--owner', secret.owner])];
   if (fitting.length === 0) return [line([shellWord(host ?? '<host>'), '--scheme', 'bearer', ...end])];
   return fitting.map((template) => line([...templateWords(template), ...end]));
@@ -29,23 +29,23 @@ function line(words: readonly string[]): string {
 }
 
 /** A few templates: those of this host; else those whose name has most words in common with the path, or with the description. */
-export function fittingTemplates(
+export function findFittingTemplates(
   secret: Pick<SecretRecord, 'path' | 'description'>,
   host: string | null,
   templates: readonly BindingTemplate[],
 ): readonly BindingTemplate[] {
-  return allFitting(secret, host, templates).slice(0, MOST_TEMPLATES);
+  return listFitting(secret, host, templates).slice(0, MOST_TEMPLATES);
 }
 
-function allFitting(
+function listFitting(
   { path, description }: Pick<SecretRecord, 'path' | 'description'>,
   host: string | null,
   templates: readonly BindingTemplate[],
 ): readonly BindingTemplate[] {
   const ofHost = host === null ? [] : templates.filter((template) => isOnHost(template, host));
   if (ofHost.length > 0) return ofHost;
-  const byPath = mostAlike(path, templates);
-  return byPath.length > 0 || description === null ? byPath : mostAlike(description, templates);
+  const byPath = findMostAlike(path, templates);
+  return byPath.length > 0 || description === null ? byPath : findMostAlike(description, templates);
 }
 
 function isOnHost({ binding }: BindingTemplate, host: string): boolean {
@@ -59,7 +59,7 @@ export function isUnder(pattern: string, host: string): boolean {
 }
 
 /** The first word of a template's name is whose service it is: without it the others say nothing. Shorter names come first. */
-function mostAlike(text: string, templates: readonly BindingTemplate[]): readonly BindingTemplate[] {
+function findMostAlike(text: string, templates: readonly BindingTemplate[]): readonly BindingTemplate[] {
   const words = new Set(text.toLowerCase().split(/[^a-z0-9]+/));
   const scored = templates.flatMap((template) => {
     const own = template.name.split('-');

@@ -81,7 +81,7 @@ export function sealabilityOf(facts: SealabilityFacts): readonly Sealability[] {
   return facts.secrets.map((secret) => {
     const bindings = facts.bindings.filter((binding) => isNamedBy(secret, binding));
     const keptFor = keeperOf(secret);
-    const last = lastHandedOut(secret, facts.releases);
+    const last = findLastRelease(secret, facts.releases);
     const isCarried = bindings.length > 0 || keptFor !== null;
     const whyNot = last !== null ? 'handed_out_unsealed' : isCarried ? null : 'no_binding';
     return {
@@ -113,7 +113,7 @@ function keeperOf({ path }: SecretRecord): Sealability['kept_for'] {
 }
 
 /** Only a user's own credentials are ever handed out; one stored since then is another value. */
-function lastHandedOut(secret: SecretRecord, releases: readonly UnsealedRelease[]): UnsealedRelease | null {
+function findLastRelease(secret: SecretRecord, releases: readonly UnsealedRelease[]): UnsealedRelease | null {
   if (secret.owner !== 'personal') return null;
   const last = releases.find(({ ref }) => ref === secret.ref);
   return last === undefined || last.time < secret.updated_at ? null : last;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { sampleConnector, sampleOperation } from '../connect/testing/sample_connector.ts';
 import type { HostBinding } from '../model/host_binding.ts';
-import { limitedBindings } from './limited_bindings.ts';
+import { findLimitedBindings } from './limited_bindings.ts';
 
 const bound = (host: string, change: Partial<HostBinding> = {}): HostBinding => ({
   id: `bnd_${host}`,
@@ -25,7 +25,7 @@ test('lists bindings without an effect, with the hosts where they win and an ope
     bound('api.example.com', { id: 'bnd_e', owner: 'enterprise' }),
     bound('open.example.com'),
   ];
-  expect(limitedBindings(bindings, [connector]).map(({ binding, hosts }) => [binding.id, hosts])).toEqual([
+  expect(findLimitedBindings(bindings, [connector]).map(({ binding, hosts }) => [binding.id, hosts])).toEqual([
     ['bnd_*.example.com', ['pay.example.com']],
     ['bnd_1', ['api.example.com']],
     ['bnd_2', ['api.example.com']],
@@ -33,7 +33,7 @@ test('lists bindings without an effect, with the hosts where they win and an ope
 });
 
 test('lists none with an effect, and none where nothing needs an approval', () => {
-  expect(limitedBindings([bound('api.example.com', { effect: 'write' })], [connector])).toEqual([]);
+  expect(findLimitedBindings([bound('api.example.com', { effect: 'write' })], [connector])).toEqual([]);
   const open = sampleConnector([{ ...guarded, approval: 'none' }]);
-  expect(limitedBindings([bound('api.example.com')], [open])).toEqual([]);
+  expect(findLimitedBindings([bound('api.example.com')], [open])).toEqual([]);
 });

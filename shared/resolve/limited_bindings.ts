@@ -10,7 +10,7 @@ export interface LimitedBinding {
 }
 
 /** The bindings without an effect that would act beside operations with an approval, were they not limited to reading there. */
-export function limitedBindings(
+export function findLimitedBindings(
   bindings: readonly HostBinding[],
   connectors: readonly InstalledConnector[],
 ): readonly LimitedBinding[] {

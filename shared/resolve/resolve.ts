@@ -4,7 +4,7 @@ import {
   isGraphqlEndpoint,
   matchOperation,
   mayNeedApproval,
-  readings,
+  listReadings,
   type ConnectorIndex,
   type ConnectorOperation,
 } from '../connect/connector_index.ts';
@@ -139,7 +139,7 @@ function resolveOperation(connectors: ConnectorIndex, request: ResolvableRequest
   const isAnother = methods.some(
     (method) => method !== request.method && operationsAs(connectors, request, method).length > 0,
   );
-  const isGuarded = guardingMethods(request, methods).some((method) =>
+  const isGuarded = listGuardingMethods(request, methods).some((method) =>
     mayNeedApproval(connectors, { ...request, method }),
   );
   // Servers answer HEAD by doing what GET does (RFC 9110 section 9.3.2), which matters where that is more than reading.
@@ -149,7 +149,7 @@ function resolveOperation(connectors: ConnectorIndex, request: ResolvableRequest
 }
 
 /** The methods of which an operation that needs an approval could be meant; a server may take one that it does not know for any. */
-function guardingMethods({ method }: ResolvableRequest, possible: readonly string[]): readonly string[] {
+function listGuardingMethods({ method }: ResolvableRequest, possible: readonly string[]): readonly string[] {
   const others = possible.filter((each) => each !== method);
   if (possible.includes('HEAD')) others.push('GET');
   return possible.every((each) => KNOWN_METHODS.has(each)) ? others : OPERATION_METHODS;
@@ -157,7 +157,7 @@ function guardingMethods({ method }: ResolvableRequest, possible: readonly strin
 
 /** The operations that a request would be with another method, however a server reads its path. */
 function operationsAs(connectors: ConnectorIndex, request: ResolvableRequest, method: string): readonly Operation[] {
-  return readings(connectors, { ...request, method }).flatMap((found) =>
+  return listReadings(connectors, { ...request, method }).flatMap((found) =>
     found.kind === 'operation' ? [found.match.operation] : [],
   );
 }

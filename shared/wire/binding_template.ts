@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { err, ok, type Result } from '../model/result.ts';
 import { fieldProblems } from './errors.ts';
 import { HOST_BINDING_FIELDS } from './host_binding.ts';
-import { unknownFields } from './host_binding_rules.ts';
+import { describeUnknownFields } from './host_binding_rules.ts';
 import { fillPlaceholders, placeholderNames } from './placeholder.ts';
 
 const line = z.string().min(1).max(500);
@@ -22,7 +22,8 @@ const bindingTemplate = z.strictObject({
   /** Fields of a host binding; a text may hold `<placeholder>`s that have to be filled. */
   binding: z.record(z.string(), z.unknown()).superRefine((binding, context) => {
     const unknown = Object.keys(binding).filter((field) => !TEMPLATE_FIELDS.includes(field));
-    if (unknown.length > 0) context.addIssue({ code: 'custom', message: unknownFields(unknown, TEMPLATE_FIELDS) });
+    if (unknown.length > 0)
+      context.addIssue({ code: 'custom', message: describeUnknownFields(unknown, TEMPLATE_FIELDS) });
     const missing = ['host', 'scheme', 'credential_ref'].filter((field) => binding[field] === undefined);
     if (missing.length > 0) context.addIssue({ code: 'custom', message: `has no ${missing.join(', ')}` });
     if (placeholdersIn(binding['credential_ref']).length > 0) return;

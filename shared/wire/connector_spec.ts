@@ -13,8 +13,8 @@ import {
 import { EFFECTS } from '../model/host_binding.ts';
 import { checkConnectorSpec } from './connector_spec_rules.ts';
 import { graphqlFieldText, hostText, httpsUrlText, nameText, pathText, proseText } from './connector_spec_fields.ts';
-import { choice } from './host_binding_fields.ts';
-import { unknownFields } from './host_binding_rules.ts';
+import { oneOfValues } from './host_binding_fields.ts';
+import { describeUnknownFields } from './host_binding_rules.ts';
 
 export const MAX_OPERATIONS = 500;
 export const MAX_INPUTS = 100;
@@ -27,22 +27,22 @@ const hosts = (what: string) =>
     .min(1, { error: 'is empty: name at least one host; the first one builds upstream URLs' })
     .max(MAX_CONNECTOR_HOSTS, { error: `has more than ${MAX_CONNECTOR_HOSTS} hosts` });
 
-const input = closed('an input', {
+const input = closedObject('an input', {
   name: nameText('the name of the argument'),
-  in: choice(INPUT_PLACES),
-  type: choice(INPUT_TYPES).default('string'),
+  in: oneOfValues(INPUT_PLACES),
+  type: oneOfValues(INPUT_TYPES).default('string'),
   required: z.boolean({ error: 'must be true or false' }).default(false),
   description: proseText(2_000).default(''),
 }).meta({ id: 'OperationInput' });
 
-const auditField = closed('an audit field', {
+const auditField = closedObject('an audit field', {
   name: nameText('the name in the audit event'),
   source: z.string({ error: 'is missing: write <place>.<input>, such as path.owner, or status' }).max(200),
   redact: z.boolean({ error: 'must be true or false' }).default(false),
 });
 
-const graphqlSelector = closed('a GraphQL selector', {
-  type: choice(GRAPHQL_TYPES),
+const graphqlSelector = closedObject('a GraphQL selector', {
+  type: oneOfValues(GRAPHQL_TYPES),
   fields: z
     .array(graphqlFieldText, { error: 'must be a list of top-level fields, such as ["mergePullRequest"]' })
     .min(1, { error: 'is empty: name a field, or leave the list out for every field that no other operation lists' })
@@ -50,16 +50,16 @@ const graphqlSelector = closed('a GraphQL selector', {
     .optional(),
 }).meta({ id: 'GraphqlSelector' });
 
-const operation = closed('an operation', {
+const operation = closedObject('an operation', {
   name: nameText('the name of the operation, such as list-issues'),
-  method: choice(OPERATION_METHODS),
+  method: oneOfValues(OPERATION_METHODS),
   path: pathText,
   summary: proseText(200).default(''),
   description: proseText(4_000).default(''),
   hosts: hosts(' of this operation').optional(),
   graphql: graphqlSelector.optional(),
-  approval: choice(APPROVALS).default('none'),
-  effect: choice(EFFECTS),
+  approval: oneOfValues(APPROVALS).default('none'),
+  effect: oneOfValues(EFFECTS),
   inputs: z
     .array(input, { error: 'must be a list of inputs' })
     .max(MAX_INPUTS, { error: `has more than ${MAX_INPUTS} inputs` })
@@ -70,8 +70,8 @@ const operation = closed('an operation', {
     .default([]),
 }).meta({ id: 'Operation' });
 
-const credential = closed('a credential', {
-  kind: choice(CREDENTIAL_KINDS),
+const credential = closedObject('a credential', {
+  kind: oneOfValues(CREDENTIAL_KINDS),
   authorization_url: httpsUrlText.optional(),
   token_url: httpsUrlText.optional(),
   device_authorization_url: httpsUrlText.optional(),
@@ -84,7 +84,7 @@ const credential = closed('a credential', {
     .default([]),
 });
 
-const identity = closed('the connector', {
+const identity = closedObject('the connector', {
   fqn: z
     .string({ error: 'is missing: write publisher/name, such as acme/tickets' })
     .max(128, { error: 'is longer than 128 characters' })
@@ -109,7 +109,7 @@ const fields = {
     .max(MAX_OPERATIONS, { error: `has more than ${MAX_OPERATIONS} operations: split the connector` }),
 };
 
-const spec = closed('a connector spec', fields).superRefine(checkConnectorSpec, { when: () => true });
+const spec = closedObject('a connector spec', fields).superRefine(checkConnectorSpec, { when: () => true });
 
 /** A connector spec as people write it and as `POST /v1/connectors` takes it (design section 5, Connector spec). */
 export const connectorSpec = spec.meta({ id: 'ConnectorSpec' });
@@ -153,12 +153,12 @@ export function connectorSpecJsonSchema(id: string): object {
 }
 
 /** A strict object whose messages name what it is and what an unknown field was probably meant to be. */
-function closed<const T extends z.ZodRawShape>(what: string, shape: T) {
+function closedObject<const T extends z.ZodRawShape>(what: string, shape: T) {
   const known = Object.keys(shape);
   return z.strictObject(shape, {
     error: (issue) => {
       if (issue.code !== 'unrecognized_keys') return `must be ${what}, an object`;
-      return unknownFields(Array.isArray(issue.keys) ? issue.keys.map(String) : [], known);
+      return describeUnknownFields(Array.isArray(issue.keys) ? issue.keys.map(String) : [], known);
     },
   });
 }

@@ -4,7 +4,7 @@ import { normaliseHost } from '../net/host.ts';
 import { isIpLiteral } from '../net/ip_literal.ts';
 import { canonicalPath } from '../net/target.ts';
 import { checkedText } from './checked_text.ts';
-import { firstSteering } from '../model/shown_text.ts';
+import { findSteering } from '../model/shown_text.ts';
 
 /** An exact upstream host: a credential is sent there, so no pattern and no address. */
 export const hostText = checkedText(255, 'write a host such as api.example.com', hostProblem).overwrite((text) => {
@@ -41,7 +41,7 @@ export function proseText(maxCharacters: number): z.ZodString {
 }
 
 function proseProblem(text: string): string | null {
-  const found = firstSteering(text, true);
+  const found = findSteering(text, true);
   return found === null ? null : `has a control character in it (${found}): write plain text`;
 }
 

@@ -14,7 +14,7 @@ import { parseVaultReference } from '../model/vault_path.ts';
 import {
   accessKeyIdText,
   allowedHostText,
-  choice,
+  oneOfValues,
   credentialRefText,
   descriptionText,
   headerText,
@@ -28,7 +28,7 @@ import {
   templateText,
   usernameText,
 } from './host_binding_fields.ts';
-import { checkBinding, unknownFields } from './host_binding_rules.ts';
+import { checkBinding, describeUnknownFields } from './host_binding_rules.ts';
 import { id, time } from './primitives.ts';
 
 /** A non-secret stand-in that the agent holds, and the environment variable it is handed out in. */
@@ -41,11 +41,11 @@ const sentinel = z
 
 /** Every field of a host binding that a person writes (design section 5, Host binding record). */
 const fields = {
-  owner: choice(OWNERS).default('personal'),
+  owner: oneOfValues(OWNERS).default('personal'),
   host: hostPatternText,
   credential_ref: credentialRefText,
-  scheme: choice(INJECTION_SCHEMES),
-  emit_mechanism: choice(EMIT_MECHANISMS).default('inject'),
+  scheme: oneOfValues(INJECTION_SCHEMES),
+  emit_mechanism: oneOfValues(EMIT_MECHANISMS).default('inject'),
   sentinel: sentinel.optional(),
   username: usernameText.optional(),
   header: headerText.optional(),
@@ -59,8 +59,8 @@ const fields = {
     .array(allowedHostText, { error: 'must be a list of hosts, such as ["api.example.com"]' })
     .max(MAX_ALLOWED_HOSTS, { error: `has more than ${MAX_ALLOWED_HOSTS} hosts: write several bindings` })
     .default([]),
-  effect: choice(EFFECTS).optional(),
-  body: choice(['buffer', 'stream']).default('buffer'),
+  effect: oneOfValues(EFFECTS).optional(),
+  body: oneOfValues(['buffer', 'stream']).default('buffer'),
   keep_cookies: z.boolean({ error: 'must be true or false' }).optional(),
   description: descriptionText.optional(),
 };
@@ -68,7 +68,7 @@ const fields = {
 /** The names of those fields. */
 export const HOST_BINDING_FIELDS: readonly string[] = Object.keys(fields);
 
-const recordFields = { ...fields, owner: choice(OWNERS), id: id('bnd'), created_at: time, updated_at: time };
+const recordFields = { ...fields, owner: oneOfValues(OWNERS), id: id('bnd'), created_at: time, updated_at: time };
 
 /** `POST /v1/host-bindings`, `PUT /v1/host-bindings/{id}` and each entry of `svc binding apply -f`. */
 export const hostBindingInput = z
@@ -94,7 +94,7 @@ export type HostBindingRecord = z.output<typeof hostBindingRecord>;
 function objectError(what: string, known: readonly string[]) {
   return (issue: { readonly code?: string | undefined; readonly keys?: unknown }): string => {
     if (issue.code !== 'unrecognized_keys') return `must be ${what}, an object`;
-    return unknownFields(Array.isArray(issue.keys) ? issue.keys.map(String) : [], known);
+    return describeUnknownFields(Array.isArray(issue.keys) ? issue.keys.map(String) : [], known);
   };
 }
 
@@ -117,25 +117,25 @@ export function toHostBinding(record: HostBindingRecord): HostBinding {
 /** How each scheme's parameters are read. */
 const INJECTIONS: { readonly [S in InjectionScheme]: (record: HostBindingRecord) => Injection } = {
   bearer: () => ({ scheme: 'bearer' }),
-  basic: (record) => ({ scheme: 'basic', username: required(record, 'username') }),
+  basic: (record) => ({ scheme: 'basic', username: requireField(record, 'username') }),
   'header-template': (record) => ({
     scheme: 'header-template',
-    header: required(record, 'header'),
-    template: required(record, 'template'),
+    header: requireField(record, 'header'),
+    template: requireField(record, 'template'),
   }),
-  'query-param': (record) => ({ scheme: 'query-param', queryParam: required(record, 'query_param') }),
+  'query-param': (record) => ({ scheme: 'query-param', queryParam: requireField(record, 'query_param') }),
   'sigv4-resign': (record) => ({
     scheme: 'sigv4-resign',
-    accessKeyId: required(record, 'access_key_id'),
-    region: required(record, 'region'),
-    service: required(record, 'service'),
+    accessKeyId: requireField(record, 'access_key_id'),
+    region: requireField(record, 'region'),
+    service: requireField(record, 'service'),
     ...(record.session_token_ref !== undefined && { sessionTokenRef: credentialRef(record, record.session_token_ref) }),
   }),
 };
 
 function toEmit(record: HostBindingRecord): Emit {
   if (record.emit_mechanism === 'inject') return { mechanism: 'inject' };
-  if (record.sentinel === undefined) throw unvalidated(record, 'sentinel');
+  if (record.sentinel === undefined) throw unvalidatedError(record, 'sentinel');
   const { value, env } = record.sentinel;
   return { mechanism: 'sentinel-swap', sentinel: value, ...(env === undefined ? {} : { env }) };
 }
@@ -143,19 +143,19 @@ function toEmit(record: HostBindingRecord): Emit {
 /** A reference resolves only in its binding owner's namespace (design section 6). */
 function credentialRef(record: HostBindingRecord, text: string): CredentialRef {
   const path = parseVaultReference(text);
-  if (!path.ok) throw unvalidated(record, 'credential_ref');
+  if (!path.ok) throw unvalidatedError(record, 'credential_ref');
   return { owner: record.owner, path: path.value };
 }
 
 type SchemeParameter = 'username' | 'header' | 'template' | 'query_param' | 'access_key_id' | 'region' | 'service';
 
-function required(record: HostBindingRecord, field: SchemeParameter): string {
+function requireField(record: HostBindingRecord, field: SchemeParameter): string {
   const value = record[field];
-  if (value === undefined) throw unvalidated(record, field);
+  if (value === undefined) throw unvalidatedError(record, field);
   return value;
 }
 
-function unvalidated(record: HostBindingRecord, field: string): Error {
+function unvalidatedError(record: HostBindingRecord, field: string): Error {
   return Object.assign(new Error(`host binding ${record.id} was not validated: ${field}`), {
     code: 'host_binding_not_validated',
   });

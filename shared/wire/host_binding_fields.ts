@@ -107,7 +107,7 @@ export const descriptionText = textField({
 });
 
 /** One of a closed set. */
-export function choice<const T extends readonly string[]>(values: T) {
+export function oneOfValues<const T extends readonly string[]>(values: T) {
   const list = values.join(', ');
   return z.enum(values, {
     error: ({ input }) => {

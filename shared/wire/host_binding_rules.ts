@@ -41,7 +41,7 @@ export function checkBinding(value: unknown, context: z.core.$RefinementCtx): vo
 }
 
 /** The message for unknown fields of a binding, each with the nearest known one. */
-export function unknownFields(keys: readonly string[], known: readonly string[]): string {
+export function describeUnknownFields(keys: readonly string[], known: readonly string[]): string {
   const named = keys.map((key) => `"${key.slice(0, 64)}"${didYouMean(key, known)}`);
   return keys.length === 1 ? `unknown field ${named.join()}` : `unknown fields ${named.join(' ')}`;
 }

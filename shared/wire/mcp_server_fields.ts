@@ -4,7 +4,7 @@ import { checkedText } from './checked_text.ts';
 import { headerNameProblem } from './injection_place.ts';
 import { otherReferenceProblem, withoutReferences } from './mcp_references.ts';
 import { lineProblem } from './primitives.ts';
-import { hiddenCharacters } from '../model/shown_text.ts';
+import { listHiddenCharacters } from '../model/shown_text.ts';
 
 const MAX_ARGUMENTS = 128;
 const MAX_COMMAND_CHARACTERS = 64 * 1024;
@@ -58,8 +58,8 @@ export const mcpEnv = z
   })
   .superRefine((env, context) => {
     const names = Object.keys(env);
-    if (names.length > MAX_VARIABLES) return tooMany(context, `has more than ${MAX_VARIABLES} variables`);
-    for (const name of names) namedIssue(context, name, credentialNameProblem(name));
+    if (names.length > MAX_VARIABLES) return reportTooMany(context, `has more than ${MAX_VARIABLES} variables`);
+    for (const name of names) reportName(context, name, credentialNameProblem(name));
   });
 
 /** The headers that every request to a remote server carries. */
@@ -69,12 +69,12 @@ export const mcpHeaders = z
   })
   .superRefine((headers, context) => {
     const names = Object.keys(headers);
-    if (names.length > MAX_HEADERS) return tooMany(context, `has more than ${MAX_HEADERS} headers`);
+    if (names.length > MAX_HEADERS) return reportTooMany(context, `has more than ${MAX_HEADERS} headers`);
     const seen = new Set<string>();
     for (const name of names) {
       const isTwin = seen.has(name.toLowerCase());
       seen.add(name.toLowerCase());
-      namedIssue(context, name, isTwin ? 'stands here twice, in another case: write it once' : nameProblem(name));
+      reportName(context, name, isTwin ? 'stands here twice, in another case: write it once' : nameProblem(name));
     }
   });
 
@@ -86,7 +86,7 @@ export const mcpUrlText = checkedText(
 );
 
 const toolPattern = checkedText(256, 'write the name of a tool, or its beginning with "*" at the end', (text) =>
-  /^(?:[^\s*]+\*?|\*)$/u.test(text) && hiddenCharacters(text, false).length === 0
+  /^(?:[^\s*]+\*?|\*)$/u.test(text) && listHiddenCharacters(text, false).length === 0
     ? null
     : 'is no name of a tool: a "*" stands only at the end',
 );
@@ -119,7 +119,7 @@ function argumentProblem(text: string): string | null {
 function programProblem(program: string): string | null {
   if (program.trim() === '') return 'is empty: the first entry is the program';
   if (/vault:\/\//i.test(program)) return 'is a reference: the program is written out, only its arguments may hold one';
-  return hiddenCharacters(program, false).length > 0
+  return listHiddenCharacters(program, false).length > 0
     ? 'has a control or hidden character in it: write the program plainly'
     : null;
 }
@@ -161,14 +161,14 @@ function isLoopback(hostname: string): boolean {
   return ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
 }
 
-function tooMany(context: z.core.$RefinementCtx, message: string): void {
+function reportTooMany(context: z.core.$RefinementCtx, message: string): void {
   context.addIssue({ code: 'custom', message });
 }
 
 const MAX_SHOWN_KEY = 64;
 
 /** A problem with a name of the object; a name that is too long to show is the object's own problem. */
-function namedIssue(context: z.core.$RefinementCtx, name: string, problem: string | null): void {
+function reportName(context: z.core.$RefinementCtx, name: string, problem: string | null): void {
   if (problem === null) return;
   const path = name.length <= MAX_SHOWN_KEY ? [name] : [`${name.slice(0, MAX_SHOWN_KEY)}…`];
   context.addIssue({ code: 'custom', path, message: problem });

@@ -10,8 +10,8 @@ import {
   type McpAuthorizationState,
   type McpServer,
 } from '../model/mcp_server.ts';
-import { choice } from './host_binding_fields.ts';
-import { unknownFields } from './host_binding_rules.ts';
+import { oneOfValues } from './host_binding_fields.ts';
+import { describeUnknownFields } from './host_binding_rules.ts';
 import {
   mcpCommand,
   mcpCredentialName,
@@ -26,16 +26,16 @@ import {
 } from './mcp_server_fields.ts';
 import { withOwnId } from './mcp_references.ts';
 import { checkMcpServer } from './mcp_server_rules.ts';
-import { shownLine } from '../model/shown_text.ts';
+import { toShownLine } from '../model/shown_text.ts';
 import { id, owner, page, pageQuery, time } from './primitives.ts';
 import { secretValue } from './secrets.ts';
 
 /** Every field of a server that a person writes. A reference in them may write `{id}` for the server's own id. */
 const fields = {
-  owner: choice(OWNERS).default('personal'),
+  owner: oneOfValues(OWNERS).default('personal'),
   name: mcpNameText,
   description: mcpDescriptionText.default(''),
-  mode: choice(MCP_MODES).default('local'),
+  mode: oneOfValues(MCP_MODES).default('local'),
   version: mcpVersionText.nullable().default(null),
   /** Left out of a PUT: it stays as it is. */
   registry_id: mcpRegistryIdText.nullable().optional(),
@@ -43,11 +43,11 @@ const fields = {
   env: mcpEnv.default({}),
   url: mcpUrlText.nullable().default(null),
   /** Of a remote server; `streamable-http` when nothing is said. */
-  transport: choice(MCP_TRANSPORTS).nullable().default(null),
+  transport: oneOfValues(MCP_TRANSPORTS).nullable().default(null),
   headers: mcpHeaders.default({}),
   tools: mcpTools,
   enabled: z.boolean().default(true),
-  isolation: choice(MCP_ISOLATIONS).default('process'),
+  isolation: oneOfValues(MCP_ISOLATIONS).default('process'),
 };
 
 /** The names of those fields. */
@@ -58,7 +58,7 @@ function serverError(issue: { readonly code?: string | undefined; readonly keys?
   if (issue.code !== 'unrecognized_keys') return 'must be an MCP server, an object';
   const keys = Array.isArray(issue.keys) ? issue.keys.map(String) : [];
   const readOnly = keys.filter((key) => Object.hasOwn(mcpServerRecord.shape, key));
-  if (readOnly.length === 0) return unknownFields(keys, MCP_SERVER_FIELDS);
+  if (readOnly.length === 0) return describeUnknownFields(keys, MCP_SERVER_FIELDS);
   return readOnly.length === keys.length ? 'is read-only: leave it out' : 'is read-only or unknown: leave it out';
 }
 
@@ -76,18 +76,18 @@ export type ValidMcpServer = z.output<typeof mcpServerInput>;
 const shown = {
   ...fields,
   id: id('mcp'),
-  owner: choice(OWNERS),
+  owner: oneOfValues(OWNERS),
   description: mcpDescriptionText,
-  mode: choice(MCP_MODES),
+  mode: oneOfValues(MCP_MODES),
   version: mcpVersionText.nullable(),
   registry_id: mcpRegistryIdText.nullable(),
   command: mcpCommand,
   env: mcpEnv,
   url: mcpUrlText.nullable(),
-  transport: choice(MCP_TRANSPORTS).nullable(),
+  transport: oneOfValues(MCP_TRANSPORTS).nullable(),
   headers: mcpHeaders,
   enabled: z.boolean(),
-  isolation: choice(MCP_ISOLATIONS),
+  isolation: oneOfValues(MCP_ISOLATIONS),
   revision: z.number().int().min(1),
 };
 
@@ -130,7 +130,7 @@ export const mcpServerRecord = z
 export type McpServerRecord = z.output<typeof mcpServerRecord>;
 
 /** The names of the credentials that a server refers to and that are not stored: it is not started without them. */
-export function missingCredentials({ credentials }: Pick<McpServerRecord, 'credentials'>): readonly string[] {
+export function listMissingCredentials({ credentials }: Pick<McpServerRecord, 'credentials'>): readonly string[] {
   return credentials.filter(({ required, set }) => required && !set).map(({ name }) => name);
 }
 
@@ -177,7 +177,7 @@ const MAX_REPORTED_SERVERS = 1_000;
 const MAX_ERROR_CHARACTERS = 1_000;
 
 /** One line out of what a program said: nothing in it steers a terminal. */
-const errorLine = z.string().overwrite((text) => shownLine(text, MAX_ERROR_CHARACTERS));
+const errorLine = z.string().overwrite((text) => toShownLine(text, MAX_ERROR_CHARACTERS));
 
 /** `POST /v1/sidecar/mcp-health`: what runs on the sidecar's machine. A server that the sidecar may not see is left out. */
 export const mcpHealthReport = z

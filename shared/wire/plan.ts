@@ -10,8 +10,8 @@ import {
   type Plan,
   type PlanStep,
 } from '../model/plan.ts';
-import { choice } from './host_binding_fields.ts';
-import { unknownFields } from './host_binding_rules.ts';
+import { oneOfValues } from './host_binding_fields.ts';
+import { describeUnknownFields } from './host_binding_rules.ts';
 import {
   collectNameText,
   commandWords,
@@ -34,7 +34,7 @@ const PLAN_FIELDS = ['version', 'name', 'image', 'steps'];
 
 export const stepTrust = z.strictObject(
   {
-    effect: choice(EFFECTS),
+    effect: oneOfValues(EFFECTS),
     hosts: list(reachHostText, 'hosts, such as ["api.example.com"]', MAX_STEP_HOSTS)
       .min(1, {
         error: 'is empty: name the hosts that the step reaches, or leave trust out for a step without network',
@@ -46,7 +46,7 @@ export const stepTrust = z.strictObject(
 );
 
 export const planMount = z.strictObject(
-  { source: mountSourceText, target: containerPathText, access: choice(['read', 'write']).default('read') },
+  { source: mountSourceText, target: containerPathText, access: oneOfValues(['read', 'write']).default('read') },
   { error: objectError('{source, target, access?}', MOUNT_FIELDS) },
 );
 
@@ -102,13 +102,13 @@ function toStep(step: ValidStep): PlanStep {
       },
     }),
     mounts: step.mounts,
-    collect: step.collect.map(({ path, as }): CollectedPath => ({ path, as: as ?? lastPart(path) })),
+    collect: step.collect.map(({ path, as }): CollectedPath => ({ path, as: as ?? lastPartOf(path) })),
     timeoutSeconds: step.timeout_seconds,
   };
 }
 
 /** The name under which an output is kept when none is written. */
-export function lastPart(path: string): string {
+export function lastPartOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
@@ -127,7 +127,7 @@ function versionProblem(input: unknown): string {
 function objectError(what: string, known: readonly string[]) {
   return (issue: { readonly code?: string | undefined; readonly input?: unknown; readonly keys?: unknown }): string => {
     if (issue.code === 'unrecognized_keys') {
-      return unknownFields(Array.isArray(issue.keys) ? issue.keys.map(String) : [], known);
+      return describeUnknownFields(Array.isArray(issue.keys) ? issue.keys.map(String) : [], known);
     }
     return issue.input === undefined ? `is missing: write ${what}` : `must be ${what}`;
   };

@@ -62,7 +62,8 @@ export function checkMounts(steps: readonly { readonly mounts: readonly Mount[] 
   const seen: Mount[] = [];
   for (const [step, { mounts }] of steps.entries()) {
     for (const [index, mount] of mounts.entries()) {
-      const problem = reservedProblem(mount) ?? seen.map((other) => clash(other, mount)).find((text) => text !== null);
+      const problem =
+        findReservedProblem(mount) ?? seen.map((other) => findClash(other, mount)).find((text) => text !== null);
       if (problem !== undefined && problem !== null) report(context, [step, 'mounts', index, 'target'], problem);
       seen.push(mount);
     }
@@ -85,7 +86,7 @@ const RESERVED_TARGETS = [
   '/var/run',
 ];
 
-function reservedProblem({ target }: Mount): string | null {
+function findReservedProblem({ target }: Mount): string | null {
   const over = RESERVED_TARGETS.find(
     (folder) => target === folder || target.startsWith(`${folder}/`) || folder.startsWith(`${target}/`),
   );
@@ -94,7 +95,7 @@ function reservedProblem({ target }: Mount): string | null {
     : `covers or lies in ${over}, which belongs to the image: mount below /home/agent, /srv or /mnt`;
 }
 
-function clash(one: Mount, other: Mount): string | null {
+function findClash(one: Mount, other: Mount): string | null {
   if (one.target === other.target) {
     if (one.source === other.source && one.access === other.access) return null;
     return `is where another source is mounted, and all steps share one container: choose another target`;

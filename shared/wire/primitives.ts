@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { OWNERS } from '../model/host_binding.ts';
 import { idPattern, type IdPrefix } from './ids.ts';
-import { firstSteering } from '../model/shown_text.ts';
+import { findSteering } from '../model/shown_text.ts';
 
 /** RFC 3339 in UTC with milliseconds, as every time on the wire is written. */
 export const time = z.iso.datetime({ precision: 3 });
@@ -21,7 +21,7 @@ export const pageQuery = {
 
 /** What is wrong with a line that people read; null when nothing is. Direction marks could make it read as another one. */
 export function lineProblem(text: string): string | null {
-  const found = firstSteering(text, false);
+  const found = findSteering(text, false);
   if (found !== null && /^U\+D[89A-F]/.test(found)) return 'is not well-formed Unicode: write one line of plain text';
   return found === null
     ? null

@@ -7,7 +7,7 @@ import { MAX_WAIT_SECONDS } from '../../shared/wire/channel.ts';
 import type { ApprovalRequest, ApprovalSource, NotApproved } from '../ports.ts';
 import { unavailableRefusal, type ChannelError } from './channel_error.ts';
 import type { ApprovalAnswer, ApprovalCall, ControlChannel } from './control_channel.ts';
-import { shownLine } from '../../shared/model/shown_text.ts';
+import { toShownLine } from '../../shared/model/shown_text.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 import { pause } from '../../machine/pause.ts';
 
@@ -115,7 +115,7 @@ function callOf({ match, fingerprint, summary, sessionId }: ApprovalRequest): Ap
   const requestId = randomBytes(16).toString('base64url');
   const { connector, operation } = match;
   const subject = { connectorId: connector.id, operation: operation.name };
-  return { requestId, subject, fingerprint, summary: shownLine(summary, MAX_SUMMARY_CHARACTERS), sessionId };
+  return { requestId, subject, fingerprint, summary: toShownLine(summary, MAX_SUMMARY_CHARACTERS), sessionId };
 }
 
 /** A tool call is the same one only for the same server, tool and arguments. */
@@ -123,8 +123,8 @@ function toolCallOf({ server, tool, argumentsHash, summary, sessionId }: ToolApp
   const requestId = randomBytes(16).toString('base64url');
   const identity = JSON.stringify(['mcp tool call', server.id, tool, argumentsHash]);
   const fingerprint = sha256Hex(identity);
-  const subject = { mcpServerId: server.id, tool: shownLine(tool, MAX_TOOL_CHARACTERS) };
-  const readable = shownLine(summary, MAX_SUMMARY_CHARACTERS);
+  const subject = { mcpServerId: server.id, tool: toShownLine(tool, MAX_TOOL_CHARACTERS) };
+  const readable = toShownLine(summary, MAX_SUMMARY_CHARACTERS);
   return { requestId, subject, fingerprint, summary: readable, sessionId };
 }
 

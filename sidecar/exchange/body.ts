@@ -98,7 +98,7 @@ async function collect(client: Connection, reader: BodyReader, reservation: Rese
     if (piece === null) return brokenBody('the client ended before the body did');
     const fed = reader.feed(piece);
     if (!fed.ok) return brokenBody(fed.error.message);
-    if (fed.value.used < piece.length) client.unread(piece.subarray(fed.value.used));
+    if (fed.value.used < piece.length) client.putBack(piece.subarray(fed.value.used));
     for (const data of fed.value.data) {
       const refused = reservation.add(data);
       if (refused !== null) return refused;
@@ -113,7 +113,7 @@ async function nextOrEnd(client: Connection): Promise<Buffer | null | 'late'> {
     timer = setTimeout(() => resolve('late'), BODY_STALL_MS);
   });
   try {
-    return await Promise.race([client.next(), late]);
+    return await Promise.race([client.nextChunk(), late]);
   } catch (error) {
     if (error instanceof ConnectionLost) return null;
     throw error;

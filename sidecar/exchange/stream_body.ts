@@ -3,7 +3,7 @@ import type { Refusal } from '../../shared/model/refusal.ts';
 import type { Result } from '../../shared/model/result.ts';
 import { ok } from '../../shared/model/result.ts';
 import type { BodyFraming } from '../../shared/net/http1_framing.ts';
-import { BodyReader, chunk, lastChunk } from '../../shared/net/http1_framing.ts';
+import { BodyReader, encodeChunk, encodeLastChunk } from '../../shared/net/http1_framing.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
 import { brokenBody } from './body.ts';
@@ -27,15 +27,15 @@ export async function streamBody(
   try {
     while (!reader.done) {
       if (upstream.closed) return 'upstream_gone';
-      const piece = client.take() ?? (await client.next());
+      const piece = client.take() ?? (await client.nextChunk());
       const fed = piece === null ? reader.end() : reader.feed(piece);
       if (!fed.ok) return abandoned(upstream, brokenBody(fed.error.message));
       if (piece === null || fed.value === undefined) break;
       const { used, data } = fed.value;
-      if (used < piece.length) client.unread(piece.subarray(used));
+      if (used < piece.length) client.putBack(piece.subarray(used));
       const out = copy === null ? ok([piece.subarray(0, used)]) : await copy.push(data);
       if (!out.ok) return abandoned(upstream, out.error);
-      if (!writeAll(upstream, out.value)) await upstream.drained();
+      if (!writeAll(upstream, out.value)) await upstream.waitForDrain();
     }
     const rest = (await copy?.end(reader.trailers)) ?? ok([]);
     if (!rest.ok) return abandoned(upstream, rest.error);
@@ -82,11 +82,11 @@ class TransformedCopy {
   async end(trailers: string): Promise<Result<readonly Uint8Array[], Refusal>> {
     const step = await this.#transform.end();
     if (!step.ok) return step;
-    const last = this.#chunked ? [lastChunk(trailers)] : [];
+    const last = this.#chunked ? [encodeLastChunk(trailers)] : [];
     return ok([...this.#framed(step.value), ...last]);
   }
 
   #framed(pieces: readonly Uint8Array[]): readonly Uint8Array[] {
-    return this.#chunked ? chunk(pieces) : pieces;
+    return this.#chunked ? encodeChunk(pieces) : pieces;
   }
 }

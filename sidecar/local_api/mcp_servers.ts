@@ -1,4 +1,4 @@
-import { uncheckedCode } from '../../shared/mcp/consent_hash.ts';
+import { findUncheckedCode } from '../../shared/mcp/consent_hash.ts';
 import type { z } from 'zod';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
@@ -86,7 +86,7 @@ export async function giveConsent(
   if (hash !== input.consent_hash) {
     return err(localError('conflict', `The server ${server.name} has changed since it was shown: look at it again.`));
   }
-  const [reason] = uncheckedCode(server);
+  const [reason] = findUncheckedCode(server);
   if (reason !== undefined && !input.unchecked) {
     return err(
       localError('unchecked_code', `The server ${server.name} ${reason}. Consent to that with: svc mcp consent`),

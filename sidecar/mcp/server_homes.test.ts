@@ -174,7 +174,7 @@ describe('what runs', () => {
       writeFileSync(path, text);
       expect(serversInUse(mcpHome)).toBeNull();
     }
-    expect(records.abandoned()).toEqual([]);
+    expect(records.listAbandoned()).toEqual([]);
   });
 
   test('is not what a gateway that is gone has left a record of', () => {

@@ -55,7 +55,7 @@ async function accept(
     if (first === null) return;
     if (!isProxyShaped(first.head)) return handOver(client, first.raw, admission, localApi);
     again = await tunnel(client, first.head, admission, ports);
-    if (client.needsDrain) await client.drained();
+    if (client.needsDrain) await client.waitForDrain();
   }
 }
 
@@ -82,9 +82,9 @@ async function firstHead(
 
 /** Gives the connection to the local API's server, with the head it has not seen yet. It waits until its whole request has come. */
 function handOver(client: SocketConnection, raw: Buffer, admission: Admission, localApi: HttpServer): void {
-  client.unread(raw);
+  client.putBack(raw);
   const socket = client.release();
-  socket.once(ARRIVED, () => admission.served());
+  socket.once(ARRIVED, () => admission.markServed());
   localApi.emit('connection', socket);
   socket.resume();
 }

@@ -35,7 +35,7 @@ export function writeRefusal(client: Connection, why: Refusal, keepOpen: boolean
 export async function closeAfterAnswer(client: Connection): Promise<void> {
   client.end();
   const discarded = discardRest(client);
-  await client.flushed();
+  await client.waitForFlush();
   const timer = setTimeout(() => client.destroy(), LINGER_MS);
   await discarded;
   clearTimeout(timer);
@@ -44,7 +44,7 @@ export async function closeAfterAnswer(client: Connection): Promise<void> {
 
 async function discardRest(client: Connection): Promise<void> {
   try {
-    while ((client.take() ?? (await client.next())) !== null);
+    while ((client.take() ?? (await client.nextChunk())) !== null);
   } catch (error) {
     if (!(error instanceof ConnectionLost)) throw error;
   }

@@ -63,7 +63,7 @@ async function relayExact(client: Connection, reply: Reply): Promise<void> {
   for (;;) {
     const piece = body.take() ?? (await body.next());
     if (piece === 'done') return;
-    if (!client.writeInTurn(piece.raw)) await client.drained();
+    if (!client.writeInTurn(piece.raw)) await client.waitForDrain();
   }
 }
 
@@ -86,7 +86,7 @@ async function relayUpgrade(client: Connection, { reply, scrub }: Replied, onMas
     if (head !== reply.raw) noteMasked();
     const toClient = splice(upstream, client, scrubbed ? new WebSocketScrubber(scrub, noteMasked) : undefined);
     await Promise.all([orLost(splice(client, upstream), dropBoth), orLost(toClient, dropBoth)]);
-    await Promise.all([client.flushed(), upstream.flushed()]);
+    await Promise.all([client.waitForFlush(), upstream.waitForFlush()]);
   }
   dropBoth();
   return false;

@@ -1,7 +1,7 @@
 import type { ScrubPatterns } from '../../shared/inject/scrub/patterns.ts';
 import { replyFormatOf } from '../../shared/inject/scrub/reply_format.ts';
 import { StreamScrubber } from '../../shared/inject/scrub/stream_scrubber.ts';
-import { chunk, lastChunk } from '../../shared/net/http1_framing.ts';
+import { encodeChunk, encodeLastChunk } from '../../shared/net/http1_framing.ts';
 import type { ReplyHead } from '../../shared/net/http1_head.ts';
 import { fieldValues, formatReplyHead, headerField } from '../../shared/net/http1_head.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
@@ -94,7 +94,7 @@ class ScrubbedSink {
   write(data: readonly Uint8Array[]): true | Promise<void> {
     let roomy = true;
     for (const piece of data) roomy = this.#send(this.#scrubber.push(piece)) && roomy;
-    return roomy || this.#client.drained();
+    return roomy || this.#client.waitForDrain();
   }
 
   /** What is kept back of a body that breaks off; its end is not written. */
@@ -104,12 +104,12 @@ class ScrubbedSink {
 
   end(trailers: string): void {
     this.#send(this.#scrubber.flush());
-    if (this.#chunked) this.#client.writeInTurn(lastChunk(trailers));
+    if (this.#chunked) this.#client.writeInTurn(encodeLastChunk(trailers));
   }
 
   #send(pieces: readonly Uint8Array[]): boolean {
     let roomy = true;
-    for (const part of this.#chunked ? chunk(pieces) : pieces) roomy = this.#client.writeInTurn(part);
+    for (const part of this.#chunked ? encodeChunk(pieces) : pieces) roomy = this.#client.writeInTurn(part);
     return roomy;
   }
 }

@@ -36,7 +36,7 @@ export class ReplyBody {
   }
 
   async next(): Promise<BodyBytes | 'done'> {
-    return this.take() ?? this.#feed(await this.#upstream.next());
+    return this.take() ?? this.#feed(await this.#upstream.nextChunk());
   }
 
   #feed(chunk: Buffer | null): BodyBytes | 'done' {
@@ -48,7 +48,7 @@ export class ReplyBody {
     if (!fed.ok) throw new BrokenReply(fed.error.message);
     const { used, data } = fed.value;
     if (used === chunk.length) return { raw: chunk, data };
-    this.#upstream.unread(chunk.subarray(used));
+    this.#upstream.putBack(chunk.subarray(used));
     return { raw: chunk.subarray(0, used), data };
   }
 }

@@ -40,7 +40,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
     lanes: tunnel.lanes,
     sendInterim: (raw) => {
       client.write(raw);
-      return client.drained();
+      return client.waitForDrain();
     },
     noteMasked: (lane) => noteMasked(lane, tunnel, ports),
   };
@@ -62,7 +62,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
         unwatch?.();
       }
       // A client that asks on and on without reading the answers would have them held for it.
-      if (client.needsDrain) await client.drained();
+      if (client.needsDrain) await client.waitForDrain();
       // Drop requests that were buffered before the client disconnected.
       if (client.closed) break;
     }

@@ -54,7 +54,7 @@ export async function tunnel(
   if (!reach.ok) return refuse(client, head, attempted, reach.error, ports);
   const opened = await open(session.value, host.value, client);
   if (!opened.ok) return refuse(client, head, attempted, opened.error, ports);
-  admission.authenticated(session.value.id);
+  admission.markAuthenticated(session.value.id);
 
   try {
     await established(client, attempted, { ...opened.value, admission }, ports);
@@ -73,7 +73,8 @@ async function established(
   client.write(ESTABLISHED);
   const tls = await terminateTls(client.release(), context, ports.exchange.limits.connectTimeoutSeconds);
   if (tls === null) record(ports, { session, host }, { kind: 'unanswered', reason: 'client_tls_failed' });
-  else await serveTunnel(tls.connection, { session, host, sni: tls.sni, onRequest: () => admission.served() }, ports);
+  else
+    await serveTunnel(tls.connection, { session, host, sni: tls.sni, onRequest: () => admission.markServed() }, ports);
 }
 
 interface OpenTunnel {

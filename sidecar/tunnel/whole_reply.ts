@@ -26,7 +26,7 @@ export function wholeReply(reply: Reply, scrub: ScrubPatterns | null): WholeRepl
   const whole = body === undefined ? raw : joined(raw, body, bodyBytes);
   if (whole !== null)
     return scrub === null || scrub.isEmpty ? { bytes: whole, masked: false } : masked(reply, whole, scrub);
-  if (body !== undefined) upstream.unread(body);
+  if (body !== undefined) upstream.putBack(body);
   return null;
 }
 

@@ -101,7 +101,7 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)(
       const dialled = await upstreams.dial(host).connected;
       if (!dialled.ok) throw new Error(dialled.error.message);
       const ticket = ticketed ? once(dialled.value.stream, 'session') : null;
-      const text = String(await dialled.value.next());
+      const text = String(await dialled.value.nextChunk());
       await ticket;
       dialled.value.destroy();
       return text;

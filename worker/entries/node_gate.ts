@@ -44,7 +44,7 @@ export function guardConnections(server: Server, { limits, maxOpen, log }: Guard
     const admission = gate.admit({ peer: peerAt(remoteAddress), ends, drop: () => socket.resetAndDestroy() });
     if (admission === null) return;
     served.set(socket, { admission, underWay: 0 });
-    socket.once('close', () => admission.closed());
+    socket.once('close', () => admission.markClosed());
   });
   server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
     const connection = served.get(request.socket);
@@ -61,14 +61,14 @@ interface Served {
 /** A connection serves from the end of its request to the end of the reply. */
 function follow(connection: Served, request: IncomingMessage, response: ServerResponse): void {
   const { admission } = connection;
-  const onArrived = (): void => admission.served();
+  const onArrived = (): void => admission.markServed();
   connection.underWay += 1;
   if (hasBody(request)) request.once('end', onArrived);
   else onArrived();
   response.once('close', () => {
     request.off('end', onArrived);
     connection.underWay -= 1;
-    if (connection.underWay === 0) admission.waits();
+    if (connection.underWay === 0) admission.markWaiting();
   });
 }
 

@@ -8,7 +8,7 @@ import type { MarketplaceInstallInput, MarketplaceInstallReply } from '../../sha
 import {
   mcpServerInput,
   type McpServerInput,
-  missingCredentials,
+  listMissingCredentials,
   type ValidMcpServer,
 } from '../../shared/wire/mcp_servers.ts';
 import { type Caller, ownerId, writableOwner } from '../kernel/caller.ts';
@@ -153,7 +153,7 @@ async function withCredentials(
 /** A server that was there; what it lacks is what it refers to. */
 async function asItIs(context: MarketplaceContext, caller: Caller, row: McpServerRow): Installing {
   const server = await toRecordOf(context, caller, row);
-  const required_credentials = missingCredentials(server).map((name) => {
+  const required_credentials = listMissingCredentials(server).map((name) => {
     return { name, description: '', required: true, secret: true };
   });
   return withPolicyVersion(context, caller, ok({ reply: { server, required_credentials }, isNew: false }));

@@ -111,7 +111,7 @@ describe('a client with a session', () => {
   it('is greeted, and named in each call from then on', async () => {
     await greet();
     say({ id: 1, method: 'tools/list' });
-    await bridge.answered();
+    await bridge.waitForAnswers();
     expect(written).toEqual([
       expect.objectContaining({ id: 0, result: expect.objectContaining({ protocolVersion: '2025-06-18' }) }),
       result(1),
@@ -144,7 +144,7 @@ describe('a client with a session', () => {
     say({ id: 1, method: 'tools/call', params: { name: 'x' } });
     await expect.poll(() => written.at(-1)).toMatchObject({ id: 'q', method: 'roots/list' });
     say({ id: 'q', result: { roots: [] } });
-    await bridge.answered();
+    await bridge.waitForAnswers();
     expect(written.slice(1)).toEqual([
       expect.objectContaining({ method: 'notifications/progress' }),
       expect.objectContaining({ id: 'q' }),
@@ -185,7 +185,7 @@ describe('a client with a session', () => {
     forgotten = 's1';
     say({ id: 1, method: 'tools/list' });
     say({ id: 2, method: 'tools/list' });
-    await bridge.answered();
+    await bridge.waitForAnswers();
     expect(written.slice(1).map(({ id, method, result: value }) => [id ?? method, value])).toEqual([
       ['notifications/tools/list_changed', undefined],
       [1, {}],
@@ -205,7 +205,7 @@ describe('a client with a session', () => {
     await expect.poll(() => waiting).not.toBeNull();
     say({ method: 'notifications/cancelled', params: { requestId: 1 } });
     await expect.poll(() => seen.at(-1)?.body.method).toBe('notifications/cancelled');
-    await bridge.answered();
+    await bridge.waitForAnswers();
     await expect.poll(() => waiting?.closed).toBe(true);
     expect(written).toHaveLength(1);
   });
@@ -224,7 +224,7 @@ describe('a client without sessions', () => {
 
   it('is described by each of its requests', async () => {
     say({ id: 1, method: 'tools/call', params: { name: 'a b', ...OWN } });
-    await bridge.answered();
+    await bridge.waitForAnswers();
     expect(written).toEqual([result(1, { ok: true })]);
     expect(seen[0]?.headers).toMatchObject({
       'mcp-protocol-version': '2026-07-28',
@@ -247,7 +247,7 @@ describe('a client without sessions', () => {
     await expect.poll(() => written).toHaveLength(1);
     say({ method: 'notifications/cancelled', params: { requestId: 1, ...OWN } });
     await left.promise;
-    await bridge.answered();
+    await bridge.waitForAnswers();
     expect([written.length, seen.length, warned]).toEqual([1, 1, []]);
   });
 
@@ -258,7 +258,7 @@ describe('a client without sessions', () => {
     };
     say({ id: 1, method: 'subscriptions/listen', params: OWN });
     say({ id: 2, method: 'tools/list', params: OWN });
-    await bridge.answered();
+    await bridge.waitForAnswers();
     expect(written).toEqual([result(2)]);
   });
 });
@@ -278,7 +278,7 @@ describe('messages', () => {
     await expect.poll(() => methods()).toEqual(['first', 'notifications/x', 'second']);
     held[0]?.();
     held[2]?.();
-    await bridge.answered();
+    await bridge.waitForAnswers();
     expect(new Set(written.map(({ id }) => id))).toEqual(new Set([1, 2]));
   });
 
@@ -289,7 +289,7 @@ describe('messages', () => {
     say({ id: 2, method: 'quick' });
     await expect.poll(() => written).toEqual([result(2)]);
     json(first!, result(1));
-    await bridge.answered();
+    await bridge.waitForAnswers();
     expect(written).toEqual([result(2), result(1)]);
   });
 
@@ -298,7 +298,7 @@ describe('messages', () => {
     bridge.take('[]');
     say({ id: 1, method: 'slow' });
     say({ id: 1, method: 'again' });
-    await bridge.answered();
+    await bridge.waitForAnswers();
     expect(written).toMatchObject([
       { id: null, error: { code: -32_700 } },
       { id: null, error: { code: -32_600 } },
@@ -311,7 +311,7 @@ describe('messages', () => {
 async function unanswered(given: Answer): Promise<unknown> {
   answer = given;
   say({ id: 1, method: 'tools/call', params: { name: 'x', ...OWN } });
-  await bridge.answered();
+  await bridge.waitForAnswers();
   expect(written).toHaveLength(1);
   return written[0];
 }
@@ -352,7 +352,7 @@ describe('a request that is not answered', () => {
     server.close();
     bridge = bridgeTo(port);
     say({ id: 1, method: 'ping' });
-    await bridge.answered();
+    await bridge.waitForAnswers();
     expect(written).toMatchObject([{ id: 1, error: { message: expect.stringContaining('ECONNREFUSED') } }]);
   });
 

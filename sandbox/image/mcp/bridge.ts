@@ -52,7 +52,7 @@ export class Bridge {
   }
 
   /** Resolves when every call that ends by itself has been answered. */
-  async answered(): Promise<void> {
+  async waitForAnswers(): Promise<void> {
     await this.#sent;
     if (this.#isIdle()) return;
     await new Promise<void>((resolve) => {

@@ -41,7 +41,7 @@ export async function exchange(outgoing: Outgoing, ports: ExchangePorts): Promis
   const call = { method: 'POST', headers: all, body, ...(signal && { signal }), ...(onSent && { onSent }) } as const;
   try {
     const reply = await ports.endpoint.call(call);
-    return await received(reply, signal, ports);
+    return await handleReply(reply, signal, ports);
   } catch (error) {
     return { kind: 'failed', message: reasonOf(error) };
   }
@@ -58,13 +58,13 @@ export async function listen(
     ...(signal && { signal }),
   } as const;
   try {
-    return await received(await ports.endpoint.call(call), signal, ports);
+    return await handleReply(await ports.endpoint.call(call), signal, ports);
   } catch (error) {
     return { kind: 'failed', message: reasonOf(error) };
   }
 }
 
-async function received(
+async function handleReply(
   reply: IncomingMessage,
   signal: AbortSignal | undefined,
   ports: ExchangePorts,
@@ -72,14 +72,14 @@ async function received(
   const { statusCode: status = 0 } = reply;
   if (status >= 300) return { kind: 'refused', status, problem: await problemOf(reply, status) };
   const type = (headerOf(reply, 'content-type') ?? '').split(';')[0]?.trim().toLowerCase();
-  if (type === 'text/event-stream') return { kind: 'done', stream: await streamed(reply, signal, ports) };
+  if (type === 'text/event-stream') return { kind: 'done', stream: await readStream(reply, signal, ports) };
   const text = await bodyText(reply, MAX_MESSAGE_CHARACTERS);
   if (type === 'application/json' && text !== '') await handOn(reply, text, ports);
   return { kind: 'done', stream: { lastEventId: null, retryMs: null } };
 }
 
 /** A stream that is cut off ends like one that was ended: whoever waits for a response sees that there was none. */
-async function streamed(
+async function readStream(
   reply: IncomingMessage,
   signal: AbortSignal | undefined,
   ports: ExchangePorts,

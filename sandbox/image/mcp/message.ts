@@ -27,13 +27,13 @@ export function readMessage(text: string): Message | typeof PARSE_ERROR | typeof
   const hasId = typeof id === 'string' || typeof id === 'number';
   if (fields['jsonrpc'] !== '2.0') return INVALID_REQUEST;
   if (typeof method === 'string') {
-    const about = { method, params: fieldsOf(fields['params']), text: oneLine(text, value) };
+    const about = { method, params: fieldsOf(fields['params']), text: toLine(text, value) };
     if (hasId) return { kind: 'request', id, ...about };
     return id === undefined ? { kind: 'notification', ...about } : INVALID_REQUEST;
   }
   const isResponse = Object.hasOwn(fields, 'result') || Object.hasOwn(fields, 'error');
   if (!isResponse || (!hasId && id !== null && id !== undefined)) return INVALID_REQUEST;
-  return { kind: 'response', id: id ?? null, result: fieldsOf(fields['result']), text: oneLine(text, value) };
+  return { kind: 'response', id: id ?? null, result: fieldsOf(fields['result']), text: toLine(text, value) };
 }
 
 /** The text of an error response; `data` says more to programs. */
@@ -56,6 +56,6 @@ export function jsonOf(text: string): unknown {
 }
 
 /** A message is one line on a stream. */
-function oneLine(text: string, value: unknown): string {
+function toLine(text: string, value: unknown): string {
   return /[\r\n]/.test(text) ? JSON.stringify(value) : text;
 }

@@ -55,7 +55,7 @@ async function serve(bridge: Bridge): Promise<void> {
   }
   const last = lines.rest();
   if (last !== '') bridge.take(last);
-  await Promise.race([bridge.answered(), pause(LAST_ANSWERS_MS)]);
+  await Promise.race([bridge.waitForAnswers(), pause(LAST_ANSWERS_MS)]);
 }
 
 async function main(): Promise<void> {

@@ -95,7 +95,7 @@ function withoutBinding(args: readonly string[]): readonly string[] {
 }
 
 /** The scripts of an engine on which a container starts and ends as it should; its program prints `hello`. */
-export function workingEngine(docker: FakeDocker, exitCode = 0): FakeDocker {
+export function scriptWorkingEngine(docker: FakeDocker, exitCode = 0): FakeDocker {
   const image = { Id: IMAGE_ID, Architecture: 'amd64', Config: { User: 'agent' } };
   return docker
     .on('image', `printf '%s\\n' '${JSON.stringify(image)}'`)

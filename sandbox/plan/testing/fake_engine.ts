@@ -26,7 +26,7 @@ export class FakeChild extends ChildProcess {
   }
 }
 
-function unused(): never {
+function throwUnused(): never {
   throw new Error('not used by plans');
 }
 
@@ -52,26 +52,26 @@ export class FakeEngine {
     return {
       program: 'docker',
       endpoint: 'unix:///run/fake.sock',
-      inspectImage: unused,
+      inspectImage: throwUnused,
       create: (spec) => {
         this.log.push('create');
         this.created.push(spec);
         if (!this.createFails) return Promise.resolve(ok(CONTAINER_ID));
         return Promise.resolve(err({ reason: 'engine_refused', message: 'no room', fixes: [] }));
       },
-      start: unused,
-      signal: unused,
+      start: throwUnused,
+      signal: throwUnused,
       startDetached: () => this.#done('start'),
       inspect: () => Promise.resolve(ok(null)),
       pidOf: () => Promise.resolve(ok(4711)),
-      runProbe: unused,
+      runProbe: throwUnused,
       exec: (_id, spec) => this.#exec(spec),
       remove: () => this.#done('remove'),
-      copyOut: unused,
-      logs: unused,
-      wait: unused,
-      listByLabel: unused,
-      gatewayOf: unused,
+      copyOut: throwUnused,
+      logs: throwUnused,
+      wait: throwUnused,
+      listByLabel: throwUnused,
+      gatewayOf: throwUnused,
     };
   }
 

@@ -1,4 +1,4 @@
-import { byteTextOf, latin1Bytes, latin1Text, wellFormed } from '../byte_text.ts';
+import { byteTextOf, latin1Bytes, latin1Text, toWellFormed } from '../byte_text.ts';
 import { undoEscapes } from './escapes.ts';
 
 /**
@@ -20,9 +20,11 @@ const SPARSE: typeof DENSE = {
 
 /** Every spelling of a secret that a reply is searched for, by how many bytes it takes for one of the secret. */
 export function encodingsOf(secret: string): Record<'dense' | 'sparse', string[]> {
-  const text = wellFormed(secret);
-  const spelled = (rows: typeof DENSE): string[] => [...new Set(Object.values(rows).flatMap((spell) => spell(text)))];
-  return { dense: spelled(DENSE), sparse: spelled(SPARSE) };
+  const text = toWellFormed(secret);
+  const listSpellings = (rows: typeof DENSE): string[] => [
+    ...new Set(Object.values(rows).flatMap((spell) => spell(text))),
+  ];
+  return { dense: listSpellings(DENSE), sparse: listSpellings(SPARSE) };
 }
 
 /** The bytes, and what is left of them where a search undoes what looks like escapes and line wraps in the secret itself. */

@@ -14,13 +14,13 @@ export interface Unescaped {
 export function undoEscapes(bytes: Uint8Array): Unescaped | null {
   const starts = new NextStarts(bytes);
   let writer: Writer | null = null;
-  for (let at = starts.next(0); at < bytes.length;) {
+  for (let at = starts.findNext(0); at < bytes.length;) {
     const escape = readEscape(bytes, at);
     if (escape !== null) {
       writer ??= new Writer(bytes);
       writer.put(at, escape);
     }
-    at = starts.next(at + (escape?.length ?? 1));
+    at = starts.findNext(at + (escape?.length ?? 1));
   }
   return writer === null ? null : writer.finish();
 }
@@ -37,7 +37,7 @@ class NextStarts {
   }
 
   /** The first one at `from` or later; the length of the bytes when there is none. `from` never goes back. */
-  next(from: number): number {
+  findNext(from: number): number {
     let first = this.#bytes.length;
     for (let index = 0; index < STARTS.length; index += 1) {
       let place = this.#next[index] ?? 0;
@@ -100,24 +100,24 @@ function readBackslash(bytes: Uint8Array, at: number): Escape | null {
   const kind = bytes[at + 1] ?? 0;
   const stands = BACKSLASHED.get(kind);
   if (stands !== undefined) return { length: 2, stands: [stands] };
-  if (kind === 0x78) return byteEscape(bytes, at, 2);
-  if (kind === 0x55) return unitEscape(bytes, at, 2, 8);
+  if (kind === 0x78) return readByteEscape(bytes, at, 2);
+  if (kind === 0x55) return readUnitEscape(bytes, at, 2, 8);
   if (kind !== 0x75) return null;
-  return bytes[at + 2] === 0x7b ? bracedEscape(bytes, at) : unitEscape(bytes, at, 2, 4);
+  return bytes[at + 2] === 0x7b ? readBracedEscape(bytes, at) : readUnitEscape(bytes, at, 2, 4);
 }
 
 function readPercent(bytes: Uint8Array, at: number): Escape | null {
-  return (bytes[at + 1] ?? 0) === 0x75 ? unitEscape(bytes, at, 2, 4) : byteEscape(bytes, at, 1);
+  return (bytes[at + 1] ?? 0) === 0x75 ? readUnitEscape(bytes, at, 2, 4) : readByteEscape(bytes, at, 1);
 }
 
 /** Two hex digits after `prefix` bytes: a byte as it is. */
-function byteEscape(bytes: Uint8Array, at: number, prefix: number): Escape | null {
+function readByteEscape(bytes: Uint8Array, at: number, prefix: number): Escape | null {
   const value = hexValue(bytes, at + prefix, 2);
   return value < 0 ? null : { length: prefix + 2, stands: [value] };
 }
 
 /** A UTF-16 unit or a code point in `digits` hex digits. A surrogate pair is one character of two escapes. */
-function unitEscape(bytes: Uint8Array, at: number, prefix: number, digits: number): Escape | null {
+function readUnitEscape(bytes: Uint8Array, at: number, prefix: number, digits: number): Escape | null {
   const value = hexValue(bytes, at + prefix, digits);
   if (value < 0 || value > LAST_CODE_POINT) return null;
   const length = prefix + digits;
@@ -128,7 +128,7 @@ function unitEscape(bytes: Uint8Array, at: number, prefix: number, digits: numbe
 }
 
 /** `\u{1F600}`: a code point in one to six hex digits. */
-function bracedEscape(bytes: Uint8Array, at: number): Escape | null {
+function readBracedEscape(bytes: Uint8Array, at: number): Escape | null {
   const digits = digitCount(bytes, at + 3, HEX_VALUES, 6);
   const value = hexValue(bytes, at + 3, digits);
   if (digits === 0 || bytes[at + 3 + digits] !== 0x7d || value > LAST_CODE_POINT) return null;
@@ -140,7 +140,7 @@ const MOST_REFERENCE_DIGITS = 7;
 
 /** A numeric or named character reference (HTML 5, section 13.5), ended by its semicolon. */
 function readReference(bytes: Uint8Array, at: number): Escape | null {
-  if (bytes[at + 1] !== HASH) return namedReference(bytes, at);
+  if (bytes[at + 1] !== HASH) return readNamedReference(bytes, at);
   const isHex = ((bytes[at + 2] ?? 0) | 0x20) === 0x78;
   const from = at + (isHex ? 3 : 2);
   const digits = digitCount(bytes, from, isHex ? HEX_VALUES : DECIMAL_VALUES, MOST_REFERENCE_DIGITS);
@@ -193,7 +193,7 @@ const NAMED: ReadonlyMap<string, string> = new Map(
 );
 const LONGEST_NAME = 7;
 
-function namedReference(bytes: Uint8Array, at: number): Escape | null {
+function readNamedReference(bytes: Uint8Array, at: number): Escape | null {
   let name = '';
   for (let index = at + 1; index <= at + 1 + LONGEST_NAME; index += 1) {
     const byte = bytes[index] ?? 0;

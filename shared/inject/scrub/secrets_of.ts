@@ -8,6 +8,6 @@ import { adapterOf } from '../schemes.ts';
  */
 export function scrubSecrets(binding: HostBinding, credential: Secret, sessionToken: Secret | null): string[] {
   const value = credential.reveal();
-  const derived = adapterOf(binding.injection).derivedSecrets(binding.injection, value);
+  const derived = adapterOf(binding.injection).deriveSecrets(binding.injection, value);
   return [value, ...derived, ...(sessionToken === null ? [] : [sessionToken.reveal()])];
 }

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { latin1Bytes, latin1Text, percentEncode } from '../byte_text.ts';
-import { joined, SAMPLE_SEARCH_KEY } from '../sample_requests.ts';
+import { joinBytes, SAMPLE_SEARCH_KEY } from '../sample_requests.ts';
 import { compileScrubPatterns } from './patterns.ts';
 import { StreamScrubber } from './stream_scrubber.ts';
 
@@ -86,7 +86,7 @@ function unit(character: string): string {
 /** What comes out when `text` (latin1) goes in with a split at each of `cuts`. */
 function scrubbed(secrets: readonly string[], text: string, cuts: readonly number[]): string {
   const scrubber = new StreamScrubber(compileScrubPatterns(secrets, SAMPLE_SEARCH_KEY));
-  return latin1Text(joined([...pieces(text, cuts).flatMap((piece) => scrubber.push(piece)), ...scrubber.flush()]));
+  return latin1Text(joinBytes([...pieces(text, cuts).flatMap((piece) => scrubber.push(piece)), ...scrubber.flush()]));
 }
 
 function pieces(text: string, cuts: readonly number[]): Uint8Array[] {
@@ -196,16 +196,16 @@ describe('StreamScrubber', () => {
     const [output] = scrubber.push(chunk);
     expect(output?.buffer).toBe(chunk.buffer);
     expect(output?.length).toBe(chunk.length - 1024);
-    expect(joined(scrubber.flush()).length).toBe(1024);
+    expect(joinBytes(scrubber.flush()).length).toBe(1024);
   });
 
   it('keeps back a tail of constant size, whatever it holds, and never masks what is no whole match', () => {
     for (const last of ['S3CR3T-TOKE', 'nothing-like', 'S3CR3T-TOKEN']) {
       const scrubber = new StreamScrubber(compileScrubPatterns(['S3CR3T-TOKEN'], SAMPLE_SEARCH_KEY));
       const text = 'x'.repeat(2000) + last;
-      expect(joined(scrubber.push(latin1Bytes(text))).length).toBe(text.length - 1024);
+      expect(joinBytes(scrubber.push(latin1Bytes(text))).length).toBe(text.length - 1024);
       expect(scrubber.push(latin1Bytes('more')).length).toBe(0);
-      const rest = latin1Text(joined(scrubber.flush()));
+      const rest = latin1Text(joinBytes(scrubber.flush()));
       expect(rest.endsWith(`${last === 'S3CR3T-TOKEN' ? '*'.repeat(12) : last}more`)).toBe(true);
     }
   });

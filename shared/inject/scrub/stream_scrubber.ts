@@ -67,7 +67,7 @@ export class StreamScrubber {
   /** What was gathered, with `chunk` after it. */
   #takeGathered(chunk: Uint8Array): Uint8Array {
     if (this.#gathered === 0) return chunk;
-    const bytes = joined(this.#gathering.subarray(0, this.#gathered), chunk);
+    const bytes = joinBytes(this.#gathering.subarray(0, this.#gathered), chunk);
     this.#gathered = 0;
     return bytes;
   }
@@ -80,9 +80,9 @@ export class StreamScrubber {
     const end = tail.length + leaving;
     this.#tail = leaving === bytes.length ? NOTHING : copyOf(bytes.subarray(leaving));
     this.#tailMatches = NO_MATCHES;
-    if (matches.length === 0) return notEmpty([tail, body]);
+    if (matches.length === 0) return dropEmpty([tail, body]);
     this.#maskedAny = true;
-    const output = joined(tail, body);
+    const output = joinBytes(tail, body);
     const later: number[] = [];
     for (let index = 0; index < matches.length; index += 2) {
       const [from = 0, to = 0] = matches.slice(index, index + 2);
@@ -90,21 +90,21 @@ export class StreamScrubber {
       if (to > end) later.push(from - end, to - end);
     }
     this.#tailMatches = later;
-    return notEmpty([output.subarray(0, tail.length), output.subarray(tail.length)]);
+    return dropEmpty([output.subarray(0, tail.length), output.subarray(tail.length)]);
   }
 
   /** Matches in the tail and the bytes after it, by their place from the beginning of the tail. */
   #matchesIn(tail: Uint8Array, bytes: Uint8Array): readonly number[] {
     if (tail.length === 0) return this.#patterns.find(bytes, this.#isText);
     const { tailBytes } = this.#patterns;
-    const seam = this.#patterns.find(joined(tail, bytes.subarray(0, tailBytes)), this.#isText);
+    const seam = this.#patterns.find(joinBytes(tail, bytes.subarray(0, tailBytes)), this.#isText);
     const later = bytes.length <= tailBytes ? NO_MATCHES : this.#patterns.find(bytes, this.#isText);
     if (this.#tailMatches.length + seam.length + later.length === 0) return NO_MATCHES;
     return [...this.#tailMatches, ...seam, ...later.map((place) => place + tail.length)];
   }
 }
 
-function notEmpty(pieces: readonly Uint8Array[]): Uint8Array[] {
+function dropEmpty(pieces: readonly Uint8Array[]): Uint8Array[] {
   return pieces.filter((piece) => piece.length > 0);
 }
 
@@ -113,7 +113,7 @@ function copyOf(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }
 
-function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
+function joinBytes(first: Uint8Array, second: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(first.length + second.length);
   bytes.set(first);
   bytes.set(second, first.length);

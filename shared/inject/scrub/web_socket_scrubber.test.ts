@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { latin1Bytes, latin1Text } from '../byte_text.ts';
-import { joined, SAMPLE_SEARCH_KEY } from '../sample_requests.ts';
+import { joinBytes, SAMPLE_SEARCH_KEY } from '../sample_requests.ts';
 import { compileScrubPatterns } from './patterns.ts';
 import { WebSocketScrubber } from './web_socket_scrubber.ts';
 
@@ -40,7 +40,7 @@ function scrubbed(stream: string, cuts: readonly number[] = []): string {
     chunk.fill(0xff);
     from = end;
   }
-  return latin1Text(joined([...output, ...scrubber.flush()]));
+  return latin1Text(joinBytes([...output, ...scrubber.flush()]));
 }
 
 /** The frames of one message: `payload` split into fragments, a ping after each fragment that `pings` names. */
@@ -145,7 +145,7 @@ describe('WebSocketScrubber', () => {
   it('gives the end of a message out at once', () => {
     const scrubber = new WebSocketScrubber(PATTERNS);
     const frame = encoded({ opcode: TEXT, final: true, payload: 'ends like S3CR3T' });
-    expect(latin1Text(joined(scrubber.push(latin1Bytes(frame))))).toBe(frame);
+    expect(latin1Text(joinBytes(scrubber.push(latin1Bytes(frame))))).toBe(frame);
   });
 
   it('gives what waits out before a close frame', () => {
@@ -153,7 +153,7 @@ describe('WebSocketScrubber', () => {
     const frames =
       encoded({ opcode: TEXT, final: false, payload: 'a S3CR3T' }) +
       encoded({ opcode: CLOSE, final: true, payload: '' });
-    expect(latin1Text(joined(scrubber.push(latin1Bytes(frames))))).toBe(frames);
+    expect(latin1Text(joinBytes(scrubber.push(latin1Bytes(frames))))).toBe(frames);
   });
 
   it('never masks a part of the secret, nor lets a control frame wait, however many come within a message', () => {
@@ -162,10 +162,10 @@ describe('WebSocketScrubber', () => {
     const ping = encoded({ opcode: PING, final: true, payload: '' });
     expect(scrubber.push(latin1Bytes(first))).toEqual([]);
     for (let count = 0; count < 32_000; count += 1) {
-      expect(latin1Text(joined(scrubber.push(latin1Bytes(ping))))).toBe(ping);
+      expect(latin1Text(joinBytes(scrubber.push(latin1Bytes(ping))))).toBe(ping);
     }
     const last = encoded({ opcode: CONTINUATION, final: true, payload: '!' });
-    expect(received(latin1Text(joined(scrubber.push(latin1Bytes(last)))))).toEqual([
+    expect(received(latin1Text(joinBytes(scrubber.push(latin1Bytes(last)))))).toEqual([
       `message 1: a ${SECRET.slice(0, -1)}!`,
     ]);
   });

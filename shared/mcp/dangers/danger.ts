@@ -34,23 +34,23 @@ export interface Danger {
   readonly message: string;
 }
 
-export function refused(code: DangerCode, message: string): Danger {
+export function refuse(code: DangerCode, message: string): Danger {
   return { severity: 'refuse', code, message };
 }
 
-export function warned(code: DangerCode, message: string): Danger {
+export function warn(code: DangerCode, message: string): Danger {
   return { severity: 'warn', code, message };
 }
 
 /** `what`: the rest of a sentence that begins with "the server runs code that nobody checked: it". */
-export function unchecked(what: string): Danger {
+export function markUnchecked(what: string): Danger {
   return { severity: 'unchecked', code: 'unchecked_code', message: `runs code that nobody checked: it ${what}` };
 }
 
 const SHOWN_CHARACTERS = 80;
 
 /** A word of a command as a message quotes it: bounded, and nothing in it steers a terminal. */
-export function quoted(word: string): string {
+export function quoteWord(word: string): string {
   const plain = replaceHidden(word.slice(0, SHOWN_CHARACTERS), { keepsLines: false, write: () => '?' });
   return `"${plain}${word.length > SHOWN_CHARACTERS ? '...' : ''}"`;
 }

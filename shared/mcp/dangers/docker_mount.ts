@@ -1,4 +1,4 @@
-import { quoted, refused, warned, type Danger } from './danger.ts';
+import { quoteWord, refuse, warn, type Danger } from './danger.ts';
 
 /** Directories of the machine that hold its secrets or its sockets, or run it; with all that is in them. */
 const SYSTEM_DIRECTORIES = [
@@ -55,25 +55,26 @@ const MOUNT_KEYS = new Set([
 /** What is wrong with the value of `-v`. */
 export function volumeDanger(value: string): Danger | null {
   const [source = '', target, options = '', ...more] = value.split(':');
-  if (target === undefined) return value.startsWith('/') ? null : unreadable(value);
-  if (more.length > 0 || !target.startsWith('/')) return unreadable(value);
+  if (target === undefined) return value.startsWith('/') ? null : refuseUnreadable(value);
+  if (more.length > 0 || !target.startsWith('/')) return refuseUnreadable(value);
   const odd = options.split(',').find((option) => option !== '' && !VOLUME_OPTIONS.has(option));
-  if (odd !== undefined) return refused('docker_mount', `mounts with the option ${quoted(odd)}, which is not allowed`);
+  if (odd !== undefined)
+    return refuse('docker_mount', `mounts with the option ${quoteWord(odd)}, which is not allowed`);
   return sourceDanger(source);
 }
 
 /** What is wrong with the value of `--mount`. */
 export function mountDanger(value: string): Danger | null {
-  if (value.includes('"')) return unreadable(value);
+  if (value.includes('"')) return refuseUnreadable(value);
   const pairs = value.split(',').map((pair) => pair.split('='));
   const odd = pairs.find(([key = '', ...rest]) => !MOUNT_KEYS.has(key) || rest.length > 1);
-  if (odd !== undefined) return refused('docker_mount', `mounts with ${quoted(odd.join('='))}, which is not allowed`);
+  if (odd !== undefined) return refuse('docker_mount', `mounts with ${quoteWord(odd.join('='))}, which is not allowed`);
   const valueOf = (...keys: string[]) => pairs.find(([key = '']) => keys.includes(key))?.[1];
   const type = valueOf('type') ?? 'volume';
   if (type === 'tmpfs') return null;
   const source = valueOf('source', 'src') ?? '';
   const sources = pairs.filter(([key = '']) => key === 'source' || key === 'src');
-  if (sources.length > 1 || !['bind', 'volume'].includes(type)) return unreadable(value);
+  if (sources.length > 1 || !['bind', 'volume'].includes(type)) return refuseUnreadable(value);
   if (type === 'volume' && source === '') return null;
   return sourceDanger(source);
 }
@@ -81,17 +82,20 @@ export function mountDanger(value: string): Danger | null {
 /** What is wrong with mounting this directory (or named volume) of the machine into a container. */
 function sourceDanger(source: string): Danger | null {
   if (VOLUME_NAME.test(source)) return null;
-  if (!isAbsolutePath(source)) return unreadable(source);
+  if (!isAbsolutePath(source)) return refuseUnreadable(source);
   if (/(?:^|\/)\.\.(?:\/|$)/.test(source.replaceAll('\\', '/'))) {
-    return refused('docker_mount', `mounts ${quoted(source)}, whose ".." hides what it is; write the directory itself`);
-  }
-  if (isSensitive(normalised(source))) {
-    return refused(
+    return refuse(
       'docker_mount',
-      `mounts ${quoted(source)}, which holds credentials, sockets or the system itself; mount a directory of the project`,
+      `mounts ${quoteWord(source)}, whose ".." hides what it is; write the directory itself`,
     );
   }
-  return warned('docker_mount', `mounts ${quoted(source)} of this machine into the container`);
+  if (isSensitive(normalise(source))) {
+    return refuse(
+      'docker_mount',
+      `mounts ${quoteWord(source)}, which holds credentials, sockets or the system itself; mount a directory of the project`,
+    );
+  }
+  return warn('docker_mount', `mounts ${quoteWord(source)} of this machine into the container`);
 }
 
 function isSensitive(path: string): boolean {
@@ -101,7 +105,7 @@ function isSensitive(path: string): boolean {
 }
 
 /** Lower-case, for some file systems do not tell case; `C:\x` as `/x`. */
-function normalised(source: string): string {
+function normalise(source: string): string {
   const slashes = source
     .replace(/^[a-z]:(?=[\\/])/i, '')
     .replaceAll('\\', '/')
@@ -114,9 +118,9 @@ function isAbsolutePath(source: string): boolean {
   return /^(?:\/|[a-z]:[\\/])/i.test(source) && !/[$`~*?\p{Cc}]/u.test(source);
 }
 
-function unreadable(value: string): Danger {
-  return refused(
+function refuseUnreadable(value: string): Danger {
+  return refuse(
     'docker_mount',
-    `mounts ${quoted(value)}; write an absolute directory, or the name of a volume, and where it goes (no shell expands "~", "$" or relative paths)`,
+    `mounts ${quoteWord(value)}; write an absolute directory, or the name of a volume, and where it goes (no shell expands "~", "$" or relative paths)`,
   );
 }

@@ -1,4 +1,4 @@
-import { quoted, refused, warned, type Danger } from './danger.ts';
+import { quoteWord, refuse, warn, type Danger } from './danger.ts';
 import { mountDanger, volumeDanger } from './docker_mount.ts';
 
 /** An option of `docker run` that a server may be started with. Whatever has no row here is refused. */
@@ -16,39 +16,43 @@ const OPTIONS: readonly DockerOption[] = [
   { names: ['--init'], takesValue: false },
   { names: ['--read-only'], takesValue: false },
   { names: ['-q', '--quiet'], takesValue: false },
-  { names: ['-e', '--env'], takesValue: true, danger: matching(ENV_ASSIGNMENT, 'the name of a variable') },
-  { names: ['--name'], takesValue: true, danger: matching(/^[a-z0-9][a-z0-9_.-]*$/i, 'a name') },
-  { names: ['-w', '--workdir'], takesValue: true, danger: matching(/^\/[^:]*$/, 'an absolute directory') },
+  { names: ['-e', '--env'], takesValue: true, danger: matchPattern(ENV_ASSIGNMENT, 'the name of a variable') },
+  { names: ['--name'], takesValue: true, danger: matchPattern(/^[a-z0-9][a-z0-9_.-]*$/i, 'a name') },
+  { names: ['-w', '--workdir'], takesValue: true, danger: matchPattern(/^\/[^:]*$/, 'an absolute directory') },
   {
     names: ['-u', '--user'],
     takesValue: true,
-    danger: matching(/^[a-z0-9_][a-z0-9_.-]*(?::[a-z0-9_][a-z0-9_.-]*)?$/i, 'a user'),
+    danger: matchPattern(/^[a-z0-9_][a-z0-9_.-]*(?::[a-z0-9_][a-z0-9_.-]*)?$/i, 'a user'),
   },
-  { names: ['-m', '--memory'], takesValue: true, danger: matching(/^\d+[bkmg]?$/i, 'a size') },
-  { names: ['--cpus'], takesValue: true, danger: matching(/^\d+(?:\.\d+)?$/, 'a number') },
-  { names: ['--pids-limit'], takesValue: true, danger: matching(/^\d+$/, 'a number') },
-  { names: ['--shm-size'], takesValue: true, danger: matching(/^\d+[bkmg]?$/i, 'a size') },
-  { names: ['--stop-timeout'], takesValue: true, danger: matching(/^\d+$/, 'a number of seconds') },
-  { names: ['--platform'], takesValue: true, danger: matching(/^[a-z0-9]+(?:\/[a-z0-9]+){0,2}$/, 'a platform') },
+  { names: ['-m', '--memory'], takesValue: true, danger: matchPattern(/^\d+[bkmg]?$/i, 'a size') },
+  { names: ['--cpus'], takesValue: true, danger: matchPattern(/^\d+(?:\.\d+)?$/, 'a number') },
+  { names: ['--pids-limit'], takesValue: true, danger: matchPattern(/^\d+$/, 'a number') },
+  { names: ['--shm-size'], takesValue: true, danger: matchPattern(/^\d+[bkmg]?$/i, 'a size') },
+  { names: ['--stop-timeout'], takesValue: true, danger: matchPattern(/^\d+$/, 'a number of seconds') },
+  { names: ['--platform'], takesValue: true, danger: matchPattern(/^[a-z0-9]+(?:\/[a-z0-9]+){0,2}$/, 'a platform') },
   {
     names: ['--pull'],
     takesValue: true,
-    danger: matching(/^(?:always|missing|never)$/, '"always", "missing" or "never"'),
+    danger: matchPattern(/^(?:always|missing|never)$/, '"always", "missing" or "never"'),
   },
-  { names: ['-h', '--hostname'], takesValue: true, danger: matching(/^[a-z0-9][a-z0-9.-]*$/i, 'a host name') },
-  { names: ['-l', '--label'], takesValue: true, danger: matching(/^[a-z0-9]/i, 'a label') },
-  { names: ['--tmpfs'], takesValue: true, danger: matching(/^\/[^:]*(?::[a-z0-9=,]+)?$/i, 'an absolute directory') },
-  { names: ['--cap-drop'], takesValue: true, danger: matching(/^[a-z_]+$/i, 'a capability') },
+  { names: ['-h', '--hostname'], takesValue: true, danger: matchPattern(/^[a-z0-9][a-z0-9.-]*$/i, 'a host name') },
+  { names: ['-l', '--label'], takesValue: true, danger: matchPattern(/^[a-z0-9]/i, 'a label') },
+  {
+    names: ['--tmpfs'],
+    takesValue: true,
+    danger: matchPattern(/^\/[^:]*(?::[a-z0-9=,]+)?$/i, 'an absolute directory'),
+  },
+  { names: ['--cap-drop'], takesValue: true, danger: matchPattern(/^[a-z_]+$/i, 'a capability') },
   {
     names: ['--security-opt'],
     takesValue: true,
-    danger: matching(/^no-new-privileges(?:[:=]true)?$/, '"no-new-privileges"'),
+    danger: matchPattern(/^no-new-privileges(?:[:=]true)?$/, '"no-new-privileges"'),
   },
   { names: ['--network', '--net'], takesValue: true, danger: networkDanger },
   {
     names: ['--add-host'],
     takesValue: true,
-    danger: matching(/^[a-z0-9][a-z0-9.-]*[:=]host-gateway$/i, '<name>:host-gateway'),
+    danger: matchPattern(/^[a-z0-9][a-z0-9.-]*[:=]host-gateway$/i, '<name>:host-gateway'),
   },
   { names: ['-p', '--publish'], takesValue: true, danger: publishDanger },
   { names: ['-v', '--volume'], takesValue: true, danger: volumeDanger },
@@ -76,14 +80,14 @@ export function dockerOptionTakesValue(name: string): boolean | null {
 export function dockerOptionDanger(name: string, value: string | null): Danger | null {
   const option = BY_NAME.get(name);
   if (option === undefined) {
-    return refused(
+    return refuse(
       'docker_option',
-      `gives docker the option ${quoted(name)}, which is not one of those that a server may be started with`,
+      `gives docker the option ${quoteWord(name)}, which is not one of those that a server may be started with`,
     );
   }
   if (!option.takesValue)
-    return value === null ? null : refused('docker_option', `gives docker ${name} a value; write it alone`);
-  if (value === null || value === '') return refused('docker_option', `gives docker ${name} without its value`);
+    return value === null ? null : refuse('docker_option', `gives docker ${name} a value; write it alone`);
+  if (value === null || value === '') return refuse('docker_option', `gives docker ${name} without its value`);
   return option.danger?.(value) ?? null;
 }
 
@@ -101,7 +105,7 @@ export function readDockerRun(args: readonly string[]): {
   for (; index < args.length; index += 1) {
     const word = args[index] ?? '';
     if (!word.startsWith('-')) break;
-    for (const option of spelled(word)) {
+    for (const option of parseOptionWord(word)) {
       const value =
         option.value ?? (BY_NAME.get(option.name)?.takesValue === true ? (args[(index += 1)] ?? null) : null);
       const danger = dockerOptionDanger(option.name, value);
@@ -111,12 +115,12 @@ export function readDockerRun(args: readonly string[]): {
     }
   }
   const image = args[index];
-  if (image === undefined) return { run: null, dangers: [...dangers, refused('docker_command', 'names no image')] };
+  if (image === undefined) return { run: null, dangers: [...dangers, refuse('docker_command', 'names no image')] };
   return { run: { options, image, args: args.slice(index + 1) }, dangers };
 }
 
 /** `--name=value` and `--name`; `-n`; and letters together only when all of them stand alone (`-di` is refused as `-d`). */
-function spelled(word: string): readonly { readonly name: string; readonly value: string | null }[] {
+function parseOptionWord(word: string): readonly { readonly name: string; readonly value: string | null }[] {
   const equals = word.indexOf('=');
   if (word.startsWith('--')) {
     return [equals < 0 ? { name: word, value: null } : { name: word.slice(0, equals), value: word.slice(equals + 1) }];
@@ -128,24 +132,24 @@ function spelled(word: string): readonly { readonly name: string; readonly value
   return [{ name: word, value: null }];
 }
 
-function matching(pattern: RegExp, what: string): (value: string) => Danger | null {
+function matchPattern(pattern: RegExp, what: string): (value: string) => Danger | null {
   return (value) =>
-    pattern.test(value) ? null : refused('docker_option', `gives docker ${quoted(value)} where ${what} belongs`);
+    pattern.test(value) ? null : refuse('docker_option', `gives docker ${quoteWord(value)} where ${what} belongs`);
 }
 
 function networkDanger(value: string): Danger | null {
   if (value === 'host' || value.includes(':') || value.includes('=')) {
-    return refused(
+    return refuse(
       'docker_network',
-      `puts the container on the network of ${value === 'host' ? 'this machine' : quoted(value)}, where it reaches every local service; use a network of its own`,
+      `puts the container on the network of ${value === 'host' ? 'this machine' : quoteWord(value)}, where it reaches every local service; use a network of its own`,
     );
   }
-  return matching(/^[a-z0-9][a-z0-9_.-]*$/i, 'the name of a network')(value);
+  return matchPattern(/^[a-z0-9][a-z0-9_.-]*$/i, 'the name of a network')(value);
 }
 
 function publishDanger(value: string): Danger | null {
   const match = /^(?:(\d{1,3}(?:\.\d{1,3}){3}):)?(?:\d{1,5}:)?\d{1,5}(?:\/(?:tcp|udp))?$/.exec(value);
-  if (match === null) return refused('docker_option', `gives docker ${quoted(value)} where ports belong`);
+  if (match === null) return refuse('docker_option', `gives docker ${quoteWord(value)} where ports belong`);
   if (match[1] === '127.0.0.1') return null;
-  return warned('docker_publish', `opens the port ${quoted(value)} of the container to the network of this machine`);
+  return warn('docker_publish', `opens the port ${quoteWord(value)} of the container to the network of this machine`);
 }

@@ -1,7 +1,7 @@
-import { quoted, refused, unchecked, warned, type Danger } from './danger.ts';
+import { quoteWord, refuse, markUnchecked, warn, type Danger } from './danger.ts';
 import { isNodeOption } from './interpreters.ts';
 import { isPlainVariable } from './unchecked_variables.ts';
-import { hiddenCharacters } from '../../model/shown_text.ts';
+import { listHiddenCharacters } from '../../model/shown_text.ts';
 
 /**
  * Variables that load code, choose a program, or send a program to other servers for its code, by what they do. Compared
@@ -60,26 +60,26 @@ export function environmentDangers(env: Readonly<Record<string, string>>): reado
 }
 
 /** Why a variable of this name is never given to a server, as the rest of a sentence; null when it may be. */
-export function refusedVariable(name: string): string | null {
+export function findVariableRefusal(name: string): string | null {
   const upper = name.toUpperCase();
   return REFUSED.find(([pattern]) => pattern.test(upper))?.[1] ?? null;
 }
 
 function variableDangers(name: string, value: string): readonly Danger[] {
   if (!NAME.test(name)) {
-    return [refused('bad_text', `has the variable ${quoted(name)}, which is not a name of A-Z, a-z, 0-9 and "_"`)];
+    return [refuse('bad_text', `has the variable ${quoteWord(name)}, which is not a name of A-Z, a-z, 0-9 and "_"`)];
   }
-  const reason = refusedVariable(name);
-  if (reason !== null) return [refused('environment_variable', `sets ${name}, which ${reason}; remove it`)];
+  const reason = findVariableRefusal(name);
+  if (reason !== null) return [refuse('environment_variable', `sets ${name}, which ${reason}; remove it`)];
   if (/[\0\p{Cs}]/u.test(value)) {
-    return [refused('bad_text', `sets ${name} to a value with a character that no variable can hold`)];
+    return [refuse('bad_text', `sets ${name} to a value with a character that no variable can hold`)];
   }
   if (name.toUpperCase() === 'NODE_OPTIONS' && !value.split(/\s+/).every((word) => word === '' || isNodeOption(word))) {
-    return [refused('environment_variable', 'sets NODE_OPTIONS to options that can load code into node; remove it')];
+    return [refuse('environment_variable', 'sets NODE_OPTIONS to options that can load code into node; remove it')];
   }
   if (name.toUpperCase() === 'NODE_TLS_REJECT_UNAUTHORIZED' && value === '0') {
     return [
-      refused(
+      refuse(
         'environment_variable',
         'sets NODE_TLS_REJECT_UNAUTHORIZED, which switches off the check of certificates; remove it',
       ),
@@ -87,11 +87,11 @@ function variableDangers(name: string, value: string): readonly Danger[] {
   }
   const unknown = isPlainVariable(name, value)
     ? []
-    : [unchecked(`sets ${name}, which may load or choose code: it is not known as plain configuration`)];
-  const hidden = hiddenCharacters(value);
+    : [markUnchecked(`sets ${name}, which may load or choose code: it is not known as plain configuration`)];
+  const hidden = listHiddenCharacters(value);
   if (hidden.length === 0) return unknown;
   return [
     ...unknown,
-    warned('hidden_characters', `sets ${name} to a value with hidden characters (${hidden.join(', ')})`),
+    warn('hidden_characters', `sets ${name} to a value with hidden characters (${hidden.join(', ')})`),
   ];
 }

@@ -1,6 +1,6 @@
 import { readNpmSpec } from '../package_specs.ts';
 import { hasReference } from '../references.ts';
-import { quoted, refused, unchecked, warned, type Danger } from './danger.ts';
+import { quoteWord, refuse, markUnchecked, warn, type Danger } from './danger.ts';
 import { packageNameDangers } from './unchecked_packages.ts';
 import { moduleNameDangers, optionValueDangers, scriptNameDangers } from './unchecked_scripts.ts';
 
@@ -123,12 +123,12 @@ export function interpreterDangers(program: string, args: readonly string[]): re
       dangers.push(...optionValueDangers(program, word, null));
     }
   }
-  return [refused('inline_code', `starts ${program} without a script, which then runs what it reads; name the script`)];
+  return [refuse('inline_code', `starts ${program} without a script, which then runs what it reads; name the script`)];
 }
 
 /** Whoever stores the credential would choose the code, after somebody consented to it. */
 function referenceDanger(program: string): Danger {
-  return refused(
+  return refuse(
     'inline_code',
     `lets a credential say what ${program} runs; name the script, and put the credential behind it or into a variable`,
   );
@@ -136,24 +136,24 @@ function referenceDanger(program: string): Danger {
 
 function scriptDangers(program: string, script: string, index: number, isArchive: boolean): readonly Danger[] {
   if (index === 0 && REFUSED_SUBCOMMANDS.get(program)?.includes(script) === true) {
-    return [refused('inline_code', `starts "${program} ${script}", which runs code or a shell's line; name a script`)];
+    return [refuse('inline_code', `starts "${program} ${script}", which runs code or a shell's line; name a script`)];
   }
   if (/^(?:https?|data|blob|ftp|file):/i.test(script)) {
     return [
-      refused(
+      refuse(
         'remote_code',
-        `runs ${quoted(script)}, code that its host can change at any time; install it and name the file`,
+        `runs ${quoteWord(script)}, code that its host can change at any time; install it and name the file`,
       ),
     ];
   }
   if (/^(?:npm|jsr):/i.test(script)) return packageDangers(script);
   // Java reads options out of a file so named.
   if (script.startsWith('@') || script.startsWith('/dev/') || script.startsWith('/proc/')) {
-    return [refused('inline_code', `runs ${quoted(script)}, which is no script; name a file`)];
+    return [refuse('inline_code', `runs ${quoteWord(script)}, which is no script; name a file`)];
   }
   // Java takes any other word for a class, which may be one of its own that runs what its arguments say.
   if (program === 'java' && !isArchive && !script.endsWith('.java')) {
-    return [unchecked(`has java start the class ${quoted(script)}`)];
+    return [markUnchecked(`has java start the class ${quoteWord(script)}`)];
   }
   return scriptNameDangers(program, script, isInterpreter);
 }
@@ -161,28 +161,31 @@ function scriptDangers(program: string, script: string, index: number, isArchive
 /** A package that deno fetches. */
 function packageDangers(script: string): readonly Danger[] {
   const spec = readNpmSpec(script.slice('npm:'.length));
-  if (spec === null) return [refused('remote_code', `runs ${quoted(script)}, which is no package of a registry`)];
+  if (spec === null) return [refuse('remote_code', `runs ${quoteWord(script)}, which is no package of a registry`)];
   const more = packageNameDangers('deno', script, isInterpreter);
   if (spec.isExact) return more;
   return [
     ...more,
-    warned('unpinned_version', `runs ${quoted(script)} without an exact version: it can be other code tomorrow`),
+    warn('unpinned_version', `runs ${quoteWord(script)} without an exact version: it can be other code tomorrow`),
   ];
 }
 
 function moduleDangers(program: string, module: string): readonly Danger[] {
   if (!/^[a-z_][\w.-]*$/i.test(module)) {
-    return [refused('inline_code', `starts "${program} -m" with ${quoted(module)}, which is no name of a module`)];
+    return [refuse('inline_code', `starts "${program} -m" with ${quoteWord(module)}, which is no name of a module`)];
   }
   if (!MODULES_THAT_RUN_CODE.test(module)) return moduleNameDangers(program, module);
   return [
-    refused('inline_code', `starts the module ${quoted(module)}, which runs code that arguments hold, or installs it`),
+    refuse(
+      'inline_code',
+      `starts the module ${quoteWord(module)}, which runs code that arguments hold, or installs it`,
+    ),
   ];
 }
 
 function optionDanger(program: string, word: string): Danger {
-  return refused(
+  return refuse(
     'inline_code',
-    `gives ${program} the option ${quoted(word)}, with which it can run other code than its script's; remove it`,
+    `gives ${program} the option ${quoteWord(word)}, with which it can run other code than its script's; remove it`,
   );
 }

@@ -1,5 +1,5 @@
 import { readNpmSpec, readNugetSpec, readPypiSpec } from '../package_specs.ts';
-import { quoted, refused, type Danger } from './danger.ts';
+import { quoteWord, refuse, type Danger } from './danger.ts';
 import {
   type DangersOf,
   packageDangers,
@@ -95,9 +95,9 @@ function subcommands(program: string, runners: Readonly<Record<string, PackageRu
     if (runner !== undefined) return packageDangers(`${program} ${subcommand}`, runner, rest, dangersOf);
     const known = Object.keys(runners).map((name) => `"${program} ${name}"`);
     return [
-      refused(
+      refuse(
         'runner_option',
-        `starts ${program} with ${quoted(subcommand)}, which can run a shell's line or install code; use ${known.join(' or ')}`,
+        `starts ${program} with ${quoteWord(subcommand)}, which can run a shell's line or install code; use ${known.join(' or ')}`,
       ),
     ];
   };
@@ -109,7 +109,7 @@ function uvDangers(args: readonly string[], dangersOf: DangersOf): readonly Dang
   const before = args.indexOf('run');
   const reading = readRunner('uv', UV_RUN, before < 0 ? args : args.slice(0, before));
   if (before < 0 || reading.target.length > 0) {
-    return [refused('runner_option', 'starts uv with something else than "uv run" or "uv tool run"; use one of them')];
+    return [refuse('runner_option', 'starts uv with something else than "uv run" or "uv tool run"; use one of them')];
   }
   if (reading.dangers.length > 0) return reading.dangers;
   const words = args.slice(before + 1);
@@ -142,6 +142,6 @@ function dotnetDangers(args: readonly string[], dangersOf: DangersOf): readonly 
     return packageDangers('dotnet tool exec', DNX, args.slice(2), dangersOf);
   if (first.endsWith('.dll') && !first.startsWith('-')) return scriptNameDangers('dotnet', first, () => false);
   return [
-    refused('runner_option', `starts dotnet with ${quoted(first)}; use "dotnet dnx", or the .dll that a build made`),
+    refuse('runner_option', `starts dotnet with ${quoteWord(first)}; use "dotnet dnx", or the .dll that a build made`),
   ];
 }

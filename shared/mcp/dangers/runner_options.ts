@@ -1,6 +1,6 @@
 import type { PackageSpec } from '../package_specs.ts';
 import { hasReference } from '../references.ts';
-import { quoted, refused, warned, type Danger } from './danger.ts';
+import { quoteWord, refuse, warn, type Danger } from './danger.ts';
 import { isInterpreter } from './interpreters.ts';
 import { isOfPackage, packageNameDangers } from './unchecked_packages.ts';
 
@@ -50,16 +50,17 @@ export function packageDangers(
   const [target, ...rest] = reading.target;
   if (target === undefined)
     return [
-      refused('runner_option', `starts ${program} without a package; name one, such as ${quoted(runner.example)}`),
+      refuse('runner_option', `starts ${program} without a package; name one, such as ${quoteWord(runner.example)}`),
     ];
   const specs = reading.packages.flatMap((text) => specDangers(program, runner, text));
   // With packages named apart, the target is a program that the system's own path may answer for: a shell, an interpreter.
-  if (reading.packages.length > 0) return [...specs, ...startedDangers(reading.packages, [target, ...rest], dangersOf)];
+  if (reading.packages.length > 0)
+    return [...specs, ...findStartedDangers(reading.packages, [target, ...rest], dangersOf)];
   return [...specDangers(program, runner, target), ...packageNameDangers(program, target, isInterpreter)];
 }
 
 /** What is started beside packages: a program that one of them brings along, as far as its name says, is known. */
-function startedDangers(
+function findStartedDangers(
   packages: readonly string[],
   command: readonly string[],
   dangersOf: DangersOf,
@@ -102,24 +103,24 @@ export function specDangers(program: string, runner: PackageRunner, text: string
   const spec = runner.read(text);
   if (spec === null) {
     return [
-      refused(
+      refuse(
         'remote_code',
-        `has ${program} run ${quoted(text)}, which is no package of its registry; write ${quoted(runner.example)}`,
+        `has ${program} run ${quoteWord(text)}, which is no package of its registry; write ${quoteWord(runner.example)}`,
       ),
     ];
   }
   if (spec.isExact) return [];
   return [
-    warned(
+    warn(
       'unpinned_version',
-      `runs ${quoted(text)} without an exact version: it can be other code tomorrow; write ${quoted(runner.example)}`,
+      `runs ${quoteWord(text)} without an exact version: it can be other code tomorrow; write ${quoteWord(runner.example)}`,
     ),
   ];
 }
 
 function optionDanger(program: string, word: string): Danger {
-  return refused(
+  return refuse(
     'runner_option',
-    `gives ${program} the option ${quoted(word)}, with which it can run or fetch other code; remove it`,
+    `gives ${program} the option ${quoteWord(word)}, with which it can run or fetch other code; remove it`,
   );
 }

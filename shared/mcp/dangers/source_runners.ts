@@ -1,5 +1,5 @@
 import { readFlakeSpec, readGoSpec } from '../package_specs.ts';
-import { quoted, refused, unchecked, warned, type Danger } from './danger.ts';
+import { quoteWord, refuse, markUnchecked, warn, type Danger } from './danger.ts';
 import {
   type DangersOf,
   packageDangers,
@@ -46,38 +46,38 @@ const CARGO_RUN: RunnerOptions = {
 /** `go run` fetches a module, or compiles files of this machine. */
 export function goDangers([subcommand = '', ...args]: readonly string[], dangersOf: DangersOf): readonly Danger[] {
   if (subcommand === 'run') return packageDangers('go run', GO_RUN, args, dangersOf);
-  return [otherSubcommand('go', subcommand)];
+  return [refuseSubcommand('go', subcommand)];
 }
 
 /** `nix run` fetches and builds a flake. Its other subcommands run a shell, or evaluate text. */
 export function nixDangers(args: readonly string[], dangersOf: DangersOf): readonly Danger[] {
   const at = args.indexOf('run');
   const before = readRunner('nix', NIX_RUN, at < 0 ? args : args.slice(0, at));
-  if (at < 0 || before.target.length > 0) return [otherSubcommand('nix', before.target[0] ?? '')];
+  if (at < 0 || before.target.length > 0) return [refuseSubcommand('nix', before.target[0] ?? '')];
   if (before.dangers.length > 0) return before.dangers;
   const words = args.slice(at + 1);
   const dangers = packageDangers('nix run', NIX_RUN, words, dangersOf);
   // Nix's own list has every interpreter that there is; a server's name says that it is one.
   const isAny = words.some((word) => /(?:^|[:/])nixpkgs(?:$|[/#])/i.test(word) && !/mcp/i.test(word));
   return isAny && words.length > 1
-    ? [...dangers, unchecked('has nix run a program of nixpkgs with arguments')]
+    ? [...dangers, markUnchecked('has nix run a program of nixpkgs with arguments')]
     : dangers;
 }
 
 /** `cargo run` compiles a project of this machine, and fetches what that depends on. */
 export function cargoDangers([subcommand = '', ...args]: readonly string[]): readonly Danger[] {
-  if (subcommand !== 'run') return [otherSubcommand('cargo', subcommand)];
+  if (subcommand !== 'run') return [refuseSubcommand('cargo', subcommand)];
   const { target, dangers } = readRunner('cargo run', CARGO_RUN, args);
   if (dangers.length > 0) return dangers;
   const options = args.slice(0, args.length - target.length);
   if (options.some((word) => KEEPS_LOCK.has(word))) return [];
   const fix = 'its dependencies can be other code tomorrow; add --locked';
-  return [warned('unpinned_version', `has cargo run fetch code that is not pinned: ${fix}`)];
+  return [warn('unpinned_version', `has cargo run fetch code that is not pinned: ${fix}`)];
 }
 
 const KEEPS_LOCK: ReadonlySet<string> = new Set(['--locked', '--frozen', '--offline']);
 
-function otherSubcommand(program: string, subcommand: string): Danger {
+function refuseSubcommand(program: string, subcommand: string): Danger {
   const why = `which can run or fetch whatever its arguments say; use "${program} run", or name the program that was built`;
-  return refused('runner_option', `starts ${program} with ${quoted(subcommand)}, ${why}`);
+  return refuse('runner_option', `starts ${program} with ${quoteWord(subcommand)}, ${why}`);
 }

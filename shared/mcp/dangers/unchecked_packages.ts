@@ -1,4 +1,4 @@
-import { quoted, unchecked, type Danger } from './danger.ts';
+import { quoteWord, markUnchecked, type Danger } from './danger.ts';
 import { baseName, isLauncher, isShell } from './program_names.ts';
 
 /**
@@ -69,7 +69,7 @@ export function packageNameDangers(
   isProgram: (name: string) => boolean,
 ): readonly Danger[] {
   if (!WRAPPERS.has(scopedName(text)) && !runsMore(plainPackageName(text), isProgram)) return [];
-  return [unchecked(`has ${runner} start ${quoted(text)}, which runs what its arguments say`)];
+  return [markUnchecked(`has ${runner} start ${quoteWord(text)}, which runs what its arguments say`)];
 }
 
 /** True for the plain name of a package that runs what its arguments say. */
@@ -119,8 +119,8 @@ export function imageDangers(
   const bare = image.split('@')[0]?.split('/').at(-1)?.replace(/:.*$/, '').toLowerCase() ?? '';
   const runs = (name: string): boolean => isShell(name) || isLauncher(name) || isProgram(name);
   if (!first.startsWith('-') && runs(baseName(first))) {
-    return [unchecked(`has a container start ${quoted(first)}, which runs what its arguments say`)];
+    return [markUnchecked(`has a container start ${quoteWord(first)}, which runs what its arguments say`)];
   }
   if (!PLAIN_IMAGES.has(bare) && !runs(baseName(bare))) return [];
-  return [unchecked(`runs the image ${quoted(image)}, which runs what its arguments say`)];
+  return [markUnchecked(`runs the image ${quoteWord(image)}, which runs what its arguments say`)];
 }

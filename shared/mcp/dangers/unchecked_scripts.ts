@@ -1,4 +1,4 @@
-import { quoted, unchecked, type Danger } from './danger.ts';
+import { quoteWord, markUnchecked, type Danger } from './danger.ts';
 import { baseName, isShell } from './program_names.ts';
 import { plainPackageName, runsMore } from './unchecked_packages.ts';
 
@@ -31,23 +31,23 @@ export function scriptNameDangers(
   isProgram: (name: string) => boolean,
 ): readonly Danger[] {
   if (/^[a-z][a-z0-9+.-]+:/i.test(script)) {
-    return [unchecked(`has ${program} run ${quoted(script)}, which is no file of this machine`)];
+    return [markUnchecked(`has ${program} run ${quoteWord(script)}, which is no file of this machine`)];
   }
   // A bare word is one of the interpreter's own commands, or looked up in places that nobody named.
   if (!/[\\/.]/.test(script))
-    return [unchecked(`starts ${program} with ${quoted(script)}, which is no name of a file`)];
+    return [markUnchecked(`starts ${program} with ${quoteWord(script)}, which is no name of a file`)];
   const [, , folder] = MODULE_FOLDER.exec(script) ?? [];
   const file = baseName(script.replace(/\.[a-z]+$/i, '').replace(/[-.](?:cli|bin|main|prefix)$/i, ''));
   const isTool = isShell(file) || isProgram(file);
   if (isTool || (folder !== undefined && runsMore(plainPackageName(folder.replaceAll('\\', '/')), isProgram)))
-    return [unchecked(`has ${program} run ${quoted(script)}, which runs what its arguments say`)];
+    return [markUnchecked(`has ${program} run ${quoteWord(script)}, which runs what its arguments say`)];
   if (PACKED.test(script))
-    return [unchecked(`has ${program} run ${quoted(script)}, which runs what its arguments say`)];
+    return [markUnchecked(`has ${program} run ${quoteWord(script)}, which runs what its arguments say`)];
   if (MODULES_OF_NO_SERVER.has(file) && /^\/.*\/python/i.test(script)) {
-    return [unchecked(`has ${program} run ${quoted(script)}, a module of Python's own`)];
+    return [markUnchecked(`has ${program} run ${quoteWord(script)}, a module of Python's own`)];
   }
   if (folder === undefined && SYSTEM.test(script)) {
-    return [unchecked(`has ${program} run ${quoted(script)}, a file of the system`)];
+    return [markUnchecked(`has ${program} run ${quoteWord(script)}, a file of the system`)];
   }
   return [];
 }
@@ -56,7 +56,7 @@ export function scriptNameDangers(
 export function moduleNameDangers(program: string, module: string): readonly Danger[] {
   const [first = ''] = module.toLowerCase().split('.');
   if (!MODULES_OF_NO_SERVER.has(first)) return [];
-  return [unchecked(`starts "${program} -m ${module}", a module of Python or of a tool`)];
+  return [markUnchecked(`starts "${program} -m ${module}", a module of Python or of a tool`)];
 }
 
 /** Properties of Java that are data to what commonly reads them. */
@@ -71,17 +71,17 @@ const PYTHON_W = /^(?:default|error|always|all|module|once|ignore)(?:::[A-Z][A-Z
 /** What of a known option is not known: a value that chooses code. */
 export function optionValueDangers(program: string, option: string, value: string | null): readonly Danger[] {
   if (program === 'java' && option.startsWith('-D') && !JAVA_PROPERTY.test(option)) {
-    return [unchecked(`gives java the property ${quoted(option)}, which may load code`)];
+    return [markUnchecked(`gives java the property ${quoteWord(option)}, which may load code`)];
   }
   if (program === 'java' && /^-(?:cp|classpath)$/.test(option)) {
-    return [unchecked(`has java load classes from ${quoted(value ?? '')}`)];
+    return [markUnchecked(`has java load classes from ${quoteWord(value ?? '')}`)];
   }
   const [flag, text] = value === null ? [option.slice(0, 2), option.slice(2)] : [option, value];
   if (flag === '-X' && isPython(program) && !PYTHON_X.test(text)) {
-    return [unchecked(`gives ${program} the option ${quoted(`-X ${text}`)}, with which it may load other code`)];
+    return [markUnchecked(`gives ${program} the option ${quoteWord(`-X ${text}`)}, with which it may load other code`)];
   }
   if (flag === '-W' && isPython(program) && !PYTHON_W.test(text)) {
-    return [unchecked(`gives ${program} the option ${quoted(`-W ${text}`)}, with which it may load other code`)];
+    return [markUnchecked(`gives ${program} the option ${quoteWord(`-W ${text}`)}, with which it may load other code`)];
   }
   return [];
 }

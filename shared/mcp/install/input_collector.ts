@@ -1,5 +1,5 @@
 import type { InputFormat, RegistryInput, RegistryVariable } from '../registry/registry_input.ts';
-import { credentialNameOf, isPlaceholder, namesSecret, unique } from './input_names.ts';
+import { credentialNameOf, isPlaceholder, namesSecret, makeUnique } from './input_names.ts';
 import type { InputPlace, Piece, PlanInput, Template } from './plan.ts';
 
 /** Where a value goes. */
@@ -52,16 +52,20 @@ export class InputCollector {
     const { value } = input;
     if (value === null || value === '' || isPlaceholder(value)) {
       const required = input.isRequired || (value !== null && value !== '');
-      return this.whole({ ...input, isRequired: required, placeholder: input.placeholder ?? value }, at, isRepeated);
+      return this.collectWhole(
+        { ...input, isRequired: required, placeholder: input.placeholder ?? value },
+        at,
+        isRepeated,
+      );
     }
     return (
       this.#templateOf(value, input, at) ??
-      this.whole({ ...input, isRequired: true, placeholder: value }, at, isRepeated)
+      this.collectWhole({ ...input, isRequired: true, placeholder: value }, at, isRepeated)
     );
   }
 
   /** The template of the one input that a value is. */
-  whole(variable: Omit<RegistryVariable, 'name' | 'value'>, at: ValuePlace, isRepeated = false): Template {
+  collectWhole(variable: Omit<RegistryVariable, 'name' | 'value'>, at: ValuePlace, isRepeated = false): Template {
     return [this.#ask({ name: at.name, variable, isRepeated, mayBeReferred: true }, at)];
   }
 
@@ -131,7 +135,7 @@ export class InputCollector {
     const secret = variable.isSecret || namesSecret(name) || (name === at.name && namesSecret(at.goesTo));
     const given = variable.default !== null && variable.default !== '' && !isPlaceholder(variable.default);
     return {
-      name: unique(name, '-', new Set(this.#inputs.keys())),
+      name: makeUnique(name, '-', new Set(this.#inputs.keys())),
       description: variable.description,
       required: variable.isRequired,
       secret,

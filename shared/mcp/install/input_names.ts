@@ -35,11 +35,11 @@ export function credentialNameOf(name: string, taken: ReadonlySet<string>): stri
     .slice(0, 100);
   const named = MCP_CREDENTIAL_NAME.test(plain) ? plain : `CREDENTIAL_${plain.replace(/^svc_/i, '')}`;
   const usable = MCP_CREDENTIAL_NAME.test(named) ? named : 'CREDENTIAL';
-  return unique(usable, '_', taken);
+  return makeUnique(usable, '_', taken);
 }
 
 /** The name, or the name with the first number that makes it another one. */
-export function unique(name: string, separator: string, taken: ReadonlySet<string>): string {
+export function makeUnique(name: string, separator: string, taken: ReadonlySet<string>): string {
   if (!taken.has(name)) return name;
   let number = 2;
   while (taken.has(name + separator + String(number))) number += 1;

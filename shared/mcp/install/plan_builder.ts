@@ -1,6 +1,6 @@
 import { err, ok, type Result } from '../../model/result.ts';
-import { refusedVariable } from '../dangers/environment_dangers.ts';
-import { quoted } from '../dangers/danger.ts';
+import { findVariableRefusal } from '../dangers/environment_dangers.ts';
+import { quoteWord } from '../dangers/danger.ts';
 import type { RegistryArgument, RegistryInput } from '../registry/registry_input.ts';
 import { InputCollector, type ValuePlace } from './input_collector.ts';
 import type { NotInstallable, PlanArgument, PlanField, PlanWarning, Template } from './plan.ts';
@@ -30,9 +30,9 @@ export class PlanBuilder {
       const problem = variableProblem(variable.name);
       if (problem === null) this.addVariable(variable);
       else if (variable.isRequired) {
-        const message = `It needs the variable ${quoted(variable.name)}, which ${problem}. Add the server by hand if it can do without.`;
+        const message = `It needs the variable ${quoteWord(variable.name)}, which ${problem}. Add the server by hand if it can do without.`;
         return { reason: 'variable_not_allowed', message };
-      } else this.warn('variable_ignored', `the variable ${quoted(variable.name)} is left out: it ${problem}`);
+      } else this.warn('variable_ignored', `the variable ${quoteWord(variable.name)} is left out: it ${problem}`);
     }
     return null;
   }
@@ -67,9 +67,9 @@ export class PlanBuilder {
       } else if (header.isRequired && !isTwin) {
         return err({
           reason: 'header_not_allowed',
-          message: `It needs the header ${quoted(header.name)}, which ${problem}.`,
+          message: `It needs the header ${quoteWord(header.name)}, which ${problem}.`,
         });
-      } else this.warn('header_ignored', `the header ${quoted(header.name)} is left out: it ${problem}`);
+      } else this.warn('header_ignored', `the header ${quoteWord(header.name)} is left out: it ${problem}`);
     }
     return ok(fields);
   }
@@ -100,7 +100,7 @@ export class PlanBuilder {
   #named(argument: RegistryArgument): Result<PlanArgument | null, NotInstallable> {
     if (!FLAG.test(argument.name)) return this.#oddName(argument);
     const isJoined = argument.name.endsWith('=');
-    const flag = dashed(isJoined ? argument.name.slice(0, -1) : argument.name);
+    const flag = addDashes(isJoined ? argument.name.slice(0, -1) : argument.name);
     const place = argumentPlace(flag.replace(/^-+/, ''), `argument ${flag}`);
     const { value } = argument;
     // Older entries repeat the option as its value.
@@ -120,7 +120,7 @@ export class PlanBuilder {
     const why = /\s/.test(argument.name)
       ? 'several words in one: where it ends is not said'
       : 'which is no name of an option';
-    const problem = `${quoted(argument.name)}, ${why}`;
+    const problem = `${quoteWord(argument.name)}, ${why}`;
     if (isNeeded) {
       const message = `It is started with the argument ${problem}. Add the server by hand with the arguments that you mean.`;
       return err({ reason: 'argument_not_allowed', message });
@@ -131,7 +131,7 @@ export class PlanBuilder {
 }
 
 /** Many publishers write the name of an option without its dashes. */
-function dashed(name: string): string {
+function addDashes(name: string): string {
   if (name.startsWith('-')) return name;
   return name.length === 1 ? `-${name}` : `--${name}`;
 }
@@ -142,7 +142,7 @@ function argumentPlace(name: string, goesTo: string): ValuePlace {
 
 function variableProblem(name: string): string | null {
   if (!VARIABLE_NAME.test(name)) return 'is no name of a variable';
-  return refusedVariable(name);
+  return findVariableRefusal(name);
 }
 
 function headerProblem({ name, value }: RegistryInput): string | null {

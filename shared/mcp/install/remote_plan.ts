@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../model/result.ts';
-import { quoted } from '../dangers/danger.ts';
+import { quoteWord } from '../dangers/danger.ts';
 import { isIpLiteral } from '../../net/ip_literal.ts';
 import type { RegistryRemote, RegistryEntry } from '../registry_entry.ts';
 import type { InputPlace, NotInstallable, PlanField, PlanUrl, Template } from './plan.ts';
@@ -49,20 +49,17 @@ function urlOf(remote: RegistryRemote, entry: RegistryEntry, builder: PlanBuilde
   const hasSecret = (template: Template | null) =>
     template?.some((piece) => piece.kind === 'input' && secrets.has(piece.input)) === true;
   if (parts.authority === null || parts.path === null || hasSecret(parts.authority) || hasSecret(parts.path)) {
-    return refused(
-      'secret_in_url',
-      'Its address has a secret in its host or path, where it would be logged and shown.',
-    );
+    return refuse('secret_in_url', 'Its address has a secret in its host or path, where it would be logged and shown.');
   }
   if (queryStart >= 0 && parts.query === null) {
-    return refused('secret_in_url', 'Its address has a secret in the middle of a word, where it cannot be told apart.');
+    return refuse('secret_in_url', 'Its address has a secret in the middle of a word, where it cannot be told apart.');
   }
   return ok({ authority: parts.authority, path: parts.path, query: parts.query });
 }
 
 /** What is wrong with the address, with a word in place of each variable. */
 function addressProblem(url: string): NotInstallable | null {
-  const shown = quoted(url);
+  const shown = quoteWord(url);
   const sample = url.replaceAll(/\$?\{[^{}]*\}/g, 'x');
   if (!/^[!-~]+$/.test(url) || !URL.canParse(sample))
     return { reason: 'bad_url', message: `Its address ${shown} is no URL.` };
@@ -100,6 +97,6 @@ function isLocal(hostname: string): boolean {
   );
 }
 
-function refused(reason: NotInstallable['reason'], message: string): Result<never, NotInstallable> {
+function refuse(reason: NotInstallable['reason'], message: string): Result<never, NotInstallable> {
   return err({ reason, message });
 }

@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../model/result.ts';
-import { quoted } from '../dangers/danger.ts';
+import { quoteWord } from '../dangers/danger.ts';
 import { dockerOptionDanger, dockerOptionTakesValue } from '../dangers/docker_options.ts';
 import { fixedText, option, word, type NotInstallable, type PlanArgument } from '../install/plan.ts';
 import type { PlanBuilder } from '../install/plan_builder.ts';
@@ -29,7 +29,7 @@ export function dockerArguments(
   builder: PlanBuilder,
 ): Result<DockerArguments, NotInstallable> {
   const options: PlanArgument[] = [];
-  const words = paired(list);
+  const words = pairOptions(list);
   for (const [index, argument] of words.entries()) {
     const text = argument.type === 'named' ? argument.name : (argument.value ?? '');
     if (argument.type === 'positional' && isImage(text, repository)) {
@@ -39,8 +39,8 @@ export function dockerArguments(
     const read = argument.type === 'named' ? dockerOption(argument, builder) : ok(null);
     if (!read.ok) return read;
     if (read.value !== null) options.push(...read.value);
-    else if (isNeeded(argument)) return refused(`the argument ${quoted(text)}, which docker has no place for`);
-    else builder.warn('argument_ignored', `the argument ${quoted(text)} of docker is left out`);
+    else if (isNeeded(argument)) return refuse(`the argument ${quoteWord(text)}, which docker has no place for`);
+    else builder.warn('argument_ignored', `the argument ${quoteWord(text)} of docker is left out`);
   }
   return ok({ options, afterImage: [] });
 }
@@ -63,7 +63,9 @@ function dockerOption(
   const takesValue = dockerOptionTakesValue(argument.name);
   const hasValue = argument.value !== null || argument.default !== null || argument.isRequired;
   if (takesValue === null) {
-    return refused(dockerOptionDanger(argument.name, argument.value)?.message ?? `the option ${quoted(argument.name)}`);
+    return refuse(
+      dockerOptionDanger(argument.name, argument.value)?.message ?? `the option ${quoteWord(argument.name)}`,
+    );
   }
   if (!takesValue) return ok(argument.value === 'false' ? [] : [word(argument.name)]);
   if (!hasValue && argument.variables.length === 0) return ok(null);
@@ -78,7 +80,7 @@ function dockerOption(
   const value = builder.inputs.valueOf(argument, place);
   const text = fixedText(value);
   const danger = text === null ? null : dockerOptionDanger(flag, text);
-  if (danger?.severity === 'refuse') return refused(danger.message);
+  if (danger?.severity === 'refuse') return refuse(danger.message);
   if (text === null && MOUNTS.has(flag)) {
     builder.warn('docker_mount', 'the directory that you name is opened to the program in the container');
   }
@@ -92,7 +94,7 @@ function environmentOption(
 ): Result<readonly PlanArgument[], NotInstallable> {
   const match = /^([^={}]+)(?:=([^]*))?$/.exec(argument.value ?? '');
   const [, name, value] = match ?? [];
-  if (name === undefined) return refused('a variable for the container that has no name');
+  if (name === undefined) return refuse('a variable for the container that has no name');
   const known = { ...argument, name, description: argument.description };
   const problem = builder.addEnvironment([value === undefined ? { ...known, value: null } : { ...known, value }]);
   return problem === null ? ok([]) : err(problem);
@@ -101,12 +103,12 @@ function environmentOption(
 /**
  * Options with the values that follow them as arguments of their own, and `--name=value` apart: publishers write both.
  */
-function paired(list: readonly RegistryArgument[]): readonly RegistryArgument[] {
+function pairOptions(list: readonly RegistryArgument[]): readonly RegistryArgument[] {
   const words: RegistryArgument[] = [];
   for (let index = 0; index < list.length; index += 1) {
     const argument = list[index];
     if (argument === undefined) continue;
-    const named = asOption(argument);
+    const named = toOption(argument);
     const next = list[index + 1];
     const lacksValue = named.value === null && named.default === null && named.variables.length === 0;
     const takesNext = named.type === 'named' && lacksValue && dockerOptionTakesValue(named.name) === true;
@@ -118,7 +120,7 @@ function paired(list: readonly RegistryArgument[]): readonly RegistryArgument[] 
   return words;
 }
 
-function asOption(argument: RegistryArgument): RegistryArgument {
+function toOption(argument: RegistryArgument): RegistryArgument {
   const text = argument.type === 'named' ? argument.name : (argument.value ?? '');
   if (!text.startsWith('-')) return argument;
   const equals = text.indexOf('=');
@@ -130,7 +132,7 @@ function isNeeded(argument: RegistryArgument): boolean {
   return argument.isRequired || (argument.type === 'positional' && argument.value !== null && argument.value !== '');
 }
 
-function refused(problem: string): Result<never, NotInstallable> {
+function refuse(problem: string): Result<never, NotInstallable> {
   const message = `Its entry ${problem.startsWith('the ') || problem.startsWith('a ') ? `has ${problem}` : problem}. It is not started so.`;
   return err({ reason: 'argument_not_allowed', message });
 }

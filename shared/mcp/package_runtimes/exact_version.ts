@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../model/result.ts';
-import { quoted } from '../dangers/danger.ts';
+import { quoteWord } from '../dangers/danger.ts';
 import type { NotInstallable } from '../install/plan.ts';
 import type { PlanBuilder } from '../install/plan_builder.ts';
 import type { PackageInEntry } from './package_runtime.ts';
@@ -17,20 +17,22 @@ export function exactVersion(
   const own = inIdentifier ?? version;
   if (own !== null && own !== 'latest') {
     if (isExact(own)) return ok(own);
-    return unpinned(`Its package names the version ${quoted(own)}, which is not one exact release.`);
+    return refuseUnpinned(`Its package names the version ${quoteWord(own)}, which is not one exact release.`);
   }
   // A version that is not a release of its own ("0.0.1-seed") was made up by a registry, not by who published the package.
   if (entry.version === null || entry.version.includes('-') || !isExact(entry.version)) {
-    return unpinned(own === null ? 'Its package names no version.' : 'Its package names no version but "latest".');
+    return refuseUnpinned(
+      own === null ? 'Its package names no version.' : 'Its package names no version but "latest".',
+    );
   }
   builder.warn(
     'version_from_entry',
-    `the package names no exact version: the entry's ${quoted(entry.version)} is taken`,
+    `the package names no exact version: the entry's ${quoteWord(entry.version)} is taken`,
   );
   return ok(entry.version);
 }
 
-function unpinned(problem: string): Result<never, NotInstallable> {
+function refuseUnpinned(problem: string): Result<never, NotInstallable> {
   const message = `${problem} Add the server by hand with the version that you mean.`;
   return err({ reason: 'unpinned_version', message });
 }

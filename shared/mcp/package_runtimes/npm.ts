@@ -1,5 +1,5 @@
 import { err, ok } from '../../model/result.ts';
-import { quoted } from '../dangers/danger.ts';
+import { quoteWord } from '../dangers/danger.ts';
 import { word } from '../install/plan.ts';
 import { isNpmVersion, readNpmSpec } from '../package_specs.ts';
 import { exactVersion } from './exact_version.ts';
@@ -23,7 +23,7 @@ export const npmRuntime: PackageRuntime = {
   command(item, builder) {
     const spec = readNpmSpec(item.package.identifier);
     if (spec === null) {
-      const message = `Its package is called ${quoted(item.package.identifier)}, which is no name of a package of this registry.`;
+      const message = `Its package is called ${quoteWord(item.package.identifier)}, which is no name of a package of this registry.`;
       return err({ reason: 'bad_identifier', message });
     }
     const version = exactVersion(item, spec.version, isNpmVersion, builder);

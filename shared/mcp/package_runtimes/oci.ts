@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../model/result.ts';
-import { quoted } from '../dangers/danger.ts';
+import { quoteWord } from '../dangers/danger.ts';
 import { option, word, type NotInstallable, type PlanArgument } from '../install/plan.ts';
 import { formatOciReference, isOciTag, isPinnedOci, readOciReference, type OciReference } from '../oci_reference.ts';
 import { dockerArguments } from './docker_arguments.ts';
@@ -38,12 +38,12 @@ export const ociRuntime: PackageRuntime = {
 function imageOf({ package: item }: PackageInEntry): Result<OciReference, NotInstallable> {
   const read = readOciReference(withRegistry(item.identifier, item.registryBaseUrl));
   if (read === null) {
-    const message = `Its image is called ${quoted(item.identifier)}, which is no name of an image.`;
+    const message = `Its image is called ${quoteWord(item.identifier)}, which is no name of an image.`;
     return err({ reason: 'bad_identifier', message });
   }
   const named = read.tag === null && read.digest === null ? withVersion(read, item.version) : read;
   if (isPinnedOci(named)) return ok(named);
-  const tag = named.tag === null ? 'names no version' : `is tagged ${quoted(named.tag)}, which is not one release`;
+  const tag = named.tag === null ? 'names no version' : `is tagged ${quoteWord(named.tag)}, which is not one release`;
   const message = `Its image ${tag}. Add the server by hand with the version or the digest that you mean.`;
   return err({ reason: 'unpinned_version', message });
 }

@@ -1,5 +1,5 @@
 import { err, ok } from '../../model/result.ts';
-import { quoted } from '../dangers/danger.ts';
+import { quoteWord } from '../dangers/danger.ts';
 import { word } from '../install/plan.ts';
 import { isPypiVersion, readPypiSpec } from '../package_specs.ts';
 import { exactVersion } from './exact_version.ts';
@@ -24,7 +24,7 @@ export const pypiRuntime: PackageRuntime = {
   command(item, builder) {
     const spec = readPypiSpec(item.package.identifier);
     if (spec === null) {
-      const message = `Its package is called ${quoted(item.package.identifier)}, which is no name of a package of this registry.`;
+      const message = `Its package is called ${quoteWord(item.package.identifier)}, which is no name of a package of this registry.`;
       return err({ reason: 'bad_identifier', message });
     }
     const version = exactVersion(item, spec.version, isPypiVersion, builder);

@@ -1,5 +1,5 @@
 import { err, ok, type Result } from '../../model/result.ts';
-import { quoted } from '../dangers/danger.ts';
+import { quoteWord } from '../dangers/danger.ts';
 import type { NotInstallable } from '../install/plan.ts';
 import type { PlanBuilder } from '../install/plan_builder.ts';
 import type { RegistryArgument } from '../registry/registry_input.ts';
@@ -30,12 +30,12 @@ export function runnerArguments(
     const text = argument.type === 'named' ? argument.name : (argument.value ?? '');
     const [name = ''] = text.split('=');
     if (words.refused.has(name)) {
-      const message = `It asks ${words.program} for the option ${quoted(name)}, which decides what code is run. Add the server by hand if you trust it.`;
+      const message = `It asks ${words.program} for the option ${quoteWord(name)}, which decides what code is run. Add the server by hand if you trust it.`;
       return err({ reason: 'argument_not_allowed', message });
     }
     if (words.implied.has(text) || words.isPackage(text) || isEmpty(argument)) continue;
     moved.push(argument);
-    const what = text === '' ? 'an argument' : `the argument ${quoted(text)}`;
+    const what = text === '' ? 'an argument' : `the argument ${quoteWord(text)}`;
     builder.warn('argument_moved', `${what} is given to the program of the package, not to ${words.program}`);
   }
   return ok(moved);

@@ -7,7 +7,7 @@ export function looseObject(value: unknown): LooseObject | null {
 }
 
 /** The first of these members that is there; registries have spelled the same member in several ways. */
-export function member(object: LooseObject, ...names: readonly string[]): unknown {
+export function readMember(object: LooseObject, ...names: readonly string[]): unknown {
   const name = names.find((candidate) => Object.hasOwn(object, candidate) && object[candidate] !== null);
   return name === undefined ? undefined : object[name];
 }

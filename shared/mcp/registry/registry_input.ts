@@ -1,5 +1,5 @@
 import type { EntryReading } from './entry_reading.ts';
-import { cutText, looseFlag, looseObject, looseText, member, type LooseObject } from './loose_fields.ts';
+import { cutText, looseFlag, looseObject, looseText, readMember, type LooseObject } from './loose_fields.ts';
 
 export const INPUT_FORMATS = ['string', 'number', 'boolean', 'filepath'] as const;
 export type InputFormat = (typeof INPUT_FORMATS)[number];
@@ -46,7 +46,7 @@ export function readInputs(value: unknown, what: string, reading: EntryReading):
   const inputs = new Map<string, RegistryInput>();
   for (const item of reading.items(value, `${what}s`, MAX_INPUTS)) {
     const object = looseObject(item);
-    const name = object === null ? null : looseText(member(object, 'name'), MAX_NAME);
+    const name = object === null ? null : looseText(readMember(object, 'name'), MAX_NAME);
     if (object === null || name === null || name === '') reading.note(`a ${what} without a name was left out`);
     else if (inputs.has(name)) reading.note(`the ${what} ${JSON.stringify(name)} is there twice; the first one counts`);
     else inputs.set(name, readInput(object, name, reading));
@@ -76,34 +76,34 @@ export function readVariables(value: unknown, reading: EntryReading): readonly R
 }
 
 function readArgument(object: LooseObject, reading: EntryReading): RegistryArgument {
-  const name = looseText(member(object, 'name'), MAX_NAME) ?? '';
-  const type = member(object, 'type');
+  const name = looseText(readMember(object, 'name'), MAX_NAME) ?? '';
+  const type = readMember(object, 'type');
   const isNamed = type === 'named' || (type !== 'positional' && name.startsWith('-'));
   return {
     ...readInput(object, isNamed ? name : '', reading),
     type: isNamed ? 'named' : 'positional',
-    valueHint: looseText(member(object, 'valueHint', 'value_hint'), MAX_NAME),
-    isRepeated: looseFlag(member(object, 'isRepeated', 'is_repeated')),
+    valueHint: looseText(readMember(object, 'valueHint', 'value_hint'), MAX_NAME),
+    isRepeated: looseFlag(readMember(object, 'isRepeated', 'is_repeated')),
   };
 }
 
 function readInput(object: LooseObject, name: string, reading: EntryReading): RegistryInput {
-  const variables = readVariables(member(object, 'variables'), reading);
+  const variables = readVariables(readMember(object, 'variables'), reading);
   return { ...readVariable(object, name, reading), variables };
 }
 
 function readVariable(object: LooseObject, name: string, reading: EntryReading): RegistryVariable {
   return {
     name,
-    description: cutText(member(object, 'description'), MAX_DESCRIPTION),
-    isRequired: looseFlag(member(object, 'isRequired', 'is_required')),
-    isSecret: looseFlag(member(object, 'isSecret', 'is_secret')),
-    format: readFormat(member(object, 'format')),
-    value: looseText(member(object, 'value'), MAX_VALUE),
-    default: looseText(member(object, 'default'), MAX_VALUE),
-    placeholder: looseText(member(object, 'placeholder'), MAX_VALUE),
+    description: cutText(readMember(object, 'description'), MAX_DESCRIPTION),
+    isRequired: looseFlag(readMember(object, 'isRequired', 'is_required')),
+    isSecret: looseFlag(readMember(object, 'isSecret', 'is_secret')),
+    format: readFormat(readMember(object, 'format')),
+    value: looseText(readMember(object, 'value'), MAX_VALUE),
+    default: looseText(readMember(object, 'default'), MAX_VALUE),
+    placeholder: looseText(readMember(object, 'placeholder'), MAX_VALUE),
     choices: reading
-      .items(member(object, 'choices'), 'choices', MAX_CHOICES)
+      .items(readMember(object, 'choices'), 'choices', MAX_CHOICES)
       .flatMap((choice) => looseText(choice, MAX_CHOICE) ?? []),
   };
 }

@@ -48,7 +48,7 @@ export function refusalOfEntry(entry: RegistryEntry): NotInstallable {
 }
 
 /** What an entry comes to; throws where an input is missing or wrong. */
-export function installed(entry: RegistryEntry, values: InputValues = {}): CompletedInstallation {
+export function installEntry(entry: RegistryEntry, values: InputValues = {}): CompletedInstallation {
   const completed = completeInstallation(planOf(entry), SERVER_ID, values);
   if (!completed.ok) throw new Error(completed.error.map(({ input, message }) => `${input} ${message}`).join('; '));
   return completed.value;

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { Html } from '../frame/html.ts';
-import { cutShown, showHidden } from '../../../shared/model/shown_text.ts';
+import { cutShownText, showHidden } from '../../../shared/model/shown_text.ts';
 
 /** A text that is longer is cut, and says by how much. */
 const MOST_CHARACTERS = 20_000;
@@ -11,7 +11,7 @@ const MARK = /(<U\+[0-9A-F]{4,6}>)/;
  * order round, are shown by their names; the text stands apart from ours in its direction.
  */
 export function foreignText(text: string): Html {
-  const parts = cutShown(showHidden(text), MOST_CHARACTERS).split(MARK);
+  const parts = cutShownText(showHidden(text), MOST_CHARACTERS).split(MARK);
   return html`<bdi
     >${parts.map((part, index) => (index % 2 === 0 ? part : html`<span class="revealed">${part}</span>`))}</bdi
   >`;

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { type McpServerRecord, missingCredentials } from '../../../shared/wire/mcp_servers.ts';
+import { type McpServerRecord, listMissingCredentials } from '../../../shared/wire/mcp_servers.ts';
 import { alert, flash } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';
 import { codeBlock } from '../components/code_block.ts';
@@ -96,7 +96,7 @@ export interface ConnectView {
 
 /** Last step: what is typed at a machine, for nothing runs there that was not consented to there. */
 export function mcpConnectPage({ server, done, nowMs, mayChange }: ConnectView): Page {
-  const lacking = missingCredentials(server);
+  const lacking = listMissingCredentials(server);
   const heading = `${server.name} is ${server.registry_id === null ? 'registered' : 'installed'}`;
   const path = `/mcp-servers/${server.id}`;
   const content = html`${pageHeader({

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { type McpServerRecord, missingCredentials } from '../../../shared/wire/mcp_servers.ts';
+import { type McpServerRecord, listMissingCredentials } from '../../../shared/wire/mcp_servers.ts';
 import type { Page as ListPage } from '../../../shared/wire/primitives.ts';
 import { flash } from '../components/alert.ts';
 import { badge } from '../components/badge.ts';
@@ -67,7 +67,7 @@ function table({ servers, newer, nowMs }: McpServersView): Html {
 }
 
 function lacking(server: McpServerRecord): Html | string {
-  const names = missingCredentials(server);
+  const names = listMissingCredentials(server);
   if (names.length === 0) return '';
   return html`<span class="sub"><a href="/mcp-servers/${server.id}/credentials">Store ${names.join(', ')}</a></span>`;
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type InProcess, parsed, startInProcess } from '../../../e2e/runtimes/in_process.ts';
-import { hiddenCharacters } from '../../../shared/model/shown_text.ts';
+import { listHiddenCharacters } from '../../../shared/model/shown_text.ts';
 import { signInLinkReply } from '../../../shared/wire/account.ts';
 
 /** What may be stored, and is seen by nobody: a zero width space, a tag, a filler, a space that is none, a selector. */
@@ -31,7 +31,7 @@ test.each(['/secrets', '/account', '/mcp-servers', '/audit', '/secrets?path=plan
   'the page %s shows nobody what cannot be seen',
   async (path) => {
     const reply = await control.inBrowser(path, { headers: { cookie } });
-    expect(hiddenCharacters(await reply.text())).toEqual([]);
+    expect(listHiddenCharacters(await reply.text())).toEqual([]);
   },
 );
 

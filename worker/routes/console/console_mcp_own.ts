@@ -1,6 +1,6 @@
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { withOwnId } from '../../../shared/wire/mcp_references.ts';
-import { type McpServerRecord, missingCredentials, type ValidMcpServer } from '../../../shared/wire/mcp_servers.ts';
+import { type McpServerRecord, listMissingCredentials, type ValidMcpServer } from '../../../shared/wire/mcp_servers.ts';
 import { EMPTY_FORM, type FormState } from '../../pages/components/form_field.ts';
 import type { Page } from '../../pages/frame/layout.ts';
 import { pathWith } from '../../pages/components/pager.ts';
@@ -35,7 +35,7 @@ function formPage(caller: Caller, form: FormState, mode: string | undefined): Pa
 
 /** To the credentials that it lacks, else to what is done at a machine. */
 function nextPath(server: McpServerRecord, code: string): string {
-  const lacks = missingCredentials(server).length > 0;
+  const lacks = listMissingCredentials(server).length > 0;
   return pathWith(`/mcp-servers/${server.id}/${lacks ? 'credentials' : 'connect'}`, { done: code, install: '1' });
 }
 
@@ -56,7 +56,7 @@ export const submitMcpEdit = changeOfServer(async (c, caller, server, fields) =>
   const saved = await putMcpServer(c.get('context'), caller, server.id, input, server.revision);
   if (!saved.ok && saved.error.code === 'conflict') return changedMeanwhile(c, caller, server.id, { input, form });
   if (!saved.ok) return again(refusedServer(form, saved.error), saved.error);
-  const lacks = missingCredentials(saved.value.value).length > 0;
+  const lacks = listMissingCredentials(saved.value.value).length > 0;
   return done(c, `/mcp-servers/${server.id}${lacks ? '/credentials' : ''}`, 'mcp_saved');
 });
 

@@ -2,7 +2,7 @@ import type { BindingTemplate } from '../../../shared/wire/binding_template.ts';
 import type { ApiError } from '../../../shared/wire/errors.ts';
 import { MAX_PAGE, type Page } from '../../../shared/wire/primitives.ts';
 import type { Result } from '../../../shared/model/result.ts';
-import { fittingTemplates, isUnder } from '../../../shared/report/seal_advice.ts';
+import { findFittingTemplates, isUnder } from '../../../shared/report/seal_advice.ts';
 import {
   ownReleases,
   type Sealability,
@@ -56,7 +56,11 @@ export async function reportSealability(
     .map((item) => {
       const host = item.unsealed?.host ?? null;
       const onHost = connectors.items.filter(({ hosts }) => host !== null && hosts.some((each) => isUnder(each, host)));
-      const fitting = fittingTemplates(described.get(keyOf(item)) ?? { ...item, description: null }, host, templates);
+      const fitting = findFittingTemplates(
+        described.get(keyOf(item)) ?? { ...item, description: null },
+        host,
+        templates,
+      );
       return { ...item, templates: fitting, connectors: onHost.map(({ id, fqn }) => ({ id, fqn })) };
     });
   return {

@@ -1,4 +1,4 @@
-import { limitedBindings } from '../../../shared/resolve/limited_bindings.ts';
+import { findLimitedBindings } from '../../../shared/resolve/limited_bindings.ts';
 import { toHostBinding, type HostBindingRecord } from '../../../shared/wire/host_binding.ts';
 import { allConnectors } from '../connectors/all_connectors.ts';
 import { type Caller, visibleOwners } from '../../kernel/caller.ts';
@@ -13,6 +13,6 @@ export async function limitsOf(
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   if (bindings.every(({ effect }) => effect !== undefined)) return new Map();
   const connectors = await allConnectors(context, visibleOwners(caller));
-  const limited = limitedBindings(bindings.map(toHostBinding), connectors.map(toInstalled));
+  const limited = findLimitedBindings(bindings.map(toHostBinding), connectors.map(toInstalled));
   return new Map(limited.map(({ binding, hosts }) => [binding.id, hosts]));
 }

@@ -1,4 +1,4 @@
-import { uncheckedCode } from '../../../shared/mcp/consent_hash.ts';
+import { findUncheckedCode } from '../../../shared/mcp/consent_hash.ts';
 import { z } from 'zod';
 import { canonicalJson } from '../../../shared/audit/canonical_json.ts';
 import type { AuditEventType } from '../../../shared/model/audit_event.ts';
@@ -336,7 +336,7 @@ export function mcpServerEvent(
     'svc.mcp.server_id': row.id,
     ...(row.registryId !== null && { 'svc.mcp.registry_id': row.registryId }),
     ...(version !== null && { 'svc.mcp.version': version }),
-    ...(uncheckedCode(configuration).length > 0 && { 'svc.mcp.unchecked': true }),
+    ...(findUncheckedCode(configuration).length > 0 && { 'svc.mcp.unchecked': true }),
     ...(credential !== undefined && {
       'svc.control.credential_ref': formatVaultReference(mcpVaultPath(row.id, credential)),
     }),
