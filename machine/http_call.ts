@@ -1,8 +1,8 @@
 import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest, type RequestOptions } from 'node:https';
-import { getCACertificates } from 'node:tls';
 import { err, ok, type Result } from '../shared/model/result.ts';
 import { errorCode } from '../shared/model/error_code.ts';
+import { createTrustingContext } from './trusted_roots.ts';
 
 export interface HttpCall {
   readonly method: 'GET' | 'POST';
@@ -34,7 +34,7 @@ export interface HttpClient {
 
 export interface HttpClientOptions {
   readonly baseUrl: URL;
-  /** PEM certificates trusted besides the runtime's roots. */
+  /** PEM certificates to trust besides the runtime's and the system's. */
   readonly extraCa?: readonly string[];
   readonly maxReplyBytes: number;
 }
@@ -56,9 +56,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
 }
 
 function httpsAgent(options: HttpClientOptions): HttpsAgent {
-  const extra = options.extraCa ?? [];
-  if (extra.length === 0) return new HttpsAgent({ keepAlive: true });
-  return new HttpsAgent({ keepAlive: true, ca: [...getCACertificates('default'), ...extra] });
+  return new HttpsAgent({ keepAlive: true, secureContext: createTrustingContext(options.extraCa ?? []) });
 }
 
 function requestOptions(base: URL, call: HttpCall, agent: HttpAgent | HttpsAgent): RequestOptions {

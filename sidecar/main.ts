@@ -43,6 +43,7 @@ import { type ConnectionGate, openableConnections } from '../shared/net/connecti
 import { createListener } from './tunnel/listener.ts';
 import { StrangerRefusals } from './tunnel/stranger_refusals.ts';
 import type { TunnelPorts } from './tunnel/tunnel.ts';
+import { trustedRoots } from '../machine/trusted_roots.ts';
 import { createDialer } from './upstream/dial.ts';
 import { TunnelLanes } from './upstream/lanes.ts';
 import { errorCode } from '../shared/model/error_code.ts';
@@ -203,7 +204,7 @@ function gateOf({ limits }: SidecarConfig): ConnectionGate {
 
 function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts, approvals: Approvals): TunnelPorts {
   const dialer = createDialer({
-    extraRoots: config.upstreamRoots,
+    roots: trustedRoots(config.upstreamRoots),
     pinned: config.pinned,
     denyPrivate: config.denyPrivateUpstreams,
     timeoutSeconds: config.limits.connectTimeoutSeconds,

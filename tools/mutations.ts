@@ -884,6 +884,14 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ['sidecar/upstream/own_addresses.test.ts'],
   },
   {
+    row: '403 `egress_address_not_allowed`',
+    holds: 'an address of an interface without a carrier is denied too, and a network with a local route',
+    file: 'sidecar/upstream/own_addresses.ts',
+    text: 'addLocalRoutes(own, readProc);',
+    replacement: '',
+    tests: ['sidecar/upstream/own_addresses.test.ts'],
+  },
+  {
     row: '403 `step_scope_host_denied`',
     holds: 'a step’s scope opens tunnels to its sealed hosts alone',
     file: 'sidecar/tunnel/tunnel.ts',

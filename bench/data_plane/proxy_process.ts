@@ -63,7 +63,7 @@ const sessions = new Sessions({
 
 const pinned = { address: '127.0.0.1', port: Number(upstreamPort) };
 const dialer = createDialer({
-  extraRoots: [Buffer.from(upstreamCa, 'base64').toString()],
+  roots: [Buffer.from(upstreamCa, 'base64').toString()],
   pinned: new Map([host, `bound.${host}`].map((name) => [name, pinned])),
   denyPrivate: false,
   timeoutSeconds: 5,

@@ -2,10 +2,10 @@ import { lookup as systemLookup } from 'node:dns';
 import { Agent as HttpAgent, type IncomingMessage, request as httpRequest, type RequestOptions } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
-import { getCACertificates } from 'node:tls';
 import { Readable } from 'node:stream';
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { isLoopbackHostname } from '../../shared/model/loopback_hostname.ts';
+import { createTrustingContext } from '../../machine/trusted_roots.ts';
 import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
 import { pause } from '../../machine/pause.ts';
 
@@ -45,8 +45,7 @@ export function createRemoteFetch(options: RemoteFetchOptions): RemoteFetch {
 function agentOf({ origin, extraRoots }: RemoteFetchOptions): HttpAgent {
   const kept = { keepAlive: true, maxSockets: 256, maxFreeSockets: 4, timeout: 600_000 };
   if (new URL(origin).protocol === 'http:') return new HttpAgent(kept);
-  const ca = [...getCACertificates('default'), ...getCACertificates('system'), ...extraRoots];
-  return new HttpsAgent({ ...kept, ca, minVersion: 'TLSv1.2' });
+  return new HttpsAgent({ ...kept, secureContext: createTrustingContext(extraRoots) });
 }
 
 async function send(options: RemoteFetchOptions, agent: HttpAgent, url: URL, init: RequestInit): Promise<Response> {

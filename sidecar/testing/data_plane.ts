@@ -104,7 +104,7 @@ export async function startDataPlane(limits: Partial<Limits> = {}, maxOpen: numb
   const errors: string[] = [];
   const budget = new BodyBudget(all.maxBufferedBodiesBytes);
   const dialer = createDialer({
-    extraRoots: [upstreamCa.certificatePem],
+    roots: [upstreamCa.certificatePem],
     pinned,
     denyPrivate: false,
     timeoutSeconds: 5,

@@ -50,7 +50,7 @@ async function tlsUpstream(certified: string, options: TlsOptions = {}, authorit
 function dialer(pinned: Record<string, number>, change: Partial<DialerOptions> = {}) {
   const pins = Object.entries(pinned).map(([host, port]) => [host, { address: '127.0.0.1', port }] as const);
   return createDialer({
-    extraRoots: [ca.certificatePem],
+    roots: [ca.certificatePem],
     pinned: new Map(pins),
     denyPrivate: false,
     timeoutSeconds: 5,

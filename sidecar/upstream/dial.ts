@@ -2,7 +2,7 @@ import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
 import { lookup as systemLookup } from 'node:dns';
 import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from 'node:tls';
-import { checkServerIdentity, connect, createSecureContext, getCACertificates } from 'node:tls';
+import { checkServerIdentity, connect, createSecureContext } from 'node:tls';
 
 import { isRefusedAddress } from '../../shared/net/ip_literal.ts';
 import type { Refusal } from '../../shared/model/refusal.ts';
@@ -19,8 +19,8 @@ export interface PinnedAddress {
 }
 
 export interface DialerOptions {
-  /** PEM roots to trust besides the system's. */
-  readonly extraRoots: readonly string[];
+  /** The PEM roots to trust; no others are. */
+  readonly roots: readonly string[];
   readonly pinned: ReadonlyMap<string, PinnedAddress>;
   /** Refuses addresses of private ranges, checked against the address that is dialled. */
   readonly denyPrivate: boolean;
@@ -43,10 +43,7 @@ export interface Dialer {
 
 /** A dialler that always verifies the upstream's certificate for the host it dials (RFC 9525), over HTTP/1.1. */
 export function createDialer(options: DialerOptions): Dialer {
-  const secureContext = createSecureContext({
-    ca: [...getCACertificates('default'), ...getCACertificates('system'), ...options.extraRoots],
-    minVersion: 'TLSv1.2',
-  });
+  const secureContext = createSecureContext({ ca: [...options.roots], minVersion: 'TLSv1.2' });
   const tickets = new TicketCache();
   return {
     dial: (host, publicOnly = false) => {
