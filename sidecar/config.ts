@@ -12,12 +12,12 @@ import { normaliseHost } from '../shared/net/host.ts';
 import type { PinnedAddress } from './upstream/dial.ts';
 import { errorCode } from '../shared/model/error_code.ts';
 
-/** What the sidecar is started with, checked. */
+/** The sidecar's checked start options. */
 export interface SidecarConfig {
   readonly home: string;
   readonly controlUrl: string;
   readonly port: number;
-  /** Addresses to listen on; loopback only, unless told. */
+  /** Addresses to listen on. Loopback only by default. */
   readonly listen: readonly string[];
   readonly upstreamRoots: readonly string[];
   readonly pinned: ReadonlyMap<string, PinnedAddress>;
@@ -37,7 +37,7 @@ const FLAGS = {
   'deny-private-upstreams': { type: 'boolean' },
 } as const;
 
-/** Reads flags and environment (a flag wins). Every bad value is named with its fix. */
+/** Reads flags and environment; a flag wins. Every error names the bad value and the fix. */
 export function readConfig(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -82,7 +82,7 @@ function parseFlags(
   try {
     return ok(parseArgs({ args: [...argv], options: FLAGS, strict: true, allowPositionals: false }));
   } catch (error) {
-    return err([error instanceof Error ? error.message : 'the flags cannot be read']);
+    return err([error instanceof Error ? error.message : 'cannot read the flags']);
   }
 }
 
@@ -103,7 +103,7 @@ function addressOf(text: string): Result<string, string> {
   return isIP(text) === 0 ? err(`--listen is ${JSON.stringify(text)}: give an IP address`) : ok(text);
 }
 
-/** `HOST:ADDRESS[:PORT]`; an IPv6 address stands in brackets. */
+/** `HOST:ADDRESS[:PORT]`; an IPv6 address is written in brackets. */
 function pinOf(text: string): Result<readonly [string, PinnedAddress], string> {
   const parts = /^([^:[\]]+):(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(text);
   const host = normaliseHost(parts?.[1] ?? '');
@@ -119,7 +119,7 @@ function rootsIn(file: string): Result<string, string> {
   try {
     const pem = readFileSync(file, 'utf8');
     if (pem.includes('-----BEGIN CERTIFICATE-----')) return ok(pem);
-    return err(`--upstream-ca ${file} holds no PEM certificate`);
+    return err(`--upstream-ca ${file} contains no PEM certificate`);
   } catch (error) {
     const code = errorCode(error) || 'unreadable';
     return err(`--upstream-ca ${file} cannot be read (${code})`);

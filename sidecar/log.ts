@@ -2,7 +2,7 @@ import type { Clock } from '../shared/model/clock.ts';
 import type { Log } from '../machine/ports.ts';
 import { toShownJson } from '../shared/model/shown_text.ts';
 
-/** Operational messages as JSON lines. Nothing of a request goes in here but names of reasons and places in the code. */
+/** Operational messages as JSON lines. Of a request only reason codes and places in the code are logged. */
 export function jsonLog(write: (line: string) => void, clock: Clock): Log {
   const line = (level: string, message: string, fields: Readonly<Record<string, unknown>> = {}): void => {
     write(`${toShownJson(JSON.stringify({ time: new Date(clock.now()).toISOString(), level, message, ...fields }))}\n`);

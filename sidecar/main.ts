@@ -61,7 +61,7 @@ const COUNTERS = {
   svc_proxy_bugs_total: 'Tunnels that were closed because of an unexpected error.',
 };
 
-/** The most connections of clients; null where the system gives no number. A report of the process is asked for once. */
+/** The most client connections; null if the system reports no limit. Read once: a process report is expensive. */
 const MAX_OPEN = openableConnections(process.report);
 
 const clock: Clock = { now: () => Date.now() };
@@ -90,7 +90,7 @@ async function main(): Promise<void> {
   const sessions = new Sessions({
     directory: join(home, 'sessions'),
     clock,
-    // Half of what may be open at most: one session leaves room for the others.
+    // At most half of all connections, so that one session leaves room for the others.
     maxTunnelsPerSession: Math.min(limits.maxTunnelsPerSession, Math.ceil((MAX_OPEN ?? Infinity) / 2)),
     createCa: (directory, sessionId) =>
       createSessionCa(directory, { sessionId, maxLeaves: limits.maxLeafCertificates, now: () => clock.now() }),
@@ -105,7 +105,7 @@ async function main(): Promise<void> {
   });
   await control.value.start();
   stopOnSignal(async () => {
-    // The gateway hands over its last events as it ends, for which this API has to be there.
+    // The gateway sends its last events as it ends, so this API must still be up.
     await Promise.all([served.mcp.stop(), sessions.stop()]);
     served.close();
     await control.value.stop(FLUSH_AT_STOP_MS);
@@ -118,7 +118,7 @@ interface Parts {
   readonly hostToken: string;
 }
 
-/** Listens on the sidecar's own port; the listeners of containers come with their sessions. */
+/** Listens on the sidecar's own port; a session's container has its own listener. */
 async function serve(config: SidecarConfig, parts: Parts): Promise<{ readonly mcp: DaemonMcp; close(): void }> {
   let own = { origin: '', port: 0 };
   const approvals = new Approvals({ channel: parts.control.channel });
@@ -193,12 +193,12 @@ function apiParts(
   };
 }
 
-/** One gate for all listeners: what is scarce is the program's. */
+/** One gate for all listeners: file descriptors are limited per process. */
 function gateOf({ limits }: SidecarConfig): ConnectionGate {
   const gate = createSocketGate({ limits, maxOpen: MAX_OPEN, metrics, log, clock });
   const gauge = (name: string, help: string, read: () => number): void => metrics.gauge({ name, help, read });
-  gauge('svc_connections_open', 'Connections of clients.', () => gate.counts.open);
-  gauge('svc_connections_waiting', 'Those that have shown no credential yet.', () => gate.counts.waiting);
+  gauge('svc_connections_open', 'Client connections.', () => gate.counts.open);
+  gauge('svc_connections_waiting', 'Client connections that have not authenticated yet.', () => gate.counts.waiting);
   return gate;
 }
 
@@ -238,7 +238,7 @@ function tunnelPortsOf(config: SidecarConfig, { control, sessions }: Parts, appr
   };
 }
 
-/** A listener that containers reach: it knows the session it is for, and nobody else. */
+/** A listener that containers reach; it accepts only its own session. */
 function containerListener(kind: ListenerKind, ports: TunnelPorts, options: LocalApiOptions): Server {
   const session = kind.kind === 'gateway' ? null : kind.session;
   const hostNames = kind.kind === 'gateway' ? [kind.address] : [];
@@ -264,7 +264,7 @@ function bracketed(address: string): string {
 
 function explainListen(error: unknown, address: string, port: number): string {
   const code = errorCode(error) || 'unknown error';
-  const fix = code === 'EADDRINUSE' ? 'another program has it; choose another with --port' : 'choose another';
+  const fix = code === 'EADDRINUSE' ? 'another program uses it; choose another with --port' : 'choose another';
   return `cannot listen on ${address} port ${port} (${code}): ${fix}`;
 }
 

@@ -324,7 +324,7 @@ describe('a run', () => {
   test('of what is not installed, and without a credential, is refused', async () => {
     expect(await refusal(run('get-items', {}))).toMatchObject({
       code: 'connector_operation_not_found',
-      message: 'acme/items has no operation of that name: did you mean "get-item"?',
+      message: 'acme/items has no operation with that name: did you mean "get-item"?',
     });
     expect(await refusal(run('get-item', { id: '1' }))).toMatchObject({
       code: 'binding_required',

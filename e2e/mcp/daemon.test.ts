@@ -242,7 +242,7 @@ describe('a session', () => {
     await waitFor('the tools', () => hasEcho(over));
     await echoes(over);
     expectStatus(await svc.local('DELETE', `/v1/sandbox-proxy/sessions/${made.session_id}`), 204);
-    await expect(over.callTool(ECHO, { message: 'hello' })).rejects.toThrow(/token is not known/);
+    await expect(over.callTool(ECHO, { message: 'hello' })).rejects.toThrow(/token is unknown/);
     await waitFor('its call to be recorded as the session’s', async () =>
       (await svc.events()).some(({ type, session_id: of }) => type === 'mcp.tool.called' && of === made.session_id),
     );

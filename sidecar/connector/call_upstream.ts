@@ -17,7 +17,7 @@ import { wholeBody } from './whole_body.ts';
 
 const MOST_TYPE_CHARACTERS = 200;
 
-/** A request that may have its credential. */
+/** A request that is allowed to have its credential. */
 export interface AdmittedRun {
   readonly parts: OperationRequestParts;
   readonly binding: HostBinding;
@@ -26,9 +26,9 @@ export interface AdmittedRun {
 }
 
 /**
- * Sends an operation's request with its credential, over a new connection to its host, and reads the whole reply. A redirect
- * is a reply like any other. Refuses with the `upstream_` codes, and with `credential_unavailable` for a value that cannot
- * be sent. `onMasked` is called when the reply held the credential.
+ * Sends an operation's request with its credential over a new connection to the host, and reads the whole reply. A redirect
+ * is returned like any other reply. Refuses with the `upstream_` codes, or with `credential_unavailable` if the value cannot
+ * be sent. Calls `onMasked` if the reply contained the credential.
  */
 export async function callUpstream(
   admitted: AdmittedRun,
@@ -38,7 +38,7 @@ export async function callUpstream(
 ): Promise<Result<SanitisedReply, RunRefusal>> {
   const outgoing = await outgoingOf(admitted, ports);
   if (!outgoing.ok) return outgoing;
-  // Its host is one that the connector's spec names, so it may be private for every caller.
+  // The connector's spec names the host, so a private address is allowed for every caller.
   const lanes = ports.openLanes(admitted.parts.host, () => false);
   const callMs = ports.exchange.limits.runTimeoutSeconds * 1000;
   const late = AbortSignal.timeout(callMs);
@@ -89,7 +89,7 @@ async function outgoingOf(
   return ok({ head, method, body, upgrade: false, lane: binding.id });
 }
 
-/** The request as the control plane's own runs send it, which ask for no coding. */
+/** The same request as the control plane's own runs send; they ask for no content coding. */
 function requestOf({ method, host, path, query, body }: OperationRequestParts, bytes: Buffer | null): OutgoingRequest {
   const fields = [headerField('Host', host), headerField('Accept', '*/*'), headerField('User-Agent', 'svc')];
   if (body !== null) fields.push(headerField('Content-Type', 'application/json'));
@@ -98,10 +98,10 @@ function requestOf({ method, host, path, query, body }: OperationRequestParts, b
 }
 
 function cutOff(): Result<never, RunRefusal> {
-  return err({ reason: 'upstream_unreachable', message: 'the caller was gone before the request was sent' });
+  return err({ reason: 'upstream_unreachable', message: 'the caller disconnected before the request was sent' });
 }
 
 function tooLate(host: string, callMs: number): Result<never, RunRefusal> {
-  const message = `${host} has not sent its whole reply within ${callMs / 1000} s`;
+  const message = `${host} did not send its whole reply within ${callMs / 1000} s`;
   return err({ reason: 'upstream_unreachable', message });
 }

@@ -13,25 +13,25 @@ import type { RunRequest } from '../../shared/wire/connectors.ts';
 import { didYouMean } from '../../shared/model/near_match.ts';
 import type { RunRefusal } from './run_ports.ts';
 
-/** An operation that exists, from where on what becomes of it is recorded, and the request that is to be sent for it. */
+/** An operation that exists, and the request to send for it. From here on the outcome is audited. */
 export interface Recognised {
   readonly match: ConnectorOperation;
   readonly request: Result<OperationRequestParts, RunRefusal>;
-  /** The query and body inputs that it has, as `<place>.<input>`. */
+  /** The names of its query and body inputs, as `<place>.<input>`. */
   readonly given: ReadonlySet<string>;
 }
 
-/** The operation that a run names, with the request that its args make. Refuses with `connector_operation_not_found`. */
+/** Finds the operation that a run names and builds its request from the args. Refuses with `connector_operation_not_found`. */
 export function recogniseRun(policy: Policy, run: RunRequest): Result<Recognised, RunRefusal> {
   const connector = policy.connectorNamed(run.connector_fqn);
   if (connector === undefined) {
-    return notFound('no connector of that connector_fqn is installed: list them with "svc connector list"');
+    return notFound('no connector with that connector_fqn is installed: list them with "svc connector list"');
   }
   const { operations, fqn } = connector.spec;
   const operation = operations.find(({ name }) => name === run.operation);
   if (operation === undefined) {
     const names = operations.map(({ name }) => name);
-    return notFound(`${fqn} has no operation of that name${didYouMean(run.operation, names)}`);
+    return notFound(`${fqn} has no operation with that name${didYouMean(run.operation, names)}`);
   }
   const given = givenArgs(operation, run.args);
   const named = { connector, operation };
@@ -42,7 +42,7 @@ export function recogniseRun(policy: Policy, run: RunRequest): Result<Recognised
   return ok({ match: named, request: invalidArgs([{ field: 'args', message: confirmed.error }]), given });
 }
 
-/** A request as the data plane's own clients describe it: no headers, no body and no query come with it. */
+/** A request as the data plane's own clients describe it: without headers, body and query. */
 export interface BoundaryRequest {
   readonly connector_fqn: string;
   readonly operation: string;
@@ -57,15 +57,17 @@ export interface BoundaryRequest {
 export function recogniseRequest(policy: Policy, asked: BoundaryRequest): Result<Recognised, RunRefusal> {
   const { method, upstream_url: url } = asked;
   const target = parseTarget(url, method);
-  if (!target.ok || target.value.authority === null) return invalidUrl('must be an https URL in full');
+  if (!target.ok || target.value.authority === null) return invalidUrl('must be a complete https URL');
   const { authority, path, query } = target.value;
-  if (authority.port !== null && authority.port !== 443) return invalidUrl('must be of port 443');
+  if (authority.port !== null && authority.port !== 443) return invalidUrl('must use port 443');
   if (query !== null || url.includes('#')) {
-    return invalidUrl('has a query or a fragment, which this entrance does not take: use /v1/connector-operations/run');
+    return invalidUrl(
+      'has a query or a fragment, which this endpoint does not accept: use /v1/connector-operations/run',
+    );
   }
   const made = { method, host: authority.host, path };
   if (evadesConnector(policy.connectors, made)) {
-    return err({ reason: 'ambiguous_target', message: 'upstream_url: its path can be read in more than one way' });
+    return err({ reason: 'ambiguous_target', message: 'upstream_url: servers can read its path in more than one way' });
   }
   const found = matchOperation(policy.connectors, made);
   const candidates = found.kind === 'operation' ? [found.match] : found.kind === 'graphql' ? found.candidates : [];
@@ -73,7 +75,7 @@ export function recogniseRequest(policy: Policy, asked: BoundaryRequest): Result
     ({ connector, operation }) => connector.spec.fqn === asked.connector_fqn && operation.name === asked.operation,
   );
   if (match === undefined)
-    return notFound('method and upstream_url are not those of this operation, or not of it alone');
+    return notFound('method and upstream_url do not match this operation, or match another one too');
   return ok({ match, request: requestWithoutArgs(match.operation, made), given: new Set() });
 }
 
@@ -83,7 +85,7 @@ function requestWithoutArgs(
 ): Result<OperationRequestParts, RunRefusal> {
   const missing = operation.inputs.filter((input) => input.required && input.in !== 'path');
   if (missing.length > 0) {
-    const message = 'is missing, and this entrance takes no query and no body: use /v1/connector-operations/run';
+    const message = 'is missing, and this endpoint accepts no query and no body: use /v1/connector-operations/run';
     return invalidArgs(missing.map(({ name }) => ({ field: `args.${name}`, message })));
   }
   const body = sendsBody(operation.method) ? '{}' : null;

@@ -91,7 +91,7 @@ function request(method: string, url: string, operation = 'get-item', fqn = 'acm
   return plane.operations.request({ connector_fqn: fqn, operation, method, upstream_url: url }, caller);
 }
 
-/** Status, type and body, or the reason of the refusal. */
+/** Status, type and body, or the refusal's reason. */
 function shown(result: RunResult): string {
   if (!result.ok) return result.error.reason;
   const { upstream_status: status, content_type: type, body_base64: body } = result.value;
@@ -103,8 +103,8 @@ function lastEvent(): { readonly type: string; readonly data: Readonly<Record<st
   return { type: event?.type ?? '', data: { ...event?.data } };
 }
 
-describe('a run', () => {
-  test('of GET sends its args in path and query, with the token, and gives the sanitised reply', async () => {
+describe('running an operation', () => {
+  test('GET: sends the args in path and query, with the token, and returns the sanitised reply', async () => {
     const result = await run('get-item', { id: 'a b', q: 's3arch', tags: ['x', 'y'] });
     expect(shown(result)).toBe('200 application/json {"ok":true}');
     expect(runReply.safeParse(result.ok ? result.value : null).error).toBeUndefined();
@@ -113,7 +113,7 @@ describe('a run', () => {
     ]);
   });
 
-  test('of POST sends them as a JSON body', async () => {
+  test('POST: sends the args as a JSON body', async () => {
     await run('create-item', { title: 'Größe', count: 2 });
     const body = Buffer.from('{"title":"Größe","count":2}').toString('latin1');
     expect(seen[0]).toBe(
@@ -121,13 +121,13 @@ describe('a run', () => {
     );
   });
 
-  test('of HEAD has no body, and goes to the host that is asked for', async () => {
+  test('HEAD: has no body, and goes to the requested host', async () => {
     reply = 'HTTP/1.1 204 No Content\r\nContent-Length: 7\r\n\r\n';
     expect(shown(await run('probe-item', { id: '1' }, { host: OTHER }))).toBe('204  ');
     expect(seen[0]).toContain(`Host: ${OTHER}\r\n`);
   });
 
-  test('is recorded once, with its id in the answer', async () => {
+  test("is recorded once, and the answer has the event's id", async () => {
     const result = await run('get-item', { id: '7', q: 's3arch' });
     expect(plane.audit.events).toHaveLength(1);
     expect(result.ok && result.value.audit_id).toBe(`evt_${'1'.padStart(26, '0')}`);
@@ -149,7 +149,7 @@ describe('a run', () => {
     });
   });
 
-  test('is recorded with what its caller calls the tool, also when it is refused, and sends nothing of it', async () => {
+  test("records the caller's tool name, also for a refused run, and never sends it upstream", async () => {
     await run('get-item', { id: '7' }, { tool: 'svc_run__acme_items__get-item' });
     await run('get-item', {}, { tool: 'svc_run__acme_items__get-item' });
     expect(plane.audit.events.map(({ type, data }) => [type, data['svc.connector.tool']])).toEqual([
@@ -167,7 +167,7 @@ describe('a run', () => {
     ['create-item', { count: 1.5 }, {}, 'args.count must be a whole number'],
     ['get-item', { id: '1' }, { host: 'evil.example' }, 'host is not allowed'],
   ])(
-    'of %s with args that do not fit is refused by field, and recorded: %o',
+    '%s: refuses args that do not fit, names the field, and records it: %o',
     async (operation, args, more, message) => {
       const result = await run(operation, args, more);
       expect(result).toMatchObject({ ok: false, error: { reason: 'invalid_args' } });
@@ -180,14 +180,14 @@ describe('a run', () => {
     },
   );
 
-  test('of what is not installed is not found, and not recorded', async () => {
+  test('answers not found for an operation that is not installed, and does not record it', async () => {
     expect(shown(await run('get-itme', { id: '1' }))).toBe('connector_operation_not_found');
     expect((await run('get-itme')).ok).toBe(false);
     expect(shown(await run('get-item', {}, { connector_fqn: 'acme/other' }))).toBe('connector_operation_not_found');
     expect(plane.audit.events).toEqual([]);
   });
 
-  test('without a credential needs a binding; while the control plane is down it says so', async () => {
+  test('without a credential: needs a binding; while the control plane is down, says so', async () => {
     plane.credentials.refuse('control_plane_unavailable');
     expect(shown(await run('get-item', { id: '1' }))).toBe('control_plane_unavailable');
     plane.credentials.refuse(null);
@@ -199,7 +199,7 @@ describe('a run', () => {
     expect([plane.approvals.asked, seen]).toEqual([[], []]);
   });
 
-  test('passes the reason on when its token has to be authorised anew', async () => {
+  test('passes the reason on when its token has to be authorised again', async () => {
     plane.credentials.refuse('reauthorisation_required');
     expect(shown(await run('get-item', { id: '1' }))).toBe('reauthorisation_required');
   });
@@ -208,7 +208,7 @@ describe('a run', () => {
     ['approval_required', 'approval_required'],
     ['approval_denied', 'approval_denied'],
     ['approved', '200 application/json {"ok":true}'],
-  ] as const)('that needs an approval and is %s', async (decision, expected) => {
+  ] as const)('needs an approval and is %s', async (decision, expected) => {
     plane.approvals.decision = decision;
     const result = await run('delete-item', { id: '1' });
     expect(shown(result)).toBe(expected);
@@ -233,7 +233,7 @@ describe('a run', () => {
 });
 
 describe('the reply of a run', () => {
-  test('is scrubbed, decoded, and has no header but its type', async () => {
+  test('is scrubbed, decoded, and has no header except its content type', async () => {
     const text = `${TOKEN} ${Buffer.from(TOKEN).toString('base64')}`;
     const packed = gzipSync(text).toString('latin1');
     reply = replied(packed, `Content-Type: text/plain; x=${TOKEN}\r\nContent-Encoding: gzip\r\nSet-Cookie: a=b\r\n`);
@@ -242,13 +242,13 @@ describe('the reply of a run', () => {
     expect(JSON.stringify(got)).not.toContain('a=b');
   });
 
-  test('is a redirect where the upstream redirects', async () => {
+  test('is a redirect if the upstream redirects', async () => {
     reply = replied('', `Location: https://${OTHER}/\r\n`, '302 Found');
     expect(shown(await run('get-item', { id: '1' }))).toBe('302  ');
     expect(seen).toHaveLength(1);
   });
 
-  test('of more than 4 MiB is refused, also when it only grows to that when it is decoded', async () => {
+  test('is refused over 4 MiB, also if it only exceeds that once decoded', async () => {
     const large = Buffer.alloc(4 * 1024 * 1024 + 1, 'x');
     reply = replied(large.toString('latin1'));
     expect(shown(await run('get-item', { id: '1' }))).toBe('upstream_response_too_large');
@@ -261,28 +261,28 @@ describe('the reply of a run', () => {
   });
 
   test.each([
-    ['never begins', () => undefined, 'has not sent its whole reply within 1 s'],
+    ['never begins', () => undefined, 'did not send its whole reply within 1 s'],
     [
       'never ends',
       (socket: { write(text: string): unknown }) => void socket.write('HTTP/1.1 200 OK\r\n\r\nx'),
-      'has not sent its whole reply within 1 s',
+      'did not send its whole reply within 1 s',
     ],
     ['breaks off', (socket: { end(text: string): unknown }) => void socket.end(replied('12345').slice(0, -2)), ''],
     ['is none', (socket: { end(text: string): unknown }) => void socket.end('HTTP/2 200\r\n\r\n'), ''],
-  ] as const)('that %s is refused', async (_name, answer, message) => {
+  ] as const)('is refused if it %s', async (_name, answer, message) => {
     await plane.upstream(HOST, (socket) => socket.once('data', () => answer(socket)));
     const result = await run('get-item', { id: '1' });
     expect(shown(result)).toMatch(/^upstream_(unreachable|invalid_reply)$/);
     expect(result.ok ? '' : result.error.message).toContain(message);
   });
 
-  test('of an upstream with another certificate is refused, and nothing is sent', async () => {
+  test('is refused if the upstream has another certificate, and nothing is sent', async () => {
     await plane.upstream(HOST, (socket) => socket.on('data', () => seen.push('sent')), 'other.example.test');
     expect(shown(await run('get-item', { id: '1' }))).toBe('upstream_tls_failed');
     expect(seen).toEqual([]);
   });
 
-  test('has the size that the setting says, and no more', async () => {
+  test('has at most the size of the setting', async () => {
     await plane.stop();
     plane = await startDataPlane({ maxRunReplyBytes: 2048 });
     plane.credentials.set(REF, TOKEN);
@@ -301,15 +301,15 @@ describe('the reply of a run', () => {
     ]);
   });
 
-  test('is waited for no longer than the caller waits', async () => {
+  test('is not waited for once the caller is gone', async () => {
     const gone = new AbortController();
     await plane.upstream(HOST, (socket) => socket.once('data', () => gone.abort()));
     expect(shown(await run('get-item', { id: '1' }, {}, { ...SHIM, gone: gone.signal }))).toBe('upstream_unreachable');
   });
 });
 
-describe('the request boundary', () => {
-  test('resolves by method, host and path, and gives the sanitised reply', async () => {
+describe('the sandbox-proxy request endpoint', () => {
+  test('resolves by method, host and path, and returns the sanitised reply', async () => {
     expect(shown(await request('GET', `https://${HOST}/items/7`))).toBe('200 application/json {"ok":true}');
     expect(seen[0]).toMatch(new RegExp(`^GET /items/7 HTTP/1\\.1\r\nHost: ${HOST}\r\n[^]*Bearer ${TOKEN}`));
     expect(lastEvent()).toMatchObject({
@@ -347,7 +347,7 @@ describe('the request boundary', () => {
     expect([seen, plane.credentials.asked]).toEqual([[], []]);
   });
 
-  test('sends what needs no args, and says where the others go', async () => {
+  test('sends an operation that needs no args, and says where to send the others', async () => {
     expect(shown(await request('POST', `https://${HOST}/items`, 'create-item'))).toMatch(/^200 /);
     expect(seen[0]).toMatch(/\r\n\r\n\{\}$/);
     use([sampleOperation({ inputs: [input('id', 'path'), { ...input('q', 'query'), required: true }] })]);
@@ -358,7 +358,7 @@ describe('the request boundary', () => {
   });
 });
 
-test('three entrances, one operation: the same request in content, the same reply, the same approval and the same event but for its source', async () => {
+test('three endpoints, one operation: the same upstream request, reply and approval, and the same event except its source', async () => {
   use([sampleOperation({ approval: 'required', audit: [{ name: 'item', source: 'path.id', redact: false }] })]);
   const told = replied(`{"echo":"${TOKEN}"}`);
   reply = told;

@@ -36,18 +36,18 @@ export function createOperationRunner(ports: RunPorts): OperationRunner {
   };
 }
 
-/** A caller, and what it calls the tool that it runs the operation for. */
+/** A caller, and the tool name under which it runs the operation. */
 type NamedCaller = RunCaller & { readonly tool?: string | undefined };
 
-/** What became of a run. */
+/** The outcome of a run. */
 interface RunOutcome {
   readonly approvalId: string | null;
   readonly result: Result<SanitisedReply, RunRefusal>;
 }
 
 /**
- * policy -> recognise -> approval -> credential -> call -> record. An operation that exists is recorded, whatever becomes of
- * it, before the answer goes out.
+ * policy -> recognise -> approval -> credential -> call -> record. Every attempt on an operation that exists is recorded
+ * before the answer is sent.
  */
 async function runRecognised(
   recognise: (policy: Policy) => Result<Recognised, RunRefusal>,
@@ -68,7 +68,7 @@ async function runRecognised(
   return counted(recorded(recognised.value, outcome, caller, ports), ports);
 }
 
-/** What names no operation is no attempt at one. */
+/** A request that names no operation is not an attempt on one. */
 const UNRECOGNISED: ReadonlySet<RunRefusalReason> = new Set(['connector_operation_not_found', 'invalid_request']);
 
 function runInForce(source: PolicySource, decided: Policy, { match, request }: Recognised): InForce {
@@ -118,7 +118,7 @@ function askedOf(parts: OperationRequestParts, { sessionId }: RunCaller): Parame
   };
 }
 
-/** The refusal as callers of the API know it: a connector without a credential is told apart from one that is down. */
+/** The refusal with the API's code: a connector without a credential has another code than a control plane that is down. */
 function named(
   { connector }: Recognised['match'],
   { reason, message }: RunRefusal,

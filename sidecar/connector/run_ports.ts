@@ -4,28 +4,28 @@ import type { ExchangePorts } from '../exchange/exchange_ports.ts';
 import type { Metrics } from '../../machine/ports.ts';
 import type { AuditSink, UpstreamLanes } from '../ports.ts';
 
-/** What operations are run with: the data plane's own. */
+/** The data plane's ports that operations run with. */
 export interface RunPorts {
   readonly exchange: ExchangePorts;
   readonly audit: AuditSink;
   readonly metrics: Metrics;
-  /** New upstream connections to a host; `close` drops them. */
+  /** Opens new upstream connections to a host; `close` drops them. */
   openLanes(host: string, isPublicOnly: () => boolean): UpstreamLanes & { close(): void };
 }
 
-/** Who runs an operation, and through which entrance. */
+/** The caller that runs an operation, and the endpoint it uses. */
 export interface RunCaller {
   readonly source: Exclude<ProxySource, 'transparent_connect_tls'>;
-  /** Null for the host itself. */
+  /** Null for the host token. */
   readonly sessionId: string | null;
-  /** Aborted when the caller, or its session, is gone. */
+  /** Aborted when the caller disconnects or its session ends. */
   readonly gone: AbortSignal;
 }
 
-/** Why an operation was not run, or gave no reply. */
+/** Why an operation was not run, or got no reply. */
 export interface RunRefusal {
   readonly reason: RunRefusalReason;
-  /** The problem and the fix; never a secret, a query or a value of an argument. */
+  /** The problem and the fix. Never contains a secret, a query or the value of an argument. */
   readonly message: string;
   readonly details?: Readonly<Record<string, unknown>>;
 }

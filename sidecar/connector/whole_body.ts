@@ -13,15 +13,15 @@ import type { Reply } from '../exchange/forward.ts';
 import { contentDecoders, decoded } from '../tunnel/content_decoder.ts';
 import { BrokenReply, ReplyBody } from '../tunnel/reply_body.ts';
 
-/** A body, masked, and whether something was. */
+/** A masked body, and whether anything was masked. */
 export interface WholeBody {
   readonly body: Buffer;
   readonly masked: boolean;
 }
 
 /**
- * Reads a reply's body in full: decoded as far as its codings are known, and masked. Refuses with
- * `upstream_response_too_large`, `upstream_invalid_reply`, or `upstream_unreachable` when the connection is lost.
+ * Reads a reply's whole body, decodes the codings it knows, and masks the credential. Refuses with
+ * `upstream_response_too_large`, `upstream_invalid_reply`, or `upstream_unreachable` if the connection is lost.
  */
 export async function wholeBody(
   reply: Reply,
@@ -58,7 +58,7 @@ async function* pieces(body: ReplyBody): AsyncGenerator<Uint8Array> {
   for (let piece = await body.next(); piece !== 'done'; piece = await body.next()) yield* piece.data;
 }
 
-/** The bytes of one body, counted against the limit of one and of all. */
+/** The bytes of one body, counted against the limit of one body and of all bodies together. */
 class KeptBody {
   readonly #budget: BodyBudget;
   readonly #maxBytes: number;
@@ -75,7 +75,7 @@ class KeptBody {
       return tooLarge(`the reply is larger than ${formatQuantity(this.#maxBytes, 'bytes')}: ask for less at a time`);
     }
     if (!this.#budget.reserve(piece.length)) {
-      return tooLarge('the bodies that are held right now fill SVC_MAX_BUFFERED_BODIES_BYTES; try again');
+      return tooLarge('the bodies held at the moment reach SVC_MAX_BUFFERED_BODIES_BYTES; try again');
     }
     this.#bytes += piece.length;
     this.#chunks.push(piece);

@@ -30,14 +30,14 @@ function answers(...states: ApprovalState[]): void {
   channel.approvals = states.map((state, index) => ok({ approvalId: `apr_${index}`, state }));
 }
 
-/** The approval, or the reason of the refusal with the approval it names. */
+/** The approval, or the refusal's reason with the id of its approval. */
 async function outcome(source = approvals, gone = here): Promise<string> {
   const asked = await source.approve(REQUEST, gone);
   return asked.ok ? asked.value : `${asked.error.refusal.reason} ${asked.error.approvalId}`;
 }
 
 describe('an approval', () => {
-  it('that is there lets the request through at once, and names what is asked for', async () => {
+  it('lets the request through at once if it exists, and names the operation', async () => {
     answers('approved');
     expect(await outcome()).toBe('apr_0');
     expect(channel.approvalCalls).toMatchObject([
@@ -49,7 +49,7 @@ describe('an approval', () => {
     ]);
   });
 
-  it('is waited for, by the same request id', async () => {
+  it('is polled for with the same request id', async () => {
     answers('pending', 'pending', 'approved');
     expect(await outcome()).toBe('apr_2');
     expect(new Set(channel.approvalCalls.map(({ requestId }) => requestId)).size).toBe(1);
@@ -59,19 +59,19 @@ describe('an approval', () => {
   it.each([
     [['denied'], 'approval_denied apr_0'],
     [['pending', 'denied'], 'approval_denied apr_1'],
-  ] as const)('that is %o refuses', async (states, expected) => {
+  ] as const)('refuses when it is %o', async (states, expected) => {
     answers(...states);
     expect(await outcome()).toBe(expected);
   });
 
-  it('that another identical request has used is asked for anew, and not for ever', async () => {
+  it('is requested again if another identical request has used it, but not endlessly', async () => {
     answers('pending', 'used', 'pending', 'approved');
     expect(await outcome()).toBe('apr_3');
     answers('used');
     expect(await outcome()).toBe('approval_required apr_0');
   });
 
-  it('that nobody decides in time is required, with what to type', async () => {
+  it('that nobody decides in time refuses with the command to type', async () => {
     answers('pending');
     const asked = await new Approvals({ channel, holdSeconds: 0 }).approve(REQUEST, here);
     expect(asked).toMatchObject({
@@ -81,7 +81,7 @@ describe('an approval', () => {
     expect(asked.ok ? '' : asked.error.refusal.message).toContain('svc approvals approve apr_0');
   });
 
-  it('is waited for no longer when the client is gone', async () => {
+  it('is no longer polled for once the client is gone', async () => {
     answers('pending');
     channel.hold();
     const gone = new AbortController();
@@ -90,24 +90,24 @@ describe('an approval', () => {
     expect(await asked).toBe('approval_required apr_0');
   });
 
-  it('survives a control plane that is away for a moment', async () => {
+  it('survives a short outage of the control plane', async () => {
     answers('pending', 'approved');
     channel.approvals.splice(1, 0, { ok: false, error: channelError('unreachable', 'away') });
     expect(await outcome()).toBe('apr_1');
   });
 
-  it('cannot be asked for while the control plane is down', async () => {
+  it('cannot be requested while the control plane is down', async () => {
     channel.down = 'unreachable';
     expect(await outcome()).toBe('control_plane_unavailable null');
   });
 
-  it('that cannot even be asked for, because too many wait, is required all the same', async () => {
+  it('refuses with approval_required if too many approvals wait already', async () => {
     const error = channelError('unavailable', 'decide some first', { status: 429, code: 'too_many_approvals' });
     channel.approvals = [{ ok: false, error }];
     expect(await outcome()).toBe('approval_required null');
   });
 
-  it('holds so many requests and no more: the others are told at once', async () => {
+  it('holds a limited number of requests; the rest are refused at once', async () => {
     answers('pending');
     channel.hold();
     const few = new Approvals({ channel, maxHeld: 1 });
@@ -122,7 +122,7 @@ describe('an approval', () => {
     expect(await outcome(new Approvals({ channel, maxHeld: 1, pause: () => Promise.resolve() }))).toBe('apr_1');
   });
 
-  it('holds so many requests of one session, and then still those of another one', async () => {
+  it('holds a limited number of requests per session, so other sessions still get a place', async () => {
     answers('pending');
     channel.hold();
     const gone = new AbortController();
@@ -149,7 +149,7 @@ describe('an approval of a tool call', () => {
     sessionId: 'ses_1',
   };
 
-  it('names the server and the tool, and is held like any other', async () => {
+  it('names the server and the tool, and holds the call like any other request', async () => {
     answers('pending', 'approved');
     expect(await approvals.approveTool(TOOL_CALL, here)).toEqual(ok('apr_1'));
     expect(channel.approvalCalls[0]).toMatchObject({
@@ -159,7 +159,7 @@ describe('an approval of a tool call', () => {
     });
   });
 
-  it('covers the same server, tool and arguments alone', async () => {
+  it('is valid only for the same server, tool and arguments', async () => {
     answers('approved');
     const calls = [
       TOOL_CALL,
@@ -175,7 +175,7 @@ describe('an approval of a tool call', () => {
     expect(new Set([first, ...others]).size).toBe(4);
   });
 
-  it('shows a person nothing that steers a terminal, however the server named its tool', async () => {
+  it("shows no terminal escape sequence, even if the server's tool name has one", async () => {
     answers('approved');
     await approvals.approveTool({ ...TOOL_CALL, tool: 'a\u001b[2J', summary: `b\u202e\ud800${'c'.repeat(600)}` }, here);
     const [call] = channel.approvalCalls;

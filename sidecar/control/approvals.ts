@@ -14,19 +14,19 @@ import { pause } from '../../machine/pause.ts';
 export interface ApprovalsOptions {
   readonly channel: Pick<ControlChannel, 'requestApproval' | 'awaitApproval'>;
   readonly holdSeconds?: number;
-  /** Requests that are held at one time; the others are told at once that they need an approval. */
+  /** The most requests held at one time. Further ones are told at once that they need an approval. */
   readonly maxHeld?: number;
-  /** Waits a while between two questions, less when `gone` is aborted. */
+  /** Waits between two polls; returns early if `gone` is aborted. */
   readonly pause?: (gone: AbortSignal) => Promise<void>;
 }
 
-/** One tool call that somebody has to allow before it is made. */
+/** A tool call that needs a person's approval. */
 export interface ToolApprovalRequest {
   readonly server: Pick<McpServer, 'id'>;
   readonly tool: string;
-  /** SHA-256 over the arguments: the same for identical calls only. */
+  /** SHA-256 over the arguments, so only identical calls have the same hash. */
   readonly argumentsHash: string;
-  /** Server, tool and the names of the arguments, never their values. */
+  /** Server, tool and the names of the arguments; never their values. */
   readonly summary: string;
   readonly sessionId: string | null;
 }
@@ -34,22 +34,22 @@ export interface ToolApprovalRequest {
 type Answer = Result<ApprovalAnswer, ChannelError>;
 
 const MAX_HELD = 64;
-/** One session must not take the place of all others. */
+/** Keeps one session from taking every place. */
 const MAX_HELD_OF_SESSION = 16;
 const PAUSE_MS = 1_000;
-/** As much as the control plane takes. */
+/** The length limit of the control plane. */
 const MAX_TOOL_CHARACTERS = 256;
 const MAX_SUMMARY_CHARACTERS = 500;
-/** An approval that another identical request has used, or that has expired, is asked for anew, but not for ever. */
+/** An approval that was used by another identical request, or that has expired, is requested again this many times. */
 const MAX_QUESTIONS = 4;
 
 /**
- * Asks the control plane whether a request may be sent, and holds it until somebody has decided. The control plane gives an
- * approval to one call alone, so that of two identical requests one passes.
+ * Asks the control plane whether a request may be sent, and holds the request until a person decides. The control plane
+ * gives an approval to one call only, so of two identical requests one passes.
  */
 export class Approvals implements ApprovalSource {
   readonly #options: ApprovalsOptions;
-  /** The sessions of the requests that are held, one for each request. */
+  /** The session of each held request. */
   readonly #held: (string | null)[] = [];
 
   constructor(options: ApprovalsOptions) {
@@ -84,7 +84,7 @@ export class Approvals implements ApprovalSource {
     return this.#held.length < (this.#options.maxHeld ?? MAX_HELD) && ofSession < MAX_HELD_OF_SESSION;
   }
 
-  /** A control plane that is away for a moment is asked again: the approval is there when it is back. */
+  /** Polls again after an outage: the approval still exists when the control plane is back. */
   async #hold(call: ApprovalCall, first: ApprovalAnswer, gone: AbortSignal): Promise<Result<string, NotApproved>> {
     const until = performance.now() + (this.#options.holdSeconds ?? APPROVAL_HOLD_SECONDS) * 1000;
     let known = first;
@@ -118,7 +118,7 @@ function callOf({ match, fingerprint, summary, sessionId }: ApprovalRequest): Ap
   return { requestId, subject, fingerprint, summary: toShownLine(summary, MAX_SUMMARY_CHARACTERS), sessionId };
 }
 
-/** A tool call is the same one only for the same server, tool and arguments. */
+/** Two tool calls are the same only if server, tool and arguments are the same. */
 function toolCallOf({ server, tool, argumentsHash, summary, sessionId }: ToolApprovalRequest): ApprovalCall {
   const requestId = randomBytes(16).toString('base64url');
   const identity = JSON.stringify(['mcp tool call', server.id, tool, argumentsHash]);
@@ -128,17 +128,17 @@ function toolCallOf({ server, tool, argumentsHash, summary, sessionId }: ToolApp
   return { requestId, subject, fingerprint, summary: readable, sessionId };
 }
 
-/** Null while nobody has decided. */
+/** Null while undecided. */
 function decision({ state, approvalId }: ApprovalAnswer): Result<string, NotApproved> | null {
   if (state === 'approved') return ok(approvalId);
   if (state !== 'denied') return null;
   return notApproved(refusal('approval_denied', `The request was denied (approval ${approvalId}).`), approvalId);
 }
 
-/** More approvals wait already than a person can look through: this one is not even asked for. */
+/** Too many approvals are pending for a person to look through, so the control plane did not create this one. */
 function notAsked(error: ChannelError): Refusal {
   if (error.code !== 'too_many_approvals') return unavailableRefusal(error);
-  return refusal('approval_required', `The request needs an approval, and could not ask for one. ${error.message}`);
+  return refusal('approval_required', `The request needs an approval, but asking for one failed. ${error.message}`);
 }
 
 function required(approvalId: string): Result<never, NotApproved> {

@@ -80,7 +80,7 @@ describe.each([
   ['the fake', fake],
   ['the spool', spool],
 ])('an audit sink: %s', (_name, make) => {
-  it('accepts, records without waiting, and flushes', async () => {
+  it('accepts events, records them without waiting, and flushes', async () => {
     const { sink, stop } = make();
     expect(sink.accepting).toBe(true);
     sink.record(EVENT);
@@ -88,14 +88,14 @@ describe.each([
     await stop();
   });
 
-  it('records with the others of its turn', async () => {
+  it('records all events of a turn together', async () => {
     const { sink, stop } = make();
     await sink.recordInTurn(EVENT);
     expect(await sink.flush(5_000)).toBe(true);
     await stop();
   });
 
-  it('still records when the control plane is down, and then a flush is false', async () => {
+  it('still records while the control plane is down; then flush returns false', async () => {
     const { sink, goDown, stop } = make();
     goDown();
     sink.record(EVENT);
@@ -118,7 +118,7 @@ function onDisk(): string {
 }
 
 describe('the spool as an audit sink', () => {
-  it('sends what the control plane takes: an id, the time, the sidecar, and what was recorded', async () => {
+  it('sends what the control plane accepts: an id, the time, the sidecar, and the recorded fields', async () => {
     const { sink, channel, stop } = spool();
     sink.record(EVENT);
     await sink.flush(5_000);
@@ -127,7 +127,7 @@ describe('the spool as an audit sink', () => {
     await stop();
   });
 
-  it('gives every event an id of its own', async () => {
+  it('gives every event its own id', async () => {
     const { sink, channel, stop } = spool();
     for (let n = 0; n < 2_000; n += 1) sink.record(EVENT);
     await sink.flush(5_000);
@@ -135,7 +135,7 @@ describe('the spool as an audit sink', () => {
     await stop();
   });
 
-  it('cuts texts that the control plane would not take, so that a client cannot keep its request out of the log', async () => {
+  it('truncates texts that the control plane would refuse, so a client cannot keep its request out of the log', async () => {
     const { sink, channel, stop } = spool();
     const data = { 'svc.proxy.method': 'M'.repeat(60_000), 'svc.proxy.upstream.path': `/${'p'.repeat(65_000)}` };
     sink.record({ ...EVENT, data });
@@ -145,7 +145,7 @@ describe('the spool as an audit sink', () => {
     await stop();
   });
 
-  it('has the event on disk, readable by its owner only, before record returns', async () => {
+  it('has the event on disk, in a file only its owner can read, before record returns', async () => {
     const { sink, goDown, stop } = spool();
     goDown();
     sink.record(EVENT);
@@ -154,7 +154,7 @@ describe('the spool as an audit sink', () => {
     await stop();
   });
 
-  it('writes the events of one turn of the event loop together, and none is promised before', async () => {
+  it('writes the events of one event-loop turn together, and confirms none before they are written', async () => {
     const { sink, goDown, stop } = spool();
     goDown();
     const both = Promise.all([sink.recordInTurn(EVENT), sink.recordInTurn(EVENT)]).then(() => 'written');
@@ -165,7 +165,7 @@ describe('the spool as an audit sink', () => {
     await stop();
   });
 
-  it('keeps the order of what is written at once and what waits for the turn to end, and flushes both', async () => {
+  it('keeps the order of immediate and batched events, and flushes both', async () => {
     const { sink, channel, stop } = spool();
     void sink.recordInTurn({ ...EVENT, data: { 'svc.proxy.method': 'FIRST' } });
     sink.record({ ...EVENT, data: { 'svc.proxy.method': 'SECOND' } });

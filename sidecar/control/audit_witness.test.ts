@@ -43,7 +43,7 @@ const start = (controlPlaneId = PLANE) =>
     warn: (message) => warnings.push(message),
   });
 
-/** The control plane's log: where its chains end, and how anything else that is asked about stands. */
+/** The control plane's log: the ends of its chains, and the standing it reports for other heads. */
 function log(ends: readonly AuditHead[], standing: HeadStanding = 'kept'): void {
   channel.auditAnswer = (known) => ok({ heads: ends, known: known.map((each) => ({ ...each, standing })) });
 }
@@ -51,8 +51,8 @@ function log(ends: readonly AuditHead[], standing: HeadStanding = 'kept'): void 
 const file = () => join(directory, 'audit_heads.json');
 const types = () => sink.events.map(({ type }) => type);
 
-describe('a sidecar that remembers where the audit log ended', () => {
-  it('moves on by answers that continue it, without another call', async () => {
+describe('a sidecar that remembers the ends of the audit log', () => {
+  it('advances with replies that continue it, without another call', async () => {
     const witness = start();
     witness.acknowledged(acknowledged(0, 3));
     witness.acknowledged(acknowledged(3, 7));
@@ -62,7 +62,7 @@ describe('a sidecar that remembers where the audit log ended', () => {
     expect(witness.mismatches).toEqual([]);
   });
 
-  it('keeps it in a private file, for the next run', async () => {
+  it('keeps the heads in a private file for the next run', async () => {
     const witness = start();
     log([head(3), head(9, CONTROL)]);
     await witness.check();
@@ -72,7 +72,7 @@ describe('a sidecar that remembers where the audit log ended', () => {
     expect(start('cpl_00000000000000000000000002').heads).toEqual([]);
   });
 
-  it('takes an answer that leaves a gap only once the control plane shows that the chain goes through what it knows', async () => {
+  it('accepts a reply that leaves a gap only after the control plane proves that the chain contains the remembered head', async () => {
     const witness = start();
     witness.acknowledged(acknowledged(0, 3));
     log([head(9)]);
@@ -82,7 +82,7 @@ describe('a sidecar that remembers where the audit log ended', () => {
     expect(witness.heads).toEqual([head(9)]);
   });
 
-  it('is not misled by a chain that was rolled back and has grown past what it knows', async () => {
+  it('detects a chain that was rolled back and has since grown past the remembered head', async () => {
     const witness = start();
     witness.acknowledged(acknowledged(0, 10));
     log([head(400)], 'differs');
@@ -92,7 +92,7 @@ describe('a sidecar that remembers where the audit log ended', () => {
     expect(witness.mismatches).toMatchObject([{ writer: OWN, standing: 'differs', remembered: { sequence: 10 } }]);
   });
 
-  it('goes on from what was pruned under a seal', async () => {
+  it('continues after events were pruned under a seal', async () => {
     const witness = start();
     witness.acknowledged(acknowledged(0, 3));
     log([head(900)], 'pruned');
@@ -101,7 +101,7 @@ describe('a sidecar that remembers where the audit log ended', () => {
     expect(witness.mismatches).toEqual([]);
   });
 
-  it('says nothing of a control plane that does not answer, and forgets nothing', async () => {
+  it('reports nothing and forgets nothing if the control plane does not answer', async () => {
     const witness = start();
     witness.acknowledged(acknowledged(0, 3));
     await witness.check();
@@ -110,12 +110,12 @@ describe('a sidecar that remembers where the audit log ended', () => {
   });
 });
 
-describe('a log that went back', () => {
+describe('an audit log that was rolled back', () => {
   it.each<[HeadStanding, AuditHead[]]>([
     ['behind', [head(2)]],
     ['differs', [head(5, OWN, 77)]],
     ['missing', []],
-  ])('is told, recorded and remembered beyond a restart: %s', async (standing, ends) => {
+  ])('is reported, recorded and remembered over a restart: %s', async (standing, ends) => {
     const witness = start();
     witness.acknowledged(acknowledged(0, 5));
     log(ends, standing);
@@ -135,7 +135,7 @@ describe('a log that went back', () => {
     expect(witness.mismatches).toMatchObject([{ writer: OWN, standing }]);
   });
 
-  it('is noticed of the control plane’s own chain too', async () => {
+  it('is detected in the control plane’s own chain too', async () => {
     const witness = start();
     log([head(1), head(20, CONTROL)]);
     await witness.check();
@@ -148,7 +148,7 @@ describe('a log that went back', () => {
     expect(witness.mismatches).toMatchObject([{ writer: CONTROL, standing: 'behind', found: { sequence: 4 } }]);
   });
 
-  it('does not become right by growing: only a person’s word ends it, which is recorded', async () => {
+  it('stays reported while the chain grows; only a person’s acceptance ends it, and that is recorded', async () => {
     const witness = start();
     witness.acknowledged(acknowledged(0, 5));
     log([head(2)], 'behind');
@@ -174,7 +174,7 @@ describe('a log that went back', () => {
     expect(start().heads).toEqual([head(9)]);
   });
 
-  it('is not accepted while the control plane does not answer', async () => {
+  it('cannot be accepted while the control plane does not answer', async () => {
     const witness = start();
     witness.acknowledged(acknowledged(0, 5));
     log([head(2)], 'behind');
@@ -185,11 +185,11 @@ describe('a log that went back', () => {
   });
 });
 
-describe('the file of it', () => {
+describe('the witness file', () => {
   it.each([
     ['damaged', '{"version":1', 0o600],
     ['readable by others', '{}', 0o644],
-  ])('is left as it is when it is %s, which is told', async (_, text, mode) => {
+  ])('is left unchanged and reported if it is %s', async (_, text, mode) => {
     writeFileSync(file(), text, { mode });
     const witness = start();
     expect(witness.isKept).toBe(false);

@@ -26,7 +26,7 @@ export interface AuditWitnessOptions {
   readonly link: Pick<Link, 'onUp'>;
   readonly clock: Clock;
   readonly record: AuditSink['record'];
-  /** Told, loudly, what a person has to look into. */
+  /** Reports a problem that a person has to look into. */
   readonly warn: (message: string) => void;
 }
 
@@ -35,11 +35,11 @@ const mismatch = z.strictObject({
   writer: z.string(),
   standing: z.enum(HEAD_STANDINGS),
   remembered: place,
-  /** Where the chain ended when it was noticed; null when there was none. */
+  /** Where the chain ended when the mismatch was noticed; null if the chain was missing. */
   found: place.nullable(),
   noticed_at: time,
 });
-/** A chain of the control plane's audit log that no longer goes through the end that this sidecar was told of. */
+/** A chain of the control plane's audit log that no longer contains the head that this sidecar remembers. */
 export type AuditMismatch = z.output<typeof mismatch>;
 
 const memory = z.strictObject({
@@ -49,23 +49,23 @@ const memory = z.strictObject({
   mismatches: z.array(mismatch),
 });
 
-/** How often the chains are compared when nothing asks for it. */
+/** How often the chains are compared when nothing else triggers a comparison. */
 const CHECK_EVERY_MS = 10 * 60_000;
-/** A head that is remembered a little late shows a little less; each write is safe on the disk, and so not made for each answer. */
+/** Saves at most this often: every write is synced to disk, so not every reply causes one. A slightly older head only proves a little less. */
 const SAVE_AFTER_MS = 1_000;
 
 const STANDING_TEXT: { readonly [S in HeadStanding]: string } = {
   kept: 'is whole',
   pruned: 'was pruned',
-  behind: 'ends before the events that it had acknowledged',
-  differs: 'has other events in the place of those that it had acknowledged',
+  behind: 'ends before events that the control plane had acknowledged',
+  differs: 'has other events in place of those that the control plane had acknowledged',
   missing: 'is gone',
 };
 
 /**
- * Remembers where the chains of the audit log ended by the control plane's own signed word: this sidecar's chain, and the
- * control plane's of the enterprise. A chain that goes back shows here, whatever the database looks like. What is remembered
- * moves on only by what continues it; a mismatch stays until a person accepts it.
+ * Remembers where the chains of the audit log end, as signed by the control plane: this sidecar's chain and the control
+ * plane's own chain of the enterprise. A chain that is rolled back is detected here, even if the database looks consistent.
+ * The remembered head advances only along the chain; a mismatch stays until a person accepts it.
  */
 export class AuditWitness {
   readonly #options: AuditWitnessOptions;
@@ -78,7 +78,7 @@ export class AuditWitness {
   #saveTimer: NodeJS.Timeout | null = null;
   #saving: Promise<void> = Promise.resolve();
 
-  /** Reads what an earlier run remembered. */
+  /** Reads the heads that an earlier run saved. */
   constructor(options: AuditWitnessOptions) {
     this.#options = options;
     this.#path = join(options.directory, 'audit_heads.json');
@@ -90,12 +90,12 @@ export class AuditWitness {
     return [...this.#heads.values()];
   }
 
-  /** What no person has accepted yet. */
+  /** The mismatches that no person has accepted yet. */
   get mismatches(): readonly AuditMismatch[] {
     return [...this.#mismatches.values()];
   }
 
-  /** False when the file of an earlier run cannot be used: it is left as it is, and nothing is remembered beyond this run. */
+  /** False if the file of an earlier run cannot be used. Then the file is left as it is, and this run saves nothing. */
   get isKept(): boolean {
     return this.#isReadable;
   }
@@ -112,7 +112,7 @@ export class AuditWitness {
     await this.#saving;
   }
 
-  /** Takes the head of a signed answer about events. One that does not continue what is remembered is looked into. */
+  /** Takes the head from a signed reply about events. If it does not continue the remembered head, checks the chain. */
   acknowledged({ writer, sequence, hash, previous }: AcknowledgedHead): void {
     const remembered = this.#heads.get(writer);
     const continues =
@@ -121,7 +121,7 @@ export class AuditWitness {
     else this.#remember({ writer, sequence, hash });
   }
 
-  /** Asks the control plane how all that is remembered stands. Calls at one time share one question. */
+  /** Asks the control plane about all remembered heads. Concurrent calls share one request. */
   check(): Promise<void> {
     this.#checking ??= this.#ask().finally(() => {
       this.#checking = null;
@@ -130,8 +130,8 @@ export class AuditWitness {
   }
 
   /**
-   * Gives up what is remembered of a chain, as a person confirmed who saw the mismatch: the chain is followed from its present
-   * end on, and the log says so. Refuses when there is no such mismatch, or the control plane does not answer.
+   * Drops the remembered head of a chain after a person has confirmed the mismatch: the chain is followed from its present
+   * end, and the audit log records it. Refuses if there is no such mismatch, or if the control plane does not answer.
    */
   async accept(
     writer: string,
@@ -169,7 +169,7 @@ export class AuditWitness {
   #notice(head: AuditHead, standing: HeadStanding, end: AuditHead | null): void {
     const { writer, sequence, hash } = head;
     this.#options.warn(
-      `The control plane's audit log went back: its chain ${writer} ${STANDING_TEXT[standing]}. Event ${sequence} (${hash}) is remembered here${end === null ? '' : `, and it ends at event ${end.sequence} now`}. Somebody changed the database, or restored it from a backup. If that was meant, confirm it with: svc audit accept`,
+      `The control plane's audit log was rolled back: its chain ${writer} ${STANDING_TEXT[standing]}. This sidecar remembers event ${sequence} (${hash})${end === null ? '' : `, and the chain now ends at event ${end.sequence}`}. Somebody changed the database, or restored it from a backup. If that was intended, confirm it with: svc audit accept`,
     );
     if (this.#mismatches.has(writer)) return;
     const found = end === null ? null : { sequence: end.sequence, hash: end.hash };
@@ -209,11 +209,11 @@ export class AuditWitness {
       this.#isReadable = false;
       const why = text.ok ? `${this.#path} is damaged` : text.error.message;
       this.#options.warn(
-        `What this sidecar remembered of the audit log cannot be used: ${why}. Restore it, or move it away and restart.`,
+        `This sidecar's record of the audit log cannot be used: ${why}. Restore it, or move it away and restart.`,
       );
       return;
     }
-    // Of another control plane: this sidecar was enrolled anew.
+    // The file belongs to another control plane: this sidecar was enrolled again.
     if (read.data.control_plane_id !== this.#options.controlPlaneId) return;
     for (const head of read.data.heads) this.#heads.set(head.writer, head);
     for (const noticed of read.data.mismatches) this.#mismatches.set(noticed.writer, noticed);
@@ -225,7 +225,7 @@ export class AuditWitness {
     if (!this.#isReadable) return;
     this.#saving = this.#saving
       .then(() => writePrivateFile(this.#path, `${JSON.stringify(this.#written(), null, 2)}\n`))
-      .catch((error: unknown) => this.#options.warn(`${this.#path} could not be written: ${String(error)}`));
+      .catch((error: unknown) => this.#options.warn(`cannot write ${this.#path}: ${String(error)}`));
   }
 
   #written(): z.input<typeof memory> {

@@ -17,11 +17,11 @@ export interface CallFacts {
 
 export interface CallToken {
   readonly jwt: string;
-  /** Used once; the reply must name it. */
+  /** Single use; the reply must name it. */
   readonly nonce: string;
 }
 
-/** The token that authenticates one call: it is of no use for another target, method or body, nor a minute later. */
+/** The token that authenticates one call. It is useless for another target, method or body, and after a minute. */
 export async function callToken(facts: CallFacts, signingKey: CryptoKey): Promise<CallToken> {
   const nonce = randomBytes(16).toString('base64url');
   const issuedAt = Math.floor(facts.now / 1000);

@@ -51,7 +51,7 @@ function poll(heldVersion: number | null = null): ReturnType<ControlChannel['sna
 }
 
 describe('the snapshot call', () => {
-  it('gives the bindings and credential versions that the control plane signed', async () => {
+  it('returns the bindings and credential versions that the control plane signed', async () => {
     plane.hostBindings = [BINDING];
     plane.secrets = [{ ...DEMO, value: 'v', version: '7' }];
     const reply = await poll();
@@ -69,11 +69,11 @@ describe('the snapshot call', () => {
     expect(link.state).toBe('up');
   });
 
-  it('gives a confirmation for the version that is held', async () => {
+  it('returns a confirmation for the version that the sidecar holds', async () => {
     expect(await poll(1)).toMatchObject({ ok: true, value: { kind: 'unchanged', confirmation: { version: 1 } } });
   });
 
-  it('reads back what it gave, and not when a character of it was changed', async () => {
+  it('reads its own output back, and rejects it if one character was changed', async () => {
     const reply = await poll();
     const jws = reply.ok ? reply.value.jws : '';
     expect(await channel.verifyStored(jws)).toMatchObject({ ok: true, value: { version: 1 } });
@@ -111,7 +111,7 @@ describe('the snapshot call', () => {
     await impostor.stop();
   });
 
-  it('refuses a 304 without its proof, or with the proof of an earlier call', async () => {
+  it('refuses a 304 without a proof, or with the proof of an earlier call', async () => {
     const replies: string[] = [];
     plane.tamperReply = (_call, reply) => {
       replies.push(reply.headers?.[SNAPSHOT_PROOF_HEADER] ?? '');
@@ -123,12 +123,12 @@ describe('the snapshot call', () => {
     expect(await poll(1)).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
   });
 
-  it('refuses a snapshot where its confirmation belongs, though it says all that a confirmation says', async () => {
+  it("refuses a snapshot in place of its confirmation, even with all the confirmation's claims", async () => {
     plane.tamperReply = (_call, reply) => ({ status: 304, headers: { [SNAPSHOT_PROOF_HEADER]: reply.body ?? '' } });
     expect(await poll()).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
   });
 
-  it('refuses a credential reply where a snapshot belongs', async () => {
+  it('refuses a credential reply in place of a snapshot', async () => {
     let credentials = '';
     plane.tamperReply = (call, reply) => {
       if (call.target.endsWith('credentials')) credentials = reply.body ?? '';
@@ -138,7 +138,7 @@ describe('the snapshot call', () => {
     expect(await poll()).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
   });
 
-  it('is given up when its signal says so, and that is no fault of the link', async () => {
+  it('ends when its signal is aborted, and does not count as a link failure', async () => {
     await poll();
     const giveUp = new AbortController();
     const polling = channel.snapshot({ waitSeconds: 25, heldVersion: 1, signal: giveUp.signal });
@@ -149,7 +149,7 @@ describe('the snapshot call', () => {
 });
 
 describe('the credentials call', () => {
-  it('opens what is sealed to this sidecar, and the result prints nothing', async () => {
+  it('opens values that are sealed to this sidecar, and its result prints none', async () => {
     plane.secrets = [{ ...DEMO, value: 'tok-4711-secret', version: '3' }];
     const reply = await channel.credentials([DEMO, { owner: 'enterprise', path: 'none' }]);
     expect(reply).toMatchObject({
@@ -167,9 +167,9 @@ describe('the credentials call', () => {
   it.each<[string, (payload: Record<string, unknown>) => void]>([
     ['that answers another request', (payload) => (payload['request_id'] = 'r'.repeat(22))],
     ['for another sidecar', (payload) => (payload['sidecar_id'] = 'sdc_00000000000000000000000000')],
-    ['past its time', (payload) => (payload['expires_at'] = '2020-01-01T00:00:00.000Z')],
+    ['that has expired', (payload) => (payload['expires_at'] = '2020-01-01T00:00:00.000Z')],
     [
-      'whose seal is not for this sidecar',
+      'sealed to another sidecar',
       (payload) => (payload['credentials'] = [{ ...DEMO, version: '1', sealed: 'a.b.c.d.e' }]),
     ],
   ])('refuses a properly signed reply %s', async (_what, change) => {
@@ -195,7 +195,7 @@ describe('connectors over the channel', () => {
   };
   const REF = { owner: 'personal', path: 'connectors/acme/items' } as const;
 
-  it('come with the snapshot; one that cannot be read takes all of them out of use', async () => {
+  it('come with the snapshot; an unreadable one disables all of them', async () => {
     plane.connectors = [RECORD];
     expect(await poll()).toMatchObject({
       value: { snapshot: { connectors: { ok: true, value: [{ id: RECORD.id, spec: { fqn: 'acme/items' } }] } } },
@@ -204,7 +204,7 @@ describe('connectors over the channel', () => {
     expect(await poll()).toMatchObject({ ok: true, value: { snapshot: { connectors: { ok: false } } } });
   });
 
-  it('an access token comes with its end, by this clock and never later than it says', async () => {
+  it("an access token has an end, by this machine's clock and never later than stated", async () => {
     const end = Date.now() + 300_000;
     plane.secrets = [{ ...REF, value: 'token', version: '1', expires_at: new Date(end).toISOString() }];
     const inStep = await channel.credentials([REF]);
@@ -218,7 +218,7 @@ describe('connectors over the channel', () => {
     expect(ahead.ok && (ahead.value.released[0]?.credential.expiresAt ?? end)).toBeLessThan(end - 20_000);
   });
 
-  it('what has to be authorised anew comes with the control plane’s words', async () => {
+  it('a credential to authorise again has the control plane’s message', async () => {
     const message = 'Authorise it at https://control.example.test/connectors';
     plane.unavailable = [{ ...REF, reason: 'reauthorisation_required', message }];
     expect(await channel.credentials([REF])).toMatchObject({
@@ -226,7 +226,7 @@ describe('connectors over the channel', () => {
     });
   });
 
-  it('a provider that is slow gets more time than the control plane, and is no fault of the link', async () => {
+  it('a slow provider gets more time than the control plane, and does not count as a link failure', async () => {
     const waited: number[] = [];
     const silent: HttpClient = {
       async call({ timeoutMs }) {
@@ -251,14 +251,14 @@ describe('connectors over the channel', () => {
     sessionId: null,
   };
 
-  it('a session that asks for too many approvals is no fault of the link', async () => {
+  it('a session that asks for too many approvals does not count as a link failure', async () => {
     await poll();
     plane.tamperReply = () => errorReply(429, 'too_many_approvals');
     expect(await channel.requestApproval(ASKED)).toMatchObject({ error: { code: 'too_many_approvals' } });
     expect(link.state).toBe('up');
   });
 
-  it('an approval is asked for, waited for, and given to one request alone', async () => {
+  it('an approval is requested, polled for, and given to one request only', async () => {
     const first = await channel.requestApproval(ASKED);
     expect(first).toMatchObject({ ok: true, value: { state: 'pending' } });
     const approvalId = first.ok ? first.value.approvalId : '';
@@ -272,7 +272,7 @@ describe('connectors over the channel', () => {
   });
 
   it.each(['request_id', 'nonce', 'sidecar_id', 'approval_id'])(
-    'an approval is believed only for its own request: not with another %s',
+    'an approval is accepted only for its own request: not with another %s',
     async (field) => {
       const first = await channel.requestApproval(ASKED);
       const approvalId = first.ok ? first.value.approvalId : '';
@@ -289,14 +289,14 @@ describe('connectors over the channel', () => {
 });
 
 describe('the events call', () => {
-  it('tells what was accepted and what never can be', async () => {
+  it('tells which events were accepted and which can never be', async () => {
     plane.rejectEvent = (event) => (JSON.stringify(event).includes('"b"') ? 'bad' : null);
     const reply = await channel.sendEvents(['{"id":"a"}', '{"id":"b"}']);
     expect(reply).toMatchObject({ ok: true, value: { accepted: ['a'], rejected: [{ index: 1, message: 'bad' }] } });
   });
 
   it.each(['', 'not json', '{}', '{"accepted":["a"],"rejected":[]}', 'a.b.c'])(
-    'takes the reply %j for a failure: nobody signed it',
+    'treats the unsigned reply %j as a failure',
     async (body) => {
       plane.tamperReply = () => ({ status: 200, body });
       expect(await channel.sendEvents(['{"id":"a"}'])).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
@@ -306,18 +306,18 @@ describe('the events call', () => {
 
 const sendOne = () => channel.sendEvents(['{"id":"a"}']);
 
-describe('the answer to events that somebody else than the control plane gives', () => {
+describe('a reply to events that the control plane did not send', () => {
   it.each<[string, (payload: Record<string, unknown>) => void]>([
     ['for another sidecar', (payload) => (payload['sidecar_id'] = 'sdc_00000000000000000000000000')],
-    ['of another call', (payload) => (payload['nonce'] = 'n'.repeat(22))],
+    ['to another call', (payload) => (payload['nonce'] = 'n'.repeat(22))],
     ['without the accepted ids', (payload) => delete payload['accepted']],
-  ])('is not believed, be it a properly signed one %s', async (_what, change) => {
+  ])('is rejected, even if properly signed: one %s', async (_what, change) => {
     plane.tamperPayload = change;
     expect(await sendOne()).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
     expect(link.state).toBe('down');
   });
 
-  it('is not believed, be it the true one of an earlier call', async () => {
+  it('is rejected if it is the genuine reply to an earlier call', async () => {
     const replies: string[] = [];
     plane.tamperReply = (_call, reply) => {
       replies.push(reply.body ?? '');
@@ -327,7 +327,7 @@ describe('the answer to events that somebody else than the control plane gives',
     expect(await sendOne()).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
   });
 
-  it('is not believed, be it a signed one with another id put in', async () => {
+  it('is rejected if signed but with another id put in', async () => {
     plane.tamperReply = (_call, reply) => {
       const [header, payload = '', signature] = (reply.body ?? '').split('.');
       const said = Buffer.from(payload, 'base64url').toString().replace('"a"', '"b"');
@@ -336,7 +336,7 @@ describe('the answer to events that somebody else than the control plane gives',
     expect(await sendOne()).toMatchObject({ ok: false, error: { reason: 'invalid_reply' } });
   });
 
-  it('is not believed, be it what the control plane signed for a credential call', async () => {
+  it('is rejected if the control plane signed it for a credential call', async () => {
     let credentials = '';
     plane.tamperReply = (call, reply) => {
       if (call.target.endsWith('credentials')) credentials = reply.body ?? '';
@@ -348,14 +348,14 @@ describe('the answer to events that somebody else than the control plane gives',
 });
 
 describe('a call that fails', () => {
-  it('says when the clocks differ, with the time of the control plane', async () => {
+  it('reports a clock difference with the time of the control plane', async () => {
     plane.tamperReply = () => errorReply(401, 'clock_skew', { server_time: '2030-01-01T00:00:00.000Z' });
     const reply = await poll();
     expect(reply).toMatchObject({ ok: false, error: { reason: 'clock_skew', serverTime: '2030-01-01T00:00:00.000Z' } });
     expect(!reply.ok && reply.error.message).toContain('2030-01-01');
   });
 
-  it('believes a revocation only when the control plane signed it for this call', async () => {
+  it('reports a revocation only if the control plane signed it for this call', async () => {
     plane.revoked = true;
     expect(await poll()).toMatchObject({ ok: false, error: { reason: 'revoked' } });
     expect(link.state).toBe('revoked');
@@ -392,12 +392,12 @@ describe('a call that fails', () => {
     expect(woken).toBe(1);
   });
 
-  it('is unreachable when the connection is cut instead of an answer', async () => {
+  it('is unreachable when the connection is cut before a reply', async () => {
     plane.tamperReply = () => ({ status: CUT });
     expect(await poll()).toMatchObject({ ok: false, error: { reason: 'unreachable' } });
   });
 
-  it('times out when nothing is ever answered', async () => {
+  it('times out when no reply comes', async () => {
     plane.tamperReply = () => ({ status: SILENT });
     const call = {
       method: 'GET',
@@ -409,7 +409,7 @@ describe('a call that fails', () => {
     expect(await http.call(call)).toMatchObject({ ok: false, error: { reason: 'timeout' } });
   });
 
-  it('has a one-time id of its own', async () => {
+  it('has its own one-time id', async () => {
     await channel.credentials([DEMO]);
     await channel.sendEvents(['{"id":"a"}']);
     const nonces = plane.calls.map((call) => call.nonce);
@@ -438,7 +438,7 @@ describe('MCP servers over the channel', () => {
     authorization: null,
   };
 
-  it('come with the snapshot; one that cannot be read is left out and named', async () => {
+  it('come with the snapshot; an unreadable one is left out and named', async () => {
     const other = { ...RECORD, id: 'mcp_00000000000000000000000002', sudo: true };
     plane.mcpServers = [other, RECORD];
     expect(await poll()).toMatchObject({
@@ -451,7 +451,7 @@ describe('MCP servers over the channel', () => {
     });
   });
 
-  it('the health of the servers is told, and a refusal is an error', async () => {
+  it('sends the health of the servers, and a refusal is an error', async () => {
     const servers = [
       { id: RECORD.id, state: 'running' as const, last_error: null, checked_at: '2026-01-01T00:00:00.000Z' },
     ];

@@ -40,21 +40,21 @@ export interface ControlChannelOptions {
   readonly http: HttpClient;
   readonly clock: Clock;
   readonly link: Link;
-  /** For a call that is not held back by the control plane. */
+  /** For a call that the control plane answers at once. */
   readonly timeoutMs?: number;
 }
 
 interface Answer {
   readonly reply: HttpReply;
-  /** Of the call; a reply names it to show that it is no older reply. */
+  /** The call's id; the reply names it to prove that it is not an older one. */
   readonly nonce: string;
 }
 
 const DEFAULT_TIMEOUT_MS = 10_000;
-/** The control plane may have to ask a provider for an access token, and gives that up before this. */
+/** The control plane may have to ask a provider for an access token, and gives up on it before this time. */
 const ACCESS_TOKEN_TIMEOUT_MS = 90_000;
 
-/** The channel of an enrolled sidecar. Every outcome is reported to `link`. */
+/** The channel of an enrolled sidecar. Reports the outcome of every call to `link`. */
 export function createControlChannel(options: ControlChannelOptions): ControlChannel {
   const { identity, link } = options;
   return {
@@ -65,7 +65,7 @@ export function createControlChannel(options: ControlChannelOptions): ControlCha
     awaitApproval: (wait) => reported(link, () => approvalWait(options, wait)),
     reportMcpHealth: (report) => reported(link, () => mcpHealthCall(options, report)),
     sendEvents: (events) => reported(link, () => eventsCall(options, events)),
-    // It says nothing of the link: a control plane of an earlier version does not know the call.
+    // Not reported to the link: an older control plane does not know the call.
     auditHeads: (known) => auditHeadsCall(options, known),
     verifyStored: (jws) => verifySnapshot(identity, jws, null),
     verifyStoredConfirmation: (jws) => verifyConfirmation(identity, jws, null),
@@ -83,7 +83,7 @@ async function reported<T>(
   return result;
 }
 
-/** A provider that is slow, and an agent that asks for too much, say nothing of the way to the control plane. */
+/** A slow provider, or an agent that asks for too much, is not a failure of the link to the control plane. */
 function isFaultOfLink(refs: readonly CredentialRef[]): (error: ChannelError) => boolean {
   return ({ reason, code }) => {
     if (reason === 'timeout') return !refs.some(mayAskProvider);
@@ -222,7 +222,7 @@ function post(
   });
 }
 
-/** Sends an authenticated call; only a 2xx or 304 is an answer, everything else an error. */
+/** Sends an authenticated call. Only a 2xx or 304 is an answer; everything else is an error. */
 async function send(options: ControlChannelOptions, call: HttpCall): Promise<Result<Answer, ChannelError>> {
   const { identity, clock } = options;
   const facts = { sidecarId: identity.sidecarId, controlPlaneId: identity.controlPlaneId, now: clock.now() };
@@ -241,7 +241,7 @@ async function send(options: ControlChannelOptions, call: HttpCall): Promise<Res
 /** The {@link ChannelError} of a call that got no reply. */
 export function fromHttpFailure(failure: HttpFailure): ChannelError {
   const reason = failure.reason === 'reply_too_large' ? 'invalid_reply' : failure.reason;
-  return channelError(reason, `The control plane was not reached: ${failure.message}.`);
+  return channelError(reason, `The control plane could not be reached: ${failure.message}.`);
 }
 
 async function errorOf(identity: Identity, reply: HttpReply, nonce: string): Promise<ChannelError> {
@@ -266,7 +266,7 @@ function textIn(details: Readonly<Record<string, unknown>>, name: string): strin
 function clockSkew(serverTime: string): ChannelError {
   return channelError(
     'clock_skew',
-    `This machine's clock differs from the control plane's, which says ${serverTime}, by more than a minute. Set the clock right.`,
+    `This machine's clock differs by more than a minute from the control plane's, which says ${serverTime}. Correct the clock.`,
     { status: 401, code: 'clock_skew', serverTime },
   );
 }
@@ -274,7 +274,7 @@ function clockSkew(serverTime: string): ChannelError {
 function unknownHere(message: string, status: number): ChannelError {
   return channelError(
     'refused',
-    `It does not accept this sidecar's calls: ${message} If the control plane was installed again, move identity.json away and start again.`,
+    `The control plane does not accept this sidecar's calls: ${message} If the control plane was reinstalled, move identity.json away and start again.`,
     { status, code: 'invalid_sidecar_call' },
   );
 }
@@ -282,14 +282,14 @@ function unknownHere(message: string, status: number): ChannelError {
 function unexplained(status: number): ChannelError {
   return channelError(
     'unavailable',
-    `It answered ${status} without saying why. Check that the address is a control plane's.`,
+    `The server answered ${status} without a reason. Check that the address is that of a control plane.`,
     {
       status,
     },
   );
 }
 
-/** The error in a reply's body; null when the body is not the control API's. */
+/** The error in a reply's body; null if the body is not the control API's. */
 export function errorInBody(body: string): ErrorBody['error'] | null {
   const parsed = errorBody.safeParse(parseJson(body));
   return parsed.success ? parsed.data.error : null;

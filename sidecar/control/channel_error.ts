@@ -1,34 +1,34 @@
 import { refusal, type Refusal } from '../../shared/model/refusal.ts';
 
-/** Why a call to the control plane gave nothing that may be used. */
+/** Why a call to the control plane gave no usable result. */
 export type ChannelErrorReason =
-  /** No connection, or it broke. */
+  /** The connection failed or broke. */
   | 'unreachable'
   | 'timeout'
-  /** The caller gave the call up. */
+  /** The caller aborted the call. */
   | 'aborted'
   | 'untrusted_certificate'
-  /** The clocks are more than 60 s apart; `serverTime` says the control plane's. */
+  /** The clocks differ by more than 60 s; `serverTime` is the control plane's time. */
   | 'clock_skew'
-  /** The control plane does not know this sidecar, or knows it no more. */
+  /** The control plane does not know this sidecar, or has revoked it. */
   | 'revoked'
-  /** The control plane refused the call (4xx); sending the same again does not help. */
+  /** The control plane refused the call (4xx); sending it again does not help. */
   | 'refused'
   /** Too many calls (429), or the control plane failed (5xx). */
   | 'unavailable'
-  /** The reply is not what the contract says, or its signature is not the pinned key's. */
+  /** The reply breaks the contract, or is not signed with the pinned key. */
   | 'invalid_reply'
-  /** A properly signed snapshot older than one this sidecar has seen. */
+  /** A properly signed snapshot that is older than one this sidecar has seen. */
   | 'version_went_back';
 
 export interface ChannelError {
   readonly reason: ChannelErrorReason;
-  /** One sentence with what was wrong and the fix; holds no token and no secret. */
+  /** One sentence with the problem and the fix; contains no token and no secret. */
   readonly message: string;
   readonly status?: number;
   /** The error code in the control plane's reply. */
   readonly code?: string;
-  /** RFC 3339, with `clock_skew`. */
+  /** RFC 3339; set with `clock_skew`. */
   readonly serverTime?: string;
 }
 
@@ -41,7 +41,7 @@ export function channelError(
   return { reason, message, ...evidence };
 }
 
-/** What a request is told when the control plane could not be asked. */
+/** The message for a request when the call to the control plane failed. */
 export function unavailableRefusal(error: ChannelError): Refusal {
-  return refusal('control_plane_unavailable', `The control plane could not be asked: ${error.message}`);
+  return refusal('control_plane_unavailable', `Asking the control plane failed: ${error.message}`);
 }

@@ -63,7 +63,7 @@ function everythingIn(directory: string): string {
 }
 
 describe('a sidecar and its control plane', () => {
-  it('enrols with the local key, then has policy, credentials and a log', async () => {
+  it('enrols with the local key, then has a policy, credentials and a log', async () => {
     plane.secrets = [{ ...DEMO, value: SECRET, version: '1' }];
     const control = await open();
     await control.start();
@@ -100,7 +100,7 @@ describe('a sidecar and its control plane', () => {
     expect([...plane.events.values()].map(({ times }) => times)).toEqual([1]);
   });
 
-  it('keeps its events when somebody in between claims that they arrived', async () => {
+  it('keeps its events if a machine in the middle claims that they arrived', async () => {
     const control = await open();
     await control.start();
     await control.policy.waitForVersion(1, 5_000);
@@ -118,7 +118,7 @@ describe('a sidecar and its control plane', () => {
     expect(plane.events.size).toBe(1);
   });
 
-  it('notices that the control plane lost events that it had acknowledged, and says so until a person accepts it', async () => {
+  it('notices that the control plane lost acknowledged events, and reports it until a person accepts it', async () => {
     const first = await open();
     await first.start();
     await first.policy.waitForVersion(1, 5_000);
@@ -133,7 +133,7 @@ describe('a sidecar and its control plane', () => {
     const { sidecarId: writer } = second.identity;
     const remembered = { sequence: 3, hash: '3'.padStart(64, '0') };
     expect(second.witness.mismatches).toMatchObject([{ writer, standing: 'behind', remembered }]);
-    expect(warnings.join()).toContain('audit log went back');
+    expect(warnings.join()).toContain('audit log was rolled back');
     expect(await second.audit.flush(5_000)).toBe(true);
     expect(plane.events.values().next().value?.event).toMatchObject({ type: 'sidecar.audit.mismatch_noticed' });
     expect(await second.witness.accept(writer, remembered)).toMatchObject({ ok: true });
@@ -143,7 +143,7 @@ describe('a sidecar and its control plane', () => {
     expect(second.witness.mismatches).toEqual([]);
   });
 
-  it('takes no older word about its events or the log: each is for one call', async () => {
+  it('rejects an older reply about its events or the log: each reply is for one call', async () => {
     const control = await open();
     await control.start();
     await control.policy.waitForVersion(1, 5_000);
@@ -169,7 +169,7 @@ describe('a sidecar and its control plane', () => {
     expect(control.witness.mismatches).toMatchObject([{ standing: 'behind', remembered: { sequence: 2 } }]);
   });
 
-  it('drops a changed credential as soon as the snapshot says so', async () => {
+  it('drops a changed credential when the snapshot names a new version', async () => {
     plane.secrets = [{ ...DEMO, value: 'old', version: '1' }];
     const control = await open();
     await control.start();
@@ -182,7 +182,7 @@ describe('a sidecar and its control plane', () => {
     expect(credential.ok && credential.value.secret.reveal()).toBe('new');
   });
 
-  it('is out of force once it is revoked', async () => {
+  it('stops acting once it is revoked', async () => {
     plane.secrets = [{ ...DEMO, value: SECRET, version: '1' }];
     const control = await open();
     await control.start();
@@ -197,7 +197,7 @@ describe('a sidecar and its control plane', () => {
     expect(await control.credentials.resolve(DEMO)).toMatchObject({ ok: false });
   });
 
-  it('says what to do when the control plane was set up anew', async () => {
+  it('says what to do when the control plane was reinstalled', async () => {
     await (await open()).stop(0);
     await plane.stop();
     plane = new FakeControlPlane();
@@ -212,7 +212,7 @@ describe('a sidecar and its control plane', () => {
 });
 
 describe('a sidecar that cannot start', () => {
-  it('shows the local key to no control plane elsewhere: a sign-in enrols with those', async () => {
+  it('never sends the local key to a remote control plane: a sign-in enrols there', async () => {
     const controlUrl = plane.url.replace('http:', 'https:');
     expect(await errorOf({ controlUrl })).toContain(`svc login --control ${controlUrl}`);
   });
@@ -222,7 +222,7 @@ describe('a sidecar that cannot start', () => {
     expect(await errorOf()).toMatch(/not enrolled.*identity[.]json.*local[.]key/);
   });
 
-  it('says so when the control plane does not take the local key', async () => {
+  it('says so when the control plane does not accept the local key', async () => {
     writeFileSync(join(home, 'local.key'), 'svc_local_wrong\n', { mode: 0o600 });
     expect(await errorOf()).toContain('local.key');
   });
@@ -245,7 +245,7 @@ describe('a sidecar that cannot start', () => {
     ['http://0.0.0.0:1', 'use https'],
     ['ftp://127.0.0.1', 'neither https nor http'],
     ['https://me:pw@control.example.com', 'user name'],
-    ['https://control.example.com/base', 'more than a host'],
+    ['https://control.example.com/base', 'has more than a host'],
   ])('refuses the address %s', async (controlUrl, problem) => {
     expect(await errorOf({ controlUrl })).toContain(problem);
   });

@@ -21,18 +21,18 @@ export interface ControlOptions {
   /** `$SVC_HOME`. */
   readonly home: string;
   readonly controlUrl: string;
-  /** The name of a sidecar that is enrolled now. */
+  /** The name under which a new sidecar enrols. */
   readonly name: string;
   readonly clock: Clock;
   readonly limits: Pick<Limits, 'maxSpoolBytes' | 'credentialCacheSeconds' | 'snapshotMaxAgeSeconds'>;
   readonly metrics: Metrics;
-  /** Told what goes wrong without stopping the sidecar. */
+  /** Reports problems that do not stop the sidecar. */
   readonly warn: (message: string) => void;
   /** PEM certificates trusted for the control plane besides the system's. */
   readonly extraCa?: readonly string[];
 }
 
-/** Everything of the sidecar that speaks with the control plane. */
+/** Every part of the sidecar that talks to the control plane. */
 export interface Control {
   readonly identity: Identity;
   readonly link: Link;
@@ -41,13 +41,13 @@ export interface Control {
   readonly credentials: CredentialCache;
   readonly audit: AuditSpool;
   readonly witness: AuditWitness;
-  /** Takes the policy of an earlier run and begins to poll and to send. */
+  /** Loads the policy of an earlier run and starts to poll and to send. */
   start(): Promise<void>;
-  /** Sends what is in the spool, for at most `flushMs`, then stops. What is left is sent by the next run. */
+  /** Sends the spooled events for at most `flushMs`, then stops. The next run sends the rest. */
   stop(flushMs: number): Promise<void>;
 }
 
-/** Why the sidecar cannot start; names the file or address and the fix. */
+/** Why the sidecar cannot start. Names the file or address, and the fix. */
 export interface ControlStartError {
   readonly reason: string;
   readonly message: string;
@@ -57,7 +57,7 @@ const MAX_REPLY_BYTES = 64 * 1024 * 1024;
 const MAX_BACKOFF_LOCAL_MS = 1_000;
 const MAX_BACKOFF_MS = 15_000;
 
-/** Opens the sidecar's identity (enrolling it when it has none and `local.key` is there) and builds what depends on it. */
+/** Opens the sidecar's identity and builds what depends on it. Enrols first if there is no identity and `local.key` exists. */
 export async function openControl(options: ControlOptions): Promise<Result<Control, ControlStartError>> {
   const baseUrl = controlPlaneUrl(options.controlUrl);
   if (!baseUrl.ok) return baseUrl;
@@ -83,7 +83,7 @@ function unusable(what: string, path: string, error: unknown): ControlStartError
   const code = errorCode(error) || 'unknown error';
   return {
     reason: 'state_unusable',
-    message: `${what} in ${path} cannot be used (${code}). Give this user room and the right to read and write there.`,
+    message: `${what} in ${path} cannot be used (${code}). Give this user read and write access and enough disk space there.`,
   };
 }
 
@@ -145,7 +145,7 @@ function assemble(options: ControlOptions, http: HttpClient, identity: Identity,
   return { identity, link, channel, policy, credentials, audit, witness, start, stop };
 }
 
-/** The local key enrols with a control plane on this machine alone: it would sign its reader in here. */
+/** The local key enrols only with a control plane on this machine: whoever reads it can sign in there. */
 async function openIdentity(
   options: ControlOptions,
   http: HttpClient,
@@ -184,7 +184,7 @@ function notEnrolled(path: string, keyPath: string): ControlStartError {
 
 const LOOPBACK = /^(127(?:[.]\d{1,3}){3}|\[::1\]|localhost)$/;
 
-/** Plain http only to this machine. */
+/** Plain http is allowed only to this machine. */
 function controlPlaneUrl(text: string): Result<URL, ControlStartError> {
   const fail = (problem: string): Result<never, ControlStartError> =>
     err({ reason: 'invalid_control_url', message: `The control plane's address ${JSON.stringify(text)} ${problem}.` });

@@ -56,13 +56,13 @@ describe.each([
     subject = make();
   });
 
-  it('gives the stored value with its version', async () => {
+  it('returns the stored value with its version', async () => {
     subject.store('tok', '1');
     const resolved = await subject.source.resolve(DEMO);
     expect(resolved.ok && [resolved.value.secret.reveal(), resolved.value.version]).toEqual(['tok', '1']);
   });
 
-  it('gives another version with another value', async () => {
+  it('returns another version with another value', async () => {
     subject.store('tok', '1');
     await subject.source.resolve(DEMO);
     subject.store('new', '2');
@@ -70,13 +70,13 @@ describe.each([
     expect(resolved.ok && [resolved.value.secret.reveal(), resolved.value.version]).toEqual(['new', '2']);
   });
 
-  it('answers a second time without a promise', async () => {
+  it('answers a second request without a promise', async () => {
     subject.store('tok', '1');
     await subject.source.resolve(DEMO);
     expect(subject.source.resolve(DEMO)).toMatchObject({ ok: true });
   });
 
-  it('refuses what is not stored, or no longer, with credential_unavailable', async () => {
+  it('refuses what is not stored, or no longer stored, with credential_unavailable', async () => {
     expect(await subject.source.resolve(DEMO)).toMatchObject({
       ok: false,
       error: { reason: 'credential_unavailable' },
@@ -89,7 +89,7 @@ describe.each([
     });
   });
 
-  it('refuses with control_plane_unavailable when it cannot ask', async () => {
+  it('refuses with control_plane_unavailable if it cannot ask', async () => {
     subject.goDown();
     expect(await subject.source.resolve(DEMO)).toMatchObject({
       ok: false,

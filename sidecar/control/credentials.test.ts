@@ -27,7 +27,7 @@ function versionOf(ref: CredentialRef, version: string): CredentialRef & { versi
   return { ...ref, version };
 }
 
-/** The value, or the reason of the refusal. */
+/** The value, or the refusal's reason. */
 async function valueOf(ref: CredentialRef): Promise<string> {
   const resolved = await cache.resolve(ref);
   return resolved.ok ? resolved.value.secret.reveal() : resolved.error.reason;
@@ -38,14 +38,14 @@ function isHit(ref: CredentialRef): boolean {
 }
 
 describe('a credential in the cache', () => {
-  it('is given at once, without a promise, and is the same object each time', async () => {
+  it('is returned at once, without a promise, and is the same object each time', async () => {
     expect(await valueOf(DEMO)).toBe('first');
     expect(isHit(DEMO)).toBe(true);
     expect(cache.resolve(DEMO)).toBe(cache.resolve(DEMO));
     expect(channel.asked).toHaveLength(1);
   });
 
-  it('is given for 300 seconds and not a millisecond longer while the control plane is down', async () => {
+  it('is returned for 300 seconds and not a millisecond longer while the control plane is down', async () => {
     await valueOf(DEMO);
     channel.down = 'unreachable';
     clock.advance(299_999);
@@ -54,20 +54,20 @@ describe('a credential in the cache', () => {
     expect(await valueOf(DEMO)).toBe('control_plane_unavailable');
   });
 
-  it('is dropped when a snapshot names another version', async () => {
+  it('is dropped if a snapshot names another version', async () => {
     await valueOf(DEMO);
     channel.setSecret(DEMO, 'second', '2');
     cache.useVersions([versionOf(DEMO, '2')]);
     expect(await valueOf(DEMO)).toBe('second');
   });
 
-  it('stays when a snapshot names its version', async () => {
+  it('stays if a snapshot names its version', async () => {
     await valueOf(DEMO);
     cache.useVersions([versionOf(DEMO, '1')]);
     expect(isHit(DEMO)).toBe(true);
   });
 
-  it('is dropped when its reference vanishes from the snapshot', async () => {
+  it('is dropped if its reference vanishes from the snapshot', async () => {
     await valueOf(DEMO);
     channel.secrets.clear();
     cache.useVersions([]);
@@ -84,7 +84,7 @@ describe('a credential in the cache', () => {
     expect(await valueOf(DEMO)).toBe('control_plane_unavailable');
   });
 
-  it('is asked for anew before its time is up, while requests go on with the old one', async () => {
+  it('is requested again before it expires, while requests still use the old one', async () => {
     await valueOf(DEMO);
     clock.advance(200_000);
     expect(isHit(DEMO)).toBe(true);
@@ -96,7 +96,7 @@ describe('a credential in the cache', () => {
     expect(isHit(DEMO)).toBe(true);
   });
 
-  it('outlives a failed attempt to renew it, until its own time is up', async () => {
+  it('survives a failed attempt to renew it, until it expires', async () => {
     await valueOf(DEMO);
     clock.advance(200_000);
     channel.down = 'unreachable';
@@ -108,7 +108,7 @@ describe('a credential in the cache', () => {
     expect(await valueOf(DEMO)).toBe('control_plane_unavailable');
   });
 
-  it('is of its owner: the same path of the other owner is another credential', async () => {
+  it('belongs to its owner: the same path of another owner is another credential', async () => {
     const enterprise: CredentialRef = { owner: 'enterprise', path: DEMO.path };
     expect(await valueOf(DEMO)).toBe('first');
     expect(await valueOf(enterprise)).toBe('credential_unavailable');
@@ -116,18 +116,18 @@ describe('a credential in the cache', () => {
 });
 
 describe('a miss', () => {
-  it('is one call however many requests wait for it', async () => {
+  it('is one call for any number of waiting requests', async () => {
     const values = await Promise.all(Array.from({ length: 50 }, () => valueOf(DEMO)));
     expect(new Set(values)).toEqual(new Set(['first']));
     expect(channel.asked).toEqual([[DEMO]]);
   });
 
-  it('goes in one call with the other misses of the moment', async () => {
+  it('is sent in one call with the other misses of the moment', async () => {
     await Promise.all([valueOf(DEMO), valueOf(OTHER), valueOf(DEMO)]);
     expect(channel.asked).toEqual([[DEMO, OTHER]]);
   });
 
-  it('of a connector goes in a call of its own, so that a slow provider keeps nothing else back', async () => {
+  it('for a connector is sent in its own call, so that a slow provider delays nothing else', async () => {
     const connectors = ['acme/items', 'acme/other'].map(
       (fqn) => ({ owner: 'personal', path: `connectors/${fqn}` }) as const,
     );
@@ -135,13 +135,13 @@ describe('a miss', () => {
     expect(channel.asked).toEqual([[connectors[0]], [connectors[1]], [DEMO, OTHER]]);
   });
 
-  it('goes in as many calls as the contract wants when there are more than 100', async () => {
+  it('is split into as many calls as the contract requires if there are more than 100', async () => {
     const refs = Array.from({ length: 101 }, (_, index) => ({ owner: 'personal', path: `p/${index}` }) as const);
     await Promise.all(refs.map(valueOf));
     expect(channel.asked.map((batch) => batch.length)).toEqual([100, 1]);
   });
 
-  it('is remembered for a second only when the vault has no such secret', async () => {
+  it('is remembered for only a second if the vault has no such secret', async () => {
     channel.secrets.clear();
     expect(await valueOf(DEMO)).toBe('credential_unavailable');
     expect(isHit(DEMO)).toBe(true);
@@ -150,7 +150,7 @@ describe('a miss', () => {
     expect(await valueOf(DEMO)).toBe('now there');
   });
 
-  it('is forgotten as soon as a snapshot comes', async () => {
+  it('is forgotten when a snapshot arrives', async () => {
     channel.secrets.clear();
     await valueOf(DEMO);
     channel.setSecret(DEMO, 'now there', '1');
@@ -158,7 +158,7 @@ describe('a miss', () => {
     expect(await valueOf(DEMO)).toBe('now there');
   });
 
-  it('is not remembered beyond the return of the control plane', async () => {
+  it('is forgotten when the control plane is back', async () => {
     channel.down = 'unreachable';
     expect(await valueOf(DEMO)).toBe('control_plane_unavailable');
     channel.down = null;
@@ -174,7 +174,7 @@ describe('a miss', () => {
 });
 
 describe('a reply that a snapshot overtakes', () => {
-  it('is not kept when it holds the version of before', async () => {
+  it('is not cached if it has the old version', async () => {
     channel.hold();
     const asked = valueOf(DEMO);
     await new Promise(setImmediate);
@@ -185,7 +185,7 @@ describe('a reply that a snapshot overtakes', () => {
     expect(await valueOf(DEMO)).toBe('second');
   });
 
-  it('is not kept when the sidecar was revoked meanwhile', async () => {
+  it('is not cached if the sidecar was revoked in the meantime', async () => {
     channel.hold();
     const asked = valueOf(DEMO);
     await new Promise(setImmediate);
@@ -195,7 +195,7 @@ describe('a reply that a snapshot overtakes', () => {
     expect(isHit(DEMO)).toBe(false);
   });
 
-  it('is kept when it holds the version that the snapshot names', async () => {
+  it('is cached if it has the version in the snapshot', async () => {
     channel.setSecret(DEMO, 'second', '2');
     channel.hold();
     const asked = valueOf(DEMO);
@@ -208,7 +208,7 @@ describe('a reply that a snapshot overtakes', () => {
 });
 
 describe('an access token', () => {
-  it('is given until its end and never after it, also when no other one can be had', async () => {
+  it('is returned until it expires and never after, even if no other one is available', async () => {
     channel.setSecret(DEMO, 'token', '1', clock.now() + 120_000);
     expect(await valueOf(DEMO)).toBe('token');
     channel.down = 'unreachable';
@@ -218,7 +218,7 @@ describe('an access token', () => {
     expect(await valueOf(DEMO)).toBe('control_plane_unavailable');
   });
 
-  it('is asked for anew ahead of its end, while the one before it is still given', async () => {
+  it('is requested again before it expires, while the old one is still returned', async () => {
     channel.setSecret(DEMO, 'token', '1', clock.now() + 120_000);
     await valueOf(DEMO);
     clock.advance(69_999);
@@ -232,12 +232,12 @@ describe('an access token', () => {
     expect([channel.asked.length, await valueOf(DEMO)]).toEqual([2, 'next']);
   });
 
-  it('that is over when it comes is refused', async () => {
+  it('is refused if it arrives expired', async () => {
     channel.setSecret(DEMO, 'token', '1', clock.now());
     expect(await valueOf(DEMO)).toBe('credential_unavailable');
   });
 
-  it('that has to be authorised anew says so, and takes the one before it out of use', async () => {
+  it('that has to be authorised again says so, and replaces the one before it', async () => {
     channel.setSecret(DEMO, 'token', '1', clock.now() + 120_000);
     await valueOf(DEMO);
     channel.secrets.clear();
@@ -247,7 +247,7 @@ describe('an access token', () => {
     expect(await cache.resolve(DEMO)).toEqual({ ok: false, error: { reason: 'reauthorisation_required', message } });
   });
 
-  it('of a connector that is missing names the command that stores it', async () => {
+  it('for a connector without one names the command that stores it', async () => {
     const resolved = await cache.resolve({ owner: 'personal', path: 'connectors/acme/items' });
     expect(resolved.ok ? '' : resolved.error.message).toContain('svc connector credential set acme/items');
   });

@@ -21,11 +21,11 @@ interface Entry {
   readonly ref: CredentialRef;
   readonly resolved: Resolved;
   readonly goodUntil: number;
-  /** From here on a use also asks for the value anew, so that it is there before this one's time is up. */
+  /** From this time on a use also requests the value again, so that the new one is there before this one expires. */
   refreshAt: number;
 }
 
-/** A reference that was asked for, and everybody who waits for it. */
+/** A requested reference, and everybody who waits for it. */
 class Asked {
   readonly ref: CredentialRef;
   readonly answer: Promise<Resolved>;
@@ -43,30 +43,30 @@ class Asked {
   }
 }
 
-/** References in one call; a snapshot may hold more, and then they go in several. */
+/** The most references in one call; a larger number is split into several. */
 const MAX_BATCH = 100;
-/** A missing credential is asked for again after this time, or as soon as a new snapshot comes. */
+/** A missing credential is requested again after this time, or when a new snapshot arrives. */
 const MISSING_MS = 1_000;
-/** While the control plane is down it is asked no more often than this for one reference. */
+/** While the control plane is down, the shortest time between two requests for one reference. */
 const DOWN_MS = 250;
 const REFRESH_RETRY_MS = 10_000;
 const REFRESH_FRACTION = 0.6;
-/** The control plane refreshes an access token a minute before its end, so that asking from here on gives the next one. */
+/** The control plane refreshes an access token a minute before it expires, so a request from here on gets the next one. */
 const TOKEN_REFRESH_MS = 50_000;
 
 /**
- * Credentials in memory for at most `credentialCacheSeconds`. Misses of one moment go in one call, but for those that a
- * provider may be asked for, and one reference is asked for once however many requests wait for it. While the control plane is down a
- * credential is served until its time is up, and no longer; an access token never after its own end.
+ * Caches credentials in memory for at most `credentialCacheSeconds`. Simultaneous misses share one call, except those that
+ * may need a provider, and concurrent requests for one reference share its lookup. While the control plane is down a
+ * credential is served until its cache time ends; an access token never after it expires.
  */
 export class CredentialCache implements CredentialSource {
   readonly #options: CredentialCacheOptions;
   readonly #entries: Readonly<Record<Owner, Map<string, Entry>>> = { personal: new Map(), enterprise: new Map() };
   readonly #asked: Readonly<Record<Owner, Map<string, Asked>>> = { personal: new Map(), enterprise: new Map() };
   #batch: Asked[] = [];
-  /** Of the newest snapshot; null before the first. */
+  /** From the newest snapshot; null before the first. */
   #versions: Readonly<Record<Owner, Map<string, string>>> | null = null;
-  /** Counts the snapshots, so that a reply knows whether one came while it was under way. */
+  /** Counts the snapshots, so that a reply can tell whether one arrived in the meantime. */
   #generation = 0;
 
   constructor(options: CredentialCacheOptions) {
@@ -87,12 +87,12 @@ export class CredentialCache implements CredentialSource {
     return this.storedVersion(ref) !== null;
   }
 
-  /** Of the stored value, as far as the policy in force tells; null when there is none. */
+  /** The version of the stored value in the current policy; null if there is none. */
   storedVersion(ref: CredentialRef): string | null {
     return this.#versions?.[ref.owner].get(ref.path) ?? null;
   }
 
-  /** Drops what the newest snapshot says has changed or vanished. */
+  /** Drops the credentials that the newest snapshot changed or removed. */
   useVersions(credentials: readonly CredentialVersion[]): void {
     const versions = { personal: new Map<string, string>(), enterprise: new Map<string, string>() };
     for (const { owner, path, version } of credentials) versions[owner].set(path, version);
@@ -103,7 +103,7 @@ export class CredentialCache implements CredentialSource {
     }
   }
 
-  /** Drops every credential, also those that are under way. */
+  /** Drops every credential, also pending ones. */
   dropAll(): void {
     this.useVersions([]);
   }
@@ -137,7 +137,7 @@ export class CredentialCache implements CredentialSource {
     return asked.answer;
   }
 
-  /** What a provider may be asked for goes in a call of its own: one that is slow keeps nothing else back. */
+  /** A reference that may need a provider gets its own call, so that a slow provider delays nothing else. */
   #sendBatch(): void {
     const batch = this.#batch.filter(({ ref }) => !mayAskProvider(ref));
     for (const asked of this.#batch.filter(({ ref }) => mayAskProvider(ref))) void this.#fetch([asked]);
@@ -164,7 +164,7 @@ export class CredentialCache implements CredentialSource {
     }
   }
 
-  /** A reply that a snapshot has overtaken is kept only when it is what that snapshot names. */
+  /** A reply that is older than the newest snapshot is cached only if it has the version in that snapshot. */
   #mayKeep(ref: CredentialRef, resolved: Resolved, generation: number): boolean {
     return generation === this.#generation || this.#isNewest(ref, resolved);
   }
@@ -210,9 +210,9 @@ function storeCommand(ref: CredentialRef): string {
   return mcp === null ? `svc secret set ${ref.path}` : `svc mcp credential set ${mcp.serverId} ${mcp.name}`;
 }
 
-/** What came is never sent, whatever the control plane thinks of it: its clock and ours may differ. */
+/** An expired token is never sent, even if the control plane considers it valid: the two clocks may differ. */
 function tokenOver({ path }: CredentialRef): Resolved {
-  const message = `The access token of vault://${path} that the control plane gave is past its time. Compare this machine's clock with the control plane's, and try again.`;
+  const message = `The access token of vault://${path} that the control plane sent has expired. Compare this machine's clock with the control plane's, and try again.`;
   return err(refusal('credential_unavailable', message));
 }
 

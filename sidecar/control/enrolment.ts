@@ -8,15 +8,15 @@ import { parseJson } from '../../shared/model/json.ts';
 
 export interface Enrolment {
   readonly http: HttpClient;
-  /** The bearer token of the user whose sidecar this is to be: the local key, in local mode. */
+  /** The bearer token of the user who will own this sidecar; in local mode the local key. */
   readonly userToken: string;
-  /** What the user sees in the list of sidecars. */
+  /** The name that the user sees in the list of sidecars. */
   readonly name: string;
 }
 
 const TIMEOUT_MS = 10_000;
 
-/** Enrols a new sidecar: makes its keys, registers their public halves, and pins the control plane's key. */
+/** Enrols a new sidecar: creates its keys, registers the public keys, and pins the control plane's key. */
 export async function enrol(enrolment: Enrolment): Promise<Result<IdentityRecord, ChannelError>> {
   const keys = await generateSidecarKeys();
   const reply = await enrolment.http.call({
@@ -42,7 +42,7 @@ function publicHalves(name: string, keys: SidecarKeys): EnrolInput {
 function recordOf(reply: HttpReply, keys: SidecarKeys): Result<IdentityRecord, ChannelError> {
   const parsed = enrolReply.safeParse(parseJson(reply.body));
   if (!parsed.success) {
-    return err(channelError('invalid_reply', 'The reply to the enrolment is not what a control plane answers.'));
+    return err(channelError('invalid_reply', "The reply to the enrolment is not a control plane's."));
   }
   return ok({ version: 1, ...parsed.data, signing_key: keys.signing, receiving_key: keys.receiving });
 }
@@ -52,7 +52,7 @@ function refused(reply: HttpReply): ChannelError {
   const error = errorInBody(reply.body);
   if (error === null) return channelError('unavailable', `The enrolment was answered with ${status}.`, { status });
   const fix =
-    status === 401 ? ' The control plane does not take the key in local.key: start both on the same home.' : '';
+    status === 401 ? ' The control plane does not accept the key in local.key: start both on the same home.' : '';
   return channelError('refused', `The enrolment was refused (${error.code}): ${error.message}.${fix}`, {
     status,
     code: error.code,

@@ -3,8 +3,8 @@ import type { ChannelError } from './channel_error.ts';
 export type LinkState = 'connecting' | 'up' | 'down' | 'revoked';
 
 /**
- * What is known of the way to the control plane: every call reports its outcome here, and whoever waits for the control
- * plane to return is woken by the first call that succeeds, whoever made it.
+ * Tracks whether the control plane is reachable. Every call reports its outcome here. The first call that succeeds wakes
+ * everybody who waits for the control plane to return.
  */
 export class Link {
   #state: LinkState = 'connecting';
@@ -16,12 +16,12 @@ export class Link {
     return this.#state;
   }
 
-  /** The error of the latest call; null when it succeeded or none was made. */
+  /** The error of the latest call; null if it succeeded or no call was made. */
   get lastError(): ChannelError | null {
     return this.#lastError;
   }
 
-  /** Calls `listener` each time the control plane is reached again after it was not. */
+  /** Calls `listener` each time the control plane is reachable again. */
   onUp(listener: () => void): void {
     this.#onUp.add(listener);
   }

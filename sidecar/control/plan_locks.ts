@@ -10,7 +10,7 @@ import {
 import type { Clock } from '../../shared/model/clock.ts';
 import type { Identity } from '../../machine/sidecar_identity.ts';
 
-/** Why a lock is not one that this sidecar acts on. */
+/** Why this sidecar refuses a lock. */
 export interface PlanLockError {
   readonly reason: 'plan_lock_invalid' | 'plan_lock_foreign';
   /** The problem and the fix. */
@@ -26,7 +26,7 @@ export interface PlanLocks {
 const FREEZE = 'freeze the plan again with: svc plan freeze';
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-/** The locks of one sidecar. Only its own signature counts: a lock says what a person has reviewed on this machine. */
+/** The locks of one sidecar. Only this sidecar's signature counts: a lock records what a person reviewed on this machine. */
 export function createPlanLocks(
   identity: Pick<Identity, 'sidecarId' | 'signingKey' | 'verifyingKey'>,
   clock: Clock,
@@ -34,7 +34,7 @@ export function createPlanLocks(
   return {
     async sign(content) {
       const payload = { ...content, sidecar_id: identity.sidecarId, issued_at: new Date(clock.now()).toISOString() };
-      if (!(await isSealed(payload))) return invalid('its lock_sha256 is not the digest of what it seals');
+      if (!(await isSealed(payload))) return invalid('its lock_sha256 is not the digest of its content');
       const bytes = new TextEncoder().encode(JSON.stringify(payload));
       const signer = new CompactSign(bytes).setProtectedHeader({ alg: 'EdDSA', typ: PLAN_LOCK_TYP });
       return ok(await signer.sign(identity.signingKey));
@@ -44,9 +44,9 @@ export function createPlanLocks(
       if (payload === null) return unsigned(lock, identity.sidecarId);
       const parsed = planLockPayload.safeParse(payload);
       const field = parsed.error?.issues[0]?.path.join('.') ?? '';
-      if (!parsed.success) return invalid(`its field ${field} is not what a lock of this version holds`);
+      if (!parsed.success) return invalid(`its field ${field} is not valid in this lock version`);
       if (parsed.data.sidecar_id !== identity.sidecarId) return foreign(parsed.data.sidecar_id);
-      return (await isSealed(parsed.data)) ? ok(parsed.data) : invalid('its digest is not the one of what it seals');
+      return (await isSealed(parsed.data)) ? ok(parsed.data) : invalid('its digest does not match its content');
     },
   };
 }
@@ -55,7 +55,7 @@ async function isSealed({ lock_sha256, ...sealed }: PlanLockContent): Promise<bo
   return (await lockDigest(sealed)) === lock_sha256;
 }
 
-/** The payload of a lock with this sidecar's signature; null for any other. */
+/** The payload of a lock with this sidecar's signature; null for any other lock. */
 async function opened(lock: string, { verifyingKey }: Pick<Identity, 'verifyingKey'>): Promise<unknown> {
   try {
     const { payload, protectedHeader } = await compactVerify(lock, verifyingKey, { algorithms: ['EdDSA'] });
@@ -65,12 +65,12 @@ async function opened(lock: string, { verifyingKey }: Pick<Identity, 'verifyingK
   }
 }
 
-/** What it says of itself is not proven, and is used for nothing but the name in the message. */
+/** The id is unverified and is used only in the message. */
 function unsigned(lock: string, own: string): Result<never, PlanLockError> {
   const said = /"sidecar_id":"(sdc_[0-9a-z]{26})"/.exec(Buffer.from(lock.split('.')[1] ?? '', 'base64url').toString());
   const signer = said?.[1];
   if (signer !== undefined && signer !== own) return foreign(signer);
-  return invalid("its signature is not this sidecar's, or it was changed after it was signed");
+  return invalid('it is not signed by this sidecar, or was changed after signing');
 }
 
 function foreign(sidecarId: string): Result<never, PlanLockError> {
@@ -81,6 +81,6 @@ function foreign(sidecarId: string): Result<never, PlanLockError> {
 function invalid(problem: string): Result<never, PlanLockError> {
   return err({
     reason: 'plan_lock_invalid',
-    message: `The plan's lock is not used: ${problem}. Review the plan, then ${FREEZE}`,
+    message: `The plan's lock is refused: ${problem}. Review the plan, then ${FREEZE}`,
   });
 }

@@ -9,7 +9,7 @@ import { SnapshotSource } from './snapshot.ts';
 
 interface Subject {
   readonly source: PolicySource;
-  /** The control plane's bindings are these from now on. */
+  /** Sets the control plane's bindings. */
   change(bindings: readonly HostBinding[]): Promise<void>;
   expire(): void;
   stop(): Promise<void>;
@@ -48,7 +48,7 @@ describe.each([
   ['the fake', fake],
   ['the snapshot source', snapshot],
 ])('a policy source: %s', (_name, make) => {
-  it('gives the policy that the control plane has', async () => {
+  it('returns the policy of the control plane', async () => {
     const subject = await make();
     await subject.change([sampleBinding({ host: 'a.example.test' })]);
     const current = subject.source.current();
@@ -57,7 +57,7 @@ describe.each([
     await subject.stop();
   });
 
-  it('gives the same policy object until it changes, so that what is derived from it can be kept', async () => {
+  it('returns the same policy object until it changes, so derived data can be cached', async () => {
     const subject = await make();
     const before = subject.source.current();
     expect(subject.source.current()).toBe(before);
@@ -66,7 +66,7 @@ describe.each([
     await subject.stop();
   });
 
-  it('refuses with snapshot_expired when the policy is too old', async () => {
+  it('refuses with snapshot_expired if the policy is too old', async () => {
     const subject = await make();
     subject.expire();
     expect(subject.source.current()).toMatchObject({ ok: false, error: { reason: 'snapshot_expired' } });

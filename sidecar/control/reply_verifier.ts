@@ -41,12 +41,12 @@ import type { Identity } from '../../machine/sidecar_identity.ts';
 
 type Checked<T> = Promise<Result<T, ChannelError>>;
 
-/** As far as the clocks may be apart; the request's id already shows that the reply is not an older one. */
+/** The largest allowed clock difference. The request's id already proves that the reply is not an older one. */
 const MAX_CLOCK_SKEW_MS = MAX_CALL_SECONDS * 1000;
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-/** A snapshot's JWS. `nonce` is the call's; null for one that is read back from a file. */
+/** Verifies a snapshot's JWS. `nonce` is the call's, or null for a snapshot read from a file. */
 export async function verifySnapshot(identity: Identity, jws: string, nonce: string | null): Checked<VerifiedSnapshot> {
   const payload = await openReply(identity, jws, SNAPSHOT_TYP, snapshotPayload);
   if (!payload.ok) return payload;
@@ -66,7 +66,7 @@ export async function verifySnapshot(identity: Identity, jws: string, nonce: str
   });
 }
 
-/** The proof that comes with a 304. */
+/** Verifies the proof that comes with a 304. */
 export async function verifyConfirmation(
   identity: Identity,
   jws: string,
@@ -78,13 +78,13 @@ export async function verifyConfirmation(
   return ok({ version: payload.value.version, issuedAt: Date.parse(payload.value.issued_at) });
 }
 
-/** The control plane's word that this sidecar is revoked; false for anything somebody else could have written. */
+/** Whether the control plane itself says that this sidecar is revoked. False for anything that another party could have written. */
 export async function isRevocation(identity: Identity, jws: string, nonce: string): Promise<boolean> {
   const payload = await openReply(identity, jws, REVOCATION_TYP, revocationProof);
   return payload.ok && isMine(identity, payload.value, nonce);
 }
 
-/** What the control plane says of the events of one call: the word on which they leave the spool. */
+/** Verifies the control plane's reply to the events of one call. The sidecar deletes events from its spool only after this. */
 export async function verifyEventsOutcome(identity: Identity, jws: string, nonce: string): Checked<EventsOutcome> {
   const payload = await openReply(identity, jws, EVENTS_TYP, eventsPayload);
   if (!payload.ok) return payload;
@@ -94,7 +94,7 @@ export async function verifyEventsOutcome(identity: Identity, jws: string, nonce
   return ok({ accepted, rejected, ...(head && { head }) });
 }
 
-/** What the control plane says of the ends of its audit log, for one call: an older word of it is for another one. */
+/** Verifies the reply about the ends of the audit log. Each reply is bound to one call, so an older one is refused. */
 export async function verifyAuditHeads(identity: Identity, jws: string, nonce: string): Checked<AuditHeads> {
   const payload = await openReply(identity, jws, AUDIT_HEADS_TYP, auditHeadsPayload);
   if (!payload.ok) return payload;
@@ -103,7 +103,7 @@ export async function verifyAuditHeads(identity: Identity, jws: string, nonce: s
   return ok({ heads, known });
 }
 
-/** A credential reply's JWS, with its credentials opened. `now` is in milliseconds since the epoch. */
+/** Verifies a credential reply's JWS and opens its credentials. `now` is in milliseconds since the epoch. */
 export async function openCredentials(
   identity: Identity,
   jws: string,
@@ -115,7 +115,7 @@ export async function openCredentials(
   const { sidecar_id: sidecarId, request_id: answered, credentials, missing, unavailable } = payload.value;
   if (sidecarId !== identity.sidecarId || answered !== requestId) return notForThisCall('credential reply');
   if (now - MAX_CLOCK_SKEW_MS >= Date.parse(payload.value.expires_at))
-    return invalidReply('the credential reply is past its time');
+    return invalidReply('the credential reply has expired');
   try {
     const released = await Promise.all(
       credentials.map(async (sealed) => ({
@@ -136,7 +136,7 @@ export async function openCredentials(
   }
 }
 
-/** The control plane's word on one approval, for the request of one call. */
+/** Verifies the control plane's answer on one approval, for the request of one call. */
 export async function openApproval(
   identity: Identity,
   jws: string,
@@ -158,20 +158,20 @@ async function openReply<T extends z.ZodType>(
 ): Checked<z.output<T>> {
   try {
     const { payload, protectedHeader } = await compactVerify(jws, identity.controlPlaneKey, { algorithms: ['EdDSA'] });
-    if (protectedHeader.typ !== typ) return invalidReply(`a reply of another type than ${typ} came`);
+    if (protectedHeader.typ !== typ) return invalidReply(`it has another type than ${typ}`);
     const parsed = schema.safeParse(JSON.parse(decoder.decode(payload)));
     if (parsed.success) return ok(parsed.data);
-    return invalidReply(`its field ${parsed.error.issues[0]?.path.join('.') ?? ''} is not what the contract says`);
+    return invalidReply(`its field ${parsed.error.issues[0]?.path.join('.') ?? ''} breaks the contract`);
   } catch {
     return invalidReply(
-      'the signature is not of the control plane that this sidecar was enrolled with. If the control plane was installed again, move identity.json away and start again',
+      'it is not signed by the control plane that this sidecar enrolled with. If the control plane was reinstalled, move identity.json away and start again',
     );
   }
 }
 
 /**
- * A credential with its end by this machine's clock: what is left of its time by the control plane's own, as the reply tells
- * it, and never later than the time named.
+ * A credential with its expiry by this machine's clock: now plus the lifetime that was left on the control plane's clock,
+ * but never later than the stated time.
  */
 async function openReleased(
   identity: Identity,
@@ -205,7 +205,7 @@ function hostBindingsOf(payload: SnapshotPayload): Result<readonly HostBinding[]
   const bindings: HostBinding[] = [];
   for (const [index, record] of payload.host_bindings.entries()) {
     const parsed = hostBindingRecord.safeParse(record);
-    if (!parsed.success) return invalidReply(`its host binding ${index} is not one this version knows: update svc`);
+    if (!parsed.success) return invalidReply(`this version does not understand its host binding ${index}: update svc`);
     bindings.push(toHostBinding(parsed.data));
   }
   return ok(bindings);
@@ -217,10 +217,10 @@ function connectorsOf({ connectors }: SnapshotPayload): VerifiedSnapshot['connec
 }
 
 function notForThisCall(what: string): Result<never, ChannelError> {
-  return invalidReply(`the ${what} answers another call than this sidecar's`);
+  return invalidReply(`the ${what} answers a call of another sidecar`);
 }
 
-/** The reply is not used, whatever it says. */
+/** The reply is discarded. */
 function invalidReply(problem: string): Result<never, ChannelError> {
-  return err(channelError('invalid_reply', `The control plane's reply is not used: ${problem}.`));
+  return err(channelError('invalid_reply', `The control plane's reply was refused: ${problem}.`));
 }

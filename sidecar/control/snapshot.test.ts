@@ -46,7 +46,7 @@ function open(): void {
   source = new SnapshotSource({ channel, link, clock, file, snapshotMaxAgeSeconds: 24 * 3600, random: () => 0 });
 }
 
-/** Lets everything run that needs no more time. */
+/** Runs everything that needs no more time to pass. */
 async function settle(): Promise<void> {
   await vi.advanceTimersByTimeAsync(0);
 }
@@ -72,7 +72,7 @@ function reasonNow(): string {
 }
 
 describe('the policy in force', () => {
-  it('is refused until the first snapshot came', async () => {
+  it('is refused until the first snapshot has arrived', async () => {
     expect(reasonNow()).toBe('control_plane_unavailable');
     channel.hostBindings = [sampleBinding()];
     await source.start();
@@ -94,7 +94,7 @@ describe('the policy in force', () => {
     expect(channel.polls.map((poll) => poll.heldVersion)).toEqual([null, 1, 2]);
   });
 
-  it('is good for 24 hours after the last successful poll, and not a millisecond longer', async () => {
+  it('is valid for 24 hours after the last successful poll, and not a millisecond longer', async () => {
     await source.start();
     await settle();
     channel.down = 'unreachable';
@@ -105,7 +105,7 @@ describe('the policy in force', () => {
     expect(source.bindings()).toEqual([]);
   });
 
-  it('is prolonged by a poll that brings nothing new', async () => {
+  it('is extended by a poll that returns nothing new', async () => {
     await source.start();
     await settle();
     clock.advance(20 * HOUR_MS);
@@ -116,7 +116,7 @@ describe('the policy in force', () => {
     expect(source.status()).toEqual({ version: 1, ageSeconds: 20 * 3600 });
   });
 
-  it('never goes back to an older version, however well it is signed', async () => {
+  it('never goes back to an older version, even if that is properly signed', async () => {
     channel.version = 7;
     channel.hostBindings = [sampleBinding()];
     await source.start();
@@ -142,7 +142,7 @@ describe('the policy in force', () => {
     expect(seen).toEqual([1, 0]);
   });
 
-  it('tells the credential versions of each new snapshot, and not of a confirmation', async () => {
+  it('reports the credential versions of each new snapshot, and not of a confirmation', async () => {
     const seen: unknown[] = [];
     source.onCredentials((credentials) => seen.push(credentials));
     await source.start();
@@ -156,7 +156,7 @@ describe('the policy in force', () => {
 });
 
 describe('while the control plane is down', () => {
-  it('is asked again after a pause that doubles up to its limit', async () => {
+  it('polls again after a pause that doubles up to its limit', async () => {
     channel.down = 'unreachable';
     await source.start();
     await vi.advanceTimersByTimeAsync(60_000);
@@ -165,7 +165,7 @@ describe('while the control plane is down', () => {
     expect(tries).toBeLessThan(35);
   });
 
-  it('is asked at once when another call has reached it', async () => {
+  it('polls at once when another call has reached the control plane', async () => {
     channel.down = 'unreachable';
     await source.start();
     await vi.advanceTimersByTimeAsync(60_000);
@@ -195,14 +195,14 @@ describe('while the control plane is down', () => {
 describe('waiting for a change', () => {
   const never = new AbortController().signal;
 
-  it('is over at once when the policy is another one already', async () => {
+  it('ends at once if the policy already is another one', async () => {
     await source.start();
     await settle();
     await source.whenChanged(0, 60_000, never);
     expect(source.status()?.version).toBe(1);
   });
 
-  it('is over with the next policy, with the time, and with who waits', async () => {
+  it('ends with the next policy, after the timeout, and when the caller leaves', async () => {
     await source.start();
     await settle();
     const left = new AbortController();
@@ -223,7 +223,7 @@ describe('waiting for a change', () => {
 });
 
 describe('waiting for a version', () => {
-  it('is over at once when the policy in force is as new', async () => {
+  it('ends at once if the current policy is new enough', async () => {
     channel.version = 5;
     await source.start();
     await settle();
@@ -232,14 +232,14 @@ describe('waiting for a version', () => {
     expect(channel.polls.length).toBe(polls);
   });
 
-  it('asks at once instead of waiting for the poll under way', async () => {
+  it('asks at once instead of waiting for the pending poll', async () => {
     await source.start();
     await settle();
     channel.version = 2;
     expect(await source.waitForVersion(2, 1_000)).toEqual({ ok: true, value: 2 });
   });
 
-  it('goes on until the version is there', async () => {
+  it('continues until the version arrives', async () => {
     await source.start();
     await settle();
     const waiting = source.waitForVersion(3, 5_000);
@@ -249,7 +249,7 @@ describe('waiting for a version', () => {
     expect(await waiting).toEqual({ ok: true, value: 3 });
   });
 
-  it('is refused when the version does not come in time', async () => {
+  it('is refused if the version does not arrive in time', async () => {
     await source.start();
     await settle();
     const waiting = source.waitForVersion(99, 2_000);
@@ -267,7 +267,7 @@ describe('waiting for a version', () => {
     expect(await waiting).toMatchObject({ ok: false, error: { message: expect.stringContaining('unreachable') } });
   });
 
-  it.each(['revoked', 'clock_skew', 'untrusted_certificate'] as const)('does not go on after %s', async (reason) => {
+  it.each(['revoked', 'clock_skew', 'untrusted_certificate'] as const)('stops after %s', async (reason) => {
     channel.down = reason;
     expect(await source.waitForVersion(0, 3_600_000)).toMatchObject({ ok: false });
   });
@@ -283,7 +283,7 @@ describe('waiting for a version', () => {
 });
 
 describe('the snapshot of an earlier run', () => {
-  it('is in force before the control plane is reached, and its age goes on', async () => {
+  it('is used before the control plane is reached, and keeps ageing', async () => {
     channel.hostBindings = [sampleBinding()];
     channel.version = 4;
     await source.start();
@@ -298,7 +298,7 @@ describe('the snapshot of an earlier run', () => {
     expect(reasonNow()).toBe('snapshot_expired');
   });
 
-  it('is confirmed at once when nothing has changed since', async () => {
+  it('is confirmed at once if nothing has changed since', async () => {
     await source.start();
     await settle();
     await reopen();
@@ -308,7 +308,7 @@ describe('the snapshot of an earlier run', () => {
     expect(channel.polls[0]).toMatchObject({ heldVersion: 1, waitSeconds: 0 });
   });
 
-  it('is as old as the last confirmation that was written', async () => {
+  it('is as old as its last saved confirmation', async () => {
     await source.start();
     await settle();
     clock.advance(10 * HOUR_MS);
@@ -320,7 +320,7 @@ describe('the snapshot of an earlier run', () => {
     expect(source.status()).toEqual({ version: 1, ageSeconds: 0 });
   });
 
-  it('is not made younger by the confirmation of another version', async () => {
+  it('does not get younger by the confirmation of another version', async () => {
     await source.start();
     await settle();
     await source.stop();
@@ -334,7 +334,7 @@ describe('the snapshot of an earlier run', () => {
     expect(source.status()).toEqual({ version: 1, ageSeconds: 10 * 3600 });
   });
 
-  it('still keeps the version from going back', async () => {
+  it('still prevents a rollback of the version', async () => {
     channel.version = 4;
     await source.start();
     await settle();
@@ -346,7 +346,7 @@ describe('the snapshot of an earlier run', () => {
     expect(link.lastError?.reason).toBe('version_went_back');
   });
 
-  it('is readable by its owner only, and holds no secret', async () => {
+  it('can be read only by its owner, and contains no secret', async () => {
     channel.setSecret({ owner: 'personal', path: 'user/demo' }, 'tok-4711-secret', '1');
     await source.start();
     await settle();
@@ -357,7 +357,7 @@ describe('the snapshot of an earlier run', () => {
     expect(readFileSync(path, 'utf8')).not.toContain('4711');
   });
 
-  it('is not used when it is damaged, and that is said', async () => {
+  it('is refused with a warning if it is damaged', async () => {
     writeFileSync(join(directory, 'snapshot.jws'), 'half a li', { mode: 0o600 });
     channel.down = 'unreachable';
     await source.start();
@@ -365,7 +365,7 @@ describe('the snapshot of an earlier run', () => {
     expect(warnings.join()).toContain('snapshot.jws');
   });
 
-  it('is not used when others may have written it', async () => {
+  it('is refused if other users could have written it', async () => {
     writeFileSync(join(directory, 'snapshot.jws'), '{"version":1}\n', { mode: 0o666 });
     channel.down = 'unreachable';
     await source.start();
@@ -384,7 +384,7 @@ describe('the connectors of a snapshot', () => {
     expect(policy.ok && resolve(policy.value, request).kind).toBe('connector');
   });
 
-  it('that cannot be read refuse every request, until a snapshot comes whose connectors can be', async () => {
+  it('that cannot be read refuse every request, until a snapshot arrives whose connectors can be read', async () => {
     channel.connectors = err('connector 0 of the snapshot: spec.hosts is empty');
     channel.hostBindings = [sampleBinding()];
     await source.start();
@@ -401,7 +401,7 @@ describe('the connectors of a snapshot', () => {
 describe('the MCP servers of a snapshot', () => {
   const known = [{ server: localServer(), authorization: null }];
 
-  it('are not known before there is a snapshot, then follow it', async () => {
+  it('are unknown before the first snapshot, then follow it', async () => {
     channel.mcpServers = known;
     expect(source.mcpServers()).toBeNull();
     await source.start();
@@ -423,7 +423,7 @@ describe('the MCP servers of a snapshot', () => {
     expect(source.mcpServers()).toEqual(known);
   });
 
-  it('are none once the policy is too old, so that what runs is stopped', async () => {
+  it('are none once the policy is too old, so that running servers are stopped', async () => {
     channel.mcpServers = known;
     await source.start();
     await settle();

@@ -28,14 +28,14 @@ export interface SnapshotSourceOptions {
 interface Held {
   readonly snapshot: VerifiedSnapshot;
   readonly policy: Result<Policy, Refusal>;
-  /** When the control plane last said that this is the newest version; milliseconds since the epoch. */
+  /** When the control plane last confirmed that this is the newest version; milliseconds since the epoch. */
   readonly confirmedAt: number;
   readonly goodUntil: number;
 }
 
-/** Errors that waiting does not cure within the patience of somebody who waits. */
+/** Errors that a waiting caller cannot outwait. */
 const HOPELESS: ReadonlySet<string> = new Set(['revoked', 'clock_skew', 'untrusted_certificate']);
-/** Only a control plane that is known to answer is asked to hold a poll: the first answer tells that it is there. */
+/** A poll is held only once the control plane is known to answer: the first answer shows that it is up. */
 const LONG_POLL_SECONDS = 25;
 const RECHECK_MS = 250;
 const IDLE_POLL_MS = 1_000;
@@ -43,13 +43,13 @@ const IDLE_POLL_MS = 1_000;
 const NONE_YET = err(
   refusal(
     'control_plane_unavailable',
-    'No policy has been received from the control plane yet. Check that it runs and that this machine reaches it.',
+    'No policy has arrived from the control plane yet. Check that it runs and that this machine can reach it.',
   ),
 );
 const EXPIRED = err(
   refusal(
     'snapshot_expired',
-    'The policy is too old to be used: the control plane has not been reached for too long. Check that it runs and that this machine reaches it.',
+    'The policy is too old to use: the control plane has been unreachable for too long. Check that it runs and that this machine can reach it.',
   ),
 );
 const REVOKED = err(
@@ -60,8 +60,8 @@ const REVOKED = err(
 );
 
 /**
- * The policy in force, kept new by a long poll. A version never goes back; a policy is used for `snapshotMaxAgeSeconds`
- * after the control plane last confirmed it, and not at all while this sidecar is revoked.
+ * The current policy, kept up to date by a long poll. A version never goes back. A policy is used for
+ * `snapshotMaxAgeSeconds` after the control plane last confirmed it, and not at all while this sidecar is revoked.
  */
 export class SnapshotSource implements PolicySource {
   readonly #options: SnapshotSourceOptions;
@@ -91,14 +91,14 @@ export class SnapshotSource implements PolicySource {
     return this.#options.clock.now() < held.goodUntil ? held.policy : EXPIRED;
   }
 
-  /** Every binding of the policy in force; [] when there is none that may be used. */
+  /** Every binding of the current policy; [] if no policy may be used. */
   bindings(): readonly HostBinding[] {
     return this.current().ok ? (this.#held?.snapshot.hostBindings ?? []) : [];
   }
 
   /**
-   * The MCP servers of the policy in force: none when it may not be used any more, so that what runs is stopped; null while
-   * none has been received, which says nothing about what runs.
+   * The MCP servers of the current policy. Empty if the policy may no longer be used, so that running servers are stopped.
+   * Null before the first policy, which says nothing about what runs.
    */
   mcpServers(): readonly SnapshotMcpServer[] | null {
     if (this.#options.link.state === 'revoked') return [];
@@ -107,19 +107,19 @@ export class SnapshotSource implements PolicySource {
     return this.#options.clock.now() < held.goodUntil ? held.snapshot.mcpServers : [];
   }
 
-  /** Those of them that this version cannot act on. */
+  /** The servers that this version cannot use. */
   unreadableMcpServers(): readonly UnreadableMcpServer[] {
     return this.#held?.snapshot.unreadableMcpServers ?? [];
   }
 
-  /** What `/v1/health` tells of the policy. */
+  /** The policy's part of `/v1/health`. */
   status(): { readonly version: number; readonly ageSeconds: number } | null {
     if (this.#held === null) return null;
     const ageMs = Math.max(0, this.#options.clock.now() - this.#held.confirmedAt);
     return { version: this.#held.snapshot.version, ageSeconds: Math.floor(ageMs / 1000) };
   }
 
-  /** Calls `listener` with the references and versions of each new snapshot, and with none when this sidecar is revoked. */
+  /** Calls `listener` with the references and versions of each new snapshot, and with an empty list when this sidecar is revoked. */
   onCredentials(listener: (credentials: readonly CredentialVersion[]) => void): void {
     this.#listeners.add(listener);
   }
@@ -129,7 +129,7 @@ export class SnapshotSource implements PolicySource {
     return () => this.#onChanged.delete(listener);
   }
 
-  /** Takes the policy of an earlier run, then polls until {@link stop}. */
+  /** Loads the policy of an earlier run, then polls until {@link stop}. */
   async start(): Promise<void> {
     await this.#restore();
     this.#loop = this.#pollUntilStopped();
@@ -142,8 +142,8 @@ export class SnapshotSource implements PolicySource {
   }
 
   /**
-   * Waits until a policy of at least version `minVersion` is in force, asking the control plane at once rather than at the
-   * next poll. Refuses when there is none within `timeoutMs`, or when waiting cannot help.
+   * Waits until the policy has at least version `minVersion`, and asks the control plane at once instead of at the next
+   * poll. Refuses after `timeoutMs`, or if waiting cannot help.
    */
   async waitForVersion(minVersion: number, timeoutMs: number): Promise<Result<number, Refusal>> {
     const deadline = new AbortController();
@@ -163,7 +163,7 @@ export class SnapshotSource implements PolicySource {
     }
   }
 
-  /** Waits for another policy than that of this version, no longer than `timeoutMs` or until `signal` is aborted. */
+  /** Waits for a policy of another version than this one, until `timeoutMs` have passed or `signal` is aborted. */
   async whenChanged(version: number | null, timeoutMs: number, signal: AbortSignal): Promise<void> {
     if ((this.#held?.snapshot.version ?? null) !== version) return;
     await this.#waiters.wait(timeoutMs, AbortSignal.any([signal, this.#stopped.signal]));
@@ -180,7 +180,7 @@ export class SnapshotSource implements PolicySource {
     if (!current.ok) return current.error;
     return refusal(
       'control_plane_unavailable',
-      `The control plane has not sent policy version ${minVersion} yet; version ${this.#held?.snapshot.version ?? 0} is the newest here. Try again.`,
+      `The control plane has not sent policy version ${minVersion} yet; this sidecar has version ${this.#held?.snapshot.version ?? 0}. Try again.`,
     );
   }
 
@@ -208,7 +208,7 @@ export class SnapshotSource implements PolicySource {
     return taken.ok ? ok(reply.value.kind) : taken;
   }
 
-  /** A reply that a quicker poll has overtaken is dropped; one that is older than what was held when it was asked for is refused. */
+  /** A reply that a faster poll has overtaken is dropped. One that is older than the snapshot held when the poll started is refused. */
   #take(reply: SnapshotReply, askedWith: number): Result<void, ChannelError> {
     const version = reply.kind === 'snapshot' ? reply.snapshot.version : reply.confirmation.version;
     const held = this.#held?.snapshot.version ?? 0;
@@ -223,7 +223,7 @@ export class SnapshotSource implements PolicySource {
   #wentBack(version: number, held: number): Result<never, ChannelError> {
     const error = channelError(
       'version_went_back',
-      `The control plane sent policy version ${version}, but version ${held} was seen before, so it is not used. If its database was restored from a backup, enrol this sidecar again.`,
+      `The control plane sent policy version ${version}, but this sidecar has already seen version ${held}, so the older one is refused. If the control plane's database was restored from a backup, enrol this sidecar again.`,
     );
     this.#options.link.failed(error);
     return err(error);
@@ -261,7 +261,7 @@ export class SnapshotSource implements PolicySource {
   }
 }
 
-/** A connector that cannot be read refuses every request: one that it would have taken could go another way else. */
+/** An unreadable connector refuses every request: a request that belongs to it could otherwise fall through to a binding or to passthrough. */
 function policyOf({ hostBindings, connectors }: VerifiedSnapshot): Result<Policy, Refusal> {
   if (connectors.ok) return ok(compilePolicy(hostBindings, connectors.value));
   const message = `The installed connectors cannot be read, so no request is sent: ${connectors.error}. Update svc on this machine, or install the connector again.`;

@@ -3,13 +3,13 @@ import type { Clock } from '../../shared/model/clock.ts';
 import type { ControlChannel, SnapshotReply, VerifiedSnapshot } from './control_channel.ts';
 import { readPrivateFile, writePrivateFile } from '../../machine/state_file.ts';
 
-/** Where the newest snapshot outlives the process. It holds no secrets. */
+/** Stores the newest snapshot across restarts. It contains no secrets. */
 export interface SnapshotFile {
-  /** What was kept, verified again; null when there is nothing that may be used. */
+  /** The stored snapshot, verified again; null if there is none that may be used. */
   load(channel: Pick<ControlChannel, 'verifyStored' | 'verifyStoredConfirmation'>): Promise<StoredSnapshot | null>;
-  /** Keeps a reply of the control plane; returns before it is written. */
+  /** Stores a reply of the control plane; returns before it is written. */
   keep(reply: SnapshotReply): void;
-  /** Resolves when everything kept so far was written. */
+  /** Resolves when everything stored so far is written. */
   settled(): Promise<void>;
 }
 
@@ -22,16 +22,16 @@ export interface SnapshotFileOptions {
   /** `$SVC_HOME/sidecar`. */
   readonly directory: string;
   readonly clock: Clock;
-  /** Told why a file was not used or not written. */
+  /** Reports why a file was not used or not written. */
   readonly warn: (message: string) => void;
 }
 
-/** A confirmation only prolongs the stored snapshot's life, so it is written no more often than this. */
+/** A confirmation only extends the stored snapshot's life, so it is written at most this often. */
 const CONFIRMATION_INTERVAL_MS = 10 * 60 * 1000;
 
 /**
- * `snapshot.jws`: the control plane's signed snapshot on the first line and its newest written confirmation on the second,
- * each exactly as it was signed, so that a changed file is noticed.
+ * `snapshot.jws`: the control plane's signed snapshot on the first line and its newest saved confirmation on the second,
+ * both exactly as signed, so that a changed file is detected.
  */
 export function createSnapshotFile(options: SnapshotFileOptions): SnapshotFile {
   const path = join(options.directory, 'snapshot.jws');
@@ -43,16 +43,16 @@ export function createSnapshotFile(options: SnapshotFileOptions): SnapshotFile {
     writtenAt = options.clock.now();
     writing = writing
       .then(() => writePrivateFile(path, text))
-      .catch((error: unknown) => options.warn(`${path} could not be written: ${String(error)}`));
+      .catch((error: unknown) => options.warn(`cannot write ${path}: ${String(error)}`));
   };
   return {
     load: async (channel) => {
       const text = readPrivateFile(path);
-      if (!text.ok) options.warn(`The stored policy is not used: ${text.error.message}`);
+      if (!text.ok) options.warn(`The stored policy is refused: ${text.error.message}`);
       if (!text.ok || text.value === null) return null;
       const [snapshot = '', confirmation = ''] = text.value.split('\n');
       const verified = await verify(channel, snapshot, confirmation);
-      if (typeof verified === 'string') options.warn(`The stored policy in ${path} is not used: ${verified}`);
+      if (typeof verified === 'string') options.warn(`The stored policy in ${path} is refused: ${verified}`);
       else snapshotJws = snapshot;
       return typeof verified === 'string' ? null : verified;
     },

@@ -31,7 +31,7 @@ afterEach(async () => {
 });
 
 describe('an unsealed credential', () => {
-  it('is the one of the user that was asked for, with its host and reason for the record', async () => {
+  it('is the requested one of the user, and its host and reason are in the record', async () => {
     plane.secrets = [{ owner: 'personal', path: 'user/demo', value: 's3cret', version: '1' }];
     const released = await releaseUnsealed(channel, WANTED);
     expect(released.ok && released.value.reveal()).toBe('s3cret');
@@ -47,7 +47,7 @@ describe('an unsealed credential', () => {
     ]);
   });
 
-  it("that is not stored, or only the enterprise's, is refused with the fix", async () => {
+  it("is refused with the fix if it is not stored, or is the enterprise's", async () => {
     plane.secrets = [{ owner: 'enterprise', path: 'user/demo', value: 's3cret', version: '1' }];
     expect(await releaseUnsealed(channel, WANTED)).toMatchObject({
       ok: false,
@@ -63,7 +63,7 @@ describe('an unsealed credential', () => {
     });
   });
 
-  it('of a reply to another call is not used', async () => {
+  it('is refused in the reply to another call', async () => {
     plane.secrets = [{ owner: 'personal', path: 'user/demo', value: 's3cret', version: '1' }];
     plane.tamperPayload = (payload) => (payload['request_id'] = 'another-request-0000');
     expect(await releaseUnsealed(channel, WANTED)).toMatchObject({ ok: false });

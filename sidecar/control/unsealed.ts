@@ -5,8 +5,8 @@ import { unavailableRefusal } from './channel_error.ts';
 import type { ControlChannel, UnsealedRequest } from './control_channel.ts';
 
 /**
- * A credential of the user's own, for a program that gets it as it is. It is asked for each time and never kept. Refuses
- * with `credential_unavailable` or `control_plane_unavailable`.
+ * A credential of the user's own for a program that gets it in plaintext. Every use asks the control plane again; the value
+ * is never cached. Refuses with `credential_unavailable` or `control_plane_unavailable`.
  */
 export async function releaseUnsealed(
   channel: Pick<ControlChannel, 'unsealed'>,

@@ -1,13 +1,13 @@
-/** Those who wait until something may have changed. */
+/** Callers that wait until something may have changed. */
 export class Waiters {
   readonly #waiting = new Set<() => void>();
 
-  /** Tells all of them that it may have. */
+  /** Wakes all of them. */
   wake(): void {
     for (const waiter of this.#waiting) waiter();
   }
 
-  /** Waits to be told, at most for `ms`, less when the signal is aborted. */
+  /** Waits to be woken, for at most `ms` or until the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -23,7 +23,7 @@ export class Waiters {
     });
   }
 
-  /** Calls `listener` each time; returns the way to cancel it. */
+  /** Calls `listener` each time; returns a function that unsubscribes it. */
   add(listener: () => void): () => void {
     this.#waiting.add(listener);
     return () => void this.#waiting.delete(listener);

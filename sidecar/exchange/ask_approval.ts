@@ -6,13 +6,13 @@ import { err, ok } from '../../shared/model/result.ts';
 import { splitTarget } from '../../shared/net/target.ts';
 import type { ApprovalSource, CredentialSource, NotApproved } from '../ports.ts';
 
-/** A request to an operation, as it is to be sent. */
+/** A request to an operation, in the form it will be sent. */
 export interface AskedRequest {
   readonly method: string;
   readonly host: string;
   /** The path with its query. */
   readonly target: string;
-  /** Empty when there is none. */
+  /** Empty if there is none. */
   readonly contentType: string;
   readonly body: readonly Uint8Array[];
   readonly sessionId: string | null;
@@ -24,8 +24,8 @@ interface AskPorts {
 }
 
 /**
- * Asks for the approval of a request whose operation needs one; null, without asking, when it does not. Nothing is asked of
- * a person before there is a credential to use the approval with.
+ * Asks for approval if the operation needs one; returns null at once if not. A person is asked only if there is a credential
+ * to send the request with.
  */
 export async function askApproval(
   match: ConnectorOperation,
@@ -35,7 +35,7 @@ export async function askApproval(
 ): Promise<Result<string | null, NotApproved>> {
   const { connector, operation } = match;
   if (operation.approval === 'none') return ok(null);
-  // An API key is there when it is stored; an oauth2 credential may still have to be authorised, or again.
+  // An API key exists once it is stored; an oauth2 credential may still have to be authorised, or authorised again.
   const isSure = connector.spec.credential.kind === 'api_key' && credentials.isStored(connector.credential);
   if (!isSure) {
     const found = await credentials.resolve(connector.credential);

@@ -22,7 +22,7 @@ function sides() {
   return { client, upstream, from: new Connection(client), to: new Connection(upstream) };
 }
 
-test('buffers a body and leaves what follows it', async () => {
+test('buffers a body and leaves the bytes after it', async () => {
   const { client, from } = sides();
   client.send('3\r\nabc\r\n2\r\nde\r\n0\r\n\r\nGET /next');
   const budget = new BodyBudget(100);
@@ -38,11 +38,11 @@ test('buffers a body and leaves what follows it', async () => {
 
 test.each([
   ['over the limit', 'b\r\nhello world\r\n', null, 'body_too_large'],
-  ['over what all bodies may hold', '7\r\n1234567\r\n', null, 'body_too_large'],
+  ['over the budget of all bodies', '7\r\n1234567\r\n', null, 'body_too_large'],
   ['with a broken chunk', '2\r\nab\r\nzz\r\n', null, 'invalid_request'],
-  ['whose client finishes early', '2\r\nab\r\n', 'finish', 'invalid_request'],
-  ['whose client is lost', '2\r\nab\r\n', 'lose', 'invalid_request'],
-])('gives the budget back for a body %s', async (_name, text, end, reason) => {
+  ['whose client ends early', '2\r\nab\r\n', 'finish', 'invalid_request'],
+  ['whose client disconnects', '2\r\nab\r\n', 'lose', 'invalid_request'],
+])('returns the budget for a body %s', async (_name, text, end, reason) => {
   const { client, from } = sides();
   const budget = new BodyBudget(6);
   client.send(text);
@@ -54,7 +54,7 @@ test.each([
   expect(budget.heldBytes).toBe(0);
 });
 
-test('lets one session hold half of what all may, and gives it back', async () => {
+test('lets one session hold half of the total budget, and returns it', async () => {
   const budget = new BodyBudget(6);
   const buffered = (sessionId: string, text: string) => {
     const { client, from } = sides();
@@ -68,7 +68,7 @@ test('lets one session hold half of what all may, and gives it back', async () =
   expect(await buffered('ses_a', 'hij')).toMatchObject({ ok: true });
 });
 
-test('waits a minute for the next byte of a body and no longer, and gives back what it held', async () => {
+test('waits a minute for the next byte of a body and no longer, and returns the budget', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const { client, from } = sides();
   const budget = new BodyBudget(6);
@@ -87,7 +87,7 @@ test('waits a minute for the next byte of a body and no longer, and gives back w
   expect(budget.heldBytes).toBe(0);
 });
 
-test('keeps a body that came byte by byte in few pieces', () => {
+test('stores a body that arrives byte by byte in few blocks', () => {
   const collector = new ByteCollector();
   for (let at = 0; at < 200_000; at += 1) collector.add(Uint8Array.of(at & 0xff));
   const chunks = collector.chunks();
@@ -95,7 +95,7 @@ test('keeps a body that came byte by byte in few pieces', () => {
   expect(chunks.reduce((sum, chunk) => sum + chunk.length, 0)).toBe(200_000);
 });
 
-test('keeps the bytes of pieces of any size in order', () => {
+test('keeps the order of bytes for pieces of any size', () => {
   const sizes = fc.array(fc.oneof(fc.nat(40), fc.integer({ min: 16_000, max: 70_000 })), { maxLength: 12 });
   fc.assert(
     fc.property(sizes, (lengths) => {
@@ -108,7 +108,7 @@ test('keeps the bytes of pieces of any size in order', () => {
   );
 });
 
-test('copies a body with its framing as it comes, and stops an upstream that does not read', async () => {
+test('copies a body with its framing as it arrives, and stops an upstream that does not read', async () => {
   const { client, from } = sides();
   const upstream = new ScriptedStream({ reading: false });
   const done = streamBody(from, new Connection(upstream), { kind: 'length', length: 10_000_000_000 }, null);
@@ -123,10 +123,10 @@ test('copies a body with its framing as it comes, and stops an upstream that doe
 });
 
 test.each([
-  ['a client that is lost', 'lose', 'client_gone'],
-  ['a client that finishes early', 'finish', 'invalid_request'],
+  ['a client that disconnects', 'lose', 'client_gone'],
+  ['a client that ends early', 'finish', 'invalid_request'],
   ['a broken chunk', 'zz\r\n', 'invalid_request'],
-])('destroys the upstream connection for %s, so that a part never looks whole', async (_name, what, end) => {
+])('destroys the upstream connection for %s, so that a partial body never looks complete', async (_name, what, end) => {
   const { client, upstream, from, to } = sides();
   const done = streamBody(from, to, CHUNKED, null);
   client.send('3\r\nabc\r\n');
@@ -138,7 +138,7 @@ test.each([
   expect(upstream.destroyed).toBe(true);
 });
 
-test('frames a body that a transform re-writes as the client framed it', async () => {
+test('frames a transformed body as the client framed it', async () => {
   const { client, upstream, from, to } = sides();
   const upper: BodyTransform = {
     push: (data) => Promise.resolve(ok([Buffer.from(Buffer.from(data).toString().toUpperCase())])),
@@ -150,7 +150,7 @@ test('frames a body that a transform re-writes as the client framed it', async (
   expect(upstream.text).toBe('3\r\nABC\r\n0\r\nX-T: 1\r\n\r\n');
 });
 
-test('refuses as the transform does and destroys the upstream connection', async () => {
+test('refuses if the transform refuses, and destroys the upstream connection', async () => {
   const { client, upstream, from, to } = sides();
   const why = refusal('invalid_request', 'no');
   const never: BodyTransform = { push: () => Promise.resolve(err(why)), end: () => Promise.resolve(ok([])) };

@@ -8,10 +8,10 @@ import type { Connection } from '../../machine/connection/connection.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
 import { ByteCollector } from './byte_collector.ts';
 
-/** What one session may hold of all: the others go on whatever it does. */
+/** The share of the budget that one session may hold, so that it cannot starve the others. */
 const SHARE_OF_A_SESSION = 0.5;
 
-/** Bytes of request bodies held at one time, over all exchanges. */
+/** The bytes of request bodies in memory, over all exchanges. */
 export class BodyBudget {
   readonly #mostBytes: number;
   readonly #heldBy = new Map<string, number>();
@@ -25,7 +25,7 @@ export class BodyBudget {
     return this.#heldBytes;
   }
 
-  /** False when it, or the session, would hold more than it may. */
+  /** False if all sessions together, or this one, would exceed the limit. */
   reserve(bytes: number, sessionId: string | null = null): boolean {
     if (this.#heldBytes + bytes > this.#mostBytes) return false;
     if (sessionId !== null) {
@@ -46,7 +46,7 @@ export class BodyBudget {
   }
 }
 
-/** A request body in memory. `release` gives its bytes back to the budget, once. */
+/** A request body in memory. `release` returns its bytes to the budget, once. */
 export interface BufferedBody {
   readonly chunks: readonly Uint8Array[];
   readonly bytes: number;
@@ -55,24 +55,25 @@ export interface BufferedBody {
 
 export interface BodyLimits {
   readonly maxBytes: number;
-  /** What to do about a larger body. */
+  /** The fix to name when a body is too large. */
   readonly advice: string;
   readonly budget: BodyBudget;
-  /** Whose body it is. */
+  /** The session that the body counts against. */
   readonly sessionId: string | null;
 }
 
-/** How long the next byte of a body may take: what is held of it is held from others. */
+/** How long the next byte of a body may take. A held body uses budget that other requests need. */
 export const BODY_STALL_MS = 60_000;
 
-/** Whether a body says of itself that it is over the limit, so that nobody has to send it. */
+/** Whether a body's declared length is over the limit, so that the client need not send it. */
 export function refuseDeclared(framing: BodyFraming, limits: Pick<BodyLimits, 'maxBytes' | 'advice'>): Refusal | null {
   return framing.kind === 'length' && framing.length > limits.maxBytes ? tooLarge(limits) : null;
 }
 
 /**
  * Reads a whole request body, because the request is re-issued after injection (specification section 8). Refuses with
- * `body_too_large`, or `invalid_request` when its framing is broken, the client ends first, or sends nothing for a minute.
+ * `body_too_large`, or with `invalid_request` if its framing is broken, the client ends early, or no byte arrives for a
+ * minute.
  */
 export async function bufferBody(
   client: Connection,
@@ -94,8 +95,8 @@ export async function bufferBody(
 async function collect(client: Connection, reader: BodyReader, reservation: Reservation): Promise<Refusal | null> {
   while (!reader.done) {
     const piece = client.take() ?? (await nextOrEnd(client));
-    if (piece === 'late') return brokenBody(`nothing of it came for ${BODY_STALL_MS / 1000} s`);
-    if (piece === null) return brokenBody('the client ended before the body did');
+    if (piece === 'late') return brokenBody(`no byte of it arrived for ${BODY_STALL_MS / 1000} s`);
+    if (piece === null) return brokenBody('the client ended before the end of the body');
     const fed = reader.feed(piece);
     if (!fed.ok) return brokenBody(fed.error.message);
     if (fed.value.used < piece.length) client.putBack(piece.subarray(fed.value.used));
@@ -122,7 +123,7 @@ async function nextOrEnd(client: Connection): Promise<Buffer | null | 'late'> {
   }
 }
 
-/** The bytes of one body, counted against the limit of one and of all. */
+/** The bytes of one body, counted against the limit of one body and of all bodies together. */
 class Reservation {
   readonly collector = new ByteCollector();
   bytes = 0;
@@ -148,18 +149,18 @@ class Reservation {
   }
 }
 
-/** The refusal of a body whose framing breaks. */
+/** The refusal of a body with broken framing. */
 export function brokenBody(message: string): Refusal {
   return refusal('invalid_request', `request body: ${message}`);
 }
 
 function tooLarge({ maxBytes, advice }: Pick<BodyLimits, 'maxBytes' | 'advice'>): Refusal {
-  const message = `a request that gets a credential may have a body of ${maxBytes} bytes at most; ${advice}`;
+  const message = `a request that gets a credential may have a body of at most ${maxBytes} bytes; ${advice}`;
   return refusal('body_too_large', message);
 }
 
 function budgetSpent(): Refusal {
   const message =
-    'the request bodies that are held right now fill SVC_MAX_BUFFERED_BODIES_BYTES; try again, or set `body: stream` on its host binding';
+    'the request bodies held at the moment reach SVC_MAX_BUFFERED_BODIES_BYTES; try again, or set `body: stream` on its host binding';
   return refusal('body_too_large', message);
 }

@@ -1,12 +1,12 @@
-/** Pieces from this size on are kept as they came; smaller ones are copied together. */
+/** Pieces of at least this size are kept as they are; smaller ones are copied together. */
 const KEPT_WHOLE_BYTES = 16 * 1024;
 const FIRST_BLOCK_BYTES = 1024;
 const LARGEST_BLOCK_BYTES = 64 * 1024;
 const NOTHING = new Uint8Array(0);
 
 /**
- * Keeps bytes that come in pieces of any size. Small pieces are copied into larger blocks: each would else keep a buffer
- * alive that weighs many times what it holds, and a body sent byte by byte would take gigabytes.
+ * Collects bytes that arrive in pieces of any size. Small pieces are copied into larger blocks: otherwise each would keep a
+ * buffer alive many times its size, and a body sent byte by byte would take gigabytes.
  */
 export class ByteCollector {
   readonly #chunks: Uint8Array[] = [];
@@ -29,7 +29,7 @@ export class ByteCollector {
     }
   }
 
-  /** Everything so far, in order. */
+  /** Everything collected so far, in order. */
   chunks(): readonly Uint8Array[] {
     this.#closeBlock();
     return this.#chunks;
@@ -41,7 +41,7 @@ export class ByteCollector {
     this.#blockBytes = Math.min(this.#blockBytes * 2, LARGEST_BLOCK_BYTES);
   }
 
-  /** Gives out what the block holds; the rest of it is still to be filled. */
+  /** Returns the filled part of the block; the rest is still free. */
   #closeBlock(): void {
     if (this.#used === 0) return;
     this.#chunks.push(this.#block.subarray(0, this.#used));

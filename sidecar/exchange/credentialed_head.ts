@@ -3,27 +3,27 @@ import type { HeaderField, RequestHead } from '../../shared/net/http1_head.ts';
 import { connectionTokens, fieldValues, headerField } from '../../shared/net/http1_head.ts';
 import type { Incoming } from './incoming.ts';
 
-/** Headers of one hop (RFC 9110 section 7.6.1) and of the proxy itself, which never go on with a credential. */
+/** Hop-by-hop headers (RFC 9110 section 7.6.1) and the proxy's own, which are never forwarded with a credential. */
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'proxy-authorization', 'te', 'upgrade']);
 const CLOSE = headerField('Connection', 'close');
 const PROXY_ONLY = new Set(['proxy-authorization', 'proxy-connection']);
-/** Content codings whose replies can be read, and so scrubbed. */
+/** Content codings that can be decoded, and so scrubbed. */
 const READABLE_CODINGS = new Set(['gzip', 'x-gzip', 'deflate', 'br', 'zstd', 'identity']);
 const ALL_READABLE = 'gzip, deflate, br, zstd';
-/** What most clients send; it stays as it is. */
+/** What most clients send; it is left unchanged. */
 const ONLY_READABLE = /^(?:gzip|deflate|br|zstd)(?:, ?(?:gzip|deflate|br|zstd))*$/;
 
 /**
- * The head of a request that gets a credential, before injection: headers of one hop and everything that Connection
- * nominates are gone before the credential is added, so that it can't be nominated away (design section 5, invariant 3), but
- * for a `Connection: close`; Accept-Encoding is limited to what can be scrubbed; an HTTP/1.0 request without a Host gets the
- * tunnel's. A WebSocket handshake keeps its upgrade, without extensions.
+ * The head of a request that gets a credential, before injection. Hop-by-hop headers and every header that Connection
+ * nominates are dropped before the credential is added, so that the credential cannot be nominated away (design section 5,
+ * invariant 3); a `Connection: close` stays. Accept-Encoding is limited to the codings that can be scrubbed. An HTTP/1.0
+ * request without a Host gets the tunnel's. A WebSocket handshake keeps its upgrade, without extensions.
  */
 export function credentialedRequest(incoming: Incoming, host: string): OutgoingRequest {
   const { head } = incoming;
   const nominated = connectionTokens(head.fields);
   const upgrade = isWebSocketUpgrade(head);
-  // Without one a server chooses the site by its own default, which need not be the host that the credential is for.
+  // Without a Host the server picks its default site, which may not be the host that the credential is for.
   const fields: HeaderField[] = incoming.authority === null ? [headerField('Host', host)] : [];
   for (const field of head.fields) {
     const kept = keepField(field, nominated, upgrade);
@@ -47,7 +47,7 @@ function keepField(field: HeaderField, nominated: ReadonlySet<string>, upgrade: 
   if (upgrade && name === 'connection') return headerField('Connection', 'Upgrade');
   if (upgrade && name === 'upgrade') return headerField('Upgrade', 'websocket');
   if (upgrade && name === 'sec-websocket-extensions') return null;
-  // The tunnel ends after this reply, and the upstream's connection with it: a reply that says otherwise would be wrong.
+  // The tunnel ends after this reply, and the upstream connection with it, so a reply without `close` would be wrong.
   if (name === 'connection' && nominated.has('close')) return CLOSE;
   if (HOP_BY_HOP.has(name)) return null;
   if (nominated.has(name) && !END_TO_END.has(name)) return null;
@@ -55,10 +55,7 @@ function keepField(field: HeaderField, nominated: ReadonlySet<string>, upgrade: 
   return headerField('Accept-Encoding', readableCodings(field.value));
 }
 
-/**
- * What frames or routes the message is decided here, whatever Connection nominates, and what its body is stays what was
- * approved.
- */
+/** Headers that frame or route the message stay even if Connection nominates them, so the body stays the one that was approved. */
 const END_TO_END = new Set(['host', 'content-length', 'transfer-encoding', 'content-type', 'content-encoding']);
 
 function readableCodings(value: string): string {
@@ -71,7 +68,7 @@ function readableCodings(value: string): string {
   return kept.length === 0 ? 'identity' : kept.join(', ');
 }
 
-/** The same headers for a body that is in memory: its length is known, and nobody waits for `100 Continue` any more. */
+/** The headers for a body in memory: its length is known, and no one waits for `100 Continue`. */
 export function reframed(fields: readonly HeaderField[], bodyBytes: number): HeaderField[] {
   const length = headerField('Content-Length', String(bodyBytes));
   const kept: HeaderField[] = [];
@@ -87,7 +84,7 @@ export function reframed(fields: readonly HeaderField[], bodyBytes: number): Hea
   return kept;
 }
 
-/** On passthrough only what was meant for this proxy is taken out; null when there is no such header. */
+/** Drops only the headers meant for this proxy; null if there are none. Used on passthrough. */
 export function withoutProxyHeaders(head: RequestHead): RequestHead | null {
   if (!head.fields.some((field) => PROXY_ONLY.has(field.name))) return null;
   return { ...head, fields: head.fields.filter((field) => !PROXY_ONLY.has(field.name)) };

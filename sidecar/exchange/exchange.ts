@@ -28,13 +28,13 @@ import { abandoned, auditUnavailable, refused, replied } from './outcome.ts';
 import { bodyText, NOT_BUFFERED, readBody } from './request_body.ts';
 import { forwardContext, sendCredentialed } from './send_credentialed.ts';
 
-/** The lane of requests that get no credential. */
+/** The lane of requests without a credential. */
 const PASSTHROUGH_LANE = '';
 
 /**
- * Decides what happens to one decrypted request and forwards it (specification section 1, Request resolution order):
- * parse -> resolve -> enforce -> body -> credential -> inject -> forward -> Outcome. It writes nothing to the client;
- * its one caller answers and records.
+ * Decides one decrypted request and forwards it (specification section 1, Request resolution order): parse -> resolve ->
+ * enforce -> body -> credential -> inject -> forward -> Outcome. It writes nothing to the client; its one caller answers and
+ * records.
  */
 export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: ExchangePorts): Promise<Outcome> {
   const parsed = parseIncoming(raw, tunnel.host, ports.limits.maxHeaders);
@@ -67,13 +67,13 @@ export async function exchange(raw: Buffer, tunnel: ExchangeTunnel, ports: Excha
   return bound(incoming, { ...resolution, policy: policy.value, asked }, facts, tunnel, ports);
 }
 
-/** What a resolution was decided by. */
+/** The policy that a resolution was made with. */
 interface Decided {
   readonly policy: Policy;
   readonly asked: ResolvableRequest;
 }
 
-/** The binding path: the contract first, then the body, and only then the credential. */
+/** The binding path: contract first, then body, and the credential last. */
 async function bound(
   incoming: Incoming,
   { bindings, besideApprovals, policy, asked }: BindingResolution & Decided,
@@ -114,7 +114,7 @@ async function bound(
   }
 }
 
-/** The passthrough path: refused IP literals aside, the request goes on as it came and no credential is looked up. */
+/** The passthrough path: refuses private IP literals, else forwards the request unchanged and looks up no credential. */
 function passthrough(
   incoming: Incoming,
   facts: Facts,
@@ -122,7 +122,7 @@ function passthrough(
   ports: ExchangePorts,
 ): Promise<Outcome> | Outcome {
   if (isRefusedIpLiteral(tunnel.host)) {
-    const message = `${tunnel.host} is an address of a private range; use a host name, or bind the host`;
+    const message = `${tunnel.host} is an address in a private range; use a host name, or bind the host`;
     return refused(facts, refusal('passthrough_target_not_allowed', message), incoming);
   }
   return forwardAsIs(incoming, 'passthrough', facts, tunnel, ports);

@@ -11,15 +11,16 @@ import type { Facts, Outcome } from './outcome.ts';
 import { abandoned, auditUnavailable, refused } from './outcome.ts';
 import { NOT_BUFFERED, readBody } from './request_body.ts';
 
-/** The operations that a request may be, and whether a connector of theirs still is what it was found by. */
+/** The operations that a request may be, and a check that their connector is still in force. */
 interface Candidates {
   readonly candidates: readonly ConnectorOperation[];
   readonly inForceOf: (connector: InstalledConnector) => InForce;
 }
 
 /**
- * The connector path where the body decides which operation a request is (docs/decisions/0043): authority -> enforce -> body
- * -> recognise -> approval -> credential -> in force -> inject -> forward. What cannot be recognised is refused, and no binding gets it.
+ * The connector path if the body decides which operation a request is (docs/decisions/0043): authority -> enforce -> body ->
+ * recognise -> approval -> credential -> in force -> inject -> forward. A request that cannot be recognised is refused, and
+ * never falls through to a binding.
  */
 export async function exchangeGraphql(
   incoming: Incoming,
@@ -51,7 +52,7 @@ export async function exchangeGraphql(
   }
 }
 
-/** A refused request is recorded with the connector whose endpoint it was sent to, where that is one. */
+/** A refused request is recorded with the connector of its endpoint, if there is one. */
 function ofConnector(facts: Facts, candidates: readonly ConnectorOperation[]): Facts {
   const [connector, ...others] = new Set(candidates.map((candidate) => candidate.connector));
   return connector === undefined || others.length > 0 ? facts : { ...facts, connector };

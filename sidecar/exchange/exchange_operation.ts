@@ -21,7 +21,7 @@ import { sendCredentialed } from './send_credentialed.ts';
 
 /**
  * The connector path (specification section 1): authority -> enforce -> body -> approval -> credential -> inject -> forward.
- * The client's own request goes on whole, with the connector's credential in place of its Authorization.
+ * The client's own request is forwarded whole, with the connector's credential in place of its Authorization.
  */
 export async function exchangeOperation(
   incoming: Incoming,
@@ -52,7 +52,7 @@ export async function exchangeOperation(
   }
 }
 
-/** The operation that a request is, and whether it still is. */
+/** The operation of a request, and a check that it is still in force. */
 interface Matched {
   readonly match: ConnectorOperation;
   readonly inForce: InForce;
@@ -82,7 +82,7 @@ export async function sendOperation(
   return sendCredentialed(admitted, tunnel, ports);
 }
 
-/** Held while somebody decides, and no longer than the client waits: one that finishes its side waits no more. */
+/** Holds the request until a person decides or the client closes its sending side. */
 async function approve(
   { match, body }: Pick<Asked, 'match' | 'body'>,
   { method, host, target, fields }: OutgoingRequest,
@@ -105,7 +105,7 @@ async function approve(
 interface Known {
   readonly match: ConnectorOperation;
   readonly incoming: Incoming;
-  /** Null while it is not read. */
+  /** Null if the body is not read. */
   readonly body: RequestBody | null;
   readonly approvalId: string | null;
 }

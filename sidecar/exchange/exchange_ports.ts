@@ -7,7 +7,7 @@ import type { BodyBudget } from './body.ts';
 import type { MaskedReplies } from './masked_replies.ts';
 import type { MaterialCache } from './material.ts';
 
-/** What an exchange works with; all of it is replaceable in a test. */
+/** The ports of an exchange; a test can replace each. */
 export interface ExchangePorts {
   readonly policy: PolicySource;
   readonly credentials: CredentialSource;
@@ -21,16 +21,16 @@ export interface ExchangePorts {
   readonly hash: HashPort;
 }
 
-/** The tunnel a request came through: the host it was opened for is the request's authority. */
+/** The tunnel of a request. The host it was opened for is the request's authority. */
 export interface ExchangeTunnel {
   readonly sessionId: string;
   readonly host: string;
-  /** The TLS server name the client asked for, when it sent one. */
+  /** The TLS server name that the client sent, if any. */
   readonly sni: string | null;
   readonly client: Connection;
   readonly lanes: UpstreamLanes;
-  /** Sends an interim reply (1xx) to the client; resolves when there is room for more. */
+  /** Sends an interim reply (1xx) to the client; resolves when the client can take more. */
   sendInterim(raw: Buffer): Promise<void>;
-  /** Counts a reply on a lane, interim ones too, in which something was masked. */
+  /** Counts a reply on a lane, also an interim one, in which something was masked. */
   noteMasked(lane: string): 'counted' | 'paused';
 }

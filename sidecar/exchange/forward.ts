@@ -15,24 +15,24 @@ import type { InForce } from './in_force.ts';
 import type { BodyEnd } from './stream_body.ts';
 import { streamBody } from './stream_body.ts';
 
-/** A request as it goes out. */
+/** An outgoing request. */
 export interface Outgoing {
-  /** The whole head; latin1 when it is text. */
+  /** The whole head; a string is latin1. */
   readonly head: string | Buffer;
   readonly method: string;
   readonly body: OutgoingBody;
-  /** The request asks for another protocol, so that a 101 may answer it. */
+  /** The request asks for a protocol upgrade, so a 101 is a valid reply. */
   readonly upgrade: boolean;
-  /** Which of the tunnel's upstream connections carries it. */
+  /** The upstream connection of the tunnel that carries it. */
   readonly lane: string;
 }
 
-/** `bytes` is in memory and can be sent again; `stream` is copied from the client as it comes. */
+/** `bytes` is in memory and can be sent again; `stream` is copied from the client as it arrives. */
 export type OutgoingBody =
   | { readonly kind: 'bytes'; readonly chunks: readonly Uint8Array[] }
   | { readonly kind: 'stream'; readonly framing: BodyFraming; readonly transform: BodyTransform | null };
 
-/** The upstream's reply: its head is here, its body is still in the connection. */
+/** The upstream's reply: the head has been read, the body is still in the connection. */
 export interface Reply {
   readonly head: ReplyHead;
   /** The head as received. */
@@ -44,27 +44,28 @@ export interface Reply {
 }
 
 export interface ForwardContext {
-  /** Null when no connection's end is to be passed on: the request is in memory then. */
+  /** Null if the request is in memory, so that no end of a connection has to be passed on. */
   readonly client: Connection | null;
   readonly lanes: UpstreamLanes;
   readonly maxHeadBytes: number;
   readonly maxHeaders: number;
-  /** Gets each interim reply (1xx) as it came; null when the client can't be sent any. */
+  /** Receives each interim reply (1xx) unchanged; null if the client cannot be sent any. */
   readonly onInterim: ((raw: Buffer, head: ReplyHead) => Promise<void> | void) | null;
-  /** Asked right before the first byte is written: dialling may have taken long. Null for a request without a credential of ours. */
+  /** Checked right before the first byte is written, because dialling may take long. Null for a request without an injected credential. */
   readonly inForce: InForce | null;
 }
 
 /** Methods that may be sent twice (RFC 9110 section 9.2.2). */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE']);
-/** More interim replies than this are an upstream that never answers. */
+/** An upstream that sends more interim replies than this is treated as one that never answers. */
 const MOST_INTERIM_REPLIES = 100;
 
 /**
- * Sends a request and reads the head of its reply. A kept connection that the upstream closed before the first byte of a
- * reply is replaced once, where the request may be sent twice; the lanes of a client that is gone give no other. Refuses
- * with `upstream_unreachable`, `upstream_tls_failed`, `upstream_invalid_reply`, `invalid_request` for a body whose framing
- * breaks on the way, or with what no longer holds once there is a connection.
+ * Sends a request and reads the head of its reply. If the upstream closes a kept connection before the first reply byte, the
+ * request is sent once more on a new connection, provided it may be sent twice; the lanes of a disconnected client return no
+ * new one. Refuses with `upstream_unreachable`, `upstream_tls_failed`, `upstream_invalid_reply`, with `invalid_request` for
+ * a body whose framing breaks on the way, or with the reason why the policy no longer allows the request once there is a
+ * connection.
  */
 export async function forward(outgoing: Outgoing, context: ForwardContext): Promise<Result<Reply, Refusal>> {
   const taken = context.lanes.take(outgoing.lane);
@@ -124,8 +125,8 @@ function writeTogether(upstream: Connection, head: string | Buffer, chunks: read
 }
 
 /**
- * Sends what of the body is not in memory. After it, a client that has finished sending is passed on as it is, because only
- * the upstream knows whether it still answers.
+ * Sends the part of the body that is not in memory. Afterwards a client's half-close is passed on, because only the upstream
+ * knows whether it still answers.
  */
 function sendBody(client: Connection | null, upstream: Connection, body: OutgoingBody): BodyEnd | Promise<BodyEnd> {
   if (body.kind === 'bytes' || body.framing.kind === 'none') {
@@ -138,13 +139,13 @@ function sendBody(client: Connection | null, upstream: Connection, body: Outgoin
   return sent;
 }
 
-/** Its failure is for whoever awaits the body; nobody does when the reply was the last of its connection. */
+/** Whoever awaits the body handles its failure; no one does after the last reply of a connection. */
 async function passOnEndAfter(sent: Promise<BodyEnd>, client: Connection, upstream: Connection): Promise<void> {
   const end = await sent.catch(() => 'failed');
   if (end === 'sent') client.onFinished(() => upstream.end());
 }
 
-/** How a body's copying ended, if it already has. */
+/** How copying the body ended, if it has ended. */
 function endedNow(requestBody: BodyEnd | Promise<BodyEnd>): Promise<BodyEnd | null> {
   return Promise.race([requestBody, Promise.resolve(null)]);
 }
@@ -178,7 +179,7 @@ function replyHeadOf(
 ): Result<{ head: ReplyHead; raw: Buffer }, AttemptFailure> {
   if (read.kind === 'lost') return closedEarly(`the connection was lost (${read.code})`);
   if (read.kind === 'end') return closedEarly('it closed the connection without a reply');
-  if (read.kind === 'truncated') return invalidReply('its head breaks off');
+  if (read.kind === 'truncated') return invalidReply('its head is incomplete');
   if (read.kind === 'too_large') return invalidReply(`its head is larger than ${context.maxHeadBytes} bytes`);
   const head = parseReplyHead(read.bytes.toString('latin1'), context);
   return head.ok ? ok({ head: head.value, raw: read.bytes }) : invalidReply(head.error.message);

@@ -4,9 +4,9 @@ import { memberNames } from '../../shared/wire/json_scan.ts';
 const NONE: ReadonlySet<string> = new Set();
 
 /**
- * Which of the inputs that an operation audits a request has, as `<place>.<input>`: query inputs by the names in its query,
- * body inputs by the members of its body, when that is a JSON object. Values are not looked at. The body has at most
- * `maxReadBodyBytes`, and is not parsed.
+ * Lists which of the operation's audited inputs a request has, as `<place>.<input>`: query inputs by name, body inputs by
+ * the members of a body that is a JSON object. It never looks at values. The body has at most `maxReadBodyBytes` and is not
+ * parsed.
  */
 export function givenInputs(
   operation: Operation,
@@ -23,12 +23,12 @@ export function givenInputs(
   return given;
 }
 
-/** Whether the body of a request to the operation is read for its audit fields. */
+/** Whether the body of a request to the operation has to be read for its audit fields. */
 export function readsBody({ audit }: Operation): boolean {
   return audit.some(({ source }) => source.startsWith('body.'));
 }
 
-/** The scan sees bytes: a name outside ASCII or with escapes is decoded by itself. */
+/** The scan works on bytes; a non-ASCII or escaped name is decoded separately. */
 function membersOf(body: readonly Uint8Array[]): readonly string[] {
   const text = Buffer.concat(body).toString('latin1');
   return memberNames(text).flatMap((name) => (PLAIN.test(name) ? [name] : decodedName(name)));

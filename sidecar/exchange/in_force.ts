@@ -6,24 +6,24 @@ import { refusal } from '../../shared/model/refusal.ts';
 import type { Policy } from '../../shared/resolve/resolve.ts';
 import type { PolicySource } from '../ports.ts';
 
-/** Why what was decided no longer holds; null while it does. */
+/** Why the decision no longer holds; null while it does. */
 export type InForce = () => Refusal | null;
 
 /**
- * A request may wait between the decision about it and its use: for its body, for a person's approval, for its credential or
- * for the end of its reply. What it was decided by has to be in force then too: the same binding, unchanged, at its host.
+ * A request may wait after the decision: for its body, an approval, its credential or the end of its reply. The binding it
+ * was decided by must still be in force then: the same binding, unchanged, at its host.
  */
 export function bindingInForce(source: PolicySource, decided: Policy, host: string, binding: HostBinding): InForce {
   return inForce(source, decided, host, (policy) => {
     const isGuarded = policy.connectors.guarded.has(host) && !decided.connectors.guarded.has(host);
-    // From then on a binding without an effect only reads there.
+    // A guarded host limits a binding without an effect to reads.
     if (isGuarded && binding.effect === undefined) return false;
     const found = policy.bindingsFor(host).find(({ id }) => id === binding.id);
     return found === binding || isDeepStrictEqual(found, binding);
   });
 }
 
-/** The same of a connector: installed, with the same spec and the same credential. */
+/** The same check for a connector: installed, with the same spec and the same credential. */
 export function connectorInForce(
   source: PolicySource,
   decided: Policy,
@@ -41,7 +41,7 @@ function inForce(source: PolicySource, decided: Policy, host: string, holds: (po
     const now = source.current();
     if (!now.ok) return now.error;
     if (now.value === decided || holds(now.value)) return null;
-    const message = `what ${host} is bound by was changed or removed while this request was under way; send it again`;
+    const message = `the binding or connector of ${host} was changed or removed while this request was in progress; send it again`;
     return refusal('credential_unavailable', message);
   };
 }

@@ -23,8 +23,8 @@ export interface Incoming {
 }
 
 /**
- * Reads a request head from a tunnel to `host`. Refuses what two readers could take for two different requests (RFC 9112 sections 3.2, 5 and 6):
- * such a request is never forwarded, credentialed or not.
+ * Reads a request head from a tunnel to `host`. Refuses heads that two parsers could read as two different requests (RFC
+ * 9112 sections 3.2, 5 and 6). Such a request is never forwarded, credentialed or not.
  */
 export function parseIncoming(received: Buffer, host: string, maxHeaders: number): Result<Incoming, Refusal> {
   const raw = received.subarray(skipEmptyLine(received, 0));
@@ -48,7 +48,7 @@ function hostHeader(head: RequestHead, host: string): Result<Authority | null, R
     if (head.version === '1.0') return ok(null);
     return invalid('an HTTP/1.1 request needs a Host header (RFC 9112 section 3.2)');
   }
-  // The tunnel's host is in its canonical form, as what is read here would be.
+  // The tunnel's host is already canonical, as the parsed value would be.
   if (value === host) return ok({ host, port: null });
   const authority = parseAuthority(value);
   return authority.ok ? authority : invalid(`Host header: ${authority.error.message}`);
@@ -59,8 +59,8 @@ function invalid(message: string): { readonly ok: false; readonly error: Refusal
 }
 
 /**
- * Checks that every place that names the request's authority names the tunnel's host (design section 5, invariant 1): the
- * credential is chosen by the host that is dialled, so a request that says another host would carry it elsewhere.
+ * Checks that every place that names the request's authority names the tunnel's host (design section 5, invariant 1). The
+ * credential is chosen by the dialled host, so a request for another host would carry it elsewhere.
  */
 export function checkAuthority(incoming: Incoming, host: string, sni: string | null): Result<void, Refusal> {
   if (sni !== null && sni.toLowerCase() !== host) return mismatch('the TLS server name', host);
@@ -78,10 +78,10 @@ function mismatch(place: string, host: string): { readonly ok: false; readonly e
   return err(refusal('authority_mismatch', `${place} names another host than the tunnel to ${host}`));
 }
 
-/** The refusal of a request that a server could take for an operation which it is not (design section 5, invariant 8). */
+/** The refusal of a request that a server could read as an operation that it is not (design section 5, invariant 8). */
 export function ambiguousTarget(host: string): Refusal {
   return refusal(
     'ambiguous_target',
-    `a server could take this request for an operation of a connector for ${host}, which it is not as it stands; write its path as the service documents it, in the same letter case, without "//", dot segments, ";", a suffix or a slash at the end and needless escapes, its method in upper case, and neither path nor method in a header, the query or the body`,
+    `a server could read this request as a connector operation for ${host}, but as written it is not; write its path as the service documents it, in the same letter case, without "//", dot segments, ";", a suffix or slash at the end, or needless escapes; write its method in upper case, and put neither path nor method in a header, the query or the body`,
   );
 }

@@ -4,7 +4,7 @@ import { MaskedReplies } from './masked_replies.ts';
 
 const USE = { sessionId: 'ses_a', binding: 'bnd_1', host: 'api.example.test' };
 
-test('pauses a binding for a session after one masked reply too many, until it is resumed', () => {
+test('pauses a binding for a session above the limit of masked replies, until it is resumed', () => {
   const masked = new MaskedReplies(2, () => true);
   expect([masked.count(USE), masked.count(USE)]).toEqual(['counted', 'counted']);
   expect(masked.refuse('ses_a', 'bnd_1')).toBeNull();
@@ -19,7 +19,7 @@ test('pauses a binding for a session after one masked reply too many, until it i
   expect(masked.ofSession('ses_a')).toEqual([{ host: 'api.example.test', maskedReplies: 4, isPaused: false }]);
 });
 
-test('counts each session and each binding for itself', () => {
+test('counts each session and each binding separately', () => {
   const masked = new MaskedReplies(1, () => true);
   masked.count(USE);
   masked.count(USE);
@@ -31,7 +31,7 @@ test('counts each session and each binding for itself', () => {
   ]);
 });
 
-test('forgets sessions that are over', () => {
+test('forgets sessions that have ended', () => {
   const live = new Set(['ses_a']);
   const masked = new MaskedReplies(1, (id) => live.has(id));
   masked.count(USE);

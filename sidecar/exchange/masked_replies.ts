@@ -10,7 +10,7 @@ export interface MaskedUse {
   readonly host: string;
 }
 
-/** How often replies of one use held the credential. */
+/** How often replies contained the credential. */
 export interface MaskedCount {
   readonly host: string;
   readonly maskedReplies: number;
@@ -26,9 +26,9 @@ interface Count {
 }
 
 /**
- * Counts the replies in which a credential was masked. To see a mask is to know that what was hidden is the credential, so
- * an agent that makes a service repeat its guesses could try a list of weak passwords: past the limit a binding pauses for
- * that session, until a person resumes it (design section 13, invariant 9). In memory only, like the sessions.
+ * Counts the replies in which a credential was masked. A mask confirms that the masked text is the credential, so an agent
+ * that makes a service echo its guesses could try a list of weak passwords. Above the limit a binding pauses for that
+ * session until a person resumes it (design section 13, invariant 9). In memory only, like the sessions.
  */
 export class MaskedReplies {
   readonly #most: number;
@@ -40,7 +40,7 @@ export class MaskedReplies {
     this.#isLive = isLive;
   }
 
-  /** Counts one more; `now_paused` for the one that is too many. */
+  /** Counts one more; returns `now_paused` for the one that exceeds the limit. */
   count({ sessionId, binding, host }: MaskedUse): 'counted' | 'now_paused' | 'paused' {
     const counts = this.#countsOf(sessionId);
     const count = counts.get(binding) ?? { host, total: 0, recent: 0 };
@@ -51,12 +51,12 @@ export class MaskedReplies {
     return count.recent === this.#most + 1 ? 'now_paused' : 'paused';
   }
 
-  /** Why a request of the session may not have its credential; null when it may. */
+  /** Why a request of the session may not have its credential; null if it may. */
   refuse(sessionId: string | null, binding: string): Refusal | null {
     const count = sessionId === null ? undefined : this.#sessions.get(sessionId)?.get(binding);
     if (count === undefined || count.recent <= this.#most) return null;
     const message =
-      `replies of ${count.host} to this session held its credential ${count.recent} times, which is more than ` +
+      `replies of ${count.host} to this session contained its credential ${count.recent} times, which is more than` +
       `SVC_MAX_MASKED_REPLIES allows; if that is expected, run \`svc sessions resume ${sessionId}\``;
     return refusal('binding_paused', message);
   }
@@ -66,7 +66,7 @@ export class MaskedReplies {
     return counts.map(({ host, total, recent }) => ({ host, maskedReplies: total, isPaused: recent > this.#most }));
   }
 
-  /** Resumes what is paused in the session, and says of which hosts. */
+  /** Resumes the session's paused bindings, and returns their hosts. */
   resume(sessionId: string): readonly string[] {
     const paused = [...(this.#sessions.get(sessionId)?.values() ?? [])].filter(({ recent }) => recent > this.#most);
     for (const count of paused) count.recent = 0;
@@ -83,7 +83,7 @@ export class MaskedReplies {
   }
 }
 
-/** What is recorded when a binding pauses or is resumed. */
+/** The audit event for a binding that pauses or is resumed. */
 export function pauseEvent(what: 'paused' | 'resumed', sessionId: string, host: string): UnstampedEvent {
   return {
     type: `sandbox.proxy.binding_${what}`,

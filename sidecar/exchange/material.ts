@@ -9,7 +9,7 @@ import { ok } from '../../shared/model/result.ts';
 import type { Secret } from '../../shared/model/secret.ts';
 import type { CredentialSource, ReleasedCredential } from '../ports.ts';
 
-/** What a binding's request needs of the vault, and what to mask in its reply. */
+/** The vault values that a binding's request needs, and the patterns to mask in its reply. */
 export interface CredentialMaterial {
   readonly credential: Secret;
   readonly sessionToken: Secret | null;
@@ -23,7 +23,7 @@ interface KnownPatterns {
   readonly patterns: ScrubPatterns;
 }
 
-/** Compiled scrub patterns by binding: compiling costs more than a request, and is needed once for each stored value. */
+/** Compiled scrub patterns by binding. Compiling costs more than a request, and is needed once per stored value. */
 export class MaterialCache {
   readonly #known = new Map<string, KnownPatterns>();
 
@@ -37,13 +37,13 @@ export class MaterialCache {
     return patterns;
   }
 
-  /** Forgets every secret-derived pattern, when the sidecar has lost the right to them. */
+  /** Drops every pattern derived from a secret, when the sidecar may no longer use them. */
   clear(): void {
     this.#known.clear();
   }
 }
 
-/** Resolves a binding's credential, and its session token where it has one; at once when the source does. Refuses as it does. */
+/** Resolves a binding's credential and, if it has one, its session token; synchronously if the source does. Refuses as the source does. */
 export function resolveMaterial(
   binding: HostBinding,
   source: CredentialSource,

@@ -3,7 +3,7 @@ import { createHash, createHmac } from 'node:crypto';
 
 type HashSource = string | ArrayBuffer | ArrayBufferView;
 
-/** SHA-256, or HMAC-SHA-256 when keyed, from node:crypto in the shape the signer takes. */
+/** SHA-256, or HMAC-SHA-256 if keyed, from node:crypto behind the signer's interface. */
 export class NodeSha256 {
   readonly #state: Hash | Hmac;
 

@@ -11,17 +11,17 @@ import type { InForce } from './in_force.ts';
 import type { Incoming } from './incoming.ts';
 import type { HeldBack } from './sanitised_head.ts';
 
-/** What is known of a request, for its audit event. Nothing here can hold a secret. */
+/** What the audit event needs to know of a request. Contains no secret. */
 export interface Facts {
   readonly host: string;
-  /** Null when the request could not be read. */
+  /** Null if the request could not be read. */
   readonly method: string | null;
   /** Without the query. */
   readonly path: string | null;
   readonly binding: HostBinding | null;
-  /** Of a request that is an operation of a connector. */
+  /** Set if the request is an operation of a connector. */
   readonly operation?: OperationFacts;
-  /** Of a request to a connector's GraphQL endpoint that is not recognised. */
+  /** Set if the request was sent to a connector's GraphQL endpoint but was not recognised. */
   readonly connector?: InstalledConnector;
 }
 
@@ -29,7 +29,7 @@ export interface Refused {
   readonly kind: 'refused';
   readonly facts: Facts;
   readonly refusal: Refusal;
-  /** True when nothing of the request is left unread and the client keeps the connection. */
+  /** True if the request was read to its end and the client keeps the connection. */
   readonly staysOpen: boolean;
 }
 
@@ -38,28 +38,28 @@ export interface Replied {
   readonly facts: Facts;
   readonly mediation: ForwardedMediation;
   readonly reply: Reply;
-  /** The client's version: HTTP/1.0 knows no chunks. */
+  /** The client's version; HTTP/1.0 has no chunked coding. */
   readonly version: HttpVersion;
-  /** True when the client keeps the connection after this reply. */
+  /** True if the client keeps the connection after this reply. */
   readonly staysOpen: boolean;
   /** What to mask in the reply; null on passthrough, which is exact. */
   readonly scrub: ScrubPatterns | null;
-  /** Which headers of the reply's head were withheld, and which were not only because the binding keeps cookies. */
+  /** The reply headers that were withheld, and those that passed only because the binding keeps cookies. */
   readonly heldBack?: HeldBack;
-  /** Of a credentialed request: whether what it was decided by still holds, while its reply goes on. */
+  /** For a credentialed request: whether its binding or connector is still in force while the reply is streamed. */
   readonly inForce?: InForce;
 }
 
-/** The client went away before there was an answer; the request may have been sent, so it is recorded all the same. */
+/** The client disconnected before there was an answer. The request may have been sent, so it is recorded. */
 export interface Abandoned {
   readonly kind: 'abandoned';
   readonly facts: Facts;
 }
 
-/** The one result of an exchange: every path ends in one of these, and one caller answers and records it. */
+/** The one result of an exchange. Every path ends in one of these, and one caller answers and records it. */
 export type Outcome = Refused | Replied | Abandoned;
 
-/** A refusal; without `incoming` the rest of the request is unknown, and the tunnel can't go on. */
+/** A refusal. Without `incoming` the rest of the request is unknown, so the tunnel ends. */
 export function refused(facts: Facts, why: Refusal, incoming?: Incoming, bodyWasRead = false): Refused {
   const staysOpen =
     incoming !== undefined && (bodyWasRead || incoming.framing.kind === 'none') && isPersistent(incoming);
@@ -77,7 +77,7 @@ export function replied(
   return { kind: 'replied', facts, mediation, reply, version, staysOpen: isPersistent(incoming), scrub };
 }
 
-/** Whether a credentialed reply keeps its cookies and challenges: a connector's never does. */
+/** Whether a credentialed reply keeps its cookies and challenges. A connector's reply never does. */
 export function keepsCookies({ binding }: Pick<Facts, 'binding'>): boolean {
   return binding?.keepCookies === true;
 }

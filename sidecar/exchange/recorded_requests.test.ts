@@ -6,10 +6,10 @@ import { sampleConnector, sampleOperation } from '../../shared/connect/testing/s
 import { auditEventData } from '../../shared/wire/audit_events.ts';
 import { parseIncoming } from './incoming.ts';
 
-/** An event that the control plane refuses would be an action that is in no log: whatever an agent sends makes one that it takes. */
+/** The control plane must accept the event of any request; otherwise an agent could act without a record. */
 
 const HOST = 'api.example.test';
-/** Far below the batch that a sidecar sends, whatever the request. */
+/** Far below the size of a sidecar's batch, for any request. */
 const MOST_BYTES = 16 * 1024;
 
 const RESULTS: readonly ExchangeResult[] = [
@@ -50,8 +50,8 @@ const bytes = fc.oneof(
 const input = (name: string, place: 'path' | 'query') =>
   ({ name, in: place, type: 'string', required: place === 'path', description: '' }) as const;
 
-describe('what is recorded of a request', () => {
-  test('is an event that the control plane takes, whatever its head', () => {
+describe('the audit event of a request', () => {
+  test('is accepted by the control plane for any request head', () => {
     const heads = fc.record({
       method: fc.oneof(fc.constantFrom('GET', 'POST', "X'!#$%&*+-.^_`|~9", 'M'.repeat(500)), bytes),
       target: fc.oneof(
@@ -79,7 +79,7 @@ describe('what is recorded of a request', () => {
     expect(read).toBeGreaterThan(100);
   });
 
-  test('is one for each set of args of an operation, also with what only an escape can hold', () => {
+  test('is accepted for any args of an operation, even text that only an escape can express', () => {
     const operation = sampleOperation({
       inputs: [input('id', 'path'), input('q', 'query')],
       audit: [

@@ -8,16 +8,16 @@ import type { ExchangePorts, ExchangeTunnel } from './exchange_ports.ts';
 import type { Incoming } from './incoming.ts';
 
 export interface RequestBody {
-  /** Null when the body passes as it comes, or there is none. */
+  /** Null if the body is streamed, or if there is none. */
   readonly buffered: BufferedBody | null;
 }
 
-/** The body of a request that is not read before it goes on. */
+/** The result for a body that is not read in advance. */
 export const NOT_BUFFERED = ok<RequestBody>({ buffered: null });
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n', 'latin1');
 
-/** How large a body may be, and what to do about a larger one. */
+/** The size limit of a body, and the fix to name when it is exceeded. */
 const BODY_LIMITS = {
   credentialed: {
     limit: 'maxCredentialedBodyBytes',
@@ -29,11 +29,11 @@ const BODY_LIMITS = {
   },
   graphql: {
     limit: 'maxGraphqlBodyBytes',
-    advice: 'that of a GraphQL request is parsed: raise SVC_MAX_GRAPHQL_BODY_BYTES, or send less at a time',
+    advice: 'the body of a GraphQL request is parsed: raise SVC_MAX_GRAPHQL_BODY_BYTES, or send less at a time',
   },
 } as const satisfies Record<string, { readonly limit: keyof Limits; readonly advice: string }>;
 
-/** Reads the body of a request in full. Refuses with `body_too_large`, or `invalid_request` when it is broken or stalls. */
+/** Reads a request's whole body. Refuses with `body_too_large`, or with `invalid_request` if it is broken or stalls. */
 export async function readBody(
   incoming: Incoming,
   tunnel: ExchangeTunnel,
@@ -50,7 +50,7 @@ export async function readBody(
   return buffered.ok ? ok({ buffered: buffered.value }) : buffered;
 }
 
-/** A body that was read, as latin1 text; empty where none was. */
+/** The buffered body as latin1 text; empty if none was read. */
 export function bodyText({ buffered }: RequestBody): string {
   return buffered === null ? '' : Buffer.concat(buffered.chunks).toString('latin1');
 }

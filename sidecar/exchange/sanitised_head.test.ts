@@ -8,7 +8,7 @@ function parsed(text: string): Parameters<typeof sanitised>[0] {
   return { head: head.value, raw: Buffer.from(text, 'latin1') };
 }
 
-test('what is withheld is taken out, in any spelling and every copy; the rest keeps its bytes', () => {
+test('removes withheld headers in any spelling, every copy; the rest keeps its bytes', () => {
   const kept = 'HTTP/1.1 200  odd\r\nx-A:  1\r\nLOCATION: https://x/\r\n\r\n';
   expect(sanitised(parsed(kept), false).raw.toString('latin1')).toBe(kept);
   const more = kept.replace('LOC', 'SET-COOKIE: a\r\nset-cookie2: b\r\nAlt-Svc: c\r\nLOC');
@@ -17,14 +17,14 @@ test('what is withheld is taken out, in any spelling and every copy; the rest ke
   expect(head.fields.map(({ name }) => name)).toEqual(['x-a', 'location']);
 });
 
-test('what keeps cookies keeps challenges too, and never an offer of another host', () => {
+test('keeps cookies and challenges together, and never an alternative service', () => {
   const text = 'HTTP/1.1 401 x\r\nSET-COOKIE:  a\r\nWWW-Authenticate: Basic\r\nAlt-Svc: c\r\n\r\n';
   const { raw } = sanitised(parsed(text), true);
   expect(raw.toString('latin1')).toBe(text.replace('Alt-Svc: c\r\n', ''));
   expect(sanitisedTrailers('Set-Cookie: a=b\r\nalt-svc: x\r\n', true)).toBe('Set-Cookie: a=b\r\n');
 });
 
-test('says by name what was withheld and what was kept, each once and never a value', () => {
+test('names the withheld and the kept headers, each once, without values', () => {
   const { fields } = parsed('HTTP/1.1 200 x\r\nSet-Cookie: a\r\nset-cookie: b\r\nX-A: 1\r\nAlt-Svc: c\r\n\r\n').head;
   expect(heldBack(fields, false)).toEqual({ withheld: ['set-cookie', 'alt-svc'], kept: [] });
   expect(heldBack(fields, true)).toEqual({ withheld: ['alt-svc'], kept: ['set-cookie'] });
@@ -36,6 +36,6 @@ test.each([
   ['X-T: 1\r\n', 'X-T: 1\r\n'],
   ['Set-Cookie: a=b\r\nX-T: 1\r\nset-cookie: c\r\n', 'X-T: 1\r\n'],
   ['WWW-Authenticate : x\r\n', ''],
-])('of trailers too: %j', (trailers, expected) => {
+])('also removes them from trailers: %j', (trailers, expected) => {
   expect(sanitisedTrailers(trailers, false)).toBe(expected);
 });

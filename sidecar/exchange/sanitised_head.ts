@@ -2,20 +2,20 @@ import { isCookieOrChallenge, isWithheldHeader } from '../../shared/connect/sani
 import type { HeaderField, ReplyHead } from '../../shared/net/http1_head.ts';
 import { formatReplyHead } from '../../shared/net/http1_head.ts';
 
-/** A reply's head, and the bytes it is sent as. */
+/** A reply's head, and its bytes. */
 interface ReceivedHead {
   readonly head: ReplyHead;
   readonly raw: Buffer;
 }
 
-/** A credentialed reply without the headers that are withheld; the same bytes when it has none of them. */
+/** A credentialed reply's head without the withheld headers; the same bytes if it has none. */
 export function sanitised({ head, raw }: ReceivedHead, keepCookies: boolean): ReceivedHead {
   if (!head.fields.some(({ name }) => isWithheldHeader(name, keepCookies))) return { head, raw };
   const kept = { ...head, fields: head.fields.filter(({ name }) => !isWithheldHeader(name, keepCookies)) };
   return { head: kept, raw: Buffer.from(formatReplyHead(kept), 'latin1') };
 }
 
-/** The same of a trailer section: lines, each with its CRLF. */
+/** The same for a trailer section: lines, each with its CRLF. */
 export function sanitisedTrailers(trailers: string, keepCookies: boolean): string {
   if (trailers === '') return '';
   const lines = trailers
@@ -24,7 +24,7 @@ export function sanitisedTrailers(trailers: string, keepCookies: boolean): strin
   return lines.join('\r\n');
 }
 
-/** Which headers of a reply's head were withheld, or let pass because the binding keeps cookies: lower-case names, each once. */
+/** The reply headers that were withheld, or that passed because the binding keeps cookies: lower-case names, each once. */
 export interface HeldBack {
   readonly withheld: readonly string[];
   readonly kept: readonly string[];
@@ -32,7 +32,7 @@ export interface HeldBack {
 
 const NOTHING: HeldBack = { withheld: [], kept: [] };
 
-/** What {@link sanitised} does to the fields, for the audit event: names of a closed list, never a value. */
+/** What {@link sanitised} does to the fields, for the audit event. The names are of a closed list; values are never included. */
 export function heldBack(fields: readonly HeaderField[], keepCookies: boolean): HeldBack {
   if (!fields.some(({ name }) => isWithheldHeader(name))) return NOTHING;
   const names = [...new Set(fields.map(({ name }) => name))];

@@ -3,7 +3,7 @@ import { scrubText } from '../../shared/inject/scrub/scrub_text.ts';
 import type { HeaderField, ReplyHead } from '../../shared/net/http1_head.ts';
 import { formatReplyHead } from '../../shared/net/http1_head.ts';
 
-/** A head as it goes to the client, given how it was received: the same bytes when nothing in it is to be masked. */
+/** A head as sent to the client, given the received one; the same bytes if nothing is masked. */
 export function scrubbedBytes(head: ReplyHead, raw: Buffer, patterns: ScrubPatterns): Buffer {
   if (patterns.isEmpty || patterns.find(raw).length === 0) return raw;
   return Buffer.from(formatReplyHead(scrubbedHead(head, patterns)), 'latin1');
@@ -31,10 +31,7 @@ export function scrubbedTrailers(trailers: string, patterns: ScrubPatterns): str
   return trailers.replaceAll(/[^\r\n]+/g, (line) => scrubbedLine(line, patterns));
 }
 
-/**
- * The colon between name and value stays, also where a credential that holds a colon is masked across it: a line without
- * one is no header line.
- */
+/** Keeps the colon between name and value even if a masked credential spans it: a line without a colon is not a header line. */
 function scrubbedLine(line: string, patterns: ScrubPatterns): string {
   const scrubbed = scrubText(line, patterns);
   const colon = line.indexOf(':');

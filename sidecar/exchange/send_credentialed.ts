@@ -23,19 +23,19 @@ import type { RequestBody } from './request_body.ts';
 import { heldBack, sanitised } from './sanitised_head.ts';
 import { scrubbedBytes } from './scrubbed_head.ts';
 
-/** A request that may have its credential. */
+/** A request that is allowed to have its credential. */
 export interface Admitted {
   readonly incoming: Incoming;
   readonly request: OutgoingRequest;
   readonly binding: HostBinding;
-  /** Asked once the credential is there, and again once the upstream is: until then the request may have waited long. */
+  /** Checked once the credential is there and again once the upstream is connected, because the request may have waited long. */
   readonly inForce: InForce;
   readonly body: RequestBody;
   readonly facts: Facts;
   readonly mediation: ForwardedMediation;
 }
 
-/** The stages that every credentialed request ends with: credential, inject, forward. */
+/** The last stages of every credentialed request: credential, inject, forward. */
 export async function sendCredentialed(
   admitted: Admitted,
   tunnel: ExchangeTunnel,
@@ -66,7 +66,7 @@ export async function sendCredentialed(
   return tunnel.client.closed ? abandoned(facts) : refused(facts, reply.error, incoming, wasRead);
 }
 
-/** The request as it goes out, with the credential written onto it. Answers at once where the scheme does. */
+/** The outgoing request with the credential written onto it. Synchronous if the scheme is. */
 function injected(
   admitted: Admitted,
   { credential, sessionToken }: CredentialMaterial,
@@ -106,7 +106,7 @@ function payloadOf(incoming: Incoming, buffered: BufferedBody | null): PayloadBo
   return incoming.framing.kind === 'none' ? { kind: 'none' } : { kind: 'stream' };
 }
 
-/** How the replies of a credentialed request are told to the client. */
+/** How the replies to a credentialed request are masked and filtered on their way to the client. */
 interface Telling {
   readonly scrub: ScrubPatterns;
   readonly keepCookies: boolean;
@@ -114,8 +114,8 @@ interface Telling {
 }
 
 /**
- * HTTP/1.0 knows no interim replies (RFC 9110 section 15.2). On a credentialed path they are told as the last one is; on
- * passthrough `telling` is null.
+ * HTTP/1.0 has no interim replies (RFC 9110 section 15.2). On a credentialed path interim replies are masked like the final
+ * one; on passthrough `telling` is null.
  */
 export function forwardContext(
   incoming: Incoming,

@@ -8,13 +8,12 @@ import type { Connection } from '../../machine/connection/connection.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
 import { brokenBody } from './body.ts';
 
-/** How the copying of a request body ended: all of it is sent, one side is gone, or the body itself was refused. */
+/** How copying a request body ended: all of it was sent, one side disconnected, or the body itself was refused. */
 export type BodyEnd = 'sent' | 'client_gone' | 'upstream_gone' | Refusal;
 
 /**
- * Copies a request body to the upstream as its bytes come, framing and all; a transform re-writes its payload on the way.
- * A body that breaks off, or whose framing is broken, destroys the upstream connection: a part of a body must never look
- * like a whole one.
+ * Copies a request body to the upstream as it arrives, with its framing; a transform can rewrite its payload. A body that is
+ * cut off or has broken framing destroys the upstream connection: a partial body must never look complete.
  */
 export async function streamBody(
   client: Connection,
@@ -59,7 +58,7 @@ function writeAll(upstream: Connection, pieces: readonly Uint8Array[]): boolean 
   return roomy;
 }
 
-/** A body whose payload is re-written as it passes, framed as the client framed it. */
+/** A body whose payload is rewritten in transit, framed as the client framed it. */
 class TransformedCopy {
   readonly #transform: BodyTransform;
   readonly #chunked: boolean;

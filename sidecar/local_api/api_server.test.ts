@@ -30,7 +30,7 @@ afterEach(async () => {
   await new Promise((resolve) => listener.close(resolve));
 });
 
-/** Sends text and gives what comes back until the connection is over. */
+/** Sends text and returns everything received until the connection ends. */
 function exchange(text: string, more?: (send: (text: string) => void, got: string) => void): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
@@ -45,7 +45,7 @@ function exchange(text: string, more?: (send: (text: string) => void, got: strin
   });
 }
 
-describe('the server of the local API', () => {
+describe("the local API's server", () => {
   it('answers one request and closes', async () => {
     const got = await exchange(GET);
     expect(got).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*Connection: close\r\n[^]*answered$/);
@@ -54,7 +54,7 @@ describe('the server of the local API', () => {
   it.each([
     ['in proxy form', 'GET http://upstream.example/ HTTP/1.1\r\nHost: upstream.example\r\n\r\n'],
     ['with proxy credentials', 'GET / HTTP/1.1\r\nHost: localhost\r\nProxy-Authorization: Basic eA==\r\n\r\n'],
-    ['another of its own', GET],
+    ['a second one', GET],
   ])('never sees a second request of a connection: %s, pipelined or later', async (_what, second) => {
     const pipelined = await exchange(GET + second);
     const later = await exchange(GET, (send) => send(second));
@@ -62,12 +62,12 @@ describe('the server of the local API', () => {
     expect(asked).toEqual(['/one', '/one']);
   });
 
-  it('answers no CONNECT after a request of its own', async () => {
+  it('does not answer a CONNECT after a first request', async () => {
     const got = await exchange(`${GET}CONNECT upstream.example:443 HTTP/1.1\r\nHost: upstream.example:443\r\n\r\n`);
     expect([got.match(/HTTP\/1\.1/g)?.length ?? 0, asked.length]).not.toContain(2);
   });
 
-  it('drops a request whose body does not come in time', async () => {
+  it('drops a request whose body does not arrive in time', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const got = exchange('POST /slow HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc');
     await vi.waitUntil(() => asked.length === 1);
@@ -75,7 +75,7 @@ describe('the server of the local API', () => {
     expect(await got).toBe('');
   });
 
-  it('takes its time for the answer', async () => {
+  it('does not time out while the answer is being made', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const got = exchange('GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n');
     await vi.waitUntil(() => asked.length === 1);

@@ -4,13 +4,13 @@ import type { Duplex } from 'node:stream';
 /** How long a request of the local API may take to arrive; its head has arrived when the listener hands it over. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
-/** Emitted on a connection when its request has arrived whole. */
+/** Emitted on a connection when its whole request has arrived. */
 export const ARRIVED = 'svc:arrived';
 
 /**
- * The HTTP server of a local API. It answers one request for each connection, so that whatever comes after it on the same
- * connection, pipelined or in proxy form, is read by nobody: which requests are for the proxy is decided before routing. Its
- * connections come from the listener, so that Node's own timeouts, which begin with listening, do not hold here.
+ * The HTTP server of a local API. It answers one request per connection and reads nothing after it, pipelined or in proxy
+ * form: the listener decides which requests are for the proxy before any routing. Its connections come from the listener, so
+ * Node's own timeouts, which start with listening, do not apply.
  */
 export function createApiServer(answer: RequestListener, requestTimeoutMs = REQUEST_TIMEOUT_MS): Server {
   const arriving = new WeakMap<Duplex, NodeJS.Timeout>();

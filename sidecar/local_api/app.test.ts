@@ -172,7 +172,7 @@ async function codeOf(reply: Response): Promise<string> {
 }
 
 describe('creating a session', () => {
-  it('gives what a launch needs, with the proxy URL in the form of the specification', async () => {
+  it("returns what a launch needs, with the proxy URL in the specification's form", async () => {
     const reply = await call('/v1/sandbox-proxy/sessions', {
       method: 'POST',
       body: '{"name":"demo","ttl_seconds":60}',
@@ -196,14 +196,14 @@ describe('creating a session', () => {
     expect(waited).toEqual([[42, 10_000]]);
   });
 
-  it('is refused without a policy, and no session is there', async () => {
+  it('is refused without a policy, and creates no session', async () => {
     inForce = false;
     const reply = await call('/v1/sandbox-proxy/sessions', { method: 'POST' });
     expect(await codeOf(reply)).toBe('503 control_plane_unavailable');
     expect(sessions.count).toBe(0);
   });
 
-  it('hands out the sentinels of bindings, a personal one before the enterprise one of the same variable', async () => {
+  it("returns the sentinels of bindings; a personal one wins over the enterprise's for the same variable", async () => {
     bindings = [
       sampleBinding({ owner: 'enterprise', emit: swap('theirs', 'DEMO_TOKEN') }),
       sampleBinding({ emit: swap('mine', 'DEMO_TOKEN') }),
@@ -237,7 +237,7 @@ describe('creating a session', () => {
     expect(sessions.count).toBe(0);
   });
 
-  it('says what is wrong when the CA cannot be made', async () => {
+  it('says what is wrong if the CA cannot be created', async () => {
     const failing = new Sessions({
       directory: join(home, 'sessions'),
       clock,
@@ -269,7 +269,7 @@ describe('sessions', () => {
     expect(await codeOf(other)).toBe('404 not_found');
   });
 
-  it('that have ended by themselves can still be ended', async () => {
+  it('can still be ended after they have ended by themselves', async () => {
     const { session_id: id } = await createSession({ ttl_seconds: 60 });
     clock.advance(60_000);
     await sessions.sweep();
@@ -278,12 +278,12 @@ describe('sessions', () => {
 });
 
 describe('health', () => {
-  it('tells anybody only the status and version', async () => {
+  it('shows an anonymous caller only status and version', async () => {
     const reply = await call('/v1/health', { token: null });
     expect(await reply.json()).toEqual({ status: 'degraded', version: '4.0.0' });
   });
 
-  it('tells the host token everything', async () => {
+  it('shows the host token everything', async () => {
     link.failed(channelError('clock_skew', 'clocks', { serverTime: '2030-01-01T00:00:00.000Z' }));
     await createSession();
     const reply = await call('/v1/health');
@@ -301,7 +301,7 @@ describe('health', () => {
     });
   });
 
-  it('is not well while the audit log went back and no person has accepted it, which metrics show', async () => {
+  it('is degraded while the audit log was rolled back and no person has accepted it; metrics show it', async () => {
     link.succeeded();
     mismatches.push(WENT_BACK);
     expect(await (await call('/v1/health', { token: null })).json()).toMatchObject({ status: 'degraded' });
@@ -309,7 +309,7 @@ describe('health', () => {
     expect(await (await call('/metrics')).text()).toContain('\nsvc_audit_log_mismatches 1\n');
   });
 
-  it('a mismatch of the audit log is accepted by the host alone, as it was seen', async () => {
+  it('lets only the host token accept an audit log mismatch, and only as it was shown', async () => {
     const body = JSON.stringify({ writer: WENT_BACK.writer, ...WENT_BACK.remembered });
     const { token } = await createSession();
     const accept = { method: 'POST', body };
@@ -320,7 +320,7 @@ describe('health', () => {
     expect(accepted).toEqual([`${WENT_BACK.writer} 5`, `${WENT_BACK.writer} 5`]);
   });
 
-  it('tells a session only of itself', async () => {
+  it('shows a session only its own state', async () => {
     const { session_id: id, token } = await createSession();
     const reply = await call('/v1/health', { token });
     expect(await reply.json()).toEqual({
@@ -347,34 +347,34 @@ describe('health', () => {
   });
 });
 
-describe('who may call', () => {
+describe('authentication', () => {
   it.each([
     ['POST', '/v1/sandbox-proxy/sessions'],
     ['GET', '/v1/sandbox-proxy/sessions'],
     ['DELETE', '/v1/sandbox-proxy/sessions/ses_0'],
     ['GET', '/metrics'],
-  ])("%s %s is for the host token: a session's token gets 403, none 401", async (method, path) => {
+  ])("%s %s needs the host token: 403 for a session's token, 401 without one", async (method, path) => {
     const { token } = await createSession();
     expect(await codeOf(await call(path, { method, token }))).toBe('403 host_token_required');
     expect(await codeOf(await call(path, { method, token: null }))).toBe('401 unauthenticated');
   });
 
   it.each(['x', `${HOST_TOKEN}x`, HOST_TOKEN.slice(0, -1), 'svc_session_none'])(
-    'a token that is not known gets 401 everywhere, also for health: %s',
+    'an unknown token gets 401 everywhere, also for health: %s',
     async (token) => {
       expect(await codeOf(await call('/v1/health', { token }))).toBe('401 unauthenticated');
       expect(await codeOf(await call('/v1/sandbox-proxy/sessions', { token }))).toBe('401 unauthenticated');
     },
   );
 
-  it("a session's token that has expired is not known any more", async () => {
+  it('an expired session token is unknown', async () => {
     const { token } = await createSession({ ttl_seconds: 60 });
     clock.advance(60_000);
     expect(await codeOf(await call('/v1/health', { token }))).toBe('401 unauthenticated');
   });
 
   it.each(['evil.example', 'evil.example:9100', '127.0.0.1.evil.example', 'localhost.evil.example', '', '10.0.0.1'])(
-    'a call under the name %j is refused, whatever its token (DNS rebinding)',
+    'a call with the Host %j is refused, even with a valid token (DNS rebinding)',
     async (host) => {
       expect(await codeOf(await call('/v1/health', { host }))).toBe('421 misdirected_host');
     },
@@ -385,20 +385,20 @@ describe('who may call', () => {
   });
 
   it.each(['127.0.0.1', 'LocalHost:80', '[::1]:9100', '172.17.0.1:9100', '[fd00::1]:9100'])(
-    'a call under the name %s is answered',
+    'a call with the Host %s is answered',
     async (host) => {
       expect((await call('/v1/health', { host })).status).toBe(200);
     },
   );
 });
 
-describe('anything else', () => {
-  it('is 404 in the same shape', async () => {
+describe('other paths', () => {
+  it('answer 404 with the same error body', async () => {
     expect(await codeOf(await call('/v1/nothing'))).toBe('404 not_found');
     expect(await codeOf(await call('/v1/sandbox-proxy/sessions', { method: 'PATCH' }))).toBe('404 not_found');
   });
 
-  it('that fails is 500 and tells nothing of it', async () => {
+  it('answer 500 on an exception, without its details', async () => {
     const broken = { ...options(), sessions, metrics: new MetricsRegistry() };
     broken.metrics.gauge({
       name: 'svc_broken',
@@ -413,7 +413,7 @@ describe('anything else', () => {
     expect(await reply.text()).not.toContain('detail');
   });
 
-  it('serves the metrics as Prometheus text', async () => {
+  it('serves the metrics in Prometheus format', async () => {
     const reply = await call('/metrics');
     expect(reply.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
     const text = await reply.text();

@@ -40,14 +40,14 @@ export function createLocalApi(options: LocalApiOptions): Hono<LocalEnv> {
   return apiFor(options, callersOf(options.hostToken, options.sessions), options.hostNames ?? []);
 }
 
-/** Whom a listener that containers reach answers. */
+/** Which callers a listener in a container's reach answers. */
 export interface ContainerReach {
-  /** The only session that is known there; null: each of them, but still not the host. */
+  /** The only session that is accepted there; null accepts every session. The host token is never accepted. */
   readonly session: Session | null;
   readonly hostNames: readonly string[];
 }
 
-/** The same API as containers reach it: the host token is not known there, nor another session's token. */
+/** The same API as containers reach it. The host token and other sessions' tokens are unknown there. */
 export function createContainerApi(options: LocalApiOptions, { session, hostNames }: ContainerReach): Hono<LocalEnv> {
   const withToken = (token: string): Session | null => {
     const found = options.sessions.withToken(token);
@@ -75,7 +75,7 @@ function apiFor(
   const { maxApiBodyBytes, maxRunRequestBytes } = options.limits;
   const [limitRun, limitBody] = [limitTo(maxRunRequestBytes), limitTo(maxApiBodyBytes)];
   app.use((c, next) => {
-    // A caller without a token is refused before its body is read: nothing is held for it.
+    // A caller without a token is refused before its body is read, so it uses no memory.
     if (c.get('caller').kind === 'anonymous') return next();
     return RUNS.has(c.req.path) ? limitRun(c, next) : limitBody(c, next);
   });
@@ -92,12 +92,12 @@ function apiFor(
   app.notFound(() => errorReply(localError('not_found', 'There is nothing at this path of the local API.')));
   app.onError((error) => {
     options.warn(`The local API failed: ${error.stack ?? error.message}`);
-    return errorReply(localError('internal_error', 'The local API failed; the log says more.'));
+    return errorReply(localError('internal_error', 'The local API failed; see the log.'));
   });
   return app;
 }
 
-/** What a session's token opens besides the proxy: it comes before the routes that are the host's alone. */
+/** The routes that a session's token opens besides the proxy. They come before the routes for the host token only. */
 function addConnectorRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void {
   const { operations } = options;
   app.get('/v1/connector-operations', async (c) => {
@@ -186,11 +186,11 @@ function addLaunchRoutes(app: Hono<LocalEnv>, options: LocalApiOptions): void {
 const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 const MISDIRECTED = localError(
   'misdirected_host',
-  'This API answers only to the names of this machine: call it as 127.0.0.1 or localhost.',
+  "This API answers only to this machine's own names: call it as 127.0.0.1 or localhost.",
 );
 const UNAUTHENTICATED = localError(
   'unauthenticated',
-  'The token is not known here. Use the one in host.token of the state directory.',
+  'The token is unknown. Use the one in host.token of the state directory.',
 );
 const TOKEN_MISSING = localError(
   'unauthenticated',
@@ -198,7 +198,7 @@ const TOKEN_MISSING = localError(
 );
 const TOKEN_REQUIRED = localError('unauthenticated', 'Give the session’s token (SVC_TOKEN) as a bearer token.');
 const HOST_TOKEN_REQUIRED = localError('host_token_required', "A session's token may not do this.");
-/** What runs an operation has a limit of its own (design section 11). */
+/** Endpoints that run an operation have their own limit (design section 11). */
 const RUNS: ReadonlySet<string> = new Set(['/v1/connector-operations/run', '/v1/sandbox-proxy/requests']);
 
 function limitTo(maxSize: number): MiddlewareHandler<LocalEnv> {
@@ -216,12 +216,12 @@ function hostOnly(caller: Caller): Response | null {
   return errorReply(caller.kind === 'session' ? HOST_TOKEN_REQUIRED : TOKEN_MISSING);
 }
 
-/** An address as it stands in a Host header. */
+/** An address as written in a Host header. */
 function asHostName(address: string): string {
   return address.includes(':') && !address.startsWith('[') ? `[${address}]` : address;
 }
 
-/** A browser that was led here by a name of somebody else's (DNS rebinding) sends that name. */
+/** Blocks DNS rebinding: a browser that was led here by an attacker's host name sends that name in Host. */
 function isNamed(names: ReadonlySet<string>, host: string | undefined): boolean {
   return host !== undefined && names.has(host.toLowerCase().replace(/:\d{1,5}$/, ''));
 }

@@ -3,19 +3,20 @@ import type { Session } from '../session/session.ts';
 import type { Sessions } from '../session/sessions.ts';
 import { sha256 } from '../../machine/sha256.ts';
 
-/** Who calls the local API (design section 8). */
+/** The caller of the local API (design section 8). */
 export type Caller =
   | { readonly kind: 'host' }
   | { readonly kind: 'session'; readonly session: Session }
-  /** No token, which only tells whether the daemon is there. */
+  /** No token; may only learn whether the sidecar is up. */
   | { readonly kind: 'anonymous' }
   | { readonly kind: 'unknown' };
 
 const BEARER = /^Bearer ([\x21-\x7e]{1,256})$/i;
 
 /**
- * Says who a call's Authorization header shows; tokens are compared in constant time. Without a host token nobody is the
- * host: it is never in a container, so that a call with it from there is made by somebody who should not have it.
+ * Identifies the caller by the Authorization header; compares tokens in constant time. Without a host token no caller is the
+ * host. Listeners for containers run without it: the host token is never in a container, so a call from there that has it
+ * must have stolen it.
  */
 export function callersOf(
   hostToken: string | null,

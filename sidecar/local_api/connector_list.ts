@@ -10,18 +10,18 @@ import { sha256 } from '../../machine/sha256.ts';
 
 const MAX_WAIT_SECONDS = 25;
 
-/** `GET /v1/connector-operations`: with `wait`, a list that If-None-Match names is answered only once it has changed. */
+/** `GET /v1/connector-operations`. With `wait`, a list whose tag If-None-Match names is answered only once it has changed. */
 export const operationsQuery = z.strictObject({
   wait: z.coerce.number().int().min(0).max(MAX_WAIT_SECONDS).default(0),
 });
 
-/** A list, with the tag that changes whenever it does. */
+/** A list, with a tag that changes with it. */
 export interface OperationList {
   readonly etag: string;
   readonly body: () => z.infer<typeof operationsReply>;
 }
 
-/** Which list the caller holds, and how long it waits for another one. */
+/** The list that the caller has, and how long it waits for another one. */
 export interface ListWait {
   readonly heldEtag: string | null;
   readonly waitMs: number;
@@ -29,8 +29,8 @@ export interface ListWait {
 }
 
 /**
- * The operations of the installed connectors, once they differ from what the caller holds or its time is up. Refuses as
- * requests are refused while there is no policy that may be used.
+ * The operations of the installed connectors, once they differ from the caller's list or its wait is over. Refuses like a
+ * request if no policy may be used.
  */
 export async function connectorOperations(
   { policy, clock }: Pick<LocalApiOptions, 'policy' | 'clock'>,
@@ -55,10 +55,10 @@ function listOf(installed: readonly InstalledConnector[]): OperationList {
   return { etag, body: () => ({ items: connectors.flatMap((connector) => listed(connector)) }) };
 }
 
-/** Who calls it by name has to know which documents it takes. */
+/** A caller that runs it by name has to know which documents it accepts. */
 function described({ description, graphql }: Operation): string {
   if (graphql === undefined) return description;
-  const words = `Its GraphQL document is: ${graphqlWords(graphql)}.`;
+  const words = `Its GraphQL document: ${graphqlWords(graphql)}.`;
   return description === '' ? words : `${description}\n\n${words}`;
 }
 

@@ -39,7 +39,7 @@ describe.each([
 ] as const)('POST %s', (path, input, source) => {
   const call = (body: unknown, token: string | null): Promise<ApiReply> => bench.call('POST', path, body, token);
 
-  it('is answered to a session, as itself, and to the host', async () => {
+  it('answers a session in its own name, and the host', async () => {
     const session = await bench.createSession();
     expect(await call(input, session.token)).toMatchObject({ status: 200, body: REPLY });
     expect(await call(input, HOST_TOKEN)).toMatchObject({ status: 200, body: REPLY });
@@ -49,7 +49,7 @@ describe.each([
     ]);
   });
 
-  it('is answered inside a container to that session alone', async () => {
+  it('answers only its own session inside a container', async () => {
     const [one, two] = [await bench.createSession(), await bench.createSession()];
     const session = bench.sessions.get(one.id);
     if (session === null) throw new Error('no session');
@@ -61,23 +61,23 @@ describe.each([
     expect(codes).toEqual(['', 'unauthenticated', 'unauthenticated']);
   });
 
-  it('is answered to nobody without a token, nor with one that is not known', async () => {
+  it('refuses a caller without a token or with an unknown one', async () => {
     expect(await call(input, null)).toMatchObject({ status: 401, code: 'unauthenticated' });
     expect(await call(input, 'svc_session_other')).toMatchObject({ status: 401, code: 'unauthenticated' });
     expect(bench.runs).toEqual([]);
   });
 
-  it.each(['headers', 'body', 'query', 'authorization', 'credential'])('takes no %s', async (field) => {
+  it.each(['headers', 'body', 'query', 'authorization', 'credential'])('refuses %s', async (field) => {
     expect(await call({ ...input, [field]: 'x' }, HOST_TOKEN)).toMatchObject({ status: 400, code: 'invalid_input' });
     expect(bench.runs).toEqual([]);
   });
 
-  it('refuses a body over 1 MiB, and one that is no JSON', async () => {
+  it('refuses a body over 1 MiB, and one that is not JSON', async () => {
     expect((await call({ ...input, tool: 'x'.repeat(1024 * 1024) }, HOST_TOKEN)).code).toBe('body_too_large');
     expect((await call('{', HOST_TOKEN)).code).toBe('invalid_json');
   });
 
-  it('has the limit of runs, not the one of the API', async () => {
+  it('has the limit of runs, not that of the API', async () => {
     const small = await LocalApiBench.start({ maxRunRequestBytes: 2_000 });
     const [fits, large] = ['x'.repeat(1_000), 'x'.repeat(2_000)];
     const codes = [];
@@ -119,7 +119,7 @@ describe.each([
     const live = bench.sessions.get(session.id);
     bench.running = ({ gone }) =>
       new Promise((resolve) => {
-        const stopped = { reason: 'upstream_unreachable', message: 'the session is over' } as const;
+        const stopped = { reason: 'upstream_unreachable', message: 'the session has ended' } as const;
         gone.addEventListener('abort', () => resolve(err(stopped)));
       });
     const running = Array.from({ length: 5 }, () => call(input, session.token));
@@ -135,8 +135,8 @@ function acting(sessionId: string, token: string): Promise<ApiReply> {
   return bench.call('POST', RUN, INPUT, token, { 'svc-acting-session': sessionId });
 }
 
-describe('a run of the host for a session', () => {
-  it("is the session's: recorded as its own, and one of its tunnels", async () => {
+describe('a run that the host token makes for a session', () => {
+  it("is the session's: recorded as its own, and counted as one of its tunnels", async () => {
     const { id } = await bench.createSession();
     bench.running = () => {
       expect(bench.sessions.get(id)?.openTunnels).toBe(1);
@@ -146,14 +146,14 @@ describe('a run of the host for a session', () => {
     expect(bench.runs).toMatchObject([{ caller: { source: 'generated_connector_shim', sessionId: id } }]);
   });
 
-  it('is refused once the session is over', async () => {
+  it('is refused once the session has ended', async () => {
     const { id } = await bench.createSession();
     await bench.sessions.end(id);
     expect(await acting(id, HOST_TOKEN)).toMatchObject({ status: 404, code: 'not_found' });
     expect(bench.runs).toEqual([]);
   });
 
-  it('is refused to a session, for another one and for itself', async () => {
+  it('is refused to a session, for another session and for itself', async () => {
     const [one, two] = [await bench.createSession(), await bench.createSession()];
     expect(await acting(two.id, one.token)).toMatchObject({ status: 403, code: 'host_token_required' });
     expect(await acting(one.id, one.token)).toMatchObject({ status: 403, code: 'host_token_required' });
@@ -166,7 +166,7 @@ describe('GET /v1/connector-operations', () => {
   const list = (token: string | null, query = '', headers = {}): Promise<ApiReply> =>
     bench.call('GET', `${LIST}${query}`, undefined, token, headers);
 
-  it('gives the operations of every connector with the schema of their inputs', async () => {
+  it('returns the operations of every connector with the schema of their inputs', async () => {
     const { token } = await bench.createSession();
     bench.useConnectors([sampleConnector()]);
     for (const caller of [token, HOST_TOKEN]) {
@@ -195,7 +195,7 @@ describe('GET /v1/connector-operations', () => {
     }
   });
 
-  it('is answered inside a container to that session alone', async () => {
+  it('answers only its own session inside a container', async () => {
     const [one, two] = [await bench.createSession(), await bench.createSession()];
     const session = bench.sessions.get(one.id);
     if (session === null) throw new Error('no session');
@@ -207,20 +207,20 @@ describe('GET /v1/connector-operations', () => {
     expect(codes).toEqual(['', 'unauthenticated', 'unauthenticated']);
   });
 
-  it('is answered to nobody without a token', async () => {
+  it('refuses a caller without a token', async () => {
     expect(await list(null)).toMatchObject({ status: 401, code: 'unauthenticated' });
   });
 
-  it('is refused as requests are while there is no policy', async () => {
+  it('is refused like requests while there is no policy', async () => {
     bench.policy = err(refusal('snapshot_expired', 'too old'));
     expect(await list(HOST_TOKEN)).toMatchObject({ status: 503, code: 'snapshot_expired' });
   });
 
-  it.each(['?wait=26', '?wait=-1', '?wait=x', '?other=1'])('takes no query such as %s', async (query) => {
+  it.each(['?wait=26', '?wait=-1', '?wait=x', '?other=1'])('refuses a query such as %s', async (query) => {
     expect(await list(HOST_TOKEN, query)).toMatchObject({ status: 400, code: 'invalid_input' });
   });
 
-  it('has a tag that stays while the connectors do, whatever else changes', async () => {
+  it('has a tag that changes only with the connectors', async () => {
     bench.useConnectors([sampleConnector()]);
     const { etag } = await list(HOST_TOKEN);
     bench.useConnectors([sampleConnector()]);
@@ -229,14 +229,14 @@ describe('GET /v1/connector-operations', () => {
     expect(await list(HOST_TOKEN, '', { 'if-none-match': etag })).toMatchObject({ status: 200 });
   });
 
-  it('waits for a change where it is asked to', async () => {
+  it('waits for a change if asked to', async () => {
     const { etag } = await list(HOST_TOKEN);
     const waiting = list(HOST_TOKEN, '?wait=25', { 'if-none-match': etag });
     bench.useConnectors([sampleConnector()]);
     expect((await waiting).body).toMatchObject({ items: [{ operation: 'get-item' }] });
   });
 
-  it('ends with the session that waits', async () => {
+  it('ends when the waiting session ends', async () => {
     const { id, token } = await bench.createSession();
     const { etag } = await list(token);
     const waiting = list(token, '?wait=25', { 'if-none-match': etag });
@@ -246,8 +246,8 @@ describe('GET /v1/connector-operations', () => {
   });
 });
 
-describe('the request boundary', () => {
-  it.each(['get', 'GET /', ''])('takes no method such as %j', async (method) => {
+describe('the sandbox-proxy request endpoint', () => {
+  it.each(['get', 'GET /', ''])('refuses a method such as %j', async (method) => {
     expect((await bench.call('POST', REQUESTS, { ...CANDIDATE, method })).code).toBe('invalid_input');
   });
 

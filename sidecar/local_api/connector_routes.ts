@@ -6,7 +6,7 @@ import type { Sessions } from '../session/sessions.ts';
 import type { Caller } from './callers.ts';
 import { localError, type LocalError, noSession } from './local_error.ts';
 
-/** Whose run it is. Only the host may run for somebody else, and only for a session that is live. */
+/** The session of a run. Only the host token may run for another session, and only for a live one. */
 export function actingCaller(
   caller: Caller,
   sessionId: string | undefined,
@@ -18,10 +18,7 @@ export function actingCaller(
   return session === null ? err(noSession(sessionId)) : ok({ kind: 'session', session });
 }
 
-/**
- * Runs an operation for a caller, as long as the caller waits for it. A session's run counts as one of its tunnels and ends
- * with the session.
- */
+/** Runs an operation for a caller until the caller disconnects. A session's run counts as one of its tunnels and ends with the session. */
 export async function runFor(
   caller: Caller,
   source: RunCaller['source'],
@@ -37,7 +34,7 @@ export async function runFor(
   });
 }
 
-/** The same for a list that is waited for. */
+/** The same for a list that the caller waits for. */
 export function listFor<T>(
   caller: Caller,
   left: AbortSignal,
@@ -57,7 +54,7 @@ async function asLongAs<T>(
   const ended = new AbortController();
   const session = caller.kind === 'session' ? caller.session : null;
   const close = session === null ? () => undefined : session.openTunnel(() => ended.abort());
-  if (close === null) return err(localError('too_many_tunnels', 'This session has as many open tunnels as it may.'));
+  if (close === null) return err(localError('too_many_tunnels', 'This session has reached its limit of open tunnels.'));
   try {
     return await act(AbortSignal.any([left, ended.signal]));
   } finally {

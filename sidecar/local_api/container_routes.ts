@@ -7,7 +7,7 @@ import type { ListenerInput } from './inputs.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 import { localError, type LocalError, noSession } from './local_error.ts';
 
-/** Notes the container that a session's engine has made, so that a later start finds it after a crash. */
+/** Records the container that a session's engine has created, so that a later start finds it after a crash. */
 export async function noteContainer(
   { sessions }: LocalApiOptions,
   sessionId: string,
@@ -17,14 +17,14 @@ export async function noteContainer(
   if (!found.ok) return found;
   const { session, sandbox } = found.value;
   if (session.containerId !== null && session.containerId !== containerId) {
-    return err(localError('conflict', 'The session has another container already: make a session for each.'));
+    return err(localError('conflict', 'The session already has another container: create one session for each.'));
   }
   session.containerId = containerId;
   await writeContainerRecord(session.directory, { sessionId, containerId, runtime: sandbox.runtime });
   return ok(undefined);
 }
 
-/** Opens the proxy inside the container that has started. From then on a detached one needs nobody any more. */
+/** Opens the proxy inside the started container. From then on a detached container does not need its launcher. */
 export async function openListener(
   { sessions, listeners }: LocalApiOptions,
   sessionId: string,
@@ -44,10 +44,10 @@ export async function openListener(
 }
 
 function whyNotYet({ containerId, container, lock }: Session, relay: boolean): LocalError | null {
-  if (containerId === null) return localError('conflict', 'The session has no container yet: say first which it is.');
-  if (container !== null) return localError('conflict', "The session's listener is open already.");
+  if (containerId === null) return localError('conflict', 'The session has no container yet: register it first.');
+  if (container !== null) return localError('conflict', "The session's listener is already open.");
   if (!relay || lock === null) return null;
-  const message = "relay: a plan's session opens nothing by itself, so that there is nothing to relay to.";
+  const message = "relay: a plan's session has no token of its own, so a relay has nothing to authenticate with.";
   return localError('session_of_plan', message);
 }
 
@@ -57,5 +57,5 @@ function sandboxedSession(
 ): Result<{ readonly session: Session; readonly sandbox: Sandbox }, LocalError> {
   if (session === null) return err(noSession(sessionId));
   if (session.sandbox !== null) return ok({ session, sandbox: session.sandbox });
-  return err(localError('conflict', 'The session was made without a sandbox, so it has no container.'));
+  return err(localError('conflict', 'The session was created without a sandbox, so it has no container.'));
 }

@@ -5,12 +5,12 @@ import type { LocalApiOptions } from './local_api_options.ts';
 
 export type HealthStatus = 'starting' | 'ok' | 'degraded';
 
-/** `starting`: no policy yet and none was refused; `degraded`: something is refused, or will be if nothing changes, or a person has to look into the audit log. */
+/** `starting`: no policy yet and no refusal. `degraded`: something is refused, or soon will be, or a person has to look into the audit log. */
 export function healthStatus(facts: {
   readonly policy: Result<unknown, unknown>;
   readonly link: LinkState;
   readonly accepting: boolean;
-  /** Chains of the audit log that went back. */
+  /** Chains of the audit log that were rolled back. */
   readonly mismatches?: number;
 }): HealthStatus {
   const isWell = facts.link === 'up' && facts.accepting && (facts.mismatches ?? 0) === 0;
@@ -18,7 +18,7 @@ export function healthStatus(facts: {
   return facts.link === 'connecting' ? 'starting' : 'degraded';
 }
 
-/** What anybody may know. */
+/** The fields for an anonymous caller. */
 export function publicHealth(options: LocalApiOptions): { readonly status: HealthStatus; readonly version: string } {
   const { policy, link, audit, version, witness } = options;
   const facts = { link: link.state, accepting: audit.accepting, mismatches: witness.mismatches.length };
@@ -26,7 +26,7 @@ export function publicHealth(options: LocalApiOptions): { readonly status: Healt
   return { status, version };
 }
 
-/** What a session may know of itself. */
+/** The fields that a session may see of itself. */
 export function sessionHealth(options: LocalApiOptions, session: Session): object {
   return {
     ...publicHealth(options),
@@ -38,7 +38,7 @@ export function sessionHealth(options: LocalApiOptions, session: Session): objec
   };
 }
 
-/** What the host's user may know. */
+/** The fields for the host's user. */
 export function hostHealth(options: LocalApiOptions): object {
   const { policy, audit, link, sessions, witness } = options;
   const snapshot = policy.status();

@@ -17,7 +17,7 @@ afterEach(() => {
 });
 
 describe('the host token', () => {
-  it('is made once, in a file that only its owner may read', async () => {
+  it('is created once, in a file that only its owner can read', async () => {
     const first = await openHostToken(path);
     expect(first).toMatchObject({ ok: true, value: expect.stringMatching(/^svc_host_[A-Za-z0-9_-]{43}$/) });
     expect(await openHostToken(path)).toEqual(first);
@@ -25,17 +25,14 @@ describe('the host token', () => {
     expect(first.ok && readFileSync(path, 'utf8')).toBe(`${first.ok && first.value}\n`);
   });
 
-  it.each(['', 'svc_host_short', 'x'.repeat(52)])(
-    'that is damaged is an error, and is not replaced: %j',
-    async (text) => {
-      await openHostToken(path);
-      writeFileSync(path, text);
-      expect(await openHostToken(path)).toMatchObject({ ok: false, error: { reason: 'state_file_corrupt', path } });
-      expect(readFileSync(path, 'utf8')).toBe(text);
-    },
-  );
+  it.each(['', 'svc_host_short', 'x'.repeat(52)])('is an error if damaged, and is not replaced: %j', async (text) => {
+    await openHostToken(path);
+    writeFileSync(path, text);
+    expect(await openHostToken(path)).toMatchObject({ ok: false, error: { reason: 'state_file_corrupt', path } });
+    expect(readFileSync(path, 'utf8')).toBe(text);
+  });
 
-  it('that others may read is refused', async () => {
+  it('is refused if other users can read it', async () => {
     await openHostToken(path);
     chmodSync(path, 0o644);
     expect(await openHostToken(path)).toMatchObject({ ok: false, error: { reason: 'state_file_exposed' } });

@@ -4,14 +4,16 @@ import { corruptStateFile, readPrivateFile, type StateFileError, writePrivateFil
 
 const HOST_TOKEN = /^svc_host_[A-Za-z0-9_-]{43}$/;
 
-/** The host token of the local API: read from its file, which is made (0600) when it is not there. */
+/** The host token of the local API, read from its file. The file is created (0600) if it does not exist. */
 export async function openHostToken(path: string): Promise<Result<string, StateFileError>> {
   const text = readPrivateFile(path);
   if (!text.ok) return text;
   if (text.value === null) return ok(await makeToken(path));
   const token = text.value.trim();
   if (HOST_TOKEN.test(token)) return ok(token);
-  return err(corruptStateFile(path, 'it does not hold a host token', 'Delete it and start again: a new one is made.'));
+  return err(
+    corruptStateFile(path, 'it does not contain a host token', 'Delete it and start again; a new one is created.'),
+  );
 }
 
 async function makeToken(path: string): Promise<string> {

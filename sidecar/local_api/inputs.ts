@@ -15,14 +15,14 @@ const pid = z
   .int()
   .min(1)
   .max(2 ** 31 - 1);
-const image = line(MAX_IMAGE_CHARACTERS).min(1, 'is empty: write the name of the image');
-const reason = line(MAX_REASON_CHARACTERS).trim().min(1, 'is empty: say why it cannot be added at the proxy');
+const image = line(MAX_IMAGE_CHARACTERS).min(1, 'is empty: give the name of the image');
+const reason = line(MAX_REASON_CHARACTERS).trim().min(1, 'is empty: say why the proxy cannot add it');
 
 const unsealedFields = {
   env: z
     .string()
     .max(128)
-    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name of an environment variable'),
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is not a valid name of an environment variable'),
   reference: credentialRefText,
   host: allowedHostText,
   reason,
@@ -47,7 +47,7 @@ const sandboxInput = z.strictObject({
 /** `POST /v1/sandbox-proxy/sessions`. */
 export const sessionInput = z.strictObject({
   name: z.string().trim().min(1).max(100).optional(),
-  /** The session begins with a policy at least this new. */
+  /** The session starts with at least this policy version. */
   min_policy_version: z.number().int().min(0).optional(),
   ttl_seconds: z.number().int().min(1).max(MAX_TTL_SECONDS).default(DEFAULT_TTL_SECONDS),
   /** The session ends with this process. */
@@ -55,17 +55,17 @@ export const sessionInput = z.strictObject({
   sandbox: sandboxInput.optional(),
   /** Names or ids of the MCP servers that the session's token may use. */
   mcp_servers: z.array(line(128).min(1)).max(MAX_NAMED_MCP_SERVERS).default([]),
-  /** The session is a plan's: it has no token of its own. */
+  /** The session belongs to a plan: it has no token of its own. */
   plan: z.strictObject({ lock: z.string().min(1) }).optional(),
 });
 export type SessionInput = z.output<typeof sessionInput>;
 
 /** `PUT /v1/sandbox-proxy/sessions/{id}/container`: the engine's full id. */
 export const containerInput = z.strictObject({
-  container_id: z.string().regex(/^[0-9a-f]{64}$/, 'is not the full id of a container (64 hex digits)'),
+  container_id: z.string().regex(/^[0-9a-f]{64}$/, 'is not a full container id (64 hex digits)'),
 });
 
-/** `POST /v1/sandbox-proxy/sessions/{id}/listener`: the container's first process, as this machine numbers it. */
+/** `POST /v1/sandbox-proxy/sessions/{id}/listener`: the container's first process, by its pid on this machine. */
 export const listenerInput = z.strictObject({ pid, relay: z.boolean().default(false) });
 export type ListenerInput = z.output<typeof listenerInput>;
 
@@ -77,11 +77,11 @@ export const disabledInput = z.strictObject({
 });
 export type DisabledInput = z.output<typeof disabledInput>;
 
-/** `POST /v1/sandbox-proxy/requests`: what is looked up; the request has nothing else, and so nothing else is recorded. */
+/** `POST /v1/sandbox-proxy/requests`: only what the lookup needs, so nothing else can be recorded. */
 export const boundaryInput = z.strictObject({
   connector_fqn: z.string().min(1).max(128),
   operation: z.string().min(1).max(128),
-  method: z.string().regex(/^[A-Z]{1,16}$/, 'is no method: write it in upper case, such as GET'),
+  method: z.string().regex(/^[A-Z]{1,16}$/, 'is not a valid method: write it in upper case, such as GET'),
   upstream_url: z.string().max(16_384),
 });
 export type BoundaryInput = z.output<typeof boundaryInput>;
@@ -90,7 +90,7 @@ export type BoundaryInput = z.output<typeof boundaryInput>;
 export const unsealedInput = z.strictObject({ session_id: id('ses'), ...unsealedFields });
 export type UnsealedInput = z.output<typeof unsealedInput>;
 
-/** `POST /v1/audit-log/accept`: the chain, and what is remembered of it, as the person who confirms saw it. */
+/** `POST /v1/audit-log/accept`: the chain, and the remembered head that the confirming person saw. */
 export const auditAcceptInput = auditHead;
 export type AuditAcceptInput = z.output<typeof auditAcceptInput>;
 
@@ -98,17 +98,17 @@ export type AuditAcceptInput = z.output<typeof auditAcceptInput>;
 export const planLockInput = z.strictObject({ content: planLockContent });
 export type PlanLockInput = z.output<typeof planLockInput>;
 
-/** `POST /v1/sandbox-proxy/step-scopes`: what the step reaches is in the session's lock, and is no matter of the caller's. */
+/** `POST /v1/sandbox-proxy/step-scopes`: the reach comes from the session's lock, never from the caller. */
 export const stepScopeInput = z.strictObject({ session_id: id('ses'), step_id: z.string().min(1).max(256) });
 export type StepScopeInput = z.output<typeof stepScopeInput>;
 
-/** `POST /v1/sandbox-proxy/step-starts`: what came of starting a step. Its reach is in the session's lock. */
+/** `POST /v1/sandbox-proxy/step-starts`: the result of starting a step. Its reach is in the session's lock. */
 export const stepStartInput = z.strictObject({
   session_id: id('ses'),
   step_id: z.string().min(1).max(256),
   /** The scope that it runs under. */
   scope_id: id('scp').optional(),
-  /** True once its command runs in the container, as its user. */
+  /** True once its command runs in the container as the container's user. */
   began: z.boolean(),
 });
 export type StepStartInput = z.output<typeof stepStartInput>;

@@ -6,7 +6,7 @@ import { auditUnavailable, localError, type LocalError, noSession } from './loca
 
 const DEFAULT_FLUSH_MS = 2_000;
 
-/** Records that a launch goes on, or does not, without the proxy (specification section 6). */
+/** Records that a launch continues, or stops, without the proxy (specification section 6). */
 export async function recordDisabled(
   { audit, flushMs }: LocalApiOptions,
   { reason, mode, image }: DisabledInput,
@@ -26,7 +26,7 @@ export async function recordDisabled(
   return ok(undefined);
 }
 
-/** Gives up what is remembered of a chain of the audit log that went back, for a person who saw it and says that it was meant. */
+/** Drops the remembered head of an audit log chain that was rolled back, for a person who saw the mismatch and confirms that it was intended. */
 export async function acceptMismatch(
   { audit, witness, flushMs }: LocalApiOptions,
   { writer, sequence, hash }: AuditAcceptInput,
@@ -38,12 +38,10 @@ export async function acceptMismatch(
     return ok(undefined);
   }
   if (accepted.error !== 'no_mismatch') return err(localError('control_plane_unavailable', accepted.error.message));
-  return err(
-    localError('not_found', `There is no such mismatch of ${writer}, or another one: look again with svc doctor.`),
-  );
+  return err(localError('not_found', `${writer} has no such mismatch, or it has changed: look again with svc doctor.`));
 }
 
-/** Hands out a credential that a container gets as it is; that is recorded before the value leaves. */
+/** Releases a credential that a container gets in plaintext. The release is recorded before the value is sent. */
 export async function releaseUnsealed(
   options: LocalApiOptions,
   input: UnsealedInput,
@@ -54,7 +52,7 @@ export async function releaseUnsealed(
   if (session === null) return err(noSession(sessionId));
   if (session.lock !== null) {
     return err(
-      localError('session_of_plan', "A plan's container boots without any credential; bind the host instead."),
+      localError('session_of_plan', "A plan's container starts without any credential; bind the host instead."),
     );
   }
   const path = parseVaultReference(reference);

@@ -16,37 +16,37 @@ import type { Sessions } from '../session/sessions.ts';
 import type { McpOptions } from './mcp_options.ts';
 import type { MetricsRegistry } from './metrics.ts';
 
-/** What the local API stands on. */
+/** The dependencies of the local API. */
 export interface LocalApiOptions {
   readonly version: string;
-  /** What is in the host token's file. */
+  /** The token in the host token's file. */
   readonly hostToken: string;
-  /** Where the proxy listens, as an origin; known only once it does. */
+  /** The proxy's origin; known only once it listens. */
   readonly proxyOrigin: () => string;
-  /** The names in Host headers that are answered besides loopback's: the container bridge's address. */
+  /** Host header names to answer besides loopback's: the container bridge's address. */
   readonly hostNames?: readonly string[];
   readonly policy: Pick<
     SnapshotSource,
     'current' | 'bindings' | 'status' | 'waitForVersion' | 'whenChanged' | 'mcpServers'
   >;
   readonly audit: Pick<AuditSpool, 'accepting' | 'pending' | 'record' | 'flush'>;
-  /** What is remembered of the control plane's audit log. */
+  /** The remembered heads of the control plane's audit log. */
   readonly witness: Pick<AuditWitness, 'heads' | 'mismatches' | 'isKept' | 'accept'>;
   readonly link: Pick<Link, 'state' | 'lastError'>;
   readonly sessions: Sessions;
   readonly listeners: Pick<SessionListeners, 'planFor' | 'open'>;
   readonly planLocks: PlanLocks;
-  /** How often replies held a credential, by session. */
+  /** How often replies contained a credential, by session. */
   readonly masked: Pick<MaskedReplies, 'ofSession' | 'resume'>;
   readonly operations: OperationRunner;
-  /** Asks the control plane for a credential that a program gets as it is. */
+  /** Asks the control plane for a credential that a program gets in plaintext. */
   readonly releaseUnsealed: (request: UnsealedRequest) => Promise<Result<Secret, Refusal>>;
-  /** Absent where no MCP server is run. */
+  /** Absent if no MCP server runs. */
   readonly mcp?: McpOptions;
   readonly clock: Clock;
   readonly limits: Pick<ApiLimits, 'maxApiBodyBytes' | 'maxRunRequestBytes'>;
   readonly metrics: MetricsRegistry;
-  /** Told of what should not happen. */
+  /** Reports unexpected problems. */
   readonly warn: (message: string) => void;
   /** How long creating a session waits for the policy. */
   readonly policyWaitMs?: number;

@@ -5,14 +5,14 @@ import { newId } from '../../shared/wire/ids.ts';
 const ERROR_STATUS = {
   invalid_json: 400,
   invalid_input: 400,
-  /** Args that do not fit the operation; details: `{fields}`. */
+  /** The args do not fit the operation; details: `{fields}`. */
   invalid_args: 400,
   unauthenticated: 401,
   host_token_required: 403,
   origin_not_allowed: 403,
-  /** Nobody on this machine has consented to what the MCP server runs now. */
+  /** Nobody on this machine has consented to the MCP server's present configuration. */
   consent_needed: 403,
-  /** The MCP server runs code that nobody checked, which takes a consent that says so. */
+  /** The MCP server runs unchecked code, which needs a consent that says so. */
   unchecked_code: 403,
   /** The connector has no credential. */
   binding_required: 403,

@@ -7,18 +7,18 @@ import type { ServerDirectory } from '../mcp/server_directory.ts';
 import type { CredentialSource, NotApproved } from '../ports.ts';
 import type { GatewayFacts } from '../../shared/wire/mcp_gateway.ts';
 
-/** What the local API stands on where it is about MCP servers. */
+/** The local API's dependencies for MCP servers. */
 export interface McpOptions {
   readonly directory: ServerDirectory;
   readonly consents: Pick<Consents, 'give' | 'withdraw'>;
   readonly board: HealthBoard;
-  /** Told that the board has something new. */
+  /** Called when the board has news. */
   readonly healthChanged: () => void;
   readonly credentials: Pick<CredentialSource, 'resolve'>;
-  /** Holds until a person has decided; the approval's id. */
+  /** Waits until a person has decided; resolves with the approval's id. */
   readonly approve: (request: ToolApprovalRequest, gone: AbortSignal) => Promise<Result<string, NotApproved>>;
   /** The gateway behind `/v1/mcp`. */
   readonly gateway: Pick<GatewayChild, 'socket'>;
-  /** For every gateway. */
+  /** For all gateways together. */
   readonly facts: GatewayFacts;
 }

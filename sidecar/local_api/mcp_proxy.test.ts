@@ -18,7 +18,7 @@ import { createApiServer } from './api_server.ts';
 import { createLocalApi } from './app.ts';
 import { MAX_MCP_BODY_BYTES, MAX_MCP_REQUESTS_OF_SESSION, OpenRequests } from './mcp_proxy.ts';
 
-/** One request as the gateway got it, which the test answers. */
+/** One request as received by the gateway; the test answers it. */
 interface Arrived {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -110,7 +110,7 @@ async function answerOf(
 }
 
 describe('/v1/mcp', () => {
-  test('hands on the message and what the protocol needs of its head, and nothing that opens or claims anything', async () => {
+  test("forwards the message and the protocol's headers, and no token or caller claim", async () => {
     const request = send({
       headers: {
         accept: 'application/json, text/event-stream',
@@ -141,7 +141,7 @@ describe('/v1/mcp', () => {
     expect(await textOf(reply)).toBe('{"ok":true}');
   });
 
-  test('says which session a request is of, and which servers were named at its launch', async () => {
+  test('names the session of a request and the servers named at its launch', async () => {
     const { session, token } = await bench.sessions.create({ name: null, ttlSeconds: 60, mcpServers: ['mcp_1'] });
     send({ token: token ?? '' }).end('{}');
     const { request } = await arrived();
@@ -149,7 +149,7 @@ describe('/v1/mcp', () => {
     expect(caller).toEqual({ sessionId: session.id, servers: ['mcp_1'] });
   });
 
-  test('passes events on as they come', async () => {
+  test('streams events as they arrive', async () => {
     const request = send({ method: 'GET', headers: { accept: 'text/event-stream' } });
     request.end();
     const { response } = await arrived();
@@ -162,28 +162,31 @@ describe('/v1/mcp', () => {
     expect(await second).toBe('data: 2\n\n');
   });
 
-  test('an empty reply stays empty', async () => {
+  test('keeps an empty reply empty', async () => {
     const request = send({ method: 'DELETE' });
     request.end();
     (await arrived()).response.writeHead(204).end();
     expect((await replyTo(request)).statusCode).toBe(204);
   });
 
-  test.each(['before', 'after'])('a client that goes %s the reply began is gone for the gateway', async (when) => {
-    const request = send();
-    request.end('{}');
-    const { response, closed } = await arrived();
-    if (when === 'after') {
-      response.writeHead(200, { 'content-type': 'text/event-stream' });
-      response.write('data: 1\n\n');
-      await once(await replyTo(request), 'data');
-    }
-    request.destroy();
-    await closed;
-    expect(response.writableFinished).toBe(false);
-  });
+  test.each(['before', 'after'])(
+    'a client that disconnects %s the reply began is disconnected at the gateway',
+    async (when) => {
+      const request = send();
+      request.end('{}');
+      const { response, closed } = await arrived();
+      if (when === 'after') {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.write('data: 1\n\n');
+        await once(await replyTo(request), 'data');
+      }
+      request.destroy();
+      await closed;
+      expect(response.writableFinished).toBe(false);
+    },
+  );
 
-  test('the end of a session ends what it has open here', async () => {
+  test('the end of a session ends its open requests', async () => {
     const { session, token } = await bench.sessions.create({ name: null, ttlSeconds: 60 });
     const request = send({ token: token ?? '' });
     request.end('{}');
@@ -200,7 +203,7 @@ describe('/v1/mcp', () => {
     expect(reply.complete).toBe(false);
   });
 
-  test('a reply that is over is a tunnel no more', async () => {
+  test('a finished reply no longer counts as a tunnel', async () => {
     const { session, token } = await bench.sessions.create({ name: null, ttlSeconds: 60 });
     const request = send({ token: token ?? '' });
     request.end('{}');
@@ -214,23 +217,23 @@ describe('/v1/mcp', () => {
 describe('/v1/mcp refuses', () => {
   test.each([
     ['nobody', { token: null }, 401, 'unauthenticated'],
-    ['a token that is not known', { token: `svc_host_${'x'.repeat(43)}` }, 401, 'unauthenticated'],
+    ['an unknown token', { token: `svc_host_${'x'.repeat(43)}` }, 401, 'unauthenticated'],
     ['another method', { method: 'PUT' }, 405, 'method_not_allowed'],
-    ['a page of somebody else', { headers: { origin: 'https://evil.example' } }, 403, 'origin_not_allowed'],
-    ['a page of nobody', { headers: { origin: 'null' } }, 403, 'origin_not_allowed'],
+    ['a page of another site', { headers: { origin: 'https://evil.example' } }, 403, 'origin_not_allowed'],
+    ['a page with an opaque origin', { headers: { origin: 'null' } }, 403, 'origin_not_allowed'],
     [
-      'a page that only begins like one of ours',
+      'a page whose origin only starts like ours',
       { headers: { origin: 'http://localhost.evil.example' } },
       403,
       'origin_not_allowed',
     ],
-    ['another host name', { headers: { host: 'evil.example' } }, 421, 'misdirected_host'],
+    ['another Host name', { headers: { host: 'evil.example' } }, 421, 'misdirected_host'],
   ])('%s', async (_, sent, status, code) => {
     expect(await answerOf(send(sent))).toEqual({ status, code });
     expect(arrivals).toEqual([]);
   });
 
-  test('a message that is larger than any may be, told or not', async () => {
+  test('a message over the size limit, with and without a declared length', async () => {
     const told = send({ headers: { 'content-length': String(MAX_MCP_BODY_BYTES + 1) } });
     told.flushHeaders();
     expect((await replyTo(told)).statusCode).toBe(413);
@@ -254,14 +257,14 @@ describe('/v1/mcp refuses', () => {
     expect((await replyTo(request)).statusCode).toBe(200);
   });
 
-  test('when there is no gateway, and says why', async () => {
+  test('requests while there is no gateway, and says why', async () => {
     socket = () => Promise.resolve({ ok: false, error: 'the gateway is down' });
     expect(await answerOf(send())).toEqual({ status: 503, code: 'gateway_unavailable' });
     socket = () => Promise.resolve(ok(join(bench.home, 'nothing.sock')));
     expect(await answerOf(send())).toEqual({ status: 503, code: 'gateway_unavailable' });
   });
 
-  test('a page on this machine is let in', async () => {
+  test('a page on this machine is allowed', async () => {
     const request = send({ headers: { origin: 'http://localhost:6274' } });
     request.end('{}');
     (await arrived()).response.end('{}');
@@ -269,7 +272,7 @@ describe('/v1/mcp refuses', () => {
   });
 });
 
-describe('what gateways ask of the daemon', () => {
+describe('the endpoints for gateways', () => {
   const id = `mcp_${'0'.repeat(26)}`;
   test.each([
     ['GET', '/v1/mcp/servers'],
@@ -281,7 +284,7 @@ describe('what gateways ask of the daemon', () => {
     ['POST', '/v1/mcp/events'],
     ['POST', '/v1/mcp/health'],
     ['POST', '/v1/mcp/approvals'],
-  ])('%s %s is not for a session, nor for nobody', async (method, path) => {
+  ])('%s %s refuses a session and an anonymous caller', async (method, path) => {
     const { token } = await bench.sessions.create({ name: null, ttlSeconds: 60, mcpServers: [id] });
     for (const [who, code] of [
       [token ?? '', 'host_token_required'],
@@ -294,7 +297,7 @@ describe('what gateways ask of the daemon', () => {
   });
 });
 
-test('the open requests of a session are counted, whatever tunnels it may have', () => {
+test('the open requests of a session are counted apart from its other tunnels', () => {
   const session = { openTunnel: () => () => undefined };
   const open = new OpenRequests();
   const leaves = Array.from({ length: MAX_MCP_REQUESTS_OF_SESSION }, () => open.enter(session, () => undefined));

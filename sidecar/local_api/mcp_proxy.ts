@@ -8,26 +8,26 @@ import type { Caller } from './callers.ts';
 import { errorReply, localError, type LocalError, noSession } from './local_error.ts';
 import type { McpOptions } from './mcp_options.ts';
 
-/** More than the largest arguments that a tool call may have. */
+/** Larger than the largest arguments of a tool call. */
 export const MAX_MCP_BODY_BYTES = 8 * 1024 * 1024;
 
 const METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'DELETE']);
 /**
- * What of a request goes on. Everything else stays here: the token that opened this API, and what a client could pass itself
- * off with.
+ * The request headers that are forwarded. All others stay here: the token that opened this API, and headers a client could
+ * use to impersonate another caller.
  */
 const SENT_ON = /^(?:accept|accept-language|content-length|content-type|last-event-id|mcp-[a-z0-9-]{1,120})$/;
 const SENT_BACK = /^(?:allow|content-type|mcp-[a-z0-9-]{1,120}|retry-after)$/;
 const LOOPBACK_ORIGIN = /^https?:\/\/(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?$/i;
 
-/** Requests of one session that are open at one time; each may bring a message of the largest size. */
+/** Requests that one session may have open at a time; each may carry a message of the largest size. */
 export const MAX_MCP_REQUESTS_OF_SESSION = 64;
 
-/** Counts the open requests of each session, among its tunnels. */
+/** Counts the open requests of each session as its tunnels. */
 export class OpenRequests {
   readonly #counts = new WeakMap<Pick<Session, 'openTunnel'>, number>();
 
-  /** What to call when the request is over; null when the session has as many as it may. */
+  /** The function to call when the request ends; null if the session has reached its limit. */
   enter(session: Pick<Session, 'openTunnel'>, close: () => void): (() => void) | null {
     const count = this.#counts.get(session) ?? 0;
     const leave = count < MAX_MCP_REQUESTS_OF_SESSION ? session.openTunnel(close) : null;
@@ -40,15 +40,15 @@ export class OpenRequests {
   }
 }
 
-/** One request on its own connection, as Node has it. */
+/** One request on its own connection, as Node's objects. */
 export interface Exchange {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
 }
 
 /**
- * `/v1/mcp`: hands a request to the gateway, and its reply back as it comes, both as long as the client, its session and the
- * gateway are there. Whose request it is, the daemon alone says.
+ * `/v1/mcp`: forwards a request to the gateway and streams its reply back, until the client, its session or the gateway
+ * ends. Only the sidecar decides whose request it is.
  */
 export async function proxyMcp(
   { gateway }: Pick<McpOptions, 'gateway'>,
@@ -61,7 +61,7 @@ export async function proxyMcp(
   const ended = new AbortController();
   const done = caller.kind === 'host' ? () => undefined : open.enter(caller.session, () => ended.abort());
   if (done === null) {
-    return errorReply(localError('too_many_tunnels', 'This session has as many open requests as it may.'));
+    return errorReply(localError('too_many_tunnels', 'This session has reached its limit of open requests.'));
   }
   exchange.outgoing.once('close', done);
   const gone = AbortSignal.any([ended.signal, leftBy(exchange.outgoing)]);
@@ -72,13 +72,13 @@ export async function proxyMcp(
   return errorReply(caller.kind === 'session' && caller.session.ended ? noSession(caller.session.id) : reply.error);
 }
 
-/** The method, and the page that a browser says it is on: a page of somebody else's has no business here. */
+/** Checks the method and the browser's Origin: a page of another site may not call this endpoint. */
 function requestProblem({ method = '', headers }: IncomingMessage): LocalError | null {
   if (!METHODS.has(method)) {
-    return localError('method_not_allowed', 'This is an MCP endpoint: it takes POST, GET and DELETE.');
+    return localError('method_not_allowed', 'This is an MCP endpoint: it accepts POST, GET and DELETE.');
   }
   if (headers.origin !== undefined && !LOOPBACK_ORIGIN.test(headers.origin)) {
-    return localError('origin_not_allowed', 'Pages of other machines may not use this endpoint.');
+    return localError('origin_not_allowed', 'Pages of other sites may not use this endpoint.');
   }
   return Number(headers['content-length'] ?? 0) > MAX_MCP_BODY_BYTES ? tooLarge() : null;
 }
@@ -88,7 +88,7 @@ function gatewayCaller(caller: Extract<Caller, { readonly kind: 'host' | 'sessio
   return { sessionId: caller.session.id, servers: caller.session.mcpServers };
 }
 
-/** Aborted when the client has gone without its whole reply. */
+/** Aborted when the client disconnects before its whole reply. */
 function leftBy(outgoing: ServerResponse): AbortSignal {
   const left = new AbortController();
   outgoing.once('close', () => {
@@ -107,7 +107,7 @@ function sendOn(
 ): Promise<Result<IncomingMessage, LocalError>> {
   return new Promise((resolve) => {
     const { method = '' } = incoming;
-    // Told to close, the gateway would do so when it has answered, which may be before the end of the body was written here.
+    // With `close` the gateway would close after answering, which can be before the whole body is written here.
     const kept = { connection: 'keep-alive', [CALLER_HEADER]: callerHeader(caller) };
     const headers = { ...headersFor(incoming), ...kept };
     const options = { socketPath, method, path: '/mcp', headers, agent: false as const, signal: gone };
@@ -126,7 +126,7 @@ function headersFor({ headers }: IncomingMessage): Record<string, string> {
   return sent;
 }
 
-/** Ends with an error once more than the limit has passed. */
+/** Fails once the body exceeds the limit. */
 class LimitedBody extends Transform {
   isTooLarge = false;
   #bytes = 0;
@@ -139,7 +139,7 @@ class LimitedBody extends Transform {
   }
 }
 
-/** The reply as it comes. When the client goes, its session ends, or the gateway does, the other side's connection ends too. */
+/** Streams the reply. When the client, its session or the gateway ends, the other side's connection ends too. */
 function sendBack(reply: IncomingMessage, outgoing: ServerResponse, gone: AbortSignal): Response {
   const end = (): void => void outgoing.destroy();
   gone.addEventListener('abort', end);
@@ -159,10 +159,7 @@ function tooLarge(): LocalError {
 }
 
 function lost(): LocalError {
-  return localError(
-    'gateway_unavailable',
-    'The MCP gateway ended meanwhile; it is started again with the next request.',
-  );
+  return localError('gateway_unavailable', 'The MCP gateway ended in the meantime; the next request starts it again.');
 }
 
 function capital(text: string): string {

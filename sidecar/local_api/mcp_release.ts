@@ -14,9 +14,9 @@ import type { ReleaseInput, releaseReply } from '../../shared/wire/mcp_gateway.t
 type Released = z.output<typeof releaseReply>;
 
 /**
- * The values that a server is about to be started with. Given only for the configuration that is in force now, and where it
- * starts a program here, only for the one that was consented to on this machine: whoever can write a configuration, or a
- * gateway that has not heard of the newest one, of another URL among it, gets nothing.
+ * Releases the values that a server is about to be started with: only for the configuration in force now and, if it runs a
+ * program here, only for the configuration that was consented to on this machine. So neither a changed configuration nor a
+ * gateway with an outdated one, or with another URL, gets a value.
  */
 export async function releaseValues(
   mcp: McpOptions,
@@ -32,14 +32,14 @@ export async function releaseValues(
   if (!values.ok) return values;
   const bearer = authorization === null ? ok(null) : await bearerOf(mcp, known.value);
   if (!bearer.ok) return bearer;
-  // What was asked for may have been changed, or its consent taken back, in the meantime.
+  // The configuration may have changed, or its consent may have been withdrawn, in the meantime.
   const still = launchable(mcp, serverId, wanted);
   if (!still.ok) return still;
   if (still.value.server.revision !== server.revision) return err(changed(server.name));
   return ok({ values: values.value, bearer: bearer.value });
 }
 
-/** The server, as far as it may be started as the caller has it. */
+/** The server, if it may be started in the configuration that the caller has. */
 function launchable(
   { directory }: McpOptions,
   serverId: string,
@@ -87,15 +87,18 @@ function notReleased({ reason, message }: Refusal): LocalError {
 }
 
 export function noServer(serverId: string): LocalError {
-  return localError('not_found', `There is no MCP server ${JSON.stringify(serverId.slice(0, 64))} for this machine.`);
+  return localError('not_found', `This machine has no MCP server ${JSON.stringify(serverId.slice(0, 64))}.`);
 }
 
 function changed(name: string): LocalError {
-  return localError('consent_needed', `The server ${name} has changed meanwhile: look at what it is now.`);
+  return localError(
+    'consent_needed',
+    `The server ${name} has changed in the meantime: look at its present configuration.`,
+  );
 }
 
 function consentNeeded(name: string): LocalError {
-  const message = `Nobody has consented on this machine to what the server ${name} runs now. Look at it with: svc mcp consent ${name}`;
+  const message = `Nobody on this machine has consented to what the server ${name} runs now. Look at it with: svc mcp consent ${name}`;
   return localError('consent_needed', message);
 }
 

@@ -8,17 +8,17 @@ import type { ApprovalInput, EventsInput, GatewayEventRecord, HealthInput } from
 
 const MAX_REMEMBERED = 256;
 
-/** The events of gateways, each recorded once however often it is sent. */
+/** The events of gateways, each recorded once even if it is sent several times. */
 export class GatewayEvents {
   readonly #audit: Pick<LocalApiOptions['audit'], 'accepting' | 'record'>;
-  /** The number of the last event of each gateway, the gateway that was heard of last at the end. */
+  /** The number of the last event of each gateway; the gateway heard of last is at the end. */
   readonly #last = new Map<string, number>();
 
   constructor(audit: Pick<LocalApiOptions['audit'], 'accepting' | 'record'>) {
     this.#audit = audit;
   }
 
-  /** `POST /v1/mcp/events`: what has happened is recorded also when no more may happen. */
+  /** `POST /v1/mcp/events`: records what has happened even if the log accepts nothing new. */
   take({ gateway, events }: EventsInput): { readonly accepting: boolean } {
     const last = this.#last.get(gateway.id) ?? 0;
     let newest = last;
@@ -62,7 +62,7 @@ export function takeHealth({ board, healthChanged }: McpOptions, input: HealthIn
   healthChanged();
 }
 
-/** `POST /v1/mcp/approvals`: holds a tool call until a person has decided, its client is gone, or its session has ended. */
+/** `POST /v1/mcp/approvals`: holds a tool call until a person has decided, its client disconnects, or its session ends. */
 export async function approveTool(
   { mcp, sessions }: { readonly mcp: McpOptions } & Pick<LocalApiOptions, 'sessions'>,
   input: ApprovalInput,

@@ -91,8 +91,8 @@ const event = (number: number, more: object = {}) => ({
   ...more,
 });
 
-describe('the servers of this machine', () => {
-  test('are listed as the snapshot has them, with what this machine knows', async () => {
+describe('the MCP servers of this machine', () => {
+  test("are listed as in the snapshot, with this machine's state", async () => {
     use(withToken);
     const { first } = await list();
     expect(readSnapshotMcpServers([first['server']])).toEqual({
@@ -108,12 +108,12 @@ describe('the servers of this machine', () => {
     });
   });
 
-  test('a remote one needs no consent', async () => {
+  test('need no consent if they are remote', async () => {
     use(remoteServer());
     expect((await list()).first).toMatchObject({ consent: 'not_needed', consent_hash: null });
   });
 
-  test('are not known before there is a policy, which is no empty list', async () => {
+  test('are unknown before there is a policy, which is not an empty list', async () => {
     mcp.use(null);
     expect(await call('GET', '/v1/mcp/servers')).toMatchObject({ status: 503, code: 'control_plane_unavailable' });
   });
@@ -127,8 +127,8 @@ describe('the servers of this machine', () => {
     ['a changed configuration', async () => use(changed)],
     ['a removed server', async () => mcp.use([])],
     ['a stored credential', async () => (store(), use(withToken))],
-    ['a credential in the place of another', async () => (store('2'), use(withToken))],
-  ])('are told again after %s, and not before', async (what, change) => {
+    ['a credential replaced by another', async () => (store('2'), use(withToken))],
+  ])('are listed again after %s, and not before', async (what, change) => {
     use(withToken);
     if (what.includes('taken back')) await consent(withToken);
     if (what.includes('in the place')) store('1');
@@ -140,7 +140,7 @@ describe('the servers of this machine', () => {
     expect((await next).version).not.toBe(version);
   });
 
-  test('a health report is no news for a gateway', async () => {
+  test('do not count a health report as news for a gateway', async () => {
     use(remoteServer());
     const { version } = await list();
     await report('running');
@@ -148,12 +148,12 @@ describe('the servers of this machine', () => {
   });
 });
 
-describe('a consent to code that nobody checked', () => {
+describe('consent to unchecked code', () => {
   const unknown = localServer({ command: ['erl', '-eval', 'x'] });
   const agree = (body: object) =>
     call('POST', `/v1/mcp/servers/${SERVER_ID}/consent`, { consent_hash: hashOf(unknown), ...body });
 
-  test('is given in so many words, and to nothing else', async () => {
+  test('needs an explicit confirmation, and applies to nothing else', async () => {
     use(unknown);
     expect(await agree({})).toMatchObject({ status: 403, code: 'unchecked_code' });
     expect(await agree({ unchecked: false })).toMatchObject({ status: 403, code: 'unchecked_code' });
@@ -166,7 +166,7 @@ describe('a consent to code that nobody checked', () => {
     });
   });
 
-  test('is asked for anew where there was one before this was known', async () => {
+  test('is requested again after an earlier consent without it', async () => {
     use(unknown);
     const { unchecked: _, ...before } = JSON.parse(consentOf(unknown)?.text ?? '{}');
     const text = JSON.stringify(before);
@@ -179,7 +179,7 @@ describe('a consent to code that nobody checked', () => {
 });
 
 describe('a consent', () => {
-  test('is for the configuration in force alone', async () => {
+  test('applies only to the configuration in force', async () => {
     use(withToken);
     expect(await consent(changed)).toMatchObject({ status: 409, code: 'conflict' });
     expect(await consent(withToken)).toMatchObject({ status: 204 });
@@ -190,7 +190,7 @@ describe('a consent', () => {
     expect((await list()).first).toMatchObject({ consent: 'given' });
   });
 
-  test('can be taken back, and is not needed for a remote server', async () => {
+  test('can be withdrawn, and is not needed for a remote server', async () => {
     use(withToken);
     await consent(withToken);
     expect((await call('DELETE', `/v1/mcp/servers/${SERVER_ID}/consent`)).status).toBe(204);
@@ -200,7 +200,7 @@ describe('a consent', () => {
     expect(await consent(withToken)).toMatchObject({ code: 'conflict' });
   });
 
-  test('to a server that is not there is refused', async () => {
+  test('to an unknown server is refused', async () => {
     expect(await consent(withToken)).toMatchObject({ status: 404 });
   });
 });
@@ -212,14 +212,14 @@ describe('the values of a server', () => {
     await consent(withToken);
   });
 
-  test('are released for what was consented to', async () => {
+  test('are released for the configuration that was consented to', async () => {
     expect(await release(hashOf(withToken))).toMatchObject({
       status: 200,
       body: { values: { [TOKEN_PATH]: SECRET }, bearer: null },
     });
   });
 
-  test('are not released to a configuration that has changed since, whatever a gateway asks with', async () => {
+  test('are not released to a changed configuration, even if the gateway asks with its new hash', async () => {
     use(changed);
     for (const hash of [hashOf(withToken), hashOf(changed), null]) {
       expect(await release(hash)).toMatchObject({ status: 403, code: 'consent_needed' });
@@ -227,12 +227,12 @@ describe('the values of a server', () => {
     expect(mcp.credentials.asked).toEqual([]);
   });
 
-  test('are not released under another hash than that of the consent', async () => {
+  test("are not released under another hash than the consent's", async () => {
     expect(await release('0'.repeat(64))).toMatchObject({ code: 'consent_needed' });
     expect(await release(null)).toMatchObject({ code: 'consent_needed' });
   });
 
-  test('are not released for another URL than the one in force: a gateway may not have heard of it', async () => {
+  test('are not released for another URL than the current one: a gateway may be outdated', async () => {
     use(REMOTE_WITH_TOKEN);
     expect(await release(null, 'https://before.example/mcp')).toMatchObject({ code: 'consent_needed' });
     expect(await release(null)).toMatchObject({ code: 'consent_needed' });
@@ -240,7 +240,7 @@ describe('the values of a server', () => {
     expect(await release(null, REMOTE_WITH_TOKEN.url)).toMatchObject({ status: 200 });
   });
 
-  test('are not released once the consent is taken back', async () => {
+  test('are not released once the consent is withdrawn', async () => {
     rmSync(join(bench.home, 'mcp'), { recursive: true });
     expect(await release(hashOf(withToken))).toMatchObject({ code: 'consent_needed' });
   });
@@ -249,7 +249,7 @@ describe('the values of a server', () => {
     ['of a program', withToken, changed],
     ['of a remote server', REMOTE_WITH_TOKEN, { ...REMOTE_WITH_TOKEN, url: 'https://other.example/mcp', revision: 2 }],
     ['of its headers', REMOTE_WITH_TOKEN, { ...REMOTE_WITH_TOKEN, headers: {}, revision: 2 }],
-  ])('are not released when the configuration %s changes while they are asked for', async (_, before, after) => {
+  ])('are not released if the configuration %s changes during the request', async (_, before, after) => {
     use(before);
     api = createLocalApi({
       ...bench.options,
@@ -269,23 +269,23 @@ describe('the values of a server', () => {
 
   test.each([
     ['disabled', { ...withToken, enabled: false }, 'mcp_server_disabled'],
-    ['one whose command is dangerous', localServer({ command: ['bash', '-c', 'true'] }), 'command_refused'],
-    ['one that loads code by a variable', localServer({ env: { LD_PRELOAD: '/tmp/x.so' } }), 'command_refused'],
-  ])('are not released to a server that is %s, consent or not', async (_, server, code) => {
+    ['one with a dangerous command', localServer({ command: ['bash', '-c', 'true'] }), 'command_refused'],
+    ['one that loads code through a variable', localServer({ env: { LD_PRELOAD: '/tmp/x.so' } }), 'command_refused'],
+  ])('are not released to %s, even with consent', async (_, server, code) => {
     use(server);
     await consent(server);
     expect(await release(hashOf(server))).toMatchObject({ code });
     expect(mcp.credentials.asked).toEqual([]);
   });
 
-  test('are not released while one of them is not stored, by name', async () => {
+  test('are not released while one of them is not stored; the refusal names it', async () => {
     mcp.credentials.delete({ owner: 'personal', path: TOKEN_PATH });
     const refused = await release(hashOf(withToken));
     expect(refused).toMatchObject({ status: 409, code: 'credential_missing' });
     expect(JSON.stringify(refused.body)).toContain('TOKEN');
   });
 
-  test('are not released while nothing can be recorded, or the control plane is away', async () => {
+  test('are not released while nothing can be recorded, or the control plane is down', async () => {
     bench.sink.accepting = false;
     expect(await release(hashOf(withToken))).toMatchObject({ status: 503, code: 'audit_unavailable' });
     bench.sink.accepting = true;
@@ -293,7 +293,7 @@ describe('the values of a server', () => {
     expect(await release(hashOf(withToken))).toMatchObject({ status: 503, code: 'control_plane_unavailable' });
   });
 
-  test('of a server that is gone are not there', async () => {
+  test('of a removed server are not found', async () => {
     mcp.use([]);
     expect(await release(hashOf(withToken))).toMatchObject({ status: 404 });
   });
@@ -301,7 +301,7 @@ describe('the values of a server', () => {
 
 describe('a remote server that was signed in to', () => {
   const server = remoteServer();
-  test('is released its access token', async () => {
+  test('gets its access token', async () => {
     use(server, 'ready');
     mcp.credentials.set(mcpOAuthRef(server), SECRET);
     expect(await release(null, server.url)).toMatchObject({
@@ -309,7 +309,7 @@ describe('a remote server that was signed in to', () => {
     });
   });
 
-  test('has to be signed in to again when the token is no good', async () => {
+  test('has to be signed in to again if the token is rejected', async () => {
     use(server, 'authorisation_required');
     expect(await release(null, server.url)).toMatchObject({ status: 409, code: 'authorisation_needed' });
     use(server, 'ready');
@@ -319,7 +319,7 @@ describe('a remote server that was signed in to', () => {
 });
 
 describe('the events of a gateway', () => {
-  test('are recorded, each once however often it is sent', async () => {
+  test('are recorded, each once even if sent several times', async () => {
     expect((await tell(event(1), event(2))).body).toEqual({ accepting: true });
     await tell(event(2), event(3, { type: 'mcp.server.failed', tool: undefined, reason: 'exited' }));
     expect(bench.sink.events).toHaveLength(3);
@@ -338,7 +338,7 @@ describe('the events of a gateway', () => {
     });
   });
 
-  test('are recorded also when the log takes no more, and the gateway is told so', async () => {
+  test('are recorded even if the log accepts no more, and the gateway is told', async () => {
     bench.sink.accepting = false;
     expect((await tell(event(1))).body).toEqual({ accepting: false });
     expect(bench.sink.events).toHaveLength(1);
@@ -346,8 +346,8 @@ describe('the events of a gateway', () => {
 
   test.each([
     ['of another kind', { type: 'control.secret.stored' }],
-    ['with a field that is not known', { arguments: { password: 'x' } }],
-    ['with a reason that is no word of ours', { reason: 'it said: hunter2' }],
+    ['with an unknown field', { arguments: { password: 'x' } }],
+    ['with an unknown reason', { reason: 'it said: hunter2' }],
   ])('%s are refused', async (_, more) => {
     expect(await tell(event(1, more))).toMatchObject({ status: 400, code: 'invalid_input' });
     expect(bench.sink.events).toEqual([]);
@@ -360,8 +360,8 @@ async function report(state: McpHealthState, more: object = {}): Promise<Reply> 
   return call('POST', '/v1/mcp/health', { gateway: GATEWAY, servers: [{ ...server, ...more }] });
 }
 
-describe('what a gateway says of its servers', () => {
-  test('is shown, and told on', async () => {
+describe("a gateway's health reports", () => {
+  test('are shown and forwarded', async () => {
     use(remoteServer());
     expect((await report('running')).status).toBe(204);
     expect((await list()).first['health']).toMatchObject({ state: 'running', restarts: 2, tools: 7, gateways: 1 });
@@ -371,7 +371,7 @@ describe('what a gateway says of its servers', () => {
     });
   });
 
-  test('is over when it ends; what its server wrote last is kept', async () => {
+  test("expire when the gateway ends; its servers' last stderr output is kept", async () => {
     use(remoteServer());
     await report('running');
     await call('POST', '/v1/mcp/health', { gateway: GATEWAY, servers: [], ended: true });
@@ -383,25 +383,25 @@ describe('what a gateway says of its servers', () => {
 describe('an approval of a tool call', () => {
   beforeEach(() => use(withToken));
 
-  test('is asked for with what a person has to know', async () => {
+  test('names what a person has to know', async () => {
     expect(await ask()).toMatchObject({ status: 200, body: { approval_id: 'apr_1' } });
     expect(mcp.asked).toMatchObject([{ server: { id: SERVER_ID }, tool: 'delete_file', sessionId: null }]);
   });
 
-  test('that is not given is refused by its reason', async () => {
+  test('refuses with its reason if it is not granted', async () => {
     const denied = { refusal: refusal('approval_denied', 'denied'), approvalId: 'apr_2' };
     mcp.approving = () => Promise.resolve(err(denied));
     expect(await ask()).toMatchObject({ status: 403, code: 'approval_denied' });
   });
 
-  test('is not asked for a server or a session that is not there', async () => {
+  test('is refused for an unknown server or session', async () => {
     expect(await ask({ session_id: `ses_${'0'.repeat(26)}` })).toMatchObject({ status: 404 });
     mcp.use([]);
     expect(await ask()).toMatchObject({ status: 404 });
     expect(mcp.asked).toEqual([]);
   });
 
-  test('is given up when the client has gone', async () => {
+  test('is given up when the client disconnects', async () => {
     const gone = new AbortController();
     const aborted = new Promise((resolve) => {
       mcp.approving = (signal) => {

@@ -29,8 +29,8 @@ const TOKEN_REQUIRED = localError(
 const serverParams = z.object({ id: id('mcp') });
 
 /**
- * `/v1/mcp`, for the host and for sessions. It comes before the limit of other bodies: a tool's arguments may be larger, and
- * a client may go on listening for as long as it likes.
+ * `/v1/mcp`, for the host token and for sessions. It comes before the body limit of other routes: a tool's arguments may be
+ * larger, and a client may listen for as long as it likes.
  */
 export function addMcpEndpoint(app: LocalApi, { mcp }: LocalApiOptions): void {
   if (mcp === undefined) return;
@@ -42,7 +42,7 @@ export function addMcpEndpoint(app: LocalApi, { mcp }: LocalApiOptions): void {
   });
 }
 
-/** What gateways and the CLI ask of the daemon: for the host's token alone, which is checked before. */
+/** Endpoints for gateways and the CLI. They need the host token, which is checked before. */
 export function addMcpRoutes(app: LocalApi, options: LocalApiOptions): void {
   const { mcp } = options;
   if (mcp === undefined) return;

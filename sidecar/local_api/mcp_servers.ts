@@ -16,11 +16,11 @@ import {
   snapshotRecord,
 } from '../../shared/wire/mcp_gateway.ts';
 
-/** Between two looks, so that what happens without a sound (a policy that grows too old) is seen too. */
+/** Time between two checks, so that changes without a notification (a policy that becomes too old) are seen too. */
 const LOOK_MS = 5_000;
 const POLICY_WAIT_MS = 10_000;
 
-/** `GET /v1/mcp/servers`: the servers of this machine, once they differ from what the caller holds or its time is up. */
+/** `GET /v1/mcp/servers`: the servers of this machine, once they differ from the caller's list or its wait is over. */
 export async function listServers(
   { mcp, clock, policy }: { readonly mcp: McpOptions } & Pick<LocalApiOptions, 'clock' | 'policy'>,
   { wait, version, min_policy_version: newest }: z.output<typeof serversQuery>,
@@ -45,7 +45,7 @@ function replyWith(mcp: McpOptions, servers: readonly KnownServer[]): ServersRep
   return { version: sha256Hex(JSON.stringify([servers.map(factsOf), problems])), items, problems };
 }
 
-/** What a gateway has to act on when it changes. */
+/** The part of a server that a gateway has to act on when it changes. */
 function factsOf(known: KnownServer): Omit<ListedServer, 'health'> {
   const { consent, consentHash, lastConsent, missing, credentials } = known;
   const { hash, text, consented_at } = lastConsent ?? { hash: '', text: '', consented_at: '' };
@@ -65,8 +65,8 @@ function healthOf({ board }: McpOptions, known: KnownServer): ListedServer['heal
 }
 
 /**
- * `POST /v1/mcp/servers/{id}/consent`: keeps that a person on this machine was shown what the hash is of. It counts for the
- * configuration in force alone.
+ * `POST /v1/mcp/servers/{id}/consent`: records that a person on this machine was shown what the hash covers. It applies only
+ * to the configuration in force.
  */
 export async function giveConsent(
   { mcp, policy }: { readonly mcp: McpOptions } & Pick<LocalApiOptions, 'policy'>,
@@ -80,7 +80,7 @@ export async function giveConsent(
   const { server, consentHash: hash, consentText: text } = known;
   if (hash === null || text === null) {
     return err(
-      localError('conflict', `The server ${server.name} runs no program on this machine: it needs no consent.`),
+      localError('conflict', `The server ${server.name} runs no program on this machine, so it needs no consent.`),
     );
   }
   if (hash !== input.consent_hash) {
@@ -96,7 +96,7 @@ export async function giveConsent(
   return given.ok ? ok(undefined) : err(localError('state_unusable', given.error.message));
 }
 
-/** `DELETE /v1/mcp/servers/{id}/consent`: what runs is stopped; also of a server that is there no more. */
+/** `DELETE /v1/mcp/servers/{id}/consent`: stops what runs. Also works for a server that no longer exists. */
 export async function withdrawConsent(mcp: McpOptions, serverId: string): Promise<Result<void, LocalError>> {
   const withdrawn = await mcp.consents.withdraw(serverId);
   if (!withdrawn.ok) return err(localError('state_unusable', withdrawn.error.message));
@@ -122,6 +122,6 @@ async function policyOf(
 function noneYet(): LocalError {
   return localError(
     'control_plane_unavailable',
-    'No policy has been received from the control plane yet, so that the MCP servers are not known. See: svc status',
+    'No policy has arrived from the control plane yet, so the MCP servers are unknown. See: svc status',
   );
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { MetricsRegistry } from './metrics.ts';
 
 describe('metrics', () => {
-  it('are written as Prometheus reads them', () => {
+  it('are written in Prometheus format', () => {
     const metrics = new MetricsRegistry({ svc_requests_total: 'Requests.', svc_unused_total: 'Nothing yet.' });
     metrics.increment('svc_requests_total', { mediation: 'binding' });
     metrics.increment('svc_requests_total', { mediation: 'binding' });
@@ -28,13 +28,13 @@ describe('metrics', () => {
     );
   });
 
-  it('escape what a label must not hold', () => {
+  it('escape characters that a label must not contain', () => {
     const metrics = new MetricsRegistry();
     metrics.increment('svc_x_total', { reason: 'a"b\\c\nd' });
     expect(metrics.render()).toContain('svc_x_total{reason="a\\"b\\\\c\\nd"} 1');
   });
 
-  it('do not grow without bound when a label has ever new values', () => {
+  it('have a bounded number of label values', () => {
     const metrics = new MetricsRegistry();
     for (let n = 0; n < 10_000; n += 1) metrics.increment('svc_x_total', { host: `h${n}` });
     expect(metrics.render().split('\n').length).toBeLessThan(510);

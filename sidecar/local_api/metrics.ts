@@ -6,17 +6,17 @@ export interface Gauge {
   read(): number;
 }
 
-/** A counter's series are as many as its labels have values; more than these go into one that says so. */
+/** The most series of one counter; further label values share one series that says so. */
 const MAX_SERIES = 500;
 const OVERFLOW = '{overflow="true"}';
 
-/** Counters, and gauges that are read when asked for, in Prometheus' text format. */
+/** Counters, and gauges read on request, in Prometheus' text format. */
 export class MetricsRegistry implements Metrics {
   readonly #counters = new Map<string, Map<string, number>>();
   readonly #help: ReadonlyMap<string, string>;
   readonly #gauges: Gauge[] = [];
 
-  /** `help`: a sentence for each counter; those named here are shown from the start, at 0. */
+  /** `help`: a sentence for each counter; those named here are shown at 0 from the start. */
   constructor(help: Readonly<Record<string, string>> = {}) {
     this.#help = new Map(Object.entries(help));
     for (const name of this.#help.keys()) this.#counters.set(name, new Map());
@@ -33,7 +33,7 @@ export class MetricsRegistry implements Metrics {
     this.#gauges.push(gauge);
   }
 
-  /** The text that `/metrics` answers. */
+  /** The text of `/metrics`. */
   render(): string {
     const lines: string[] = [];
     for (const [name, series] of this.#counters) {

@@ -7,7 +7,7 @@ const SERVERS = [
   { id: 'mcp_3', name: 'files', owner: 'personal' },
 ] as const;
 
-describe('the servers that a launch names', () => {
+describe('the MCP servers that a launch names', () => {
   test.each([
     [['files'], ['mcp_3']],
     [['github'], ['mcp_2']],
@@ -24,11 +24,11 @@ describe('the servers that a launch names', () => {
     ['githb', '"githb" is no MCP server: did you mean "github"?'],
     ['zzzzzz', '"zzzzzz" is no MCP server. List them with: svc mcp list'],
     ['toString', '"toString" is no MCP server. List them with: svc mcp list'],
-  ])('%s is none of them', (wanted, error) => {
+  ])('%s is not among them', (wanted, error) => {
     expect(namedMcpServers(['files', wanted], SERVERS)).toEqual({ ok: false, error });
   });
 
-  test('cannot be any while there are none', () => {
+  test('cannot be named while there are none', () => {
     expect(namedMcpServers(['x'], [])).toMatchObject({ ok: false, error: expect.stringContaining('svc mcp add') });
   });
 });

@@ -5,8 +5,8 @@ import { didYouMean } from '../../shared/model/near_match.ts';
 type Named = Pick<McpServer, 'id' | 'name' | 'owner'>;
 
 /**
- * The ids of the servers that a launch names, by name or id; the personal one where the enterprise has one of that name
- * too. An id is what the session keeps: a server that comes later under the same name is another one. Refuses in words.
+ * The ids of the servers that a launch names, by name or id. A personal server wins over the enterprise's of the same name.
+ * The session keeps the id: a server that later takes the same name is another one. Refuses with a message.
  */
 export function namedMcpServers(
   wanted: readonly string[],
@@ -31,6 +31,6 @@ function unknownServer(wanted: string, servers: readonly Named[]): string {
   const names = servers.map(({ name }) => name);
   const shown = JSON.stringify(wanted.slice(0, 64));
   const near = didYouMean(wanted, names);
-  if (names.length === 0) return `${shown} is no MCP server: there is none yet. Add one with: svc mcp add`;
+  if (names.length === 0) return `${shown} is no MCP server: none is configured. Add one with: svc mcp add`;
   return `${shown} is no MCP server${near === '' ? '. List them with: svc mcp list' : near}`;
 }

@@ -37,7 +37,7 @@ function started(sessionId: string, change: object = {}) {
   return bench.call('POST', STARTS, { session_id: sessionId, step_id: 'fetch', began: true, ...change });
 }
 
-/** What the events say of reaches: whether each was enforced, and the reason beside it. */
+/** The reach events: whether each was enforced, and its reason. */
 function reaches(): unknown[] {
   return bench.sink.events.map(({ type, data }) => {
     expect(type).toBe('flightplan.launch.reach');
@@ -50,7 +50,7 @@ function scopeFor(sessionId: string, stepId = 'fetch') {
 }
 
 describe("a plan's session", () => {
-  it('comes without a token, and its proxy URL without credentials', async () => {
+  it('has no token, and its proxy URL has no credentials', async () => {
     const { id, token, body } = await bench.createSession({
       sandbox: sandboxInput(),
       plan: { lock: await frozen() },
@@ -88,14 +88,14 @@ describe("a plan's session", () => {
       'the image was changed',
       (p: Record<string, unknown>) => (p['image'] = { name: 'x', id: `sha256:${'f'.repeat(64)}` }),
     ],
-    ['a space was added', (p: Record<string, unknown>) => (p['name'] = 'nightly ')],
-  ])('is refused when in its lock %s', async (_what, change) => {
+    ['white space was added', (p: Record<string, unknown>) => (p['name'] = 'nightly ')],
+  ])('is refused if its lock was changed: %s', async (_what, change) => {
     const lock = tamper(await frozen(), change);
     const reply = await bench.call('POST', SESSIONS, { sandbox: sandboxInput(), plan: { lock } });
     expect([reply.status, reply.code, bench.sessions.count]).toEqual([422, 'plan_lock_invalid', 0]);
   });
 
-  it('is refused with the lock of another sidecar, which is named', async () => {
+  it('is refused with the lock of another sidecar, and names that sidecar', async () => {
     const other = await LocalApiBench.start();
     const signed = await other.call('POST', LOCKS, { content: await samplePlanLock() });
     await other.stop();
@@ -124,7 +124,7 @@ describe("a plan's session", () => {
 });
 
 describe('signing a lock', () => {
-  it('is refused when its digest is not the one of its content', async () => {
+  it('is refused if its digest does not match its content', async () => {
     const content = { ...(await samplePlanLock()), name: 'other' };
     const reply = await bench.call('POST', LOCKS, { content });
     expect([reply.status, reply.code]).toEqual([422, 'plan_lock_invalid']);
@@ -135,8 +135,8 @@ describe('signing a lock', () => {
     ['a port', [sampleSealedStep({ hosts: ['api.example.test:8443'] })]],
     ['an address', [sampleSealedStep({ hosts: ['127.0.0.1'] })]],
     ['an upper-case host', [sampleSealedStep({ hosts: ['API.example.test'] })]],
-    ['no host but an effect', [sampleSealedStep({ hosts: [] })]],
-    ['two steps of one id', [sampleSealedStep(), sampleSealedStep()]],
+    ['an effect without a host', [sampleSealedStep({ hosts: [] })]],
+    ['two steps with one id', [sampleSealedStep(), sampleSealedStep()]],
     ['no step', []],
   ])('is refused with %s', async (_what, steps) => {
     const reply = await bench.call('POST', LOCKS, { content: await samplePlanLock(steps) });
@@ -144,8 +144,8 @@ describe('signing a lock', () => {
   });
 });
 
-describe('a scope', () => {
-  it('has what the lock says of its step, and its reach is recorded once the step runs', async () => {
+describe('a step scope', () => {
+  it("has its step's effect and hosts from the lock, and its reach is recorded once the step runs", async () => {
     const id = await planSession(await frozen());
     const reply = await scopeFor(id);
     expect(reply.status).toBe(201);
@@ -175,7 +175,7 @@ describe('a scope', () => {
     ]);
   });
 
-  it('takes no hosts from the caller', async () => {
+  it('accepts no hosts from the caller', async () => {
     const id = await planSession(await frozen());
     for (const more of [{ hosts: ['evil.example'] }, { effect: 'write' }, { timeout_seconds: 9 }]) {
       const reply = await bench.call('POST', SCOPES, { session_id: id, step_id: 'fetch', ...more });
@@ -195,7 +195,7 @@ describe('a scope', () => {
     );
   });
 
-  it('is refused for a step that the lock does not have, or seals without hosts', async () => {
+  it('is refused for a step that the lock does not have, or has without hosts', async () => {
     const { effect: _none, ...offline } = sampleSealedStep({ id: 'sort', hosts: [] });
     const id = await planSession(await frozen([sampleSealedStep(), offline]));
     expect(await scopeFor(id, 'other')).toMatchObject({ status: 404, code: 'step_not_in_lock' });
@@ -204,7 +204,7 @@ describe('a scope', () => {
     expect(bench.sink.events).toEqual([]);
   });
 
-  it('is refused for a session that is none, has ended, or has no plan', async () => {
+  it('is refused for a session that does not exist, has ended, or has no plan', async () => {
     const { id: plain } = await bench.createSession();
     expect((await scopeFor(plain)).code).toBe('session_without_plan');
     expect((await scopeFor(`ses_${'0'.repeat(26)}`)).code).toBe('not_found');
@@ -214,7 +214,7 @@ describe('a scope', () => {
     expect((await scopeFor(id)).code).toBe('not_found');
   });
 
-  it('is refused when its reach cannot be recorded', async () => {
+  it('is refused if its reach cannot be recorded', async () => {
     const id = await planSession(await frozen());
     bench.sink.accepting = false;
     expect((await scopeFor(id)).code).toBe('audit_unavailable');
@@ -256,7 +256,7 @@ describe('the start of a step', () => {
     ]);
   });
 
-  it('of a step without hosts is recorded too, with what the network beside it is', async () => {
+  it('of a step without hosts is recorded too, with the state of its network', async () => {
     const { effect: _none, ...offline } = sampleSealedStep({ id: 'sort', hosts: [] });
     const id = await planSession(await frozen([offline]));
     expect((await started(id, { step_id: 'sort' })).status).toBe(204);
@@ -271,14 +271,14 @@ describe('the start of a step', () => {
   it.each([
     ['revoked', async (_id: string, scopeId: string) => bench.call('DELETE', `${SCOPES}/${scopeId}`)],
     ['ended with its session', async (id: string) => bench.sessions.end(id)],
-  ])('that nobody told of is recorded as such when the scope is %s', async (_how, end) => {
+  ])('that nobody reports is recorded as such when the scope is %s', async (_how, end) => {
     const id = await planSession(await frozen());
     const scope = stepScopeReply.parse((await scopeFor(id)).body);
     await end(id, scope.scope_id);
     expect(reaches()).toEqual([[false, 'step_start_unknown']]);
   });
 
-  it('takes no reach and no verdict from the caller, and knows the lock’s steps alone', async () => {
+  it('accepts no reach and no verdict from the caller, and only steps of the lock', async () => {
     const id = await planSession(await frozen());
     for (const more of [{ hosts: ['evil.example'] }, { effect: 'write' }, { enforced: true }]) {
       expect((await started(id, more)).code).toBe('invalid_input');

@@ -6,7 +6,7 @@ import type { PlanLockInput, StepScopeInput, StepStartInput } from './inputs.ts'
 import type { LocalApiOptions } from './local_api_options.ts';
 import { auditUnavailable, localError, type LocalError, noSession } from './local_error.ts';
 
-/** Signs what a plan was frozen to. */
+/** Signs a frozen plan. */
 export async function signPlanLock(
   { planLocks }: LocalApiOptions,
   { content }: PlanLockInput,
@@ -17,8 +17,8 @@ export async function signPlanLock(
 
 /**
  * Mints the proxy credential of one step (specification section 1, Tool-step egress). Hosts, effect and time come from the
- * lock that the session was made with, which was verified then. What it reaches is recorded when it starts; if nobody says
- * that it did, when the scope ends.
+ * lock that was verified when the session was created. The reach is recorded when the step starts or, if nobody reports a
+ * start, when the scope ends.
  */
 export function openStepScope(options: LocalApiOptions, input: StepScopeInput): Result<object, LocalError> {
   const { audit, sessions } = options;
@@ -39,8 +39,8 @@ export function openStepScope(options: LocalApiOptions, input: StepScopeInput): 
 }
 
 /**
- * Records what a step reaches (specification section 6). `enforced` is true when the reach came from the verified lock, the
- * step runs, and the scope that it runs under is one that was minted for it here and is open.
+ * Records what a step reaches (specification section 6). `enforced` is true if the reach came from the verified lock, the
+ * step runs, and its scope was minted here and is open.
  */
 export function recordStepStart(options: LocalApiOptions, input: StepStartInput): Result<void, LocalError> {
   const session = options.sessions.get(input.session_id);
@@ -58,7 +58,7 @@ export function recordStepStart(options: LocalApiOptions, input: StepStartInput)
 
 interface StartFacts {
   readonly enforced: boolean;
-  /** Why there is no saying that it ran. */
+  /** Why it is unknown whether the step ran. */
   readonly reason: 'step_not_started' | 'step_start_unknown' | null;
 }
 
@@ -94,7 +94,7 @@ export async function closeStepScope(
 
 function sealedStep({ lock }: Session, stepId: string): Result<SealedStep, LocalError> {
   if (lock === null) {
-    const message = 'The session was not made with the lock of a plan, so that there is no reach to seal.';
+    const message = 'The session was not created with the lock of a plan, so it has no reach to seal.';
     return err(localError('session_without_plan', message));
   }
   const step = lock.steps.find(({ id }) => id === stepId);
@@ -106,6 +106,6 @@ function sealedStep({ lock }: Session, stepId: string): Result<SealedStep, Local
 
 function scopeReach({ id, effect, hosts, timeout_seconds: timeoutSeconds }: SealedStep): Result<StepReach, LocalError> {
   if (effect !== undefined && hosts.length > 0) return ok({ stepId: id, effect, hosts, timeoutSeconds });
-  const message = `step_id: step ${id} is sealed without hosts: it gets no proxy and no scope.`;
+  const message = `step_id: step ${id} has no hosts in the lock, so it gets no proxy and no scope.`;
   return err(localError('step_without_reach', message));
 }

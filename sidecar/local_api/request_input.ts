@@ -4,7 +4,7 @@ import { jsonCostProblem } from '../../shared/wire/json_scan.ts';
 import { fieldProblems } from '../../shared/wire/errors.ts';
 import { localError, type LocalError } from './local_error.ts';
 
-/** The JSON body of a request, checked; an empty one is an empty object. */
+/** The checked JSON body of a request; an empty body is an empty object. */
 export async function inputOf<T extends z.ZodType>(
   request: Request,
   schema: T,
@@ -21,7 +21,7 @@ export async function inputOf<T extends z.ZodType>(
   return checked(schema, json);
 }
 
-/** What a schema makes of an input, or the first of its problems with all of them as details. */
+/** The parsed input, or its first problem with all problems as details. */
 export function checked<T extends z.ZodType>(schema: T, input: unknown): Result<z.output<T>, LocalError> {
   const parsed = schema.safeParse(input);
   if (parsed.success) return ok(parsed.data);

@@ -34,7 +34,7 @@ beforeEach(async () => {
 afterEach(() => bench.stop());
 
 describe('a session with a sandbox', () => {
-  it('says where its container finds the proxy', async () => {
+  it("names the proxy's address for its container", async () => {
     const { id, token, body } = await bench.createSession({ sandbox: sandboxInput() });
     expect(body).toMatchObject({
       proxy_url: `http://${id}:${token}@127.0.0.1:7421`,
@@ -50,7 +50,7 @@ describe('a session with a sandbox', () => {
     });
   });
 
-  it('keeps the MCP servers that were named, by id, and is shown with their names', async () => {
+  it('keeps the named MCP servers by id, and shows their names', async () => {
     bench.mcpServers = [mcpServer({ id: 'mcp_1', name: 'files' }), mcpServer({ id: 'mcp_2', name: 'issues' })];
     const { id } = await bench.createSession({ sandbox: sandboxInput(), mcp_servers: ['issues', 'mcp_1'] });
     expect(bench.sessions.get(id)?.mcpServers).toEqual(['mcp_2', 'mcp_1']);
@@ -66,20 +66,20 @@ describe('a session with a sandbox', () => {
   it.each([
     [[mcpServer({ name: 'issues' })], 'invalid_input', 'mcp_servers: "isues" is no MCP server: did you mean "issues"?'],
     [null, 'control_plane_unavailable', 'mcp_servers: they are not known yet'],
-  ] as const)('is not made with a server that is not there: of %j', async (servers, code, message) => {
+  ] as const)('is not created with a server that does not exist: of %j', async (servers, code, message) => {
     bench.mcpServers = servers;
     const reply = await bench.call('POST', SESSIONS, { mcp_servers: ['isues'] });
     expect(reply).toMatchObject({ code, body: { error: { message } } });
     expect(bench.sessions.count).toBe(0);
   });
 
-  it('is not made when its egress cannot be had', async () => {
+  it('is not created if its egress mode is not possible', async () => {
     bench.listener = err(reachProblem('egress_unavailable', 'needs root'));
     const reply = await bench.call('POST', SESSIONS, { sandbox: sandboxInput({ egress: 'sealed' }) });
     expect([reply.status, reply.code, bench.sessions.count]).toEqual([409, 'egress_unavailable', 0]);
   });
 
-  it('is shown with its sandbox, and without tokens or paths', async () => {
+  it('is shown with its sandbox, without tokens or paths', async () => {
     const sandbox = sandboxInput({ egress: 'sealed', unsealed: [UNSEALED] });
     const { id, token } = await bench.createSession({ name: 'demo', sandbox, owner: identify(process.pid) });
     await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: CONTAINER });
@@ -110,24 +110,24 @@ describe('a session with a sandbox', () => {
     expect((await bench.call('GET', SESSIONS)).body).toEqual({ items: [shown.body], next_cursor: null });
   });
 
-  it('is refused with an owner that does not run', async () => {
+  it('is refused with an owner process that does not run', async () => {
     const reply = await bench.call('POST', SESSIONS, { owner: { pid: NO_PID, started: null } });
     expect([reply.status, reply.code, bench.sessions.count]).toEqual([400, 'invalid_input', 0]);
     expect(reply.text).toContain('owner: ');
   });
 
   it.each([
-    ['a mode that is not known', { mode: 'podman' }],
+    ['an unknown mode', { mode: 'podman' }],
     ['a remote engine', { runtime: { program: 'docker', endpoint: 'tcp://10.0.0.1:2375' } }],
     ['another program', { runtime: { program: '/bin/sh', endpoint: 'unix:///var/run/docker.sock' } }],
-    ['an image that is no id', { image_id: 'agent-tools:1' }],
+    ['an image that is not an id', { image_id: 'agent-tools:1' }],
     ['an image with a line break', { image: 'a\nb' }],
     ['another egress', { egress: 'closed' }],
     ['an unsealed credential without a reason', { unsealed: [{ ...UNSEALED, reason: '  ' }] }],
     ['an unsealed credential for a pattern', { unsealed: [{ ...UNSEALED, host: '*.example.test' }] }],
     ['an unsealed credential that is a value', { unsealed: [{ ...UNSEALED, reference: 'ghp_secret' }] }],
-    ['an unsealed credential in no variable', { unsealed: [{ ...UNSEALED, env: 'A=B' }] }],
-    ['a field that is not known', { network: 'host' }],
+    ['an unsealed credential without a variable', { unsealed: [{ ...UNSEALED, env: 'A=B' }] }],
+    ['an unknown field', { network: 'host' }],
   ])('is refused with %s', async (_what, change) => {
     const reply = await bench.call('POST', SESSIONS, { sandbox: sandboxInput(change) });
     expect([reply.status, reply.code, bench.sessions.count]).toEqual([400, 'invalid_input', 0]);
@@ -136,7 +136,7 @@ describe('a session with a sandbox', () => {
 });
 
 describe('the container of a session', () => {
-  it('is noted in a file, so that it is found after a crash', async () => {
+  it('is recorded in a file, so that it is found after a crash', async () => {
     const { id } = await bench.createSession({ sandbox: sandboxInput() });
     const put = await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: CONTAINER });
     expect(put.status).toBe(204);
@@ -145,7 +145,7 @@ describe('the container of a session', () => {
   });
 
   it.each(['c'.repeat(63), 'C'.repeat(64), 'my-container', '../../etc', '', `${'c'.repeat(64)}\n`])(
-    'has no such id: %j',
+    'is refused with the id %j',
     async (containerId) => {
       const { id } = await bench.createSession({ sandbox: sandboxInput() });
       const put = await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: containerId });
@@ -153,7 +153,7 @@ describe('the container of a session', () => {
     },
   );
 
-  it('is not changed, and a session without a sandbox has none', async () => {
+  it('cannot be changed, and a session without a sandbox has none', async () => {
     const { id } = await bench.createSession({ sandbox: sandboxInput() });
     await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: CONTAINER });
     const other = await bench.call('PUT', `${SESSIONS}/${id}/container`, { container_id: 'd'.repeat(64) });
@@ -185,13 +185,13 @@ describe('the listener in a container', () => {
     expect(bench.sessions.get(id)?.owner).toEqual(identify(process.pid));
   });
 
-  it('frees a detached session of the process that launched it', async () => {
+  it('lets a detached session outlive its launcher', async () => {
     const id = await withContainer({ detached: true });
     await bench.call('POST', `${SESSIONS}/${id}/listener`, { pid: 4711 });
     expect(bench.sessions.get(id)?.owner).toBeNull();
   });
 
-  it("is refused for a process that is not the container, and the detached session stays its launcher's", async () => {
+  it('is refused for a process outside the container, and the detached session stays bound to its launcher', async () => {
     const id = await withContainer({ detached: true });
     bench.opening = err(reachProblem('not_the_container', 'another process'));
     const reply = await bench.call('POST', `${SESSIONS}/${id}/listener`, { pid: 1 });
@@ -216,7 +216,7 @@ describe('the listener in a container', () => {
 });
 
 describe('a launch without the proxy', () => {
-  it('is recorded, and flushed, before the reply', async () => {
+  it('is recorded and flushed before the reply', async () => {
     const body = { reason: 'preflight_failed', mode: 'docker', image: 'bare:1' };
     const reply = await bench.call('POST', '/v1/sandbox-proxy/disabled', body);
     expect([reply.status, bench.flushed]).toEqual([204, 1]);
@@ -230,7 +230,7 @@ describe('a launch without the proxy', () => {
     ]);
   });
 
-  it('is refused when it cannot be recorded', async () => {
+  it('is refused if it cannot be recorded', async () => {
     bench.sink.accepting = false;
     const reply = await bench.call('POST', '/v1/sandbox-proxy/disabled', { reason: 'user_opt_out', mode: 'none' });
     expect([reply.status, reply.code, bench.sink.events]).toEqual([503, 'audit_unavailable', []]);
@@ -250,7 +250,7 @@ describe('a launch without the proxy', () => {
 describe('an unsealed credential', () => {
   const path = '/v1/sandbox-proxy/unsealed';
 
-  it('is recorded with its reference, host and reason, shown in its session, and handed out', async () => {
+  it('is recorded with its reference, host and reason, shown in its session, and released', async () => {
     const { id } = await bench.createSession({ sandbox: sandboxInput() });
     bench.released = ok(new Secret('s3cret'));
     const reply = await bench.call('POST', path, { session_id: id, ...UNSEALED });
@@ -272,7 +272,7 @@ describe('an unsealed credential', () => {
     expect((await bench.call('GET', `${SESSIONS}/${id}`)).body).toMatchObject({ sandbox: { unsealed: [UNSEALED] } });
   });
 
-  it('is not handed out when it cannot be recorded: nobody is asked for it', async () => {
+  it('is not released if it cannot be recorded, and the control plane is not asked', async () => {
     const { id } = await bench.createSession();
     bench.released = ok(new Secret('s3cret'));
     bench.sink.accepting = false;
@@ -280,7 +280,7 @@ describe('an unsealed credential', () => {
     expect([reply.code, bench.asked]).toEqual(['audit_unavailable', []]);
   });
 
-  it('that is not stored is an error, and nothing is recorded', async () => {
+  it('is an error if not stored, and nothing is recorded', async () => {
     const { id } = await bench.createSession();
     const reply = await bench.call('POST', path, { session_id: id, ...UNSEALED });
     expect([reply.code, bench.sink.events]).toEqual(['credential_unavailable', []]);
@@ -288,7 +288,7 @@ describe('an unsealed credential', () => {
     expect((await bench.call('POST', path, { session_id: id, ...UNSEALED })).code).toBe('control_plane_unavailable');
   });
 
-  it('is not for a session that has ended', async () => {
+  it('is refused for a session that has ended', async () => {
     const { id } = await bench.createSession();
     bench.released = ok(new Secret('s3cret'));
     await bench.sessions.end(id);
@@ -297,7 +297,7 @@ describe('an unsealed credential', () => {
   });
 
   it.each(['vault://mcp-servers/x/Y', 'vault://', 'user/demo', 'vault://../x'])(
-    'has no reference like %s',
+    'is refused with a reference like %s',
     async (reference) => {
       const { id } = await bench.createSession();
       const reply = await bench.call('POST', path, { session_id: id, ...UNSEALED, reference });
@@ -306,7 +306,7 @@ describe('an unsealed credential', () => {
   );
 });
 
-describe('who may call', () => {
+describe('authentication', () => {
   const hostOnly = [
     ['POST', SESSIONS],
     ['GET', `${SESSIONS}/ses_x`],
@@ -320,7 +320,7 @@ describe('who may call', () => {
     ['DELETE', '/v1/sandbox-proxy/step-scopes/scp_x'],
   ] as const;
 
-  it.each(hostOnly)("%s %s is not for a session's token, nor for none", async (method, path) => {
+  it.each(hostOnly)("%s %s refuses a session's token and no token", async (method, path) => {
     const { token } = await bench.createSession();
     expect(await bench.call(method, path, undefined, token)).toMatchObject({
       status: 403,
@@ -330,7 +330,7 @@ describe('who may call', () => {
     expect(bench.sink.events).toEqual([]);
   });
 
-  it('in a container the host token is not known, nor is the token of another session', async () => {
+  it("the host token and other sessions' tokens are unknown inside a container", async () => {
     const one = await bench.createSession({ sandbox: sandboxInput() });
     const two = await bench.createSession({ sandbox: sandboxInput() });
     const session = bench.sessions.get(one.id);

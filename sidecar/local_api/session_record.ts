@@ -3,7 +3,7 @@ import { isRunning } from '../../machine/process_identity.ts';
 import type { Session } from '../session/session.ts';
 import type { LocalApiOptions } from './local_api_options.ts';
 
-/** A session as the local API tells of it: no token, no path. */
+/** A session as shown by the local API: no token, no path. */
 export function sessionRecord(
   session: Session,
   { policy, masked }: Pick<LocalApiOptions, 'policy' | 'masked'>,
@@ -12,7 +12,7 @@ export function sessionRecord(
   return {
     session_id: id,
     name,
-    /** `ended`: nothing is open any more, but its container is still there. */
+    /** `ended`: everything is closed, but its container still exists. */
     state: session.ended ? 'ended' : 'live',
     created_at: new Date(createdAt).toISOString(),
     expires_at: new Date(expiresAt).toISOString(),
@@ -21,14 +21,14 @@ export function sessionRecord(
     plan: lock === null ? null : { name: lock.name },
     mcp_servers: mcpServerRecords(session, policy.mcpServers() ?? []),
     sandbox: sandboxRecord(session),
-    /** Hosts whose replies held their credential, and whether their binding is paused for it. */
+    /** Hosts whose replies contained their credential, and whether their binding is paused for it. */
     masked_replies: masked
       .ofSession(id)
       .map(({ host, maskedReplies, isPaused }) => ({ host, count: maskedReplies, paused: isPaused })),
   };
 }
 
-/** One that was deleted since has no name any more; the session keeps its id, which names no other server. */
+/** A server that was deleted since has no name; the session keeps its id, which never refers to another server. */
 function mcpServerRecords(
   { mcpServers }: Session,
   known: readonly SnapshotMcpServer[],

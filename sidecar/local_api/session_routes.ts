@@ -16,7 +16,7 @@ import { sessionRecord } from './session_record.ts';
 const DEFAULT_POLICY_WAIT_MS = 10_000;
 const DEFAULT_FLUSH_MS = 2_000;
 
-/** Waits for the policy, then makes the session with its CA and bundle. */
+/** Waits for the policy, then creates the session with its CA and bundle. */
 export async function createSession(
   options: LocalApiOptions,
   input: SessionInput,
@@ -33,25 +33,25 @@ export async function createSession(
     const code = errorCode(error);
     const cause = code === '' ? '' : ` (${code})`;
     return err(
-      localError('session_ca_unavailable', `The session's CA could not be made${cause}. Check the state directory.`),
+      localError('session_ca_unavailable', `The session's CA could not be created${cause}. Check the state directory.`),
     );
   }
 }
 
 interface CheckedSession {
   readonly session: NewSession;
-  /** Where its container finds the proxy; null without one. */
+  /** The proxy's address for its container; null without one. */
   readonly listener: SessionListener | null;
 }
 
-/** What was asked for, as far as it can be had: the owner lives, the lock is ours, the container can reach the proxy. */
+/** Checks the parts of the request: the owner process lives, the lock is signed by this sidecar, the container can reach the proxy. */
 async function checkedSession(
   options: LocalApiOptions,
   input: SessionInput,
 ): Promise<Result<CheckedSession, LocalError>> {
   const { name = null, ttl_seconds: ttlSeconds, owner = null } = input;
   if (owner !== null && !isRunning(owner)) {
-    return err(localError('invalid_input', 'owner: no such process runs, so that the session would be over at once'));
+    return err(localError('invalid_input', 'owner: no such process runs, so the session would end at once'));
   }
   const sandbox = input.sandbox === undefined ? null : sandboxOf(input.sandbox);
   const lock = await verifiedLock(options, input, sandbox);
@@ -72,10 +72,10 @@ async function verifiedLock(
 ): Promise<Result<PlanLockPayload | null, LocalError>> {
   if (plan === undefined) return ok(null);
   if (sandbox === null) {
-    return err(localError('invalid_input', 'plan: a plan runs in a container; say in sandbox which one'));
+    return err(localError('invalid_input', 'plan: a plan runs in a container; name it in sandbox'));
   }
   if ((asked?.unsealed.length ?? 0) > 0) {
-    return err(localError('invalid_input', "sandbox.unsealed: a plan's container boots without any credential"));
+    return err(localError('invalid_input', "sandbox.unsealed: a plan's container starts without any credential"));
   }
   const lock = await planLocks.verify(plan.lock);
   if (!lock.ok) return err(localError(lock.error.reason, lock.error.message));
@@ -91,7 +91,7 @@ function mcpServersOf(
 ): Result<readonly string[], LocalError> {
   if (wanted.length === 0) return ok([]);
   if (plan !== undefined) {
-    return err(localError('invalid_input', "mcp_servers: a plan's session has no token that could use them"));
+    return err(localError('invalid_input', "mcp_servers: a plan's session has no token to use them with"));
   }
   const servers = policy.mcpServers();
   if (servers === null) return err(localError('control_plane_unavailable', 'mcp_servers: they are not known yet'));
@@ -105,7 +105,7 @@ function sandboxOf(input: NonNullable<SessionInput['sandbox']>): Sandbox {
   return { mode, image, imageId, runtime, detached, egress };
 }
 
-/** Ends a session; its events are with the control plane when this resolves, if it can be reached. */
+/** Ends a session. If the control plane is reachable, it has the session's events when this resolves. */
 export async function endSession(options: LocalApiOptions, sessionId: string): Promise<Result<void, LocalError>> {
   const ended = await options.sessions.end(sessionId);
   if (!ended) return err(noSession(sessionId));
@@ -113,7 +113,7 @@ export async function endSession(options: LocalApiOptions, sessionId: string): P
   return ok(undefined);
 }
 
-/** `GET /v1/sandbox-proxy/sessions`: live ones, and ended ones whose container is still there. */
+/** `GET /v1/sandbox-proxy/sessions`: live ones, and ended ones whose container still exists. */
 export function listSessions(options: LocalApiOptions): object {
   const { sessions } = options;
   const items = [...sessions.list(), ...sessions.listKept()];
@@ -125,7 +125,7 @@ export function showSession(options: LocalApiOptions, sessionId: string): Result
   return session === null ? err(noSession(sessionId)) : ok(sessionRecord(session, options));
 }
 
-/** `POST /v1/sandbox-proxy/sessions/{id}/resume`: the session's paused bindings go on; each is recorded. */
+/** `POST /v1/sandbox-proxy/sessions/{id}/resume`: resumes the session's paused bindings; records each. */
 export function resumeSession(options: LocalApiOptions, sessionId: string): Result<object, LocalError> {
   if (options.sessions.get(sessionId) === null) return err(noSession(sessionId));
   const resumed = options.masked.resume(sessionId);
@@ -134,8 +134,8 @@ export function resumeSession(options: LocalApiOptions, sessionId: string): Resu
 }
 
 /**
- * The environment variables that hold sentinels, for the agent to start with. A variable that several bindings name goes to
- * the first one, a personal one before the enterprise's.
+ * The environment variables with sentinels for the agent. If several bindings name a variable, the first one gets it, a
+ * personal one before the enterprise's.
  */
 export function sentinelsOf(bindings: readonly HostBinding[]): { readonly env: string; readonly value: string }[] {
   const sentinels = new Map<string, string>();

@@ -7,15 +7,15 @@ import type { Clock } from '../../shared/model/clock.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
 /**
- * One person's word that this machine may run what a server's configuration says. The hash is what counts; the text is what
- * the person was shown then, so that the next time only the difference has to be read.
+ * A person's consent that this machine may run what a server's configuration says. The hash decides; the text is what the
+ * person saw, so that next time only the difference has to be reviewed.
  */
 const consent = z.strictObject({
   server_id: z.string(),
   name: z.string(),
   /** SHA-256 of `text`, in hex. */
   hash: z.string().regex(/^[0-9a-f]{64}$/),
-  /** The canonical JSON that was hashed: it has references to secrets, never their values. */
+  /** The canonical JSON that was hashed. It contains references to secrets, never their values. */
   text: z.string(),
   consented_at: z.string(),
 });
@@ -27,13 +27,13 @@ export interface ConsentsOptions {
   /** `$SVC_HOME/mcp`. */
   readonly directory: string;
   readonly clock: Clock;
-  /** Told once why the file is not used. */
+  /** Reports once why the file is not used. */
   readonly warn: (message: string) => void;
 }
 
 /**
- * The consents of this machine, in `consents.json` (0600). They are read anew each time, so that taking the file away takes
- * every consent back; a file that cannot be used counts as none. The daemon alone writes it.
+ * The consents of this machine, in `consents.json` (0600). The file is read on every use, so deleting it withdraws every
+ * consent; an unusable file counts as no consent. Only the sidecar writes it.
  */
 export class Consents {
   readonly #path: string;
@@ -47,7 +47,7 @@ export class Consents {
     this.#path = join(options.directory, 'consents.json');
   }
 
-  /** What was consented to last for a server; whether that is what it is now, its hash tells. */
+  /** The last consent for a server. Its hash tells whether it covers the present configuration. */
   of(serverId: string): Consent | null {
     return this.all().find(({ server_id: id }) => id === serverId) ?? null;
   }
@@ -63,7 +63,7 @@ export class Consents {
     return [];
   }
 
-  /** Keeps a consent in the place of the one before it. Refuses when the file cannot be used or written. */
+  /** Stores a consent in place of the earlier one. Refuses if the file cannot be used or written. */
   give(given: Omit<Consent, 'consented_at'>): Promise<Result<Consent, StateFileError>> {
     return this.#change((consents) => {
       const one = { ...given, consented_at: new Date(this.#options.clock.now()).toISOString() };
@@ -71,7 +71,7 @@ export class Consents {
     });
   }
 
-  /** Takes the consent to a server back. False when there was none. */
+  /** Withdraws the consent to a server. False if there was none. */
   withdraw(serverId: string): Promise<Result<boolean, StateFileError>> {
     return this.#change((consents) => {
       const kept = without(consents, serverId);
@@ -79,13 +79,13 @@ export class Consents {
     });
   }
 
-  /** Calls `listener` after each change that was made here; returns the way to cancel it. */
+  /** Calls `listener` after each change made by this process; returns a function that unsubscribes it. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** One change after the other: each is made of what the one before it left. */
+  /** Serialises changes, because each builds on the one before. */
   #change<T>(
     make: (consents: readonly Consent[]) => { readonly value: T; readonly kept: readonly Consent[] },
   ): Promise<Result<T, StateFileError>> {
@@ -105,7 +105,7 @@ export class Consents {
       await writePrivateFile(this.#path, `${JSON.stringify({ version: 1, consents }, null, 2)}\n`);
     } catch (error) {
       const why = errorCode(error) || 'unknown error';
-      const message = `${this.#path} cannot be written (${why}). Give this user room and the right to write there.`;
+      const message = `cannot write ${this.#path} (${why}). Give this user write access and enough disk space there.`;
       return err({ reason: 'state_file_unreadable', path: this.#path, message });
     }
     for (const listener of this.#listeners) listener();
@@ -119,7 +119,7 @@ export class Consents {
     const parsed = consentsFile.safeParse(parseJson(text.value));
     if (parsed.success) return ok(parsed.data.consents);
     const fix = 'Delete it and consent again: svc mcp consent';
-    return err(corruptStateFile(this.#path, 'it does not hold consents', fix));
+    return err(corruptStateFile(this.#path, 'it does not contain consents', fix));
   }
 }
 

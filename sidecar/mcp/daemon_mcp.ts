@@ -16,7 +16,7 @@ import { pauseInBackground } from '../../machine/pause.ts';
 export interface DaemonMcpOptions {
   /** `$SVC_HOME`. */
   readonly home: string;
-  /** Of the local API; known once it listens. */
+  /** The local API's origin; known once it listens. */
   readonly origin: () => string;
   readonly control: Pick<Control, 'policy' | 'credentials' | 'channel' | 'link'>;
   readonly approvals: Pick<Approvals, 'approveTool'>;
@@ -31,7 +31,7 @@ export interface DaemonMcpOptions {
 
 const LAST_REPORT_MS = 1_000;
 
-/** Everything of the daemon that is about MCP servers. */
+/** Everything in the sidecar that concerns MCP servers. */
 export interface DaemonMcp {
   readonly options: McpOptions;
   stop(): Promise<void>;

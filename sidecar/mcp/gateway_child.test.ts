@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { GatewayChild, GATEWAY_START_MS, GATEWAY_STOP_MS, type GatewayHandle } from './gateway_child.ts';
 
-/** A gateway that the test moves. */
+/** A gateway controlled by the test. */
 class FakeGateway implements GatewayHandle {
   readonly socketPath: string;
   readonly killed: string[] = [];
@@ -67,7 +67,7 @@ async function asked(): Promise<string> {
   return found.ok ? found.value : found.error;
 }
 
-/** The newest dies, and everything that waits for that has run. */
+/** The newest one dies, and all pending callbacks have run. */
 async function dies(): Promise<void> {
   const gateway = newest();
   gateway.exit('exit status 1');
@@ -75,13 +75,13 @@ async function dies(): Promise<void> {
   await Promise.resolve();
 }
 
-describe('the gateway of the daemon', () => {
-  test('is not started before it is asked for', () => {
+describe("the sidecar's gateway process", () => {
+  test('is not started before it is needed', () => {
     expect(child.wanted).toBe(false);
     expect(started).toEqual([]);
   });
 
-  test('is started once, however many ask for it', async () => {
+  test('is started once for any number of callers', async () => {
     const all = [child.socket(), child.socket()];
     newest().listens();
     expect(await Promise.all(all)).toEqual([
@@ -92,7 +92,7 @@ describe('the gateway of the daemon', () => {
     expect(started).toHaveLength(1);
   });
 
-  test('that died is started again on another socket when it is asked for, after a pause', async () => {
+  test('is restarted on another socket when needed after it died, after a pause', async () => {
     await asked();
     await dies();
     expect(started).toHaveLength(1);
@@ -105,7 +105,7 @@ describe('the gateway of the daemon', () => {
     expect(await again).toEqual({ ok: true, value: '/home/mcp/1.sock' });
   });
 
-  test('that keeps dying is waited for longer each time, and then whoever asks is told so at once', async () => {
+  test('is restarted after growing pauses if it keeps dying; then callers are refused at once', async () => {
     await asked();
     for (const pauseMs of [500, 1_000, 2_000]) {
       await dies();
@@ -118,7 +118,7 @@ describe('the gateway of the daemon', () => {
     expect(started).toHaveLength(4);
   });
 
-  test('that ran for long is soon there again', async () => {
+  test('is restarted quickly if it ran for long', async () => {
     await asked();
     await dies();
     nowMs += 500;
@@ -128,14 +128,14 @@ describe('the gateway of the daemon', () => {
     expect(warnings.at(-1)).toContain('after 0.5 s');
   });
 
-  test('that ends before it listens is a refusal, and is not kept', async () => {
+  test('is a refusal if it ends before it listens, and is not kept', async () => {
     const socket = child.socket();
     newest().exit('exit status 2');
     expect(await socket).toMatchObject({ ok: false });
     expect(child.wanted).toBe(false);
   });
 
-  test('that does not listen in time is killed', async () => {
+  test('is killed if it does not listen in time', async () => {
     const socket = child.socket();
     expect(pauses.at(-1)?.ms).toBe(GATEWAY_START_MS);
     pauses.at(-1)?.over();
@@ -143,7 +143,7 @@ describe('the gateway of the daemon', () => {
     expect(newest().killed).toEqual(['SIGKILL']);
   });
 
-  test('is ended with the daemon, and not started again', async () => {
+  test('ends with the sidecar, and is not restarted', async () => {
     await asked();
     await child.stop();
     expect(newest().killed).toEqual(['SIGTERM']);
@@ -152,7 +152,7 @@ describe('the gateway of the daemon', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('that does not end when it is asked to is killed', async () => {
+  test('is killed if it does not end when asked to', async () => {
     await asked();
     newest().obeys = false;
     const stopping = child.stop();

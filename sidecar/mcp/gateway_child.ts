@@ -3,20 +3,20 @@ import { backoffMs } from '../../shared/net/backoff.ts';
 
 /** A started gateway program. */
 export interface GatewayHandle {
-  /** Resolves when it listens; never rejects. One that ends first settles `exited`. */
+  /** Resolves when it listens; never rejects. If it ends first, `exited` settles. */
   readonly ready: Promise<void>;
-  /** In words, for the log. */
+  /** How it ended, as text for the log. */
   readonly exited: Promise<string>;
   kill(signal: 'SIGTERM' | 'SIGKILL'): void;
 }
 
 export interface GatewayChildOptions {
-  /** Starts the program, to listen on this socket. */
+  /** Starts the program and lets it listen on this socket. */
   readonly launch: (socketPath: string) => GatewayHandle;
-  /** A path for the next start: a socket that a killed program left behind is in nobody's way. */
+  /** A new path for each start, so that a socket left by a killed program is not in the way. */
   readonly newSocketPath: () => string;
   readonly removeSocket: (path: string) => void;
-  /** Milliseconds; only ever compared with itself. */
+  /** Monotonic milliseconds. */
   readonly now: () => number;
   /** Waits; resolves at once when the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -24,17 +24,17 @@ export interface GatewayChildOptions {
 }
 
 export const GATEWAY_START_MS = 20_000;
-/** Less than a stop of the daemon may take: what is left then is killed with it. */
+/** Shorter than the sidecar's own time to stop, after which everything left is killed. */
 export const GATEWAY_STOP_MS = 3_000;
 const RESTARTS = { firstMs: 500, mostMs: 30_000 } as const;
-/** A program that ran this long before it ended is not one that cannot run. */
+/** A program that ran this long is considered able to run. */
 const STEADY_MS = 30_000;
-/** Whoever asks during a longer pause than this is told so, rather than kept. */
+/** Callers are refused at once if the remaining pause is longer than this. */
 const MAX_KEPT_MS = 2_000;
 
 /**
- * The one gateway of the daemon, behind `/v1/mcp`. It is started when it is first asked for, and anew when it is asked for
- * after it has died, later each time that it dies soon.
+ * The sidecar's one gateway process, behind `/v1/mcp`. It is started on first use, and restarted on the next use after it
+ * died, with a growing pause if it dies soon.
  */
 export class GatewayChild {
   readonly #options: GatewayChildOptions;
@@ -48,12 +48,12 @@ export class GatewayChild {
     this.#options = options;
   }
 
-  /** True while the program runs, or is about to. */
+  /** True while the program runs or is starting. */
   get wanted(): boolean {
     return this.#socket !== null;
   }
 
-  /** Where the gateway listens, once it does. Refuses in words. */
+  /** The gateway's socket, once it listens. Refuses with a message. */
   socket(): Promise<Result<string, string>> {
     if (this.#stopped.signal.aborted) return Promise.resolve(err('svc is stopping'));
     const leftMs = this.#mayStartAt - this.#options.now();
@@ -62,7 +62,7 @@ export class GatewayChild {
     return this.#socket;
   }
 
-  /** Ends the program, and with it every server that it started. */
+  /** Ends the program and every server that it started. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#end();
@@ -89,7 +89,7 @@ export class GatewayChild {
       handle.kill('SIGKILL');
       await ended;
     }
-    return this.#notStarted('the MCP gateway did not start; the sidecar’s log says why');
+    return this.#notStarted('the MCP gateway did not start; see the sidecar’s log');
   }
 
   #notStarted(why: string): Result<never, string> {
@@ -109,7 +109,7 @@ export class GatewayChild {
     this.#deaths = soon ? this.#deaths + 1 : 1;
     const pauseMs = backoffMs(this.#deaths, RESTARTS);
     this.#mayStartAt = now() + pauseMs;
-    warn(`The MCP gateway ended (${how}); it is started again when it is asked for, after ${pauseMs / 1000} s`);
+    warn(`The MCP gateway ended (${how}); the next use restarts it after ${pauseMs / 1000} s`);
     return 'ended';
   }
 
@@ -130,5 +130,5 @@ export class GatewayChild {
 }
 
 function pausing(leftMs: number): string {
-  return `the MCP gateway has died several times and is started again in ${Math.ceil(leftMs / 1000)} s; the sidecar’s log says why`;
+  return `the MCP gateway has died several times and will restart in ${Math.ceil(leftMs / 1000)} s; see the sidecar’s log`;
 }

@@ -14,7 +14,7 @@ beforeEach(() => {
   board = new HealthBoard(clock);
 });
 
-/** A server that nothing stands in the way of; a test changes one thing about it. */
+/** A startable server; a test changes one field. */
 const known = (more: Partial<KnownServer> = {}): KnownServer => ({
   server: localServer(),
   authorization: null,
@@ -34,26 +34,26 @@ function say(gatewayId: string, state: McpHealthState, more: Partial<ReportedSer
 }
 
 describe('the state of a server', () => {
-  test('is what its gateway says', () => {
+  test('is what its gateway reports', () => {
     say('one', 'failed', { last_error: 'it ended', restarts: 3 });
     expect(board.stateOf(known())).toMatchObject({ state: 'failed', lastError: 'it ended', restarts: 3, gateways: 0 });
   });
 
-  test('is the best that any of them says', () => {
+  test('is the best that any gateway reports', () => {
     say('one', 'failed');
     say('two', 'running', { tools: 4 });
     say('three', 'running');
     expect(board.stateOf(known())).toMatchObject({ state: 'running', tools: 4, gateways: 2 });
   });
 
-  test('is of the time at which its gateway said so last, however long it has been so', () => {
+  test("has the time of its gateway's latest report, even if the state is older", () => {
     say('one', 'running');
     clock.advance(60_000);
     say('one', 'running');
     expect(board.stateOf(known()).checkedAt).toBe(clock.now());
   });
 
-  test('is stopped while no gateway runs it', () => {
+  test('is stopped if no gateway runs it', () => {
     expect(board.stateOf(known())).toMatchObject({ state: 'stopped', restarts: null });
   });
 
@@ -62,12 +62,12 @@ describe('the state of a server', () => {
     ['needs_consent', { consent: 'needed' }],
     ['needs_credentials', { missing: [`mcp-servers/${SERVER_ID}/TOKEN`] }],
     ['needs_authorisation', { server: remoteServer(), authorization: 'authorisation_required' }],
-  ] as const)('is %s, whatever a gateway says that has not heard of it', (state, more) => {
+  ] as const)('is %s, even if a gateway has not heard of it yet', (state, more) => {
     say('one', 'running');
     expect(board.stateOf(known(more))).toMatchObject({ state, gateways: 0 });
   });
 
-  test('a gateway that ended counts no more, nor one that has been silent for long', () => {
+  test('ignores a gateway that has ended or has long been silent', () => {
     say('one', 'running');
     board.end('one');
     expect(board.stateOf(known()).state).toBe('stopped');
@@ -78,7 +78,7 @@ describe('the state of a server', () => {
     expect(board.stateOf(known()).state).toBe('stopped');
   });
 
-  test('is told with every server, also those that no gateway has', () => {
+  test('is listed for every server, also those without a gateway', () => {
     say('one', 'running');
     const other = known({ server: localServer({ id: `mcp_${'0'.repeat(25)}2` }), consent: 'needed' });
     expect(healthReport([known(), other], board).servers.map(({ state }) => state)).toEqual([
@@ -88,8 +88,8 @@ describe('the state of a server', () => {
   });
 });
 
-describe('what servers wrote', () => {
-  test('is kept until the gateway says something else, and when it has ended', () => {
+describe('the stderr output of servers', () => {
+  test('is kept until the gateway reports again, and after it has ended', () => {
     say('one', 'running', { log: ['a'] });
     say('one', 'running', { log: null });
     board.end('one');
@@ -98,7 +98,7 @@ describe('what servers wrote', () => {
     expect(board.logsOf(SERVER_ID).map(({ lines }) => lines)).toEqual([['b'], ['a']]);
   });
 
-  test('of gateways that are gone is kept of the last few alone', () => {
+  test('is kept for the last few ended gateways only', () => {
     for (let n = 0; n < 10; n += 1) {
       say(`gateway ${n}`, 'running', { log: [String(n)] });
       board.end(`gateway ${n}`);

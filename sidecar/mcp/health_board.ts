@@ -4,20 +4,20 @@ import type { GatewayIdentity, HealthInput, ReportedServer } from '../../shared/
 import type { Clock } from '../../shared/model/clock.ts';
 import type { KnownServer } from './server_directory.ts';
 
-/** What a server does on this machine, from everything that its gateways say. */
+/** The state of a server on this machine, combined from all gateway reports. */
 export interface ServerState {
   readonly state: McpHealthState;
   readonly lastError: string | null;
   /** Milliseconds since the epoch. */
   readonly checkedAt: number;
-  /** Null when no gateway tells. */
+  /** Null if no gateway reports it. */
   readonly restarts: number | null;
   readonly tools: number | null;
-  /** How many gateways have it running. */
+  /** The number of gateways that run it. */
   readonly gateways: number;
 }
 
-/** What a server wrote on stderr, in one gateway. */
+/** A server's stderr output in one gateway. */
 export interface ServerLog {
   readonly gateway: GatewayIdentity;
   readonly lines: readonly string[];
@@ -31,13 +31,13 @@ interface Gateway {
   gone: boolean;
 }
 
-/** A gateway tells at least once a minute; one that has not for this long is gone, also when it could not say so. */
+/** A gateway reports at least once a minute; after this long without a report it is considered gone. */
 const SILENT_MS = 150_000;
-/** Logs of a gateway that is gone are kept, for they may say why. */
+/** Logs of an ended gateway are kept, because they may say why it ended. */
 const MAX_GONE = 4;
 const MAX_GATEWAYS = 64;
 
-/** The first of these that any gateway reports is what a server's state is. */
+/** A server's state is the first of these that any gateway reports. */
 const RANK: readonly McpHealthState[] = [
   'running',
   'starting',
@@ -50,7 +50,7 @@ const RANK: readonly McpHealthState[] = [
   'disabled',
 ];
 
-/** What the gateways of this machine say of their servers. In memory: a gateway tells everything again. */
+/** The gateways' reports about their servers. In memory only: a gateway repeats its full report. */
 export class HealthBoard {
   readonly #clock: Clock;
   readonly #gateways = new Map<string, Gateway>();
@@ -59,7 +59,7 @@ export class HealthBoard {
     this.#clock = clock;
   }
 
-  /** Takes a gateway's word for the state of its servers. */
+  /** Takes a gateway's report on its servers. */
   take({ gateway: identity, servers }: HealthInput): void {
     const gateway = this.#gateway(identity);
     gateway.servers.clear();
@@ -72,14 +72,14 @@ export class HealthBoard {
     this.#sweep();
   }
 
-  /** A gateway that is about to end: nothing of it runs any more. */
+  /** A gateway is about to end: none of its servers runs any more. */
   end(gatewayId: string): void {
     const gateway = this.#gateways.get(gatewayId);
     if (gateway !== undefined) this.#isGone(gateway);
     this.#sweep();
   }
 
-  /** The state of a server. Without a gateway that runs it, what stands in its way; `stopped` when nothing does. */
+  /** The state of a server. If no gateway runs it: why it cannot start, or `stopped`. */
   stateOf(known: KnownServer): ServerState {
     this.#sweep();
     const reports = this.#liveReports(known.server.id);
@@ -100,7 +100,7 @@ export class HealthBoard {
     };
   }
 
-  /** What a server wrote on stderr: in the gateways that run, then in those that ran last. */
+  /** A server's stderr output: from running gateways first, then from the last ended ones. */
   logsOf(serverId: string): readonly ServerLog[] {
     return [...this.#gateways.values()]
       .toSorted((a, b) => Number(a.gone) - Number(b.gone))
@@ -110,7 +110,7 @@ export class HealthBoard {
       });
   }
 
-  /** Each with the time at which its gateway said so last. */
+  /** Each state with the time of its gateway's latest report. */
   #liveReports(serverId: string): readonly (ReportedServer & { readonly seenAt: number })[] {
     return [...this.#gateways.values()].flatMap(({ servers, seenAt }) => {
       const report = servers.get(serverId);
@@ -141,7 +141,7 @@ export class HealthBoard {
   }
 }
 
-/** What stands in a server's way, whatever a gateway says that has not heard of it yet; null when nothing does. */
+/** Why a server cannot start, even if a gateway has not heard of it yet; null if it can. */
 function standingState(known: KnownServer): Pick<ServerState, 'state' | 'lastError'> | null {
   const { server, consent, missing, authorization } = known;
   if (!server.enabled) return { state: 'disabled', lastError: null };
@@ -155,7 +155,7 @@ function standingState(known: KnownServer): Pick<ServerState, 'state' | 'lastErr
   return { state: 'needs_authorisation', lastError: `authorise it with: svc mcp authorize ${server.name}` };
 }
 
-/** What the control plane is told. */
+/** The report for the control plane. */
 export function healthReport(servers: readonly KnownServer[], board: HealthBoard): McpHealthReport {
   return {
     servers: servers.map((known) => {

@@ -41,7 +41,7 @@ async function passes(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-test('changes that come together are told once', async () => {
+test('sends changes that happen together once', async () => {
   for (const next of ['starting', 'running', 'failed'] as const) {
     state = next;
     sender.notify();
@@ -51,7 +51,7 @@ test('changes that come together are told once', async () => {
   expect(sent).toEqual(['failed']);
 });
 
-test('what is no news is not told', async () => {
+test('sends nothing if nothing changed', async () => {
   sender.notify();
   await passes();
   checkedAt = '2026-01-02T04:04:05.678Z';
@@ -60,7 +60,7 @@ test('what is no news is not told', async () => {
   expect(sent).toEqual(['running']);
 });
 
-test('that something runs is told again and again, for it is believed for five minutes', async () => {
+test('repeats that something runs, because a report is valid for five minutes', async () => {
   for (now = 0; now <= 600_000; now += 60_000) {
     sender.notify();
     await passes();
@@ -74,7 +74,7 @@ test('that something runs is told again and again, for it is believed for five m
   expect(sent.slice(6)).toEqual(['failed']);
 });
 
-test('what did not arrive is told again after a while, as it is then', async () => {
+test('retries a failed report later, with the state at that time', async () => {
   reply = err('down');
   sender.notify();
   await passes();
@@ -85,7 +85,7 @@ test('what did not arrive is told again after a while, as it is then', async () 
   expect(sent).toEqual(['running', 'failed']);
 });
 
-test('nothing is told while nothing is known', async () => {
+test('sends nothing while nothing is known', async () => {
   state = null;
   sender.notify();
   await passes();
@@ -93,7 +93,7 @@ test('nothing is told while nothing is known', async () => {
   expect(sent).toEqual([]);
 });
 
-test('what is so at the end is told, and nothing after it', async () => {
+test('sends the final state, and nothing after it', async () => {
   sender.notify();
   await passes();
   state = 'stopped';

@@ -2,7 +2,7 @@ import type { Result } from '../../shared/model/result.ts';
 import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
 
 export interface HealthSenderOptions {
-  /** What is to be told now; null while nothing is known. */
+  /** The report to send now; null while nothing is known. */
   readonly report: () => McpHealthReport | null;
   readonly send: (report: McpHealthReport) => Promise<Result<void, unknown>>;
   /** Waits; resolves at once when the signal is aborted. */
@@ -10,16 +10,16 @@ export interface HealthSenderOptions {
   readonly now: () => number;
 }
 
-/** Changes that come close together are told together. */
+/** Changes within this time are sent together. */
 export const GATHER_MS = 1_000;
 const RETRY_MS = 15_000;
-/** That a server runs is believed for five minutes. */
+/** The control plane believes for five minutes that a server runs. */
 const RENEW_MS = 120_000;
 const PASSING_STATES: readonly string[] = ['running', 'starting'];
 
 /**
- * Tells the control plane what the servers of this machine do: when that changes, and while something runs, again and again.
- * A report says everything, so that one that did not arrive is not sent again as it was: the next one is.
+ * Reports to the control plane what this machine's servers do: on each change, and repeatedly while something runs. A report
+ * is complete, so a failed one is not retried as it was; the next one replaces it.
  */
 export class HealthSender {
   readonly #options: HealthSenderOptions;
@@ -33,7 +33,7 @@ export class HealthSender {
     this.#options = options;
   }
 
-  /** Something may have changed, or was said once more. */
+  /** Something may have changed, or a report was repeated. */
   notify(): void {
     this.#again = true;
     if (this.#stopped.signal.aborted) return;
@@ -43,7 +43,7 @@ export class HealthSender {
     });
   }
 
-  /** Tells what is so at the end; nothing is tried again, nor waited for longer than the time for that. */
+  /** Sends the final state. It is not retried, and waits only for its own time limit. */
   async stop(timeoutMs: number): Promise<void> {
     this.#stopped.abort();
     const late = new Promise((resolve) => setTimeout(resolve, timeoutMs).unref());
@@ -80,7 +80,7 @@ export class HealthSender {
   }
 }
 
-/** When a server was looked at is no news by itself. */
+/** A new check time alone is not a change. */
 function factsOf({ servers }: McpHealthReport): string {
   return JSON.stringify(servers.map(({ id, state, last_error: lastError }) => [id, state, lastError]));
 }

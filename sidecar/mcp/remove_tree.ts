@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { errorCode } from '../../shared/model/error_code.ts';
 
 /**
- * Removes a directory with all that is in it, also what was made read-only. A link is removed and never followed. Nothing may
- * run there any more: what takes a directory's place while it is looked at is not noticed.
+ * Removes a directory with its whole content, also read-only parts. Links are removed, never followed. No process may still
+ * run in it: a directory that is swapped during the removal is not detected.
  */
 export async function removeTree(path: string): Promise<void> {
   try {

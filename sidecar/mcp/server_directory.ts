@@ -8,18 +8,18 @@ import { Waiters } from '../control/waiters.ts';
 import type { Consent, Consents } from './consents.ts';
 import { sha256Hex } from '../../machine/sha256.ts';
 
-/** A server of the policy in force, and what this machine knows about it. */
+/** A server of the current policy, with this machine's state for it. */
 export interface KnownServer extends SnapshotMcpServer {
   readonly consent: 'given' | 'needed' | 'not_needed';
-  /** SHA-256 of what is consented to; null for a server that runs no code here. */
+  /** SHA-256 of the text to consent to; null for a server that runs no code here. */
   readonly consentHash: string | null;
-  /** What the hash is of. */
+  /** The hashed text. */
   readonly consentText: string | null;
-  /** What was consented to last, whether or not it is what the server is now. */
+  /** The last consent, even if the server has changed since. */
   readonly lastConsent: Consent | null;
-  /** The vault paths that it refers to and that hold no value. */
+  /** The vault paths that it refers to and that have no value. */
   readonly missing: readonly string[];
-  /** Changes whenever another value is stored for one of its references. */
+  /** Changes when a new value is stored for one of its references. */
   readonly credentials: string;
 }
 
@@ -29,14 +29,14 @@ export interface ServerDirectoryOptions {
   readonly consents: Pick<Consents, 'all' | 'onChange'>;
 }
 
-/** What a person consents to, and its SHA-256 in hex; both null for a server that runs no program here. */
+/** The text that a person consents to, and its SHA-256 in hex; both null for a server that runs no program here. */
 export function consentOf(server: McpServer): { readonly text: string; readonly hash: string } | null {
   if (!needsConsent(server)) return null;
   const text = consentText(server);
   return { text, hash: sha256Hex(text) };
 }
 
-/** The MCP servers as this machine sees them: the newest policy, with its consents and the credentials that are stored. */
+/** The MCP servers of this machine: the newest policy combined with the consents and the stored credentials. */
 export class ServerDirectory {
   readonly #options: ServerDirectoryOptions;
   readonly #waiters = new Waiters();
@@ -48,7 +48,7 @@ export class ServerDirectory {
     options.consents.onChange(wake);
   }
 
-  /** All of them; null while no policy has been received, which says nothing about what runs. */
+  /** All servers; null before the first policy, which says nothing about what runs. */
   all(): readonly KnownServer[] | null {
     const servers = this.#options.policy.mcpServers();
     if (servers === null) return null;
@@ -60,17 +60,17 @@ export class ServerDirectory {
     return this.all()?.find(({ server }) => server.id === serverId) ?? null;
   }
 
-  /** Servers that this version cannot act on, and so does not start. */
+  /** Servers that this version cannot use, and so does not start. */
   unreadable(): readonly UnreadableMcpServer[] {
     return this.#options.policy.unreadableMcpServers();
   }
 
-  /** Waits until something may have changed, at most for `ms`, less when the signal is aborted. */
+  /** Waits until something may have changed, for at most `ms` or until the signal is aborted. */
   changed(ms: number, signal: AbortSignal): Promise<void> {
     return this.#waiters.wait(ms, signal);
   }
 
-  /** Calls `listener` whenever something may have changed; returns the way to cancel it. */
+  /** Calls `listener` whenever something may have changed; returns a function that unsubscribes it. */
   onChange(listener: () => void): () => void {
     return this.#waiters.add(listener);
   }

@@ -52,8 +52,8 @@ function homes(pause: (ms: number, signal: AbortSignal) => Promise<void> = () =>
   return new ServerHomes({ mcpHome, existing: () => existing, inUse: () => inUse, pause, warn });
 }
 
-describe('the directory of a server', () => {
-  test('that is gone is removed, and no other', async () => {
+describe('the directory of an MCP server', () => {
+  test('is removed when the server is gone, and no other directory is', async () => {
     makeHome(KEPT);
     makeHome(GONE);
     mkdirSync(join(mcpHome, 'servers', 'not-a-server'));
@@ -62,7 +62,7 @@ describe('the directory of a server', () => {
     expect(existsSync(join(pathOf(KEPT), 'home', '.cache', 'deep', 'file'))).toBe(true);
   });
 
-  test('stays while something of it runs, and while that cannot be told', async () => {
+  test('stays while a process of the server runs, or while that is unknown', async () => {
     makeHome(GONE);
     for (inUse of [new Set([GONE]), null]) {
       expect(await homes().sweep()).toBe(false);
@@ -70,14 +70,14 @@ describe('the directory of a server', () => {
     }
   });
 
-  test('stays while nobody knows which servers there are', async () => {
+  test('stays while the list of servers is unknown', async () => {
     makeHome(GONE);
     existing = null;
     expect(await homes().sweep()).toBe(false);
     expect(left()).toEqual([GONE]);
   });
 
-  test('is removed once the last process of it has ended', async () => {
+  test("is removed once the server's last process has ended", async () => {
     makeHome(GONE);
     inUse = new Set([GONE]);
     const swept = homes(() => {
@@ -88,7 +88,7 @@ describe('the directory of a server', () => {
     await vi.waitFor(() => expect(left()).toEqual([]), { timeout: 10_000 });
   });
 
-  test('is removed with what was made read-only in it', async () => {
+  test('is removed with its read-only content', async () => {
     const home = makeHome(GONE);
     chmodSync(join(home, '.cache', 'deep'), 0o500);
     chmodSync(join(home, '.cache'), 0o000);
@@ -104,27 +104,27 @@ describe('the directory of a server', () => {
     expect([left(), readdirSync(elsewhere)]).toEqual([[], ['precious']]);
   });
 
-  test('that is a link itself takes nothing else along', async () => {
+  test('is removed without its target if it is a link itself', async () => {
     mkdirSync(join(mcpHome, 'servers'));
     symlinkSync(elsewhere, pathOf(GONE));
     await homes().sweep();
     expect([left(), readdirSync(elsewhere)]).toEqual([[], ['precious']]);
   });
 
-  test('is not looked for behind a link in the place of them all', async () => {
+  test('is not looked for behind a link in place of the parent directory', async () => {
     mkdirSync(join(elsewhere, GONE));
     symlinkSync(elsewhere, join(mcpHome, 'servers'));
     expect(await homes().sweep()).toBe(true);
     expect(readdirSync(elsewhere).toSorted()).toEqual([GONE, 'precious']);
   });
 
-  test('need not be there', async () => {
+  test('may be absent', async () => {
     expect(await homes().sweep()).toBe(true);
     expect(warnings).toEqual([]);
   });
 });
 
-describe('the servers that there are', () => {
+describe('the known servers', () => {
   const server = localServer({ id: KEPT });
   const policy = {
     current: () => ({ ok: true }),
@@ -139,25 +139,22 @@ describe('the servers that there are', () => {
       startedAt: 1_000_000,
     });
 
-  test('are those of a policy that was confirmed while this program ran, also those that it cannot act on', () => {
+  test('come from a policy that was confirmed while this program ran, and include unusable ones', () => {
     expect(known()).toEqual(new Set([KEPT, GONE]));
   });
 
   test.each([
-    ['a policy that a run before had kept', { status: old }],
+    ['a policy that an earlier run stored', { status: old }],
     ['no policy', { mcpServers: nothing, status: nothing }],
-    [
-      'a policy that may not be used, of a sidecar that is revoked',
-      { current: () => ({ ok: false }), mcpServers: () => [] },
-    ],
-    ['one that cannot even be named', { unreadableMcpServers: () => [{ id: null, message: 'x' }] }],
-  ])('are not known from %s', (_, more) => {
+    ['the unusable policy of a revoked sidecar', { current: () => ({ ok: false }), mcpServers: () => [] }],
+    ['a policy with a server that cannot even be named', { unreadableMcpServers: () => [{ id: null, message: 'x' }] }],
+  ])('are unknown from %s', (_, more) => {
     expect(known(more)).toBeNull();
   });
 });
 
-describe('what runs', () => {
-  test('is known by server, while its process or its gateway is there', () => {
+describe('the running servers', () => {
+  test('are known by server, while the process or its gateway runs', () => {
     expect(serversInUse(mcpHome)).toEqual(new Set());
     const records = new ProcessRecords(mcpHome, process.pid);
     records.add(process.pid, 'a'.repeat(24), GONE);
@@ -166,7 +163,7 @@ describe('what runs', () => {
     expect(serversInUse(mcpHome)).toEqual(new Set());
   });
 
-  test('cannot be told from a record of an earlier version, nor from half of one', () => {
+  test('are unknown from a record of an earlier version, or an incomplete one', () => {
     const records = new ProcessRecords(mcpHome, process.pid);
     const running = { pid: process.pid, started: null };
     const path = join(mcpHome, 'running', `${process.pid}.json`);
@@ -177,7 +174,7 @@ describe('what runs', () => {
     expect(records.listAbandoned()).toEqual([]);
   });
 
-  test('is not what a gateway that is gone has left a record of', () => {
+  test('do not include what a dead gateway has recorded', () => {
     const dead = { pid: 2 ** 22 + 1, started: '1' };
     const directory = join(mcpHome, 'running');
     mkdirSync(directory);

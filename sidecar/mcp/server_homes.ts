@@ -9,9 +9,9 @@ import { removeTree } from './remove_tree.ts';
 export interface ServerHomesOptions {
   /** `$SVC_HOME/mcp`. */
   readonly mcpHome: string;
-  /** The servers that there are, by id; null while that is not known. */
+  /** The existing servers, by id; null while unknown. */
   readonly existing: () => ReadonlySet<string> | null;
-  /** Those of which something may run, by id; null when that cannot be told. */
+  /** Servers with processes that may still run, by id; null while unknown. */
   readonly inUse: () => ReadonlySet<string> | null;
   /** Waits; resolves at once when the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -21,7 +21,7 @@ export interface ServerHomesOptions {
 const SERVER_ID = /^mcp_[0-9a-z]{26}$/;
 const LOOK_AGAIN_MS = 5_000;
 
-/** Removes the directories of servers that are gone, once nothing of them runs; also of those that went while nobody looked. */
+/** Removes the directories of deleted servers once none of their processes runs; also of servers that were deleted while this program did not run. */
 export class ServerHomes {
   readonly #options: ServerHomesOptions;
   readonly #stopped = new AbortController();
@@ -33,13 +33,13 @@ export class ServerHomes {
     this.#options = options;
   }
 
-  /** Servers may have gone. */
+  /** Servers may have been deleted. */
   notify(): void {
     this.#again = true;
     if (!this.#isSweeping) void this.#sweepUntilDone();
   }
 
-  /** What is left of a removal goes with the next start. */
+  /** The next start continues an interrupted removal. */
   stop(): void {
     this.#stopped.abort();
   }
@@ -56,13 +56,13 @@ export class ServerHomes {
         await pause(LOOK_AGAIN_MS, signal);
       }
     } catch (error) {
-      warn(`The directories of MCP servers cannot be looked at (${errorCode(error) || 'unknown error'}).`);
+      warn(`The directories of MCP servers cannot be read (${errorCode(error) || 'unknown error'}).`);
     } finally {
       this.#isSweeping = false;
     }
   }
 
-  /** Removes what can be removed now. False when there may be more of it later. */
+  /** Removes what can be removed now. False if there may be more to remove later. */
   async sweep(): Promise<boolean> {
     const existing = this.#options.existing();
     if (existing === null) return false;
@@ -74,7 +74,7 @@ export class ServerHomes {
     return removable.length === gone.length;
   }
 
-  /** A link in the place of the directory is somebody else's: nothing is looked for behind it. */
+  /** A link in place of the directory was put there by somebody else: it is not followed. */
   async #names(): Promise<readonly string[]> {
     const directory = serversDirectory(this.#options.mcpHome);
     const isThere = await lstat(directory).then(
@@ -84,7 +84,7 @@ export class ServerHomes {
     return isThere ? (await readdir(directory)).filter((name) => SERVER_ID.test(name)) : [];
   }
 
-  /** One that cannot be removed is told once, and left to a person. */
+  /** A failure is reported once, and left to a person. */
   async #remove(name: string): Promise<void> {
     const path = join(serversDirectory(this.#options.mcpHome), name);
     try {
@@ -92,7 +92,7 @@ export class ServerHomes {
     } catch (error) {
       this.#kept.add(name);
       const why = errorCode(error) || 'unknown error';
-      this.#options.warn(`The directory of an MCP server that is gone could not be removed (${why}): remove ${path}`);
+      this.#options.warn(`The directory of a deleted MCP server could not be removed (${why}): remove ${path}`);
     }
   }
 }
@@ -100,13 +100,13 @@ export class ServerHomes {
 export interface ExistingServersOptions {
   readonly policy: Pick<SnapshotSource, 'current' | 'status' | 'mcpServers' | 'unreadableMcpServers'>;
   readonly clock: Clock;
-  /** When this program began; milliseconds since the epoch. */
+  /** When this program started; milliseconds since the epoch. */
   readonly startedAt: number;
 }
 
 /**
- * The servers that there are, when the control plane has said so to this very program: what was kept from a run before may be
- * old, and a policy that may not be used (this sidecar is revoked, or has not heard for too long) tells nothing about them.
+ * The existing servers, if the control plane has confirmed them to this process. A policy stored by an earlier run may be
+ * old, and an unusable policy (this sidecar is revoked, or had no contact for too long) says nothing about them.
  */
 export function existingServers({ policy, clock, startedAt }: ExistingServersOptions): ReadonlySet<string> | null {
   const [servers, status] = [policy.mcpServers(), policy.status()];

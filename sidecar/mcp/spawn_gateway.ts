@@ -9,18 +9,18 @@ import type { GatewayHandle } from './gateway_child.ts';
 export interface GatewaySpawn {
   /** `$SVC_HOME`. */
   readonly home: string;
-  /** Where the daemon's local API listens. */
+  /** The origin of the sidecar's local API. */
   readonly origin: string;
-  /** The daemon's own environment. */
+  /** The sidecar's own environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly execArgv: readonly string[];
-  /** What the program says on stderr. */
+  /** The program's stderr. */
   readonly log: (line: string) => void;
 }
 
 const PROGRAM = fileURLToPath(new URL('../../gateway/gateway_program.ts', import.meta.url));
 
-/** Starts the gateway's program, which ends when this process does: its input is open as long as this lives. */
+/** Starts the gateway's program. It ends with this process, because its stdin stays open only as long as this process lives. */
 export function spawnGateway({ home, origin, env, execArgv, log }: GatewaySpawn, socketPath: string): GatewayHandle {
   const args = [...execArgv, PROGRAM, '--home', home, '--daemon', origin, '--socket', socketPath];
   const child = spawn(process.execPath, args, { env: withoutSettings(env), stdio: ['pipe', 'pipe', 'pipe'] });
@@ -39,12 +39,12 @@ export function spawnGateway({ home, origin, env, execArgv, log }: GatewaySpawn,
   return { ready, exited, kill: (signal) => void child.kill(signal) };
 }
 
-/** Settings are the daemon's: the program asks it for what it needs. */
+/** The program gets no settings: it asks the sidecar for them. */
 function withoutSettings(env: GatewaySpawn['env']): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !/^svc_/i.test(name)));
 }
 
-/** `$SVC_HOME/mcp`, made for its owner alone, without the sockets of gateways that were killed. */
+/** `$SVC_HOME/mcp`, created for its owner only; removes the sockets of killed gateways. */
 export function openGatewayDirectory(home: string): string {
   const directory = join(home, 'mcp');
   mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -55,7 +55,7 @@ export function openGatewayDirectory(home: string): string {
   return directory;
 }
 
-/** A path that no program has listened on. */
+/** A path on which no program has listened. */
 export function newSocketPath(directory: string): string {
   return join(directory, `gw-${randomBytes(4).toString('hex')}.sock`);
 }

@@ -12,11 +12,11 @@ const ID = 'a'.repeat(64);
 const OTHER = 'b'.repeat(64);
 const NO_PID = 2 ** 31 - 1;
 
-describe('the cgroups of a process name its container', () => {
+describe('the cgroups of a process identify its container', () => {
   it.each([
     ['version 1', `9:name=systemd:/docker/${ID}\n8:pids:/docker/${ID}`],
     ['version 2 with systemd', `0::/system.slice/docker-${ID}.scope`],
-    ['a process below its own group', `0::/docker/${ID}/init.scope`],
+    ['a process in a nested group', `0::/docker/${ID}/init.scope`],
     ['rootless', `0::/user.slice/user-1000.slice/user@1000.service/user.slice/docker-${ID}.scope`],
     ['podman', `0::/machine.slice/libpod-${ID}.scope`],
     ['seen from another cgroup namespace', `0::/../../docker-${ID}.scope`],
@@ -27,9 +27,9 @@ describe('the cgroups of a process name its container', () => {
 
   it.each([
     ['none at all', '0::/'],
-    ['one that only begins with it', `0::/docker/${ID}0`],
-    ['one that ends with it', `0::/docker/x${ID}`],
-    ['a controller of that name', `1:${ID}:/`],
+    ['an id with a longer suffix', `0::/docker/${ID}0`],
+    ['an id with a longer prefix', `0::/docker/x${ID}`],
+    ['a controller with that name', `1:${ID}:/`],
     ['nothing readable', ''],
   ])('but not %s', (_what, text) => {
     expect(namesContainer(text, ID)).toBe(false);
@@ -42,10 +42,10 @@ describe('the right to enter network namespaces', () => {
   it.each([
     ['root', status('000001ffffffffff'), 0, 0, 'root'],
     ['root without the capability', status('00000000a80425fb'), 0, 0, 'none'],
-    ['a user with an engine of their own', status('0000000000000000'), 1000, 1000, 'rootless'],
+    ['a user with their own engine', status('0000000000000000'), 1000, 1000, 'rootless'],
     ["a user of root's engine", status('0000000000000000'), 1000, 0, 'none'],
     ['a user without an engine', status('0000000000000000'), 1000, null, 'none'],
-    ['a system that does not say', '', null, null, 'none'],
+    ['a system without this information', '', null, null, 'none'],
   ] as const)('of %s', (_what, text, uid, socketOwner, rights) => {
     expect(namespaceRights({ status: text, uid, socketOwner })).toBe(rights);
   });
@@ -69,33 +69,33 @@ describe('the process of a container', () => {
     return { pid, containerId: ID, pidOf: () => Promise.resolve(pidOf), proc };
   };
 
-  it('is known by its cgroup, and the engine is not asked then', async () => {
+  it('is identified by its cgroup, without asking the engine', async () => {
     const pidOf = vi.fn<() => Promise<null>>();
     const checked = await checkContainerProcess({ ...wanted(`0::/docker/${ID}`), pidOf });
     expect(checked).toMatchObject({ ok: true, value: { pid: process.pid } });
     expect(pidOf).not.toHaveBeenCalled();
   });
 
-  it("is known by the engine's word where the cgroup does not tell", async () => {
+  it('is identified by the engine if the cgroup does not tell', async () => {
     expect(await checkContainerProcess(wanted('0::/', process.pid))).toMatchObject({ ok: true });
   });
 
   it.each([
     ["another container's", `0::/docker/${OTHER}`, null],
     ['of no container', '0::/', null],
-    ['not the one that the engine names', '0::/', 1],
-  ])('is not one that is %s', async (_what, cgroup, pidOf) => {
+    ['not the one that the engine reports', '0::/', 1],
+  ])('is refused if %s', async (_what, cgroup, pidOf) => {
     expect(await checkContainerProcess(wanted(cgroup, pidOf))).toMatchObject({
       ok: false,
       error: { reason: 'not_the_container' },
     });
   });
 
-  it('is not one that does not run', async () => {
+  it('is refused if it does not run', async () => {
     expect(await checkContainerProcess(wanted(`0::/docker/${ID}`, null, NO_PID))).toMatchObject({ ok: false });
   });
 
-  it("has a network namespace that is not the sidecar's own", async () => {
+  it("is refused if it shares the sidecar's own network namespace", async () => {
     const opened = await openContainerNamespace(wanted(`0::/docker/${ID}`));
     expect(opened).toMatchObject({ ok: true, value: { process: { pid: process.pid } } });
     if (opened.ok) await opened.value.close();
@@ -109,7 +109,7 @@ describe('the process of a container', () => {
     });
   });
 
-  it('whose namespace cannot be opened is told from one that is not the container', async () => {
+  it('has another refusal if its namespace cannot be opened', async () => {
     rmSync(join(proc, String(process.pid), 'ns', 'user'));
     expect(await openContainerNamespace(wanted(`0::/docker/${ID}`))).toMatchObject({
       error: { reason: 'namespace_forbidden' },
@@ -150,7 +150,7 @@ describe.skipIf(!mayUnshare)('a listener in a network namespace', () => {
     return opened.value;
   }
 
-  it('is there and nowhere else, and closes from outside', async () => {
+  it('is reachable there only, and is closed from outside', async () => {
     expect(statSync(`/proc/${pid}/ns/net`).ino).not.toBe(statSync('/proc/self/ns/net').ino);
     const at = await namespace();
     const [one, two] = [createServer(), createServer()];
@@ -166,7 +166,7 @@ describe.skipIf(!mayUnshare)('a listener in a network namespace', () => {
     await at.close();
   });
 
-  it('is refused, and neither is open, when a port is taken', async () => {
+  it('is refused if a port is taken, and leaves no port open', async () => {
     const at = await namespace();
     const first = createServer();
     await listenInNamespace([{ server: first, port: 7422 }], { ...options, namespace: at });

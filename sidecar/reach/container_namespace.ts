@@ -5,7 +5,7 @@ import { errorCode } from '../../shared/model/error_code.ts';
 import { identify, type ProcessIdentity } from '../../machine/process_identity.ts';
 import { reachProblem, type ReachProblem } from './reach_problem.ts';
 
-/** A container's network namespace, held open so that it stays the one that was checked whatever its process does. */
+/** A container's network namespace, held open so that it stays the checked one even if its process exits. */
 export interface ContainerNamespace {
   readonly network: FileHandle;
   readonly user: FileHandle;
@@ -17,13 +17,13 @@ export interface ContainerNamespace {
 export interface ContainerProcess {
   readonly pid: number;
   readonly containerId: string;
-  /** What the engine says: asked only where the cgroup does not tell. Null while the container does not run. */
+  /** Asks the engine; used only if the cgroup does not tell. Null while the container does not run. */
   readonly pidOf: () => Promise<number | null>;
-  /** `/proc`, but in tests. */
+  /** `/proc`, except in tests. */
   readonly proc?: string;
 }
 
-/** The process of a container, checked to be one: by its cgroup, else by the engine's own word. */
+/** The process of a container, verified by its cgroup, or else by the engine. */
 export async function checkContainerProcess(wanted: ContainerProcess): Promise<Result<ProcessIdentity, ReachProblem>> {
   const { pid, containerId, proc = '/proc' } = wanted;
   const before = identify(pid);
@@ -36,7 +36,7 @@ export async function checkContainerProcess(wanted: ContainerProcess): Promise<R
   return err(reachProblem('not_the_container', message));
 }
 
-/** Opens the network namespace of a container by its first process, and makes sure that it is the container's own. */
+/** Opens a container's network namespace by its first process, and verifies that it is the container's own. */
 export async function openContainerNamespace(
   wanted: ContainerProcess,
 ): Promise<Result<ContainerNamespace, ReachProblem>> {
@@ -58,7 +58,7 @@ export async function openContainerNamespace(
     const checked = await checkContainerProcess(wanted);
     return refuse(checked.ok ? forbidden(errorCode(error)) : checked.error);
   }
-  // In this order: a process id that was given to another process since the namespace was opened is noticed here.
+  // Checked after opening: detects a pid that was reused since the namespace was opened.
   const checked = await checkContainerProcess(wanted);
   if (!checked.ok) return refuse(checked.error);
   const { ino } = await network.stat();
@@ -67,7 +67,7 @@ export async function openContainerNamespace(
   return ok({ network, user, process: checked.value, close });
 }
 
-/** Whether a process's cgroups (version 1 or 2) are those of a container: a part of a path is its id, or `docker-<id>.scope`. */
+/** Whether a process's cgroups (version 1 or 2) are a container's: one path segment is its id, or `docker-<id>.scope`. */
 export function namesContainer(cgroups: string, containerId: string): boolean {
   return cgroups.split('\n').some((line) => {
     const path = line.split(':').slice(2).join(':');
@@ -90,16 +90,15 @@ function inodeOf(path: string): number | null {
 }
 
 function gone(pid: number): ReachProblem {
-  return reachProblem('not_the_container', `There is no process ${pid} any more, or it is another one by now.`);
+  return reachProblem('not_the_container', `Process ${pid} has ended, or its pid was reused.`);
 }
 
 function forbidden(code: string): ReachProblem {
-  const message = `The network namespace of the container cannot be opened (${code}): the sidecar has to run as root or with a rootless engine.`;
+  const message = `The network namespace of the container cannot be opened (${code}): run the sidecar as root or with a rootless engine.`;
   return reachProblem('namespace_forbidden', message);
 }
 
 function sharedNetwork(): ReachProblem {
-  const message =
-    "The container is on the host's own network (--network host), where it would have no proxy of its own.";
+  const message = "The container is on the host's own network (--network host), so it cannot have its own proxy.";
   return reachProblem('shared_network', message);
 }

@@ -4,8 +4,8 @@ import { listen } from '../../machine/connection/listen.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 
 /**
- * Run inside a container's network namespace: listens on loopback there, hands the listening sockets to the sidecar that
- * started it, and ends. Arguments: the ports. It reads no environment and accepts no connection.
+ * Runs inside a container's network namespace: listens on loopback there, passes the listening sockets to the sidecar that
+ * started it, and exits. Arguments: the ports. It reads no environment and accepts no connection.
  */
 
 async function listeningAt(port: number): Promise<Server> {

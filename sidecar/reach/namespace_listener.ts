@@ -8,16 +8,16 @@ import { reachProblem, type ReachProblem } from './reach_problem.ts';
 
 export interface NamespaceListenerOptions {
   readonly namespace: Pick<ContainerNamespace, 'network' | 'user'>;
-  /** True for a rootless engine: the user namespace gives the right to enter the network namespace. */
+  /** True for a rootless engine: its user namespace grants the right to enter the network namespace. */
   readonly enterUser: boolean;
-  /** The flags of this Node, which the program in the namespace needs too. */
+  /** This Node's flags, which the program in the namespace needs too. */
   readonly execArgv: readonly string[];
   readonly timeoutMs?: number;
 }
 
 const PROGRAM = fileURLToPath(new URL('./listen_in_namespace.ts', import.meta.url));
 const DEFAULT_TIMEOUT_MS = 10_000;
-/** Where nsenter is looked for, whatever the sidecar's own PATH. */
+/** Where nsenter is looked for, independent of the sidecar's PATH. */
 const PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
 const NETWORK_FD = 4;
 const USER_FD = 5;
@@ -25,15 +25,15 @@ const USER_FD = 5;
 const handedOver = z.object({ port: z.int() });
 const failure = z.object({ code: z.string() });
 
-/** A server and the port where it is to listen. */
+/** A server and the port it listens on. */
 export interface WantedListener {
   readonly server: Server;
   readonly port: number;
 }
 
 /**
- * Makes servers listen on loopback inside a container's network namespace, where nobody but the container can reach them:
- * all of them, or none. A program of ours enters the namespace, listens there, hands the sockets over and ends; it gets no
+ * Makes servers listen on loopback inside a container's network namespace, where only the container can reach them: all of
+ * them, or none. A helper program enters the namespace, listens there, passes the sockets over and exits; it gets no
  * environment.
  */
 export async function listenInNamespace(
@@ -67,7 +67,7 @@ function socketsFromNamespace(
   return socketsOf(child, ports, options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
 }
 
-/** Everything that was handed over is closed again when it is not all of it. */
+/** If not every socket arrives, closes those that did. */
 function socketsOf(
   child: ChildProcess,
   ports: readonly number[],
@@ -86,7 +86,7 @@ function socketsOf(
     child.on('message', (message, handle) => {
       const port = handedOver.safeParse(message).data?.port;
       if (port !== undefined && handle instanceof Server) sockets.set(port, handle);
-      else said = failure.safeParse(message).data?.code ?? 'no socket came';
+      else said = failure.safeParse(message).data?.code ?? 'no socket arrived';
       if (!ports.every((wanted) => sockets.has(wanted))) return;
       clearTimeout(timer);
       child.off('close', ended).off('error', notStarted);

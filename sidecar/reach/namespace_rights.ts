@@ -2,23 +2,23 @@ import { readFileSync, statSync } from 'node:fs';
 
 /** How the sidecar may enter the network namespaces of an engine's containers. */
 export type NamespaceRights =
-  /** It has the capability. */
+  /** The sidecar has the capability. */
   | 'root'
-  /** The engine runs as the same user, in a user namespace of theirs. */
+  /** The engine runs as the same user, in the user's own user namespace. */
   | 'rootless'
   | 'none';
 
 const CAP_SYS_ADMIN = 21n;
 
 export interface RightsFacts {
-  /** Text of `/proc/self/status`. */
+  /** The text of `/proc/self/status`. */
   readonly status: string;
   readonly uid: number | null;
-  /** Who owns the engine's socket; null when there is none. */
+  /** The uid that owns the engine's socket; null if there is none. */
   readonly socketOwner: number | null;
 }
 
-/** Decides by this process's capabilities, else by whose the engine's socket is. */
+/** Decides by this process's capabilities, else by the owner of the engine's socket. */
 export function namespaceRights({ status, uid, socketOwner }: RightsFacts): NamespaceRights {
   const effective = /^CapEff:\s*([0-9a-f]{16})$/m.exec(status)?.[1];
   if (effective !== undefined && ((BigInt(`0x${effective}`) >> CAP_SYS_ADMIN) & 1n) === 1n) return 'root';

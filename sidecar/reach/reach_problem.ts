@@ -1,4 +1,4 @@
-/** Why a container cannot reach the proxy the way that was asked for. */
+/** Why a container cannot reach the proxy in the requested way. */
 export interface ReachProblem {
   readonly reason:
     | 'not_the_container'

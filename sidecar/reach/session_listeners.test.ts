@@ -79,8 +79,8 @@ function said(port: number): Promise<string> {
   });
 }
 
-describe('where a container finds the proxy', () => {
-  it.each(['root', 'rootless'] as const)('inside its own network, whatever its egress: %s', async (own) => {
+describe("the proxy's address for a container", () => {
+  it.each(['root', 'rootless'] as const)('is inside its own network for any egress mode: %s', async (own) => {
     rights = own;
     for (const egress of ['open', 'sealed'] as const) {
       expect(await listeners.planFor({ ...SANDBOX, egress })).toEqual({
@@ -91,7 +91,7 @@ describe('where a container finds the proxy', () => {
     expect(kinds).toEqual([]);
   });
 
-  it("at the bridge's gateway where the sidecar may not enter that; one listener serves all", async () => {
+  it("is the bridge's gateway if the sidecar may not enter that network; one listener serves all", async () => {
     const [one, two] = await Promise.all([listeners.planFor(SANDBOX), listeners.planFor(SANDBOX)]);
     expect(one).toEqual(two);
     expect(one).toMatchObject({ ok: true, value: { listener: 'gateway', address: '127.0.0.1' } });
@@ -99,7 +99,7 @@ describe('where a container finds the proxy', () => {
     expect(one.ok && (await said(one.value.port))).toBe('here');
   });
 
-  it("at the gateway on the sidecar's own port, or on a free one", async () => {
+  it("has the sidecar's own port at the gateway, or a free one", async () => {
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     const address = taken.address();
@@ -109,18 +109,18 @@ describe('where a container finds the proxy', () => {
     await new Promise((resolve) => taken.close(resolve));
   });
 
-  it('is nowhere when its egress is to be sealed and the sidecar may not enter its network', async () => {
+  it('does not exist for sealed egress if the sidecar may not enter the network', async () => {
     expect(await listeners.planFor({ ...SANDBOX, egress: 'sealed' })).toMatchObject({
       ok: false,
       error: {
         reason: 'egress_unavailable',
-        message: expect.stringMatching(/root or a rootless engine.*--egress=open/),
+        message: expect.stringMatching(/root or with a rootless engine.*--egress=open/),
       },
     });
     expect(kinds).toEqual([]);
   });
 
-  it('is nowhere when the engine does not answer or has no bridge; that is asked again the next time', async () => {
+  it('does not exist if the engine does not answer or has no bridge; the next attempt asks again', async () => {
     engine.down = true;
     expect(await listeners.planFor(SANDBOX)).toMatchObject({ error: { reason: 'engine_unavailable' } });
     engine.down = false;
@@ -133,8 +133,8 @@ describe('where a container finds the proxy', () => {
   });
 });
 
-describe('opening the listener of a container', () => {
-  it('with a gateway only checks the process, whose end is the end of the session', async () => {
+describe("opening a container's listener", () => {
+  it('with a gateway only checks the process, and the session ends with it', async () => {
     const session = await launched();
     engine.pids.set(CONTAINER, process.pid);
     expect(await listeners.open(session, process.pid, false)).toMatchObject({
@@ -153,14 +153,14 @@ describe('opening the listener of a container', () => {
     expect(session.container).toBeNull();
   });
 
-  it('has no relay on a bridge, where it would speak for everybody', async () => {
+  it('opens no relay on a bridge, where it would act for every container', async () => {
     const session = await launched();
     engine.pids.set(CONTAINER, process.pid);
     expect(await listeners.open(session, process.pid, true)).toMatchObject({ error: { reason: 'egress_unavailable' } });
     expect(session.container).toBeNull();
   });
 
-  it("is refused in the host's own network, and nothing listens then", async () => {
+  it("is refused in the host's own network, and nothing listens", async () => {
     rights = 'root';
     const session = await launched();
     engine.pids.set(CONTAINER, process.pid);

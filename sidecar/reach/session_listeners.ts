@@ -9,16 +9,16 @@ import { listenInNamespace } from './namespace_listener.ts';
 import type { NamespaceRights } from './namespace_rights.ts';
 import { reachProblem, type ReachProblem } from './reach_problem.ts';
 
-/** Whom a listener in a container's reach speaks to. */
+/** The callers that a listener in a container's reach serves. */
 export type ListenerKind =
-  /** One session, which shows its credentials. */
+  /** One session, which authenticates. */
   | { readonly kind: 'session'; readonly session: Session }
   /** One session, for clients that cannot send credentials. */
   | { readonly kind: 'relay'; readonly session: Session }
   /** Every session, on a bridge's gateway address. */
   | { readonly kind: 'gateway'; readonly address: string };
 
-/** Where the container of a session finds the proxy. */
+/** The proxy's address for a session's container. */
 export interface SessionListener {
   readonly listener: 'namespace' | 'gateway';
   readonly address: string;
@@ -29,7 +29,7 @@ export interface SessionListenersOptions {
   readonly makeListener: (kind: ListenerKind) => Server;
   readonly engineAt: (address: Sandbox['runtime']) => ContainerEngine;
   readonly rightsAt: (endpoint: string) => NamespaceRights;
-  /** The port of the sidecar itself, which a gateway's listener takes too where it is free. */
+  /** The sidecar's own port; a gateway's listener uses the same port if it is free. */
   readonly ownPort: () => number;
   readonly execArgv: readonly string[];
 }
@@ -50,7 +50,7 @@ export class SessionListeners {
     this.#options = options;
   }
 
-  /** Decides how a new sandbox reaches the proxy; a gateway's listener is open when this resolves. */
+  /** Decides how a new sandbox reaches the proxy. A gateway's listener is open when this resolves. */
   async planFor(sandbox: Sandbox): Promise<Result<SessionListener, ReachProblem>> {
     const { endpoint } = sandbox.runtime;
     if (this.#options.rightsAt(endpoint) !== 'none') {
@@ -64,8 +64,8 @@ export class SessionListeners {
   }
 
   /**
-   * Opens the listener of a container that has started, after making sure that the process is that container's; with
-   * `relay` also the one for clients that cannot send credentials.
+   * Opens the listener of a started container, after verifying that the process belongs to it; with `relay` also the
+   * listener for clients that cannot send credentials.
    */
   async open(session: Session, pid: number, relay: boolean): Promise<Result<SessionListener, ReachProblem>> {
     const { sandbox, containerId } = session;
@@ -84,7 +84,7 @@ export class SessionListeners {
     return listener;
   }
 
-  /** Closes what no session closes. */
+  /** Closes the listeners that belong to no session. */
   close(): void {
     for (const server of this.#servers) server.close();
   }
@@ -115,7 +115,7 @@ export class SessionListeners {
     return pid.ok ? pid.value : null;
   }
 
-  /** One listener for each bridge, made when it is first asked for. */
+  /** One listener per bridge, created on first use. */
   async #gatewayAt(address: string): Promise<Result<SessionListener, ReachProblem>> {
     const known = this.#gateways.get(address) ?? this.#listenAt(address);
     this.#gateways.set(address, known);
@@ -136,7 +136,7 @@ export class SessionListeners {
   }
 }
 
-/** Closes a listener together with every connection that came through it. */
+/** Closes a listener and every connection accepted by it. */
 function closing(server: Server): () => void {
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
@@ -151,12 +151,12 @@ function closing(server: Server): () => void {
 
 function sealedUnavailable(): ReachProblem {
   const message =
-    '--egress=sealed needs the sidecar to run as root or a rootless engine, so that it may listen inside the container. Start svc that way, or launch with --egress=open.';
+    '--egress=sealed needs the sidecar to run as root or with a rootless engine, so that it can listen inside the container. Start svc that way, or launch with --egress=open.';
   return reachProblem('egress_unavailable', message);
 }
 
 function relayUnavailable(): ReachProblem {
   const message =
-    'A relay needs the sidecar to run as root or a rootless engine: on a bridge it would speak for everybody. Leave it out.';
+    'A relay needs the sidecar to run as root or with a rootless engine: on a bridge it would act for every container. Leave it out.';
   return reachProblem('egress_unavailable', message);
 }

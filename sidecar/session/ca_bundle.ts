@@ -9,7 +9,7 @@ const SYSTEM_BUNDLES = [
   '/etc/ssl/cert.pem',
 ];
 
-/** The system's root certificates as PEM; Node's own when the system has none. */
+/** The system's root certificates as PEM; Node's own if the system has none. */
 export function systemRootsPem(paths: readonly string[] = SYSTEM_BUNDLES): string {
   const path = paths.find((candidate) => existsSync(candidate));
   if (path === undefined) return `${rootCertificates.join('\n')}\n`;
@@ -18,8 +18,8 @@ export function systemRootsPem(paths: readonly string[] = SYSTEM_BUNDLES): strin
 }
 
 /**
- * What an agent's programs trust: the system's roots and the session's CA. The extra roots of the sidecar's own upstreams
- * are not in it: the agent never speaks to these itself.
+ * The roots that an agent's programs trust: the system's and the session's CA. The extra roots of the sidecar's own
+ * upstreams are not included, because the agent never connects to these directly.
  */
 export function caBundle(systemRoots: string, caPem: string): string {
   return `${systemRoots}${caPem.trimEnd()}\n`;

@@ -4,26 +4,26 @@ import { z } from 'zod';
 import { writePrivateFile } from '../../machine/state_file.ts';
 import type { EngineAddress } from './sandbox.ts';
 
-/** The file of a session's folder that outlives what else is in it, until the container is gone. */
+/** The one file of a session's folder that stays until the container is removed. */
 export const CONTAINER_FILE = 'container.json';
 
 const containerRecord = z.strictObject({
   version: z.literal(1),
   session_id: z.string(),
-  /** Null before the engine has made one. */
+  /** Null before the engine has created one. */
   container_id: z.string().nullable(),
   program: z.literal('docker'),
   endpoint: z.string().startsWith('unix:///'),
 });
 
-/** Which engine has the container of a session: all that is left of it after a crash. */
+/** Identifies the engine and the container of a session; after a crash this is all that is left. */
 export interface ContainerRecord {
   readonly sessionId: string;
   readonly containerId: string | null;
   readonly runtime: EngineAddress;
 }
 
-/** Writes `container.json` (0600), so that it is there also after a crash. */
+/** Writes `container.json` (0600), so that it survives a crash. */
 export async function writeContainerRecord(directory: string, record: ContainerRecord): Promise<void> {
   const { program, endpoint } = record.runtime;
   const { sessionId: session_id, containerId: container_id } = record;
@@ -31,7 +31,7 @@ export async function writeContainerRecord(directory: string, record: ContainerR
   await writePrivateFile(join(directory, CONTAINER_FILE), `${text}\n`);
 }
 
-/** What `container.json` of a session's folder says; null when there is none, or it says nothing that could be acted on. */
+/** Reads `container.json` of a session's folder; null if there is none, or if it cannot be acted on. */
 export async function readContainerRecord(directory: string): Promise<ContainerRecord | null> {
   try {
     const parsed = containerRecord.safeParse(JSON.parse(await readFile(join(directory, CONTAINER_FILE), 'utf8')));

@@ -1,9 +1,9 @@
-/** Ends a tunnel; resolves when what it had to record is recorded. */
+/** Closes a tunnel; resolves when its events are recorded. */
 export type CloseTunnel = () => void | Promise<void>;
 
 const CLOSE_TUNNELS_MS = 1_000;
 
-/** The tunnels that a token opened, until it opens none any more. */
+/** The open tunnels of a token, while the token is valid. */
 export class OpenTunnels {
   readonly #most: number;
   readonly #tunnels = new Set<CloseTunnel>();
@@ -21,7 +21,7 @@ export class OpenTunnels {
     return this.#ended;
   }
 
-  /** Counts a tunnel in until the returned function is called; null when there are as many as there may be, or after the end. */
+  /** Counts a tunnel until the returned function is called; null at the limit, or after the end. */
   open(close: CloseTunnel): (() => void) | null {
     if (this.#ended || this.#tunnels.size >= this.#most) return null;
     const tunnel: CloseTunnel = () => close();
@@ -29,13 +29,13 @@ export class OpenTunnels {
     return () => this.#tunnels.delete(tunnel);
   }
 
-  /** Takes no more tunnels and closes those there are. Waits for them, but not for long. */
+  /** Accepts no more tunnels and closes the open ones. Waits for them, but not for long. */
   async end(): Promise<void> {
     this.#ended = true;
     await this.closeAll();
   }
 
-  /** Closes those there are. */
+  /** Closes the open tunnels. */
   async closeAll(): Promise<void> {
     const closing = Promise.allSettled([...this.#tunnels].map(async (close) => close()));
     await within(closing, CLOSE_TUNNELS_MS);
@@ -43,7 +43,7 @@ export class OpenTunnels {
   }
 }
 
-/** Waits for a promise, but no longer than this. */
+/** Waits for a promise for at most this long. */
 export async function within(promise: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise((resolve) => {

@@ -8,7 +8,7 @@ export interface ReaperOptions {
   /** `$SVC_HOME/sessions`. */
   readonly directory: string;
   readonly containers: Pick<SessionContainers, 'removeOrphans'> | null;
-  /** Of sessions that were made since. */
+  /** Whether a session of this run owns it. */
   readonly isLive: (sessionId: string) => boolean;
 }
 
@@ -21,8 +21,8 @@ interface LeftOver {
 
 /**
  * Removes what the sessions of an earlier run left behind. Keys are gone when this resolves; `containers` resolves when the
- * engines have been asked to remove theirs. A folder stays, with nothing but the record of its container, while its engine
- * does not do it.
+ * engines have been asked to remove their containers. While an engine fails to, the folder stays with only the container's
+ * record.
  */
 export async function reapLeftOvers(options: ReaperOptions): Promise<{ readonly containers: Promise<unknown> }> {
   await mkdir(options.directory, { recursive: true, mode: 0o700 });
@@ -36,10 +36,10 @@ export async function reapLeftOvers(options: ReaperOptions): Promise<{ readonly 
   return { containers: Promise.all(removals) };
 }
 
-/** Null when nothing is left of the session. */
+/** Null if nothing is left of the session. */
 async function removeKeys(sessions: string, name: string): Promise<LeftOver | null> {
   const directory = join(sessions, name);
-  // A link is removed and not followed.
+  // A link is removed and never followed.
   const isFolder = (await lstat(directory)).isDirectory();
   const record = isFolder ? await readContainerRecord(directory) : null;
   if (record === null || record.sessionId !== name) {

@@ -1,4 +1,4 @@
-/** A credential that the container gets as it is, because no binding can complete its requests (specification section 2). */
+/** A credential that the container gets in plaintext, because no binding can complete its requests (specification section 2). */
 export interface UnsealedCredential {
   /** The environment variable that holds it. */
   readonly env: string;
@@ -9,21 +9,21 @@ export interface UnsealedCredential {
   readonly reason: string;
 }
 
-/** The container engine of a session: its program, and the local socket it listens on. */
+/** The container engine of a session: its program and its local socket. */
 export interface EngineAddress {
   readonly program: 'docker';
   /** `unix:///...` */
   readonly endpoint: string;
 }
 
-/** The sandbox of a launched session, as it was asked for. */
+/** The requested sandbox of a session. */
 export interface Sandbox {
   readonly mode: 'docker';
-  /** As it was asked for, and the id it had then. */
+  /** The requested image name, and its id at that time. */
   readonly image: string;
   readonly imageId: string;
   readonly runtime: EngineAddress;
-  /** True when the container goes on without the program that launched it. */
+  /** True if the container outlives the program that launched it. */
   readonly detached: boolean;
   readonly egress: 'open' | 'sealed';
 }

@@ -80,7 +80,7 @@ async function launched(change: Partial<NewSession> = {}): Promise<{ session: Se
 }
 
 describe('a session with a container', () => {
-  it('has a record of its engine from the start, which only its owner may read', async () => {
+  it('has an owner-only record of its engine from the start', async () => {
     const { session } = await launched();
     expect(await readContainerRecord(session.directory)).toEqual({
       sessionId: session.id,
@@ -90,14 +90,14 @@ describe('a session with a container', () => {
     expect(statSync(join(session.directory, 'container.json')).mode & 0o777).toBe(0o600);
   });
 
-  it('goes on while its owner and its container run', async () => {
+  it('lives while its owner and its container run', async () => {
     const { session, token } = await launched();
     await sessions.sweep();
     expect(sessions.authenticate(session.id, token)).toBe(session);
     expect(engine.removed).toEqual([]);
   });
 
-  it('ends when its owner is gone, and so does its container', async () => {
+  it('ends when its owner exits, and removes its container', async () => {
     const { session, token } = await launched();
     const closed: string[] = [];
     session.openTunnel(() => void closed.push('tunnel'));
@@ -107,7 +107,7 @@ describe('a session with a container', () => {
     expect([closed, engine.removed, readdirSync(directory)]).toEqual([['tunnel'], ['c1'], []]);
   });
 
-  it('ends with its container; the container itself waits for its owner', async () => {
+  it('ends with its container; the container itself is kept for its owner', async () => {
     const { session, token } = await launched();
     gone.add(INIT.pid);
     await sessions.sweep();
@@ -119,7 +119,7 @@ describe('a session with a container', () => {
     expect([sessions.listKept(), engine.removed, readdirSync(directory)]).toEqual([[], ['c1'], []]);
   });
 
-  it('that is detached keeps its ended container, for its logs, until it is stopped', async () => {
+  it('keeps its ended container for its logs if detached, until it is stopped', async () => {
     const { session } = await launched({ owner: null, sandbox: { ...SANDBOX, detached: true } });
     gone.add(INIT.pid);
     await sessions.sweep();
@@ -129,7 +129,7 @@ describe('a session with a container', () => {
     expect([sessions.find(session.id), engine.removed, existsSync(session.directory)]).toEqual([null, ['c1'], false]);
   });
 
-  it('takes its container with it when it is ended, and when the sidecar stops', async () => {
+  it('removes its container when it is ended, and when the sidecar stops', async () => {
     const { session } = await launched();
     await sessions.end(session.id);
     expect(engine.removed).toEqual(['c1']);
@@ -138,7 +138,7 @@ describe('a session with a container', () => {
     expect([engine.removed, readdirSync(directory)]).toEqual([['c1', 'c1'], []]);
   });
 
-  it('takes no container whose labels are not ours', async () => {
+  it('leaves containers without our labels alone', async () => {
     const { session } = await launched();
     engine.containers = [];
     engine.add('other-home', session.id, 'another');
@@ -148,7 +148,7 @@ describe('a session with a container', () => {
     expect(engine.removed).toEqual([]);
   });
 
-  it('closes what was opened for it, once', async () => {
+  it('closes everything opened for it, once', async () => {
     const { session } = await launched();
     let closed = 0;
     session.atEnd(() => {
@@ -183,7 +183,7 @@ describe('after a crash', () => {
     expect(existsSync(at)).toBe(false);
   });
 
-  it('the key goes also when the engine is down; the record stays for the start after that', async () => {
+  it('the key is removed even if the engine is down; the record stays for the start after that', async () => {
     const at = await leftOver();
     engine.add('c0', OLD, HOME);
     engine.down = true;
@@ -208,7 +208,7 @@ describe('after a crash', () => {
       'of another program',
       JSON.stringify({ version: 1, session_id: OLD, container_id: 'c', program: '/bin/sh', endpoint: 'unix:///x' }),
     ],
-  ])('a record %s leads to no engine', async (_what, text) => {
+  ])('a record %s is ignored', async (_what, text) => {
     const at = await leftOver();
     writeFileSync(join(at, 'container.json'), text);
     engine.add('c0', OLD, HOME);
@@ -216,7 +216,7 @@ describe('after a crash', () => {
     expect([engine.removed, existsSync(at)]).toEqual([[], false]);
   });
 
-  it('a link in the place of a folder is removed and not followed', async () => {
+  it('a link in place of a folder is removed and not followed', async () => {
     const outside = join(home, 'outside');
     mkdirSync(outside);
     writeFileSync(join(outside, 'precious'), '');

@@ -11,7 +11,7 @@ import type { Sandbox, UnsealedCredential } from './sandbox.ts';
 import { StepScope, type StepReach } from './step_scope.ts';
 import { newToken, sameHash, tokenHash } from './token.ts';
 
-/** What a session is made of. */
+/** The parts of a session. */
 export interface SessionFacts {
   readonly id: string;
   readonly name: string | null;
@@ -20,26 +20,26 @@ export interface SessionFacts {
   readonly expiresAt: number;
   readonly ca: SessionCa;
   readonly directory: string;
-  /** Null: the session itself opens nothing, only the scopes of its plan's steps do. */
+  /** Null for a plan: the session itself opens no tunnel, only its steps' scopes do. */
   readonly token: string | null;
   readonly maxTunnels: number;
-  /** The session lives no longer than this process. */
+  /** The session ends when this process exits. */
   readonly owner: ProcessIdentity | null;
   readonly sandbox: Sandbox | null;
   readonly unsealed: readonly UnsealedCredential[];
   /** Ids of the MCP servers that its token may use. */
   readonly mcpServers: readonly string[];
-  /** Of a plan: the lock, verified. */
+  /** The verified lock, for a plan. */
   readonly lock: PlanLockPayload | null;
 }
 
-/** A scope and its token, which is told once and kept only as a hash. */
+/** A scope and its token. The token is returned once and kept only as a hash. */
 export interface CreatedScope {
   readonly scope: StepScope;
   readonly token: string;
 }
 
-/** One launch: its token opens the proxy until it ends or its time is up. */
+/** One launch. Its token opens the proxy until the session ends or expires. */
 export class Session implements LiveSession {
   readonly id: string;
   readonly name: string | null;
@@ -50,9 +50,9 @@ export class Session implements LiveSession {
   readonly sandbox: Sandbox | null;
   readonly mcpServers: readonly string[];
   readonly lock: PlanLockPayload | null;
-  /** Null once the container goes on without it. */
+  /** Null once the container continues without it. */
   owner: ProcessIdentity | null;
-  /** The engine's id of its container; null before there is one. */
+  /** The engine's id of its container; null before it exists. */
   containerId: string | null = null;
   /** The container's first process; null before it has started. */
   container: ProcessIdentity | null = null;
@@ -112,19 +112,19 @@ export class Session implements LiveSession {
     return this.#tokenHash !== null && sameHash(this.#tokenHash, hash);
   }
 
-  /** The scope that the token of this hash opens now. */
+  /** The open scope with this token hash. */
   scopeOf(hash: Buffer, now: number): StepScope | null {
     let found: StepScope | null = null;
     for (const scope of this.#scopes.values()) if (scope.isOpenedBy(hash, now)) found = scope;
     return found;
   }
 
-  /** A scope that is open. */
+  /** An open scope. */
   scope(scopeId: string): StepScope | null {
     return this.#scopes.get(scopeId) ?? null;
   }
 
-  /** Mints the credential of a step; it lives for the step's timeout, and no longer than the session. */
+  /** Mints a step's credential. It lives for the step's timeout, and no longer than the session. */
   openScope(step: StepReach, now: number): CreatedScope {
     const token = newToken('scope');
     const expiresAt = Math.min(now + step.timeoutSeconds * 1000, this.expiresAt);
@@ -135,7 +135,7 @@ export class Session implements LiveSession {
     return { scope, token };
   }
 
-  /** Revokes a scope and closes its tunnels. False when there is no such scope. */
+  /** Revokes a scope and closes its tunnels. False if there is no such scope. */
   async endScope(scopeId: string): Promise<boolean> {
     const scope = this.#scopes.get(scopeId);
     if (scope === undefined) return false;
@@ -148,18 +148,18 @@ export class Session implements LiveSession {
     return this.#tunnels.open(close);
   }
 
-  /** Closes the tunnels there are; the session goes on. */
+  /** Closes the open tunnels; the session continues. */
   closeTunnels(): Promise<void> {
     return this.#tunnels.closeAll();
   }
 
-  /** Ends the scopes whose time is up by the clock: a timer stands still while the machine sleeps. */
+  /** Ends expired scopes by the clock, because a timer stands still while the machine sleeps. */
   async endScopesOver(now: number): Promise<void> {
     const over = [...this.#scopes.values()].filter(({ expiresAt }) => now >= expiresAt);
     await Promise.all(over.map(({ scopeId }) => this.endScope(scopeId)));
   }
 
-  /** Notes a credential that the container gets, once. */
+  /** Records once that the container gets a credential. */
   noteUnsealed(credential: UnsealedCredential): void {
     const known = this.#unsealed.some(
       ({ env, reference, host }) =>
@@ -168,7 +168,7 @@ export class Session implements LiveSession {
     if (!known) this.#unsealed.push(credential);
   }
 
-  /** What has to be closed with the session; at once when it has ended. */
+  /** Registers something to close with the session; closes it at once if the session has ended. */
   atEnd(close: () => void | Promise<void>): void {
     if (this.ended) void close();
     else this.#atEnd.push(close);

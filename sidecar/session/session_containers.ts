@@ -2,7 +2,7 @@ import { HOME_LABEL, SESSION_LABEL } from '../../sandbox/engine/container_labels
 import type { ContainerRuntime, ListedContainer } from '../../sandbox/engine/container_runtime.ts';
 import type { EngineAddress } from './sandbox.ts';
 
-/** What the sidecar needs of a container engine. */
+/** The operations of a container engine that the sidecar needs. */
 export type ContainerEngine = Pick<ContainerRuntime, 'pidOf' | 'remove' | 'listByLabel' | 'gatewayOf'>;
 
 export interface SessionContainersOptions {
@@ -12,7 +12,7 @@ export interface SessionContainersOptions {
   readonly warn: (message: string) => void;
 }
 
-/** Removes the containers of sessions that are over. A container is touched only when its labels say that it is ours. */
+/** Removes the containers of ended sessions. A container is touched only if its labels say that it is ours. */
 export class SessionContainers {
   readonly #options: SessionContainersOptions;
 
@@ -20,12 +20,12 @@ export class SessionContainers {
     this.#options = options;
   }
 
-  /** Removes what a session has at its engine. False when that could not be done. */
+  /** Removes a session's container at its engine. False if that failed. */
   removeOf(sessionId: string, runtime: EngineAddress): Promise<boolean> {
     return this.#remove(runtime, [SESSION_LABEL, sessionId], (found) => found.session === sessionId);
   }
 
-  /** Removes everything of this state directory at an engine, except what belongs to a live session. */
+  /** Removes this state directory's containers at an engine, except those of live sessions. */
   removeOrphans(runtime: EngineAddress, isLive: (sessionId: string) => boolean): Promise<boolean> {
     const { homeLabel } = this.#options;
     return this.#remove(runtime, [HOME_LABEL, homeLabel], ({ session }) => session === null || !isLive(session));

@@ -84,7 +84,7 @@ describe('a session', () => {
     expect(sessions.withToken('')).toBeNull();
   });
 
-  it('opens nothing once its time is up, and is then ended', async () => {
+  it('opens nothing once it has expired, and then ends', async () => {
     const { session, token } = await create();
     clock.advance(59_999);
     expect(sessions.authenticate(session.id, token)).toBe(session);
@@ -96,7 +96,7 @@ describe('a session', () => {
     expect([sessions.count, disposed, existsSync(session.directory)]).toEqual([0, [session.id], false]);
   });
 
-  it('goes on when its tunnels are closed: those that come next are new', async () => {
+  it('continues when its tunnels are closed, and new ones can be opened', async () => {
     const { session, token } = await create();
     const closed: string[] = [];
     session.openTunnel(() => void closed.push('one'));
@@ -115,7 +115,7 @@ describe('a session', () => {
     expect([await sessions.end(session.id), await sessions.end('ses_other')]).toEqual([true, false]);
   });
 
-  it('counts its tunnels, has no more than it may, and gets the room of a closed one back once', async () => {
+  it('counts its tunnels up to the limit, and a closed one makes room once', async () => {
     const { session } = await create();
     const first = session.openTunnel(() => undefined);
     session.openTunnel(() => undefined);
@@ -127,7 +127,7 @@ describe('a session', () => {
     expect(session.openTunnel(() => undefined)).toBeNull();
   });
 
-  it('closes its tunnels when it ends, waits for what they record, and takes no new ones', async () => {
+  it('closes its tunnels when it ends, waits for their events, and accepts no new ones', async () => {
     const { session } = await create();
     const closed: string[] = [];
     session.openTunnel(async () => {
@@ -142,7 +142,7 @@ describe('a session', () => {
     expect(session.openTunnel(() => undefined)).toBeNull();
   });
 
-  it('ends also when a tunnel never says that it is closed', async () => {
+  it('ends even if a tunnel never reports that it is closed', async () => {
     const { session } = await create();
     session.openTunnel(() => new Promise(() => undefined));
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -160,7 +160,7 @@ describe('sessions', () => {
     expect(sessions.list()).toEqual([one.session, two.session]);
   });
 
-  it('leave no directory when the CA cannot be made', async () => {
+  it('leave no directory if the CA cannot be created', async () => {
     const failing = new Sessions({
       directory,
       clock,
@@ -195,13 +195,13 @@ describe('sessions', () => {
 });
 
 describe('the bundle of roots', () => {
-  it('is the first system bundle there is', () => {
+  it('is the first system bundle that exists', () => {
     const path = join(directory, '..', 'roots.pem');
     writeFileSync(path, 'ROOTS');
     expect(systemRootsPem(['/nowhere.pem', path])).toBe('ROOTS\n');
   });
 
-  it("is Node's own where the system has none", () => {
+  it("is Node's own if the system has none", () => {
     expect(systemRootsPem(['/nowhere.pem'])).toContain('-----BEGIN CERTIFICATE-----');
   });
 

@@ -21,11 +21,11 @@ export interface SessionsOptions {
   readonly directory: string;
   readonly clock: Clock;
   readonly maxTunnelsPerSession: number;
-  /** Makes a session's CA and its files in `directory`. */
+  /** Creates a session's CA and its files in `directory`. */
   readonly createCa: (directory: string, sessionId: string) => Promise<SessionCa>;
-  /** PEM of the roots that go into a session's bundle. */
+  /** PEM of the roots for a session's bundle. */
   readonly systemRoots: () => string;
-  /** Null where no sessions with containers are made. */
+  /** Null if no session has a container. */
   readonly containers?: Pick<SessionContainers, 'removeOf' | 'removeOrphans'> | null;
   readonly isRunning?: (known: ProcessIdentity) => boolean;
 }
@@ -38,30 +38,30 @@ export interface NewSession {
   readonly unsealed?: readonly UnsealedCredential[];
   /** Ids of the MCP servers that its token may use. */
   readonly mcpServers?: readonly string[];
-  /** Of a plan: the session has no token of its own then. */
+  /** Set for a plan: then the session has no token of its own. */
   readonly lock?: PlanLockPayload | null;
 }
 
-/** A session and its token, which is told once and kept only as a hash; a plan's session has none. */
+/** A session and its token. The token is returned once and kept only as a hash; a plan's session has none. */
 export interface CreatedSession {
   readonly session: Session;
   readonly token: string | null;
 }
 
 const SWEEP_MS = 500;
-/** How long a start and a stop wait for an engine to remove containers. What is not done by then, the next start does. */
+/** How long a start and a stop wait for an engine to remove containers. The next start does the rest. */
 const ENGINE_MS = 5_000;
-/** Ends of sessions that are remembered, so that ending one that has just ended by itself is no error. */
+/** How many ended sessions are remembered, so that ending one that has just ended by itself is not an error. */
 const MAX_REMEMBERED = 1_000;
 
 /**
- * The sessions. They are in memory only: a session does not outlive the sidecar, and what a crash leaves on disk and at the
- * container engine is removed by the next start.
+ * The live sessions. They are in memory only: a session does not outlive the sidecar, and the next start removes what a
+ * crash leaves on disk and at the container engine.
  */
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #live = new Map<string, Session>();
-  /** Ended, but their container is still there: for its logs, or for the program that launched it. */
+  /** Ended, but their container is kept: for its logs, or for the program that launched it. */
   readonly #kept = new Map<string, Session>();
   readonly #ended = new Set<string>();
   #sweeper: NodeJS.Timeout | null = null;
@@ -76,7 +76,7 @@ export class Sessions {
     return this.#live.size;
   }
 
-  /** Removes what dead sessions left behind, and begins to end sessions that are over. */
+  /** Removes what dead sessions left behind, and starts to end expired sessions. */
   async start(): Promise<void> {
     const { directory, containers = null } = this.#options;
     const reaped = await reapLeftOvers({ directory, containers, isLive: (id) => this.#live.has(id) });
@@ -128,7 +128,7 @@ export class Sessions {
     }
   }
 
-  /** What this session id and token open now: the session, or the scope of one of its steps; null for anything else. */
+  /** What this session id and token open now: the session, or the scope of one of its steps; else null. */
   authenticate(sessionId: string, token: string): LiveSession | null {
     const session = this.get(sessionId);
     if (session === null) return null;
@@ -136,7 +136,7 @@ export class Sessions {
     return session.holdsTokenOf(hash) ? session : session.scopeOf(hash, this.#options.clock.now());
   }
 
-  /** The live session of a token that comes without its id. A scope's token is none. */
+  /** The live session of a token that comes without its id. A scope's token has none. */
   withToken(token: string): Session | null {
     const hash = tokenHash(token);
     return this.list().find((session) => session.holdsTokenOf(hash)) ?? null;
@@ -148,29 +148,29 @@ export class Sessions {
     return session !== undefined && this.#options.clock.now() < session.expiresAt ? session : null;
   }
 
-  /** A session that is live, or whose container is still there. */
+  /** A session that is live, or whose container still exists. */
   find(sessionId: string): Session | null {
     return this.get(sessionId) ?? this.#kept.get(sessionId) ?? null;
   }
 
-  /** Live ones, oldest first. */
+  /** Live sessions, oldest first. */
   list(): readonly Session[] {
     const now = this.#options.clock.now();
     return [...this.#live.values()].filter((session) => now < session.expiresAt);
   }
 
-  /** Ended ones whose container is still there. */
+  /** Ended sessions whose container still exists. */
   listKept(): readonly Session[] {
     return [...this.#kept.values()];
   }
 
-  /** Ends a scope, whichever session's it is. False when there is no such scope. */
+  /** Ends a scope of any session. False if there is no such scope. */
   async endScope(scopeId: string): Promise<boolean> {
     const ended = await Promise.all([...this.#live.values()].map((session) => session.endScope(scopeId)));
     return ended.includes(true);
   }
 
-  /** Ends a session and removes its container and folder. False when there is no such session, nor was one lately. */
+  /** Ends a session and removes its container and folder. False if no such session is live or has recently ended. */
   async end(sessionId: string): Promise<boolean> {
     const session = this.#live.get(sessionId) ?? this.#kept.get(sessionId);
     if (session === undefined) return this.#ended.has(sessionId);
@@ -182,12 +182,12 @@ export class Sessions {
     return true;
   }
 
-  /** Closes every tunnel there is; the sessions go on, and what they may do is decided anew. */
+  /** Closes every open tunnel. The sessions continue, and new tunnels are decided by the new policy. */
   async closeTunnels(): Promise<void> {
     await Promise.all([...this.#live.values()].map((session) => session.closeTunnels()));
   }
 
-  /** Ends the sessions that are over: their time is up, or the process they belong to is gone. */
+  /** Ends sessions that have expired or whose process has exited. */
   async sweep(): Promise<void> {
     const all = [...this.#live.values(), ...this.#kept.values()];
     await Promise.all(all.map((session) => this.#sweepOne(session)));
@@ -201,7 +201,7 @@ export class Sessions {
     else await session.endScopesOver(clock.now());
   }
 
-  /** The session dies with its container; who launched it may still want the logs or files of that. */
+  /** The session ends with its container, but its launcher may still want the container's logs or files. */
   async #containerEnded(session: Session): Promise<void> {
     this.#live.delete(session.id);
     this.#kept.set(session.id, session);
@@ -209,7 +209,7 @@ export class Sessions {
     await removeAllBut(session.directory, CONTAINER_FILE);
   }
 
-  /** A folder whose container could not be removed keeps the record of it, for the next start. */
+  /** A folder whose container could not be removed keeps the container's record for the next start. */
   async #removeContainer({ id, sandbox, directory }: Session): Promise<void> {
     const { containers = null } = this.#options;
     const removed = sandbox === null || containers === null || (await containers.removeOf(id, sandbox.runtime));
@@ -223,14 +223,14 @@ export class Sessions {
     if (oldest !== undefined && this.#ended.size > MAX_REMEMBERED) this.#ended.delete(oldest);
   }
 
-  /** Read once: the system's roots do not change while we run. */
+  /** Read once: the system's roots do not change at run time. */
   #roots(): string {
     this.#systemRoots ??= this.#options.systemRoots();
     return this.#systemRoots;
   }
 }
 
-/** The credentials that open one session and its scopes; every other session's are unknown there. */
+/** The credentials of one session and its scopes; all other sessions are unknown there. */
 export function sessionDirectory(sessions: Pick<Sessions, 'authenticate'>, only: string): SessionDirectory {
   return { authenticate: (sessionId, token) => (sessionId === only ? sessions.authenticate(sessionId, token) : null) };
 }

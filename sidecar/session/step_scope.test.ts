@@ -48,7 +48,7 @@ function open(change: Partial<StepReach> = {}, of = session): CreatedScope {
 }
 
 describe("a plan's session", () => {
-  it.each(['', 'null', 'undefined', `svc_session_${'A'.repeat(43)}`])('opens nothing by itself: %j', (token) => {
+  it.each(['', 'null', 'undefined', `svc_session_${'A'.repeat(43)}`])('does not open a tunnel itself: %j', (token) => {
     expect(sessions.authenticate(session.id, token)).toBeNull();
     expect(sessions.withToken(token)).toBeNull();
   });
@@ -73,7 +73,7 @@ describe('a scope', () => {
     ).toEqual([true, false, false, false]);
   });
 
-  it("of another session opens nothing in this one, and is no session's token", async () => {
+  it("of another session opens nothing in this one, and its token is not a session's", async () => {
     const other = await planSession();
     const { token } = open({}, other);
     expect(sessions.authenticate(session.id, token)).toBeNull();
@@ -81,7 +81,7 @@ describe('a scope', () => {
     expect(sessions.withToken(token)).toBeNull();
   });
 
-  it('opens nothing once its time is up', () => {
+  it('opens nothing once it has expired', () => {
     const { scope, token } = open({ timeoutSeconds: 60 });
     expect(scope.expiresAt).toBe(clock.now() + 60_000);
     clock.advance(59_999);
@@ -90,12 +90,12 @@ describe('a scope', () => {
     expect(sessions.authenticate(session.id, token)).toBeNull();
   });
 
-  it('lives no longer than its session', async () => {
+  it('ends with its session at the latest', async () => {
     const short = await planSession(30);
     expect(open({ timeoutSeconds: 900 }, short).scope.expiresAt).toBe(short.expiresAt);
   });
 
-  it('closes its tunnels by itself when its time is up', async () => {
+  it('closes its tunnels by itself when it expires', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const { scope } = open({ timeoutSeconds: 60 });
     const closed: string[] = [];
@@ -120,7 +120,7 @@ describe('a scope', () => {
     expect(closed).toEqual(['one']);
   });
 
-  it('opens nothing once it is revoked; its tunnels are closed, those of another scope are not', async () => {
+  it('opens nothing once revoked; its tunnels are closed, those of another scope are not', async () => {
     const one = open();
     const two = open({ stepId: 'other' });
     const closed: string[] = [];
@@ -144,7 +144,7 @@ describe('a scope', () => {
     expect(scope.openTunnel(() => undefined)).toBeNull();
   });
 
-  it("counts its tunnels among its session's", () => {
+  it("counts its tunnels as its session's", () => {
     const { scope } = open();
     const first = scope.openTunnel(() => undefined);
     scope.openTunnel(() => undefined);

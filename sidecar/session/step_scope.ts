@@ -2,7 +2,7 @@ import type { LiveSession, SealedReach } from '../ports.ts';
 import { type CloseTunnel, OpenTunnels } from './open_tunnels.ts';
 import { sameHash } from './token.ts';
 
-/** What a step may reach, and for how long, as the verified lock says. */
+/** What a step may reach and for how long, from the verified lock. */
 export interface StepReach {
   readonly stepId: string;
   readonly effect: string;
@@ -21,12 +21,12 @@ interface ScopeFacts {
 }
 
 /**
- * The proxy credential of one step of a plan (specification section 1, Tool-step egress): its token opens tunnels of its
- * session to the sealed hosts and to no others, until its time is up or it is revoked. Either closes its tunnels.
+ * The proxy credential of one step of a plan (specification section 1, Tool-step egress). Its token opens tunnels of its
+ * session to the sealed hosts only, until it expires or is revoked; both close its tunnels.
  */
 export class StepScope implements LiveSession {
   readonly scopeId: string;
-  /** The session's. */
+  /** The session's id. */
   readonly id: string;
   readonly ca: LiveSession['ca'];
   readonly reach: SealedReach;
@@ -54,17 +54,17 @@ export class StepScope implements LiveSession {
     return this.#tunnels.count;
   }
 
-  /** True when it opens a tunnel with the token of this hash now. Compares in constant time. */
+  /** True if the token with this hash opens a tunnel now. Compares in constant time. */
   isOpenedBy(hash: Buffer, now: number): boolean {
     return sameHash(this.#tokenHash, hash) && !this.#tunnels.ended && now < this.expiresAt;
   }
 
-  /** Ends it by itself after this time. */
+  /** Ends the scope after this time. */
   endAfter(ms: number, end: () => void): void {
     this.#timer = setTimeout(end, ms).unref();
   }
 
-  /** A tunnel of the scope is one of the session too. */
+  /** A tunnel of the scope counts as one of the session too. */
   openTunnel(close: CloseTunnel): (() => void) | null {
     const closed = this.#tunnels.open(close);
     if (closed === null) return null;
@@ -79,7 +79,7 @@ export class StepScope implements LiveSession {
     };
   }
 
-  /** Called when the scope ends and nobody has said what came of starting its step. */
+  /** Called when the scope ends and nobody has reported the start of its step. */
   whenUnreported(call: () => void): void {
     this.#onUnreported = call;
   }

@@ -6,7 +6,7 @@ export function newToken(kind: 'session' | 'scope'): string {
   return `svc_${kind}_${randomBytes(32).toString('base64url')}`;
 }
 
-/** The SHA-256 of a token: what is kept of it, and what is compared. */
+/** The SHA-256 of a token, for storage and comparison. */
 export function tokenHash(token: string): Buffer {
   return sha256(token);
 }

@@ -22,7 +22,7 @@ export interface AuditSpoolOptions {
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly warn: (message: string) => void;
-  /** Told where this sidecar's chain ends, as the control plane signed it. */
+  /** Reports where this sidecar's chain ends, as signed by the control plane. */
   readonly acknowledged?: (head: AcknowledgedHead) => void;
   readonly files?: SpoolFiles;
   readonly segmentBytes?: number;
@@ -30,7 +30,7 @@ export interface AuditSpoolOptions {
   readonly maxBackoffMs?: number;
 }
 
-/** Longest texts that the control plane takes in an event; what is longer is cut, so that it cannot keep an event out of the log. */
+/** The longest texts that the control plane accepts in an event. Longer ones are truncated, so that they cannot keep an event out of the log. */
 const MAX_PATH_CHARACTERS = 60_000;
 const MAX_TEXT_CHARACTERS = 1_000;
 
@@ -40,9 +40,9 @@ export class AuditSpool implements AuditSink {
   readonly #spool: Spool;
   readonly #sender: EventSender;
   readonly #ids = new EventIds();
-  /** Lines of events recorded in this turn of the event loop. */
+  /** The events recorded in this event-loop turn, as lines. */
   #unwritten: string[] = [];
-  /** Resolves when they are written; null when nobody waits for it. */
+  /** Resolves when they are written; null if no caller waits. */
   #turn: Promise<void> | null = null;
   #timeMs = -1;
   #time = '';
@@ -70,12 +70,12 @@ export class AuditSpool implements AuditSink {
     return this.#spool.accepting;
   }
 
-  /** The reserve for events of passthrough requests is used up too: refuse these as well, or events are lost. */
+  /** The reserve for passthrough events is used up too: refuse these requests as well, or events are lost. */
   get exhausted(): boolean {
     return this.#spool.exhausted;
   }
 
-  /** What `/v1/health` tells of the spool. */
+  /** The spool's part of `/v1/health`. */
   get pending(): { readonly bytes: number; readonly events: number; readonly dropped: number } {
     return { bytes: this.#spool.bytes, events: this.#spool.events, dropped: this.#spool.dropped };
   }
@@ -144,11 +144,11 @@ export class AuditSpool implements AuditSink {
   #quarantine(line: string, reason: string): void {
     const { directory, metrics, warn } = this.#options;
     metrics.increment('svc_audit_events_rejected_total');
-    warn(`The control plane refused an audit event for good (${reason}); it is kept in ${directory}/rejected.jsonl`);
+    warn(`The control plane refused an audit event permanently (${reason}); it is kept in ${directory}/rejected.jsonl`);
     try {
       appendFileSync(join(directory, 'rejected.jsonl'), `${JSON.stringify({ reason, line })}\n`, { mode: 0o600 });
     } catch (error) {
-      warn(`An audit event that was refused could not be kept: ${String(error)}`);
+      warn(`A refused audit event could not be kept: ${String(error)}`);
     }
   }
 }

@@ -5,11 +5,11 @@ const TIME_CHARACTERS = 10;
 const RANDOM_CHARACTERS = 16;
 
 /**
- * Makes ids of audit events, of the form that `newId` of shared/wire/ids.ts gives with a time: 48 bits of milliseconds,
- * then 80 random bits. It is apart from that function because one is made for every request, where BigInt costs too much.
+ * Makes ids of audit events in the form of `newId` of shared/wire/ids.ts with a time: 48 bits of milliseconds, then 80
+ * random bits. It is a separate function because one id is made per request, where BigInt costs too much.
  */
 export class EventIds {
-  /** Random characters for the next ids, filled for many at once. */
+  /** Random characters for the next ids, generated for many at once. */
   readonly #random = Buffer.alloc(RANDOM_CHARACTERS * 256);
   #used = this.#random.length;
   #prefixMs = -1;

@@ -52,7 +52,7 @@ function record(count = 1): string[] {
 }
 
 describe('sending events', () => {
-  it('takes place within 50 ms of the first one, in one call with those that follow', async () => {
+  it('starts within 50 ms of the first event, in one call with those that follow', async () => {
     const first = record(3);
     await vi.advanceTimersByTimeAsync(10);
     const second = record(2);
@@ -61,7 +61,7 @@ describe('sending events', () => {
     expect(spool.events).toBe(0);
   });
 
-  it('lets what came during a call gather as well, and leaves nothing of it behind', async () => {
+  it('batches the events that arrive during a call, and leaves none behind', async () => {
     link.succeeded();
     await vi.advanceTimersByTimeAsync(1);
     channel.hold();
@@ -77,7 +77,7 @@ describe('sending events', () => {
     expect(spool.events).toBe(0);
   });
 
-  it('goes on without a pause while there is more than one call takes', async () => {
+  it('continues without a pause while there are more events than fit one call', async () => {
     spool = new Spool({ directory: '/large', maxSpoolBytes: 10_000_000, files });
     await sender.stop();
     sender = new EventSender({ spool, channel, link, quarantine: () => undefined });
@@ -89,7 +89,7 @@ describe('sending events', () => {
     expect(channel.log.size).toBe(1_700);
   });
 
-  it('is in calls of at most 500 events and 256 KiB', async () => {
+  it('uses calls of at most 500 events and 256 KiB', async () => {
     spool = new Spool({ directory: '/large', maxSpoolBytes: 10_000_000, files });
     await sender.stop();
     sender = new EventSender({ spool, channel, link, quarantine: () => undefined });
@@ -100,7 +100,7 @@ describe('sending events', () => {
     expect(channel.log.size).toBe(1_200);
   });
 
-  it('sends again what was under way when the control plane was killed, and each event is in the log once', async () => {
+  it('resends pending events after the control plane was killed, and each event is in the log once', async () => {
     const recorded = record(5);
     channel.hold();
     await vi.advanceTimersByTimeAsync(50);
@@ -116,7 +116,7 @@ describe('sending events', () => {
     expect(spool.events).toBe(0);
   });
 
-  it('removes nothing while the replies are garbage', async () => {
+  it('removes nothing while the replies are invalid', async () => {
     channel.takeEvents = () => err(channelError('invalid_reply', 'garbage'));
     record(5);
     await vi.advanceTimersByTimeAsync(60_000);
@@ -124,14 +124,14 @@ describe('sending events', () => {
     expect(channel.sent.length).toBeLessThan(40);
   });
 
-  it('removes nothing for a reply that accepts what was not sent', async () => {
+  it('removes nothing for a reply that accepts events that were not sent', async () => {
     channel.takeEvents = () => ok({ accepted: ['evt_somebody_else'], rejected: [] });
     record(5);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(spool.events).toBe(5);
   });
 
-  it('sends only the rest again when a part was accepted', async () => {
+  it('resends only the rest if a part was accepted', async () => {
     const recorded = record(4);
     channel.takeEvents = (events) => ok({ accepted: events.slice(0, 2).map(idOf), rejected: [] });
     await sender.flush(1_000);
@@ -139,7 +139,7 @@ describe('sending events', () => {
     expect(spool.events).toBe(0);
   });
 
-  it('keeps aside what can never be accepted, and goes on', async () => {
+  it('sets aside events that can never be accepted, and continues', async () => {
     const recorded = record(3);
     channel.takeEvents = (events) =>
       ok({ accepted: events.filter((_, index) => index !== 1).map(idOf), rejected: [{ index: 1, message: 'no' }] });
@@ -147,7 +147,7 @@ describe('sending events', () => {
     expect(quarantined.map(idOf)).toEqual([recorded[1]]);
   });
 
-  it('is woken at once when another call reaches the control plane again', async () => {
+  it('continues at once when another call reaches the control plane again', async () => {
     channel.down = 'unreachable';
     record(1);
     await vi.advanceTimersByTimeAsync(60_000);
@@ -157,7 +157,7 @@ describe('sending events', () => {
     expect(spool.events).toBe(0);
   });
 
-  it('does not ask faster because of new events while the control plane is down', async () => {
+  it('does not retry faster because of new events while the control plane is down', async () => {
     channel.down = 'unreachable';
     record(1);
     await vi.advanceTimersByTimeAsync(30_000);
@@ -170,8 +170,8 @@ describe('sending events', () => {
   });
 });
 
-describe('what an earlier run left', () => {
-  it('is sent first, without any new event', async () => {
+describe('events of an earlier run', () => {
+  it('are sent first, without a new event', async () => {
     channel.down = 'unreachable';
     const recorded = record(30);
     await sender.stop();
@@ -181,7 +181,7 @@ describe('what an earlier run left', () => {
     expect([...channel.log.keys()]).toEqual(recorded);
   });
 
-  it('is in the log once even when the run died before it saw the reply', async () => {
+  it('are in the log once even if that run died before it saw the reply', async () => {
     const recorded = record(3);
     channel.takeEvents = (events) => {
       for (const event of events) channel.log.set(idOf(event), 1);
@@ -196,7 +196,7 @@ describe('what an earlier run left', () => {
     expect(spool.events).toBe(0);
   });
 
-  it('does not hold up the rest with a line that is damaged', async () => {
+  it('are not held up by a damaged line', async () => {
     await sender.stop();
     const good = JSON.stringify({ id: ids.next(0), data: {} });
     files.contents.set('/spool/000000000001.jsonl', Buffer.from(`{"id": half\n${good}\n`));
@@ -208,17 +208,17 @@ describe('what an earlier run left', () => {
 });
 
 describe('flushing', () => {
-  it('is true at once when there is nothing', async () => {
+  it('returns true at once if there is nothing to send', async () => {
     expect(await sender.flush(0)).toBe(true);
   });
 
-  it('does not wait for the batch to gather', async () => {
+  it('does not wait for the batch to fill', async () => {
     record(1);
     expect(await sender.flush(1_000)).toBe(true);
     expect(channel.log.size).toBe(1);
   });
 
-  it('does not wait for events that come after it', async () => {
+  it('does not wait for events recorded after it', async () => {
     record(1);
     channel.hold();
     const flushed = sender.flush(1_000);
@@ -228,7 +228,7 @@ describe('flushing', () => {
     expect(await flushed).toBe(true);
   });
 
-  it('is false when the time is up, and the events stay', async () => {
+  it('returns false after the timeout, and the events stay', async () => {
     channel.down = 'unreachable';
     record(1);
     const flushed = sender.flush(500);

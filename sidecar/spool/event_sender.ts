@@ -8,9 +8,9 @@ export interface EventSenderOptions {
   readonly spool: Spool;
   readonly channel: Pick<ControlChannel, 'sendEvents'>;
   readonly link: Link;
-  /** Keeps an event that the control plane will never take, so that a person can look at it. */
+  /** Keeps an event that the control plane will never accept, so that a person can look at it. */
   readonly quarantine: (line: string, reason: string) => void;
-  /** Told where the chain of these events ends, by each signed answer that says it. */
+  /** Receives the end of these events' chain from each signed reply. */
   readonly acknowledged?: (head: AcknowledgedHead) => void;
   /** How long the first event of a batch waits for others. */
   readonly gatherMs?: number;
@@ -24,14 +24,14 @@ const ID = /^\{"id":"(evt_[0-9a-z]{26})"/;
 
 /**
  * Moves events from the spool to the control plane, oldest first. A batch leaves the spool when each of its events was
- * accepted or can never be; until then it is sent again, which is harmless because the events carry their ids.
+ * accepted or can never be. Until then it is sent again, which is harmless because the events carry their ids.
  */
 export class EventSender {
   readonly #options: EventSenderOptions;
   readonly #pacer: Pacer;
   readonly #flushes = new Set<() => void>();
   #gathering: NodeJS.Timeout | null = null;
-  /** The oldest events have waited for others long enough. */
+  /** The oldest events have waited long enough for others. */
   #due = true;
   #stopped = false;
   #loop: Promise<void> | null = null;
@@ -50,7 +50,7 @@ export class EventSender {
     this.#loop ??= this.#run();
   }
 
-  /** Stops after the call under way, if there is one. What was not sent stays in the spool. */
+  /** Stops after the pending call, if there is one. Unsent events stay in the spool. */
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#gathering !== null) clearTimeout(this.#gathering);
@@ -58,7 +58,7 @@ export class EventSender {
     await this.#loop;
   }
 
-  /** An event was appended: it is sent soon, together with what comes right after it. */
+  /** An event was appended: it is sent soon, together with those that follow shortly. */
   notify(): void {
     this.#gathering ??= setTimeout(() => {
       this.#gathering = null;
@@ -67,7 +67,7 @@ export class EventSender {
     }, this.#options.gatherMs ?? 20).unref();
   }
 
-  /** Sends at once; true when everything appended before the call is settled, false when `timeoutMs` have passed. */
+  /** Sends at once. Resolves with true when everything appended before the call is settled, or with false after `timeoutMs`. */
   flush(timeoutMs: number): Promise<boolean> {
     const { spool } = this.#options;
     const target = spool.appended;
@@ -92,7 +92,7 @@ export class EventSender {
     this.#pacer.wake();
   }
 
-  /** When it is not, the pause under way ends by itself or with the control plane's return. */
+  /** If not settled, the current pause ends by itself or when the control plane is back. */
   #reachable(): boolean {
     const { state } = this.#options.link;
     return state === 'up' || state === 'connecting';
@@ -108,7 +108,7 @@ export class EventSender {
     }
   }
 
-  /** Each call costs both sides some signatures: what comes while one is under way gathers too, unless it is many. */
+  /** Each call costs both sides some signatures, so events that arrive during a call are batched too, unless there are many. */
   #isTime(): boolean {
     const { events } = this.#options.spool;
     const isTime = this.#due || this.#flushes.size > 0 || events >= MAX_EVENTS;
@@ -122,7 +122,7 @@ export class EventSender {
     this.#due = true;
   }
 
-  /** Null also when the disk cannot be read: the next event, or the control plane's return, tries again. */
+  /** Null also if the disk cannot be read: the next event, or the control plane's return, tries again. */
   #nextBatch(): SpoolBatch | null {
     try {
       const batch = this.#options.spool.nextBatch(MAX_EVENTS, MAX_BYTES);
@@ -132,7 +132,7 @@ export class EventSender {
     }
   }
 
-  /** False when the control plane took nothing of what it should have taken. */
+  /** False if the control plane did not accept what it should have. */
   async #deliver(batch: SpoolBatch): Promise<boolean> {
     let pending = batch.recovered ? batch.lines.filter((line) => this.#isEvent(line)) : batch.lines;
     while (pending.length > 0) {

@@ -1,14 +1,11 @@
 export interface PacerOptions {
   readonly baseMs: number;
   readonly maxMs: number;
-  /** In [0, 1); spreads the sidecars of one control plane so that they do not return all at once. */
+  /** In [0, 1). Spreads the sidecars of one control plane, so that they do not reconnect all at once. */
   readonly random: () => number;
 }
 
-/**
- * Paces a loop that has to try again: each failure doubles the wait (with jitter, up to `maxMs`), a success resets it,
- * and {@link wake} ends the present wait at once.
- */
+/** Paces a retry loop: each failure doubles the wait (with jitter, up to `maxMs`), a success resets it, and {@link wake} ends the current wait. */
 export class Pacer {
   readonly #options: PacerOptions;
   #failures = 0;
@@ -30,7 +27,7 @@ export class Pacer {
     await this.wait(ceiling / 2 + (random() * ceiling) / 2);
   }
 
-  /** Waits until {@link wake}, at most `ms`; without `ms` for as long as it takes. */
+  /** Waits until {@link wake}, for at most `ms`; without `ms` indefinitely. */
   wait(ms?: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = ms === undefined ? null : setTimeout(() => this.wake(), ms);

@@ -25,7 +25,7 @@ function nameIn(text: string): string {
   return idOf(text).slice(4);
 }
 
-/** Settles everything, and gives the names in the order in which they came out. */
+/** Settles everything, and returns the names in order. */
 function drain(spool: Spool, maxEvents = 3): string[] {
   const names: string[] = [];
   for (let batch = spool.nextBatch(maxEvents, 200); batch !== null; batch = spool.nextBatch(maxEvents, 200)) {
@@ -40,12 +40,12 @@ function bytesOnDisk(): number {
 }
 
 describe('a spool', () => {
-  it('has an event in the file system when append returns', () => {
+  it('has written an event to the file system when append returns', () => {
     open().append([line('a')]);
     expect(Buffer.concat([...files.contents.values()]).toString()).toBe(line('a'));
   });
 
-  it('gives events oldest first, over as many files as they took, and leaves nothing behind', () => {
+  it('returns events oldest first, over any number of files, and leaves nothing behind', () => {
     const spool = open();
     for (let n = 0; n < 40; n += 1) spool.append([line(n)]);
     expect(files.contents.size).toBeGreaterThan(3);
@@ -53,7 +53,7 @@ describe('a spool', () => {
     expect([spool.bytes, spool.events, bytesOnDisk(), files.contents.size]).toEqual([0, 0, 0, 1]);
   });
 
-  it('closes each file once, and keeps what comes after that in a file of its own', () => {
+  it('closes each file once, and writes later events to a new file', () => {
     const spool = open();
     spool.append([line('a')]);
     const closed: number[] = [];
@@ -67,21 +67,21 @@ describe('a spool', () => {
     expect([...files.contents.values()].map((content) => content.toString())).toEqual([line('a'), line('late')]);
   });
 
-  it('gives a batch again until it is settled', () => {
+  it('returns a batch again until it is settled', () => {
     const spool = open();
     spool.append([line('a')]);
     expect(spool.nextBatch(5, 200)?.lines).toEqual(spool.nextBatch(5, 200)?.lines);
     expect(spool.events).toBe(1);
   });
 
-  it('gives an event that is larger than a batch', () => {
+  it('returns an event that is larger than a batch', () => {
     const spool = open({ segmentBytes: 10_000 });
     spool.append([line('big', 2_000)]);
     spool.append([line('small')]);
     expect(drain(spool)).toEqual(['big', 'small']);
   });
 
-  it('takes events while a batch is under way, without giving them for settled', () => {
+  it('accepts events while a batch is pending, and does not settle them with it', () => {
     const spool = open();
     spool.append([line('a')]);
     const batch = spool.nextBatch(5, 200);
@@ -90,7 +90,7 @@ describe('a spool', () => {
     expect(drain(spool)).toEqual(['b']);
   });
 
-  it('goes on with what an earlier run left, and does not write into its files', () => {
+  it('continues with what an earlier run left, and does not write to its files', () => {
     open().append([line('a')]);
     const spool = open();
     expect([spool.events, spool.appended]).toEqual([1, 1]);
@@ -105,7 +105,7 @@ describe('a spool', () => {
     expect(files.contents.get(`${DIRECTORY}/rejected.jsonl`)?.toString()).toBe('kept\n');
   });
 
-  it('loses no whole event, whichever byte was the last one that was written before a crash', () => {
+  it('loses no whole event in a crash after any byte', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(30), { minLength: 1, maxLength: 6 }), fc.nat(), (paddings, cut) => {
         const text = Buffer.from(paddings.map((padding, n) => line(n, padding)).join(''));
@@ -129,7 +129,7 @@ describe('a spool', () => {
     );
   });
 
-  it('keeps the order and every event under any mix of appending, settling, full disks and restarts', () => {
+  it('keeps the order and every event for any mix of appending, settling, full disks and restarts', () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('append' as const), padding: fc.nat(40) }),
       fc.record({ kind: fc.constantFrom('settle' as const, 'full' as const, 'space' as const, 'held' as const) }),
@@ -163,7 +163,7 @@ describe('a spool', () => {
 });
 
 describe('a spool that is full', () => {
-  it('does not accept at its limit, takes events in its reserve, and accepts again when they are settled', () => {
+  it('refuses at its limit, accepts events in its reserve, and recovers when they are settled', () => {
     const spool = open({ maxSpoolBytes: 1_000 });
     while (spool.accepting) spool.append([line('x')]);
     expect(spool.bytes).toBeGreaterThanOrEqual(1_000);
@@ -175,7 +175,7 @@ describe('a spool that is full', () => {
     expect(spool.accepting).toBe(true);
   });
 
-  it('says that it is exhausted before it loses anything, and counts what it loses', () => {
+  it('reports that it is exhausted before it loses anything, and counts its losses', () => {
     const spool = open({ maxSpoolBytes: 1_000 });
     while (!spool.exhausted) spool.append([line('x')]);
     expect(spool.dropped).toBe(0);
@@ -186,7 +186,7 @@ describe('a spool that is full', () => {
 });
 
 describe.each(['ENOSPC', 'EIO'])('a disk that fails with %s', (code) => {
-  it('makes the spool stop accepting, loses nothing, and lets it accept again by itself', () => {
+  it('makes the spool refuse, loses nothing, and recovers by itself', () => {
     const spool = open();
     spool.append([line('a')]);
     files.failing = code;
@@ -200,8 +200,8 @@ describe.each(['ENOSPC', 'EIO'])('a disk that fails with %s', (code) => {
   });
 });
 
-describe('a disk that takes a part of a line', () => {
-  it('is left with whole lines only', () => {
+describe('a disk that writes part of a line', () => {
+  it('leaves only whole lines', () => {
     const spool = open();
     spool.append([line('a')]);
     files.room = 10;
@@ -213,7 +213,7 @@ describe('a disk that takes a part of a line', () => {
     expect(drain(spool)).toEqual(['a', 'b', 'c']);
   });
 
-  it('gets a new file when the part cannot be taken back', () => {
+  it('gets a new file if the part cannot be removed', () => {
     const spool = open();
     spool.append([line('a')]);
     files.room = 10;
@@ -227,7 +227,7 @@ describe('a disk that takes a part of a line', () => {
     expect(drain(spool)).toEqual(['a', 'b', 'c']);
   });
 
-  it('does not hold up sending what is only in memory', () => {
+  it('does not delay sending events that are only in memory', () => {
     const spool = open();
     files.failing = 'ENOSPC';
     spool.append([line('a')]);

@@ -7,11 +7,11 @@ export interface SpoolOptions {
   /** At this size the spool is full for credentialed requests. */
   readonly maxSpoolBytes: number;
   readonly files: SpoolFiles;
-  /** A new file is begun at this size. */
+  /** A new file is started at this size. */
   readonly segmentBytes?: number;
 }
 
-/** The oldest events that are not settled yet. */
+/** The oldest unsettled events. */
 export interface SpoolBatch {
   readonly lines: readonly string[];
   /** The lines were written by an earlier run and may be damaged. */
@@ -22,13 +22,13 @@ export interface SpoolBatch {
 
 const SEGMENT_NAME = /^(\d{12})[.]jsonl$/;
 const SEGMENT_BYTES = 4 * 1024 * 1024;
-/** Room above the limit for the events of requests that are not refused when the spool is full. */
+/** Space above the limit for the events of requests that a full spool does not refuse. */
 const RESERVE_FRACTION = 0.25;
 const MAX_HELD_BYTES = 32 * 1024 * 1024;
 
 /**
- * Events on disk, oldest first, until they are settled. An event that the disk does not take is held in memory in its place
- * in the order, so that one full disk loses nothing; while anything is held the spool is not accepting.
+ * Events on disk, oldest first, until they are settled. An event that cannot be written is held in memory in its place in
+ * the order, so that one full disk loses nothing; while any is held, the spool accepts nothing.
  */
 export class Spool {
   readonly #options: SpoolOptions;
@@ -41,7 +41,7 @@ export class Spool {
   #settled = 0;
   #dropped = 0;
 
-  /** Opens the spool with what an earlier run left in it. Throws what the file system throws. */
+  /** Opens the spool with what an earlier run left in it. Throws the file system's errors. */
   constructor(options: SpoolOptions) {
     this.#options = options;
     this.#segments = recoverSegments(options);
@@ -51,27 +51,27 @@ export class Spool {
     }
   }
 
-  /** Bytes that are not settled. */
+  /** Unsettled bytes. */
   get bytes(): number {
     return this.#bytes - this.#position + this.#heldBytes;
   }
 
-  /** Events that are not settled. */
+  /** Unsettled events. */
   get events(): number {
     return this.#appended - this.#settled;
   }
 
-  /** Events taken so far, with those of earlier runs that were left. */
+  /** Events accepted so far, including those left by earlier runs. */
   get appended(): number {
     return this.#appended;
   }
 
-  /** Events settled so far, in the order in which they were taken. */
+  /** Events settled so far, in the order of acceptance. */
   get settled(): number {
     return this.#settled;
   }
 
-  /** Events lost because not even the reserve had room. */
+  /** Events lost because the reserve was full too. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -80,7 +80,7 @@ export class Spool {
     return this.#held.length === 0 && this.bytes < this.#options.maxSpoolBytes;
   }
 
-  /** Most of the reserve is used too: whoever goes on without refusing everything will lose events. */
+  /** Most of the reserve is used too: unless every request is refused now, events will be lost. */
   get exhausted(): boolean {
     const { maxSpoolBytes } = this.#options;
     return (
@@ -89,7 +89,7 @@ export class Spool {
     );
   }
 
-  /** Takes events: lines of JSON, each with its newline. On return they are in the file system's hands, by one write. */
+  /** Accepts events: lines of JSON, each with its newline. They are written to the file system, in one write, when this returns. */
   append(lines: readonly string[]): void {
     if (this.#held.length === 0 && this.#write(lines.join(''), lines.length)) {
       this.#appended += lines.length;
@@ -99,7 +99,7 @@ export class Spool {
     this.writeHeld();
   }
 
-  /** Tries again to write what the disk did not take. */
+  /** Retries to write what the disk did not accept. */
   writeHeld(): void {
     let written = 0;
     for (const line of this.#held) {
@@ -110,7 +110,7 @@ export class Spool {
     this.#held.splice(0, written);
   }
 
-  /** The oldest events, at most `maxEvents` of about `maxBytes`; null when everything is settled. */
+  /** The oldest events, at most `maxEvents` and about `maxBytes`; null if everything is settled. */
   nextBatch(maxEvents: number, maxBytes: number): SpoolBatch | null {
     const head = this.#head();
     if (head === null) return this.#heldBatch(maxEvents);
@@ -131,7 +131,7 @@ export class Spool {
     for (const segment of this.#segments) segment.close();
   }
 
-  /** The first segment with something to read; null when there is none. */
+  /** The first segment with something to read; null if there is none. */
   #head(): Segment | null {
     const head = this.#segments[0];
     return head !== undefined && this.#position < head.size ? head : null;
@@ -184,7 +184,7 @@ export class Spool {
     return segment;
   }
 
-  /** Frees what was read to its end. The file being written is emptied rather than replaced. */
+  /** Frees fully read segments. The file being written is truncated rather than replaced. */
   #tidy(): void {
     const head = this.#segments[0];
     if (head === undefined || this.#position < head.size) return;
@@ -197,7 +197,7 @@ export class Spool {
   }
 }
 
-/** A file that cannot be emptied or removed stays, and its events are sent again by the next run, which is harmless. */
+/** A file that cannot be truncated or removed stays. The next run sends its events again, which is harmless. */
 function succeeds(action: () => void): boolean {
   try {
     action();

@@ -10,15 +10,15 @@ import {
   writeSync,
 } from 'node:fs';
 
-/** The file system as the spool uses it; tests put one in that fails. */
+/** The file system as the spool uses it; tests replace it with a failing one. */
 export interface SpoolFiles {
-  /** The names in the directory, which is made (0700) when it is not there. */
+  /** The names in the directory, which is created (0700) if missing. */
   list(directory: string): string[];
-  /** Opens for reading and appending; made (0600) when it is not there. */
+  /** Opens for reading and appending; creates it (0600) if missing. */
   open(path: string): number;
   close(file: number): void;
   size(file: number): number;
-  /** Appends text, or as much of it as fits; gives the number of bytes written. */
+  /** Appends text, or as much as fits; returns the number of bytes written. */
   append(file: number, data: string | Uint8Array): number;
   truncate(file: number, size: number): void;
   read(file: number, into: Uint8Array, position: number): number;

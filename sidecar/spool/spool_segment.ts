@@ -4,19 +4,19 @@ import type { SpoolFiles } from './spool_files.ts';
 const NEWLINE = 10;
 const SCAN_BYTES = 256 * 1024;
 
-/** One JSONL file of the spool: whole lines only, unless its writer died in the middle of one. */
+/** One JSONL file of the spool. It contains whole lines only, unless its writer died in the middle of one. */
 export class Segment {
   readonly path: string;
   readonly number: number;
   /** Bytes of whole lines. */
   size = 0;
   lines = 0;
-  /** It was written by an earlier run, so what its lines hold is not known. */
+  /** Written by an earlier run, so its lines are unverified. */
   recovered = false;
-  /** It ends in a part of a line that could not be taken back: nothing may be appended any more. */
+  /** Ends in a partial line that could not be removed: nothing may be appended any more. */
   broken = false;
   readonly #files: SpoolFiles;
-  /** Null once it is closed: the number may be another file's by then. */
+  /** Null once closed, because the number may then belong to another file. */
   #file: number | null;
 
   constructor(files: SpoolFiles, directory: string, number: number) {
@@ -27,8 +27,8 @@ export class Segment {
   }
 
   /**
-   * Counts the lines left by an earlier run. A last line without its newline is completed when it is a whole event, and cut
-   * off when it is not: whoever was writing it had not been told that it was recorded.
+   * Counts the lines left by an earlier run. A last line without its newline gets one if it is a whole event, and is cut off
+   * if not: its writer had not confirmed it.
    */
   recover(): void {
     this.recovered = true;
@@ -43,7 +43,7 @@ export class Segment {
     this.lines += 1;
   }
 
-  /** Appends whole lines (each with its newline). Throws what the file system throws, and then the file is as it was. */
+  /** Appends whole lines (each with its newline). On a file system error it throws, and the file is unchanged. */
   append(text: string, lines: number): number {
     let written = 0;
     try {
@@ -59,7 +59,7 @@ export class Segment {
     return written;
   }
 
-  /** Whole lines from a place, together about `bytes` long: more when the first alone is longer. */
+  /** Whole lines from an offset, together about `bytes` long; more if the first alone is longer. */
   read(position: number, bytes: number): string[] {
     let buffer = Buffer.allocUnsafe(Math.min(bytes, this.size - position));
     for (;;) {
@@ -71,14 +71,14 @@ export class Segment {
     }
   }
 
-  /** Empties the file. */
+  /** Truncates the file. */
   clear(): void {
     this.#files.truncate(this.#open, 0);
     this.size = 0;
     this.lines = 0;
   }
 
-  /** Closes it; a second time nothing happens. */
+  /** Closes it; a second call does nothing. */
   close(): void {
     if (this.#file !== null) this.#files.close(this.#file);
     this.#file = null;
@@ -98,7 +98,7 @@ export class Segment {
     let written = from;
     while (written < bytes.length) {
       const more = this.#files.append(this.#open, bytes.subarray(written));
-      if (more === 0) throw Object.assign(new Error('the file takes no more bytes'), { code: 'ENOSPC' });
+      if (more === 0) throw Object.assign(new Error('the file accepts no more bytes'), { code: 'ENOSPC' });
       written += more;
     }
     return written - from;

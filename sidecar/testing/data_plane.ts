@@ -38,7 +38,7 @@ import {
   FakePolicySource,
 } from './fakes.ts';
 
-/** What a raw upstream does with one connection; `reset` drops it with a TCP reset. */
+/** How a raw upstream handles one connection; `reset` drops it with a TCP reset. */
 export type UpstreamHandler = (socket: TLSSocket, reset: () => void) => void;
 
 /** The data plane on loopback with fakes behind its ports and real TLS on both sides. */
@@ -46,7 +46,7 @@ export interface DataPlane {
   readonly port: number;
   readonly token: string;
   readonly session: LiveSession;
-  /** What other tokens of the session open: the scopes of steps. */
+  /** Other tokens that the session has: those of step scopes. */
   readonly scopes: Map<string, LiveSession>;
   readonly caPem: string;
   readonly policy: FakePolicySource;
@@ -54,30 +54,30 @@ export interface DataPlane {
   readonly approvals: FakeApprovalSource;
   readonly audit: FakeAuditSink;
   readonly metrics: FakeMetrics;
-  /** Runs operations with the same ports, an upstream having a second for its reply. */
+  /** Runs operations with the same ports; an upstream has one second for its reply. */
   readonly operations: OperationRunner;
   readonly errors: string[];
   readonly gate: ConnectionGate;
-  /** Bytes of request bodies that are held right now. */
+  /** Bytes of request bodies held at the moment. */
   readonly budget: BodyBudget;
-  /** Tunnels of the session that are counted as open. */
+  /** Tunnels of the session that count as open. */
   readonly openTunnels: () => number;
   /** A new TLS upstream, with a certificate for `certified` (the host itself by default). */
   upstream(host: string, handler: UpstreamHandler, certified?: string): Promise<void>;
-  /** Dials a host at a port of this machine, whatever listens there. */
+  /** Dials a host at a port of this machine. */
   pin(host: string, port: number): void;
-  /** Keeps connections to an upstream that is there from getting on with their handshake until they are let through. */
+  /** Delays the handshake of connections to an existing upstream until they are released. */
   hold(host: string): Promise<HeldDials>;
   /** Opens a tunnel and its TLS. `servername` defaults to the host, the token to the session's. */
   open(host: string, servername?: string, token?: string): Promise<TLSSocket>;
-  /** Sends raw bytes to the proxy port and reads until it closes, or `enough` says so. */
+  /** Sends raw bytes to the proxy port and reads until it closes, or until `enough` returns true. */
   raw(text: string, enough?: (got: string) => boolean): Promise<string>;
   stop(): Promise<void>;
 }
 
-/** Connections on their way to an upstream. */
+/** Pending connections to an upstream. */
 export interface HeldDials {
-  /** When the first one is there. */
+  /** Resolves when the first one is pending. */
   readonly reached: Promise<void>;
   letThrough(): void;
 }
@@ -266,7 +266,7 @@ function rawExchange(
   });
 }
 
-/** Reads from a socket until the text so far satisfies `enough`, or the peer finishes. */
+/** Reads from a socket until `enough` accepts the text so far, or the peer ends. */
 export function readUntil(socket: TLSSocket, enough: (got: string) => boolean): Promise<string> {
   return new Promise((resolve) => {
     let got = '';
@@ -286,7 +286,7 @@ export function readUntil(socket: TLSSocket, enough: (got: string) => boolean): 
   });
 }
 
-/** An upstream that reads one request head at a time and answers with the text `reply` makes of what it received. */
+/** An upstream that reads one request head at a time and answers with what `reply` returns for it. */
 export function answering(reply: (request: string) => string): UpstreamHandler {
   return (socket) => {
     let got = '';

@@ -1,10 +1,10 @@
 import type { SpoolFiles } from '../spool/spool_files.ts';
 
-/** A file system in memory that can be full, fail, or forget what a dying process had not finished. */
+/** A file system in memory that can be full, fail, or lose what a dying process had not finished. */
 export class FailingFiles implements SpoolFiles {
   /** By path. */
   readonly contents = new Map<string, Buffer>();
-  /** Bytes that still fit; null for as many as one likes. */
+  /** Bytes that still fit; null for no limit. */
   room: number | null = null;
   /** The `code` that every write, truncation and read fails with. */
   failing: string | null = null;

@@ -6,13 +6,13 @@ interface Approval {
   readonly id: string;
   readonly asked: ApprovalRequest;
   state: ApprovalState;
-  /** The request that the decision was used up for. */
+  /** The request that used up the decision. */
   usedBy: string | null;
 }
 
 type Answer = Pick<ApprovalPayload, 'request_id' | 'approval_id' | 'state' | 'expires_at'>;
 
-/** The approvals of a fake control plane: a decision covers one identical request, the one that fetches it first. */
+/** The approvals of a fake control plane: a decision covers one identical request, the first that fetches it. */
 export class FakeApprovals {
   readonly all: Approval[] = [];
   readonly #waiting = new Set<() => void>();
@@ -25,7 +25,7 @@ export class FakeApprovals {
     this.#waiting.clear();
   }
 
-  /** The decision that covers a request, or a pending approval. */
+  /** The decision for a request, or a pending approval. */
   ask(asked: ApprovalRequest): Answer {
     const same = this.all.filter(({ asked: other }) => other.fingerprint === asked.fingerprint);
     const mine = same.find(({ usedBy }) => usedBy === asked.request_id);

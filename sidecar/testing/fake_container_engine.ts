@@ -2,7 +2,7 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 import type { ListedContainer, RuntimeProblem } from '../../sandbox/engine/container_runtime.ts';
 import type { ContainerEngine } from '../session/session_containers.ts';
 
-/** An engine whose containers are given. While `down` it answers nothing. */
+/** An engine with given containers. While `down` it answers nothing. */
 export class FakeContainerEngine implements ContainerEngine {
   down = false;
   gateway: string | null = '127.0.0.1';

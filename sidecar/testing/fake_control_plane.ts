@@ -32,10 +32,10 @@ import { enrolInput, type SigningKey } from '../../shared/wire/sidecars.ts';
 import type { IdentityRecord } from '../../machine/sidecar_identity.ts';
 import { FakeApprovals } from './fake_approvals.ts';
 
-/** The body of a call with events, as much of it as is looked at. */
+/** The part of an events call's body that is read. */
 export const sentEvents = z.object({ events: z.array(z.looseObject({ id: z.string() })) });
 
-/** Instead of a status: the connection is cut, or nothing is ever answered. */
+/** In place of a status: the connection is cut, or no reply is ever sent. */
 export const CUT = 0;
 export const SILENT = -1;
 export const LOCAL_KEY = `svc_local_${'k'.repeat(43)}`;
@@ -45,7 +45,7 @@ interface StoredSecret {
   readonly path: string;
   readonly value: string;
   readonly version: string;
-  /** Of an access token. */
+  /** For an access token. */
   readonly expires_at?: string;
 }
 
@@ -70,19 +70,19 @@ export class FakeControlPlane {
   mcpServers: Record<string, unknown>[] = [];
   readonly healthReports: unknown[] = [];
   secrets: StoredSecret[] = [];
-  /** What the credential reply says of references without an access token. */
+  /** The credential reply's entries for references without an access token. */
   unavailable: Record<string, unknown>[] = [];
   readonly approvals = new FakeApprovals();
   revoked = false;
-  /** Every event in the log, by id, with how often it was sent. */
+  /** Every event in the log, by id, with the number of times it was sent. */
   readonly events = new Map<string, { readonly event: unknown; times: number }>();
   readonly calls: Call[] = [];
   rejectEvent: (event: unknown) => string | null = () => null;
   /** Changes the payload of a JWS before it is signed. */
   tamperPayload: (payload: Record<string, unknown>) => void = () => undefined;
-  /** Replaces a finished reply; null lets it be. */
+  /** Replaces a finished reply; null leaves it unchanged. */
   tamperReply: (call: Call, reply: Reply) => Reply | null = () => null;
-  /** The other half of `identity.json`. */
+  /** The private part that belongs to `identity.json`. */
   #sidecar: { readonly id: string; readonly signing: CryptoKey; readonly receiving: CryptoKey } | null = null;
   #signing: { readonly privateKey: CryptoKey; readonly publicJwk: JWK } | null = null;
   #server: Server | null = null;
@@ -98,7 +98,7 @@ export class FakeControlPlane {
     return this.#sidecar?.id ?? '';
   }
 
-  /** Listens, on the same port as before when it was stopped. */
+  /** Listens, on the same port as before if it was stopped. */
   async start(): Promise<void> {
     this.#signing ??= await newSigningKey();
     const server = createServer((request, response) => void this.#handle(request, response));
@@ -121,7 +121,7 @@ export class FakeControlPlane {
     });
   }
 
-  /** Answers the polls that are held back. */
+  /** Answers the held polls. */
   changed(): void {
     this.version += 1;
     this.answerHeld();
@@ -264,7 +264,7 @@ export class FakeControlPlane {
     return { status: 200, body: await this.#sign(APPROVAL_TYP, payload) };
   }
 
-  /** Its log is nothing but the events: where their chain ends is their number. */
+  /** Its log is only the events: their chain ends at their number. */
   get head(): AuditHead {
     const hash = String(this.events.size).padStart(64, '0');
     return { writer: this.sidecarId, sequence: this.events.size, hash };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { SessionCa } from '../tls/session_ca.ts';
 
-/** A session CA with its file and without cryptography. */
+/** A session CA with its file but without cryptography. */
 export async function fakeSessionCa(directory: string, onDispose: () => void = () => undefined): Promise<SessionCa> {
   const caPemPath = join(directory, 'ca.pem');
   await writeFile(caPemPath, 'TEST CA\n');

@@ -34,7 +34,7 @@ export class FakeClock implements Clock {
   }
 }
 
-/** A policy that is given, or a refusal. */
+/** A given policy, or a refusal. */
 export class FakePolicySource implements PolicySource {
   #current: Result<Policy, Refusal>;
   readonly #onChanged = new Set<() => void>();
@@ -60,7 +60,7 @@ export class FakePolicySource implements PolicySource {
     return () => this.#onChanged.delete(listener);
   }
 
-  /** How many wait for a change. */
+  /** The number of waiters for a change. */
   get watched(): number {
     return this.#onChanged.size;
   }
@@ -71,10 +71,10 @@ export class FakePolicySource implements PolicySource {
   }
 }
 
-/** Credentials that are given. A reference is answered at once; in `async` mode through a promise, as a miss is. */
+/** Given credentials. A reference resolves synchronously; in `async` mode through a promise, like a miss. */
 export class FakeCredentialSource implements CredentialSource {
   async = false;
-  /** Every reference asked for, in order. */
+  /** Every requested reference, in order. */
   readonly asked: CredentialRef[] = [];
   readonly #values = new Map<string, ReleasedCredential>();
   #refusal: Refusal | null = null;
@@ -112,7 +112,7 @@ export class FakeCredentialSource implements CredentialSource {
   }
 }
 
-/** Approvals that are given, or refused. While it holds, a request waits until `decide` or until its client is gone. */
+/** Approvals that are granted or refused. While it holds, a request waits until `decide`, or until its client disconnects. */
 export class FakeApprovalSource implements ApprovalSource {
   readonly asked: ApprovalRequest[] = [];
   decision: 'approved' | 'approval_required' | 'approval_denied' = 'approved';
@@ -143,7 +143,7 @@ export class FakeApprovalSource implements ApprovalSource {
   }
 }
 
-/** Keeps what is recorded. `flush` gives what `reachable` says. */
+/** Keeps the recorded events. `flush` returns `reachable`. */
 export class FakeAuditSink implements AuditSink {
   accepting = true;
   exhausted = false;

@@ -53,10 +53,10 @@ export class LocalApiBench {
   readonly asked: UnsealedRequest[] = [];
   released: Result<Secret, Refusal> = err(refusal('credential_unavailable', 'not stored'));
   listener: Result<SessionListener, ReachProblem> = ok({ listener: 'namespace', address: '127.0.0.1', port: 7421 });
-  /** What opening a listener gives; `pids` are those it was asked for. */
+  /** The result of opening a listener; `pids` are the requested ones. */
   opening: Result<SessionListener, ReachProblem> = this.listener;
   readonly pids: number[] = [];
-  /** What runs of operations were asked for, and by whom. */
+  /** The requested runs of operations, and their callers. */
   readonly runs: { readonly request: object; readonly caller: RunCaller }[] = [];
   running: (caller: RunCaller) => Promise<RunResult> = () =>
     Promise.resolve(err({ reason: 'connector_operation_not_found', message: 'none is installed' }));
@@ -67,7 +67,7 @@ export class LocalApiBench {
   policy: ReturnType<LocalApiOptions['policy']['current']> = ok(compilePolicy([]));
   readonly masked = new MaskedReplies(2, (id) => this.sessions.get(id) !== null);
   policyVersion = 7;
-  /** Nothing went back, unless a test says so. */
+  /** No chain was rolled back, unless a test sets it. */
   readonly witness: LocalApiOptions['witness'] & { mismatches: AuditMismatch[] } = {
     heads: [],
     mismatches: [],
@@ -107,7 +107,7 @@ export class LocalApiBench {
     await rm(this.home, { recursive: true });
   }
 
-  /** Calls with a token (the host's unless told), or with none for null. */
+  /** Calls with a token (by default the host's), or with none for null. */
   async call(
     method: string,
     path: string,
@@ -124,7 +124,7 @@ export class LocalApiBench {
     return replyOf(await api.request(request(body === undefined ? 'GET' : 'POST', path, body, token)));
   }
 
-  /** A session that the API made: its id, and its token or ''. */
+  /** A session created by the API: its id, and its token or ''. */
   async createSession(
     body: object = {},
   ): Promise<{ readonly id: string; readonly token: string; readonly body: object }> {
@@ -134,7 +134,7 @@ export class LocalApiBench {
     return { id: String(id), token: String(token), body: reply.body };
   }
 
-  /** A newer policy with these connectors is in force from now on. */
+  /** Puts a newer policy with these connectors in force. */
   useConnectors(connectors: readonly InstalledConnector[]): void {
     this.policy = ok(compilePolicy([], connectors));
     this.policyVersion += 1;

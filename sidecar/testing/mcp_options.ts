@@ -9,17 +9,17 @@ import { ServerDirectory } from '../mcp/server_directory.ts';
 import type { NotApproved } from '../ports.ts';
 import { type FakeClock, FakeCredentialSource } from './fakes.ts';
 
-/** What the local API stands on for MCP servers, with what a test moves. */
+/** The local API's dependencies for MCP servers, with controls for the test. */
 export interface McpBench extends McpOptions {
   readonly credentials: FakeCredentialSource;
-  /** The snapshot's; null before there is one. */
+  /** The snapshot's servers; null before there is one. */
   use(servers: readonly SnapshotMcpServer[] | null): void;
   readonly asked: readonly ToolApprovalRequest[];
   approving: (gone: AbortSignal) => Promise<Result<string, NotApproved>>;
   readonly healthChanges: () => number;
 }
 
-/** Real consents, directory and board in a temporary home; the rest is the test's. */
+/** Real consents, directory and board in a temporary home; the test controls the rest. */
 export function mcpOptions({ home, clock }: { readonly home: string; readonly clock: FakeClock }): McpBench {
   let servers: readonly SnapshotMcpServer[] | null = [];
   let wake: (() => void) | null = null;

@@ -1,6 +1,6 @@
 import type { HostBinding } from '../../shared/model/host_binding.ts';
 
-/** A valid binding; a test changes the field it is about. */
+/** A valid binding; a test changes one field. */
 export function sampleBinding(changes: Partial<HostBinding> = {}): HostBinding {
   return {
     id: 'bnd_00000000000000000000000001',

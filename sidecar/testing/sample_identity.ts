@@ -1,6 +1,6 @@
 import { generateSidecarKeys, type Identity, identityOf } from '../../machine/sidecar_identity.ts';
 
-/** An enrolled sidecar with keys of its own; the control plane's key is one that nobody holds the other half of. */
+/** An enrolled sidecar with its own keys; nobody has the private key of its control plane. */
 export async function sampleIdentity(change: Partial<Identity> = {}): Promise<Identity> {
   const [own, controlPlane] = await Promise.all([generateSidecarKeys(), generateSidecarKeys()]);
   const { kty, crv, x } = controlPlane.signing;

@@ -17,7 +17,7 @@ export function sampleSealedStep(change: Partial<SealedStep> = {}): SealedStep {
   };
 }
 
-/** What a plan of these steps is frozen to, with its digest. */
+/** The frozen form of a plan with these steps, with its digest. */
 export async function samplePlanLock(
   steps: readonly SealedStep[] = [sampleSealedStep()],
   change: Partial<SealedPlan> = {},
@@ -34,7 +34,7 @@ export async function samplePlanLock(
   return { ...sealed, lock_sha256: await lockDigest(sealed) };
 }
 
-/** The same as a sidecar that has signed it reads it back. */
+/** The same lock after the sidecar has signed it and read it back. */
 export async function samplePlanLockPayload(): Promise<PlanLockPayload> {
   return { ...(await samplePlanLock()), sidecar_id: `sdc_${'1'.repeat(26)}`, issued_at: '2026-01-02T03:04:05.678Z' };
 }

@@ -22,12 +22,12 @@ import type { McpHealthReport } from '../../shared/wire/mcp_servers.ts';
 import type { Link } from '../control/link.ts';
 import type { Clock } from '../../shared/model/clock.ts';
 
-/** A snapshot's validity, as the control plane gives it. */
+/** A snapshot's validity period, as the control plane sets it. */
 export const SNAPSHOT_LIFETIME_MS = 24 * 3600 * 1000;
 
 /**
- * A channel without a network: the test is the control plane. While `down` is set every call fails with it; `hold` keeps
- * calls under way until `release`.
+ * A channel without a network: the test acts as the control plane. While `down` is set every call fails with it; `hold`
+ * keeps calls pending until `release`.
  */
 export class ScriptedChannel implements ControlChannel {
   version = 1;
@@ -39,18 +39,18 @@ export class ScriptedChannel implements ControlChannel {
     string,
     { readonly value: string; readonly version: string; readonly expiresAt?: number }
   >();
-  /** Answers a reference that has no access token. */
+  /** Answers references without an access token. */
   unavailable: CredentialsReply['unavailable'] = [];
-  /** Answers to approval calls, one after the other; the last one again and again. */
+  /** Answers to approval calls, in order; the last one repeats. */
   approvals: Result<ApprovalAnswer, ChannelError>[] = [];
   readonly approvalCalls: (ApprovalCall | ApprovalWait)[] = [];
   down: ChannelErrorReason | null = null;
-  /** Answers `sendEvents` instead of accepting everything. */
+  /** Answers `sendEvents`; by default everything is accepted. */
   takeEvents: ((events: readonly string[]) => Result<EventsOutcome, ChannelError>) | null = null;
   readonly polls: SnapshotRequest[] = [];
   readonly asked: (readonly CredentialRef[])[] = [];
   readonly sent: (readonly string[])[] = [];
-  /** Ids in the log, with how often they came. */
+  /** Ids in the log, with the number of times they arrived. */
   readonly log = new Map<string, number>();
   readonly #clock: Clock;
   readonly #link: Link;
@@ -62,7 +62,7 @@ export class ScriptedChannel implements ControlChannel {
     this.#link = link;
   }
 
-  /** Calls from now on wait for {@link release}, but for a poll that has something new to tell. */
+  /** From now on calls wait for {@link release}, except a poll that has news. */
   hold(): void {
     this.#holding = true;
   }
@@ -122,7 +122,7 @@ export class ScriptedChannel implements ControlChannel {
     );
   }
 
-  /** What the control plane says of its audit log; nothing, as one of an earlier version. */
+  /** The control plane's reply about its audit log; null for an older control plane. */
   auditAnswer: ((known: readonly AuditHead[]) => Result<AuditHeads, ChannelError>) | null = null;
 
   auditHeads(known: readonly AuditHead[]): Promise<Result<AuditHeads, ChannelError>> {

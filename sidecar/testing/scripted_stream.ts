@@ -1,9 +1,12 @@
 import { Duplex } from 'node:stream';
 
-/** A stream in memory whose peer is the test: what it sends is given, what it gets is kept, and it takes bytes only while it reads. */
+/**
+ * A stream in memory whose peer is the test: it delivers what the test sends, keeps what it receives, and accepts bytes only
+ * while the test reads.
+ */
 export class ScriptedStream extends Duplex {
   readonly got: Buffer[] = [];
-  /** Bytes that were asked for of an endless sender. */
+  /** Bytes requested from an endless sender. */
   sentBytes = 0;
   #reading: boolean;
   #endless: Buffer | null = null;
@@ -23,7 +26,7 @@ export class ScriptedStream extends Duplex {
     this.push(typeof data === 'string' ? Buffer.from(data, 'latin1') : data);
   }
 
-  /** From now on the peer sends this again and again, as long as it is read. */
+  /** From now on the peer sends this repeatedly, as long as it is read. */
   sendForEver(piece: Buffer): void {
     this.#endless = piece;
     this.#sendMore();
@@ -58,7 +61,7 @@ export class ScriptedStream extends Duplex {
   }
 }
 
-/** Lets everything that waits for nothing but its turn take it. */
+/** Runs everything that only waits for its turn. */
 export async function turns(count = 200): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

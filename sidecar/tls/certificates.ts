@@ -1,4 +1,4 @@
-// @peculiar/x509 resolves its parts through decorators and refuses to load without this polyfill.
+// @peculiar/x509 uses decorators for dependency injection and cannot load without this polyfill.
 import 'reflect-metadata';
 
 import { createHash, randomBytes, webcrypto } from 'node:crypto';
@@ -21,9 +21,9 @@ const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const SIGNING_ALGORITHM = { name: 'ECDSA', hash: 'SHA-256' } as const;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** A clock in the container that is a little behind ours still accepts the certificates. */
+/** A clock in the container that is slightly behind still accepts the certificates. */
 const BACKDATED_MS = HOUR_MS;
-/** Longer than a session may live; well inside what TLS clients accept of a leaf. */
+/** Longer than a session can live, and well within what TLS clients accept of a leaf. */
 const LIFETIME_MS = 30 * DAY_MS;
 
 export interface KeyedCertificate {
@@ -36,14 +36,14 @@ export interface Authority extends KeyedCertificate {
   readonly subject: string;
   readonly keyIdentifier: string;
   readonly signingKey: webcrypto.CryptoKey;
-  /** One key pair for every leaf of this CA: a leaf then costs one signature. */
+  /** One key pair for every leaf of this CA, so that a leaf costs one signature. */
   readonly leafKeys: webcrypto.CryptoKeyPair;
   readonly leafKeyPem: string;
 }
 
 cryptoProvider.set(webcrypto);
 
-/** Makes a P-256 CA that may sign leaves only (path length 0), with the key identifiers that strict verifiers demand. */
+/** Creates a P-256 CA that may sign only leaves (path length 0), with the key identifiers that strict verifiers require. */
 export async function createAuthority(commonName: string, nowMs: number): Promise<Authority> {
   const [keys, leafKeys] = await Promise.all([makeKeys(), makeKeys()]);
   const keyIdentifier = await identifierOf(keys.publicKey);
@@ -109,13 +109,13 @@ async function privatePem(key: webcrypto.CryptoKey): Promise<string> {
   return `-----BEGIN PRIVATE KEY-----\n${lines.join('\n')}\n-----END PRIVATE KEY-----\n`;
 }
 
-/** RFC 5280 section 4.2.1.2, method 1: SHA-1 of the public key's bits names the key; nothing rests on it for security. */
+/** RFC 5280 section 4.2.1.2, method 1: the key identifier is the SHA-1 of the public key's bits. Security does not depend on it. */
 async function identifierOf(key: webcrypto.CryptoKey): Promise<string> {
   const bits = await webcrypto.subtle.exportKey('raw', key);
   return createHash('sha1').update(Buffer.from(bits)).digest('hex');
 }
 
-/** RFC 5280 section 4.1.2.2: positive, at most 20 octets, never repeated. */
+/** RFC 5280 section 4.1.2.2: positive, at most 20 octets, unique. */
 function serialNumber(): string {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;

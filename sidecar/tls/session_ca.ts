@@ -5,14 +5,14 @@ import { createSecureContext } from 'node:tls';
 
 import { createAuthority, issueLeaf } from './certificates.ts';
 
-/** The CA of one session: it signs a leaf for each CONNECT host and is trusted nowhere else. */
+/** The CA of one session. It signs a leaf for each CONNECT host, and only the session's container trusts it. */
 export interface SessionCa {
-  /** The CA certificate, PEM: what the container gets. The key never leaves the sidecar. */
+  /** The CA certificate as PEM, for the container. The key never leaves the sidecar. */
   readonly caPem: string;
   readonly caPemPath: string;
-  /** A server context with a leaf for the host, made once and kept for the most recent hosts. */
+  /** A server context with a leaf for the host, cached for the most recent hosts. */
   secureContextFor(host: string): Promise<SecureContext>;
-  /** Forgets the key and deletes both files. */
+  /** Drops the key and deletes both files. */
   dispose(): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export interface SessionCaOptions {
 }
 
 /**
- * Makes a session-local CA and writes `ca.pem` and `ca.key` (0600) under `directory` (specification section 1, CA
+ * Creates a session-local CA and writes `ca.pem` and `ca.key` (0600) in `directory` (specification section 1, CA
  * generation). One leaf key serves all hosts of the session.
  */
 export async function createSessionCa(directory: string, options: SessionCaOptions): Promise<SessionCa> {

@@ -24,7 +24,7 @@ function reasonOf(values: readonly string[], directory = opened): string {
 }
 
 describe('proxy authentication', () => {
-  test('is by session id and token, which may hold colons', () => {
+  test('uses session id and token, and a token may contain colons', () => {
     expect(reasonOf([basic('ses_1:t:o:k')])).toBe('ses_1');
   });
 
@@ -36,22 +36,22 @@ describe('proxy authentication', () => {
     ['another scheme', ['Bearer t:o:k']],
     ['two headers', [basic('ses_1:t:o:k'), basic('ses_1:t:o:k')]],
     ['no base64', ['Basic ???']],
-  ])('is refused with %s', (_what, values) => {
+  ])('refuses %s', (_what, values) => {
     expect(reasonOf(values)).toBe('proxy_authentication_required');
   });
 });
 
-describe("on a listener that is one session's own", () => {
-  test('a client without credentials speaks for that session', () => {
+describe('on a listener that belongs to one session', () => {
+  test('a client without credentials acts for that session', () => {
     expect(reasonOf([], relay)).toBe('ses_1');
   });
 
-  test('a client with wrong credentials is refused all the same', () => {
+  test('a client with wrong credentials is still refused', () => {
     expect(reasonOf([basic('ses_2:x')], relay)).toBe('proxy_authentication_required');
     expect(reasonOf(['Basic ???'], relay)).toBe('proxy_authentication_required');
   });
 
-  test('nobody speaks for a session that has ended', () => {
+  test('nobody acts for a session that has ended', () => {
     expect(reasonOf([], { ...opened, vouchedFor: () => null })).toBe('proxy_authentication_required');
   });
 });

@@ -12,7 +12,7 @@ export function authenticate(fields: readonly HeaderField[], sessions: SessionDi
   const [value] = values;
   const vouched = value === undefined ? (sessions.vouchedFor?.() ?? null) : null;
   if (vouched !== null) return ok(vouched);
-  if (value === undefined) return refused('this proxy needs the credentials of a session; start one with `svc run`');
+  if (value === undefined) return refused("this proxy needs a session's credentials; start one with `svc run`");
   if (values.length > 1) return refused('send one Proxy-Authorization header');
   const pair = basicPair(value);
   if (pair === null) return refused('Proxy-Authorization must be Basic with session id and token');

@@ -5,7 +5,7 @@ import { err, ok } from '../../shared/model/result.ts';
 import { parseAuthority } from '../../shared/net/host.ts';
 import type { RequestHead } from '../../shared/net/http1_head.ts';
 
-/** True for a request that is meant for a proxy and not for the daemon's own API (specification section 4). */
+/** True for a request that is meant for a proxy and not for the sidecar's local API (specification section 4). */
 export function isProxyShaped(head: RequestHead): boolean {
   if (head.method === 'CONNECT') return true;
   if (!head.target.startsWith('/') && head.target !== '*') return true;
@@ -15,7 +15,7 @@ export function isProxyShaped(head: RequestHead): boolean {
 /** The host of a CONNECT to `host:443` (RFC 9110 section 9.3.6), in canonical form. */
 export function connectHost(head: RequestHead): Result<string, Refusal> {
   if (head.method !== 'CONNECT') {
-    const message = 'this proxy mediates HTTPS only: use CONNECT host:443, which clients do for https:// URLs';
+    const message = 'this proxy handles HTTPS only: use CONNECT host:443, as clients do for https:// URLs';
     return err(refusal('non_connect_proxy_request', message));
   }
   const authority = parseAuthority(head.target);

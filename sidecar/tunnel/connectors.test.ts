@@ -77,7 +77,7 @@ function lastEvent(): { readonly type: string; readonly data: Readonly<Record<st
   return { type: event?.type ?? '', data: { ...event?.data } };
 }
 
-describe('an operation', () => {
+describe('a request to an operation', () => {
   test('keeps the client’s own request, with the connector’s token in place of its Authorization', async () => {
     const lines = 'X-Kept: 1\r\nAuthorization: Bearer own\r\nx-a: 2\r\nAUTHORIZATION: Basic other\r\n';
     expect(await ask(get('/items/7?q=s3arch&page=2', lines))).toBe(DONE);
@@ -86,7 +86,7 @@ describe('an operation', () => {
     ]);
   });
 
-  test('is recorded with what it is, its typed fields and no value of its query', async () => {
+  test('is recorded with its operation and typed fields, and without query values', async () => {
     await ask(get('/items/7?q=s3arch'));
     expect(lastEvent()).toEqual({
       type: 'connector.proxy.proxied',
@@ -106,7 +106,7 @@ describe('an operation', () => {
     });
   });
 
-  test('and the binding of its host never share a socket or a credential', async () => {
+  test('never shares a socket or a credential with the binding of its host', async () => {
     const sockets = new Set<unknown>();
     await plane.upstream(HOST, (socket) => {
       sockets.add(socket);
@@ -121,7 +121,7 @@ describe('an operation', () => {
     expect(sockets.size).toBe(2);
   });
 
-  test('that several connectors declare is nobody’s: the binding takes it', async () => {
+  test('goes to the binding if several connectors declare the operation', async () => {
     const connectors = ['acme/items', 'other/items'].map((fqn, index) =>
       sampleConnector([READ], { fqn, id: `con_${index}`, hosts: [HOST] }),
     );
@@ -130,31 +130,31 @@ describe('an operation', () => {
     expect([lastEvent().type, seen[0]?.includes(BOUND)]).toEqual(['sandbox.proxy.binding_injected', true]);
   });
 
-  test('without a stored credential is refused, and says what to type', async () => {
+  test('is refused without a stored credential, and the refusal names the command', async () => {
     plane.credentials.delete({ owner: 'personal', path: 'connectors/acme/items' });
     expect(await ask(get('/items/7'))).toMatch(/^HTTP\/1\.1 503 .*credential_unavailable/s);
     expect([seen, lastEvent().type]).toEqual([[], 'connector.proxy.rejected']);
   });
 
-  test('whose token has to be authorised anew is refused with that reason', async () => {
+  test('is refused with its own reason if the token has to be authorised again', async () => {
     plane.credentials.refuse('reauthorisation_required');
     expect(await ask(get('/items/7'))).toMatch(/^HTTP\/1\.1 503 .*reauthorisation_required/s);
     expect(lastEvent()).toMatchObject({ type: 'connector.proxy.rejected' });
   });
 
-  test('is refused when it cannot be recorded, before the credential is asked for', async () => {
+  test('is refused before the credential is requested if it cannot be recorded', async () => {
     plane.audit.accepting = false;
     expect(await ask(get('/items/7'))).toMatch(/^HTTP\/1\.1 503 .*audit_unavailable/s);
     expect([plane.credentials.asked, seen]).toEqual([[], []]);
   });
 
-  test('with a body over the limit is refused', async () => {
+  test('is refused with a body over the limit', async () => {
     const request = `POST /items HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 99999999999\r\n\r\n`;
     expect(await ask(request)).toMatch(/^HTTP\/1\.1 413 .*body_too_large/s);
     expect([plane.approvals.asked, plane.credentials.asked]).toEqual([[], []]);
   });
 
-  test('whose body is looked into has a limit of its own, and its body is not parsed', async () => {
+  test('has its own limit for an inspected body, which is not parsed', async () => {
     const parse = vi.spyOn(JSON, 'parse');
     const large = `{"title":${'['.repeat(1024 * 1024)}`;
     expect(await ask(post(large))).toMatch(/^HTTP\/1\.1 413 .*body_too_large.*SVC_MAX_READ_BODY_BYTES/s);
@@ -166,7 +166,7 @@ describe('an operation', () => {
     expect(await ask(post(large))).toBe(DONE);
   });
 
-  test('of an upstream that cannot be reached is a refusal of the connector', async () => {
+  test('is refused for the connector if its upstream cannot be reached', async () => {
     await plane.upstream(HOST, (socket) => socket.once('data', () => socket.destroy()));
     expect(await ask(get('/items/7'))).toMatch(/^HTTP\/1\.1 502 .*upstream_unreachable/s);
     expect(lastEvent()).toMatchObject({
@@ -181,7 +181,7 @@ describe('invariant 1, authority', () => {
     ['another Host', `GET /items/7 HTTP/1.1\r\nHost: evil.example.test\r\n\r\n`, HOST],
     ['another absolute target', `GET https://evil.example.test/items/7 HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`, HOST],
     ['another server name', get('/items/7'), 'evil.example.test'],
-  ])('an operation with %s is refused with no credential resolved', async (_name, request, servername) => {
+  ])('an operation with %s is refused, and no credential is resolved', async (_name, request, servername) => {
     expect(await ask(request, servername)).toMatch(/^HTTP\/1\.1 421 .*authority_mismatch/s);
     expect([plane.credentials.asked, seen, lastEvent().type]).toEqual([[], [], 'connector.proxy.rejected']);
   });
@@ -189,7 +189,7 @@ describe('invariant 1, authority', () => {
 
 describe('invariant 2, contract before credential', () => {
   test.each(['X-HTTP-Method-Override: DELETE', 'X-Http-Method: PUT', 'X-Method-Override: x', 'Upgrade: websocket'])(
-    'an operation that reads with %s is refused',
+    'a read operation with %s is refused',
     async (line) => {
       expect(await ask(get('/items/7', `${line}\r\n`))).toMatch(/^HTTP\/1\.1 403 .*effect_not_allowed/s);
       expect([plane.credentials.asked, seen, lastEvent().type]).toEqual([[], [], 'connector.proxy.rejected']);
@@ -210,7 +210,7 @@ describe('invariant 4, nothing secret leaves', () => {
     expect(await ask(get('/items/7'))).not.toContain(TOKEN);
   });
 
-  test('cookies, challenges and other hosts are taken out of head, interim replies and trailers; the rest stays', async () => {
+  test('cookies, challenges and alternative services are removed from head, interim replies and trailers; the rest stays', async () => {
     const withheld =
       'Set-Cookie: a=b\r\nWWW-Authenticate: Bearer\r\nAlt-Svc: h3=":443"\r\nAuthentication-Info: x\r\nProxy-Authenticate: y\r\n';
     reply = `HTTP/1.1 103 Early Hints\r\nLink: <a>\r\nset-cookie: early=1\r\n\r\nHTTP/1.1 200 OK\r\n${withheld}Link: <https://x/?page=2>; rel="next"\r\nX-A:  1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndone\r\n0\r\nSet-Cookie: late=1\r\nX-T: 2\r\n\r\n`;
@@ -229,7 +229,7 @@ describe('invariant 4, nothing secret leaves', () => {
     expect(got).toBe('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndone\r\n0\r\n\r\n');
   });
 
-  test('audit, metrics and errors hold nothing of token, query, headers and body, whatever the outcome', async () => {
+  test('audit, metrics and errors contain no token, query, header or body, for any outcome', async () => {
     await ask(get('/items/7?q=query-secret-123', 'Cookie: header-secret-123\r\n'));
     await ask(post('{"title":"body-secret-123"}'));
     plane.approvals.decision = 'approval_denied';
@@ -240,7 +240,7 @@ describe('invariant 4, nothing secret leaves', () => {
     expect(told).toContain('Create an item');
   });
 
-  test('an event stream passes as it comes', async () => {
+  test('an event stream is forwarded as it arrives', async () => {
     const writes: ((text: string) => void)[] = [];
     await plane.upstream(HOST, (socket) => {
       socket.once('data', () => {
@@ -259,7 +259,7 @@ describe('invariant 4, nothing secret leaves', () => {
 describe('invariant 8, no way round a connector', () => {
   test.each([
     ['two slashes', '//items/7'],
-    ['two slashes inside', '/items//7'],
+    ['a double slash inside', '/items//7'],
     ['an escaped letter', '/%69tems/7'],
     ['an encoded slash and dots', '/x/..%2fitems/7'],
     ['a parameter', '/user;x'],
@@ -277,7 +277,7 @@ describe('invariant 8, no way round a connector', () => {
     });
   });
 
-  test('nor does a method in another spelling, or one in a header or the query', async () => {
+  test('nor does another spelling of the method, or one in a header or the query', async () => {
     const inQuery = `POST /items/7/8?_method=get HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 0\r\n\r\n`;
     expect(await ask(inQuery.replace('/8', ''))).toMatch(/ambiguous_target/);
     expect(await ask(inQuery.replace('/7/8', ''))).toMatch(/effect_not_allowed/);
@@ -312,15 +312,18 @@ describe('invariant 8, no way round a connector', () => {
     ['a NUL', '/items%00', ''],
     ['a header with the path', '/other', 'X-Original-URL: /items\r\n'],
     ['another such header', '/other', 'X_Rewrite_URL: /items\r\n'],
-  ])('%s: what needs an approval reaches no binding either, and none is asked for', async (_name, path, lines) => {
-    plane.policy.use([{ ...bearerBinding(HOST), effect: 'write' }], [sampleConnector([CREATE], { hosts: [HOST] })]);
-    const request = post('{"title":"x"}', lines).replace('/items', path);
-    expect(await ask(request)).toMatch(/^HTTP\/1\.1 400 .*ambiguous_target/s);
-    expect([plane.credentials.asked, plane.approvals.asked, seen]).toEqual([[], [], []]);
-    expect(lastEvent().data).toMatchObject({ 'svc.proxy.reason': 'ambiguous_target' });
-  });
+  ])(
+    '%s: what needs an approval does not reach a binding either, and no approval is requested',
+    async (_name, path, lines) => {
+      plane.policy.use([{ ...bearerBinding(HOST), effect: 'write' }], [sampleConnector([CREATE], { hosts: [HOST] })]);
+      const request = post('{"title":"x"}', lines).replace('/items', path);
+      expect(await ask(request)).toMatch(/^HTTP\/1\.1 400 .*ambiguous_target/s);
+      expect([plane.credentials.asked, plane.approvals.asked, seen]).toEqual([[], [], []]);
+      expect(lastEvent().data).toMatchObject({ 'svc.proxy.reason': 'ambiguous_target' });
+    },
+  );
 
-  test('beside an operation that needs an approval, a binding without an effect only reads; with one it does what that says', async () => {
+  test('beside an operation that needs an approval, a binding without an effect is read-only; with an effect it keeps that', async () => {
     const graphql = post('{"query":"mutation{mergePullRequest}"}').replace('/items', '/graphql');
     expect(await ask(graphql)).toMatch(/^HTTP\/1\.1 403 .*effect_not_allowed.*svc binding effect/s);
     expect([plane.credentials.asked, seen]).toEqual([[], []]);
@@ -337,14 +340,14 @@ describe('invariant 8, no way round a connector', () => {
     expect(seen.map((request) => request.slice(0, 10))).toEqual(['GET /other', 'POST /grap', 'POST /grap']);
   });
 
-  test('other paths of the host go to its binding as before', async () => {
+  test('other paths of the host use its binding as before', async () => {
     expect(await ask(get('/items/7/8'))).toBe(DONE);
     expect(seen[0]).toContain(`Bearer ${BOUND}`);
   });
 });
 
 describe('approvals', () => {
-  test('nobody is asked before an oauth2 credential can be used', async () => {
+  test('no person is asked before an oauth2 credential can be used', async () => {
     const { spec } = sampleConnector([CREATE], { hosts: [HOST] });
     use([], { spec: { ...spec, credential: { kind: 'oauth2', scopes: [] } } });
     plane.credentials.refuse('reauthorisation_required');
@@ -352,7 +355,7 @@ describe('approvals', () => {
     expect([plane.approvals.asked, seen]).toEqual([[], []]);
   });
 
-  test('a request is held with its body, told in one line, and sent once it is approved', async () => {
+  test('a request is held with its body, described in one line, and sent once approved', async () => {
     plane.approvals.holding = true;
     const client = await plane.open(HOST);
     client.write(post('{"title":"x"}'));
@@ -372,7 +375,7 @@ describe('approvals', () => {
   });
 
   test.each(['approval_required', 'approval_denied'] as const)(
-    '%s: nothing is sent, no credential resolved, and the tunnel goes on',
+    '%s: nothing is sent, no credential is resolved, and the tunnel continues',
     async (decision) => {
       plane.approvals.decision = decision;
       const client = await plane.open(HOST);
@@ -386,7 +389,7 @@ describe('approvals', () => {
     },
   );
 
-  test('one covers identical requests only: method, target, type and body make the fingerprint', async () => {
+  test('an approval covers identical requests only: method, target, type and body make the fingerprint', async () => {
     const body = '{"title":"x"}';
     for (const request of [
       post(body),
@@ -402,7 +405,7 @@ describe('approvals', () => {
     expect(new Set([first, ...others]).size).toBe(4);
   });
 
-  test('what kind of body was approved is what is sent, whatever Connection nominates', async () => {
+  test('the approved content type is sent, even if Connection nominates it', async () => {
     await ask(post('{}', 'Content-Encoding: identity\r\nConnection: content-type, content-encoding\r\n'));
     expect(seen[0]).toMatch(/\r\nContent-Type: application\/json\r\n/);
     expect(seen[0]).toMatch(/\r\nContent-Encoding: identity\r\n/);
@@ -410,7 +413,7 @@ describe('approvals', () => {
     expect([seen.length, plane.approvals.asked.length]).toEqual([1, 1]);
   });
 
-  test('a client that goes away while it waits leaves nothing to be sent', async () => {
+  test('a client that disconnects while it waits leaves nothing to send', async () => {
     plane.approvals.holding = true;
     const client = await plane.open(HOST);
     client.write(post('{}'));
@@ -424,7 +427,7 @@ describe('approvals', () => {
   });
 });
 
-test('connectors that cannot be read refuse every request, to any host', async () => {
+test('unreadable connectors refuse every request, to any host', async () => {
   plane.policy.refuse('connector_specs_invalid');
   expect(await ask(get('/anything'))).toMatch(/^HTTP\/1\.1 503 .*connector_specs_invalid/s);
   expect(lastEvent()).toMatchObject({

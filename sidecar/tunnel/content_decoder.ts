@@ -13,10 +13,10 @@ import { fieldValues } from '../../shared/net/http1_head.ts';
 import { BrokenReply } from './reply_body.ts';
 import type { ReplyBody } from './reply_body.ts';
 
-/** Makes the decoder of one coding, given the first bytes it gets. */
+/** Makes the decoder of one coding, given its first bytes. */
 type DecoderFactory = (first: Uint8Array) => Transform;
 
-/** RFC 9659: a zstd content coding has a window of 8 MiB at most; more would be memory that an upstream takes from all. */
+/** RFC 9659: a zstd content coding has a window of 8 MiB at most; a larger one would let an upstream take memory from all. */
 const ZSTD_WINDOW = { params: { [constants.ZSTD_d_windowLogMax]: 23 } };
 
 const DECODERS: ReadonlyMap<string, DecoderFactory> = new Map<string, DecoderFactory>([
@@ -28,17 +28,17 @@ const DECODERS: ReadonlyMap<string, DecoderFactory> = new Map<string, DecoderFac
 ]);
 
 const MOST_CODINGS = 3;
-/** A body may grow this much when it is decoded, beyond an allowance for small ones: more is a bomb. */
+/** How much a body may grow when decoded, beyond an allowance for small ones. More is treated as a decompression bomb. */
 const MOST_EXPANSION = 1100;
 const EXPANSION_ALLOWANCE_BYTES = 16 * 1024 * 1024;
 
-/** "deflate" is the zlib format (RFC 9110 section 8.4.1.2), but some servers send the raw one. */
+/** "deflate" is the zlib format (RFC 9110 section 8.4.1.2), but some servers send raw deflate. */
 function isZlib(first: Uint8Array): boolean {
   const [cmf = 0, flags = 0] = first;
   return (cmf & 0x0f) === 8 && ((cmf << 8) | flags) % 31 === 0;
 }
 
-/** How a reply's content codings are undone, in order; null when it has none, or one that can't be read (a part of a body too). */
+/** The decoders for a reply's content codings, in order; null if there are none, or if one cannot be decoded (also for a partial body). */
 export function contentDecoders(head: ReplyHead): readonly DecoderFactory[] | null {
   if (head.status === 206) return null;
   const decoders: DecoderFactory[] = [];
@@ -53,9 +53,8 @@ export function contentDecoders(head: ReplyHead): readonly DecoderFactory[] | nu
 }
 
 /**
- * The payload of a body with its content codings undone, piece by piece and with back pressure. It reads the body to its
- * end, also when the coded data ends before. Throws BrokenReply for a body that is not what its codings say, or that grows
- * beyond measure.
+ * The decoded payload of a body, piece by piece and with back pressure. It reads the body to its end, even if the coded data
+ * ends earlier. Throws BrokenReply for a body that does not match its codings, or that expands too much.
  */
 export function decoded(body: ReplyBody, decoders: readonly DecoderFactory[]): AsyncIterable<Uint8Array> {
   const counts = { received: 0 };
@@ -73,7 +72,7 @@ async function* received(body: ReplyBody, counts: { received: number }): AsyncGe
   }
 }
 
-/** Each coding alone is held to the measure, so that nothing grows large between two of them either. */
+/** The limit applies to each coding, so that no intermediate result grows large either. */
 async function* bounded(
   pieces: AsyncIterable<Uint8Array>,
   counts: { readonly received: number },
@@ -82,18 +81,18 @@ async function* bounded(
   for await (const piece of pieces) {
     bytes += piece.length;
     if (bytes > counts.received * MOST_EXPANSION + EXPANSION_ALLOWANCE_BYTES) {
-      throw new BrokenReply('it grows beyond measure');
+      throw new BrokenReply('it expands too much');
     }
     yield piece;
   }
 }
 
-/** One coding undone. */
+/** Decodes one coding. */
 async function* undone(coded: AsyncGenerator<Uint8Array>, factory: DecoderFactory): AsyncGenerator<Uint8Array> {
   const first = await coded.next();
   if (first.done === true) return;
   const decoder = factory(first.value);
-  // A decoder can fail after its last output was taken; an error that nobody listens to ends the process.
+  // A decoder can fail after its last output was taken; an unhandled error event would end the process.
   decoder.on('error', () => undefined);
   const feeding = feed(first.value, coded, decoder);
   feeding.catch(() => undefined);
@@ -107,7 +106,7 @@ async function* undone(coded: AsyncGenerator<Uint8Array>, factory: DecoderFactor
   }
 }
 
-/** Writes everything into the decoder; what comes after the end of the coded data is read and dropped. */
+/** Writes everything into the decoder; bytes after the end of the coded data are read and dropped. */
 async function feed(first: Uint8Array, rest: AsyncIterable<Uint8Array>, decoder: Transform): Promise<void> {
   try {
     if (!decoder.write(first)) await roomIn(decoder);
@@ -122,12 +121,12 @@ async function feed(first: Uint8Array, rest: AsyncIterable<Uint8Array>, decoder:
   }
 }
 
-/** What the decoders of node:zlib throw, or destroy themselves with. */
+/** The errors that the decoders of node:zlib throw, or are destroyed with. */
 function isCodingError(error: unknown): boolean {
   return error instanceof Error && 'errno' in error;
 }
 
-/** Resolves when the decoder takes more, or is gone. */
+/** Resolves when the decoder accepts more, or is gone. */
 function roomIn(decoder: Transform): Promise<void> {
   if (decoder.destroyed || !decoder.writableNeedDrain) return Promise.resolve();
   return new Promise((resolve) => {

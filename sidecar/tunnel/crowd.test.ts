@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
 import { answering, bearerBinding, type DataPlane, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
-// Connections without an authenticated request keep nobody else from being served (docs/decisions/0048).
+// Connections without an authenticated request cannot keep others from being served (docs/decisions/0048).
 
 const HOST = 'bound.example.test';
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
@@ -28,7 +28,7 @@ async function start(...input: Parameters<typeof startDataPlane>): Promise<void>
   );
 }
 
-/** Connections that send this text and nothing more; each promise is for the end of one. */
+/** Connections that send this text and nothing more; each promise resolves when one ends. */
 async function crowdOf(count: number, text: string): Promise<{ readonly gone: Promise<void>[] }> {
   const gone: Promise<void>[] = [];
   for (let number = 0; number < count; number += 1) {
@@ -50,10 +50,10 @@ const dropped = (reason: string) => plane.metrics.counts.get(`svc_connections_dr
 
 test.each([
   ['one byte', 'G'],
-  ['a part of a head', `CONNECT ${HOST}:443 HTTP/1.1\r\nHost: bound`],
+  ['a partial head', `CONNECT ${HOST}:443 HTTP/1.1\r\nHost: bound`],
   ['a request without credentials', `CONNECT ${HOST}:443 HTTP/1.1\r\nHost: ${HOST}:443\r\n\r\n`],
-  ['a part of a request to the local API', 'POST /v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1'],
-])('connections that sent %s make room for one another, the oldest first, and a session is served', async (_, text) => {
+  ['a partial request to the local API', 'POST /v1/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1'],
+])('of connections that sent %s the oldest makes room for the next, and a session is served', async (_, text) => {
   await start(LIMITS);
   const { gone } = await crowdOf(100, text);
   expect((await request()).reply).toContain('200 OK');
@@ -62,7 +62,7 @@ test.each([
   expect((await request()).reply).toContain('200 OK');
 });
 
-test('a tunnel that serves stays, however many come after it', async () => {
+test('a tunnel that serves stays, no matter how many connections follow', async () => {
   await start(LIMITS, 12);
   const { tunnel } = await request();
   await crowdOf(100, 'G');
@@ -70,10 +70,10 @@ test('a tunnel that serves stays, however many come after it', async () => {
   expect(await readUntil(tunnel, (got) => got.endsWith('ok'))).toContain('200 OK');
 });
 
-test('tunnels on which no request came make room where descriptors run short', async () => {
+test('tunnels without a request make room when descriptors run short', async () => {
   await start(LIMITS, 4);
   const oldest = await plane.open(HOST);
-  // Only a socket that is read learns of its end.
+  // Only a socket that is being read notices its end.
   const gone = new Promise((resolve) => oldest.on('error', resolve).on('close', resolve).resume());
   for (const _ of [2, 3, 4]) await plane.open(HOST);
   expect((await request()).reply).toContain('200 OK');
@@ -81,7 +81,7 @@ test('tunnels on which no request came make room where descriptors run short', a
   expect(dropped('descriptors')).toBe(1);
 });
 
-test('a first head has less time than a tunnel', async () => {
+test('a first head has a shorter deadline than a tunnel', async () => {
   await start();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const { gone } = await crowdOf(1, 'G');
@@ -92,12 +92,12 @@ test('a first head has less time than a tunnel', async () => {
   await Promise.all(gone);
 });
 
-test('a first head is small, and one that is not is answered', async () => {
+test('a first head is small, and a larger one is answered', async () => {
   await start({ maxFirstHeadBytes: 1024 });
   expect(await plane.raw(`CONNECT ${HOST}:443 HTTP/1.1\r\nX: ${'x'.repeat(2000)}`)).toMatch(/^HTTP\/1\.1 431 /);
 });
 
-test('the log tells of many drops once', async () => {
+test('many drops are logged once', async () => {
   await start(LIMITS);
   const { gone } = await crowdOf(50, 'G');
   await Promise.all(gone.slice(0, 42));

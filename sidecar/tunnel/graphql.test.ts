@@ -7,7 +7,7 @@ import type { RunResult } from '../connector/run_operation.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
 import { answering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
-/** Requests to GraphQL endpoints of connectors, through all entrances of the sidecar (docs/decisions/0043). */
+/** Requests to GraphQL endpoints of connectors, through every endpoint of the sidecar (docs/decisions/0043). */
 
 const HOST = 'api.example.test';
 const TOKEN = 'planted-connector-token-0123456789';
@@ -71,7 +71,7 @@ function lastEvent(): { readonly type: string; readonly data: Readonly<Record<st
   return { type: event?.type ?? '', data: { ...event?.data } };
 }
 
-/** The code of a refusal of ours, with the refused request in the log and nothing of it upstream. */
+/** The code of a refusal, after checking that it was logged and that nothing reached the upstream. */
 async function refusal(request: Buffer): Promise<string | undefined> {
   const got = await ask(request);
   const code = /"code":"(\w+)"/.exec(got)?.[1];
@@ -80,7 +80,7 @@ async function refusal(request: Buffer): Promise<string | undefined> {
 }
 
 describe('a request to a GraphQL endpoint', () => {
-  test('is the operation of its document, and goes on as it came', async () => {
+  test('is recognised by its document, and forwarded unchanged', async () => {
     const body = of('query Q { viewer { login } }', { operationName: 'Q' });
     expect(await ask(post(body))).toBe(DONE);
     expect(seen).toHaveLength(1);
@@ -92,7 +92,7 @@ describe('a request to a GraphQL endpoint', () => {
     });
   });
 
-  test('is held for an approval that names every field, and sent once it is approved', async () => {
+  test('is held for an approval that names every field, and sent once approved', async () => {
     plane.approvals.holding = true;
     const client = await plane.open(HOST);
     client.write(post(of('mutation { innocent: deleteRepository { id } again: deleteRepository { id } }')));
@@ -109,12 +109,12 @@ describe('a request to a GraphQL endpoint', () => {
     });
   });
 
-  test('asks nobody about a mutation that its connector lists without an approval', async () => {
+  test('needs no approval for a mutation that its connector lists without one', async () => {
     expect(await ask(post(of('mutation { addComment { id } }')))).toBe(DONE);
     expect([plane.approvals.asked, lastEvent().data['svc.connector.operation']]).toEqual([[], 'comment']);
   });
 
-  test('is read alike in pieces and in chunks', async () => {
+  test('is read the same in pieces and in chunks', async () => {
     const body = of('mutation { deleteRepository { id } }');
     plane.approvals.decision = 'approval_denied';
     const head = `POST /graphql HTTP/1.1\r\nHost: ${HOST}\r\n${JSON_LINE}Transfer-Encoding: chunked\r\n\r\n`;
@@ -123,8 +123,8 @@ describe('a request to a GraphQL endpoint', () => {
   });
 });
 
-/** The host has a binding that admits everything: what slips past the connector would have its credential. */
-describe('no way round the document, to the binding or along with another', () => {
+/** The host has a binding that allows everything, so a request that bypasses the connector would get its credential. */
+describe('a document cannot be bypassed, to the binding or beside another one', () => {
   const MERGE = 'mutation { deleteRepository { id } }';
 
   test.each([
@@ -141,9 +141,9 @@ describe('no way round the document, to the binding or along with another', () =
     ['two types', post(of(MERGE), `${JSON_LINE}Content-Type: text/plain\r\n`)],
     ['parts', post(of(MERGE), 'Content-Type: multipart/form-data; boundary=x\r\n')],
     ['UTF-16', post(Buffer.from(of(MERGE), 'utf16le'), 'Content-Type: application/json; charset=utf-16\r\n')],
-    ['UTF-16 that is not told', post(Buffer.from(of(MERGE), 'utf16le'))],
+    ['undeclared UTF-16', post(Buffer.from(of(MERGE), 'utf16le'))],
     ['a compressed body', post(gzipSync(of(MERGE)), `${JSON_LINE}Content-Encoding: gzip\r\n`)],
-    ['a compressed body that is not told', post(gzipSync(of(MERGE)))],
+    ['an undeclared compressed body', post(gzipSync(of(MERGE)))],
     ['no body', get('/graphql', JSON_LINE, 'POST')],
     ['another method in a header', post(of('{ viewer }'), `${JSON_LINE}X-HTTP-Method-Override: PUT\r\n`)],
   ])('%s is refused', async (_what, request) => {
@@ -183,13 +183,13 @@ describe('no way round the document, to the binding or along with another', () =
     '/GraphQL',
     '/graphql.json',
     '/graphql%2F',
-  ])('nor is another spelling of the path: %s', async (path) => {
+  ])('another spelling of the path is refused too: %s', async (path) => {
     expect(await refusal(post(of(MERGE), JSON_LINE, path))).toBe('ambiguous_target');
     expect(await ask(get(`${path}?query=${encodeURIComponent(MERGE)}`))).toMatch(/^HTTP\/1\.1 40[03] /);
     expect(seen).toEqual([]);
   });
 
-  test('a body over the limit is refused before it is sent, and while it comes', async () => {
+  test('a body over the limit is refused before it is sent, and while it arrives', async () => {
     const large = of(`{ viewer(x: "${'x'.repeat(5000)}") }`);
     expect(await ask(post(large))).toMatch(/^HTTP\/1\.1 413 [^]*SVC_MAX_GRAPHQL_BODY_BYTES/);
     const head = `POST /graphql HTTP/1.1\r\nHost: ${HOST}\r\n${JSON_LINE}Transfer-Encoding: chunked\r\n\r\n`;
@@ -199,7 +199,7 @@ describe('no way round the document, to the binding or along with another', () =
     expect(seen).toEqual([]);
   });
 
-  test('another host, and what cannot be recorded, are refused before the body is read', async () => {
+  test('another host, and a request that cannot be recorded, are refused before the body is read', async () => {
     const other = post(of('{ viewer }')).toString('latin1').replace(`Host: ${HOST}`, 'Host: other.example.test');
     expect(await refusal(Buffer.from(other, 'latin1'))).toBe('authority_mismatch');
     plane.audit.accepting = false;
@@ -207,7 +207,7 @@ describe('no way round the document, to the binding or along with another', () =
     expect([seen, plane.credentials.asked]).toEqual([[], []]);
   });
 
-  test('paths beside the endpoint go where they went', async () => {
+  test('other paths are handled as before', async () => {
     await ask(get('/other'));
     expect(lastEvent().type).toBe('sandbox.proxy.binding_injected');
   });
@@ -215,7 +215,7 @@ describe('no way round the document, to the binding or along with another', () =
 
 const reason = (result: RunResult): string => (result.ok ? result.value.operation : result.error.reason);
 
-describe('by name', () => {
+describe('GraphQL operations by name', () => {
   const caller = {
     source: 'generated_connector_shim',
     sessionId: 'ses_test',
@@ -233,14 +233,14 @@ describe('by name', () => {
     expect(seen).toHaveLength(1);
   });
 
-  test('an approval is asked for with every field', async () => {
+  test('an approval is requested with every field', async () => {
     plane.approvals.decision = 'approval_required';
     expect(reason(await run('other', 'mutation { deleteRepository { id } }'))).toBe('approval_required');
     expect(plane.approvals.asked[0]?.summary).toMatch(/^Items: mutation deleteRepository: other /);
     expect(seen).toEqual([]);
   });
 
-  test('the request boundary, which takes no body, has no document to send', async () => {
+  test('the sandbox-proxy request endpoint accepts no body, so it has no document to send', async () => {
     const request = {
       connector_fqn: 'acme/items',
       operation: 'read',

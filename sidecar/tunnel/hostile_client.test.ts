@@ -49,8 +49,8 @@ async function established(): Promise<Socket> {
 }
 
 /**
- * TLS over an open tunnel, with the TCP connection below it. With TLS 1.2 the server has nothing left to send when the
- * handshake is done here: a reset meets an idle connection.
+ * TLS over an open tunnel, with the TCP connection below it. With TLS 1.2 the server has nothing left to send after the
+ * handshake, so a reset meets an idle connection.
  */
 async function secured(maxVersion: SecureVersion = 'TLSv1.2'): Promise<{ raw: Socket; tls: TLSSocket }> {
   const raw = await established();
@@ -68,13 +68,13 @@ function reasons(): (string | undefined)[] {
   return plane.audit.events.map((event) => event.data['svc.proxy.reason'] ?? event.type);
 }
 
-test('takes a ClientHello that comes in the same packet as the CONNECT', async () => {
+test('accepts a ClientHello in the same packet as the CONNECT', async () => {
   await plane.upstream(
     HOST,
     answering(() => DONE),
   );
   const raw = await dialled('');
-  // Collects what TLS sends first and prepends the CONNECT to it.
+  // Collects the first TLS bytes and prepends the CONNECT.
   const first = vi.spyOn(raw, 'write');
   const hello = await helloOf(HOST);
   first.mockRestore();
@@ -140,7 +140,7 @@ test('survives a client that resets with its CONNECT', async () => {
   expect(plane.audit.events.length).toBeGreaterThan(0);
 });
 
-test('records a head that breaks off with its connection', async () => {
+test('records a truncated head together with its connection', async () => {
   const { raw, tls } = await secured();
   await new Promise((resolve) => tls.write('GET / HTTP/1.1\r\nHo', resolve));
   raw.end();
@@ -148,7 +148,7 @@ test('records a head that breaks off with its connection', async () => {
   expect(reasons()).toEqual(['invalid_request']);
 });
 
-test('gives the budget back when a client resets in the middle of a body, and records its request', async () => {
+test('returns the budget when a client resets in the middle of a body, and records its request', async () => {
   plane.policy.use([bearerBinding(HOST)]);
   const { raw, tls } = await secured();
   tls.write(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 1000\r\n\r\npart`);
@@ -178,7 +178,7 @@ test('records a credentialed request whose client resets before the reply, and d
   expect(plane.audit.events[0]?.data['svc.proxy.binding.scheme']).toBe('bearer');
 });
 
-test('records a request once whose client resets in the middle of the reply', async () => {
+test('records a request once if its client resets in the middle of the reply', async () => {
   await plane.upstream(HOST, (socket) => {
     socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart'));
   });
@@ -197,7 +197,7 @@ async function sendAndReset(): Promise<void> {
   raw.resetAndDestroy();
 }
 
-test('lets go of clients that reset with their request, also where TLS takes that for an end', async () => {
+test('releases clients that reset with their request, also if TLS reports a normal end', async () => {
   await plane.upstream(HOST, (socket) => {
     socket.resume();
   });
@@ -206,7 +206,7 @@ test('lets go of clients that reset with their request, also where TLS takes tha
   expect(plane.openTunnels()).toBe(0);
 });
 
-test('does not send a request again for a client that is gone', async () => {
+test('does not retry a request for a client that is gone', async () => {
   let requests = 0;
   const second = Promise.withResolvers<void>();
   await plane.upstream(HOST, (socket) => {
@@ -227,7 +227,7 @@ test('does not send a request again for a client that is gone', async () => {
   expect(requests).toBe(2);
 });
 
-test('frees the tunnel and gives up dialling when the client goes while the upstream does not answer', async () => {
+test('frees the tunnel and stops dialling when the client leaves while the upstream does not answer', async () => {
   const { createServer } = await import('node:net');
   const silent = createServer();
   const accepted = Promise.withResolvers<Socket>();
@@ -248,13 +248,13 @@ test('frees the tunnel and gives up dialling when the client goes while the upst
   await new Promise((resolve) => silent.close(resolve));
 });
 
-test('refuses what is no request before it knows who asks, and records it', async () => {
+test('refuses an invalid request before it authenticates the client, and records it', async () => {
   expect(await plane.raw('\x16\x03\x01 garbage\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 .*invalid_request/s);
   expect(await plane.raw('A'.repeat(70_000), (got) => got.includes('}'))).toMatch(/^HTTP\/1\.1 431 .*head_too_large/s);
   expect(reasons()).toEqual(['invalid_request', 'head_too_large']);
 });
 
-test('asks for no body that it is going to refuse', async () => {
+test('asks for no body (100 Continue) if the request will be refused', async () => {
   await plane.upstream(
     HOST,
     answering(() => DONE),
@@ -265,7 +265,7 @@ test('asks for no body that it is going to refuse', async () => {
   expect(await readUntil(tls, () => false)).toMatch(/^HTTP\/1\.1 413 /);
 });
 
-test('answers a refused request whose body still comes, and closes', async () => {
+test('answers a refused request whose body still arrives, and closes', async () => {
   plane.policy.use([bearerBinding(HOST, { effect: 'read' })]);
   const { tls } = await secured();
   tls.write(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 4000000\r\n\r\n`);
@@ -276,7 +276,7 @@ test('answers a refused request whose body still comes, and closes', async () =>
   await allClosed();
 });
 
-test('serves the requests that follow a refusal, and stops at garbage', async () => {
+test('serves the requests after a refusal, and stops at garbage', async () => {
   await plane.upstream(
     HOST,
     answering(() => DONE),
@@ -289,7 +289,7 @@ test('serves the requests that follow a refusal, and stops at garbage', async ()
   expect(reasons()).toEqual(['effect_not_allowed', 'sandbox.proxy.binding_injected', 'invalid_request']);
 });
 
-test('hands pipelined and later requests of one connection to the local API', async () => {
+test('passes pipelined and later requests of a connection to the local API', async () => {
   const one = 'GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
   const raw = await dialled(one + one);
   let got = '';

@@ -23,7 +23,7 @@ afterEach(async () => {
   expect(plane.errors).toEqual([]);
 });
 
-/** An upstream that answers the n-th request it gets, over all connections, with the n-th of `replies`. */
+/** An upstream that answers the n-th request it receives, over all connections, with the n-th of `replies`. */
 async function replying(...replies: (string | UpstreamHandler)[]): Promise<() => number> {
   let requests = 0;
   await plane.upstream(HOST, (socket, reset) => {
@@ -51,7 +51,7 @@ test('masks the credential in the head of an interim reply', async () => {
   expect(reply).toBe(`HTTP/1.1 103 ${MASK}\r\nLink: <${MASK}>\r\n\r\n${DONE}`);
 });
 
-test('masks the credential in the head of a switch of protocols', async () => {
+test('masks the credential in the head of a 101 reply', async () => {
   await replying(
     `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Echo: ${SECRET}\r\n\r\n`,
   );
@@ -61,7 +61,7 @@ test('masks the credential in the head of a switch of protocols', async () => {
   expect(reply).toContain(`X-Echo: ${MASK}\r\n`);
 });
 
-/** Every header by which a reply gives a client a session or asks it for credentials, and an offer of another host. */
+/** Every reply header that gives a client a session, asks it for credentials, or offers an alternative service. */
 const AUTHORITY_LINES = [
   'Set-Cookie: session=own; Path=/',
   'SET-COOKIE2: session=own',
@@ -74,7 +74,7 @@ const AUTHORITY_LINES = [
   'Alt-Svc: h3="other.example.test:443"',
 ].join('\r\n');
 
-test('a bound reply gives the agent no session: cookies and challenges go from interim head, head and trailers', async () => {
+test('a bound reply gives the agent no session: cookies and challenges are removed from interim heads, head and trailers', async () => {
   await replying(
     `HTTP/1.1 103 Early Hints\r\n${AUTHORITY_LINES}\r\nLink: <a>\r\n\r\nHTTP/1.1 401 No\r\n${AUTHORITY_LINES}\r\nX-A:  1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndone\r\n0\r\n${AUTHORITY_LINES}\r\nX-T: 2\r\n\r\n`,
   );
@@ -108,7 +108,7 @@ test.each([
   },
 );
 
-test('a binding that keeps cookies passes them on, masked, and the event says so', async () => {
+test('a binding that keeps cookies passes them on, masked, and the event records it', async () => {
   await replying(`HTTP/1.1 200 OK\r\nSet-Cookie: a=${SECRET}\r\nAlt-Svc: x\r\nContent-Length: 4\r\n\r\ndone`);
   plane.policy.use([bearerBinding(HOST, { keepCookies: true })]);
   expect(await ask(GET, (got) => got.endsWith('done'))).toBe(
@@ -120,7 +120,7 @@ test('a binding that keeps cookies passes them on, masked, and the event says so
   });
 });
 
-test('the event names a reply that may have given the agent a credential of its own', async () => {
+test('the event names a reply that may have given the agent its own credential', async () => {
   await replying(DONE, 'HTTP/1.1 403 No\r\nContent-Length: 4\r\n\r\ndone');
   plane.policy.use([bearerBinding(HOST)]);
   for (let request = 0; request < 2; request += 1) {
@@ -129,7 +129,7 @@ test('the event names a reply that may have given the agent a credential of its 
   expect(plane.audit.events.map(({ data }) => data['svc.proxy.reply.may_hold'])).toEqual(['OAuth tokens', undefined]);
 });
 
-test('masks a credential that holds a colon where a header name and its value form it', async () => {
+test("masks a credential with a colon if a header's name and value form it", async () => {
   const secret = 'someuser:longpassword';
   plane.credentials.set({ owner: 'personal', path: 'user/demo' }, secret);
   await replying(`HTTP/1.1 200 OK\r\n${secret}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n${secret}\r\n\r\n`);
@@ -140,14 +140,14 @@ test('masks a credential that holds a colon where a header name and its value fo
   );
 });
 
-test('masks the credential under several content codings, undone from the last to the first', async () => {
+test('masks the credential under several content codings, decoded from the last to the first', async () => {
   const body = brotliCompressSync(gzipSync(`before ${SECRET} after`)).toString('latin1');
   await replying(`HTTP/1.1 200 OK\r\nContent-Encoding: gzip, br\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
   plane.policy.use([bearerBinding(HOST)]);
   expect(await ask(GET, (got) => got.endsWith('0\r\n\r\n'))).toContain(`before ${MASK} after`);
 });
 
-test('never takes what follows the end of a compressed body for the next reply', async () => {
+test('never reads bytes after a compressed body as the next reply', async () => {
   const body = `${gzipSync('small').toString('latin1')}${'\0'.repeat(20_000)}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong`;
   await replying(`HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ${body.length}\r\n\r\n${body}`, DONE);
   plane.policy.use([bearerBinding(HOST)]);
@@ -158,7 +158,7 @@ test('never takes what follows the end of a compressed body for the next reply',
   expect(await readUntil(client, (got) => got.endsWith('done') || got.endsWith('wrong'))).toBe(DONE);
 });
 
-test('survives what a zstd decoder says after the end of its data', async () => {
+test('survives what a zstd decoder emits after the end of its data', async () => {
   const end = zstdCompressSync('small').toString('latin1');
   await replying((socket) => {
     socket.write(
@@ -171,7 +171,7 @@ test('survives what a zstd decoder says after the end of its data', async () => 
   expect(await ask(GET, (got) => got.endsWith('0\r\n\r\n'))).toContain('small');
 });
 
-test('refuses a zstd body that wants more memory than the coding allows', async () => {
+test('refuses a zstd body that needs a larger window than the coding allows', async () => {
   const large = { params: { [constants.ZSTD_c_windowLog]: 27 } };
   const body = zstdCompressSync(Buffer.alloc(20_000_000, 'a'), large).toString('latin1');
   await replying(`HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
@@ -179,7 +179,7 @@ test('refuses a zstd body that wants more memory than the coding allows', async 
   expect(await ask(GET, () => false)).toMatch(/\r\n\r\n$/);
 });
 
-test('ends the connection of an HTTP/1.0 client after a reply that is sent decoded', async () => {
+test('ends the connection of an HTTP/1.0 client after a decoded reply', async () => {
   const body = gzipSync('decoded').toString('latin1');
   await replying(
     `HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ${body.length}\r\nConnection: keep-alive\r\n\r\n${body}`,
@@ -199,7 +199,7 @@ test.each([
   ['204', GET, 'HTTP/1.1 204 No Content\r\n\r\n'],
   ['304', GET, 'HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n'],
   ['HEAD', `HEAD / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`, 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'],
-])('never takes what follows the bodiless reply %s for the next reply', async (_name, request, head) => {
+])('never reads bytes after the bodiless reply %s as the next reply', async (_name, request, head) => {
   const requests = await replying(`${head}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong`, DONE);
   const client = await plane.open(HOST);
   client.write(request);
@@ -209,7 +209,7 @@ test.each([
   expect(requests()).toBe(2);
 });
 
-test('survives the reset of an idle connection and dials anew', async () => {
+test('survives the reset of an idle connection and dials again', async () => {
   const first = Promise.withResolvers<() => void>();
   await replying((socket, reset) => {
     socket.write(DONE);
@@ -223,7 +223,7 @@ test('survives the reset of an idle connection and dials anew', async () => {
   expect(await readUntil(client, (got) => got.endsWith('done'))).toBe(DONE);
 });
 
-test('sends a request once only when a part of the reply came before the connection was lost', async () => {
+test('sends a request only once if part of the reply arrived before the connection was lost', async () => {
   const requests = await replying(DONE, (socket, reset) => {
     socket.write('HTTP/1.1 200 O', reset);
   });
@@ -235,7 +235,7 @@ test('sends a request once only when a part of the reply came before the connect
   expect(requests()).toBe(2);
 });
 
-test('drops the client when the upstream of an upgraded connection is lost', async () => {
+test('drops the client if the upstream of an upgraded connection is lost', async () => {
   await replying((socket, reset) => {
     socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n', reset);
   });
@@ -261,13 +261,13 @@ test.each([
   expect(plane.audit.events[0]?.data['svc.proxy.binding.host']).toBe(HOST);
 });
 
-test('answers 502 to an upstream that sends interim replies for ever', async () => {
+test('answers 502 to an upstream that sends endless interim replies', async () => {
   await replying('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(200));
   const reply = await ask(GET, (got) => got.endsWith('}\n'));
   expect(reply).toMatch(/HTTP\/1\.1 502 .*upstream_invalid_reply/s);
 });
 
-test('delivers the whole of a last reply to a client that reads it late', async () => {
+test('delivers the whole last reply to a slow client', async () => {
   const body = 'x'.repeat(6 * 1024 * 1024);
   const upstreamGone = Promise.withResolvers<void>();
   await replying((socket) => {
@@ -288,7 +288,7 @@ test('delivers the whole of a last reply to a client that reads it late', async 
   expect(got).toBeGreaterThanOrEqual(body.length);
 });
 
-test('answers a request whose body still comes when the upstream replies early and closes', async () => {
+test('answers a request whose body still arrives if the upstream replies early and closes', async () => {
   await plane.upstream(HOST, (socket) => {
     socket.resume();
     socket.end('HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
@@ -301,7 +301,7 @@ test('answers a request whose body still comes when the upstream replies early a
   expect(plane.audit.events).toHaveLength(1);
 });
 
-test('passes each event on through a decoder before the next one exists', async () => {
+test('passes each event through a decoder before the next one is sent', async () => {
   const started = Promise.withResolvers<(event: string) => void>();
   await replying((socket) => {
     socket.write(
@@ -326,7 +326,7 @@ test('passes each event on through a decoder before the next one exists', async 
   }
 });
 
-test('keeps the answers of two hosts apart when one tunnel is told to use the other', async () => {
+test("keeps the answers of two hosts apart if one tunnel tries to use the other's", async () => {
   await plane.upstream(
     'one.example.test',
     answering(() => DONE),

@@ -35,7 +35,7 @@ function chunked(body: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from('\r\n0\r\n\r\n')]);
 }
 
-/** What a client gets, write by write, when the sender's bytes come in pieces of 5,000. */
+/** What a client receives, write by write, if the sender's bytes arrive in pieces of 5,000. */
 async function writesOf(reply: Buffer, secret: string): Promise<readonly Buffer[]> {
   const [stream, clientStream] = [new ScriptedStream(), new ScriptedStream()];
   const [upstream, client] = [new Connection(stream), new Connection(clientStream)];
@@ -72,7 +72,7 @@ function fail(): never {
   throw new Error('nothing is dialled');
 }
 
-/** A reply whose body holds a guess right before each boundary of 16 KiB, where decoders end their pieces. */
+/** A reply whose body has a guess right before each 16 KiB boundary, where decoders split their output. */
 function guessing(guess: string, coding: string, framing: string): Buffer {
   const block = Buffer.alloc(16 * 1024, '.');
   block.write(guess, block.length - guess.length, 'latin1');
@@ -85,16 +85,19 @@ function guessing(guess: string, coding: string, framing: string): Buffer {
 
 describe('invariant 9, indistinguishability', () => {
   const cases = Object.keys(CODINGS).flatMap((coding) => Object.keys(FRAMINGS).map((framing) => ({ coding, framing })));
-  test.each(cases)('a guess in a document in $coding, up to $framing, is not told right or wrong', async (reply) => {
-    for (const known of [1, 8, 30, 39]) {
-      const document = guessing(RIGHT.slice(0, known), reply.coding, reply.framing);
-      const [right, wrong] = [await writesOf(document, RIGHT), await writesOf(document, WRONG)];
-      expect(right.map(({ length }) => length)).toEqual(wrong.map(({ length }) => length));
-      expect(Buffer.concat(right).equals(Buffer.concat(wrong))).toBe(true);
-    }
-  });
+  test.each(cases)(
+    'the reply does not reveal whether a guess is right, in a document in $coding, up to $framing',
+    async (reply) => {
+      for (const known of [1, 8, 30, 39]) {
+        const document = guessing(RIGHT.slice(0, known), reply.coding, reply.framing);
+        const [right, wrong] = [await writesOf(document, RIGHT), await writesOf(document, WRONG)];
+        expect(right.map(({ length }) => length)).toEqual(wrong.map(({ length }) => length));
+        expect(Buffer.concat(right).equals(Buffer.concat(wrong))).toBe(true);
+      }
+    },
+  );
 
-  test('no reply of the search tells two credentials apart that it does not hold', () => {
+  test('no reply of the search distinguishes two credentials that it does not contain', () => {
     expect(searchDifference(1500, 20_261_122).found).toBeNull();
   }, 120_000);
 });

@@ -6,7 +6,7 @@ import type { RefusalReason } from '../../shared/model/refusal.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
 import { answering, bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
-/** The invariants of design section 5, each against the ways to break it, and the refusals it lists. */
+/** The invariants of design section 5, each with the attacks on it, and the refusals listed there. */
 
 const HOST = 'api.example.test';
 const SECRET = 'planted-secret-0123456789';
@@ -35,7 +35,7 @@ interface Asked {
   readonly servername?: string;
 }
 
-/** Sends a request and reads one answer: the upstream's, or a refusal. */
+/** Sends a request and reads one answer: the upstream's or a refusal. */
 async function ask(request: string, { host = HOST, servername = host }: Asked = {}): Promise<string> {
   const client = await plane.open(host, servername);
   client.write(request, 'latin1');
@@ -58,14 +58,14 @@ test.each([
   ['an absolute target', `GET https://${HOST}:443/ HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`, HOST],
   ['a server name in upper case', `GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`, 'API.EXAMPLE.TEST'],
   ['no server name', `GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`, ''],
-])('invariant 1, authority: takes %s for the same host', async (_name, request, servername) => {
+])('invariant 1, authority: accepts %s as the same host', async (_name, request, servername) => {
   bind();
   expect(await ask(request, { servername })).toBe(DONE);
   expect(seen[0]).toMatch(/^GET \/ HTTP/);
   expect(seen[0]).toContain(`Authorization: Bearer ${SECRET}`);
 });
 
-test('invariant 1, authority: an HTTP/1.0 request without a Host says the host that its credential is for', async () => {
+test('invariant 1, authority: an HTTP/1.0 request without a Host gets the host that its credential is for', async () => {
   bind();
   await ask(`GET / HTTP/1.0\r\nX-A: 1\r\n\r\n`);
   expect(seen).toEqual([`GET / HTTP/1.0\r\nHost: ${HOST}\r\nX-A: 1\r\nAuthorization: Bearer ${SECRET}\r\n\r\n`]);
@@ -82,7 +82,7 @@ test.each(['API.EXAMPLE.TEST', `${HOST}.`])('invariant 1, authority: CONNECT %s 
 test.each([
   ['another host', `GET / HTTP/1.1\r\nHost: evil.example.test\r\n\r\n`],
   ['another port', `GET / HTTP/1.1\r\nHost: ${HOST}:8443\r\n\r\n`],
-  ['a host that begins the same', `GET / HTTP/1.1\r\nHost: ${HOST}.evil.test\r\n\r\n`],
+  ['a host with the same prefix', `GET / HTTP/1.1\r\nHost: ${HOST}.evil.test\r\n\r\n`],
   ['another absolute target', `GET https://evil.example.test/ HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
   ['another port in the absolute target', `GET https://${HOST}:444/ HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
 ])('invariant 1, authority: refuses %s with no credential resolved', async (_name, request) => {
@@ -105,7 +105,7 @@ test.each([
   expect([plane.credentials.asked, seen]).toEqual([[], []]);
 });
 
-test('invariant 2, contract before credential: neither host nor effect is checked after the vault is asked', async () => {
+test('invariant 2, contract before credential: checks host and effect before it asks the vault', async () => {
   bind({ allowedHosts: ['other.example.test'] });
   expect(await ask(`GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`)).toMatch(/^HTTP\/1\.1 403 .*host_not_allowed/s);
   bind({ effect: 'read' });
@@ -120,7 +120,7 @@ test('invariant 2, contract before credential: neither host nor effect is checke
   expect(new Set(plane.audit.events.map((event) => event.type))).toEqual(new Set(['sandbox.proxy.trust_denied']));
 });
 
-test('invariant 2, contract before credential: holds for a request with a credential of its own', async () => {
+test('invariant 2, contract before credential: applies to a request with its own credential too', async () => {
   bind({ effect: 'read', emit: { mechanism: 'sentinel-swap', sentinel: 'placeholder-0000-0000' } });
   const own = `POST / HTTP/1.1\r\nHost: ${HOST}\r\nAuthorization: Bearer own\r\nContent-Length: 0\r\n\r\n`;
   expect(await ask(own)).toMatch(/^HTTP\/1\.1 403 .*effect_not_allowed/s);
@@ -147,7 +147,7 @@ test('invariant 3, injected wins: rewrites an absolute target and drops every ho
   ]);
 });
 
-test('invariant 3, injected wins: of Connection only close goes on, so that the reply says what happens', async () => {
+test('invariant 3, injected wins: keeps only close of Connection, because the tunnel ends then', async () => {
   bind();
   const lines = [`Host: ${HOST}`, 'Connection: x-hop, Close, authorization', 'X-Hop: 1', 'Authorization: Bearer'];
   await ask(`GET / HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
@@ -168,7 +168,7 @@ test.each([
     `M-SEARCH /a%2F..//b;c?d#e HTTP/1.1\r\nx-B: 2\r\nHOST:  ${HOST} \r\nX-b:\t1\r\n\r\n`,
   ],
   ['an absolute target', `GET https://${HOST}/a HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
-  ['a Host of its own', `GET / HTTP/1.1\r\nHost: elsewhere.test:99\r\n\r\n`],
+  ['its own Host header', `GET / HTTP/1.1\r\nHost: elsewhere.test:99\r\n\r\n`],
   ['its own credential', `GET / HTTP/1.1\r\nHost: ${HOST}\r\nAuthorization: Bearer own\r\n\r\n`],
   [
     'hop-by-hop headers',
@@ -181,7 +181,7 @@ test.each([
   expect(plane.credentials.asked).toEqual([]);
 });
 
-test('invariant 5, passthrough is exact: but for what was meant for this proxy', async () => {
+test('invariant 5, passthrough is exact: drops only headers meant for this proxy', async () => {
   await ask(
     `GET / HTTP/1.1\r\nHost: ${HOST}\r\nProxy-Authorization: Basic x\r\nx-A: 1\r\nProxy-Connection: close\r\n\r\n`,
   );
@@ -226,7 +226,7 @@ test.each([
   expect(reason()).toBe('passthrough_target_not_allowed');
 });
 
-/** How each refusal of a request is brought about. */
+/** How to provoke each refusal of a request. */
 const CAUSES: Partial<Record<RefusalReason, () => string | Promise<string>>> = {
   invalid_request: () => `GET / HTTP/1.1\r\n\r\n`,
   head_too_large: () => `GET / HTTP/1.1\r\nX: ${'x'.repeat(70_000)}`,
@@ -285,7 +285,7 @@ test.each(Object.keys(CAUSES).filter(isReason))('answers %s with its status and 
   expect(seen.join('')).not.toContain(SECRET);
 });
 
-test('invariant 4, nothing secret leaves: audit, metrics and errors hold nothing of it, whatever the outcome', async () => {
+test('invariant 4, nothing secret leaves: audit, metrics and errors contain no secret, for any outcome', async () => {
   bind();
   await ask(`GET /?token=query-secret-123 HTTP/1.1\r\nHost: ${HOST}\r\nCookie: header-secret-123\r\n\r\n`);
   await ask(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 15\r\n\r\nbody-secret-123`);

@@ -16,8 +16,8 @@ import type { TunnelPorts } from './tunnel.ts';
 import { refuseUnread, tunnel } from './tunnel.ts';
 
 /**
- * The sidecar's one port: proxy-shaped requests go to the tunnel before any routing, everything else to the daemon's local
- * API (specification section 4, Transparent proxy entrypoint). `session`: whose own listener this is.
+ * The sidecar's one port: proxy-shaped requests go to the tunnel before any routing, everything else goes to the local API
+ * (specification section 4, Transparent proxy entrypoint). `session` is set if the listener belongs to one session.
  */
 export function createListener(ports: TunnelPorts, localApi: HttpServer, session: string | null = null): Server {
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
@@ -30,14 +30,14 @@ export function createListener(ports: TunnelPorts, localApi: HttpServer, session
       ports.log.error('a tunnel failed and was closed', { error: describe(error) });
     });
   });
-  // A connection that cannot be accepted is lost; the listener, and with it every other tunnel, is not.
+  // A connection that cannot be accepted is dropped; the listener and all other tunnels continue.
   server.on('error', (error) => {
-    if (server.listening) ports.log.error('a connection was not accepted', { error: describe(error) });
+    if (server.listening) ports.log.error('a connection could not be accepted', { error: describe(error) });
   });
   return server;
 }
 
-/** Where a bug is, without what it was about: messages may quote a request. */
+/** Logs only where a bug is: error messages may quote a request. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
@@ -80,7 +80,7 @@ async function firstHead(
   return null;
 }
 
-/** Gives the connection to the local API's server, with the head it has not seen yet. It waits until its whole request has come. */
+/** Gives the connection to the local API's server, with the request head that was already read, and waits until the whole request has arrived. */
 function handOver(client: SocketConnection, raw: Buffer, admission: Admission, localApi: HttpServer): void {
   client.putBack(raw);
   const socket = client.release();

@@ -39,7 +39,7 @@ async function statuses(reply: string, request = GET): Promise<readonly string[]
 
 const UPGRADE = 'Upgrade: websocket\r\nConnection: Upgrade\r\n';
 
-test('the head of a switch of protocols counts', async () => {
+test('counts the head of a 101 reply', async () => {
   const request = `GET / HTTP/1.1\r\nHost: ${HOST}\r\n${UPGRADE}Sec-WebSocket-Version: 13\r\n\r\n`;
   const reply = `HTTP/1.1 101 Switching Protocols\r\n${UPGRADE}X-Echo: ${SECRET}\r\n\r\n`;
   expect(await statuses(reply, request)).toEqual(['101', '101', '101', '403']);
@@ -54,7 +54,7 @@ test.each([
   ['in the head of an interim reply', `HTTP/1.1 103 Early Hints\r\nLink: <${SECRET}>\r\n\r\n${replyOf('', 'ok')}`],
   ['in the body of a long reply', replyOf('', `${'.'.repeat(100_000)}${SECRET}`)],
 ])(
-  'a session whose replies held the credential %s too often gets no more of it, which is recorded',
+  'a session whose replies contained the credential %s too often no longer gets it, and that is recorded',
   async (_where, reply) => {
     expect(await statuses(reply)).toEqual(['200', '200', '200', '403']);
     const types = plane.audit.events.map(({ type }) => type);

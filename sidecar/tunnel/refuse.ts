@@ -5,7 +5,7 @@ import { REFUSALS } from '../../shared/model/refusal.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 import { ConnectionLost } from '../../machine/connection/connection.ts';
 
-/** How long what a refused client still sends is thrown away, so that it reads the answer before the connection goes. */
+/** How long further bytes of a refused client are discarded, so that it can read the answer before the connection closes. */
 const LINGER_MS = 2000;
 
 /** Answers with a refusal: its status and `{"error": {"code", "message"}}`. The connection stays open when `keepOpen`. */
@@ -28,9 +28,9 @@ export function writeRefusal(client: Connection, why: Refusal, keepOpen: boolean
 }
 
 /**
- * Finishes a connection whose peer may still be sending: our side ends, and what comes is thrown away until the peer ends
- * too, because closing with unread bytes would reset the connection before the answer was read (RFC 9112 section 9.6). It
- * has a while for that, counted from when the last of our bytes has left; a slow reader gets all of them.
+ * Ends a connection whose peer may still be sending: closes our side, and discards input until the peer closes too, because
+ * closing with unread input would reset the connection before the peer reads the answer (RFC 9112 section 9.6). The time
+ * limit starts when our last byte has left, so a slow reader gets everything.
  */
 export async function closeAfterAnswer(client: Connection): Promise<void> {
   client.end();

@@ -35,7 +35,7 @@ test.each([
   ['zstd', zstdCompressSync],
   ['deflate', deflateSync],
   ['deflate', deflateRawSync],
-])('masks the credential inside a body that is compressed with %s', async (coding, compress) => {
+])('masks the credential in a body compressed with %s', async (coding, compress) => {
   const body = compress(`before ${SECRET} after`);
   const head = `HTTP/1.1 200 OK\r\nContent-Encoding: ${coding}\r\nContent-Length: ${body.length}\r\nX-Last: 1\r\n\r\n`;
   await plane.upstream(
@@ -48,7 +48,7 @@ test.each([
   expect(reply).toContain(`before ${MASK} after`);
 });
 
-test('closes the tunnel on a compressed body that is broken', async () => {
+test('closes the tunnel on a broken compressed body', async () => {
   const reply = 'HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnope';
   await plane.upstream(
     HOST,
@@ -61,14 +61,14 @@ test('closes the tunnel on a compressed body that is broken', async () => {
 test.each([
   ['', () => plane.policy.use([])],
   [', scrubbed,', () => plane.policy.use([bearerBinding(HOST)])],
-])('a reply that breaks off%s gives the client all that came of it', async (_how, arrange) => {
+])('a truncated reply%s gives the client everything that arrived', async (_how, arrange) => {
   const begun = 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf';
   await plane.upstream(HOST, (socket) => socket.once('data', () => socket.end(begun)));
   arrange();
   expect(await ask(GET, () => false)).toBe(begun);
 });
 
-test('keeps the length and framing of a reply that holds the credential uncompressed', async () => {
+test('keeps length and framing of an uncompressed reply that contains the credential', async () => {
   const body = `{"token":"${SECRET}"}`;
   await plane.upstream(
     HOST,
@@ -79,7 +79,7 @@ test('keeps the length and framing of a reply that holds the credential uncompre
   expect(reply).toBe(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n{"token":"${MASK}"}`);
 });
 
-test('passes each server-sent event on before the next one exists', async () => {
+test('passes each server-sent event on before the next one is sent', async () => {
   const started = Promise.withResolvers<(event: string) => void>();
   await plane.upstream(HOST, (socket) => {
     started.resolve((event) => socket.write(`${event.length.toString(16)}\r\n${event}\r\n`));
@@ -97,7 +97,7 @@ test('passes each server-sent event on before the next one exists', async () => 
   }
 });
 
-test('relays interim replies and answers the expectation of a credentialed request itself', async () => {
+test("relays interim replies, and answers a credentialed request's Expect: 100-continue itself", async () => {
   await plane.upstream(
     HOST,
     answering(() => 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n'),
@@ -137,8 +137,8 @@ test.each([
 
 test.each([
   ['a reply with two framings', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
-  ['no HTTP at all', 'SSH-2.0-nope\r\n\r\n'],
-  ['a switch of protocols that nobody asked for', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n'],
+  ['no HTTP reply', 'SSH-2.0-nope\r\n\r\n'],
+  ['an unrequested protocol switch', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n'],
 ])('answers 502 to %s', async (_name, text) => {
   await plane.upstream(
     HOST,
@@ -149,7 +149,7 @@ test.each([
   );
 });
 
-test('breaks off for the client where the upstream breaks off', async () => {
+test('ends early for the client if the upstream does', async () => {
   await plane.upstream(HOST, (socket) => {
     socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart'));
   });
@@ -158,7 +158,7 @@ test('breaks off for the client where the upstream breaks off', async () => {
   expect(await readUntil(client, () => false)).toBe('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart');
 });
 
-test('drops the upstream when the client vanishes in the middle of a reply', async () => {
+test('drops the upstream if the client disconnects in the middle of a reply', async () => {
   const gone = Promise.withResolvers<void>();
   await plane.upstream(HOST, (socket) => {
     socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart'));
@@ -172,7 +172,7 @@ test('drops the upstream when the client vanishes in the middle of a reply', asy
   await expect(gone.promise).resolves.toBeUndefined();
 });
 
-test('lets a client that has finished sending read its whole reply', async () => {
+test('lets a half-closed client read its whole reply', async () => {
   await plane.upstream(HOST, (socket) => {
     socket.once('end', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate'));
     socket.resume();
@@ -198,7 +198,7 @@ test('serves pipelined requests in order on one upstream connection', async () =
   expect(connections).toBe(1);
 });
 
-test('repeats a safe request on a new connection when the kept one was closed', async () => {
+test('repeats a safe request on a new connection if the kept one was closed', async () => {
   let connections = 0;
   await plane.upstream(HOST, (socket) => {
     connections += 1;
@@ -221,9 +221,9 @@ test('repeats a safe request on a new connection when the kept one was closed', 
 test.each([
   ['a POST', `POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 0\r\n\r\n`],
   ['a PATCH with a credential', `PATCH / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 2\r\n\r\nok`],
-  ['a method nobody knows', `ORDER / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
-  ['a body that is gone', `PUT / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 2\r\n\r\nok`],
-])('does not send %s again, which may have taken effect before the connection was lost', async (what, request) => {
+  ['an unknown method', `ORDER / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`],
+  ['a body that was consumed', `PUT / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 2\r\n\r\nok`],
+])('does not resend %s, which may have taken effect before the connection was lost', async (what, request) => {
   const seen: string[] = [];
   await plane.upstream(HOST, (socket) => {
     socket.on('data', (data: Buffer) => {
@@ -242,7 +242,7 @@ test.each([
   expect(seen).toEqual(['GET', request.slice(0, request.indexOf(' '))]);
 });
 
-test('lets a foreign credential pass untouched under sentinel-swap', async () => {
+test('forwards a foreign credential unchanged under sentinel-swap', async () => {
   const seen: string[] = [];
   await plane.upstream(
     HOST,
@@ -264,7 +264,7 @@ test('lets a foreign credential pass untouched under sentinel-swap', async () =>
   ]);
 });
 
-test('adds no credential beside a foreign one in the place of another binding of the host', async () => {
+test('adds no credential if a foreign one is in the place of another binding of the host', async () => {
   const seen: string[] = [];
   await plane.upstream(
     HOST,
@@ -295,7 +295,7 @@ test.each(['127.0.0.1', '10.1.2.3', '169.254.169.254', '[::1]', '[::ffff:10.0.0.
   },
 );
 
-/** Answers a WebSocket handshake, then sends `frames` and hands what the client sends to `onClient`. */
+/** Answers a WebSocket handshake, sends `frames`, and passes the client's data to `onClient`. */
 function webSocketUpstream(frames: Buffer, onRequest: (request: string) => void, onClient: (data: Buffer) => void) {
   return plane.upstream(HOST, (socket) => {
     socket.once('data', (data: Buffer) => {
@@ -333,7 +333,7 @@ test('carries a WebSocket byte for byte without a binding', async () => {
   expect(requests).toEqual([HANDSHAKE]);
 });
 
-test('credentials a WebSocket handshake without its extensions and masks its messages', async () => {
+test('adds the credential to a WebSocket handshake, drops its extensions, and masks its messages', async () => {
   const requests: string[] = [];
   await webSocketUpstream(
     textFrame(`hello ${SECRET}`),
@@ -359,7 +359,7 @@ test('refuses everything while no policy is in force', async () => {
   expect(await ask(GET, (got) => got.endsWith('\n'))).toMatch(/^HTTP\/1\.1 503 .*snapshot_expired/s);
 });
 
-test('refuses credentialed requests while the spool is full, and passes the others', async () => {
+test('refuses credentialed requests while the spool is full, and forwards the others', async () => {
   await plane.upstream(
     HOST,
     answering(() => 'HTTP/1.1 204 No Content\r\n\r\n'),
@@ -371,7 +371,7 @@ test('refuses credentialed requests while the spool is full, and passes the othe
   expect(plane.credentials.asked).toEqual([]);
 });
 
-test('refuses every request, also one without a binding, while not even the reserve of the spool has room', async () => {
+test('refuses every request, also without a binding, while the reserve of the spool is full too', async () => {
   const seen: string[] = [];
   await plane.upstream(
     HOST,

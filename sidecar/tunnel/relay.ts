@@ -11,13 +11,13 @@ import { relayScrubbed } from './relay_scrubbed.ts';
 import { wholeReply } from './whole_reply.ts';
 import { WebSocketScrubber } from '../../shared/inject/scrub/web_socket_scrubber.ts';
 
-/** Called for each reply, or message of a WebSocket, in which a match was masked. */
+/** Called for each reply or WebSocket message in which something was masked. */
 export type OnMasked = () => 'counted' | 'paused';
 
 /**
- * Relays an upstream's reply to the client: exactly on passthrough, scrubbed of the credential where one was added.
- * True when both connections are ready for another exchange, for which the rest of the request's body is waited for. A reply
- * that breaks off breaks off for the client too.
+ * Relays an upstream's reply to the client: exactly on passthrough, scrubbed on a credentialed path. Waits for the rest of
+ * the request's body, and returns true if both connections are ready for another exchange. A truncated reply is truncated
+ * for the client too.
  */
 export async function relay(
   client: Connection,
@@ -67,7 +67,7 @@ async function relayExact(client: Connection, reply: Reply): Promise<void> {
   }
 }
 
-/** A switched protocol: bytes both ways until both sides have ended, or one is lost. A credentialed WebSocket is scrubbed. */
+/** Copies bytes both ways after a protocol switch, until both sides have ended or one is lost. A credentialed WebSocket is scrubbed. */
 async function relayUpgrade(client: Connection, { reply, scrub }: Replied, onMasked: OnMasked): Promise<false> {
   const { upstream } = reply;
   const bodyEnd = await reply.requestBody;
@@ -92,7 +92,7 @@ async function relayUpgrade(client: Connection, { reply, scrub }: Replied, onMas
   return false;
 }
 
-/** Waits for one direction; when its connection is lost there is nothing left for the other one either. */
+/** Copies one direction. If its connection is lost, the other direction ends too. */
 async function orLost(copied: Promise<void>, dropBoth: () => void): Promise<void> {
   try {
     await copied;

@@ -13,9 +13,9 @@ import { contentDecoders, decoded } from './content_decoder.ts';
 import { ReplyBody } from './reply_body.ts';
 
 /**
- * Relays a reply on a credentialed path with the credential masked in its head, body and trailers (design section 5,
- * invariant 4). A mask is as long as what it hides, so a body that is not compressed keeps its framing; a compressed one is
- * sent decoded, in chunks. False when the end of the body is the end of the connection: HTTP/1.0 knows no chunks.
+ * Relays a credentialed reply with the credential masked in head, body and trailers (design section 5, invariant 4). A mask
+ * is as long as the text it replaces, so an uncompressed body keeps its framing. A compressed body is sent decoded, in
+ * chunks. False if the connection has to close to end the body, because HTTP/1.0 has no chunks.
  */
 export async function relayScrubbed(
   client: Connection,
@@ -59,14 +59,14 @@ async function copy(body: ReplyBody, sink: ScrubbedSink): Promise<void> {
   }
 }
 
-/** The head of a body that is sent decoded: in chunks, or until the connection closes. */
+/** The head of a decoded body: chunked, or until the connection closes. */
 function reframed(head: ReplyHead, chunked: boolean): ReplyHead {
   const kept = head.fields.filter((field) => !REFRAMED.has(field.name) && (chunked || !PERSISTENCE.has(field.name)));
   const framing = chunked ? headerField('Transfer-Encoding', 'chunked') : headerField('Connection', 'close');
   return { ...head, fields: [...kept, framing] };
 }
 
-/** What no longer holds of a body that is sent decoded. */
+/** Header fields that are wrong for a decoded body. */
 const REFRAMED = new Set([
   'content-encoding',
   'content-length',
@@ -78,7 +78,7 @@ const REFRAMED = new Set([
 ]);
 const PERSISTENCE = new Set(['connection', 'keep-alive']);
 
-/** Writes payload to the client, scrubbed, and in chunks when the reply is chunked. */
+/** Writes scrubbed payload to the client, in chunks if the reply is chunked. */
 class ScrubbedSink {
   readonly #client: Connection;
   readonly #scrubber: StreamScrubber;
@@ -90,14 +90,14 @@ class ScrubbedSink {
     this.#chunked = chunked;
   }
 
-  /** True when there is room for more; otherwise resolves when there is. */
+  /** True if there is room for more; otherwise a promise that resolves when there is. */
   write(data: readonly Uint8Array[]): true | Promise<void> {
     let roomy = true;
     for (const piece of data) roomy = this.#send(this.#scrubber.push(piece)) && roomy;
     return roomy || this.#client.waitForDrain();
   }
 
-  /** What is kept back of a body that breaks off; its end is not written. */
+  /** Writes the held-back bytes of a truncated body, without its end. */
   breakOff(): void {
     this.#send(this.#scrubber.flush());
   }

@@ -2,18 +2,18 @@ import type { BodyFraming } from '../../shared/net/http1_framing.ts';
 import { BodyReader } from '../../shared/net/http1_framing.ts';
 import type { Connection } from '../../machine/connection/connection.ts';
 
-/** The upstream's body is not what its framing says; what was relayed so far can't be taken back. */
+/** The upstream's body violates its framing. The part already relayed cannot be taken back. */
 export class BrokenReply extends Error {
   override readonly name = 'BrokenReply';
 }
 
-/** What of a reply's body has come: the bytes on the wire, and the payload in them. */
+/** A received piece of a reply's body: the bytes on the wire, and the payload in them. */
 export interface BodyBytes {
   readonly raw: Buffer;
   readonly data: readonly Uint8Array[];
 }
 
-/** Reads a reply's body from its connection, up to its end and not further. Throws {@link BrokenReply} or ConnectionLost. */
+/** Reads a reply's body from its connection, exactly up to its end. Throws {@link BrokenReply} or ConnectionLost. */
 export class ReplyBody {
   readonly #upstream: Connection;
   readonly #reader: BodyReader;
@@ -23,12 +23,12 @@ export class ReplyBody {
     this.#reader = new BodyReader(framing, { collectTrailers });
   }
 
-  /** The trailer section as received, once the body is done. */
+  /** The trailer section as received, after the body. */
   get trailers(): string {
     return this.#reader.trailers;
   }
 
-  /** What is already here; undefined when the reader has to wait. */
+  /** The next piece if it has arrived; undefined if the reader has to wait. */
   take(): BodyBytes | 'done' | undefined {
     if (this.#reader.done) return 'done';
     const chunk = this.#upstream.take();
@@ -41,7 +41,7 @@ export class ReplyBody {
 
   #feed(chunk: Buffer | null): BodyBytes | 'done' {
     if (chunk === null) {
-      if (!this.#reader.end().ok) throw new BrokenReply('the reply body breaks off');
+      if (!this.#reader.end().ok) throw new BrokenReply('the reply body is truncated');
       return 'done';
     }
     const fed = this.#reader.feed(chunk);

@@ -5,12 +5,12 @@ import type { HostBinding } from '../../shared/model/host_binding.ts';
 import type { DataPlane } from '../testing/data_plane.ts';
 import { bearerBinding, readUntil, startDataPlane } from '../testing/data_plane.ts';
 
-/** What was allowed when a request began, and is not any more when it is to be sent, or while its reply comes. */
+/** Policy changes between a request's decision and its sending, or during its reply. */
 
 const HOST = 'api.example.test';
 const SECRET = 'planted-bound-secret-0123456789';
 const TOKEN = 'planted-connector-token-0123456789';
-// On a host with operations that need approval, a binding without an effect would only read.
+// On a host with operations that need approval, a binding without an effect would be read-only.
 const BINDING: HostBinding = { ...bearerBinding(HOST), effect: 'write' };
 const DELETE = sampleOperation({
   name: 'delete-item',
@@ -57,7 +57,7 @@ afterEach(async () => {
   expect(plane.errors).toEqual([]);
 });
 
-/** Sends a head with a body to come, and gives what completes it once the proxy waits for that. */
+/** Sends a head that announces a body, and returns a function that sends the body once the proxy waits for it. */
 async function beginUpload(): Promise<{ readonly client: TLSSocket; finish(): Promise<string> }> {
   const client = await plane.open(HOST);
   client.write(`POST /x HTTP/1.1\r\nHost: ${HOST}\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n`);
@@ -79,7 +79,7 @@ describe('while a body is uploaded', () => {
     ['its effect is narrowed', () => plane.policy.use([{ ...BINDING, effect: 'read' }]), GONE],
     ['its allowed hosts are narrowed', () => plane.policy.use([{ ...BINDING, allowedHosts: [OTHER_HOST] }]), GONE],
     ['it names another secret', () => plane.policy.use([otherSecret(BINDING)]), GONE],
-    ['a binding takes its place', () => plane.policy.use([{ ...BINDING, id: `bnd_${'7'.repeat(26)}` }]), GONE],
+    ['another binding replaces it', () => plane.policy.use([{ ...BINDING, id: `bnd_${'7'.repeat(26)}` }]), GONE],
     [
       'the sidecar is revoked',
       () => plane.policy.refuse('control_plane_unavailable'),
@@ -95,7 +95,7 @@ describe('while a body is uploaded', () => {
     expect(plane.audit.events.map(({ type }) => type)).toEqual(['sandbox.proxy.rejected']);
   });
 
-  test('another binding is changed: the request goes on', async () => {
+  test('another binding is changed: the request continues', async () => {
     const upload = await beginUpload();
     plane.policy.use([structuredClone(BINDING), bearerBinding(OTHER_HOST)], [structuredClone(CONNECTOR)]);
     expect(await upload.finish()).toMatch(/^HTTP\/1\.1 200 .*done$/s);
@@ -103,7 +103,7 @@ describe('while a body is uploaded', () => {
   });
 });
 
-/** Which operation it is, is known only then. */
+/** The operation is known only after the body. */
 describe('while a GraphQL document is uploaded', () => {
   const DOCUMENT = 'mutation { addComment { id } }';
 
@@ -121,7 +121,7 @@ describe('while a GraphQL document is uploaded', () => {
 
   test.each([
     ['its connector is removed', [] as const],
-    ['its connector is another', [sampleConnector([DELETE, COMMENT], { hosts: [HOST] })] as const],
+    ['its connector is replaced', [sampleConnector([DELETE, COMMENT], { hosts: [HOST] })] as const],
   ])('%s: the request is refused and nothing is sent', async (_what, connectors) => {
     const client = await beginDocument();
     plane.policy.use([BINDING], connectors);
@@ -133,7 +133,7 @@ describe('while a GraphQL document is uploaded', () => {
     });
   });
 
-  test('another binding is changed: the request goes on', async () => {
+  test('another binding is changed: the request continues', async () => {
     const client = await beginDocument();
     plane.policy.use([structuredClone(BINDING), bearerBinding(OTHER_HOST)], [structuredClone(CONNECTOR)]);
     expect(await finish(client)).toMatch(/^HTTP\/1\.1 200 .*done$/s);
@@ -161,7 +161,7 @@ describe('while a person decides', () => {
     changes.map(([how, change]) => [how, what, request, change] as const),
   );
 
-  test.each(held)('%s: %s that is approved is not sent by the proxy', async (_how, _what, request, change) => {
+  test.each(held)('%s: the proxy does not send %s that is approved', async (_how, _what, request, change) => {
     plane.approvals.holding = true;
     const client = await plane.open(HOST);
     client.write(request);
@@ -176,7 +176,7 @@ describe('while a person decides', () => {
     });
   });
 
-  test.each(changes)('%s: nor by a run', async (_what, change) => {
+  test.each(changes)('%s: a run does not send it either', async (_what, change) => {
     plane.approvals.holding = true;
     const gone = new AbortController().signal;
     const request = { connector_fqn: 'acme/items', operation: 'delete-item', args: { id: '7' } };
@@ -215,7 +215,7 @@ describe('while the upstream is dialled', () => {
     expect(plane.audit.events.at(-1)?.type).toMatch(/[.]rejected$/);
   });
 
-  test('the connector is removed: nor by a run', async () => {
+  test('the connector is removed: a run sends nothing either', async () => {
     const dials = await plane.hold(HOST);
     const gone = new AbortController().signal;
     const request = { connector_fqn: 'acme/items', operation: 'delete-item', args: { id: '7' } };
@@ -239,7 +239,7 @@ describe('while the upstream is dialled', () => {
     expect(seen).toBe('');
   });
 
-  test('another binding is changed: the request goes on', async () => {
+  test('another binding is changed: the request continues', async () => {
     const dials = await plane.hold(HOST);
     const client = await plane.open(HOST);
     client.write(ask);
@@ -251,7 +251,7 @@ describe('while the upstream is dialled', () => {
   });
 });
 
-describe('while a reply goes on', () => {
+describe('while a reply is streamed', () => {
   const stream = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: one\n\n';
   const upgraded = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n';
   const handshake = 'Connection: Upgrade\r\nUpgrade: websocket\r\n';
@@ -273,7 +273,7 @@ describe('while a reply goes on', () => {
     expect(plane.policy.watched).toBe(0);
   });
 
-  test('what nobody waits for any more is not watched', async () => {
+  test('stops watching once no exchange waits', async () => {
     const client = await plane.open(HOST);
     client.write(`GET /x HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`);
     await readUntil(client, (got) => got.endsWith('done'));

@@ -45,8 +45,8 @@ function connect(target: string, more = ''): Promise<string> {
   );
 }
 
-describe("with a step's scope", () => {
-  test('a host inside the reach gets its credential, and the event names the step', async () => {
+describe('with a step scope', () => {
+  test('a host in the reach gets its credential, and the event names the step', async () => {
     const client = await plane.open(INSIDE, INSIDE, TOKEN);
     client.write(`GET /a HTTP/1.1\r\nHost: ${INSIDE}\r\n\r\n`);
     expect(await readUntil(client, (got) => got.endsWith('hi'))).toBe(REPLY);
@@ -56,7 +56,7 @@ describe("with a step's scope", () => {
     ]);
   });
 
-  test('a host outside the reach is refused before any TLS byte, recorded, and no credential is looked up', async () => {
+  test('a host outside the reach is refused before any TLS byte and recorded, and no credential is looked up', async () => {
     const clientHello = '\x16\x03\x01\x00\x05hello';
     const reply = await connect(`${OUTSIDE}:443`, clientHello);
     expect(reply).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n.*"code":"step_scope_host_denied"/s);
@@ -106,7 +106,7 @@ describe("with a step's scope", () => {
     },
   );
 
-  test('a Host header inside the tunnel does not lead out of the reach', async () => {
+  test('a Host header in the tunnel does not leave the reach', async () => {
     const client = await plane.open(INSIDE, INSIDE, TOKEN);
     client.write(`GET / HTTP/1.1\r\nHost: ${OUTSIDE}\r\n\r\n`);
     expect(await readUntil(client, (got) => got.includes('authority_mismatch'))).toMatch(/^HTTP\/1\.1 421 /);
@@ -116,14 +116,14 @@ describe("with a step's scope", () => {
     ]);
   });
 
-  test('a server name inside the tunnel does not either', async () => {
+  test('a server name in the tunnel does not either', async () => {
     const client = await plane.open(INSIDE, OUTSIDE, TOKEN);
     client.write(`GET / HTTP/1.1\r\nHost: ${INSIDE}\r\n\r\n`);
     expect(await readUntil(client, (got) => got.includes('authority_mismatch'))).toMatch(/^HTTP\/1\.1 421 /);
     expect(plane.credentials.asked).toEqual([]);
   });
 
-  test('its open tunnels are closed when it is revoked, and it opens no more', async () => {
+  test('revoking the scope closes its open tunnels, and it opens no more', async () => {
     const client = await plane.open(INSIDE, INSIDE, TOKEN);
     const gone = readUntil(client, () => false);
     client.on('error', () => undefined);
@@ -153,18 +153,18 @@ describe('in a sealed session', () => {
 
   beforeEach(() => void plane.scopes.set('sealed-token', { ...plane.session, sealed: true }));
 
-  test('a name that leads to this machine is refused and recorded, and nothing is dialled', async () => {
+  test('a name that resolves to this machine is refused and recorded, and nothing is dialled', async () => {
     expect(await ask(PRIVATE, 'sealed-token')).toMatch(/^HTTP\/1\.1 403 .*"egress_address_not_allowed"/s);
     expect(plane.audit.events).toMatchObject([
       { type: 'sandbox.proxy.trust_denied', data: { 'svc.proxy.reason': 'egress_address_not_allowed' } },
     ]);
   });
 
-  test('other sessions reach it', async () => {
+  test('other sessions can reach it', async () => {
     expect(await ask(PRIVATE, plane.token)).not.toContain('egress_address_not_allowed');
   });
 
-  test('hosts that the sidecar was told where to find are reached', async () => {
+  test('hosts with a --resolve address can be reached', async () => {
     expect(await ask(INSIDE, 'sealed-token')).toBe(REPLY);
   });
 
@@ -178,19 +178,19 @@ describe('in a sealed session', () => {
       false,
     ],
     ['a wildcard with another allowed host', [bearerBinding('*.localhost', { allowedHosts: ['b.localhost'] })], true],
-  ])('private addresses are refused or not by %s', (_name, bindings, expected) => {
+  ])('private addresses are allowed or refused with %s', (_name, bindings, expected) => {
     plane.policy.use(bindings);
     const host = bindings[0]?.host === PRIVATE ? PRIVATE : 'a.localhost';
     expect(isPublicOnly({ ...plane.session, sealed: true }, host, plane.policy)).toBe(expected);
   });
 
-  test('without a policy in force no host is named', () => {
+  test('without a current policy no host counts as named', () => {
     plane.policy.use([bearerBinding(PRIVATE)]);
     plane.policy.refuse('snapshot_expired');
     expect(isPublicOnly({ ...plane.session, sealed: true }, PRIVATE, plane.policy)).toBe(true);
   });
 
-  test("a step's scope opens no tunnel but to hosts that its lock names, which may be private", () => {
+  test('a step scope opens tunnels only to hosts in its lock, which may be private', () => {
     const { id, ca, reach } = scope;
     const stepped = { id, ca, reach, sealed: true, openTunnel: () => null };
     expect(isPublicOnly(stepped, INSIDE, plane.policy)).toBe(false);

@@ -72,7 +72,7 @@ beforeEach(() => {
 
 afterEach(() => void vi.useRealTimers());
 
-/** Lanes whose every connection is a new upstream of the test. */
+/** Lanes that open every connection to a new upstream of the test. */
 function lanes(): ServedTunnel['lanes'] {
   const own: ScriptedStream[] = [];
   const dial: ServedTunnel['lanes']['dial'] = () => {
@@ -94,7 +94,7 @@ function serving(client: ScriptedStream): Promise<void> {
   return serve(new Connection(client), tunnel, ports);
 }
 
-test('stops reading requests of a client that does not read their refusals', async () => {
+test('stops reading requests of a client that does not read its refusals', async () => {
   policy.refuse('snapshot_expired');
   const client = new ScriptedStream({ reading: false });
   client.sendForEver(Buffer.from(GET.repeat(100)));
@@ -132,7 +132,7 @@ test('does not hold interim replies for a client that does not read', async () =
   client.destroy();
 });
 
-test('reads no more of an endless reply than its client takes', async () => {
+test('reads no more of an endless reply than its client reads', async () => {
   const client = new ScriptedStream({ reading: false });
   client.send(GET);
   void serving(client);
@@ -149,7 +149,7 @@ test('reads no more of an endless reply than its client takes', async () => {
   client.destroy();
 });
 
-test('drops the requests that a client left behind when it went away', async () => {
+test('drops the buffered requests of a client that disconnected', async () => {
   policy.refuse('snapshot_expired');
   const client = new ScriptedStream({ reading: false });
   client.sendForEver(Buffer.from(GET.repeat(100)));
@@ -161,7 +161,7 @@ test('drops the requests that a client left behind when it went away', async () 
   expect(audit.events).toHaveLength(answered);
 });
 
-test('passes the end of a client on only after the whole of its body', async () => {
+test("passes a client's half-close on only after its whole body", async () => {
   const client = new ScriptedStream();
   const body = 'x'.repeat(300_000);
   client.send(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: ${body.length}\r\n\r\n`);
@@ -177,7 +177,7 @@ test('passes the end of a client on only after the whole of its body', async () 
   expect(client.text).toBe(NO_CONTENT);
 });
 
-test('delivers what it wrote before it lets go of a client, however late that reads', async () => {
+test('delivers everything it wrote before it closes a connection, however slowly the client reads', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const client = new ScriptedStream({ reading: false });
   client.send(GET);
@@ -202,7 +202,7 @@ test.each([
   ['br', brotliCompressSync],
   ['zstd', zstdCompressSync],
 ])(
-  'never ends a reply in %s before its body, and survives what follows the end of its data',
+  'never ends a reply in %s before its body, and survives bytes after the end of its data',
   async (coding, compress) => {
     policy.use([bearerBinding(HOST)]);
     const client = new ScriptedStream();
@@ -248,7 +248,7 @@ test.each([
   await over;
 });
 
-test('closes a tunnel on which no request comes, but none whose request is under way', async () => {
+test('closes a tunnel without requests, but never during a request', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   const idle = new ScriptedStream();
   const busy = new ScriptedStream();
@@ -265,7 +265,7 @@ test('closes a tunnel on which no request comes, but none whose request is under
   expect(busy.text).toBe(NO_CONTENT);
 });
 
-test('leaves no timer behind, also when the client goes in the middle of a reply', async () => {
+test('leaves no timer behind, also if the client disconnects in the middle of a reply', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const client = new ScriptedStream();
   client.send(GET + GET);
@@ -278,7 +278,7 @@ test('leaves no timer behind, also when the client goes in the middle of a reply
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('records a request that fails by a bug, and fails', async () => {
+test('records a request that fails through a bug, and ends the tunnel', async () => {
   policy.use([bearerBinding(HOST)]);
   vi.spyOn(credentials, 'resolve').mockImplementation(() => {
     throw new TypeError('a bug');
@@ -290,7 +290,7 @@ test('records a request that fails by a bug, and fails', async () => {
   expect(client.text).toBe('');
 });
 
-test('stops reading CONNECTs of a client that does not read that it has to authenticate', async () => {
+test('stops reading CONNECTs of a client that does not read its 407 replies', async () => {
   const listener = createListener(ports, createServer());
   const client = new ScriptedStream({ reading: false });
   listener.emit('connection', client);
@@ -303,7 +303,7 @@ test('stops reading CONNECTs of a client that does not read that it has to authe
   client.destroy();
 });
 
-test('a connection that cannot be accepted does not end the listener', async () => {
+test('a connection that cannot be accepted does not stop the listener', async () => {
   const listener = createListener(ports, createServer());
   await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
   listener.emit('error', new Error('accept failed'));

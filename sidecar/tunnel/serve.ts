@@ -17,18 +17,18 @@ import type { TunnelPorts } from './tunnel.ts';
 /** A tunnel whose TLS is terminated. */
 export interface ServedTunnel {
   readonly sessionId: string;
-  /** The plan step whose scope opened it. */
+  /** The plan step of the scope that opened it. */
   readonly stepId?: string | undefined;
   readonly host: string;
   readonly sni: string | null;
   readonly lanes: UpstreamLanes & { close(): void };
-  /** Called when the head of a request was read. */
+  /** Called when a request's head was read. */
   readonly onRequest?: () => void;
 }
 
 /**
- * Serves the requests of one tunnel, one after the other: each is read, exchanged, recorded and answered here, and nowhere
- * else, so that every outcome has its audit event. Ends when either side does.
+ * Serves the requests of one tunnel in order. Each is read, exchanged, recorded and answered here and nowhere else, so that
+ * every outcome has its audit event. Ends when either side ends.
  */
 export async function serve(client: Connection, tunnel: ServedTunnel, ports: TunnelPorts): Promise<void> {
   const idle = new IdleTimer(client, ports.exchange.limits.idleTunnelSeconds);
@@ -61,7 +61,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
       } finally {
         unwatch?.();
       }
-      // A client that asks on and on without reading the answers would have them held for it.
+      // Waits until the client reads: unread answers to a client that only sends would pile up in memory.
       if (client.needsDrain) await client.waitForDrain();
       // Drop requests that were buffered before the client disconnected.
       if (client.closed) break;
@@ -76,7 +76,7 @@ export async function serve(client: Connection, tunnel: ServedTunnel, ports: Tun
   await closeAfterAnswer(client);
 }
 
-/** An exchange that fails by a bug may have sent its request: it is recorded before the tunnel goes down. */
+/** An exchange that fails through a bug may have sent its request, so it is recorded before the tunnel ends. */
 async function decide(
   head: Buffer,
   context: ExchangeTunnel,
@@ -98,11 +98,11 @@ function unreadable(read: Extract<HeadRead, { kind: 'truncated' | 'too_large' }>
   const why =
     read.kind === 'too_large'
       ? refusal('head_too_large', 'the request line and headers are larger than SVC_MAX_HEAD_BYTES allows')
-      : refusal('invalid_request', 'the request head breaks off');
+      : refusal('invalid_request', 'the request head is truncated');
   return { kind: 'refused', facts, refusal: why, staysOpen: false };
 }
 
-/** Resolves when the event is in the spool: nothing of the answer leaves before. */
+/** Resolves when the event is in the spool. No byte of the answer is sent before. */
 function recordOutcome(
   outcome: Outcome,
   { sessionId, stepId }: ServedTunnel,
@@ -129,7 +129,7 @@ function resultOf(outcome: Outcome): ExchangeResult {
 }
 
 /**
- * A reply may take as long as it likes: an event stream, a WebSocket. One that a credential opened ends when its binding or
+ * A reply has no time limit: it can be an event stream or a WebSocket. A credentialed reply ends when its binding or
  * connector is changed or removed, or this sidecar is revoked.
  */
 function watchRevocation(
@@ -146,12 +146,12 @@ function watchRevocation(
     lanes.close();
   };
   const unwatch = policy.onChanged(look);
-  // It may have changed since it was asked last.
+  // The policy may have changed since the last check.
   look();
   return unwatch;
 }
 
-/** Writes the outcome to the client. True when the tunnel can serve another request. */
+/** Writes the outcome to the client. True if the tunnel can serve another request. */
 async function answer(
   client: Connection,
   outcome: Outcome,
@@ -165,7 +165,7 @@ async function answer(
   return outcome.staysOpen;
 }
 
-/** Counts a reply in which a match was masked, and records the pause of its binding when it is one too many. */
+/** Counts a masked reply, and records the pause of its binding if it exceeds the limit. */
 function noteMasked(
   lane: string,
   { sessionId, host }: ServedTunnel,
@@ -177,12 +177,12 @@ function noteMasked(
   return counted === 'counted' ? 'counted' : 'paused';
 }
 
-/** Closes a tunnel on which no request comes for a while; an exchange under way is never cut off. */
+/** Closes an idle tunnel; never cuts off an exchange. */
 class IdleTimer {
   readonly #client: Connection;
   readonly #idleMs: number;
   #timer: NodeJS.Timeout;
-  /** Since when a request is waited for; null while one is served. */
+  /** When the wait for a request began; null while one is served. */
   #waitingSince: number | null = null;
 
   constructor(client: Connection, seconds: number) {
@@ -203,7 +203,7 @@ class IdleTimer {
     clearTimeout(this.#timer);
   }
 
-  /** The timer is not set anew for each request, which costs more than a look at the clock: it looks again when it is early. */
+  /** Resetting the timer for each request costs more than reading the clock, so an early timer checks the time and continues. */
   #look(afterMs: number): NodeJS.Timeout {
     return setTimeout(() => {
       const waitedMs = this.#waitingSince === null ? 0 : performance.now() - this.#waitingSince;

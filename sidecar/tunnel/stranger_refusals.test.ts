@@ -26,7 +26,7 @@ function refuse(
 
 const counts = () => recorded.map(({ data }) => [data['svc.proxy.reason'], data['svc.proxy.count'] ?? 'one']);
 
-test('those of a minute take a bounded number of events, however many there are', () => {
+test('those of a minute use a bounded number of events, however many there are', () => {
   refuse(50_000, 'proxy_authentication_required', 'CONNECT');
   expect(recorded).toHaveLength(60);
   refuse(7, 'invalid_request', null);
@@ -37,7 +37,7 @@ test('those of a minute take a bounded number of events, however many there are'
   ]);
 });
 
-test('a sum says what all of them have in common, in words that the log takes', () => {
+test('a summary has what all of them have in common, in words that the log accepts', () => {
   refuse(60, 'proxy_authentication_required', 'CONNECT');
   refuse(1, 'proxy_authentication_required', 'GET');
   refusals.flush();
@@ -51,7 +51,7 @@ test('a sum says what all of them have in common, in words that the log takes', 
   });
 });
 
-test('each minute begins anew, and nothing is recorded twice', () => {
+test('each minute starts again, and nothing is recorded twice', () => {
   refuse(61, 'proxy_authentication_required', 'CONNECT');
   vi.advanceTimersByTime(60_000);
   refuse(2, 'proxy_authentication_required', 'CONNECT');

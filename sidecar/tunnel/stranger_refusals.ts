@@ -1,13 +1,14 @@
 import type { UnstampedEvent } from '../../shared/audit/exchange_event.ts';
 import type { AuditSink } from '../ports.ts';
 
-/** So many refusals of a minute have an event each. */
+/** The number of refusals per minute that get their own event. */
 const MOST_SINGLE = 60;
 const PERIOD_MS = 60_000;
 
 /**
- * Records refusals of clients that have not authenticated. Anybody who reaches the proxy can cause those, so that they must not
- * fill the audit spool: the first of a minute are recorded one by one, the others as one event for each reason, with their count.
+ * Records refusals of clients that have not authenticated. Anyone who reaches the proxy can cause them, so they must not
+ * fill the audit spool: the first ones of a minute are recorded individually, the others as one event per reason, with their
+ * count.
  */
 export class StrangerRefusals {
   readonly #audit: Pick<AuditSink, 'record'>;
@@ -26,7 +27,7 @@ export class StrangerRefusals {
     else this.#sum(event);
   }
 
-  /** Records what was summed up so far, and begins anew. */
+  /** Records the summaries so far, and starts again. */
   flush(): void {
     if (this.#period !== null) clearTimeout(this.#period);
     this.#period = null;

@@ -6,13 +6,13 @@ import { Connection } from '../../machine/connection/connection.ts';
 
 export interface TerminatedTls {
   readonly connection: Connection;
-  /** The server name the client asked for, when it sent one. */
+  /** The server name that the client sent, if any. */
   readonly sni: string | null;
 }
 
 /**
- * Terminates the client's TLS with the leaf of the tunnel's host, whatever server name the client sends; HTTP/1.1 only.
- * Null when the handshake fails: mostly a client that does not trust the session's CA.
+ * Terminates the client's TLS with the leaf of the tunnel's host, for any server name that the client sends; HTTP/1.1 only.
+ * Null if the handshake fails, mostly because the client does not trust the session's CA.
  */
 export function terminateTls(
   socket: Socket,
@@ -34,7 +34,7 @@ export function terminateTls(
       socket.destroy();
       resolve(null);
     };
-    // Stays: an error of a socket that nobody listens to ends the process.
+    // Never removed: an unhandled error event of a socket ends the process.
     tls.on('error', fail);
     tls.once('close', fail);
     tls.once('end', fail);
@@ -52,8 +52,8 @@ export function terminateTls(
 }
 
 /**
- * Asks the system whether a connection still has a peer: one that was reset has none, also where TLS took that for a plain
- * end. Node asks once for each of its views of a connection and keeps the answer, so each time another one is taken.
+ * Asks the system whether a connection still has a peer. One that was reset has none, even if TLS reported a normal end.
+ * Node asks once per view of a connection and caches the answer, so each call uses another view.
  */
 function connectedProbe(views: Socket[]): () => boolean {
   return () => {

@@ -57,7 +57,7 @@ test('replaces every Authorization the client sent, and one that Connection nomi
   expect(seen).toEqual([`GET / HTTP/1.1\r\nHost: ${HOST}\r\nAuthorization: Bearer ${SECRET}\r\n\r\n`]);
 });
 
-test('buffers the body of a credentialed request and sends it with its length', async () => {
+test("buffers a credentialed request's body and sends it with its length", async () => {
   const seen: string[] = [];
   await plane.upstream(
     HOST,
@@ -103,7 +103,7 @@ test.each([
   ]);
 });
 
-test('checks the contract before it asks for a credential', async () => {
+test('checks the contract before it requests a credential', async () => {
   await plane.upstream(
     HOST,
     answering(() => REPLY),
@@ -134,7 +134,7 @@ test('masks the credential in headers, body, chunks and trailers of the reply', 
   expect(reply).toContain(`0\r\nX-T: ${'*'.repeat(SECRET.length)}\r\n\r\n`);
 });
 
-test('answers 407 without the credentials of a session and lets the client try again', async () => {
+test("answers 407 without a session's credentials and lets the client try again", async () => {
   const basic = Buffer.from(`ses_test:${plane.token}`).toString('base64');
   const first = `CONNECT ${HOST}:443 HTTP/1.1\r\nHost: ${HOST}:443\r\n\r\n`;
   const second = `CONNECT ${HOST}:443 HTTP/1.1\r\nHost: ${HOST}:443\r\nProxy-Authorization: Basic ${basic}\r\n\r\n`;
@@ -143,9 +143,9 @@ test('answers 407 without the credentials of a session and lets the client try a
 });
 
 test.each([
-  ['stands there twice', ['token', 'token']],
-  ['comes with another one behind it', ['token', 'wrong']],
-  ['comes with another one before it', ['wrong', 'token']],
+  ['is there twice', ['token', 'token']],
+  ['is followed by another one', ['token', 'wrong']],
+  ['follows another one', ['wrong', 'token']],
 ])('answers 407 when the credential %s', async (_name, passwords) => {
   const line = (password: string): string => {
     const basic = Buffer.from(`ses_test:${password === 'token' ? plane.token : password}`).toString('base64');
@@ -188,7 +188,7 @@ test.each([
   expect(plane.openTunnels()).toBe(0);
 });
 
-test('refuses a tunnel to a host that the scope of a step does not seal, before it is open', async () => {
+test('refuses a tunnel to a host outside a step scope before it is open', async () => {
   await plane.upstream(
     HOST,
     answering(() => REPLY),
@@ -210,7 +210,7 @@ test('refuses a tunnel to a host that the scope of a step does not seal, before 
   ]);
 });
 
-test('hands what is not proxy-shaped to the local API', async () => {
+test('passes a request that is not proxy-shaped to the local API', async () => {
   const got = await plane.raw('GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
   expect(got).toContain('local api');
 });
@@ -225,7 +225,7 @@ test('refuses an upstream whose certificate is for another name', async () => {
   expect(reply).toMatch(/^HTTP\/1\.1 502 .*upstream_tls_failed/s);
 });
 
-test('answers a body over the limit with 413 and asks for no credential', async () => {
+test('answers a body over the limit with 413 and requests no credential', async () => {
   await plane.stop();
   plane = await startDataPlane({ maxCredentialedBodyBytes: 10 });
   await plane.upstream(

@@ -18,26 +18,26 @@ import { serve } from './serve.ts';
 import type { StrangerRefusals } from './stranger_refusals.ts';
 import { terminateTls } from './terminate_tls.ts';
 
-/** What the tunnels work with. */
+/** The dependencies of all tunnels. */
 export interface TunnelPorts {
   readonly sessions: SessionDirectory;
-  /** Lets connections in. */
+  /** Admits connections. */
   readonly gate: ConnectionGate;
   readonly exchange: ExchangePorts;
   readonly audit: AuditSink;
-  /** Where refusals of clients without a session are recorded. */
+  /** Records refusals of clients without a session. */
   readonly strangers: StrangerRefusals;
   readonly metrics: Metrics;
   readonly log: Log;
-  /** The upstream connections of a new tunnel to a host; `close` drops them. `isPublicOnly` is asked before each is dialled. */
+  /** The upstream connections of a new tunnel to a host; `close` drops them. `isPublicOnly` is called before each dial. */
   openLanes(host: string, isPublicOnly: () => boolean): UpstreamLanes & { close(): void };
 }
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
 
 /**
- * Serves one proxy request: authenticate -> target -> sealed reach -> terminate TLS -> serve. Resolves with true when the client
- * may try again on the same connection (it was asked for its credentials), with false when the connection is over.
+ * Serves one proxy request: authenticate -> target -> sealed reach -> terminate TLS -> serve. Resolves with true if the
+ * client may try again on the same connection (after a 407), with false if the connection has ended.
  */
 export async function tunnel(
   client: SocketConnection,
@@ -88,7 +88,7 @@ async function open(session: LiveSession, host: string, client: Connection): Pro
     client.stream.destroy();
     return over.promise;
   });
-  if (close === null) return err(refusal('too_many_tunnels', 'this session has as many open tunnels as it may'));
+  if (close === null) return err(refusal('too_many_tunnels', 'this session has reached its limit of open tunnels'));
   const ended = (): void => {
     close();
     over.resolve();
@@ -134,7 +134,7 @@ async function refuse(
   return mayRetry;
 }
 
-/** Refuses what could not be read as a request, and so has neither a session nor a host. */
+/** Refuses input that is not a readable request, and so has neither a session nor a host. */
 export async function refuseUnread(client: Connection, why: Refusal, ports: TunnelPorts): Promise<void> {
   record(ports, { session: null, host: null }, { kind: 'refused', reason: why.reason });
   writeRefusal(client, why, false);

@@ -13,7 +13,7 @@ import { wholeReply } from './whole_reply.ts';
 const SECRET = 'planted-secret-0123456789';
 const PATTERNS = compileScrubPatterns([SECRET], SAMPLE_SEARCH_KEY);
 
-/** A reply whose bytes came in these pieces; what its connection still holds is read with `rest`. */
+/** A reply whose bytes arrived in these pieces; `rest` reads what is left in its connection. */
 async function replyOf(...pieces: readonly string[]): Promise<{ reply: Reply; rest: () => string }> {
   const stream = new ScriptedStream();
   const upstream = new Connection(stream);
@@ -45,7 +45,7 @@ test.each([
   ['with a body', lengthOf('hello') + 'hello'],
   ['without one', 'HTTP/1.1 204 No Content\r\n\r\n'],
   ['with an empty one', lengthOf('')],
-])('a reply %s that came in one piece leaves as it came, scrubbed or not', async (_what, text) => {
+])('a reply %s that arrived in one piece is sent as it arrived, scrubbed or not', async (_what, text) => {
   for (const scrub of [null, PATTERNS]) {
     const { reply, rest } = await replyOf(text);
     expect(wholeReply(reply, scrub)?.bytes.toString('latin1')).toBe(text);
@@ -54,9 +54,9 @@ test.each([
 });
 
 test.each([
-  ['came in two pieces', [lengthOf('hello'), 'hello']],
-  ['is not all here', [`${lengthOf('hello')}hel`]],
-  ['is followed by bytes that nobody asked for', [`${lengthOf('hello')}helloHTTP/1.1 200`]],
+  ['arrived in two pieces', [lengthOf('hello'), 'hello']],
+  ['is incomplete', [`${lengthOf('hello')}hel`]],
+  ['is followed by surplus bytes', [`${lengthOf('hello')}helloHTTP/1.1 200`]],
 ])('a reply that %s is left in its connection', async (_what, pieces) => {
   const { reply, rest } = await replyOf(...pieces);
   expect(wholeReply(reply, PATTERNS)).toBeNull();
@@ -67,7 +67,7 @@ test.each([
   ['in its body', lengthOf(SECRET) + SECRET],
   ['in its head', `HTTP/1.1 200 OK\r\nX-Token: ${SECRET}\r\nContent-Length: 2\r\n\r\nok`],
   ['in a reason without a body', `HTTP/1.1 204 ${SECRET}\r\n\r\n`],
-])('a reply that holds the credential %s is masked, and leaves in one piece like any other', async (_where, text) => {
+])('a reply with the credential %s is masked, and sent in one piece like any other', async (_where, text) => {
   const { reply, rest } = await replyOf(text);
   const whole = wholeReply(reply, PATTERNS);
   expect([whole?.bytes.toString('latin1'), whole?.masked]).toEqual([
@@ -81,11 +81,11 @@ test.each([
   ['is compressed', lengthOf('hello', 'Content-Encoding: gzip\r\n') + 'hello', PATTERNS],
   ['is chunked', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n', null],
   ['ends with its connection', 'HTTP/1.1 200 OK\r\n\r\nhello', null],
-])('a reply that %s is read on', async (_what, text, scrub) => {
+])('a reply that %s is read further', async (_what, text, scrub) => {
   expect(wholeReply((await replyOf(text)).reply, scrub)).toBeNull();
 });
 
-test('a compressed reply on passthrough needs no look inside', async () => {
+test('a compressed reply on passthrough is not decoded', async () => {
   const text = `${lengthOf('hello', 'Content-Encoding: gzip\r\n')}hello`;
   expect(wholeReply((await replyOf(text)).reply, null)?.bytes.toString('latin1')).toBe(text);
 });

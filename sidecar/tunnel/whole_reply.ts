@@ -6,15 +6,15 @@ import type { Reply } from '../exchange/forward.ts';
 import { scrubbedBytes } from '../exchange/scrubbed_head.ts';
 import { contentDecoders } from './content_decoder.ts';
 
-/** What leaves in one write, and whether something in it was masked. */
+/** The bytes for one write, and whether something in them was masked. */
 export interface WholeReply {
   readonly bytes: Buffer;
   readonly masked: boolean;
 }
 
 /**
- * A small reply that arrived in one piece, head and body: it leaves as it came but for what is masked, in one write either
- * way. Null for every other, and then nothing was taken from its connection.
+ * A small reply whose head and body arrived in one piece: it is sent in one write, masked if needed. Null for any other
+ * reply; then nothing was taken from its connection.
  */
 export function wholeReply(reply: Reply, scrub: ScrubPatterns | null): WholeReply | null {
   const { framing, raw, upstream, head } = reply;
@@ -30,7 +30,7 @@ export function wholeReply(reply: Reply, scrub: ScrubPatterns | null): WholeRepl
   return null;
 }
 
-/** The two as one view when they lie beside each other, as they do when one read gave both; null otherwise. */
+/** Both as one view if they are adjacent in memory, as they are after one read; else null. */
 function joined(head: Buffer, body: Buffer, bodyBytes: number): Buffer | null {
   const follows = body.buffer === head.buffer && body.byteOffset === head.byteOffset + head.length;
   if (!follows || body.length !== bodyBytes) return null;

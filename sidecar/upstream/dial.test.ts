@@ -63,7 +63,7 @@ test.each([
   ['for a parent name', async () => tlsUpstream('example.test')],
   ['of an unknown authority', async () => tlsUpstream(HOST, {}, await createAuthority('unknown', Date.now()))],
   ['that has expired', async () => tlsUpstream(HOST, await expired())],
-  ['over a protocol that is too old', async () => tlsUpstream(HOST, { maxVersion: 'TLSv1.1', minVersion: 'TLSv1' })],
+  ['over an outdated protocol', async () => tlsUpstream(HOST, { maxVersion: 'TLSv1.1', minVersion: 'TLSv1' })],
 ])('refuses a certificate %s, every time', async (_name, upstream) => {
   const upstreams = dialer({ [HOST]: await upstream() });
   for (let attempt = 0; attempt < 2; attempt += 1) {
@@ -76,7 +76,7 @@ async function expired(): Promise<TlsOptions> {
   return { key: leaf.keyPem, cert: leaf.certificatePem };
 }
 
-test('checks the certificate of a pinned IP literal for the literal, not for the address that is dialled', async () => {
+test("checks a pinned IP literal's certificate for the literal, not for the dialled address", async () => {
   const right = await tlsUpstream('203.0.113.7');
   const wrong = await tlsUpstream('127.0.0.1');
   const six = await tlsUpstream('[2001:db8::7]');
@@ -114,7 +114,7 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)(
   },
 );
 
-test('refuses private addresses when it is told to: pinned, literal and resolved', async () => {
+test('refuses private addresses if told to: pinned, literal and resolved', async () => {
   const port = await tlsUpstream(HOST);
   const upstreams = dialer({ [HOST]: port }, { denyPrivate: true });
   for (const host of [HOST, '10.0.0.1', '[::1]', '[::ffff:7f00:1]', 'localhost']) {
@@ -127,7 +127,7 @@ test('refuses private addresses when it is told to: pinned, literal and resolved
   expect(refused.ok ? '' : refused.error.message).toContain('private address');
 });
 
-test('dials public addresses alone when it is asked to: no private one, none of this machine, by literal or name', async () => {
+test('dials only public addresses if told to: no private one, none of this machine, by literal or name', async () => {
   const upstreams = dialer({});
   const own = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   const literals = own.map(({ address, family }) => (family === 'IPv6' ? `[${address}]` : address));
@@ -137,7 +137,7 @@ test('dials public addresses alone when it is asked to: no private one, none of 
   }
 });
 
-test('dials where --resolve leads even so, for whoever gave it named the host', async () => {
+test('still dials where --resolve points: the setting names the host', async () => {
   const port = await tlsUpstream(HOST);
   const dialled = await dialer({ [HOST]: port }).dial(HOST, true).connected;
   expect(dialled.ok).toBe(true);
@@ -162,7 +162,7 @@ test.each([
   expect(dialled.ok ? '' : dialled.error.reason).toMatch(/^upstream_(unreachable|tls_failed)$/);
 });
 
-test('gives up on an upstream that drips its handshake for longer than it may', async () => {
+test('gives up on an upstream that sends its handshake too slowly', async () => {
   const dripping = createServer((socket) => {
     const drip = setInterval(() => socket.write(Buffer.from([0x16])), 50);
     socket.once('close', () => clearInterval(drip));
@@ -173,7 +173,7 @@ test('gives up on an upstream that drips its handshake for longer than it may', 
   expect(dialled).toMatchObject({ ok: false, error: { reason: 'upstream_unreachable' } });
 });
 
-test('lanes keep one connection each, and drop what spoke or ended while it was idle', async () => {
+test('lanes keep one connection each, and drop one that sent data or ended while idle', async () => {
   const accepted: Socket[] = [];
   const leaf = await issueLeaf(ca, HOST, Date.now());
   const server = createTlsServer({ key: leaf.keyPem, cert: leaf.certificatePem }, (socket) => accepted.push(socket));
@@ -191,7 +191,7 @@ test('lanes keep one connection each, and drop what spoke or ended while it was 
   expect(first.value.connection.stream.destroyed).toBe(true);
 });
 
-test('closed lanes drop every connection, give up dialling, and dial no more', async () => {
+test('closed lanes drop every connection, stop dialling, and dial no more', async () => {
   const silent = createServer();
   const reached = once(silent, 'connection');
   const lanes = new TunnelLanes(dialer({ [HOST]: await started(silent) }), HOST);

@@ -12,7 +12,7 @@ import { err, ok } from '../../shared/model/result.ts';
 import { Connection } from '../../machine/connection/connection.ts';
 import { isOwnAddress } from './own_addresses.ts';
 
-/** Where a host is dialled instead of where its name resolves to; its certificate is checked for the host all the same. */
+/** Where a host is dialled in place of its resolved address. Its certificate is still checked for the host. */
 export interface PinnedAddress {
   readonly address: string;
   readonly port: number;
@@ -22,26 +22,26 @@ export interface DialerOptions {
   /** The PEM roots to trust; no others are. */
   readonly roots: readonly string[];
   readonly pinned: ReadonlyMap<string, PinnedAddress>;
-  /** Refuses addresses of private ranges, checked against the address that is dialled. */
+  /** Refuses private addresses; checks the address that is actually dialled. */
   readonly denyPrivate: boolean;
   readonly timeoutSeconds: number;
 }
 
-/** A connection on its way. */
+/** A pending connection. */
 export interface Dialling {
   /** Refuses with `upstream_unreachable`, `upstream_tls_failed` or `egress_address_not_allowed`. */
   readonly connected: Promise<Result<Connection, Refusal>>;
-  /** Gives up. */
+  /** Stops dialling. */
   cancel(): void;
 }
 
 /** Opens a verified TLS connection to a host's port 443. */
 export interface Dialer {
-  /** With `publicOnly` to no private address, and to none of this machine's own; where `--resolve` leads is named by whoever gave it. */
+  /** With `publicOnly`, refuses private addresses and this machine's own. `--resolve` targets are exempt, because the setting names them. */
   dial(host: string, publicOnly?: boolean): Dialling;
 }
 
-/** A dialler that always verifies the upstream's certificate for the host it dials (RFC 9525), over HTTP/1.1. */
+/** A dialler that always verifies the upstream's certificate for the dialled host (RFC 9525), over HTTP/1.1. */
 export function createDialer(options: DialerOptions): Dialer {
   const secureContext = createSecureContext({ ca: [...options.roots], minVersion: 'TLSv1.2' });
   const tickets = new TicketCache();
@@ -54,7 +54,7 @@ export function createDialer(options: DialerOptions): Dialer {
   };
 }
 
-/** Which addresses are not dialled, and what that is refused with. */
+/** The addresses that are not dialled, and the refusal for them. */
 interface DeniedAddresses {
   has(address: string): boolean;
   refusalOf(host: string): Refusal;
@@ -108,16 +108,16 @@ function dialOnce(
   return { connected, cancel: () => void socket.destroy(new DialCancelled()) };
 }
 
-/** Resolves with null once the handshake is done and the certificate verified, or with what went wrong. */
+/** Resolves with null once the handshake is done and the certificate verified, or with the error. */
 function verified(socket: TLSSocket, timeoutSeconds: number): Promise<NodeJS.ErrnoException | null> {
   return new Promise((resolve) => {
-    // One time for everything: an upstream that drips its handshake holds nothing longer than one that is silent.
+    // One time limit for everything, so that a slow handshake holds resources no longer than a silent upstream.
     const timer = setTimeout(() => socket.destroy(new DialTimeout()), timeoutSeconds * 1000);
     const settle = (error: NodeJS.ErrnoException | null): void => {
       clearTimeout(timer);
       resolve(error);
     };
-    // Stays: an error of a socket that nobody listens to ends the process.
+    // Never removed: an unhandled error event of a socket ends the process.
     socket.on('error', (error) => {
       settle(error);
       socket.destroy();
@@ -139,12 +139,12 @@ class DeniedAddress extends Error {
   readonly code = 'EDENIED';
 }
 
-/** The certificate is checked for the host's own name, whatever address was dialled. */
+/** The certificate is checked for the host's own name, for any dialled address. */
 function identityOf(name: string): (dialled: string, certificate: PeerCertificate) => Error | undefined {
   return (_dialled, certificate) => checkServerIdentity(name, certificate);
 }
 
-/** Resolves as the system does and refuses a name any of whose addresses is denied, so that no later address is one. */
+/** Resolves like the system, and refuses a name if any of its addresses is denied, so that a later attempt cannot use one. */
 function lookupWithout(denied: DeniedAddresses): LookupFunction {
   return (hostname, options, callback) => {
     systemLookup(hostname, { ...options, all: true }, (error, addresses) => {
@@ -178,14 +178,14 @@ function privateAddress(host: string): Refusal {
 function notAllowed(host: string): Refusal {
   return refusal(
     'egress_address_not_allowed',
-    `${host} leads to a private address or to this machine, and a sealed session reaches those by named hosts only; bind the host by its exact name, or add it to a binding's allowed hosts`,
+    `${host} leads to a private address or to this machine, and a sealed session reaches such addresses only for named hosts; bind the host by its exact name, or add it to a binding's allowed hosts`,
   );
 }
 
 /** Errors of the network below TLS, as Node names them. */
 const SYSTEM_ERROR = /^(ECONN|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|EPIPE|EADDR|EACCES|EPERM|ECANCELED)/;
 
-/** TLS session tickets by host: resuming one skips the certificate chain, which was verified when it was made. */
+/** TLS session tickets by host. A resumed session skips the certificate chain, which was verified when the ticket was issued. */
 class TicketCache {
   readonly #tickets = new Map<string, Buffer>();
 
@@ -207,5 +207,5 @@ class TicketCache {
 }
 
 const MAX_TICKETS = 1000;
-/** A ticket holds the upstream's certificates; what is larger is not worth its memory. */
+/** A ticket includes the upstream's certificates; a larger one is not worth its memory. */
 const MAX_TICKET_BYTES = 16 * 1024;

@@ -7,8 +7,8 @@ import type { LeasedConnection, UpstreamLanes } from '../ports.ts';
 import type { Dialer, Dialling } from './dial.ts';
 
 /**
- * The upstream connections of one tunnel: one per lane (a binding, or passthrough), all dialled to the tunnel's own host
- * and verified for it, so that a pooled socket can never belong to another authority, session or credential.
+ * The upstream connections of one tunnel: one per lane (a binding, or passthrough). All are dialled to the tunnel's own host
+ * and verified for it, so a pooled socket can never belong to another authority, session or credential.
  */
 export class TunnelLanes implements UpstreamLanes {
   readonly #dialer: Dialer;
@@ -19,7 +19,7 @@ export class TunnelLanes implements UpstreamLanes {
   #dialling: Dialling | null = null;
   #closed = false;
 
-  /** `isPublicOnly` is asked each time a connection is dialled. */
+  /** Calls `isPublicOnly` before each dial. */
   constructor(dialer: Dialer, host: string, isPublicOnly: () => boolean = () => false) {
     this.#dialer = dialer;
     this.#host = host;
@@ -56,7 +56,7 @@ export class TunnelLanes implements UpstreamLanes {
     this.#idle.set(lane, connection);
   }
 
-  /** Drops every connection, also one that is being dialled: the tunnel is gone. */
+  /** Drops every connection, also pending ones: the tunnel has ended. */
   close(): void {
     this.#closed = true;
     this.#dialling?.cancel();
@@ -67,7 +67,7 @@ export class TunnelLanes implements UpstreamLanes {
 
 const TUNNEL_CLOSED = refusal('upstream_unreachable', 'the tunnel was closed before its upstream answered');
 
-/** An idle connection holds no bytes that nobody asked for: such a reply would answer the wrong request. */
+/** An idle connection must have no unread bytes: they would be read as the reply to the next request. */
 function isIdle(connection: Connection): boolean {
   if (connection.closed) return false;
   const early = connection.take();

@@ -128,13 +128,13 @@ function toReply({ connector, operation }: Run, auditId: string, reply: Sanitise
 }
 
 function noConnector(): ApiError {
-  const message = 'no connector of that connector_fqn is installed: list them with GET /v1/connectors';
+  const message = 'no connector with that connector_fqn is installed: list them with GET /v1/connectors';
   return apiError('connector_operation_not_found', message);
 }
 
 function noOperation({ spec }: InstalledConnector, { operation }: RunRequest): ApiError {
   const names = spec.operations.map(({ name }) => name);
-  const message = `${spec.fqn} has no operation of that name${didYouMean(operation, names)}`;
+  const message = `${spec.fqn} has no operation with that name${didYouMean(operation, names)}`;
   return apiError('connector_operation_not_found', message);
 }
 
