@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 const BIN = fileURLToPath(new URL('../bin/svc', import.meta.url));
 
-/** A checkout whose programs say how they were started. */
+/** A checkout whose programs print how they were started. */
 let root = '';
 beforeEach(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), 'svc bin ')));
@@ -32,19 +32,19 @@ const run = (file: string, args: string[]) =>
   spawnSync(file, args, { encoding: 'utf8', cwd: '/', env: { PATH: `${join(root, 'path')}:/bin:/usr/bin` } });
 
 describe('bin/svc', () => {
-  test('takes the locked Node first, and passes the arguments on as they are', () => {
+  test('prefers the locked Node and passes the arguments on unchanged', () => {
     fakeNode(locked, 'v24.1.0');
     fakeNode(onPath, 'v26.0.0');
     const args = ['run', '--', 'a b', '', '$HOME'];
     expect(svc(...args)).toEqual(['v24.1.0', join(root, 'cli', 'main.ts'), ...args]);
   });
 
-  test.each(['v22.18.0', 'v23.6.0', 'v24.0.0', 'v100.2.3'])('takes %s on PATH as it is', (version) => {
+  test.each(['v22.18.0', 'v23.6.0', 'v24.0.0', 'v100.2.3'])('starts %s on PATH without flags', (version) => {
     fakeNode(onPath, version);
     expect(svc()).toEqual([version, join(root, 'cli', 'main.ts')]);
   });
 
-  test.each(['v22.12.0', 'v22.17.1', 'v23.5.0'])('tells %s to strip types', (version) => {
+  test.each(['v22.12.0', 'v22.17.1', 'v23.5.0'])('starts %s with the flag to strip types', (version) => {
     fakeNode(onPath, version);
     expect(svc()).toContain('--experimental-strip-types');
   });
@@ -57,7 +57,7 @@ describe('bin/svc', () => {
     expect(stderr).toContain('tools/install.mjs');
   });
 
-  test('a locked Node that does not start here is passed over', () => {
+  test('skips a locked Node that does not start on this machine', () => {
     writeFileSync(join(root, locked), '#!/nonexistent/loader\n', { mode: 0o755 });
     fakeNode(onPath, 'v24.0.0');
     expect(svc()[0]).toBe('v24.0.0');
@@ -70,7 +70,7 @@ describe('bin/svc', () => {
     expect(run('svc', []).stdout).toContain(join(root, 'cli', 'main.ts'));
   });
 
-  test('says what to do when nothing is installed', () => {
+  test('says what to do if nothing is installed', () => {
     rmSync(join(root, 'node_modules'), { recursive: true });
     const { status, stderr } = run(join(root, 'bin', 'svc'), []);
     expect(status).toBe(1);

@@ -12,7 +12,7 @@ afterEach(() => home.remove());
 const me = () => ({ status: 200, body: { id: 'usr_1' } });
 
 describe('reaching the control plane', () => {
-  test('nothing runs: exit code 3 and how to start it', async () => {
+  test('exits with 3 and says how to start svc if nothing runs', async () => {
     rmSync(join(home.path, 'run.json'));
     const run = await runCli(home, ['api', 'GET', '/v1/me']);
     expect(run).toMatchObject({ code: 3, calls: [] });
@@ -20,7 +20,7 @@ describe('reaching the control plane', () => {
     expect(run.stderr).toContain('npm start');
   });
 
-  test('the key is not sent to a port whose process is gone: another user may listen there now', async () => {
+  test('does not send the key to the port of a dead process: another user may listen there now', async () => {
     const gone = 2 ** 22 + 1;
     const run = {
       proxy_url: 'http://127.0.0.1:1',
@@ -32,25 +32,25 @@ describe('reaching the control plane', () => {
     expect(await runCli(home, ['api', 'GET', '/v1/me'], { answer: me })).toMatchObject({ code: 3, calls: [] });
   });
 
-  test('a damaged run.json counts as nothing running', async () => {
+  test('treats a damaged run.json as if nothing ran', async () => {
     home.write('run.json', '{"control_url": 5');
     expect((await runCli(home, ['api', 'GET', '/v1/me'])).code).toBe(3);
   });
 
-  test('a refused connection is exit code 3', async () => {
+  test('exits with 3 if the connection is refused', async () => {
     const run = await runCli(home, ['api', 'GET', '/v1/me']);
     expect(run.code).toBe(3);
     expect(run.stderr).toContain('ECONNREFUSED');
   });
 
-  test('a key that others can read is refused, with the fix', async () => {
+  test('refuses a key that others can read and names the fix', async () => {
     chmodSync(join(home.path, 'local.key'), 0o644);
     const run = await runCli(home, ['api', 'GET', '/v1/me'], { answer: me });
     expect(run).toMatchObject({ code: 1, calls: [] });
     expect(run.stderr).toContain('chmod 600');
   });
 
-  test('the local key never goes to another machine', async () => {
+  test('never sends the local key to another machine', async () => {
     const run = await runCli(home, ['api', 'GET', '/v1/me', '--control', 'https://control.example.com'], {
       answer: me,
     });
@@ -58,13 +58,13 @@ describe('reaching the control plane', () => {
     expect(run.stderr).toContain('not signed in');
   });
 
-  test('plain http to another machine is refused by name', async () => {
+  test('refuses plain http to another machine', async () => {
     const run = await runCli(home, ['api', 'GET', '/v1/me', '--control', 'http://control.example.com'], { answer: me });
     expect(run).toMatchObject({ code: 2, calls: [] });
     expect(run.stderr).toContain('--control');
   });
 
-  test('bad settings are all named', async () => {
+  test('names every invalid setting', async () => {
     const env = { SVC_MAX_HEADERS: 'many', SVC_CONTROL_URL: 'x' };
     const run = await runCli(home, ['secret', 'list'], { env });
     expect(run.code).toBe(2);
@@ -91,7 +91,7 @@ describe('svc api', () => {
     expect(bodies).toEqual([{ a: 1 }, { a: 2 }, { a: 3 }]);
   });
 
-  test('a body that is not JSON is refused without repeating it', async () => {
+  test('refuses a body that is not JSON without repeating it', async () => {
     const run = await runCli(home, ['api', 'POST', '/v1/x', '--data', 'hunter2hunter2'], { answer: me });
     expect(run).toMatchObject({ code: 2, calls: [] });
     expect(run.stderr).not.toContain('hunter2');
@@ -101,7 +101,7 @@ describe('svc api', () => {
     expect(await runCli(home, ['api', 'GET', path], { answer: me })).toMatchObject({ code: 2, calls: [] });
   });
 
-  test('no path leads the key away from the control plane', async () => {
+  test('never sends the key to a host named in the path', async () => {
     for (const path of ['/\\evil.example/x', '/v1/..//evil.example', '/@evil.example']) {
       const run = await runCli(home, ['api', 'GET', path], { answer: me });
       expect(run.calls.filter((call) => call.url.host !== '127.0.0.1:7420')).toEqual([]);
@@ -109,7 +109,7 @@ describe('svc api', () => {
   });
 });
 
-test('an unknown command names the nearest one', async () => {
+test('suggests the nearest command for an unknown one', async () => {
   const run = await runCli(home, ['secrets', 'list']);
   expect(run.code).toBe(2);
   expect(run.stderr).toContain('Did you mean secret?');

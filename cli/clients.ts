@@ -11,15 +11,15 @@ import { accessToken, CONTROL_NAME, REACH_FIX } from './sign_in/sign_in_tokens.t
 
 const START = 'Start it with `npm start` or `svc up` (the same --home), and look into its logs: $SVC_HOME/logs.';
 
-/** What runs on this state directory, or null: a process that is gone counts as nothing. */
+/** Reads what runs on this state directory; null if nothing does or the process is gone. */
 export function runningOn(home: string): RunFile | null {
   const found = readRunFile(home);
   return found !== null && isAlive(found.sidecar_pid) ? found : null;
 }
 
 /**
- * The control plane's origin: `--control`, else `SVC_CONTROL_URL`, else the one that `svc up` runs on the state directory,
- * else the one that `svc login` signed in to.
+ * The control plane's origin. In this order: `--control`, `SVC_CONTROL_URL`, the one that `svc up` runs on the state directory,
+ * the one that `svc login` signed in to.
  */
 export function controlUrlOf(context: CliContext, options: GlobalOptions): string {
   const chosen = options.control ?? settingsOf(context).controlUrl;
@@ -42,8 +42,8 @@ function notRunning(home: string): CliError {
 }
 
 /**
- * The control API, as the user who signed in to it, else as the local owner. A sign-in's tokens are for its own origin, and
- * the local key is for a control plane on this machine.
+ * A client for the control API, as the signed-in user, else as the local owner. A sign-in's tokens are sent only to its own
+ * origin, and the local key only to a control plane on this machine.
  */
 export function controlClient(context: CliContext, options: GlobalOptions): HttpClient {
   const origin = controlUrlOf(context, options);
@@ -60,7 +60,7 @@ export function controlClient(context: CliContext, options: GlobalOptions): Http
   return httpClient({ origin, token, name: 'the control plane', fetch: context.fetch, startFix: START });
 }
 
-/** The local API of the sidecar on this state directory. */
+/** A client for the local API of the sidecar on this state directory. */
 export function daemonClient(context: CliContext, options: GlobalOptions): HttpClient {
   const home = homeOf(context, options);
   const found = runningOn(home);

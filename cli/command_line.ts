@@ -4,7 +4,7 @@ import { withCommandSeparator } from './command_separator.ts';
 import { CliError, EXIT } from './exit_codes.ts';
 import { painter, printableLines, printerFor, type Printer } from './terminal/output.ts';
 
-/** One use of a command: what was typed, and where to print. */
+/** One invocation of a command: its arguments and its output. */
 export interface Call<Options = unknown> {
   readonly context: CliContext;
   readonly args: readonly string[];
@@ -12,7 +12,7 @@ export interface Call<Options = unknown> {
   readonly print: Printer;
 }
 
-/** The parts that the command groups add themselves to. */
+/** What a command group needs to register its commands. */
 export interface CommandLine {
   readonly program: Command;
   readonly context: CliContext;
@@ -20,10 +20,10 @@ export interface CommandLine {
   exitCode: number;
 }
 
-/** What a command does; its value is the exit code when that is not 0. */
+/** A command's action; it returns the exit code, or undefined for 0. */
 export type Handler<Options> = (call: Call<Options>) => Promise<number | undefined>;
 
-/** Gives a command what it does. */
+/** Attaches an action to a command. */
 export function handle<Options>(line: CommandLine, command: Command, handler: Handler<Options>): Command {
   return command.action(async () => {
     const options = command.optsWithGlobals<Options & GlobalOptions>();
@@ -37,7 +37,7 @@ export function several(value: string, previous: readonly string[] | undefined):
   return [...(previous ?? []), value];
 }
 
-/** A command line whose mistakes are thrown, not exited on, and never quote a value: it may be a secret. */
+/** A command line that throws usage errors instead of exiting. The errors never quote a value, because it may be a secret. */
 export function commandLine(context: CliContext, program: Command): CommandLine {
   program.exitOverride().configureOutput({
     writeOut: (text) => {
@@ -61,7 +61,7 @@ function withoutValues(text: string): string {
     .replace(/(unknown option '[^'=]*)=[^]*/, "$1'\n");
 }
 
-/** Parses and runs; the value is the exit code. Every expected refusal is printed here, and nowhere else. */
+/** Parses the arguments and runs the command; returns the exit code. Every expected error is printed here and nowhere else. */
 export async function runCommandLine(line: CommandLine, argv: readonly string[]): Promise<number> {
   try {
     await line.program.parseAsync([...withCommandSeparator(argv)], { from: 'user' });

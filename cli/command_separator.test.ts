@@ -18,7 +18,7 @@ test.each([
   expect(separated(typed)).toBe(read);
 });
 
-test.each(['run', 'launch'])('knows every option of %s that takes a value', (name) => {
+test.each(['run', 'launch'])('lists every option of %s that takes a value', (name) => {
   const program = referenceProgram();
   const found = program.commands.find((command) => command.name() === name);
   const options = [...program.options, ...(found?.options ?? [])].filter(
@@ -30,6 +30,6 @@ test.each(['run', 'launch'])('knows every option of %s that takes a value', (nam
   }
 });
 
-test('an option of launch without a value is not followed by one', () => {
+test('launch options without a value do not take the next word', () => {
   expect(separated('launch --detach agent --name x')).toBe('launch --detach -- agent --name x');
 });

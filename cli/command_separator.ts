@@ -1,4 +1,4 @@
-/** The commands that take another command, and their options, with the global ones, that take the next word as their value. */
+/** The commands that run another command, with their options (and the global ones) that take a value. */
 const GLOBAL_WITH_VALUE = ['--home', '--control'];
 const GLOBAL: ReadonlySet<string> = new Set(GLOBAL_WITH_VALUE);
 const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
@@ -20,8 +20,8 @@ const WITH_VALUE: Readonly<Record<string, ReadonlySet<string>>> = {
 };
 
 /**
- * The arguments with `--` before the command of `svc run` and `svc launch`, where the user left it out: from its first word
- * on, everything is the command's own, so that `svc run agent --json` hands `--json` to the agent.
+ * Inserts `--` before the command of `svc run` and `svc launch` if the user left it out. Everything after the command's first
+ * word belongs to the command: `svc run agent --json` passes `--json` to the agent.
  */
 export function withCommandSeparator(argv: readonly string[]): readonly string[] {
   let withValue: ReadonlySet<string> | null = null;

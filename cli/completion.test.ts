@@ -5,7 +5,7 @@ import { referenceProgram } from './reference/reference_program.ts';
 
 const program = referenceProgram();
 
-/** What bash offers after these words; the last one is being typed. */
+/** The completions that bash offers after these words; the last word is incomplete. */
 function bashOffers(...words: string[]): string[] {
   const quoted = words.map((word) => `'${word}'`).join(' ');
   const script = `${completionScript(program, 'bash')}
@@ -16,7 +16,7 @@ COMP_WORDS=(svc ${quoted}); COMP_CWORD=${words.length}; _svc; printf '%s\\n' "\$
 }
 
 describe('completion', () => {
-  test.each(SHELLS)('of %s knows every command and option', (shell) => {
+  test.each(SHELLS)('of %s has every command and option', (shell) => {
     const script = completionScript(program, shell);
     const words = completionNodes(program).flatMap((node) => [
       ...node.commands.map((command) => command.name),
@@ -28,11 +28,11 @@ describe('completion', () => {
     expect(words.length).toBeGreaterThan(60);
   });
 
-  test.each(SHELLS)('of %s offers nothing that is hidden', (shell) => {
+  test.each(SHELLS)('of %s offers no hidden commands or options', (shell) => {
     expect(completionScript(program, shell)).not.toContain('--value');
   });
 
-  test('bash offers commands, subcommands, options and closed sets of values', () => {
+  test('bash completes commands, subcommands, options and fixed values', () => {
     expect(bashOffers('bi')).toEqual(['binding']);
     expect(bashOffers('binding', 't')).toEqual(['templates']);
     expect(bashOffers('binding', 'add', '--sch')).toEqual(['--scheme']);
@@ -41,7 +41,7 @@ describe('completion', () => {
     expect(bashOffers('audit', 'list', '--h')).toEqual(['--host', '--help', '--home']);
   });
 
-  test('bash offers commands of the system after --', () => {
+  test('bash completes system commands after --', () => {
     expect(bashOffers('run', '--', 'bas')).toContain('bash');
   });
 });

@@ -1,6 +1,6 @@
 import { Argument, type Command } from 'commander';
 
-/** What can follow a command: its subcommands, its options, and the closed sets of its options' values. */
+/** What can follow a command: subcommands, options, and the fixed values of options. */
 export interface CompletionNode {
   readonly path: readonly string[];
   readonly description: string;
@@ -18,16 +18,16 @@ interface CompletionOption {
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof SHELLS)[number];
 
-/** Adds `svc completion SHELL`; `print` gets the script. */
+/** Adds `svc completion SHELL`; `print` receives the script. */
 export function addCompletionCommand(program: Command, print: (script: string) => void): void {
   program
     .command('completion')
-    .description('print a completion script; it starts with how to install it')
+    .description('print a completion script; its first lines say how to install it')
     .addArgument(new Argument('<shell>', 'your shell').choices(SHELLS))
     .action((shell: Shell) => print(completionScript(program, shell)));
 }
 
-/** Every command of the tree, the program itself first. */
+/** Every command of the tree, starting with the program itself. */
 export function completionNodes(program: Command): readonly CompletionNode[] {
   const visit = (command: Command, path: readonly string[]): CompletionNode[] => {
     const visible = command
@@ -56,7 +56,7 @@ function optionOf(option: Command['options'][number]): CompletionOption {
   };
 }
 
-/** The script for one shell, made from the commands as they are. */
+/** Generates the script for one shell from the command tree. */
 export function completionScript(program: Command, shell: Shell): string {
   const nodes = completionNodes(program);
   if (shell === 'bash') return bashScript(nodes);
@@ -67,12 +67,12 @@ function wordsAfter(node: CompletionNode): string {
   return [...node.commands.map((command) => command.name), ...node.options.flatMap((option) => option.names)].join(' ');
 }
 
-/** `case` arms: the path of commands so far to what may follow it. */
+/** `case` arms from a command path to what may follow it. */
 function caseArms(nodes: readonly CompletionNode[], arm: (node: CompletionNode) => string): string {
   return nodes.map((node) => `    '${node.path.join(' ')}') ${arm(node)} ;;`).join('\n');
 }
 
-/** `case` arms: the option just typed to its values. */
+/** `case` arms from an option to its values. */
 function choiceArms(nodes: readonly CompletionNode[], arm: (choices: string) => string): string {
   const seen = new Map<string, string>();
   for (const option of nodes.flatMap((node) => node.options).filter(({ takesValue }) => takesValue)) {

@@ -6,11 +6,11 @@ import { CliError, EXIT } from './exit_codes.ts';
 export type InputStream = Readable & { readonly isTTY?: boolean; setRawMode?: (raw: boolean) => unknown };
 export type OutputStream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
 
-/** What a command gets from the outside; the composition root fills it, tests fill it with their own. */
+/** A command's access to the outside world. The composition root fills it with the real one, tests with fakes. */
 export interface CliContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdin: InputStream;
-  /** True when stdin is a terminal; asked without opening `stdin`, which a child may want to inherit. */
+  /** True if stdin is a terminal. Known without opening `stdin`, so that a child can inherit it. */
   readonly interactive: boolean;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
@@ -18,31 +18,31 @@ export interface CliContext {
   readonly userHome: string;
   /** The working directory. */
   readonly workingDirectory: string;
-  /** The checkout: where the programs and the catalog are. */
+  /** The checkout, with the programs and the catalog. */
   readonly root: string;
   readonly version: string;
-  /** Where Node keeps compiled code of the checkout, for the programs that are started. */
+  /** Node's compile cache, passed on to programs that are started. */
   readonly compileCache: string;
   readonly fetch: typeof fetch;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Waits; resolves at once when the signal is aborted. */
+  /** Waits; resolves immediately if the signal is aborted. */
   readonly pause: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Aborted by the first Ctrl-C or SIGTERM, for the commands that go on until then. */
+  /** Aborted by the first Ctrl-C or SIGTERM; for commands that run until then. */
   readonly stop: AbortSignal;
 }
 
-/** The options that every command takes. */
+/** The global options. */
 export interface GlobalOptions {
   readonly home?: string;
   readonly control?: string;
   readonly json?: boolean;
 }
 
-/** The settings of the environment; every bad one is reported, by name. */
+/** Reads the settings from the environment; the error names every invalid one. */
 export function settingsOf(context: CliContext): Settings {
   const parsed = parseSettings(context.env);
   if (parsed.ok) return parsed.value;
   const [first, ...rest] = parsed.error.map((problem) => problem.message);
-  throw new CliError(EXIT.usage, first ?? 'the environment cannot be used', rest);
+  throw new CliError(EXIT.usage, first ?? 'these environment variables are invalid', rest);
 }

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { listHiddenCharacters } from '../shared/model/shown_text.ts';
 import { type Answer, runCli, TestHome } from './testing/run_cli.ts';
 
-/** A window title, the clipboard, a link of OSC 8, controls of eight bits, directions, tags, and what nobody sees. */
+/** A window title, the clipboard, an OSC 8 link, 8-bit controls, direction marks, tag characters and invisible characters. */
 const PLANTED =
   'a\u001b]0;t\u0007b\u001b]52;c;aGk=\u001b\\c\u001b]8;;http://evil.test\u001b\\d\u009b2Je\u202ef\u2066g\u200bh\u{e0041}i\rj\u00a0k\u3164l\ufe0fm\u001b[8mn\u2028o';
 
@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => home.remove());
 
-/** What a terminal was sent, without the styles that this program writes itself. */
+/** The output to a terminal without this program's own styles. */
 function unstyled(text: string): string {
   return text.replaceAll(new RegExp(`${String.fromCharCode(27)}\\[(?:0|1|2|31|32|33|36)m`, 'g'), '');
 }
@@ -83,7 +83,7 @@ describe.each([
   test.each([
     ['as text', []],
     ['as JSON', ['--json']],
-  ])('sends a terminal nothing that is hidden or steers it, %s', async (_what, flags) => {
+  ])('sends no hidden or control characters to a terminal: %s', async (_what, flags) => {
     const isRaw = argv[0] === 'api';
     const run = await runCli(home, isRaw ? argv : [...argv, ...flags], { answer, terminal: true });
     expect(listHiddenCharacters(unstyled(run.stdout))).toEqual([]);
@@ -98,14 +98,14 @@ test.each([
   ['secret', 'list'],
   ['mcp', 'list'],
   ['connector', 'list'],
-])('a refusal of svc %s %s sends a terminal nothing that steers it', async (...argv) => {
+])('an error of svc %s %s sends no control characters to a terminal', async (...argv) => {
   const run = await runCli(home, argv, { answer: refused, terminal: true });
   expect(run.code).not.toBe(0);
   expect(run.stderr).toContain('evil.test');
   expect(listHiddenCharacters(unstyled(run.stderr))).toEqual([]);
 });
 
-test('JSON of a command is the same value, whatever is in it', async () => {
+test('JSON output keeps every character of a value', async () => {
   const run = await runCli(home, ['secret', 'list', '--json'], { answer: page(secret) });
   expect(JSON.parse(run.stdout)).toMatchObject({ items: [{ description: PLANTED }] });
 });

@@ -10,7 +10,7 @@ const NOW = '2026-01-01T12:00:00.000Z';
 let home: TestHome;
 beforeEach(() => {
   home = new TestHome();
-  // Nothing runs here.
+  // No svc runs here.
   home.write('run.json', '{}');
 });
 afterEach(() => home.remove());
@@ -47,7 +47,7 @@ const enrolled = {
   control_plane_key: { kty: 'OKP', crv: 'Ed25519', x: 'A'.repeat(43) },
 };
 
-/** A control plane whose page somebody approves at the third poll. */
+/** A control plane where the sign-in is approved at the third poll. */
 function controlPlane(changes: Record<string, Answer> = {}): Answer {
   let polls = 0;
   const answers: Record<string, Answer> = {
@@ -73,7 +73,7 @@ const signInFile = () => join(home.path, 'sign_in.json');
 const identityFile = () => join(home.path, 'sidecar', 'identity.json');
 const names = (calls: readonly SeenCall[]) => calls.map(({ method, url }) => `${method} ${url.pathname}`);
 
-/** A control plane that takes no secrets with some tokens. */
+/** A control plane that refuses some access tokens. */
 const refusing = (isRefused: (authorization: string | null) => boolean) =>
   controlPlane({
     'POST /v1/secrets': ({ authorization }) =>
@@ -86,7 +86,7 @@ function expireAccessToken(): void {
 }
 
 describe('svc login', () => {
-  test('shows the page and the code, waits, keeps the tokens to itself and enrols this machine', async () => {
+  test('shows the page and the code, waits, stores the tokens and enrols this machine', async () => {
     const { code, stdout, stderr, calls } = await logIn();
     expect([code, stdout]).toEqual([
       0,
@@ -98,26 +98,26 @@ describe('svc login', () => {
     expect(statSync(signInFile()).mode & 0o777).toBe(0o600);
     expect(statSync(identityFile()).mode & 0o777).toBe(0o600);
     expect(calls[0]?.body).toEqual({ client_name: 'svc on laptop' });
-    // The local key is of this machine, and nobody else sees it.
+    // The local key never leaves this machine.
     expect(calls.filter(({ authorization }) => authorization?.includes('svc_local_'))).toEqual([]);
     expect(names(calls).filter((name) => name === 'POST /auth/device/token')).toHaveLength(3);
   });
 
-  test('that is turned away signs nobody in', async () => {
+  test('does not sign in if it was denied', async () => {
     const answer = controlPlane({ 'POST /auth/device/token': () => refusal(400, 'access_denied') });
     const { code, stderr } = await logIn(answer);
     expect([code, existsSync(signInFile())]).toEqual([1, false]);
     expect(stderr).toContain('access_denied');
   });
 
-  test('does not take a state directory over from another control plane', async () => {
+  test('does not reuse the state directory of another control plane', async () => {
     await logIn();
     const other = await run(['login', '--control', 'https://other.example.test']);
     expect([other.code, other.calls]).toEqual([1, []]);
     expect(other.stderr).toContain(ORIGIN);
   });
 
-  test('does not take the sidecar of a local control plane over', async () => {
+  test('does not reuse the sidecar of a local control plane', async () => {
     await logIn();
     const identity = readFileSync(identityFile(), 'utf8');
     await run(['logout']);
@@ -128,7 +128,7 @@ describe('svc login', () => {
     expect((await run(['login', '--control', ORIGIN, '--no-sidecar'])).code).toBe(0);
   });
 
-  test('is for https, or for this machine', async () => {
+  test('requires https, except for this machine', async () => {
     const { code, calls } = await run(['login', '--control', 'http://control.example.test']);
     expect([code, calls]).toEqual([2, []]);
   });
@@ -143,7 +143,7 @@ describe('a command after svc login', () => {
     ]);
   });
 
-  test('renews a token that is over, once, and keeps the next one before it is used', async () => {
+  test('renews an expired token once, and stores the new one before using it', async () => {
     await logIn();
     expireAccessToken();
     const { calls } = await run(['api', 'GET', '/v1/me']);
@@ -155,7 +155,7 @@ describe('a command after svc login', () => {
     expect(existsSync(join(home.path, 'sign_in.lock'))).toBe(false);
   });
 
-  test('renews a token that is refused before its time, such as after "svc keys rotate --at-once", once', async () => {
+  test('renews a token once if it is refused early, such as after "svc keys rotate --at-once"', async () => {
     await logIn();
     const call = ['api', 'POST', '/v1/secrets', '--data', '{"path":"a"}'];
     const { code, calls } = await run(
@@ -171,7 +171,7 @@ describe('a command after svc login', () => {
     expect([never.code, names(never.calls).filter((name) => name === 'POST /v1/secrets').length]).toEqual([1, 2]);
   });
 
-  test('says that the sign-in is over when its token is refused for that', async () => {
+  test('says that the sign-in has ended if its token is refused for that', async () => {
     await logIn();
     const { code, stderr } = await run(
       ['api', 'GET', '/v1/me'],
@@ -183,7 +183,7 @@ describe('a command after svc login', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining(`svc login --control ${ORIGIN}`)]);
   });
 
-  test('waits for another svc that renews, but not for one that is gone', async () => {
+  test('waits for another svc that renews, but not for a dead one', async () => {
     await logIn();
     expireAccessToken();
     home.write('sign_in.lock', '999999999');
@@ -194,7 +194,7 @@ describe('a command after svc login', () => {
     expect([held.code, held.calls]).toEqual([1, []]);
   });
 
-  test('says what to do when the sign-in is over', async () => {
+  test('says what to do when the sign-in has ended', async () => {
     await logIn();
     expireAccessToken();
     const answer = controlPlane({ 'POST /auth/refresh': () => refusal(401, 'sign_in_over') });
@@ -203,7 +203,7 @@ describe('a command after svc login', () => {
     expect(stderr).toContain(`svc login --control ${ORIGIN}`);
   });
 
-  test('sends the tokens to no other control plane', async () => {
+  test('never sends the tokens to another control plane', async () => {
     await logIn();
     const other = await run(['--control', 'https://other.example.test', 'api', 'GET', '/v1/me']);
     expect([other.code, other.calls]).toEqual([1, []]);
@@ -211,7 +211,7 @@ describe('a command after svc login', () => {
     expect(local.calls.map(({ authorization }) => authorization)).toEqual([expect.stringContaining('svc_local_')]);
   });
 
-  test('does not start a local control plane over it', async () => {
+  test('svc up refuses the state directory of a sign-in', async () => {
     await logIn();
     const { code, stderr } = await run(['up']);
     expect(code).toBe(1);
@@ -220,7 +220,7 @@ describe('a command after svc login', () => {
 });
 
 describe('svc logout', () => {
-  test('revokes the sidecar and the sign-in, then forgets both', async () => {
+  test('revokes the sidecar and the sign-in, then deletes both', async () => {
     await logIn();
     const { code, calls } = await run(['logout']);
     expect(code).toBe(0);
@@ -230,14 +230,14 @@ describe('svc logout', () => {
     expect((await run(['logout'])).code).toBe(1);
   });
 
-  test('forgets nothing that it could not end', async () => {
+  test('keeps the sign-in if it could not be revoked', async () => {
     await logIn();
     const answer = controlPlane({ [`DELETE /v1/sidecars/sdc_${ID}`]: () => refusal(503, 'database_unavailable') });
     expect((await run(['logout'], answer)).code).toBe(1);
     expect([existsSync(signInFile()), existsSync(identityFile())]).toEqual([true, true]);
   });
 
-  test('of a sign-in that was ended elsewhere deletes what is here, also while its token would still be good', async () => {
+  test('deletes a sign-in that was ended elsewhere, even if its token is still valid', async () => {
     await logIn();
     const answer = controlPlane({
       'GET /v1/me': () => refusal(401, 'unauthenticated'),
@@ -246,19 +246,19 @@ describe('svc logout', () => {
     });
     const { code, stdout } = await run(['logout'], answer);
     expect([code, existsSync(signInFile()), existsSync(identityFile())]).toEqual([0, false, false]);
-    expect(stdout).toContain('not revoked there');
+    expect(stdout).toContain('not be revoked there');
   });
 
-  test('of a sign-in that is over deletes what is here, and says what is left there', async () => {
+  test('deletes an expired sign-in and says what could not be revoked', async () => {
     await logIn();
     expireAccessToken();
     const answer = controlPlane({ 'POST /auth/refresh': () => refusal(401, 'sign_in_over') });
     const { code, stdout } = await run(['logout'], answer);
     expect([code, existsSync(signInFile()), existsSync(identityFile())]).toEqual([0, false, false]);
-    expect(stdout).toContain('not revoked there');
+    expect(stdout).toContain('not be revoked there');
   });
 
-  test('keeps events that were not sent', async () => {
+  test('keeps unsent events', async () => {
     await logIn();
     mkdirSync(join(home.path, 'sidecar', 'spool'));
     home.write(join('sidecar', 'spool', '1.jsonl'), '{}\n');
@@ -281,7 +281,7 @@ describe('svc token', () => {
     token: 'svc_pat_text',
   };
 
-  test('create prints the token alone on stdout', async () => {
+  test('create prints only the token on stdout', async () => {
     await logIn();
     const { code, stdout, calls } = await run(
       ['token', 'create', 'ci', '--scope', 'secrets:read', '--days', '31'],
@@ -293,8 +293,8 @@ describe('svc token', () => {
 
   test.each([
     ['without a scope', ['token', 'create', 'ci']],
-    ['with days that are no number', ['token', 'create', 'ci', '--scope', 'secrets:read', '--days', 'many']],
-  ])('create %s is a mistake', async (_, argv) => {
+    ['with days that are not a number', ['token', 'create', 'ci', '--scope', 'secrets:read', '--days', 'many']],
+  ])('refuses create %s', async (_, argv) => {
     await logIn();
     const { code, calls } = await run(argv);
     expect([code, calls]).toEqual([2, []]);

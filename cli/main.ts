@@ -19,7 +19,7 @@ function version(): string {
   return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
 }
 
-/** Aborts at the first Ctrl-C, SIGTERM or SIGHUP; null until a command that goes on until then has asked for it. */
+/** Aborts at the first Ctrl-C, SIGTERM or SIGHUP; null until a long-running command asks for it. */
 let stop: AbortController | null = null;
 
 function stopSignal(): AbortSignal {
@@ -30,17 +30,14 @@ function stopSignal(): AbortSignal {
   return controller.signal;
 }
 
-/**
- * A reader that went away (`svc audit list | head`) is no failure of ours. A command that goes on until it is told to stop
- * is told so, because it may have programs of its own to end.
- */
+/** A closed pipe (`svc audit list | head`) is not an error. A long-running command is told to stop, because it may have programs to end. */
 function onLostReader(error: NodeJS.ErrnoException): void {
   if (stop !== null) stop.abort();
   else process.exit(error.code === 'EPIPE' ? 0 : 1);
 }
 
 async function main(): Promise<void> {
-  // Halves the time to start. Whoever may write there may write the code itself; where nobody may, it is left out.
+  // Halves the start-up time. The cache is as protected as the code itself; it is skipped if it cannot be written.
   enableCompileCache(compileCache);
   const [{ runCommandLine }, { buildProgram }] = await Promise.all([
     import('./command_line.ts'),
@@ -48,7 +45,7 @@ async function main(): Promise<void> {
   ]);
   const context: CliContext = {
     env: process.env,
-    // Opened only by a command that reads it: opening it changes how a child that inherits it would read.
+    // Opened only by commands that read it: opening it changes how a child that inherits it reads.
     get stdin() {
       return process.stdin;
     },
@@ -63,7 +60,7 @@ async function main(): Promise<void> {
     fetch: (input, init) => fetch(input, init),
     now: () => Date.now(),
     pause,
-    // Made only for a command that goes on until then; the others end by a signal as by default.
+    // Created only for long-running commands; signals end the others by default.
     get stop() {
       return stopSignal();
     },

@@ -36,9 +36,7 @@ import { addUpCommands } from './up/up_command.ts';
 /** The whole command tree. */
 export function buildProgram(context: CliContext, signals: SignalSource): CommandLine {
   const program = new Command('svc')
-    .description(
-      'Keeps credentials out of the reach of coding agents: they are added to HTTPS requests on the way out.',
-    )
+    .description('Keeps credentials away from coding agents: a proxy adds them to HTTPS requests.')
     .version(context.version, '--version', 'print the version')
     .option('--home <dir>', 'state directory (default: $SVC_HOME, else ~/.svc)')
     .option(

@@ -30,37 +30,37 @@ const mode = (path: string): number => statSync(path).mode & 0o777;
 const uid = process.getuid?.();
 
 describe('the state directory', () => {
-  test('is made for its owner alone', () => {
+  test('is created private to its owner', () => {
     const home = join(folder, 'a', 'b');
     expect(prepareHome(home, uid)).toEqual([]);
     expect(mode(home)).toBe(0o700);
   });
 
-  test('is narrowed, with a notice, when others could enter it', () => {
+  test('is made private, with a notice, if others could enter it', () => {
     const home = join(folder, 'wide');
     mkdirSync(home, { mode: 0o755 });
-    expect(prepareHome(home, uid)[0]).toContain('narrowed to 0700');
+    expect(prepareHome(home, uid)[0]).toContain('changed to 0700');
     expect(mode(home)).toBe(0o700);
     expect(prepareHome(home, uid)).toEqual([]);
   });
 
-  test('is refused when it belongs to another user', () => {
+  test('is refused if it belongs to another user', () => {
     expect(() => prepareHome(folder, (uid ?? 0) + 1)).toThrow('belongs to user');
   });
 
-  test('is refused when it is a file', () => {
+  test('is refused if it is a file', () => {
     writeFileSync(join(folder, 'file'), '');
     expect(() => prepareHome(join(folder, 'file'), uid)).toThrow('is not a directory');
   });
 
-  test('a link that leads nowhere is refused', () => {
+  test('is refused if it is a broken link', () => {
     symlinkSync(join(folder, 'gone'), join(folder, 'link'));
-    expect(() => prepareHome(join(folder, 'link'), uid)).toThrow('leads nowhere');
+    expect(() => prepareHome(join(folder, 'link'), uid)).toThrow('target does not exist');
   });
 });
 
 describe('the local key', () => {
-  test('is made once, for its owner alone, and kept', () => {
+  test('is created once, private to its owner', () => {
     const key = ensureLocalKey(folder);
     expect(key).toMatch(/^svc_local_[A-Za-z0-9_-]{43}$/);
     expect(mode(join(folder, 'local.key'))).toBe(0o600);
@@ -68,14 +68,14 @@ describe('the local key', () => {
     expect(readdirSync(folder)).toEqual(['local.key']);
   });
 
-  test('a damaged one is refused, never replaced', () => {
+  test('is refused and never replaced if damaged', () => {
     writeFileSync(join(folder, 'local.key'), '\n', { mode: 0o600 });
     expect(() => ensureLocalKey(folder)).toThrow('is damaged');
     expect(readFileSync(join(folder, 'local.key'), 'utf8')).toBe('\n');
   });
 });
 
-test('run.json is private and comes back as it was written', () => {
+test('run.json is private and round-trips', () => {
   const run = {
     control_url: 'http://127.0.0.1:1',
     proxy_url: 'http://127.0.0.1:2',
@@ -91,7 +91,7 @@ test('run.json is private and comes back as it was written', () => {
 });
 
 describe('a log', () => {
-  test('is private, goes on where it was, and moves aside when it is full', () => {
+  test('is private, appends to an existing file, and rotates when full', () => {
     const path = join(folder, 'control.log');
     const first = new RotatingLog(path, 20);
     first.write('one');
@@ -106,7 +106,7 @@ describe('a log', () => {
     expect(mode(path)).toBe(0o600);
   });
 
-  test('never takes more than twice its size', () => {
+  test('never uses more than twice its limit', () => {
     const path = join(folder, 'control.log');
     const log = new RotatingLog(path, 100);
     for (let index = 0; index < 100; index += 1) log.write(`line ${index}`);
@@ -119,7 +119,7 @@ describe('a log', () => {
 describe('the lock of svc up', () => {
   const gone = { pid: spawnSync(process.execPath, ['-e', '']).pid, started: '1' };
 
-  test('is held by one process', () => {
+  test('is held by one process at a time', () => {
     const outcome = UpLock.take(folder, process.pid);
     if (outcome.kind !== 'taken') throw new Error(outcome.kind);
     expect(UpLock.take(folder, process.pid)).toEqual({ kind: 'running', pid: process.pid });
@@ -127,26 +127,26 @@ describe('the lock of svc up', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  test('of a process that is gone is free, and names the programs that still run', () => {
+  test('of a dead process is free, and names the programs that still run', () => {
     const programs = [identify(process.pid), gone];
     writeFileSync(join(folder, 'up.lock'), JSON.stringify({ supervisor: gone, programs }));
     expect(UpLock.take(folder, process.pid)).toEqual({ kind: 'stale', programs: [identify(process.pid)] });
     expect(UpLock.take(folder, process.pid).kind).toBe('taken');
   });
 
-  test('a later process with the same id does not hold it', () => {
+  test('is not held by a later process with the same id', () => {
     const supervisor = { pid: process.pid, started: 'before the last boot' };
     writeFileSync(join(folder, 'up.lock'), JSON.stringify({ supervisor, programs: [] }));
     expect(UpLock.take(folder, process.pid).kind).toBe('stale');
   });
 
-  test('that is damaged is free', () => {
+  test('is free if damaged', () => {
     writeFileSync(join(folder, 'up.lock'), '{');
     expect(UpLock.take(folder, process.pid).kind).toBe('stale');
     expect(existsSync(join(folder, 'up.lock'))).toBe(false);
   });
 
-  test('a process is told from one that is gone', () => {
+  test('distinguishes a live process from a dead one', () => {
     expect(isRunning(gone)).toBe(false);
     expect(identify(process.pid)).toMatchObject({ pid: process.pid });
   });

@@ -46,7 +46,7 @@ export async function listApprovals(call: Call<ApprovalListOptions>): Promise<un
   }
   const state = options.all === true ? undefined : (options.state ?? 'pending');
   const items = await approvalsIn(controlClient(context, options), state);
-  print.rows({ items }, items, columnsAt(context.now()), 'Nothing waits for an approval.');
+  print.rows({ items }, items, columnsAt(context.now()), 'No requests are waiting for an approval.');
 }
 
 function columnsAt(now: number): readonly Column<ApprovalRecord>[] {
@@ -85,7 +85,7 @@ function fieldsText(record: ApprovalRecord): string {
     ['decide until', record.expires_at],
     ['decided', record.decided_at],
     ['by', record.decided_by],
-    ['covers it until', record.valid_until],
+    ['valid until', record.valid_until],
     ['used', record.used_at],
   ];
   const known = rows.filter((row): row is readonly [string, string] => row[1] !== null);
@@ -101,6 +101,6 @@ export async function decideApproval(call: Call, decision: keyof typeof WORDS): 
   const record = await controlClient(context, options).call('POST', path, approvalRecord, { body: { decision } });
   print.data(record, () => `${WORDS[decision]} ${record.id}: ${toPrintable(record.summary)}\n`);
   if (decision === 'approve' && print.person) {
-    print.note(`It covers this one request, for ${APPROVAL_VALID_SECONDS / 60} minutes.`);
+    print.note(`The approval covers this one request and expires in ${APPROVAL_VALID_SECONDS / 60} minutes.`);
   }
 }

@@ -33,7 +33,7 @@ const page =
   () => ({ status: 200, body: { items, next_cursor: null } });
 
 describe('svc approvals list', () => {
-  test('shows those that wait, tab-separated for a program', async () => {
+  test('shows pending approvals, tab-separated for a program', async () => {
     const run = await runCli(home, ['approvals', 'list'], { answer: page([record]) });
     expect(run.calls.map(({ url }) => `${url.pathname} ${url.searchParams.get('state')}`)).toEqual([
       '/v1/approvals pending',
@@ -55,19 +55,19 @@ describe('svc approvals list', () => {
     expect(run).toMatchObject({ code: 2, calls: [] });
   });
 
-  test('a summary cannot steer the terminal', async () => {
+  test('escapes control characters in a summary', async () => {
     const evil = { ...record, summary: 'delete\u001b[2J\u202e' };
     const run = await runCli(home, ['approvals', 'list'], { answer: page([evil]), terminal: true });
     expect(run.stdout).toContain('delete\\x1b[2J\\u202e');
   });
 
-  test('says so when nothing waits', async () => {
+  test('says so when nothing is pending', async () => {
     const run = await runCli(home, ['approvals', 'list'], { answer: page([]), terminal: true });
-    expect(run.stdout).toBe('Nothing waits for an approval.\n');
+    expect(run.stdout).toBe('No requests are waiting for an approval.\n');
   });
 });
 
-test('svc approvals show prints what is known and leaves out what is not', async () => {
+test('svc approvals show prints the fields that are set', async () => {
   const run = await runCli(home, ['approvals', 'show', ID], { answer: () => ({ status: 200, body: record }) });
   expect(run.calls[0]?.url.pathname).toBe(`/v1/approvals/${ID}`);
   expect(run.stdout).toContain('connector:       catalog/github 1.0.0 (personal)\n');
@@ -87,7 +87,7 @@ const toolCall = {
   summary: 'files: delete_file (path)',
 };
 
-test('a tool call is shown by its server and tool', async () => {
+test('shows the server and the tool of a tool call', async () => {
   const list = await runCli(home, ['approvals', 'list'], { answer: page([toolCall]) });
   expect(list.stdout).toContain('\tfiles delete_file\t');
   const show = await runCli(home, ['approvals', 'show', ID], { answer: () => ({ status: 200, body: toolCall }) });
@@ -99,7 +99,7 @@ describe('svc approvals', () => {
   test.each([
     ['approve', 'approved'],
     ['deny', 'denied'],
-  ])('%s sends the decision and says what was decided on', async (decision, word) => {
+  ])('%s sends the decision and prints the request', async (decision, word) => {
     const decided: Answer = () => ({ status: 200, body: { ...record, state: word } });
     const run = await runCli(home, ['approvals', decision, ID], { answer: decided });
     expect(run.calls).toMatchObject([{ method: 'POST', body: { decision } }]);
@@ -107,19 +107,19 @@ describe('svc approvals', () => {
     expect(run).toMatchObject({ code: 0, stdout: `${word} ${ID}: ${record.summary}\n`, stderr: '' });
   });
 
-  test('approve fails when it was decided already', async () => {
+  test('approve fails if a decision was already made', async () => {
     const error = { code: 'approval_not_pending', message: 'it was denied', request_id: 'req_1' };
     const run = await runCli(home, ['approvals', 'approve', ID], { answer: () => ({ status: 409, body: { error } }) });
     expect(run).toMatchObject({ code: 1, stdout: '', stderr: 'svc: it was denied (409 approval_not_pending)\n' });
   });
 
-  test('an id cannot lead to another path', async () => {
+  test('an id is escaped in the path', async () => {
     const run = await runCli(home, ['approvals', 'show', '../secrets'], { answer: () => ({ status: 404 }) });
     expect(run.calls[0]?.url.pathname).toBe('/v1/approvals/..%2Fsecrets');
   });
 });
 
-/** The stream ends after two events; the second look finds the approval decided. */
+/** The stream ends after two events; on the second read the approval is decided. */
 function watched(): Answer {
   let looks = 0;
   return ({ url }) => {
@@ -139,7 +139,7 @@ function watched(): Answer {
 }
 
 describe('svc approvals watch', () => {
-  test('shows what waits, then what became of it', async () => {
+  test('shows pending requests, then their decisions', async () => {
     const run = await runCli(home, ['approvals', 'watch'], { answer: watched() });
     expect(run.stdout.split('\n').slice(0, 2)).toEqual([
       `${record.requested_at}  ${ID}  waits  ${record.summary}`,
@@ -148,7 +148,7 @@ describe('svc approvals watch', () => {
     expect(run.calls[0]?.url.search).toBe('?type=connector.approval.&backlog=0');
   });
 
-  test('is one JSON document a line when asked', async () => {
+  test('prints one JSON document per line with --json', async () => {
     const run = await runCli(home, ['approvals', 'watch', '--json'], { answer: watched() });
     const states = run.stdout
       .trimEnd()

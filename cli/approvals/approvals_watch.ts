@@ -9,7 +9,7 @@ import { toPrintable } from '../../shared/model/shown_text.ts';
 
 const RECONNECT_MS = 1_000;
 
-/** `svc approvals watch`: those that wait, then every new one and what becomes of each. */
+/** `svc approvals watch`: prints pending requests, then new requests and decisions as they happen. */
 export async function watchApprovals(call: Call): Promise<undefined> {
   const client = controlClient(call.context, call.options);
   const waiting = new Map<string, ApprovalRecord>();
@@ -26,8 +26,8 @@ export async function watchApprovals(call: Call): Promise<undefined> {
 }
 
 /**
- * Follows one stream to its end. An event only says that something changed: what there is to show is read anew, so that
- * nothing is missed between two streams.
+ * Follows one stream to its end. An event only signals a change: the list is read again each time, so that nothing is missed
+ * between two streams.
  */
 async function followOnce(call: Call, client: HttpClient, waiting: Map<string, ApprovalRecord>): Promise<void> {
   const response = await client.stream('/v1/audit-events/stream', {

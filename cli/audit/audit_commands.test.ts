@@ -130,13 +130,13 @@ describe('svc audit list', () => {
       { 'svc.control.resource': 'sec_1', 'svc.control.credential_ref': 'vault://a', 'svc.control.owner': 'personal' },
       '-\tsec_1\t-',
     ],
-  ])('tells of %s what it is about: %j', async (type, data, cells) => {
+  ])('shows the subject of %s: %j', async (type, data, cells) => {
     const answer: Answer = () => ({ status: 200, body: { items: [{ ...event, type, data }], next_cursor: null } });
     const run = await runCli(home, ['audit', 'list'], { answer });
     expect(run.stdout).toBe(`${event.time}\t${type}\t${cells}\tses_1\n`);
   });
 
-  test('hands the filters on', async () => {
+  test('passes the filters on', async () => {
     const flags = [
       '--type',
       'sandbox.',
@@ -159,7 +159,7 @@ describe('svc audit list', () => {
     });
   });
 
-  test('stops at the limit, and goes on to the end with --all', async () => {
+  test('stops at the limit, and reads to the end with --all', async () => {
     expect(await count('--limit', '2')).toBe(2);
     expect(await count('--all')).toBe(3);
   });
@@ -195,13 +195,13 @@ describe('svc audit verify', () => {
   const chain = { writer: 'ent_1', events: 2, removed: 0, beginning_hash: '0'.repeat(64), head_hash: 'f'.repeat(64) };
   const chains = [{ ...chain, begins_at: '2026-01-01T11:00:01.000Z' }];
 
-  test('exits with 0 when every chain is whole', async () => {
+  test('exits with 0 if every chain is intact', async () => {
     const body = { ok: true, events: 2, removed: 0, chains, first_break: null };
     const run = await runCli(home, ['audit', 'verify'], { answer: () => ({ status: 200, body }) });
     expect(run).toMatchObject({ code: 0, stdout: `ent_1\t2\t${'f'.repeat(64)}\t0\t2026-01-01T11:00:01.000Z\n` });
   });
 
-  test('exits with 1 and names the place when one is not', async () => {
+  test('exits with 1 and names the event where a chain is broken', async () => {
     const first_break = { writer: 'ent_1', sequence: 2, event_id: 'evt_2', reason: 'wrong_hash' };
     const body = { ok: false, events: 2, removed: 0, chains, first_break };
     const run = await runCli(home, ['audit', 'verify'], { answer: () => ({ status: 200, body }) });
@@ -214,11 +214,11 @@ const reply = { before, dry_run: false, removed: 5_000, finished: true, broken: 
 const counted: Answer = ({ body }) => ({ status: 200, body: { ...reply, ...z.looseObject({}).parse(body) } });
 
 describe('svc audit prune', () => {
-  test('goes on until nothing is left, and says how many events are gone', async () => {
+  test('repeats until nothing is left, and prints how many events were removed', async () => {
     let left = 3;
     const answer: Answer = () => ({ status: 200, body: { ...reply, finished: (left -= 1) === 0 } });
     const run = await runCli(home, ['audit', 'prune', '--older-than', '90d'], { answer });
-    expect(run).toMatchObject({ code: 0, stdout: `removed 15000 events: what was received before ${before}\n` });
+    expect(run).toMatchObject({ code: 0, stdout: `removed 15000 events received before ${before}\n` });
     expect(run.stderr).toContain('removed 5000 events so far');
     expect(run.calls).toHaveLength(3);
     const body = z.object({ before: z.string(), dry_run: z.boolean() }).parse(run.calls[0]?.body);
@@ -230,7 +230,7 @@ describe('svc audit prune', () => {
     expect(JSON.parse(run.stdout)).toMatchObject({ before, dry_run: true, removed: 5_000 });
   });
 
-  test('exits with 1 and names a chain that is broken', async () => {
+  test('exits with 1 and names the broken chain', async () => {
     const broken = [{ writer: 'sdc_1', sequence: 7, event_id: null, reason: 'wrong_hash' }];
     const answer: Answer = () => ({ status: 200, body: { ...reply, broken } });
     const run = await runCli(home, ['audit', 'prune', '--before', before], { answer });
@@ -239,7 +239,7 @@ describe('svc audit prune', () => {
   });
 
   test.each([[[]], [['--before', before, '--older-than', '9d']], [['--before', 'soon']], [['--older-than', '9']]])(
-    'is a mistake of the caller with %j',
+    'is a usage error with %j',
     async (flags) => {
       const run = await runCli(home, ['audit', 'prune', ...flags], { answer: list });
       expect([run.code, run.calls.length]).toEqual([2, 0]);

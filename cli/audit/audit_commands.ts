@@ -42,16 +42,16 @@ const RECONNECT_MS = 1_000;
 
 /** `svc audit ...`. */
 export function addAuditCommands(line: CommandLine): void {
-  const audit = line.program.command('audit').description('what was decided and done, without any secret');
+  const audit = line.program.command('audit').description('read and verify the audit log; it holds no secrets');
   const list = filters(audit.command('list').alias('ls').description('list events, newest first'))
-    .option('--since <time>', 'from then on: 2026-01-31T09:00:00Z, or 10m, 2h, 7d ago')
+    .option('--since <time>', 'from this time on: 2026-01-31T09:00:00Z, or 10m, 2h, 7d for that long ago')
     .option('--until <time>', 'before then')
-    .option('--limit <number>', 'at most this many', '50')
-    .option('--all', 'every event there is');
+    .option('--limit <number>', 'maximum number of events', '50')
+    .option('--all', 'list every event');
   handle<ListOptions>(line, list, listEvents);
   const tail = filters(audit.command('tail').description('show events as they happen, until Ctrl-C')).option(
     '--backlog <number>',
-    'begin with this many earlier ones',
+    'start with this many earlier events',
     '10',
   );
   handle<TailOptions>(line, tail, tailEvents);
@@ -60,7 +60,7 @@ export function addAuditCommands(line: CommandLine): void {
     .description('check that no event was changed or removed (the hash chains)')
     .option(
       '--against <file>',
-      'compare with heads that were exported before: of svc audit heads, or any text with them',
+      'also compare with heads that `svc audit heads` exported earlier; any text that contains them',
     );
   handle<VerifyOptions>(line, verify, verifyChains);
   addHeadsCommands(line, audit);
@@ -69,7 +69,7 @@ export function addAuditCommands(line: CommandLine): void {
 
 function filters(command: Command): Command {
   return command
-    .option('--type <type>', 'an event type, or a beginning that ends in "." (several with ",")')
+    .option('--type <type>', 'an event type, or a prefix that ends in "." (separate several with ",")')
     .option('--session <id>', 'only this session')
     .option('--host <host>', 'only this upstream host');
 }
@@ -88,7 +88,7 @@ const REFUSALS: readonly EventRow['type'][] = [
   'sandbox.proxy.trust_denied',
   'connector.proxy.rejected',
 ];
-/** Something went around the proxy, and somebody wanted it so. */
+/** Someone bypassed the proxy on purpose. */
 const AROUND_THE_PROXY: readonly EventRow['type'][] = ['sandbox.proxy.disabled', 'sandbox.proxy.credential_unsealed'];
 
 function styleOf({ type }: EventRow): Style | null {
@@ -107,7 +107,7 @@ function targetOf({ data }: EventRow): string {
   return launched ?? data['svc.control.resource'] ?? data['svc.control.credential_ref'] ?? '-';
 }
 
-/** What came of it: a status, a reason, a decision, a step with what it may do; with the operation or the credential. */
+/** The outcome: a status, a reason, a decision or a step with its reach, prefixed by the credential or the operation. */
 function resultOf({ data }: EventRow): string {
   const ref = data['svc.proxy.credential_ref'] ?? (data['svc.proxy.reason'] && data['svc.control.credential_ref']);
   const status = data['svc.proxy.upstream.status']?.toString();
@@ -143,7 +143,7 @@ async function listEvents(call: Call<ListOptions>): Promise<undefined> {
   };
   const most = options.all === true ? Number.POSITIVE_INFINITY : wholeNumber('--limit', options.limit, 1);
   const items = await allPages(controlClient(context, options), '/v1/audit-events', auditEventsPage, query, most);
-  call.print.rows({ items }, items, COLUMNS, 'No such events.');
+  call.print.rows({ items }, items, COLUMNS, 'No matching events.');
 }
 
 function filterQuery(options: FilterOptions): Record<string, string | undefined> {
@@ -153,7 +153,7 @@ function filterQuery(options: FilterOptions): Record<string, string | undefined>
 function wholeNumber(flag: string, text: string, least: number): number {
   const value = Number(text);
   if (/^\d{1,6}$/.test(text) && value >= least) return value;
-  throw new CliError(EXIT.usage, `${flag} is ${JSON.stringify(text)}: use a whole number from ${least} on`);
+  throw new CliError(EXIT.usage, `${flag} is ${JSON.stringify(text)}: use a whole number, at least ${least}`);
 }
 
 async function tailEvents(call: Call<TailOptions>): Promise<undefined> {
@@ -171,7 +171,7 @@ async function tailEvents(call: Call<TailOptions>): Promise<undefined> {
   }
 }
 
-/** Prints one stream to its end; `state` says where the next one goes on. */
+/** Prints one stream to its end; `state` holds the position for the next one. */
 async function followStream(
   client: HttpClient,
   call: Call<TailOptions>,
@@ -195,7 +195,7 @@ async function followStream(
 function printEvent(call: Call<TailOptions>, data: string): void {
   const parsed = storedAuditEvent.safeParse(JSON.parse(data));
   if (!parsed.success)
-    throw new CliError(EXIT.failed, 'the control plane sent an event in a form this svc does not know');
+    throw new CliError(EXIT.failed, 'the control plane sent an event in a format that this svc does not know');
   const cells = COLUMNS.map((column) => toPrintable(column.cell(parsed.data)));
   call.print.line(parsed.data, cells.join(call.print.person ? '  ' : '\t'));
 }
@@ -211,7 +211,7 @@ async function verifyChains(call: Call<VerifyOptions>): Promise<number> {
   return result.ok && (compared?.value.ok ?? true) ? EXIT.ok : EXIT.failed;
 }
 
-/** What the walk over the chains found. */
+/** The result of verifying the chains. */
 export function verificationText(result: AuditVerification, person: boolean): string {
   const broken = result.first_break;
   if (broken !== null) {

@@ -56,17 +56,20 @@ const against = async (text: string, ...flags: string[]) => {
 };
 
 describe('svc audit heads', () => {
-  test('prints a line for each head that ends with its signature, which can be compared later', async () => {
+  test('prints one line per head, ending with a signature that can be verified later', async () => {
     const run = await runCli(home, ['audit', 'heads'], { answer: await plane() });
     expect(run.stdout.split('\t').slice(0, 4)).toEqual([AT, WRITER, '5', head(5).hash]);
-    expect(await against(run.stdout)).toMatchObject({ code: 0, stdout: expect.stringContaining('ok: the log goes') });
+    expect(await against(run.stdout)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('ok: the log contains'),
+    });
     const json = await runCli(home, ['audit', 'heads', '--json'], { answer: await plane() });
     expect(await against(json.stdout)).toMatchObject({ code: 0 });
   });
 });
 
 describe('svc audit verify --against', () => {
-  test('finds the signed heads in any text, such as a log', async () => {
+  test('finds signed heads in any text, such as a log', async () => {
     const log = `{"message":"audit head","head":"${await signed(4)}"}\nnoise ${await signed(5)} noise\n`;
     const run = await against(log, '--json');
     expect(run.code).toBe(0);
@@ -76,18 +79,18 @@ describe('svc audit verify --against', () => {
     });
   });
 
-  test('exits with 1 when the log ends before one of them, though every chain verifies', async () => {
+  test('exits with 1 if the log ends before one of the heads, even if every chain verifies', async () => {
     const run = await against(`${await signed(4)}\n${await signed(9)}\n`);
     expect(run).toMatchObject({ code: 1, stdout: expect.stringContaining(`broken\tbehind: event 9 of ${WRITER}`) });
   });
 
-  test('exits with 1 when one is signed by somebody else', async () => {
+  test('exits with 1 if a head has a foreign signature', async () => {
     const other = await generateKeyPair('Ed25519', { extractable: true });
     const run = await against(`${await signed(4)}\n${await signed(5, other.privateKey)}\n`);
-    expect(run).toMatchObject({ code: 1, stdout: expect.stringContaining('1 heads of') });
+    expect(run).toMatchObject({ code: 1, stdout: expect.stringContaining('1 heads in') });
   });
 
-  test('refuses a file without any, and what was signed for something else', async () => {
+  test('refuses a file without heads, and tokens signed for another purpose', async () => {
     for (const text of ['nothing', await signed(4, pair.privateKey, 'svc-events+jws')]) {
       expect(await against(text)).toMatchObject({ code: 2, stderr: expect.stringContaining('no signed head') });
     }
@@ -109,7 +112,7 @@ describe('svc audit accept', () => {
   const answer: Answer = ({ method }) =>
     method === 'GET' ? { status: 200, body: health([{ ...mismatch, noticed_at: AT }]) } : { status: 204 };
 
-  test('shows what went back and accepts that alone, once a person says so', async () => {
+  test('shows each rollback, and accepts only what was confirmed', async () => {
     const run = await runCli(home, ['audit', 'accept'], { answer, stdin: 'y\n' });
     expect(run).toMatchObject({ code: 0, stderr: expect.stringContaining(`event 9 (${head(9).hash})`) });
     const [accepted] = run.calls.filter(({ method }) => method === 'POST');
@@ -117,14 +120,14 @@ describe('svc audit accept', () => {
     expect(z.unknown().parse(accepted?.body)).toEqual(head(9));
   });
 
-  test.each(['n\n', ''])('accepts nothing by %j', async (stdin) => {
+  test.each(['n\n', ''])('does not take %j for a confirmation', async (stdin) => {
     const run = await runCli(home, ['audit', 'accept'], { answer, stdin });
     expect(run.code).toBe(1);
     expect(run.calls.filter(({ method }) => method === 'POST')).toEqual([]);
   });
 
-  test('says that nothing went back', async () => {
+  test('says that nothing was rolled back', async () => {
     const run = await runCli(home, ['audit', 'accept'], { answer: () => ({ status: 200, body: health([]) }) });
-    expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining('did not go back') });
+    expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining('has not seen the audit log roll back') });
   });
 });

@@ -27,12 +27,14 @@ import { type SidecarHealth, sidecarHealth } from '../up/status_command.ts';
 export function addHeadsCommands(line: CommandLine, audit: Command): void {
   const heads = audit
     .command('heads')
-    .description('export the signed end of each chain; store it elsewhere for svc audit verify --against');
+    .description(
+      'export the signed head of each chain; store it elsewhere and check it later with svc audit verify --against',
+    );
   handle(line, heads, showHeads);
   const accept = audit
     .command('accept')
     .description("confirm that the control plane's audit log was rolled back, for example by a restore from a backup")
-    .option('--yes', 'without asking');
+    .option('--yes', 'do not ask');
   handle<AcceptOptions>(line, accept, acceptMismatches);
 }
 
@@ -44,38 +46,39 @@ async function showHeads(call: Call): Promise<undefined> {
   call.print.data(reply, () => headsText(reply));
 }
 
-/** A line for each head; the last word of it is the control plane's signature over the rest. */
+/** One line per head; its last column is the control plane's signature over the head. */
 function headsText({ heads, taken_at: takenAt }: AuditHeadsReply): string {
   return heads
     .map(({ writer, sequence, hash, signed }) => `${takenAt}\t${writer}\t${sequence}\t${hash}\t${signed}\n`)
     .join('');
 }
 
-/** What came of the comparison with an export. */
+/** The result of comparing the log with an export. */
 export interface Compared {
   readonly value: {
     readonly ok: boolean;
     readonly file: string;
     readonly heads: readonly (StoodHead & { readonly taken_at: string })[];
-    /** Signatures in the file that are not this control plane's. */
+    /** Number of signatures in the file that this control plane did not make. */
     readonly unsigned: number;
   };
   readonly text: string;
 }
 
 /**
- * Compares the log with every signed head in a file: an export, several of them, or a log that they were printed to. The
- * signatures are checked with the key that this machine's sidecar pinned, or else with the one that the control plane names.
+ * Compares the log with every signed head in a file. The file may be one or more exports, or a program's log that contains
+ * heads. Signatures are checked with the key that this machine's sidecar pinned; if none is pinned, with the key that the
+ * control plane returns.
  */
 export async function compareHeads(call: Call, client: HttpClient, file: string): Promise<Compared> {
   const tokens = signedHeadsIn(readText(file));
-  if (tokens.length === 0) throw new CliError(EXIT.usage, `--against ${file}: there is no signed head in it`);
+  if (tokens.length === 0) throw new CliError(EXIT.usage, `--against ${file}: the file contains no signed head`);
   const { key, enterpriseId } = await trustedKey(call, client);
   const opened = await Promise.all(tokens.map((token) => openHead(token, key)));
   const signed = opened.flatMap((head) => (head === null ? [] : [head]));
   const ours = signed.filter((head) => head.enterprise_id === enterpriseId);
   if (ours.length === 0 && signed.length === opened.length) {
-    throw new CliError(EXIT.usage, `--against ${file}: its heads are of another enterprise than yours`);
+    throw new CliError(EXIT.usage, `--against ${file}: its heads belong to another enterprise`);
   }
   const stood = await checkAll(client, ours);
   const heads = stood.map((head, index) => ({ ...head, taken_at: ours[index]?.taken_at ?? '' }));
@@ -86,8 +89,8 @@ export async function compareHeads(call: Call, client: HttpClient, file: string)
     ({ writer, sequence, standing, taken_at: at }) =>
       `broken\t${standing}: event ${sequence} of ${writer} was the end of its chain at ${at}\n`,
   );
-  if (unsigned > 0) lines.push(`broken\t${unsigned} heads of ${file} are not signed by this control plane\n`);
-  if (isOk) lines.push(`ok: the log goes through all ${heads.length} heads of ${file}\n`);
+  if (unsigned > 0) lines.push(`broken\t${unsigned} heads in ${file} are not signed by this control plane\n`);
+  if (isOk) lines.push(`ok: the log contains all ${heads.length} heads of ${file}\n`);
   return { value: { ok: isOk, file, heads, unsigned }, text: lines.join('') };
 }
 
@@ -95,7 +98,7 @@ function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch {
-    throw new CliError(EXIT.usage, `--against ${file}: cannot be read`);
+    throw new CliError(EXIT.usage, `--against ${file}: the file cannot be read`);
   }
 }
 
@@ -136,10 +139,10 @@ async function trustedKey(call: Call, client: HttpClient): Promise<Trusted> {
     return { key: identity.value.controlPlaneKey, enterpriseId };
   }
   call.print.note(
-    'no key of this control plane is pinned on this machine: the signatures are checked with the key that it names',
+    'this machine has not pinned a key of this control plane: signatures are checked with the key that the control plane returns',
   );
   const key = await importJWK(me.control_plane_key, 'EdDSA');
-  if (key instanceof Uint8Array) throw new CliError(EXIT.failed, 'the control plane names a key that is none');
+  if (key instanceof Uint8Array) throw new CliError(EXIT.failed, 'the control plane returned an invalid key');
   return { key, enterpriseId };
 }
 
@@ -164,29 +167,29 @@ interface AcceptOptions {
 }
 type Mismatch = NonNullable<SidecarHealth['audit_log']>['mismatches'][number];
 
-/** Asks about each chain that went back; only what was shown is accepted. */
+/** Asks about each chain that was rolled back; only what was shown is accepted. */
 async function acceptMismatches(call: Call<AcceptOptions>): Promise<number> {
   const { context, options, print } = call;
   const client = daemonClient(context, options);
   const health = await client.call('GET', '/v1/health', sidecarHealth);
   const mismatches = health.audit_log?.mismatches ?? [];
   if (mismatches.length === 0) {
-    print.line({ accepted: [] }, 'the audit log did not go back, as far as the sidecar of this machine can tell');
+    print.line({ accepted: [] }, "this machine's sidecar has not seen the audit log roll back");
     return EXIT.ok;
   }
   const accepted: Mismatch[] = [];
   for (const mismatch of mismatches) {
     print.warn(mismatchText(mismatch));
-    if (options.yes !== true && !(await askYes(context, 'Was that meant?'))) continue;
+    if (options.yes !== true && !(await askYes(context, 'Was this rollback intended?'))) continue;
     const body = { writer: mismatch.writer, ...mismatch.remembered };
     await client.callEmpty('POST', '/v1/audit-log/accept', { body });
     accepted.push(mismatch);
   }
-  print.line({ accepted }, `accepted ${accepted.length} of ${mismatches.length}; the audit log says so`);
+  print.line({ accepted }, `accepted ${accepted.length} of ${mismatches.length}; this is recorded in the audit log`);
   return accepted.length === mismatches.length ? EXIT.ok : EXIT.failed;
 }
 
 function mismatchText({ writer, remembered, found, noticed_at: at }: Mismatch): string {
-  const now = found === null ? 'nothing of it was there' : `it ended at event ${found.sequence} (${found.hash})`;
-  return `${writer}: event ${remembered.sequence} (${remembered.hash}) had been acknowledged, and at ${at} ${now}`;
+  const now = found === null ? 'the chain was missing' : `the chain ended at event ${found.sequence} (${found.hash})`;
+  return `${writer}: event ${remembered.sequence} (${remembered.hash}) had been acknowledged, but at ${at} ${now}`;
 }

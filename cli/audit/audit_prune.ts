@@ -16,16 +16,16 @@ interface PruneOptions {
 export function addPruneCommand(line: CommandLine, audit: Command): void {
   const prune = audit
     .command('prune')
-    .description('remove old events of your enterprise permanently; the rest still verifies (for admins)')
-    .option('--before <time>', 'what was received before then: 2026-01-31T09:00:00Z')
-    .option('--older-than <length>', 'what was received longer ago: 90d')
-    .option('--dry-run', 'only count them');
+    .description('permanently remove old events of your enterprise; the rest still verifies (admins only)')
+    .option('--before <time>', 'events received before this time: 2026-01-31T09:00:00Z')
+    .option('--older-than <length>', 'events received longer ago than this: 90d')
+    .option('--dry-run', 'only count the events');
   handle<PruneOptions>(line, prune, pruneEvents);
 }
 
 const CALL_MS = 5 * 60_000;
 
-/** One call removes some thousand events; they follow one another until nothing is left. */
+/** One call removes a few thousand events, so calls are repeated until nothing is left. */
 async function pruneEvents(call: Call<PruneOptions>): Promise<number> {
   const before = timeOf(call);
   const client = controlClient(call.context, call.options);
@@ -42,10 +42,10 @@ async function pruneEvents(call: Call<PruneOptions>): Promise<number> {
 
 function report({ print }: Call<PruneOptions>, reply: AuditPruneReply): number {
   const what = reply.dry_run ? `${reply.removed} events would be removed` : `removed ${reply.removed} events`;
-  print.line(reply, `${what}: what was received before ${reply.before}`);
+  print.line(reply, `${what} received before ${reply.before}`);
   for (const { writer, sequence, reason } of reply.broken) {
     print.warn(
-      `the chain of ${writer} is broken at event ${sequence} (${reason}): nothing of it is removed from there`,
+      `the chain of ${writer} is broken at event ${sequence} (${reason}): nothing after that event is removed`,
     );
   }
   return reply.broken.length === 0 ? EXIT.ok : EXIT.failed;

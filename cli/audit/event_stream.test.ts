@@ -14,7 +14,7 @@ test('finds the events and drops comments', () => {
   expect(new EventStreamParser().push(stream)).toEqual(events);
 });
 
-test('finds the same events however the stream is cut', () => {
+test('finds the same events wherever the stream is split', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: stream.length }), { maxLength: 8 }), (cuts) => {
       const at = [0, ...cuts.toSorted((a, b) => a - b), stream.length];
@@ -25,7 +25,7 @@ test('finds the same events however the stream is cut', () => {
   );
 });
 
-test('an event without an end does not fill the memory', () => {
+test('limits the size of an event that never ends', () => {
   const parser = new EventStreamParser();
   expect(() => parser.push('x'.repeat(2 * 1024 * 1024))).toThrow('too large');
 });

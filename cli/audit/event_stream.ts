@@ -5,14 +5,14 @@ export interface StreamEvent {
   readonly id: string | null;
 }
 
-/** Longest event that is read: an audit event is far below it. */
+/** Maximum size of an event; audit events are far smaller. */
 const MAX_EVENT_CHARACTERS = 1024 * 1024;
 
-/** Cuts a text stream into server-sent events (WHATWG HTML, section 9.2.6); comments keep the connection open and are dropped. */
+/** Parses a text stream into server-sent events (WHATWG HTML, section 9.2.6). Comments only keep the connection open and are dropped. */
 export class EventStreamParser {
   #rest = '';
 
-  /** The events that `text` completes. */
+  /** Returns the events that `text` completes. */
   push(text: string): StreamEvent[] {
     const blocks = (this.#rest + text).replaceAll('\r\n', '\n').split('\n\n');
     this.#rest = blocks.pop() ?? '';

@@ -51,7 +51,7 @@ interface World {
   readonly events?: readonly object[];
 }
 
-/** A control plane that holds this. */
+/** A control plane with this data. */
 function holding(world: World): Answer {
   const sidecar = { id: OWN_SIDECAR, name: 'laptop', created_at: STORED, last_seen_at: null, revoked_at: null };
   const lists: Readonly<Record<string, readonly object[]>> = {
@@ -75,7 +75,7 @@ async function reportOf(world: World) {
 }
 
 describe('svc report sealability', () => {
-  test('says by which bindings a credential is sealed, each with its scheme and emit mechanism', async () => {
+  test('lists the bindings that seal a credential, with scheme and emit mechanism', async () => {
     const bindings = [
       binding('a.example.com', 'vault://user/demo'),
       binding('b.example.com', 'vault://user/demo', {
@@ -106,7 +106,7 @@ describe('svc report sealability', () => {
     expect(await reportOf({ secrets: [secret('key'), secret('token')], bindings })).toMatchObject({ not_sealed: 0 });
   });
 
-  test('looks for a binding in the namespace of the credential’s owner alone', async () => {
+  test('only bindings of the credential’s owner count', async () => {
     const bindings = [binding('a.example.com', 'vault://key')];
     const { items } = await reportOf({ secrets: [secret('key', { owner: 'enterprise' }), secret('key')], bindings });
     expect(items).toMatchObject([
@@ -118,7 +118,7 @@ describe('svc report sealability', () => {
     ]);
   });
 
-  test('tells of a credential that was handed out: when, for which host, why, and what to do', async () => {
+  test('reports a credential that was handed out: when, for which host, why, and what to do', async () => {
     const events = [unsealed('vault://db'), unsealed('vault://db', { time: '2026-01-01T10:30:00.000Z' })];
     expect(await reportOf({ secrets: [secret('db')], events })).toMatchObject({
       not_sealed: 1,
@@ -137,7 +137,7 @@ describe('svc report sealability', () => {
     });
   });
 
-  test('counts one that was handed out as not sealed although a binding names it, until another value is stored', async () => {
+  test('a credential that was handed out is not sealed, even if bound, until a new value is stored', async () => {
     const world = { bindings: [binding('db.example.com', 'vault://db')], events: [unsealed('vault://db')] };
     const before = await reportOf({ ...world, secrets: [secret('db')] });
     expect(before.items).toMatchObject([{ sealed: false, how_to_seal: ['svc secret set db'], bindings: [{}] }]);
@@ -148,12 +148,12 @@ describe('svc report sealability', () => {
   test.each([
     ['connectors/con_1/credential', 'connector'],
     ['mcp-servers/mcp_1/TOKEN', 'mcp_server'],
-  ])('counts %s, which only the %s that it was stored for is given, as sealed', async (path, keeper) => {
+  ])('counts %s as sealed: only its %s receives it', async (path, keeper) => {
     const { items } = await reportOf({ secrets: [secret(path)] });
     expect(items).toMatchObject([{ sealed: true, kept_for: keeper, how_to_seal: [] }]);
   });
 
-  test('names the image of the container that got a credential', async () => {
+  test('names the image of the container that received a credential', async () => {
     const { data } = unsealed('vault://db');
     const events = [unsealed('vault://db', { data: { ...data, 'svc.sandbox.image': 'acme/agent:1' } })];
     expect((await reportOf({ secrets: [secret('db')], events })).items).toMatchObject([
@@ -161,7 +161,7 @@ describe('svc report sealability', () => {
     ]);
   });
 
-  test('does not take a colleague’s event, or the enterprise’s credential, for one of its own', async () => {
+  test('ignores events of other users and credentials of the enterprise', async () => {
     const colleague = unsealed('vault://db', { sidecar_id: id('sdc', 2) });
     const bindings = [binding('a.test', 'vault://db'), binding('a.test', 'vault://db', { owner: 'enterprise' })];
     const mine = await reportOf({ secrets: [secret('db')], bindings, events: [colleague] });
@@ -180,7 +180,7 @@ describe('svc report sealability', () => {
     expect((await runCli(home, ['report', 'sealability', ...flags], { answer })).code).toBe(code);
   });
 
-  test('prints one line for each credential for a program', async () => {
+  test('prints one line per credential for a program', async () => {
     const secrets = [secret('a'), secret('b'), secret('c')];
     const bindings = [binding('a.test', 'vault://a')];
     const events = [unsealed('vault://c')];
@@ -195,7 +195,7 @@ describe('svc report sealability', () => {
     ]);
   });
 
-  test('prints a table and what to type for a person, with nothing that acts on the terminal', async () => {
+  test('prints a table and commands for a person, with control characters escaped', async () => {
     const events = [
       unsealed('vault://c', { data: { ...unsealed('vault://c').data, 'svc.proxy.reason': 'a\u001b[2Jb' } }),
     ];
@@ -218,13 +218,13 @@ const templates = loadTemplates(root);
 const linesFor = (path: string, host: string | null = null, description: string | null = null) =>
   sealLines({ path, ref: `vault://${path}`, owner: 'personal', description }, host, templates);
 
-/** As a shell would split a line that quotes with ' alone; what stands in <> is filled in. */
+/** Splits a line as a shell would (only ' quotes) and fills in the <> placeholders. */
 function typed(line: string): string[] {
   const words = Array.from(line.matchAll(/'([^']*)'|(\S+)/g), (match) => match[1] ?? match[2] ?? '');
   return words.slice(1).map((word) => word.replaceAll(/<[^>]*>/g, 'example'));
 }
 
-/** A control plane that stores every binding that it may. */
+/** A control plane that stores every valid binding. */
 const takingBindings: Answer = ({ url, body }) => {
   if (url.pathname !== '/v1/host-bindings') return { status: 200, body: { items: [], next_cursor: null } };
   const times = { created_at: STORED, updated_at: STORED };
@@ -246,18 +246,18 @@ describe('how to seal', () => {
     ],
     ['user/demo', "svc binding add '<host>' --scheme bearer --credential vault://user/demo"],
     ['git', "svc binding add '<host>' --scheme bearer --credential vault://git"],
-  ])('%s begins with what fits its path', (path, expected) => {
+  ])('suggests a template that matches the path %s', (path, expected) => {
     expect(linesFor(path)[0]).toBe(expected);
   });
 
-  test('goes by the host that it was handed out for first, and by the description last', () => {
+  test('prefers the host that it was handed out for, then the path, then the description', () => {
     expect(linesFor('user/openai', 'api.stripe.com')).toEqual([
       'svc binding add --from stripe --credential vault://user/openai',
     ]);
     expect(linesFor('user/key', null, 'The Stripe key')[0]).toContain('--from stripe');
   });
 
-  test.each(templates.map(({ name }) => [name]))('the line for %s is one that the command takes', async (name) => {
+  test.each(templates.map(({ name }) => [name]))('the suggested command for %s is valid', async (name) => {
     const line = linesFor(name.replaceAll('-', '/')).find((each) => each.includes(`--from ${name} `)) ?? '';
     const run = await runCli(home, typed(line), { answer: takingBindings });
     expect([line, run.code, run.stderr.includes('error')]).toEqual([line, 0, false]);

@@ -24,11 +24,11 @@ interface ReportOptions {
 
 /** `svc report ...`. */
 export function addReportCommand(line: CommandLine): void {
-  const report = line.program.command('report').description('what there is to know of the whole of it');
+  const report = line.program.command('report').description('reports on everything that you own');
   const sealability = report
     .command('sealability')
-    .description('list every credential: how it is sealed, or why it is not and how to seal it')
-    .option('--fail-on-unsealed', 'exit with 1 when a credential is not sealed');
+    .description('list every credential: how it is sealed, or why it is not sealed and how to fix that')
+    .option('--fail-on-unsealed', 'exit with 1 if a credential is not sealed');
   handle<ReportOptions>(line, sealability, reportSealability);
 }
 
@@ -78,7 +78,7 @@ function detailOf({ bindings, kept_for: keptFor, unsealed }: Sealability): strin
   return bound === '' ? handedOut : `${handedOut}; bound to ${bound}`;
 }
 
-/** A table and what to do for a person; one line for each credential for a program. */
+/** For a person: a table and what to do. For a program: one line per credential. */
 function reportText(items: readonly Sealability[], { person, paint }: Printer): string {
   const columns = person ? COLUMNS : [...COLUMNS, ADVICE];
   const rows = formatRows(items, columns, { table: person, paint, empty: 'No secrets yet: svc secret set user/demo' });

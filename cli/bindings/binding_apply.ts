@@ -23,7 +23,7 @@ interface ApplyOptions {
 export function addApplyCommand(line: CommandLine, binding: Command): void {
   const apply = binding
     .command('apply')
-    .description('create and update bindings from a YAML file, and show what changed (nothing is deleted)')
+    .description('create and update bindings from a YAML file and show the changes; deletes nothing')
     .requiredOption('-f, --file <file>', 'the file; - is stdin')
     .option('--dry-run', 'only show what would change');
   handle<ApplyOptions>(line, apply, applyFile);
@@ -70,7 +70,7 @@ const MARKS = {
   unchanged: ['dim', '= unchanged'],
 } as const;
 
-/** One line for the binding, and one for each field that changes. */
+/** One line for the binding and one for each changed field. */
 export function changeText(change: Change, paint: Paint): string {
   const [style, mark] = MARKS[change.kind];
   const heading = paint(style, `${mark} ${toPrintable(change.binding.host)} (${change.binding.scheme})`);

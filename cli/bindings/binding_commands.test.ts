@@ -60,7 +60,7 @@ const GUARDED_CONNECTOR = {
   },
 };
 
-/** A control plane with one binding and one secret; a written binding comes back as a record. */
+/** A control plane with one binding and one secret; it returns a written binding as a record. */
 const control: Answer = ({ method, url, body }) => {
   if (url.pathname === '/v1/secrets') return { status: 200, body: { items: [secret], next_cursor: null } };
   if (url.pathname === '/v1/connectors') return { status: 200, body: { items: [], next_cursor: null } };
@@ -75,7 +75,7 @@ function written(run: RunResult): readonly string[] {
 
 const add = ['binding', 'add', 'api.example.org', '--credential', 'vault://user/demo'];
 
-describe('a binding without an effect, beside operations that need an approval', () => {
+describe('a binding without an effect on a host with gated operations', () => {
   const { spec, ...summary } = GUARDED_CONNECTOR;
   const beside: Answer = (call) => {
     if (call.url.pathname === '/v1/connectors') return { status: 200, body: { items: [summary], next_cursor: null } };
@@ -84,15 +84,15 @@ describe('a binding without an effect, beside operations that need an approval',
   };
   const bind = ['binding', 'add', 'api.example.com', '--credential', 'vault://user/demo', '--scheme', 'bearer'];
 
-  test('is pointed out when it is made, with the command for either choice', async () => {
+  test('is pointed out on creation, with the command for either choice', async () => {
     const run = await runCli(home, bind, { answer: beside });
     expect(run.code).toBe(0);
-    expect(run.stderr).toMatch(/warning: the binding of api\.example\.com has no effect, so it only reads there/);
+    expect(run.stderr).toMatch(/warning: the binding for api\.example\.com has no effect, so it only reads there/);
     expect(run.stderr).toContain(`svc binding effect ${existing.id} read, or write`);
     expect(written(run)).toEqual(['POST /v1/host-bindings']);
   });
 
-  test('is narrowed at a terminal when the person says so, and not otherwise', async () => {
+  test('is narrowed only if the person confirms it at a terminal', async () => {
     const yes = await runCli(home, bind, { answer: beside, terminal: true, stdin: 'y\n' });
     expect(written(yes)).toEqual(['POST /v1/host-bindings', `PUT /v1/host-bindings/${existing.id}`]);
     expect(yes.calls.at(-1)?.body).toMatchObject({ host: 'api.example.com', effect: 'read' });
@@ -100,12 +100,12 @@ describe('a binding without an effect, beside operations that need an approval',
     expect(written(no)).toEqual(['POST /v1/host-bindings']);
   });
 
-  test('is none with an effect', async () => {
+  test('is not pointed out if it has an effect', async () => {
     const run = await runCli(home, [...bind, '--effect', 'write'], { answer: beside });
     expect(run.stderr).toBe('');
   });
 
-  test('is pointed out when the connector is installed after it', async () => {
+  test('is pointed out when the connector is installed later', async () => {
     home.write('items.json', JSON.stringify(spec));
     const answer: Answer = (call) =>
       call.method === 'POST' ? { status: 201, body: { ...summary, spec, warnings: [] } } : beside(call);
@@ -116,7 +116,7 @@ describe('a binding without an effect, beside operations that need an approval',
 });
 
 describe('svc binding effect', () => {
-  test('changes that alone', async () => {
+  test('changes only the effect', async () => {
     const run = await runCli(home, ['binding', 'effect', 'api.example.com', 'write'], { answer: control });
     expect(run).toMatchObject({ code: 0, stderr: '' });
     expect(written(run)).toEqual([`PUT /v1/host-bindings/${existing.id}`]);
@@ -124,7 +124,7 @@ describe('svc binding effect', () => {
     expect(run.calls.at(-1)?.body).toEqual({ ...input, effect: 'write' });
   });
 
-  test('takes no other word, and no host without a binding', async () => {
+  test('refuses an unknown effect, and a host without a binding', async () => {
     const wrong = await runCli(home, ['binding', 'effect', 'api.example.com', 'all'], { answer: control });
     const none = await runCli(home, ['binding', 'effect', 'other.example.com', 'read'], { answer: control });
     expect([wrong.code, none.code, ...written(wrong), ...written(none)]).toEqual([2, 1]);
@@ -132,7 +132,7 @@ describe('svc binding effect', () => {
 });
 
 describe('svc binding add', () => {
-  test('writes the fields that the flags give', async () => {
+  test('writes the fields given by flags', async () => {
     const flags = [
       '--scheme',
       'bearer',
@@ -157,15 +157,15 @@ describe('svc binding add', () => {
     });
   });
 
-  test('says what replies give the agent: kept cookies, and credentials that the host hands out', async () => {
+  test('says if replies give the agent cookies or credentials', async () => {
     const argv = ['binding', 'add', 'sts.amazonaws.com', ...add.slice(3), '--scheme', 'bearer', '--keep-cookies'];
     const run = await runCli(home, argv, { answer: control });
     expect(run.calls[0]?.body).toMatchObject({ keep_cookies: true });
     expect(run.stderr).toContain('keep their cookies');
-    expect(run.stderr).toContain('hands out AWS keys');
+    expect(run.stderr).toContain('issues AWS keys');
   });
 
-  test('says which secret is not stored yet, and how to store it', async () => {
+  test('names a secret that is not stored yet, and how to store it', async () => {
     const argv = ['binding', 'add', 'api.example.org', '--scheme', 'bearer', '--credential', 'vault://user/other'];
     expect((await runCli(home, argv, { answer: control })).stderr).toContain('svc secret set user/other');
   });
@@ -177,20 +177,20 @@ describe('svc binding add', () => {
     ['*.com', ['binding', 'add', '*.com', ...add.slice(3), '--scheme', 'bearer'], 'HOST'],
     ['no host', ['binding', 'add', '--scheme', 'bearer', '--credential', 'vault://user/demo'], 'HOST'],
     ['no credential', ['binding', 'add', 'api.example.org', '--scheme', 'bearer'], '--credential'],
-  ])('refuses %s by the flag, before any call', async (_name, argv, flag) => {
+  ])('refuses %s before any call and names the flag', async (_name, argv, flag) => {
     const run = await runCli(home, argv, { answer: control });
     expect(run).toMatchObject({ code: 2, calls: [] });
     expect(run.stderr).toContain(flag);
   });
 
-  test('a secret typed where its reference belongs is not repeated', async () => {
+  test('does not repeat a secret typed in place of its reference', async () => {
     const argv = ['binding', 'add', 'api.example.org', '--scheme', 'bearer', '--credential', 'ghp_planted0123456789'];
     const run = await runCli(home, argv, { answer: control });
     expect(run).toMatchObject({ code: 2, calls: [] });
     expect(run.stderr).not.toContain('ghp_planted');
   });
 
-  test('makes a placeholder in the form of the vendor, and prints it', async () => {
+  test("generates a placeholder in the vendor's format and prints it", async () => {
     const argv = ['binding', 'add', 'api.github.com', '--credential', 'vault://user/demo', '--scheme', 'bearer'];
     const run = await runCli(home, [...argv, '--emit', 'sentinel-swap', '--sentinel-env', 'GITHUB_TOKEN'], {
       answer: control,
@@ -201,14 +201,14 @@ describe('svc binding add', () => {
     expect(run.stderr).toMatch(/placeholder for the agent \(not a secret\): ghp_/);
   });
 
-  test('begins with a template', async () => {
+  test('starts from a template', async () => {
     const argv = ['binding', 'add', '--from', 'github-api', '--credential', 'vault://user/demo'];
     const run = await runCli(home, argv, { answer: control });
     expect(run.stderr).toBe('');
     expect(run.calls[0]?.body).toMatchObject({ host: 'api.github.com', scheme: 'bearer' });
   });
 
-  test('an unknown template names the nearest one', async () => {
+  test('suggests the nearest template for an unknown name', async () => {
     const run = await runCli(home, ['binding', 'add', '--from', 'github-ap'], { answer: control });
     expect(run.stderr).toContain('Did you mean github-api?');
   });
@@ -222,21 +222,21 @@ const yaml = (effect: string): string => `
 `;
 
 describe('svc binding apply', () => {
-  test('changes nothing when the file says what is there', async () => {
+  test('changes nothing if the file matches the stored bindings', async () => {
     home.write('b.yaml', yaml(''));
     const run = await runCli(home, ['binding', 'apply', '-f', 'b.yaml'], { answer: control });
     expect(run).toMatchObject({ code: 0, stdout: '= unchanged api.example.com (bearer)\n' });
     expect(written(run)).toEqual([]);
   });
 
-  test('updates what differs, and shows the fields', async () => {
+  test('updates differing bindings and shows the changed fields', async () => {
     home.write('b.yaml', yaml('effect: read'));
     const run = await runCli(home, ['binding', 'apply', '-f', 'b.yaml'], { answer: control });
     expect(run.stdout).toBe('~ update api.example.com (bearer)\n    effect: (none) -> "read"\n');
     expect(written(run)).toEqual([`PUT /v1/host-bindings/${existing.id}`]);
   });
 
-  test('creates what is new, and writes nothing in a dry run', async () => {
+  test('creates new bindings, and writes nothing in a dry run', async () => {
     const text = `bindings:\n${yaml('').replace('api.example.com', 'new.example.com')}`;
     const apply = ['binding', 'apply', '-f', '-'];
     const run = await runCli(home, apply, { answer: control, stdin: text });
@@ -252,7 +252,7 @@ describe('svc binding apply', () => {
     ['a key given twice', yaml('scheme: basic'), 'unique'],
     ['broken YAML', '- host: [', 'was not applied'],
     ['nothing', '# only a comment\n', 'no binding'],
-  ])('a file with %s is refused whole', async (_name, text, message) => {
+  ])('refuses the whole file if it has %s', async (_name, text, message) => {
     home.write('b.yaml', text);
     const run = await runCli(home, ['binding', 'apply', '-f', 'b.yaml'], { answer: control });
     expect(run.code).toBe(1);
@@ -260,7 +260,7 @@ describe('svc binding apply', () => {
     expect(written(run)).toEqual([]);
   });
 
-  test('takes back what show prints', async () => {
+  test('accepts the output of show', async () => {
     const shown = await runCli(home, ['binding', 'show', 'api.example.com'], { answer: control });
     const run = await runCli(home, ['binding', 'apply', '-f', '-'], { answer: control, stdin: shown.stdout });
     expect(run.stdout).toContain('= unchanged api.example.com');
@@ -273,7 +273,7 @@ describe('svc binding rm', () => {
     expect(written(run)).toEqual([`DELETE /v1/host-bindings/${existing.id}`]);
   });
 
-  test('asks for the id when several have the host', async () => {
+  test('asks for the id if several bindings have the host', async () => {
     const items = [existing, { ...existing, id: 'bnd_01m7yjc1391a5krmyacsgq908v', owner: 'enterprise' }];
     const answer: Answer = () => ({ status: 200, body: { items, next_cursor: null } });
     const run = await runCli(home, ['binding', 'rm', 'api.example.com'], { answer });
@@ -287,7 +287,7 @@ describe('svc binding rm', () => {
   });
 });
 
-test('svc binding templates lists what the catalog ships', async () => {
+test('svc binding templates lists the catalog', async () => {
   const run = await runCli(home, ['binding', 'templates']);
   expect(run.stdout).toContain('github-api\t');
   expect((await runCli(home, ['binding', 'templates', 'github-api', '--json'])).stdout).toContain('"wire_form"');

@@ -29,7 +29,7 @@ interface ListOptions {
 
 /** `svc binding ...`. */
 export function addBindingCommands(line: CommandLine): void {
-  const binding = line.program.command('binding').description('which host gets which credential, and how');
+  const binding = line.program.command('binding').description('bind hosts to credentials');
   handle<AddOptions>(line, addOptions(binding.command('add').description('bind a host to a credential')), addBinding);
   const list = binding.command('list').alias('ls').description('list the bindings').addOption(ownerFilter());
   handle<ListOptions>(line, list, listBindings);
@@ -39,14 +39,14 @@ export function addBindingCommands(line: CommandLine): void {
   handle(line, remove, removeBinding);
   const effect = binding
     .command('effect')
-    .description('set what a binding allows: read allows only GET, HEAD and OPTIONS, every other effect all methods')
+    .description("set a binding's effect: read allows only GET, HEAD and OPTIONS; any other effect allows all methods")
     .argument('<host-or-id>')
     .addArgument(new Argument('<effect>').choices(EFFECTS));
   handle(line, effect, setEffect);
   addApplyCommand(line, binding);
   const templates = binding
     .command('templates')
-    .description('list ready bindings for well-known services; with a name, print one')
+    .description('list binding templates for well-known services; with a name, print that template')
     .argument('[name]');
   handle(line, templates, showTemplates);
 }
@@ -54,28 +54,34 @@ export function addBindingCommands(line: CommandLine): void {
 function addOptions(command: Command): Command {
   return command
     .argument('[host]', 'exact host, or *.suffix for every host below it')
-    .option('--from <template>', 'begin with a ready binding (`svc binding templates` lists them)')
+    .option('--from <template>', 'start from a template (`svc binding templates` lists them)')
     .addOption(new Option('--scheme <scheme>', 'how the credential is written').choices(INJECTION_SCHEMES))
     .option('--credential <ref>', 'the secret: vault://PATH')
-    .addOption(new Option('--emit <mechanism>', 'how it gets in (default: inject)').choices(EMIT_MECHANISMS))
+    .addOption(
+      new Option('--emit <mechanism>', 'how the credential gets into the request (default: inject)').choices(
+        EMIT_MECHANISMS,
+      ),
+    )
     .option('--sentinel <text>', 'sentinel-swap: the placeholder the agent holds (default: a new one)')
-    .option('--sentinel-env <name>', 'sentinel-swap: environment variable that `svc run` puts it in')
+    .option('--sentinel-env <name>', 'sentinel-swap: environment variable in which `svc run` hands out the placeholder')
     .option('--username <name>', 'basic: the user name')
     .option('--header <name>', 'header-template: the header')
-    .option('--template <text>', 'header-template: its value, with {token}')
+    .option('--template <text>', 'header-template: the value of the header, with {token}')
     .option('--query-param <name>', 'query-param: the parameter')
     .option('--access-key-id <id>', 'sigv4-resign: the access key id (the credential is the secret key)')
     .option('--session-token <ref>', 'sigv4-resign: vault://PATH of a session token')
     .option('--region <region>', 'sigv4-resign: the region')
     .option('--service <service>', 'sigv4-resign: the service')
     .option('--allowed-host <host>', 'only these hosts (repeatable)', several)
-    .addOption(new Option('--effect <effect>', 'read admits only GET, HEAD and OPTIONS').choices(EFFECTS))
-    .addOption(new Option('--body <mode>', 'read the request body first, or pass it on').choices(['buffer', 'stream']))
+    .addOption(
+      new Option('--effect <effect>', 'what requests may do; read allows only GET, HEAD and OPTIONS').choices(EFFECTS),
+    )
+    .addOption(new Option('--body <mode>', 'buffer the request body first, or stream it').choices(['buffer', 'stream']))
     .option(
       '--keep-cookies',
-      'leave cookies and authentication challenges in replies: the agent may act by them without the proxy',
+      'keep cookies and authentication challenges in replies; with them the agent can act without the proxy',
     )
-    .addOption(new Option('--owner <owner>', 'whose namespace (default: personal)').choices(OWNERS))
+    .addOption(new Option('--owner <owner>', 'owner of the binding (default: personal)').choices(OWNERS))
     .option('--description <text>', 'what it is for');
 }
 
@@ -100,19 +106,19 @@ async function addBinding(call: Call<AddOptions>): Promise<undefined> {
   if (connectors.length > 0) await adviseOfLimits(call, client, limitedRecords([record], connectors));
 }
 
-/** What the agent gets by this binding besides answers: cookies that were asked for, credentials that the host hands out. */
+/** Warns about what replies give the agent: cookies that the binding keeps, and credentials that the host issues. */
 function warnOfReplies({ host, keep_cookies: keepCookies }: HostBindingRecord, print: Call['print']): void {
   if (keepCookies === true) {
-    print.note(`Replies of ${host} keep their cookies: with a session cookie the agent can act without the proxy.`);
+    print.note(`Replies from ${host} keep their cookies: with a session cookie the agent can act without the proxy.`);
   }
   const issued = credentialsIssuedBy(host);
   if (issued === null) return;
   print.note(
-    `${host} hands out ${issued}: what the agent asks for there is its own and is not masked. A connector with the operations it needs admits no others.`,
+    `${host} issues ${issued}: the agent can request them, and they are not masked. To limit the agent to the operations that it needs, use a connector.`,
   );
 }
 
-/** With sentinel-swap and no placeholder of its own, a new one. */
+/** Generates a placeholder for sentinel-swap if none was given. */
 function withSentinel(fields: Record<string, unknown>): Record<string, unknown> {
   const { host, scheme, sentinel } = fields;
   const known: unknown = typeof sentinel === 'object' && sentinel !== null ? Reflect.get(sentinel, 'value') : sentinel;
@@ -155,7 +161,7 @@ async function showBinding(call: Call): Promise<undefined> {
   call.print.data(found.length === 1 ? found[0] : { items: found }, () => found.map(bindingYaml).join('---\n'));
 }
 
-/** What `svc binding apply -f` takes back; the rest stands in comments. */
+/** The YAML that `svc binding apply -f` accepts; other fields are written as comments. */
 function bindingYaml(record: HostBindingRecord): string {
   const input: ValidHostBinding = inputOf(record);
   return `# ${record.id}, updated ${record.updated_at}\n${stringify(input)}`;
@@ -170,19 +176,19 @@ async function findBindings(client: HttpClient, hostOrId: string): Promise<HostB
   ]);
 }
 
-/** Throws when several have the host: then each has to be named by its id. */
+/** Throws if several bindings have the host: the caller must then give an id. */
 async function findBinding(client: HttpClient, hostOrId: string): Promise<HostBindingRecord> {
   const found = await findBindings(client, hostOrId);
   const [only] = found;
   if (only !== undefined && found.length === 1) return only;
   const lines = found.map((record) => `${record.id}  ${record.owner}  ${record.credential_ref}`);
-  throw new CliError(EXIT.failed, `${found.length} bindings have the host ${hostOrId}: name one by its id`, lines);
+  throw new CliError(EXIT.failed, `${found.length} bindings have the host ${hostOrId}: give the id of one`, lines);
 }
 
 async function setEffect(call: Call): Promise<undefined> {
   const [hostOrId = '', wanted] = call.args;
   const effect = EFFECTS.find((each) => each === wanted);
-  if (effect === undefined) throw new CliError(EXIT.usage, `the effect is one of ${EFFECTS.join(', ')}`);
+  if (effect === undefined) throw new CliError(EXIT.usage, `the effect must be one of ${EFFECTS.join(', ')}`);
   const client = controlClient(call.context, call.options);
   const record = await changeEffect(client, await findBinding(client, hostOrId), effect);
   call.print.data(record, () => `${record.host} (${record.id}) has the effect ${effect}\n`);
@@ -217,5 +223,5 @@ async function showTemplates(call: Call): Promise<undefined> {
     return;
   }
   const templates = loadTemplates(call.context.root);
-  call.print.rows({ items: templates }, templates, TEMPLATE_COLUMNS, 'This checkout ships no templates.');
+  call.print.rows({ items: templates }, templates, TEMPLATE_COLUMNS, 'This checkout has no templates.');
 }

@@ -3,7 +3,7 @@ import { hostBindingRecord, type HostBindingRecord } from '../../shared/wire/hos
 import { inputOf } from './binding_file.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 
-/** Changes what a binding admits; everything else of it stays. */
+/** Changes a binding's effect and keeps its other fields. */
 export function changeEffect(
   client: HttpClient,
   record: HostBindingRecord,

@@ -4,7 +4,7 @@ import { duplicateBinding, type HostBindingRecord, type ValidHostBinding } from 
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { validateBinding } from './binding_input.ts';
 
-/** What applying one binding would do. */
+/** The change that applying one binding would make. */
 export type Change =
   | { readonly kind: 'create'; readonly binding: ValidHostBinding }
   | {
@@ -22,8 +22,8 @@ export interface FieldChange {
 }
 
 /**
- * The bindings of a YAML file: a list, `bindings:` with a list, one binding, or several documents of these. Every one is
- * checked before any is used; the errors name the place in the file.
+ * Reads the bindings of a YAML file: a list, `bindings:` with a list, one binding, or several such documents. All are checked
+ * before any is used. Errors name the position in the file.
  */
 export function parseBindingFile(text: string): Result<readonly ValidHostBinding[], readonly string[]> {
   const documents = parseAllDocuments(text, { uniqueKeys: true });
@@ -31,7 +31,7 @@ export function parseBindingFile(text: string): Result<readonly ValidHostBinding
   const broken = documents.flatMap((document) => document.errors.map((error) => error.message));
   if (broken.length > 0) return err(broken);
   const entries = documents.flatMap((document) => bindingsIn(document.toJS({ maxAliasCount: 100 })));
-  if (entries.length === 0) return err(['the file holds no binding: write a list of bindings']);
+  if (entries.length === 0) return err(['the file contains no binding: write a list of bindings']);
   const bindings: ValidHostBinding[] = [];
   const problems: string[] = [];
   for (const [index, entry] of entries.entries()) {
@@ -62,7 +62,7 @@ function hostIn(entry: unknown): string {
     : '';
 }
 
-/** What has to change so that `existing` holds every wanted binding. Nothing is removed. */
+/** The changes that turn `existing` into the wanted bindings. Nothing is removed. */
 export function planChanges(
   existing: readonly HostBindingRecord[],
   wanted: readonly ValidHostBinding[],
@@ -77,7 +77,7 @@ export function planChanges(
   });
 }
 
-/** A record without what the control plane adds: what a person would write. */
+/** A record without the fields that the control plane adds, as a person would write it. */
 export function inputOf(record: HostBindingRecord): ValidHostBinding {
   const { id: _id, created_at: _created, updated_at: _updated, ...input } = record;
   return input;

@@ -50,7 +50,7 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   description: '--description',
 };
 
-/** The fields that the flags give; what was not typed is left out. */
+/** The fields set by flags; flags that were not given are left out. */
 export function fieldsOf(host: string | undefined, flags: BindingFlags): Record<string, unknown> {
   const sentinel = { value: flags.sentinel, env: flags.sentinelEnv };
   return given({
@@ -83,7 +83,7 @@ function given(fields: Readonly<Record<string, unknown>>): Record<string, unknow
 /** How an error names a field: its path in a file, or the flag on the command line. */
 export type FieldNaming = 'flags' | 'fields';
 
-/** A binding as the control API takes it, or one line for each thing that is wrong. */
+/** A binding in the form of the control API, or one line for each problem. */
 export function validateBinding(fields: unknown, naming: FieldNaming): Result<ValidHostBinding, readonly string[]> {
   const parsed = hostBindingInput.safeParse(fields);
   return parsed.success ? ok(parsed.data) : err(parsed.error.issues.map((issue) => issueLine(issue, naming)));

@@ -12,7 +12,7 @@ import { nearMatch } from '../../shared/model/near_match.ts';
 
 const FOLDER = ['catalog', 'bindings'];
 
-/** Every ready binding that this checkout ships, by name. */
+/** The templates of this checkout, by name. */
 export function loadTemplates(root: string): readonly BindingTemplate[] {
   const folder = join(root, ...FOLDER);
   const files = readdirSync(folder).filter((name) => name.endsWith('.yaml'));
@@ -25,7 +25,7 @@ function loadTemplate(path: string): BindingTemplate {
   throw new CliError(EXIT.failed, `${path} is damaged: ${parsed.error.message}`, ['Get a complete checkout.']);
 }
 
-/** The template of this name, or an error that names the nearest one. */
+/** Finds a template by name; the error suggests the nearest name. */
 export function findTemplate(root: string, name: string): BindingTemplate {
   const templates = loadTemplates(root);
   const found = templates.find((template) => template.name === name);
@@ -41,7 +41,7 @@ export function findTemplate(root: string, name: string): BindingTemplate {
   ]);
 }
 
-/** The template's binding with the fields that were typed put over it. */
+/** The template's binding, with the given fields taking precedence. */
 export function fillFromTemplate(
   template: BindingTemplate,
   fields: Readonly<Record<string, unknown>>,

@@ -16,10 +16,10 @@ const STYLES: { readonly [D in ExplainReply['decision']]: Style } = {
 export function addExplainCommand(line: CommandLine): void {
   const explain = line.program
     .command('explain')
-    .description('say which path a request would take through the proxy, and why')
+    .description('explain which path a request would take through the proxy, and why')
     .argument('<method>', 'such as GET')
     .argument('<url>', 'such as https://api.example.com/items')
-    .option('--graphql <document>', 'the document of its body, at a GraphQL endpoint of a connector');
+    .option('--graphql <document>', "the GraphQL document in its body, for a connector's GraphQL endpoint");
   handle(line, explain, explainRequest);
 }
 
@@ -39,7 +39,7 @@ async function explainRequest(call: Call<ExplainOptions>): Promise<undefined> {
   call.print.data(reply, () => explanationText(reply, (text) => call.print.paint(STYLES[reply.decision], text)));
 }
 
-/** The decision, the bindings that take part in it, and the reasons. */
+/** The decision, the bindings involved, and the reasons. */
 export function explanationText(reply: ExplainReply, paint: (text: string) => string): string {
   const code = reply.code === null ? '' : ` (${reply.code})`;
   const lines = [

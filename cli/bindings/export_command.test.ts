@@ -27,7 +27,7 @@ const chain = {
 };
 const verification = { ok: true, events: 2, removed: 5, chains: [chain], first_break: null };
 
-/** A control plane where every list has two pages of one item each. */
+/** A control plane whose lists have two pages of one item each. */
 const answers =
   (role: string): Answer =>
   ({ url }) => {
@@ -52,7 +52,7 @@ const linesOf = (stdout: string): Record<string, unknown>[] =>
     .split('\n')
     .map((line) => JSON.parse(line));
 
-test('svc export writes each thing as a line with its kind, every page and every field of it', async () => {
+test('svc export writes one line per item with its kind and all fields, from every page', async () => {
   const run = await runCli(home, ['export'], { answer: answers('owner') });
   expect(run.code).toBe(0);
   const lines = linesOf(run.stdout);
@@ -80,12 +80,12 @@ test('svc export writes each thing as a line with its kind, every page and every
   expect(new Set(run.calls.map(({ method }) => method))).toEqual(new Set(['GET']));
 });
 
-test('svc export leaves out for a member what only admins see', async () => {
+test('svc export leaves out admin-only lists for a member', async () => {
   const run = await runCli(home, ['export'], { answer: answers('member') });
   expect(run.code).toBe(0);
   expect(run.calls.map(({ url }) => url.pathname)).not.toContain('/v1/members');
 });
 
-test('svc export fails when a list does, so that half an export is not taken for a whole one', async () => {
+test('svc export fails if a list fails, so that a partial export is not taken for a complete one', async () => {
   expect((await runCli(home, ['export'], { answer: withoutApprovals })).code).toBe(1);
 });

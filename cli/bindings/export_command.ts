@@ -11,17 +11,17 @@ export function addExportCommand(line: CommandLine): void {
   const command = line.program
     .command('export')
     .description(
-      'export everything that you and your enterprise own, one JSON document a line, without values of secrets',
+      'export everything that you and your enterprise own, one JSON document per line, without the values of secrets',
     );
   handle(line, command, exportAll);
 }
 
-/** Whatever the control plane says of a thing is passed on as it is. */
+/** Fields are passed on exactly as the control plane sends them. */
 const record = z.looseObject({});
 const identified = z.looseObject({ id: z.string() });
 const records = page(record);
 
-/** What is exported, in this order; connectors come before, with their specs, and after them where the audit chains begin and end. */
+/** The exported lists, in this order. Connectors with their specs come before them; the start and end of the audit chains come after. */
 const LISTS: readonly (readonly [kind: string, path: string])[] = [
   ['secret', '/v1/secrets'],
   ['host_binding', '/v1/host-bindings'],
@@ -50,10 +50,10 @@ async function exportAll(call: Call): Promise<undefined> {
   write('audit_verification', verification);
 }
 
-/** Every event is looked at. */
+/** Every event is read. */
 const VERIFY_MS = 10 * 60_000;
 
-/** A page at a time: a log may be larger than memory. */
+/** Reads page by page: a log may be larger than memory. */
 async function exportList(client: HttpClient, path: string, write: (item: object) => void): Promise<void> {
   let cursor: string | undefined;
   do {

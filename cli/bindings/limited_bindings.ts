@@ -9,14 +9,14 @@ import type { Call } from '../command_line.ts';
 import { allConnectors } from '../connectors/connector_lookup.ts';
 import type { HttpClient } from '../terminal/http_client.ts';
 
-/** A binding that counts as `read` on some hosts, and what to type so that it says what is meant. */
+/** A binding that counts as `read` on some hosts, and the command that sets its effect explicitly. */
 export interface LimitedRecord {
   readonly record: HostBindingRecord;
   readonly text: string;
   readonly commands: string;
 }
 
-/** The bindings without an effect on hosts where an operation of these connectors needs an approval. */
+/** Finds bindings without an effect on hosts where one of these connectors has an operation that needs an approval. */
 export function limitedRecords(
   bindings: readonly HostBindingRecord[],
   connectors: readonly ConnectorRecord[],
@@ -27,8 +27,8 @@ export function limitedRecords(
     const record = records.get(id);
     if (record === undefined) return [];
     const where = hosts.length === 1 && hosts[0] === host ? 'there' : `on ${hosts.join(', ')}`;
-    const text = `the binding of ${host} has no effect, so it only reads ${where}: operations of a connector need an approval`;
-    const commands = `svc binding effect ${id} read, or write to let it do there what the connector leaves, unapproved`;
+    const text = `the binding for ${host} has no effect, so it only reads ${where}: operations of a connector need an approval`;
+    const commands = `svc binding effect ${id} read, or write to allow what the connector does not cover, without an approval`;
     return [{ record, text, commands }];
   });
 }
@@ -42,7 +42,7 @@ export async function connectorsWithSpecs(client: HttpClient): Promise<Connector
   return records;
 }
 
-/** Says which bindings are limited to reading; at a terminal it offers to have each say so itself. */
+/** Warns about bindings that are limited to reading; at a terminal it offers to set the effect of each to `read`. */
 export async function adviseOfLimits(
   { context, print }: Pick<Call, 'context' | 'print'>,
   client: HttpClient,
@@ -51,11 +51,11 @@ export async function adviseOfLimits(
   for (const { record, text, commands } of limited) {
     print.warn(text);
     const isAsked = context.interactive && !print.json;
-    if (isAsked && (await askYes(context, `Give the binding of ${record.host} the effect "read"?`))) {
+    if (isAsked && (await askYes(context, `Set the effect of the binding for ${record.host} to "read"?`))) {
       await changeEffect(client, record, 'read');
-      print.note(`The binding of ${record.host} (${record.id}) has the effect read.`);
+      print.note(`The binding for ${record.host} (${record.id}) now has the effect read.`);
     } else {
-      print.note(`Say what it may do: ${commands}`);
+      print.note(`Set its effect: ${commands}`);
     }
   }
 }

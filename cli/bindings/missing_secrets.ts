@@ -4,13 +4,13 @@ import type { HttpClient } from '../terminal/http_client.ts';
 import type { Printer } from '../terminal/output.ts';
 import { allPages } from '../terminal/paging.ts';
 
-/** A reference that a binding names and that is not stored, and the command that stores it. */
+/** A reference that a binding uses but that is not stored, and the command that stores it. */
 export interface MissingSecret {
   readonly ref: string;
   readonly command: string;
 }
 
-/** The references of these bindings that are not stored: the proxy answers 503 for them. */
+/** Finds the references of these bindings that are not stored; the proxy answers 503 for them. */
 export async function missingSecrets(
   client: HttpClient,
   bindings: readonly ValidHostBinding[],
@@ -28,7 +28,7 @@ export async function missingSecrets(
   return [...missing.values()];
 }
 
-/** Says which secrets of these bindings are not stored yet. */
+/** Warns about secrets of these bindings that are not stored yet. */
 export async function warnOfMissingSecrets(
   client: HttpClient,
   bindings: readonly ValidHostBinding[],

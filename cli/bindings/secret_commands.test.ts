@@ -21,7 +21,7 @@ const record = {
 const stored: Answer = () => ({ status: 201, body: record });
 
 describe('svc secret set', () => {
-  test('sends the value of stdin as the local owner, and prints only the reference', async () => {
+  test('sends the value from stdin as the local owner and prints only the reference', async () => {
     const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], { stdin: VALUE, answer: stored });
     expect(run).toMatchObject({ code: 0, stdout: 'vault://user/demo\n', stderr: '' });
     expect(run.calls).toMatchObject([{ method: 'POST', authorization: `Bearer ${LOCAL_KEY}` }]);
@@ -33,18 +33,18 @@ describe('svc secret set', () => {
     [`${VALUE}\r\n`, VALUE],
     [`${VALUE}\n\n`, `${VALUE}\n`],
     [` ${VALUE} `, ` ${VALUE} `],
-  ])('drops one line break at the end and nothing else: %j', async (stdin, value) => {
+  ])('drops only one trailing line break: %j', async (stdin, value) => {
     const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], { stdin, answer: stored });
     expect(run.calls[0]?.body).toMatchObject({ value });
   });
 
-  test('keeps the line break when told', async () => {
+  test('keeps the line break with the flag', async () => {
     const argv = ['secret', 'set', 'user/demo', '--stdin', '--keep-newline'];
     const run = await runCli(home, argv, { stdin: `${VALUE}\n`, answer: stored });
     expect(run.calls[0]?.body).toMatchObject({ value: `${VALUE}\n` });
   });
 
-  test('asks without showing on a terminal, also when told to read stdin', async () => {
+  test('prompts without echo at a terminal, also with --stdin', async () => {
     const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], {
       stdin: `${VALUE}\n`,
       terminal: true,
@@ -66,10 +66,10 @@ describe('svc secret set', () => {
     [['secret', 'set', 'user/demo', '--value', VALUE]],
     [['secret', 'set', 'user/demo', `--value=${VALUE}`]],
     [['secret', 'set', 'user/demo', '--stdin', VALUE]],
-  ])('refuses a value given as an argument, without repeating it: %j', async (argv) => {
+  ])('refuses a value on the command line without repeating it: %j', async (argv) => {
     const run = await runCli(home, argv, { stdin: 'x', answer: stored });
     expect(run).toMatchObject({ code: 2, calls: [], stdout: '' });
-    expect(run.stderr).toContain('never taken from the command line');
+    expect(run.stderr).toContain('cannot be given on the command line');
     expect(run.stderr).toContain('--stdin');
     expect(run.stderr).not.toContain(VALUE);
   });
@@ -78,7 +78,7 @@ describe('svc secret set', () => {
     [['secret', 'set', 'user/demo', `--token=${VALUE}`]],
     [['secret', 'rm', 'user/demo', VALUE]],
     [['status', VALUE]],
-  ])('a mistyped command line is refused without repeating its values: %j', async (argv) => {
+  ])('refuses a mistyped command line without repeating its values: %j', async (argv) => {
     const run = await runCli(home, argv, { answer: stored });
     expect(run).toMatchObject({ code: 2, calls: [] });
     expect(run.stderr).not.toContain(VALUE);
@@ -96,14 +96,14 @@ describe('svc secret set', () => {
     expect(run.stderr).toContain(message);
   });
 
-  test('refuses a file that is not there, and a bad path', async () => {
+  test('refuses a missing file and an invalid path', async () => {
     expect((await runCli(home, ['secret', 'set', 'user/demo', '--file', 'gone'])).stderr).toContain('ENOENT');
     const run = await runCli(home, ['secret', 'set', 'User//demo', '--stdin'], { stdin: VALUE });
     expect(run).toMatchObject({ code: 2, calls: [] });
     expect(run.stderr).toContain('vault path');
   });
 
-  test('warns of a short secret and of white space at its ends', async () => {
+  test('warns about a short secret and about leading or trailing white space', async () => {
     const run = await runCli(home, ['secret', 'set', 'user/demo', '--stdin'], { stdin: ' abc', answer: stored });
     expect(run.stderr).toContain('fewer than 8 bytes');
     expect(run.stderr).toContain('white space');
@@ -123,7 +123,7 @@ describe('svc secret list', () => {
     expect(run.stdout.split('\n')[0]).toMatch(/^REFERENCE +OWNER +VERSION +STORED +DESCRIPTION$/);
   });
 
-  test('is JSON when asked, the option before or after the command', async () => {
+  test('prints JSON with --json before or after the command', async () => {
     for (const argv of [
       ['--json', 'secret', 'list'],
       ['secret', 'list', '--json'],
@@ -142,7 +142,7 @@ describe('svc secret list', () => {
     expect(run.stdout.trimEnd().split('\n')).toHaveLength(2);
   });
 
-  test('text from the control plane cannot steer the terminal', async () => {
+  test('escapes control characters from the control plane', async () => {
     const evil = { ...record, description: '\u001b[2Jgone\u202e' };
     const run = await runCli(home, ['secret', 'list'], {
       answer: () => ({ status: 200, body: { items: [evil], next_cursor: null } }),
@@ -151,7 +151,7 @@ describe('svc secret list', () => {
   });
 });
 
-test('a refusal names its code, its fields and exits with 1', async () => {
+test('prints the code and fields of a refusal and exits with 1', async () => {
   const error = {
     code: 'secret_in_use',
     message: 'a binding uses it',
@@ -162,8 +162,8 @@ test('a refusal names its code, its fields and exits with 1', async () => {
   expect(run).toMatchObject({ code: 1, stderr: 'svc: a binding uses it (409 secret_in_use)\n     path: is bound\n' });
 });
 
-test('a reply in another form is an error, not data', async () => {
+test('treats a reply in an unknown format as an error', async () => {
   const run = await runCli(home, ['secret', 'list'], { answer: () => ({ status: 200, body: { items: [{ id: 1 }] } }) });
   expect(run).toMatchObject({ code: 1, stdout: '' });
-  expect(run.stderr).toContain('in a form this svc does not know');
+  expect(run.stderr).toContain('in a format that this svc does not know');
 });

@@ -9,7 +9,7 @@ import { allPages } from '../terminal/paging.ts';
 import { readSecret, type SecretSource } from '../terminal/read_secret.ts';
 import { agoText } from '../terminal/relative_time.ts';
 
-/** Shorter credentials are not looked for in replies: they would match by chance. */
+/** Shorter credentials are not masked in replies: they would match by chance. */
 const SHORTEST_SCRUBBED_BYTES = 8;
 
 interface OwnerOption {
@@ -19,15 +19,17 @@ type SetOptions = SecretSource & OwnerOption & { readonly description?: string; 
 
 /** `svc secret ...`. */
 export function addSecretCommands(line: CommandLine): void {
-  const secret = line.program.command('secret').description('credentials in the vault (their values are never shown)');
+  const secret = line.program
+    .command('secret')
+    .description('store and list credentials in the vault (values are never shown)');
   const set = secret
     .command('set')
     .description('store a secret, or replace its value')
-    .argument('<path>', 'where in the vault, such as user/demo')
+    .argument('<path>', 'path in the vault, such as user/demo')
     .addOption(new Option('--value [refused]').hideHelp())
     .option('--stdin', 'read the value from stdin')
     .option('--file <file>', 'read the value from a file')
-    .option('--keep-newline', 'keep a line break at the end (else one is dropped)')
+    .option('--keep-newline', 'keep a trailing line break (by default, one is dropped)')
     .option('--description <text>', 'what it is for')
     .addOption(ownerOption())
     .allowExcessArguments();
@@ -40,29 +42,29 @@ export function addSecretCommands(line: CommandLine): void {
   handle<OwnerOption>(line, list, listSecrets);
   const remove = secret
     .command('rm')
-    .description('delete a secret; refused while a binding uses it')
+    .description('delete a secret; fails while a binding uses it')
     .argument('<path>')
     .addOption(ownerOption());
   handle<OwnerOption>(line, remove, removeSecret);
 }
 
-/** `--owner`, for a command that acts on one namespace. */
+/** `--owner`, for a command that acts on one owner's data. */
 export function ownerOption(): Option {
-  return new Option('--owner <owner>', 'whose namespace').choices(OWNERS).default('personal');
+  return new Option('--owner <owner>', 'owner of the secret').choices(OWNERS).default('personal');
 }
 
 /** `--owner`, for a list. */
 export function ownerFilter(): Option {
-  return new Option('--owner <owner>', 'only this namespace').choices(OWNERS);
+  return new Option('--owner <owner>', 'only what this owner has').choices(OWNERS);
 }
 
 function refuseArgument(path: string): CliError {
   return new CliError(
     EXIT.usage,
-    'a secret is never taken from the command line: the process list and the shell history show it',
+    'a secret cannot be given on the command line: the process list and the shell history would show it',
     [
       `Type it at the prompt (svc secret set ${path}), pipe it (--stdin), or read it from a file (--file FILE).`,
-      'The value given counts as exposed: change it where it came from.',
+      'Treat the value as exposed: replace it at the service that issued it.',
     ],
   );
 }
@@ -81,11 +83,9 @@ async function setSecret(call: Call<SetOptions>): Promise<undefined> {
   };
   const record = await controlClient(call.context, options).call('POST', '/v1/secrets', secretRecord, { body });
   if (Buffer.byteLength(value) < SHORTEST_SCRUBBED_BYTES) {
-    print.warn(
-      `this secret has fewer than ${SHORTEST_SCRUBBED_BYTES} bytes: it is not masked when an upstream sends it back`,
-    );
+    print.warn(`this secret has fewer than ${SHORTEST_SCRUBBED_BYTES} bytes: it is not masked if a reply contains it`);
   }
-  if (value.trim() !== value) print.warn('this secret begins or ends with white space: check that it belongs to it');
+  if (value.trim() !== value) print.warn('this secret begins or ends with white space: check that this is intended');
   print.data(record, () => `${print.person ? `stored ${record.ref} (version ${record.version})` : record.ref}\n`);
 }
 

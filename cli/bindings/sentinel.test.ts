@@ -16,20 +16,20 @@ const HOSTS = [
 ] as const;
 
 describe('a placeholder', () => {
-  test.each(HOSTS)('for %s has its form', (host, form) => {
+  test.each(HOSTS)('for %s has the format of its tokens', (host, form) => {
     expect(makeSentinel(host, 'bearer', randomBytes)).toMatch(form);
   });
 
-  test('for sigv4-resign stands for the access key id', () => {
+  test('for sigv4-resign replaces the access key id', () => {
     expect(makeSentinel('s3.amazonaws.com', 'sigv4-resign', randomBytes)).toMatch(/^AKIA[A-Z2-7]{16}$/);
   });
 
-  test('is new each time', () => {
+  test('is different each time', () => {
     const made = Array.from({ length: 100 }, () => makeSentinel('api.example.test', 'bearer', randomBytes));
     expect(new Set(made).size).toBe(100);
   });
 
-  test('is one that a binding takes', () => {
+  test('is accepted by a binding', () => {
     const refused = HOSTS.filter(([host]) => {
       const sentinel = { value: makeSentinel(host, 'bearer', randomBytes) };
       const binding = {
@@ -44,7 +44,7 @@ describe('a placeholder', () => {
     expect(refused).toEqual([]);
   });
 
-  test('draws every character evenly: a byte beyond the last multiple is drawn again', () => {
+  test('draws characters uniformly: bytes beyond the last whole multiple are rejected', () => {
     const draws = [new Uint8Array(40).fill(255), new Uint8Array(40).fill(0)];
     expect(makeSentinel('api.example.test', 'bearer', () => draws.shift() ?? new Uint8Array(40))).toBe('A'.repeat(40));
   });

@@ -9,8 +9,8 @@ export type RandomBytes = (count: number) => Uint8Array;
 type Shape = (text: (alphabet: string, length: number) => string) => string;
 
 /**
- * What the tokens of well-known services look like, so that a client that checks the form of its credential takes the
- * placeholder. Checksums inside a token are not imitated: a secret scanner should not take it for a live one.
+ * Token formats of well-known services, so that a client that checks the format of its credential accepts the placeholder.
+ * Checksums inside a token are not imitated, so that a secret scanner does not report the placeholder as a live token.
  */
 const SHAPES: readonly (readonly [suffix: string, Shape])[] = [
   ['github.com', (text) => `ghp_${text(ALNUM, 36)}`],
@@ -30,7 +30,7 @@ const SHAPES: readonly (readonly [suffix: string, Shape])[] = [
   ['auth0.com', jsonWebToken],
 ];
 
-/** An unsigned-looking token of three parts; its header and claims parse, its signature verifies nowhere. */
+/** A JWT-like token of three parts: its header and claims parse, but its signature does not verify. */
 function jsonWebToken(text: (alphabet: string, length: number) => string): string {
   return `${encoded({ alg: 'HS256', typ: 'JWT' })}.${encoded({ sub: text(LOWER, 20), exp: 4_102_444_800 })}.${text(ALNUM, 43)}`;
 }
@@ -40,8 +40,8 @@ function encoded(value: object): string {
 }
 
 /**
- * A placeholder for a credential: not secret, shaped like what the host's clients expect, and random, so that it is told
- * apart from every other one. For `sigv4-resign` it stands where the access key id does.
+ * Generates a placeholder for a credential. It is not secret, has the format that the host's clients expect, and is random, so
+ * that no two placeholders are equal. For `sigv4-resign` it takes the place of the access key id.
  */
 export function makeSentinel(host: string, scheme: string, randomBytes: RandomBytes): string {
   const text = (alphabet: string, length: number): string => pick(alphabet, length, randomBytes);
@@ -51,7 +51,7 @@ export function makeSentinel(host: string, scheme: string, randomBytes: RandomBy
   return shape === undefined ? text(ALNUM, 40) : shape(text);
 }
 
-/** Characters drawn evenly: bytes beyond the last whole multiple of the alphabet are drawn again. */
+/** Draws characters uniformly: bytes beyond the last whole multiple of the alphabet's size are rejected. */
 function pick(alphabet: string, length: number, randomBytes: RandomBytes): string {
   const limit = 256 - (256 % alphabet.length);
   let text = '';

@@ -5,8 +5,8 @@ import { didYouMean } from '../../shared/model/near_match.ts';
 type Args = Readonly<Record<string, unknown>>;
 
 /**
- * The args of a run from what was typed: `name=value` texts, each of the type that its input has, put beside those of a
- * JSON object. The errors name the arg and never quote its value.
+ * Builds the args of a run from `--arg name=value` (converted to the type of the input) and the JSON object of `--args`. The
+ * errors name the arg and never quote its value.
  */
 export function typedArgs(
   inputs: readonly OperationInput[],
@@ -24,7 +24,7 @@ export function typedArgs(
   for (const [name, values] of texts) {
     const typed = typedArg(inputs, name, values);
     if (!typed.ok) problems.push(`--arg ${name} ${typed.error}`);
-    else if (Object.hasOwn(whole, name)) problems.push(`--arg ${name} is in --args too: give it once`);
+    else if (Object.hasOwn(whole, name)) problems.push(`--arg ${name} is also in --args: give it once`);
     else args[name] = typed.value;
   }
   return problems.length > 0 ? err(problems) : ok(args);
@@ -34,22 +34,26 @@ function typedArg(inputs: readonly OperationInput[], name: string, values: reado
   const input = inputs.find((each) => each.name === name);
   if (input === undefined) {
     const names = inputs.map((each) => each.name);
-    return err(`is no input of this operation${didYouMean(name, names) || `: it has ${names.join(', ') || 'none'}`}`);
+    return err(
+      `is not an input of this operation${didYouMean(name, names) || `: it has ${names.join(', ') || 'none'}`}`,
+    );
   }
   const [first = ''] = values;
   if (input.type === 'array') return listArg(values);
-  if (values.length > 1) return err('is given more than once: only a list takes several');
+  if (values.length > 1) return err('is given more than once: only a list takes several values');
   if (input.type === 'string') return ok(first);
   if (input.type === 'boolean') return booleanArg(first);
   return input.type === 'object' ? objectArg(first) : numberArg(first);
 }
 
-/** `["a", 1]`, or the items one by one, as texts. */
+/** A JSON array such as `["a", 1]`, or the items one by one, as strings. */
 function listArg(values: readonly string[]): Result<unknown, string> {
   const [only = ''] = values;
   if (values.length > 1 || !only.startsWith('[')) return ok(values);
   const parsed = json(only);
-  return Array.isArray(parsed) ? ok(parsed) : err('is no list in JSON: write ["a", "b"], or --arg once for each item');
+  return Array.isArray(parsed)
+    ? ok(parsed)
+    : err('is not a JSON array: write ["a", "b"], or give --arg once for each item');
 }
 
 function booleanArg(text: string): Result<boolean, string> {
@@ -63,13 +67,13 @@ function numberArg(text: string): Result<number, string> {
 
 function objectArg(text: string): Result<unknown, string> {
   const parsed = json(text);
-  return isObject(parsed) ? ok(parsed) : err('must be an object in JSON, such as {"name": "x"}');
+  return isObject(parsed) ? ok(parsed) : err('must be a JSON object, such as {"name": "x"}');
 }
 
 /** The JSON object of `--args`. The parser's own message would quote the text. */
 export function parseArgs(text: string): Result<Args, string> {
   const parsed = json(text);
-  return isObject(parsed) ? ok({ ...parsed }) : err('--args is no JSON object: write {"name": "value"}');
+  return isObject(parsed) ? ok({ ...parsed }) : err('--args is not a JSON object: write {"name": "value"}');
 }
 
 function isObject(value: unknown): value is object {

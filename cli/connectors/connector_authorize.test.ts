@@ -59,7 +59,7 @@ const code = {
   expires_at: '2026-01-01T12:00:10.000Z',
 };
 
-/** A control plane whose connector has these credentials, one for each time that it is looked at. */
+/** A control plane that returns these credentials of the connector, one per read. */
 function control(looks: readonly object[], reply: object = link): Answer {
   const left = [...looks];
   return ({ method, url }) => {
@@ -79,40 +79,40 @@ const bodies = (calls: readonly SeenCall[]): unknown[] =>
   calls.flatMap(({ body }) => (body === undefined ? [] : [body]));
 
 describe('svc connector authorize', () => {
-  test('shows the link, waits, and says when it is done', async () => {
+  test('prints the link, waits, and reports success', async () => {
     const run = await authorize([], { answer: control([waiting, waiting, ready]) });
-    expect(run).toMatchObject({ code: 0, stdout: 'authorised acme/items: it is renewed by itself\n' });
+    expect(run).toMatchObject({ code: 0, stdout: 'authorised acme/items: it is renewed automatically\n' });
     expect(run.stderr).toContain(`\n  ${link.authorization_url}\n`);
     expect(run.stderr).toContain(link.redirect_uri);
     expect(bodies(run.calls)).toEqual([{ grant: 'browser' }]);
   });
 
-  test('waits for a new authorisation where there is one already', async () => {
+  test('waits for a new authorisation if there is an old one', async () => {
     const before = { ...ready, updated_at: time };
     const run = await authorize([], { answer: control([before, before, ready]) });
     expect(run.code).toBe(0);
     expect(run.calls.filter(({ url }) => url.pathname.endsWith(ID))).toHaveLength(3);
   });
 
-  test('shows the code of a device', async () => {
+  test('prints the device code', async () => {
     const run = await authorize(['--device'], { answer: control([waiting, ready], code) });
     expect(run.code).toBe(0);
-    expect(run.stderr).toContain('open https://auth.example.com/device and type the code:\n\n  ABCD-EFGH\n');
+    expect(run.stderr).toContain('open https://auth.example.com/device and enter the code:\n\n  ABCD-EFGH\n');
     expect(bodies(run.calls)).toEqual([{ grant: 'device' }]);
   });
 
-  test('gives up when the link is over', async () => {
+  test('gives up when the link expires', async () => {
     const run = await authorize([], { answer: control([waiting]) });
     expect(run).toMatchObject({ code: 1, stdout: '' });
     expect(run.stderr).toContain('acme/items was not authorised in time');
   });
 
-  test('prints the link alone with --no-wait', async () => {
+  test('prints only the link with --no-wait', async () => {
     const run = await authorize(['--no-wait', '--json'], { answer: control([waiting]) });
     expect(JSON.parse(run.stdout)).toEqual(link);
   });
 
-  test('stores the client first, with a secret from stdin that is shown nowhere', async () => {
+  test('stores the client first, and never prints its secret from stdin', async () => {
     const flags = ['--client-id', 'c', '--client-secret-stdin', '--scope', 'a', '--scope', 'b', '--token-url'];
     const run = await authorize([...flags, 'https://x.example/t', '--client-authentication', 'basic'], {
       stdin: `${SECRET}\n`,
@@ -135,7 +135,7 @@ describe('svc connector authorize', () => {
     expect(bodies(run.calls)[0]).toEqual({ kind: 'oauth2', client_id: 'c' });
   });
 
-  test('asks for the secret on a terminal, where an empty one is none', async () => {
+  test('prompts for the secret at a terminal; empty means none', async () => {
     const typed = { terminal: true, answer: control([missing, ready]) };
     const run = await authorize(['--client-id', 'c'], { ...typed, stdin: `${SECRET}\n` });
     expect(bodies(run.calls)[0]).toMatchObject({ client_secret: SECRET });
@@ -145,8 +145,8 @@ describe('svc connector authorize', () => {
   });
 
   test.each([
-    ['no client', missing, [], 'it has no OAuth client yet'],
-    ['half of a client', waiting, ['--scope', 'x'], 'a client is stored as a whole'],
+    ['no client', missing, [], 'the connector has no OAuth client yet'],
+    ['an incomplete client', waiting, ['--scope', 'x'], 'the other options need it'],
     ['no secret', waiting, ['--client-id', 'c'], '--public-client'],
     ['two answers', waiting, ['--client-id', 'c', '--public-client', '--client-secret-stdin'], 'choose one'],
     ['a connector with an API key', { ...missing, kind: 'api_key' }, [], 'svc connector credential set acme/items'],
@@ -157,7 +157,7 @@ describe('svc connector authorize', () => {
     expect(run.stderr).toContain(message);
   });
 
-  test('text of the provider cannot steer the terminal', async () => {
+  test("escapes control characters in the provider's text", async () => {
     const run = await authorize(['--device'], {
       answer: control([waiting, ready], { ...code, user_code: 'A\u001b[2J' }),
     });

@@ -17,7 +17,7 @@ import type { HttpClient } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { promptHidden, readSecret } from '../terminal/read_secret.ts';
 
-/** Where the secret of an OAuth client comes from. */
+/** The options that say where the secret of an OAuth client comes from. */
 export interface ClientSecretOptions {
   readonly clientSecretStdin?: boolean;
   readonly publicClient?: boolean;
@@ -36,13 +36,13 @@ export interface AuthorizeOptions extends OwnerOption, ClientSecretOptions {
 
 const POLL_MS = 2_000;
 
-/** `svc connector authorize FQN`: stores the client when one is given, shows where to authorise it, and waits for that. */
+/** `svc connector authorize FQN`: stores the OAuth client if one is given, prints where to authorise it, and waits. */
 export async function authorize(call: Call<AuthorizeOptions>): Promise<undefined> {
   const { context, options, print } = call;
   const client = controlClient(context, options);
   const connector = await findConnector(client, call.args[0] ?? '', options.owner);
   if (connector.credential.kind !== 'oauth2') {
-    throw new CliError(EXIT.usage, `${connector.fqn} takes an API key: there is nothing to authorise`, [
+    throw new CliError(EXIT.usage, `${connector.fqn} takes an API key, which needs no authorisation`, [
       `svc connector credential set ${connector.fqn}`,
     ]);
   }
@@ -59,7 +59,7 @@ export async function authorize(call: Call<AuthorizeOptions>): Promise<undefined
   print.data(credential, () => `authorised ${connector.fqn}${lifeText(credential)}\n`);
 }
 
-/** The options that say what the client is: they are stored with its id, all together. */
+/** The options that describe the client. They are stored together with its id. */
 const OF_A_CLIENT = [
   'clientSecretStdin',
   'publicClient',
@@ -70,7 +70,7 @@ const OF_A_CLIENT = [
   'scope',
 ] as const satisfies readonly (keyof AuthorizeOptions)[];
 
-/** The credential as it is before it is authorised; with `--client-id` that client is stored first. */
+/** The credential before it is authorised; with `--client-id`, that client is stored first. */
 async function storeClient(
   call: Call<AuthorizeOptions>,
   client: HttpClient,
@@ -83,9 +83,9 @@ async function storeClient(
   }
   const isWhole = OF_A_CLIENT.every((option) => options[option] === undefined);
   if (credential.client_id !== null && isWhole) return credential;
-  const why = credential.client_id === null ? 'it has no OAuth client yet' : 'a client is stored as a whole';
+  const why = credential.client_id === null ? 'the connector has no OAuth client yet' : 'the other options need it';
   throw new CliError(EXIT.usage, `--client-id is missing: ${why}`, [
-    `Register one with the service, with the redirect URL ${client.origin}/auth/connectors/callback, then:`,
+    `Register a client with the service, with the redirect URL ${client.origin}/auth/connectors/callback, then run:`,
     `svc connector authorize ${fqn} --client-id ID`,
   ]);
 }
@@ -115,10 +115,10 @@ export async function clientSecret({ context, options }: Call<ClientSecretOption
   if (options.clientSecretStdin === true) return readSecret(context, { stdin: true });
   if (!context.interactive) {
     throw new CliError(EXIT.usage, 'stdin is not a terminal, so the client secret cannot be asked for', [
-      'Pipe it with --client-secret-stdin, or say that there is none: --public-client.',
+      'Pipe it with --client-secret-stdin. If the client has no secret, use --public-client.',
     ]);
   }
-  const question = 'Client secret (not shown; empty when it has none): ';
+  const question = 'Client secret (not shown; leave empty if it has none): ';
   const typed = await promptHidden(context.stdin, context.stderr, question);
   return typed === '' ? null : typed;
 }
@@ -127,13 +127,13 @@ function guide({ fqn }: ConnectorSummary, reply: AuthorizeReply): string {
   if (reply.grant === 'browser') {
     const link = toPrintable(reply.authorization_url);
     const redirect = toPrintable(reply.redirect_uri);
-    return `To authorise ${fqn}, open this link in your browser:\n\n  ${link}\n\nThe service has to know the redirect URL ${redirect}\n`;
+    return `To authorise ${fqn}, open this link in your browser:\n\n  ${link}\n\nThe client must be registered with the redirect URL ${redirect}\n`;
   }
   const where = toPrintable(reply.verification_uri_complete ?? reply.verification_uri);
-  return `To authorise ${fqn}, open ${where} and type the code:\n\n  ${toPrintable(reply.user_code)}\n\n`;
+  return `To authorise ${fqn}, open ${where} and enter the code:\n\n  ${toPrintable(reply.user_code)}\n\n`;
 }
 
-/** Waits until the credential is there, or newer than before. Looking at the connector is what redeems a device's code. */
+/** Waits until the credential exists or is newer than before. Reading the connector also redeems a device code. */
 async function authorised(
   { context }: Call,
   client: HttpClient,
@@ -150,11 +150,11 @@ async function authorised(
     await context.pause(pollMs, context.stop);
   }
   throw new CliError(EXIT.failed, `${fqn} was not authorised${context.stop.aborted ? '' : ' in time'}`, [
-    `Begin again: svc connector authorize ${fqn}`,
+    `Try again: svc connector authorize ${fqn}`,
   ]);
 }
 
 function lifeText({ expires_at: end, renewable }: ConnectorCredentialRecord): string {
-  if (renewable) return ': it is renewed by itself';
-  return end === null ? '' : ` until ${end}: the provider gave nothing to renew it with`;
+  if (renewable) return ': it is renewed automatically';
+  return end === null ? '' : ` until ${end}: the provider issued no refresh token`;
 }

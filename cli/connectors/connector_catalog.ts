@@ -10,33 +10,37 @@ import type { Column } from '../terminal/output.ts';
 
 const FOLDER = ['catalog', 'connectors'];
 
-/** A ready connector that this checkout ships. */
+/** A connector of this checkout's catalog. */
 interface CatalogEntry {
   readonly name: string;
   readonly spec: ConnectorSpecRecord;
 }
 
-/** The names of the ready connectors. */
+/** The names of the connectors in the catalog. */
 export function catalogNames(root: string): readonly string[] {
   const files = readdirSync(join(root, ...FOLDER)).filter((file) => file.endsWith('.yaml'));
   return files.map((file) => file.slice(0, -'.yaml'.length)).toSorted();
 }
 
-/** The text of a ready connector, or an error that names the nearest one. */
+/** The text of a connector in the catalog; the error suggests the nearest name. */
 export function catalogText(root: string, name: string): string {
   const names = catalogNames(root);
   if (names.includes(name)) return readFileSync(join(root, ...FOLDER, `${name}.yaml`), 'utf8');
   const near = nearMatch(name, names);
-  throw new CliError(EXIT.usage, `there is no ready connector ${JSON.stringify(name)}`, [
+  throw new CliError(EXIT.usage, `the catalog has no connector ${JSON.stringify(name)}`, [
     ...(near === null ? [] : [`Did you mean ${near}?`]),
-    '`svc connector catalog` lists them; a file is named with its folder or ending, such as ./mine.yaml.',
+    '`svc connector catalog` lists them. To name a file, write its folder or extension, such as ./mine.yaml.',
   ]);
 }
 
 function loadEntry(root: string, name: string): CatalogEntry {
   const parsed = parseSpec(catalogText(root, name));
   if (parsed.ok) return { name, spec: parsed.value };
-  throw new CliError(EXIT.failed, `the ready connector ${name} is damaged: get a complete checkout`, parsed.error);
+  throw new CliError(
+    EXIT.failed,
+    `the connector ${name} in the catalog is damaged: get a complete checkout`,
+    parsed.error,
+  );
 }
 
 const COLUMNS: readonly Column<CatalogEntry>[] = [
@@ -62,7 +66,7 @@ export async function showCatalog(call: Call): Promise<undefined> {
     return Promise.resolve(undefined);
   }
   const entries = catalogNames(root).map((each) => loadEntry(root, each));
-  call.print.rows({ items: entries.map(entryJson) }, entries, COLUMNS, 'This checkout ships no connectors.');
+  call.print.rows({ items: entries.map(entryJson) }, entries, COLUMNS, 'This checkout has no catalog of connectors.');
   return Promise.resolve(undefined);
 }
 

@@ -64,7 +64,7 @@ const record = {
 };
 const { spec: _spec, ...summary } = record;
 
-/** A control plane with these connectors; `extra` answers what else is asked. */
+/** A control plane with these connectors; `extra` answers other calls. */
 function control(extra: Answer = () => ({ status: 500 }), items: readonly unknown[] = [summary]): Answer {
   return (call) => {
     if (call.method !== 'GET') return extra(call);
@@ -82,7 +82,7 @@ const writes = (calls: readonly SeenCall[]): readonly SeenCall[] => calls.filter
 const installed: Answer = () => ({ status: 201, body: { ...record, warnings: ['a and b overlap'] } });
 
 describe('svc connector install', () => {
-  test('sends the spec of a file, and says what comes next', async () => {
+  test('sends the spec of a file and prints the next step', async () => {
     home.write('items.json', JSON.stringify(spec));
     const result = await run(['install', './items.json', '--owner', 'enterprise'], { answer: installed });
     expect(result).toMatchObject({ code: 0, stdout: `${ID}\n` });
@@ -92,7 +92,7 @@ describe('svc connector install', () => {
     expect(result.stderr).toContain('svc connector credential set acme/items');
   });
 
-  test('sends a ready one by its name, also when a file of that name is there', async () => {
+  test('a bare name means the catalog, even if a file has that name', async () => {
     home.write('github', 'hosts: [evil.example]');
     const result = await run(['install', 'github'], { answer: installed });
     expect(result.calls[0]?.body).toMatchObject({ connector: { fqn: 'catalog/github' }, hosts: ['api.github.com'] });
@@ -111,7 +111,7 @@ describe('svc connector install', () => {
       { ...spec, operations: [{ ...spec.operations[0], path: 'items' }] },
       'operations[0].path (update-item) must begin with "/"',
     ],
-  ])('refuses a spec before it is sent, naming what is wrong with %s', async (_what, value, message) => {
+  ])('refuses a spec before sending it and names %s', async (_what, value, message) => {
     home.write('bad.json', JSON.stringify(value));
     const result = await run(['install', './bad.json'], { answer: installed });
     expect(result).toMatchObject({ code: 1, stdout: '', calls: [] });
@@ -140,7 +140,7 @@ describe('svc connector install', () => {
     expect(result.stderr).toContain(message);
   });
 
-  test('only checks, here, with --dry-run, and warns of templates that overlap', async () => {
+  test('only checks locally with --dry-run, and warns about overlapping paths', async () => {
     const read = { name: 'a', method: 'GET', path: '/x/{id}/tags', effect: 'read' };
     const id = { name: 'id', in: 'path', required: true };
     const operations = [
@@ -150,7 +150,9 @@ describe('svc connector install', () => {
     ];
     const result = await run(['install', '-', '--dry-run'], { stdin: JSON.stringify({ ...spec, operations }) });
     expect(result).toMatchObject({ code: 0, stdout: 'acme/items 1.0.0 is valid: 3 operations\n', calls: [] });
-    expect(result.stderr).toBe('warning: a and b overlap: a request such as GET /x/mine/tags is neither of them\n');
+    expect(result.stderr).toBe(
+      'warning: a and b overlap: a request such as GET /x/mine/tags matches both, so it counts as neither\n',
+    );
   });
 });
 
@@ -161,7 +163,7 @@ describe('svc connector', () => {
     expect(result.stdout).toBe(`${cells.join('\t')}\n`);
   });
 
-  test('show prints a spec that can be installed again', async () => {
+  test('show prints a spec that can be reinstalled', async () => {
     const result = await run(['show', 'acme/items'], { answer: control() });
     expect(result.stdout).toContain(`# ${ID} (personal)`);
     expect(connectorSpec.parse(parse(result.stdout))).toEqual(connectorSpec.parse(spec));
@@ -174,13 +176,13 @@ describe('svc connector', () => {
     ]);
   });
 
-  test('a name that is not installed is refused, with the near one', async () => {
+  test('suggests the nearest name if a connector is not installed', async () => {
     const result = await run(['show', 'acme/itms'], { answer: control() });
     expect(result.code).toBe(1);
     expect(result.stderr).toContain('did you mean "acme/items"?');
   });
 
-  test('a name that two owners have is refused, unless one is named', async () => {
+  test('refuses a name that two owners have, unless --owner is given', async () => {
     const other = { ...summary, id: 'con_01m7yjbz4dz98vffmftfxp52e6', owner: 'enterprise' };
     const answer = control(() => ({ status: 204 }), [summary, other]);
     expect((await run(['remove', 'acme/items'], { answer })).stderr).toContain(other.id);
@@ -188,7 +190,7 @@ describe('svc connector', () => {
     expect(writes(result.calls)[0]?.url.pathname).toBe(`/v1/connectors/${ID}`);
   });
 
-  test('catalog lists every ready one, and prints one as its file is', async () => {
+  test('catalog lists every connector, and prints one unchanged', async () => {
     const root = new URL('../..', import.meta.url).pathname;
     const names = (await run(['catalog'])).stdout.trimEnd().split('\n');
     expect(names.map((line) => line.split('\t')[0])).toEqual(catalogNames(root));
@@ -214,7 +216,7 @@ const reply = (status: number, body: string | Uint8Array): Answer =>
 describe('svc connector test', () => {
   const args = ['--arg', 'id=7', '--arg', 'title=x=y'];
 
-  test('sends args of the types that the inputs have, and prints the body', async () => {
+  test('sends args with the types of the inputs and prints the body', async () => {
     const more = ['--arg', 'open=false', '--arg', 'tags=a', '--arg', 'tags=b', '--arg', 'meta={"n":1}'];
     const argv = ['test', 'items', 'update-item', ...args, ...more, '--host', 'eu.example.com'];
     const result = await run(argv, { answer: reply(200, '{"ok":true}') });
@@ -229,7 +231,7 @@ describe('svc connector test', () => {
     });
   });
 
-  test('takes args as JSON too', async () => {
+  test('takes args as JSON', async () => {
     home.write('args.json', '{"title": "x"}');
     const argv = ['test', 'items', 'update-item', '--args', '@args.json', '--arg', 'id=7'];
     const result = await run(argv, { answer: reply(200, '') });
@@ -240,13 +242,13 @@ describe('svc connector test', () => {
     [['--arg', 'id=x', '--arg', 'title=x'], '--arg id must be a number'],
     [['--arg', 'id=1.5', '--arg', 'title=x'], 'args.id must be a whole number'],
     [['--arg', 'id=7'], 'args.title is missing: a text'],
-    [[...args, '--arg', 'titel=x'], '--arg titel is no input of this operation: did you mean "title"?'],
-    [[...args, '--arg', 'title=z'], '--arg title is given more than once: only a list takes several'],
+    [[...args, '--arg', 'titel=x'], '--arg titel is not an input of this operation: did you mean "title"?'],
+    [[...args, '--arg', 'title=z'], '--arg title is given more than once: only a list takes several values'],
     [[...args, '--arg', 'open=yes'], '--arg open must be true or false'],
-    [[...args, '--arg', 'meta=[]'], '--arg meta must be an object in JSON'],
-    [[...args, '--arg', 'tags=[1'], '--arg tags is no list in JSON'],
-    [[...args, '--args', '{"id": 1}'], '--arg id is in --args too'],
-    [[...args, '--args', '[]'], '--args is no JSON object'],
+    [[...args, '--arg', 'meta=[]'], '--arg meta must be a JSON object'],
+    [[...args, '--arg', 'tags=[1'], '--arg tags is not a JSON array'],
+    [[...args, '--args', '{"id": 1}'], '--arg id is also in --args'],
+    [[...args, '--args', '[]'], '--args is not a JSON object'],
     [[...args, '--arg', 'open'], '--arg has no "="'],
     [[...args, '--host', 'evil.example'], 'host is not allowed here: api.example.com, eu.example.com may be asked'],
   ])('sends nothing for %j', async (flags, message) => {
@@ -256,22 +258,22 @@ describe('svc connector test', () => {
     expect(result.stderr).toContain(message);
   });
 
-  test('names the operations there are', async () => {
+  test('lists the operations if the name is unknown', async () => {
     const result = await run(['test', 'items', 'update-itm'], { answer: reply(200, '') });
     expect(result.stderr).toContain('did you mean "update-item"?');
   });
 
-  test('fails when the upstream refuses, and prints why', async () => {
+  test('fails if the upstream refuses, and prints its reply', async () => {
     const result = await run(['test', 'items', 'update-item', ...args], { answer: reply(404, '{"message":"gone"}') });
     expect(result).toMatchObject({ code: 1, stdout: '{"message":"gone"}' });
   });
 
-  test('escapes control characters on a terminal, and leaves out what is no text', async () => {
+  test('escapes control characters at a terminal and omits binary bodies', async () => {
     const argv = ['test', 'items', 'update-item', ...args];
     const evil = await run(argv, { terminal: true, answer: reply(200, 'a\u001b[2J\nb') });
     expect(evil.stdout).toBe('a\\x1b[2J\nb\n');
     const bytes = await run(argv, { terminal: true, answer: reply(200, new Uint8Array([0xff, 0xfe])) });
-    expect(bytes.stdout).toContain('no text');
+    expect(bytes.stdout).toContain('(binary');
   });
 
   const approval = { approval_id: 'apr_01m7yjbz4dz98vffmftfxp52e5' };
@@ -290,7 +292,7 @@ describe('svc connector test', () => {
 describe('svc connector credential set', () => {
   const stored = control(() => ({ status: 200, body: { ...credential, state: 'ready', updated_at: time } }));
 
-  test('sends the value of stdin, and prints only the reference', async () => {
+  test('sends the value from stdin and prints only the reference', async () => {
     const result = await run(['credential', 'set', 'items', '--stdin'], { stdin: `${KEY}\n`, answer: stored });
     expect(result).toMatchObject({ code: 0, stdout: 'vault://connectors/acme/items\n', stderr: '' });
     expect(writes(result.calls)).toMatchObject([{ method: 'PUT', body: { kind: 'api_key', value: KEY } }]);
@@ -298,7 +300,7 @@ describe('svc connector credential set', () => {
   });
 
   test.each([[['items', KEY]], [['items', '--value', KEY]], [['items', `--value=${KEY}`]]])(
-    'refuses a value given as an argument, without repeating it: %j',
+    'refuses a value on the command line without repeating it: %j',
     async (argv) => {
       const result = await run(['credential', 'set', ...argv], { stdin: 'x', answer: stored });
       expect(result).toMatchObject({ code: 2, stdout: '', calls: [] });
@@ -306,7 +308,7 @@ describe('svc connector credential set', () => {
     },
   );
 
-  test('leads to authorize for an oauth2 connector', async () => {
+  test('points to authorize for an oauth2 connector', async () => {
     const oauth2 = { ...summary, credential: { ...credential, kind: 'oauth2' } };
     const answer = control(undefined, [oauth2]);
     const result = await run(['credential', 'set', 'items', '--stdin'], { stdin: KEY, answer });

@@ -7,7 +7,7 @@ import { readSecret, type SecretSource } from '../terminal/read_secret.ts';
 
 export type CredentialOptions = SecretSource & OwnerOption & { readonly value?: true };
 
-/** Shorter credentials are not looked for in replies: they would match by chance. */
+/** Shorter credentials are not masked in replies: they would match by chance. */
 const SHORTEST_SCRUBBED_BYTES = 8;
 
 /** `svc connector credential set FQN`: stores an API key. */
@@ -18,7 +18,7 @@ export async function setCredential(call: Call<CredentialOptions>): Promise<unde
   const client = controlClient(call.context, options);
   const connector = await findConnector(client, wanted, options.owner);
   if (connector.credential.kind !== 'api_key') {
-    throw new CliError(EXIT.usage, `${connector.fqn} takes an oauth2 credential, which is authorised, not typed`, [
+    throw new CliError(EXIT.usage, `${connector.fqn} takes an oauth2 credential, which you authorise in the browser`, [
       `svc connector authorize ${connector.fqn}`,
     ]);
   }
@@ -26,21 +26,19 @@ export async function setCredential(call: Call<CredentialOptions>): Promise<unde
   const path = `/v1/connectors/${connector.id}/credential`;
   const record = await client.call('PUT', path, connectorCredentialRecord, { body: { kind: 'api_key', value } });
   if (Buffer.byteLength(value) < SHORTEST_SCRUBBED_BYTES) {
-    print.warn(
-      `this key has fewer than ${SHORTEST_SCRUBBED_BYTES} bytes: it is not masked when an upstream sends it back`,
-    );
+    print.warn(`this key has fewer than ${SHORTEST_SCRUBBED_BYTES} bytes: it is not masked if a reply contains it`);
   }
-  if (value.trim() !== value) print.warn('this key begins or ends with white space: check that it belongs to it');
+  if (value.trim() !== value) print.warn('this key begins or ends with white space: check that this is intended');
   print.data(record, () => `${print.person ? `stored ${record.ref} for ${connector.fqn}` : record.ref}\n`);
 }
 
 function refuseArgument(): CliError {
   return new CliError(
     EXIT.usage,
-    'a secret is never taken from the command line: the process list and the shell history show it',
+    'a secret cannot be given on the command line: the process list and the shell history would show it',
     [
       'Type it at the prompt (svc connector credential set FQN), pipe it (--stdin), or read it from a file (--file FILE).',
-      'The value given counts as exposed: change it where it came from.',
+      'Treat the value as exposed: replace it at the service that issued it.',
     ],
   );
 }

@@ -9,7 +9,7 @@ import type { CliContext } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 
-/** Largest spec there is: an API body. */
+/** Maximum size of a spec: the limit of an API request body. */
 export const MAX_SPEC_BYTES = 1024 * 1024;
 
 const MOST_PROBLEMS = 20;
@@ -17,7 +17,7 @@ const MOST_PROBLEMS = 20;
 /** The text of a file, or of stdin for `-`. */
 export async function readInput(context: CliContext, name: string, mostBytes: number): Promise<string> {
   const bytes = name === '-' ? await readStream(context.stdin, mostBytes) : readFile(context, name, mostBytes);
-  if (bytes === null) throw new CliError(EXIT.failed, `${name} has more than ${mostBytes} bytes`);
+  if (bytes === null) throw new CliError(EXIT.failed, `${name} is larger than ${mostBytes} bytes`);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
@@ -50,7 +50,7 @@ function readFile(context: CliContext, name: string, mostBytes: number): Buffer 
   }
 }
 
-/** A spec as the control API takes it, or one line for each thing that is wrong with it. */
+/** A spec in the form of the control API, or one line for each problem. */
 export function parseSpec(text: string): Result<ConnectorSpecRecord, readonly string[]> {
   const document = parseDocument(text, { uniqueKeys: true });
   if (document.errors.length > 0) return err(document.errors.map((error) => toPrintable(firstLine(error.message))));
@@ -63,7 +63,7 @@ export function parseSpec(text: string): Result<ConnectorSpecRecord, readonly st
   return checkSpec(value);
 }
 
-/** The same of a value that was read already. */
+/** The same for a value that is already parsed. */
 export function checkSpec(value: unknown): Result<ConnectorSpecRecord, readonly string[]> {
   const parsed = connectorSpec.safeParse(value);
   if (parsed.success) return ok(parsed.data);

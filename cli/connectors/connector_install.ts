@@ -16,7 +16,7 @@ export interface InstallOptions {
   readonly dryRun?: boolean;
 }
 
-/** `svc connector install FILE|NAME`: the spec is checked here before anything is asked of the control plane. */
+/** `svc connector install FILE|NAME`: checks the spec locally before it calls the control plane. */
 export async function installConnector(call: Call<InstallOptions>): Promise<undefined> {
   const [name = ''] = call.args;
   const parsed = parseSpec(await specText(call, name));
@@ -41,10 +41,7 @@ async function send(call: Call<InstallOptions>, spec: ConnectorSpecRecord): Prom
   }
 }
 
-/**
- * A bare word is the name of a ready connector, never a file: a file of that name in the working directory may be a
- * stranger's.
- */
+/** A bare word always names a connector of the catalog, never a file: a file of that name in the working directory may be untrusted. */
 async function specText({ context }: Call<InstallOptions>, name: string): Promise<string> {
   if (/^[a-z0-9][a-z0-9_-]*$/i.test(name)) return catalogText(context.root, name);
   try {
@@ -52,7 +49,9 @@ async function specText({ context }: Call<InstallOptions>, name: string): Promis
   } catch (error) {
     const ready = name.replace(/^catalog\//, '');
     if (!(error instanceof CliError) || ready === name || !catalogNames(context.root).includes(ready)) throw error;
-    throw new CliError(EXIT.failed, error.message, [`For the ready one: svc connector install ${ready}`]);
+    throw new CliError(EXIT.failed, error.message, [
+      `To install the one of the catalog: svc connector install ${ready}`,
+    ]);
   }
 }
 
@@ -66,7 +65,7 @@ function reportValid({ print }: Call, spec: ConnectorSpecRecord): void {
 
 function installedText({ fqn, version, hosts, spec, owner }: InstallReply): string {
   const gated = spec.operations.filter(({ approval }) => approval === 'required').length;
-  const approvals = gated === 0 ? '' : `, ${gated} of them with an approval`;
+  const approvals = gated === 0 ? '' : `, ${gated} of them need an approval`;
   return `installed ${fqn} ${version} (${owner}): ${counted(spec.operations.length)} on ${hosts.join(', ')}${approvals}\n`;
 }
 

@@ -13,14 +13,14 @@ export interface OwnerOption {
   readonly owner?: string;
 }
 
-/** Every connector of the caller. */
+/** Lists the caller's connectors. */
 export function allConnectors(client: HttpClient, owner?: string): Promise<ConnectorSummary[]> {
   return allPages(client, '/v1/connectors', connectorsPage, { owner });
 }
 
 /**
- * The installed connector of an id, a `publisher/name`, or a name that only one publisher has. Where the enterprise and the
- * caller both have it, `owner` says which.
+ * Finds an installed connector by id, by `publisher/name`, or by a name that only one publisher uses. `owner` chooses if both
+ * the enterprise and the caller have it.
  */
 export async function findConnector(client: HttpClient, wanted: string, owner?: string): Promise<ConnectorSummary> {
   const all = await allConnectors(client);
@@ -39,7 +39,7 @@ export async function findConnector(client: HttpClient, wanted: string, owner?: 
     ]);
   }
   const lines = found.map(({ id, fqn, owner: whose }) => `${id}  ${fqn}  ${whose}`);
-  throw new CliError(EXIT.failed, `${found.length} connectors are named ${wanted}: name one by its id`, lines);
+  throw new CliError(EXIT.failed, `${found.length} connectors are named ${wanted}: give the id of one`, lines);
 }
 
 /** A connector with its spec. */

@@ -33,7 +33,7 @@ function made(flags: readonly string[], value: unknown = document): Promise<RunR
 const named = ['--fqn', 'acme/items'];
 
 describe('svc connector from-openapi', () => {
-  test('prints a valid spec of every operation, with a comment for each that is left out', async () => {
+  test('prints a valid spec of every operation, with a comment for each omitted one', async () => {
     const result = await made([...named, '--all']);
     expect(result.code).toBe(0);
     const spec = connectorSpec.parse(parse(result.stdout));
@@ -48,7 +48,7 @@ describe('svc connector from-openapi', () => {
     expect(result.stderr).toContain('3 operations, 2 left out');
   });
 
-  test('takes those that are selected, by name or by method and path', async () => {
+  test('includes selected operations, by name or by method and path', async () => {
     const result = await made([...named, '--select', 'items-get', '--select', 'GET /items', '--approve', 'items-get']);
     const { operations } = connectorSpec.parse(parse(result.stdout));
     expect(operations.map(({ name, approval }) => `${name} ${approval}`)).toEqual([
@@ -57,7 +57,7 @@ describe('svc connector from-openapi', () => {
     ]);
   });
 
-  test('takes other hosts and another kind of credential', async () => {
+  test('accepts other hosts and another kind of credential', async () => {
     const result = await made([...named, '--all', '--host', 'eu.example.com', '--credential', 'oauth2']);
     expect(connectorSpec.parse(parse(result.stdout))).toMatchObject({
       hosts: ['eu.example.com'],
@@ -65,7 +65,7 @@ describe('svc connector from-openapi', () => {
     });
   });
 
-  test('writes a file that can be installed, and overwrites none', async () => {
+  test('writes an installable file and never overwrites one', async () => {
     const flags = [...named, '--all', '-o', 'items.yaml'];
     expect((await made(flags)).stdout).toContain('svc connector install items.yaml');
     const text = readFileSync(join(home.path, 'items.yaml'), 'utf8');
@@ -97,13 +97,13 @@ describe('svc connector from-openapi', () => {
     expect(result.stderr).toContain(message);
   });
 
-  test('refuses a document without an https server, and one that is none', async () => {
+  test('refuses a document without an https server, and an invalid document', async () => {
     const bare = await made([...named, '--all'], { ...document, servers: [{ url: '/v2' }] });
     expect(bare.stderr).toContain('--host api.example.com');
-    expect((await made(['--list'], [])).stderr).toContain('api.json is no OpenAPI document');
+    expect((await made(['--list'], [])).stderr).toContain('api.json is not an OpenAPI document');
   });
 
-  test('a document cannot write lines of its own into the spec', async () => {
+  test('a document cannot inject lines into the spec', async () => {
     const evil = { ...document, paths: { '/a/{x}.{y}': { get: { operationId: 'a\nhosts: [evil.example]' } } } };
     const paths = { ...evil.paths, '/items': document.paths['/items'] };
     const result = await made([...named, '--all'], { ...evil, paths });

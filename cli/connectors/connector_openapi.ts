@@ -31,10 +31,10 @@ export interface FromOpenApiOptions {
 
 type OperationDraft = OpenApiOperations['operations'][number];
 
-/** The largest published documents of well-known services have about 12 MB. */
+/** The largest published documents of well-known services are about 12 MB. */
 const MAX_DOCUMENT_BYTES = 32 * 1024 * 1024;
 
-/** `svc connector from-openapi FILE`: a spec on stdout or in a file; what could not be taken over stands in its comments. */
+/** `svc connector from-openapi FILE`: writes a spec to stdout or a file. Its comments list what could not be converted. */
 export async function fromOpenApi(call: Call<FromOpenApiOptions>): Promise<undefined> {
   const { options, print } = call;
   const [file = ''] = call.args;
@@ -69,14 +69,14 @@ function listOperations({ print }: Call, document: unknown): void {
     { items: operations, skipped },
     operations,
     COLUMNS,
-    'The document has no operation that a spec can express.',
+    'None of the operations in the document can be expressed in a spec.',
   );
   for (const { operation, reason } of skipped) print.note(toPrintable(`left out: ${operation}: ${reason}`));
 }
 
 function selectedOperations(document: unknown, { select = [], all }: FromOpenApiOptions): OpenApiOperations {
   if (select.length > 0 === (all === true)) {
-    throw new CliError(EXIT.usage, 'say which operations: --select NAME for each, or --all', [
+    throw new CliError(EXIT.usage, 'choose the operations: --select NAME for each, or --all', [
       '`svc connector from-openapi FILE --list` lists them.',
     ]);
   }
@@ -85,7 +85,7 @@ function selectedOperations(document: unknown, { select = [], all }: FromOpenApi
   const missing = select.filter((operation) => !known.has(operation));
   if (missing.length > 0) {
     const lines = missing.map((operation) => unknownLine('--select', operation, [...known]));
-    throw new CliError(EXIT.usage, 'the document has no such operation:', lines);
+    throw new CliError(EXIT.usage, 'the document does not have these operations:', lines);
   }
   return operationsOfOpenApi(document, (operation) => all === true || select.includes(operation));
 }
@@ -100,7 +100,7 @@ function withApprovals(operations: readonly OperationDraft[], approve: readonly 
   const missing = approve.filter((name) => !names.includes(name));
   if (missing.length > 0) {
     const lines = missing.map((name) => unknownLine('--approve', name, names));
-    throw new CliError(EXIT.usage, 'only an operation that is taken can need an approval:', lines);
+    throw new CliError(EXIT.usage, '--approve names operations that are not selected:', lines);
   }
   return operations.map((operation) =>
     approve.includes(operation.name) ? { ...operation, approval: 'required' } : operation,
@@ -113,14 +113,14 @@ function draftSpec(
   operations: readonly OperationDraft[],
 ): ConnectorSpecInput {
   if (fqn === undefined)
-    throw new CliError(EXIT.usage, '--fqn is missing: name the connector, such as --fqn acme/items');
+    throw new CliError(EXIT.usage, '--fqn is missing: give the connector a name, such as --fqn acme/items');
   const hosts = [...(host ?? made.hosts)];
   if (hosts.length === 0) {
-    throw new CliError(EXIT.failed, 'the document names no https server', ['Say which host: --host api.example.com']);
+    throw new CliError(EXIT.failed, 'the document names no https server', ['Give the host: --host api.example.com']);
   }
   if (operations.length === 0) {
     const lines = made.skipped.map(({ operation, reason }) => toPrintable(`${operation}: ${reason}`));
-    throw new CliError(EXIT.failed, 'none of these operations can be taken:', lines);
+    throw new CliError(EXIT.failed, 'none of these operations can be converted:', lines);
   }
   const version = /^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$/.test(made.version) ? made.version : '1.0.0';
   const title = made.title.slice(0, 200) || fqn;
@@ -135,7 +135,7 @@ function draftSpec(
 
 type Skipped = OpenApiOperations['skipped'];
 
-/** The spec, without the operations that it would be refused for; each of those is skipped with the reason. */
+/** The spec without the operations that would make it invalid; each of those is skipped with the reason. */
 function usableSpec(
   draft: ConnectorSpecInput,
   before: Skipped,
@@ -157,10 +157,10 @@ function usableSpec(
 function validSpec(draft: ConnectorSpecInput): ConnectorSpecRecord {
   const checked = checkSpec(draft);
   if (checked.ok) return checked.value;
-  throw new CliError(EXIT.failed, 'these operations make no valid spec:', checked.error);
+  throw new CliError(EXIT.failed, 'the spec of these operations would be invalid:', checked.error);
 }
 
-/** Without what is so by default. */
+/** Removes fields that have their default value. */
 function compact(spec: ConnectorSpecRecord): object {
   const operations = spec.operations.map((operation) => ({
     ...withoutEmpty(operation),
@@ -191,13 +191,15 @@ function write(call: Call<FromOpenApiOptions>, spec: ConnectorSpecRecord, yaml: 
   else {
     writeNew(call, output, yaml);
     const written = { output, operation_count: operations.length, skipped_count: skippedCount };
-    call.print.data(written, () => `wrote ${output}: check it, then \`svc connector install ${output}\`\n`);
+    call.print.data(written, () => `wrote ${output}: review it, then run \`svc connector install ${output}\`\n`);
   }
   const left = skippedCount === 0 ? '' : `, ${skippedCount} left out (the comments say why)`;
-  call.print.note(`${operations.length} operations${left}. Check what each may do: only --approve makes one ask.`);
+  call.print.note(
+    `${operations.length} operations${left}. Review the effect of each operation; only those named by --approve need an approval.`,
+  );
 }
 
-/** A file that is there is never overwritten: it may hold what was reviewed. */
+/** An existing file is never overwritten: it may be a reviewed spec. */
 function writeNew(call: Call, name: string, text: string): void {
   try {
     writeFileSync(resolve(call.context.workingDirectory, name), text, { flag: 'wx' });

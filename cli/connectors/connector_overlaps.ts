@@ -7,8 +7,8 @@ import {
 } from '../../shared/model/connector.ts';
 
 /**
- * Pairs of operations that one request can be both of, and so is neither (specification section 1): for each, a path that
- * fits both is looked up as a request would be.
+ * Finds pairs of operations that overlap: a request that matches both counts as neither (specification section 1). For each
+ * pair, a path that fits both is resolved as a request would be.
  */
 export function overlapWarnings(spec: ConnectorSpec): string[] {
   const credential = { owner: 'personal', path: connectorVaultPath(spec.fqn) } as const;
@@ -21,7 +21,9 @@ export function overlapWarnings(spec: ConnectorSpec): string[] {
         const path = pathOfBoth(one.path, other.path);
         if (host === undefined || path === null) return [];
         if (matchOperation(index, { method: one.method, host, path }).kind !== 'ambiguous') return [];
-        return [`${one.name} and ${other.name} overlap: a request such as ${one.method} ${path} is neither of them`];
+        return [
+          `${one.name} and ${other.name} overlap: a request such as ${one.method} ${path} matches both, so it counts as neither`,
+        ];
       }),
     ),
   );
@@ -32,7 +34,7 @@ function sharedHosts(spec: ConnectorSpec, one: Operation, other: Operation): rea
   return operationHosts(spec, one).filter((host) => hosts.includes(host));
 }
 
-/** A path that fits both templates; null when there is none. */
+/** A path that fits both templates; null if there is none. */
 function pathOfBoth(one: string, other: string): string | null {
   const others = other.split('/');
   const segments = one.split('/').map((segment, at) => {

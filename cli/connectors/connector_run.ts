@@ -24,10 +24,10 @@ export interface TestOptions extends OwnerOption {
   readonly host?: string;
 }
 
-/** A run is held for an approval for 60 s, and takes as long as its setting may be. */
+/** A run waits up to 60 s for an approval, plus the longest timeout that a setting allows. */
 const TIMEOUT_MS = (90 + LIMIT_SETTINGS.runTimeoutSeconds.max) * 1000;
 
-/** `svc connector test FQN OPERATION`: what cannot be sent is refused here, with each arg that is wrong. */
+/** `svc connector test FQN OPERATION`: checks the args locally and names each invalid one before sending anything. */
 export async function testOperation(call: Call<TestOptions>): Promise<number> {
   const { options, print } = call;
   const [wanted = '', name = ''] = call.args;
@@ -49,7 +49,7 @@ export async function testOperation(call: Call<TestOptions>): Promise<number> {
   return reply.upstream_status < 400 ? EXIT.ok : EXIT.failed;
 }
 
-/** More names than these are looked up rather than read. */
+/** Longer lists of names are not printed in an error. */
 const MOST_NAMED = 12;
 
 function operationNamed({ fqn, operations }: ConnectorSpec, name: string): Operation {
@@ -77,13 +77,13 @@ function checkRequest(spec: ConnectorSpec, operation: Operation, args: unknown, 
   throw new CliError(EXIT.usage, `${operation.name} was not run:`, lines);
 }
 
-/** The reply of a run; a refusal is thrown with what to do about it. */
+/** Returns the reply of a run; throws a refusal with its fix. */
 function readReply(client: HttpClient, spec: ConnectorSpec, raw: RawReply): RunReply {
   if (raw.status === 200) {
     const reply = runReply.safeParse(parseJson(raw.text));
     if (reply.success) return reply.data;
-    throw new CliError(EXIT.failed, `${client.origin} answered in a form this svc does not know`, [
-      'The two are probably of different versions: `svc status` shows both.',
+    throw new CliError(EXIT.failed, `${client.origin} answered in a format that this svc does not know`, [
+      'Their versions probably differ: `svc status` shows both.',
     ]);
   }
   const refusal = refusedBy('the control plane', raw);
@@ -91,7 +91,7 @@ function readReply(client: HttpClient, spec: ConnectorSpec, raw: RawReply): RunR
   throw fix === null ? refusal : new CliError(EXIT.failed, refusal.message, [...refusal.fixes, fix]);
 }
 
-/** What a person does about a refusal: null when the message says it all. */
+/** The fix for a refusal; null if the message needs none. */
 function fixOf(error: ErrorBody['error'] | undefined, { fqn, credential }: ConnectorSpec): string | null {
   if (error?.code === 'reauthorisation_required') return `Authorise it again: svc connector authorize ${fqn}`;
   if (error?.code === 'binding_required') {
@@ -100,7 +100,7 @@ function fixOf(error: ErrorBody['error'] | undefined, { fqn, credential }: Conne
   }
   const approval = z.object({ approval_id: z.string() }).safeParse(error?.details).data?.approval_id;
   if (error?.code !== 'approval_required' || approval === undefined) return null;
-  return `Allow it with \`svc approvals approve ${toPrintable(approval)}\`, then run the same again within 15 minutes.`;
+  return `Allow it with \`svc approvals approve ${toPrintable(approval)}\`, then run the same command again within 15 minutes.`;
 }
 
 function printReply({ context, print }: Call, reply: RunReply): void {
@@ -112,14 +112,14 @@ function printReply({ context, print }: Call, reply: RunReply): void {
   else context.stdout.write(body);
 }
 
-/** A reply is a stranger's text: on a terminal its control characters are escaped, and bytes that are no text left out. */
+/** A reply is untrusted: at a terminal, control characters are escaped and binary bodies are omitted. */
 function personText(print: Printer, body: Buffer): string {
   if (body.length === 0) return '';
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(body);
   } catch {
-    return `${print.paint('dim', '(no text: send stdout to a file to keep it)')}\n`;
+    return `${print.paint('dim', '(binary; redirect stdout to a file to keep it)')}\n`;
   }
   const value = parseJson(text);
   const shown = value === undefined ? text : JSON.stringify(value, null, 2);

@@ -40,7 +40,7 @@ function stateText({ credential }: ConnectorSummary): string {
   return credential.state.replaceAll('_', ' ');
 }
 
-/** `svc connector show FQN`: the spec, with what only an installed one has as comments. */
+/** `svc connector show FQN`: prints the spec, with the fields of the installation as comments. */
 export async function showConnector(call: Call<OwnerOption>): Promise<undefined> {
   const client = controlClient(call.context, call.options);
   const record = await readConnector(client, call.args[0] ?? '', call.options.owner);

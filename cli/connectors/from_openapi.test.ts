@@ -59,7 +59,7 @@ async function made(selected: (name: string) => boolean = () => true) {
 }
 
 describe('the operations of an OpenAPI document', () => {
-  test('have names, paths with the base path, inputs and effects', async () => {
+  test('get names, paths with the base path, inputs and effects', async () => {
     const { hosts, operations } = await made();
     expect(hosts).toEqual(['api.example.com', 'eu.example.com']);
     expect(operations.map(({ name, method, path, effect }) => [name, method, path, effect])).toEqual([
@@ -77,7 +77,7 @@ describe('the operations of an OpenAPI document', () => {
     ]);
   });
 
-  test('that a spec cannot express are named with the reason, and what is left out is said', async () => {
+  test('that a spec cannot express are skipped with a reason; omitted inputs are reported', async () => {
     const { skipped, notes } = await made();
     expect(skipped).toEqual([
       { operation: 'files-get', reason: 'its path has "{name}.{ext}": a template stands for a whole segment' },
@@ -86,7 +86,7 @@ describe('the operations of an OpenAPI document', () => {
     expect(notes).toEqual(['items-get: the header parameter "X-Trace" is left out: args go to path, query and body']);
   });
 
-  test('of a body that goes round in many ways are read all the same', async () => {
+  test('with a recursive body schema are read', async () => {
     const part = { $ref: '#/components/schemas/A' };
     const schema = { allOf: Array.from({ length: 20 }, () => part), properties: { title: { type: 'string' } } };
     const post = { operationId: 'a', requestBody: { content: { 'application/json': { schema: part } } } };
@@ -100,7 +100,7 @@ describe('the operations of an OpenAPI document', () => {
     expect(operations[0]?.inputs?.map(({ name }) => name)).toEqual(['title']);
   });
 
-  test('are those that were selected', async () => {
+  test('are limited to the selected ones', async () => {
     expect((await made((name) => name === 'GET /items/{id}')).operations.map(({ name }) => name)).toEqual([
       'items-get',
     ]);
@@ -123,18 +123,18 @@ describe('the operations of an OpenAPI document', () => {
 describe('an OpenAPI document', () => {
   test.each([
     ['{', 'is neither JSON nor YAML'],
-    ['[]', 'is no OpenAPI document: it has no "openapi"'],
-    ['openapi: 2.0', 'is no OpenAPI document'],
+    ['[]', 'is not an OpenAPI document: it has no "openapi"'],
+    ['openapi: 2.0', 'is not an OpenAPI document'],
     ['openapi: "2.0"', 'is OpenAPI 2.0: convert it to OpenAPI 3 first'],
     ['openapi: 3.0.0\npaths: {$ref: "/etc/passwd"}', 'refers to "/etc/passwd": bundle it into one file first'],
     ['openapi: 3.0.0\npaths: {$ref: "https://evil.example/x.json"}', 'refers to "https://evil.example/x.json"'],
     ['openapi: 3.0.0\npaths: {$ref: "#/nowhere"}', 'cannot be read'],
-  ])('%j is refused with the reason', async (text, reason) => {
+  ])('refuses %j with the reason', async (text, reason) => {
     const read = await readOpenApi(text);
     expect(read.ok ? '' : read.error).toContain(reason);
   });
 
-  test('of YAML with references that go round is read', async () => {
+  test('in YAML with circular references is read', async () => {
     const text =
       'openapi: 3.0.0\npaths: {}\ncomponents: {schemas: {A: {properties: {a: {$ref: "#/components/schemas/A"}}}}}';
     expect((await readOpenApi(text)).ok).toBe(true);

@@ -12,14 +12,14 @@ type OperationDraft = ConnectorSpecInput['operations'][number];
 type InputDraft = NonNullable<OperationDraft['inputs']>[number];
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What is made of an OpenAPI document: the operations that a spec can express, and why each of the others is not there. */
+/** The result of converting an OpenAPI document: the operations that a spec can express, and for each of the others the reason why not. */
 export interface OpenApiOperations {
   readonly hosts: readonly string[];
   readonly title: string;
   readonly version: string;
   readonly operations: readonly OperationDraft[];
   readonly skipped: readonly { readonly operation: string; readonly reason: string }[];
-  /** What an operation of the document has and the spec leaves out, such as header parameters. */
+  /** Parts of an operation that the spec omits, such as header parameters. */
   readonly notes: readonly string[];
 }
 
@@ -27,8 +27,8 @@ const MAX_SUMMARY = 200;
 const MAX_DESCRIPTION = 2_000;
 
 /**
- * Reads the operations of a dereferenced OpenAPI 3 document that `selected` names: by operation id, or as `GET /path`.
- * Nothing is guessed: an operation whose request a spec cannot express is skipped with the reason.
+ * Converts the operations of a dereferenced OpenAPI 3 document that `selected` names, by operation id or as `GET /path`.
+ * Nothing is guessed: an operation that a spec cannot express is skipped with the reason.
  */
 export function operationsOfOpenApi(document: unknown, selected: (operation: string) => boolean): OpenApiOperations {
   const root = fieldsOf(document);
@@ -75,13 +75,13 @@ function declaredOperations(root: Fields): readonly DeclaredOperation[] {
   });
 }
 
-/** An operation's own parameter replaces the path's of the same name and place (OpenAPI 3.1 section 4.8.9). */
+/** A parameter of the operation overrides the path's parameter with the same name and location (OpenAPI 3.1 section 4.8.9). */
 function mergedParameters(shared: readonly Fields[], own: readonly Fields[]): readonly Fields[] {
   const key = (parameter: Fields): string => `${String(parameter['in'])} ${String(parameter['name'])}`;
   return [...new Map([...shared, ...own].map((parameter) => [key(parameter), parameter])).values()];
 }
 
-/** Operation ids such as `repos/list-tags` become names; one without an id is named after its method and path. */
+/** Turns an operation id such as `repos/list-tags` into a name; without an id, the name comes from the method and path. */
 function nameOf(operationId: string, method: string, path: string): string {
   const text = operationId === '' ? `${method.toLowerCase()}${path}` : operationId;
   return text
@@ -93,11 +93,11 @@ function nameOf(operationId: string, method: string, path: string): string {
 
 interface Server {
   readonly hosts: readonly string[];
-  /** Without a slash at its end. */
+  /** Removes a trailing slash. */
   readonly basePath: string;
 }
 
-/** The first server that is https and has no variables; its path comes before every operation's. */
+/** The first https server without variables; its path is prepended to the path of every operation. */
 function serverOf(root: Fields): Server {
   const urls = listOf(root['servers']).map((server) => textOf(server['url']));
   const usable = urls.filter((url) => URL.canParse(url) && url.startsWith('https://') && !url.includes('{'));
@@ -178,13 +178,13 @@ function parameterInputs({ parameters }: DeclaredOperation, notes: string[]): In
   });
 }
 
-/** The properties of a JSON object body; a text says why the body cannot be expressed. */
+/** The properties of a JSON object body; a string says why the body cannot be expressed. */
 function bodyInputs({ method, operation }: DeclaredOperation): InputDraft[] | string {
   const requestBody = fieldsOf(operation['requestBody']);
   const content = fieldsOf(requestBody['content']);
   const types = Object.keys(content);
   if (types.length === 0) return [];
-  if (!sendsBody(method)) return `${method} has a body, and sends its args as the query`;
+  if (!sendsBody(method)) return `${method} has a body, but its args are sent in the query`;
   const json = types.find((type) => /^application\/(?:[^;]*\+)?json\b/i.test(type));
   if (json === undefined) return requestBody['required'] === true ? `its body is ${types.join(' or ')}, not JSON` : [];
   const schema = mergedSchema(fieldsOf(fieldsOf(content[json])['schema']), 0, { left: MAX_PARTS });
@@ -202,10 +202,10 @@ function bodyInputs({ method, operation }: DeclaredOperation): InputDraft[] | st
 }
 
 const MAX_DEPTH = 8;
-/** Parts of one body that are looked at: a document that goes round in several ways has no end of them. */
+/** Limit on the schema parts read for one body: a recursive schema would never end. */
 const MAX_PARTS = 1_000;
 
-/** `allOf` is all of its parts; of `oneOf` and `anyOf` every property is taken, and none is required. */
+/** `allOf` merges its parts; `oneOf` and `anyOf` contribute every property, none of them required. */
 function mergedSchema(schema: Fields, depth: number, parts: { left: number }): Fields {
   parts.left -= 1;
   if (depth > MAX_DEPTH || parts.left < 0) return schema;
@@ -219,7 +219,7 @@ function mergedSchema(schema: Fields, depth: number, parts: { left: number }): F
   return { type: 'object', properties, required };
 }
 
-/** JSON Schema allows several types; null aside, one that is not clear is an object or a list, whatever comes. */
+/** JSON Schema allows several types. Null is ignored; if the rest is ambiguous, the input accepts any JSON value. */
 function typeOf(schema: Fields): (typeof INPUT_TYPES)[number] {
   const declared = Array.isArray(schema['type']) ? schema['type'].filter((type) => type !== 'null') : [schema['type']];
   const known = INPUT_TYPES.find((type) => declared.length === 1 && type === declared[0]);

@@ -5,16 +5,15 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 const MAX_ALIASES = 1_000;
 
 /**
- * Reads an OpenAPI 3 document, JSON or YAML, with its own references put in their places; those that go round make an
- * object that holds itself.
- * References to other files and URLs are refused, for the document may be a stranger's.
+ * Reads an OpenAPI 3 document (JSON or YAML) and resolves its internal references; circular references produce circular
+ * objects. References to other files and URLs are refused, because the document may be untrusted.
  */
 export async function readOpenApi(text: string): Promise<Result<unknown, string>> {
   const parsed = parseDocument(text, { uniqueKeys: true });
   const [broken] = parsed.errors;
   if (broken !== undefined) return err(`is neither JSON nor YAML: ${broken.message.split('\n')[0] ?? ''}`);
   const document: unknown = parsed.toJS({ maxAliasCount: MAX_ALIASES });
-  if (!isOpenApi(document)) return err('is no OpenAPI document: it has no "openapi"');
+  if (!isOpenApi(document)) return err('is not an OpenAPI document: it has no "openapi"');
   if (!document.openapi.startsWith('3.'))
     return err(`is OpenAPI ${document.openapi.slice(0, 20)}: convert it to OpenAPI 3 first`);
   const foreign = externalReference(document, new Set());
@@ -30,7 +29,7 @@ export async function readOpenApi(text: string): Promise<Result<unknown, string>
 
 type OpenApiDocument = Exclude<Awaited<ReturnType<typeof SwaggerParser.parse>>, { readonly swagger: string }>;
 
-/** As far as it is looked at here: the rest of its form is checked where it is used. */
+/** Only the parts that are checked here; the rest is checked where it is used. */
 function isOpenApi(document: unknown): document is OpenApiDocument {
   return (
     typeof document === 'object' && document !== null && 'openapi' in document && typeof document.openapi === 'string'

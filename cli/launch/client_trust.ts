@@ -3,17 +3,17 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 /**
- * A private address: the proxy refuses it right after the TLS handshake with the client (design section 5, invariant 7),
- * so that a probe asks nobody outside, and any HTTP status at all shows that the client trusts the session's CA.
+ * A private address: the proxy refuses it right after the TLS handshake with the client (design section 5, invariant 7). So a
+ * probe contacts no outside host, and any HTTP status shows that the client trusts the session's CA.
  */
 export const PROBE_URL = 'https://10.255.255.1/';
 
-/** A program that makes HTTPS calls, and how to have it make one that prints the reply's status. */
+/** An HTTPS client, and a command line that makes one call with it and prints the reply's status. */
 export interface Client {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** What to do when it does not trust the CA, or goes past the proxy. */
+  /** The fix if the client does not trust the CA or bypasses the proxy. */
   readonly fix: string;
 }
 
@@ -41,31 +41,31 @@ export const CLIENTS: readonly Client[] = [
     name: 'git',
     command: 'git',
     args: ['ls-remote', PROBE_URL],
-    fix: 'look for http.sslCAInfo and http.proxy in `git config --show-origin --list`',
+    fix: 'remove http.sslCAInfo and http.proxy, which `git config --show-origin --list` shows',
   },
   {
     name: 'node fetch',
     command: 'node',
     args: ['-e', FETCH_PROBE, PROBE_URL],
-    fix: 'use Node 22.21, 24.5 or newer: older ones do not read the proxy variables',
+    fix: 'use Node 22.21, 24.5 or newer: older versions ignore the proxy variables',
   },
   {
     name: 'python urllib',
     command: 'python3',
     args: ['-c', PYTHON_PROBE, PROBE_URL],
-    fix: 'update Python: SSL_CERT_FILE is not read',
+    fix: 'update Python: this version ignores SSL_CERT_FILE',
   },
   {
     name: 'python requests',
     command: 'python3',
     args: ['-c', REQUESTS_PROBE, PROBE_URL],
-    fix: 'update requests: REQUESTS_CA_BUNDLE is not read',
+    fix: 'update requests: this version ignores REQUESTS_CA_BUNDLE',
   },
   {
     name: 'wget',
     command: 'wget',
     args: ['-nv', '-S', '-O', '/dev/null', '--timeout=8', '--tries=1', PROBE_URL],
-    fix: 'a wget built with GnuTLS reads no CA variable: use wget --ca-certificate="$SSL_CERT_FILE", or curl',
+    fix: 'wget built with GnuTLS ignores CA variables: use wget --ca-certificate="$SSL_CERT_FILE", or curl',
   },
 ];
 
@@ -73,17 +73,17 @@ export type TrustOutcome = 'trusted' | 'not_installed' | 'untrusted' | 'past_the
 
 const TIMEOUT_MS = 12_000;
 
-/** Runs a client's probe in a session's environment. */
+/** Runs a client's probe in the environment of a session. */
 export async function probeClient(client: Client, env: Readonly<Record<string, string>>): Promise<TrustOutcome> {
   if (!isOnPath(client.command, env['PATH'] ?? '')) return 'not_installed';
   return outcomeOf(await outputOf(client, env));
 }
 
-/** What a probe's output says. A refusal's status comes from the proxy, through TLS. */
+/** Interprets a probe's output. A refusal's status comes from the proxy, through TLS. */
 export function outcomeOf(output: string): TrustOutcome {
   if (/No module named/.test(output)) return 'not_installed';
   if (/\b403\b/.test(output)) return 'trusted';
-  // The session's certificate always names the host: another one comes from somewhere else.
+  // The session's certificate always names the host: a certificate for another host is not from the proxy.
   if (/ALTNAME|does not match|hostname mismatch|no alternative certificate/i.test(output)) return 'past_the_proxy';
   if (/certificate|self.signed|\bSSL\b|\bTLS\b|CERT_|UNABLE_TO/i.test(output)) return 'untrusted';
   if (/refused|resolve|ENOTFOUND|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|timed? ?out|unreachable/i.test(output))

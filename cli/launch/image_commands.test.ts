@@ -45,7 +45,7 @@ interface Ran {
   readonly stdout: string;
   readonly stderr: string;
   readonly builds: readonly (readonly string[])[];
-  /** The build folders that were made and removed. */
+  /** The build folders that were created and removed. */
   readonly contexts: readonly unknown[];
 }
 
@@ -105,28 +105,28 @@ async function svc(
 }
 
 describe('svc image check', () => {
-  test('says what the image is', async () => {
+  test('prints the facts of the image', async () => {
     const ran = await svc(['image', 'check', 'mine']);
     expect(ran).toMatchObject({ code: 0, stderr: '' });
     expect(ran.stdout).toContain('agent (1000:1000)');
   });
 
-  test('says that svc-mcp is there, or is not, which is no failure', async () => {
+  test('a missing svc-mcp is reported and is not a failure', async () => {
     const withMcp = await svc(['image', 'check', 'mine']);
     expect(withMcp.stdout).toContain('svc-mcp      runs with Node v24.1.0');
     rmSync(join(home, 'image_checks.json'));
     const without = await svc(['image', 'check', 'mine'], GOOD.replace(/^mcp-node.*\n/m, ''));
     expect(without.code).toBe(0);
-    expect(without.stdout).toContain('svc-mcp      is not in it (optional)');
+    expect(without.stdout).toContain('svc-mcp      is not in the image (optional)');
   });
 
-  test('gives the facts as JSON', async () => {
+  test('prints the facts as JSON', async () => {
     const ran = await svc(['image', 'check', 'mine', '--json']);
     expect(JSON.parse(ran.stdout)).toMatchObject({ ok: true, image: 'mine', image_id: 'sha256:abc', layout: 'debian' });
     expect(JSON.parse(ran.stdout)).toMatchObject({ svc_mcp_node: 'v24.1.0' });
   });
 
-  test('fails with what lacks, for a person and for a program', async () => {
+  test('fails with what is missing, for a person and for a program', async () => {
     const person = await svc(['image', 'check', 'mine'], 'missing=svc-run-step\nmissing=user\n');
     expect(person).toMatchObject({ code: 1, stdout: '' });
     expect(person.stderr).toContain('--sandbox-proxy=off');
@@ -138,7 +138,7 @@ describe('svc image check', () => {
     });
   });
 
-  test('prints nothing of an image that a terminal would heed', async () => {
+  test("escapes control characters in an image's output", async () => {
     const ran = await svc(
       ['image', 'check', 'mine'],
       GOOD.replace('check=0', 'check=20').replace('said:java=no', 'said:\u001b[2J'),
@@ -146,13 +146,13 @@ describe('svc image check', () => {
     expect(ran.stderr).not.toContain('\u001b');
   });
 
-  test('says which image the engine lacks', async () => {
+  test('names the image that the engine does not have', async () => {
     expect(await svc(['image', 'check', 'absent', '--json'])).toMatchObject({ code: 1, stdout: '' });
   });
 });
 
 describe('svc image build', () => {
-  test('builds with the base and the user given, without the network, and checks what came out', async () => {
+  test('builds with the given base and user, without the network, and checks the result', async () => {
     const ran = await svc(['image', 'build', '--base', 'b', '--tag', 't', '--agent-user', 'dev']);
     expect(ran.code).toBe(0);
     expect(ran.builds).toEqual([
@@ -166,7 +166,7 @@ describe('svc image build', () => {
     [0, [], []],
     [null, [], []],
     [1001, ['--agent-uid', '7'], ['--build-arg=AGENT_UID=7']],
-  ])('makes the agent of user %j with %j so that it may write what is mounted', async (uid, options, wanted) => {
+  ])('the agent of user %j with %j can write mounted files', async (uid, options, wanted) => {
     const ran = await svc(['image', 'build', '--base', 'b', '--tag', 't', ...options], GOOD, 0, uid);
     expect(ran.builds[0]?.filter((argument) => argument.includes('AGENT_UID'))).toEqual(wanted);
   });
@@ -174,40 +174,37 @@ describe('svc image build', () => {
   test.each(['0', 'root', '-1', '01'])('refuses --agent-uid %j', async (uid) => {
     const ran = await svc(['image', 'build', '--base', 'b', '--tag', 't', `--agent-uid=${uid}`]);
     expect([ran.code, ran.builds]).toEqual([2, []]);
-    expect(ran.stderr).toContain("give a user's number above 0");
+    expect(ran.stderr).toContain('give a user id above 0');
   });
 
   test.each([
     ['libc=glibc\ncxx=yes\n', '/usr/bin/own-node', ''],
     ['node=v22.1.0\n', null, ''],
     ['', null, 'the image will have no svc-mcp'],
-  ])('brings its Node along for svc-mcp to a base that is %j: %j', async (base, node, warned) => {
+  ])('copies its Node for svc-mcp into a base that is %j: %j', async (base, node, warned) => {
     const ran = await svc(['image', 'build', '--base', 'b', '--tag', 't'], GOOD, 0, null, base);
     expect(ran.contexts).toEqual([{ source: '/checkout/sandbox/image', node }, 'removed']);
     expect(ran.stderr).toContain(warned);
     expect(ran.stderr === '').toBe(warned === '');
   });
 
-  test('leaves svc-mcp out where that is asked for', async () => {
+  test('leaves svc-mcp out on request', async () => {
     const line = ['image', 'build', '--base', 'b', '--tag', 't', '--no-svc-mcp'];
     const ran = await svc(line, GOOD, 0, null, 'libc=glibc\ncxx=yes\n');
     expect(ran.builds[0]).toContain('--build-arg=SVC_MCP=no');
     expect(ran.contexts).toEqual([{ source: '/checkout/sandbox/image', node: null }, 'removed']);
   });
 
-  test('removes its folder when the build fails', async () => {
+  test('removes its folder if the build fails', async () => {
     expect((await svc(['image', 'build', '--base', 'b', '--tag', 't'], GOOD, 3)).contexts.at(-1)).toBe('removed');
   });
 
-  test('fails when the build does, and when what came out does not meet the contract', async () => {
+  test('fails if the build fails, and if the image does not meet the contract', async () => {
     expect(await svc(['image', 'build', '--base', 'b', '--tag', 't'], GOOD, 3)).toMatchObject({ code: 1, stdout: '' });
     expect((await svc(['image', 'build', '--base', 'b', '--tag', 't'], 'contract=1')).code).toBe(1);
   });
 
-  test.each([[['--base', 'b']], [['--tag', 't']]])(
-    'needs both the base and the tag: %j alone is refused',
-    async (flags) => {
-      expect(await svc(['image', 'build', ...flags])).toMatchObject({ code: 2, builds: [] });
-    },
-  );
+  test.each([[['--base', 'b']], [['--tag', 't']]])('needs both base and tag: refuses %j alone', async (flags) => {
+    expect(await svc(['image', 'build', ...flags])).toMatchObject({ code: 2, builds: [] });
+  });
 });

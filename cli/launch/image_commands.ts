@@ -24,14 +24,14 @@ interface BuildOptions {
 
 type ImageRuntime = Pick<ContainerRuntime, 'endpoint' | 'inspectImage' | 'runProbe'>;
 
-/** What the commands need of an engine; tests bring their own. */
+/** What the commands need from an engine; tests supply a fake. */
 export interface ImageEngine {
   readonly openRuntime: (env: Call['context']['env']) => Promise<Result<ImageRuntime, RuntimeProblem>>;
   readonly build: typeof buildImage;
   readonly makeContext: typeof makeImageContext;
-  /** The caller's user number; null where there is none. */
+  /** The caller's user id; null on systems without one. */
   readonly uid: number | null;
-  /** The Node that runs this, and where it is. */
+  /** The Node that runs this program, and its path. */
   readonly ownNode: OwnNode & { readonly path: string };
 }
 
@@ -58,20 +58,20 @@ function linkedToGlibc(): boolean {
 
 /** `svc image check` and `svc image build`. */
 export function addImageCommands(line: CommandLine, engine: ImageEngine = ownEngine()): void {
-  const image = line.program.command('image').description('make and check images that agents run in');
+  const image = line.program.command('image').description('build and check images for agents');
   const check = image
     .command('check')
-    .description('check whether an image can run behind the proxy, and list what is missing')
-    .argument('<image>', 'a name or an id that the engine has');
+    .description('check if an image can run behind the proxy, and list what is missing')
+    .argument('<image>', 'name or id of an image in the engine');
   handle(line, check, (call) => checkCommand(call, engine));
   const build = image
     .command('build')
-    .description('build an image that can run behind the proxy from your image, without the network')
-    .requiredOption('--base <image>', 'the image to start from')
-    .requiredOption('--tag <name>', 'the name of the image that is made')
+    .description('build an image that can run behind the proxy from a base image; needs no network')
+    .requiredOption('--base <image>', 'the base image')
+    .requiredOption('--tag <name>', 'the name of the new image')
     .option('--agent-user <name>', 'the user that commands run as (default: agent)')
-    .option('--agent-uid <number>', "that user's number (default: yours, so that it may write what you mount)")
-    .option('--no-svc-mcp', 'leave out svc-mcp, and the Node of about 120 MB that it may need');
+    .option('--agent-uid <number>', "that user's id (default: yours, so that it can write what you mount)")
+    .option('--no-svc-mcp', 'leave out svc-mcp and the Node that it may need (about 120 MB)');
   handle<BuildOptions>(line, build, (call) => buildCommand(call, engine));
 }
 
@@ -95,7 +95,7 @@ async function buildCommand(call: Call<BuildOptions>, engine: ImageEngine): Prom
   const code = await buildFromContext(call, engine, runtime);
   if (code !== 0) {
     throw new CliError(EXIT.failed, `the image was not built: docker build ended with ${code}`, [
-      `The base has to be in the engine (docker pull ${base}) and to have /bin/sh.`,
+      `The engine must have the base image (docker pull ${base}), and the base must have /bin/sh.`,
     ]);
   }
   const checked = await checkImage(runtime, tag, checksOf(call));
@@ -115,13 +115,13 @@ async function buildFromContext(call: Call<BuildOptions>, engine: ImageEngine, r
   }
 }
 
-/** The Node that goes into the image for svc-mcp; null where none has to, or none would run there. */
+/** The Node to copy into the image for svc-mcp; null if none is needed or none would run there. */
 async function mcpNode(call: Call<BuildOptions>, engine: ImageEngine, runtime: ImageRuntime): Promise<string | null> {
   const { base, svcMcp } = call.options;
   if (!svcMcp) return null;
   const config = await runtime.inspectImage(base);
   const probe = config.ok ? await runtime.runProbe(config.value.id, BASE_PROBE) : config;
-  // The build says what is wrong with the base.
+  // The build reports what is wrong with the base.
   if (!config.ok || !probe.ok) return null;
   const node = mcpHelperNode(probe.value, config.value, engine.ownNode);
   if (node.kind === 'none') call.print.warn(`the image will have no svc-mcp: ${node.reason}`);
@@ -142,14 +142,14 @@ function buildArguments(call: Call<BuildOptions>, uid: string | null, context: s
   ];
 }
 
-/** Root's own number is nobody's to run agents as: the image then takes a free one. */
+/** Agents must not run as root: for the root user, the image picks a free user id. */
 function agentUid(asked: string | undefined, ownUid: number | null): string | null {
   if (asked === undefined) return ownUid === null || ownUid === 0 ? null : String(ownUid);
   if (/^[1-9]\d{0,8}$/.test(asked)) return asked;
-  throw new CliError(EXIT.usage, `--agent-uid is ${JSON.stringify(asked)}: give a user's number above 0, such as 1000`);
+  throw new CliError(EXIT.usage, `--agent-uid is ${JSON.stringify(asked)}: give a user id above 0, such as 1000`);
 }
 
-/** Runs a build to its end; what it prints are remarks. The value is its exit code. */
+/** Runs a build to its end and returns its exit code; its output goes to stderr. */
 function buildImage(call: Call, endpoint: string, args: readonly string[]): Promise<number> {
   const { env, stderr } = call.context;
   const buildkit = env['DOCKER_BUILDKIT'];
@@ -197,16 +197,16 @@ function factsJson(facts: ImageFacts): Readonly<Record<string, unknown>> {
   };
 }
 
-const NO_MCP = 'is not in it (optional): programs in it use $SVC_URL/v1/mcp with the token in SVC_TOKEN';
+const NO_MCP = 'is not in the image (optional): programs can use $SVC_URL/v1/mcp with the token in SVC_TOKEN';
 
 function factsText(image: string, facts: ImageFacts): string {
   const stores = [facts.layout, ...(facts.hasJava ? ['Java'] : []), ...(facts.hasCertutil ? ['NSS'] : [])];
   const lines = [
     `${image} can run behind the proxy (${facts.imageId.slice(0, 19)})`,
-    `  user         ${facts.agentUser} (${facts.uid}:${facts.gid}), at home in ${facts.home}`,
+    `  user         ${facts.agentUser} (${facts.uid}:${facts.gid}), home ${facts.home}`,
     `  trust stores ${stores.join(', ')}`,
     `  svc-mcp      ${facts.mcpNode === null ? NO_MCP : `runs with Node ${facts.mcpNode}`}`,
-    `  plan steps   ${facts.stepsRefused ?? 'can run in it'}`,
+    `  plan steps   ${facts.stepsRefused ?? 'can run in this image'}`,
   ];
   return lines.map((text) => `${toPrintable(text)}\n`).join('');
 }

@@ -24,8 +24,8 @@ async function contextWith(node: string | null): Promise<ImageContext> {
   return made;
 }
 
-describe('the folder that an image is built from', () => {
-  test('has the programs, and no tests', async () => {
+describe('the build folder of an image', () => {
+  test('has the programs and no tests', async () => {
     const { path } = await contextWith(null);
     const names = readdirSync(path, { recursive: true, encoding: 'utf8' });
     expect(names).toEqual(expect.arrayContaining(['Dockerfile', 'svc-run-step', 'svc-mcp', 'mcp/svc_mcp.mjs']));
@@ -33,7 +33,7 @@ describe('the folder that an image is built from', () => {
     expect(statSync(join(path, 'svc-mcp')).mode & 0o777).toBe(0o755);
   });
 
-  test('has a Node where svc-mcp needs one', async () => {
+  test('has a Node if svc-mcp needs one', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-node-'));
     const node = join(folder, 'node');
     writeFileSync(node, 'a program');
@@ -44,20 +44,20 @@ describe('the folder that an image is built from', () => {
     rmSync(folder, { recursive: true });
   });
 
-  test('has an svc-mcp that runs by itself', async () => {
+  test('has an svc-mcp that runs without the checkout', async () => {
     const { path } = await contextWith(null);
     const said = execFileSync(process.execPath, [join(path, 'mcp', 'svc_mcp.mjs'), '--check'], { encoding: 'utf8' });
     expect(said).toBe(`node=${process.version}\n`);
   });
 
-  test('is gone once it is removed', async () => {
+  test('can be removed', async () => {
     const { path, remove } = await contextWith(null);
     await remove();
     expect(existsSync(path)).toBe(false);
   });
 });
 
-test('types are left out, and imports name what is written', () => {
+test('types are stripped, and imports name the written files', () => {
   const text = "import { type A, b } from './some_file.ts';\nimport { c } from 'node:fs';\nconst d: A = b;\n";
   const plain = plainJavaScript(text);
   expect(plain).toContain("from './some_file.mjs';");

@@ -4,7 +4,7 @@ import * as nodeModule from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** The folder that an image is built from. */
+/** The build folder of an image. */
 export interface ImageContext {
   readonly path: string;
   readonly remove: () => Promise<void>;
@@ -13,8 +13,8 @@ export interface ImageContext {
 const MCP_FOLDER = 'mcp';
 
 /**
- * Makes the folder of an image build from the programs in `source`: svc-mcp as plain JavaScript, which older versions of
- * Node run too, and with it the Node at `node`, unless null.
+ * Creates the build folder from the programs in `source`. svc-mcp is written as plain JavaScript, so that older versions of
+ * Node run it; the Node at `node` is copied unless null.
  */
 export async function makeImageContext(source: string, node: string | null): Promise<ImageContext> {
   const path = await mkdtemp(join(tmpdir(), 'svc-image-'));
@@ -42,10 +42,10 @@ async function writePrograms(source: string, to: string): Promise<void> {
   }
 }
 
-/** The same program without its types, whose imports name the files that {@link makeImageContext} writes. */
+/** The program without its types; imports name the files that {@link makeImageContext} writes. */
 export function plainJavaScript(text: string): string {
   const emitWarning = process.emitWarning.bind(process);
-  // The first use is told of as experimental; what comes out is what every start of svc runs.
+  // Hides the warning that type stripping is experimental; svc itself starts the same way.
   process.emitWarning = () => undefined;
   try {
     return nodeModule.stripTypeScriptTypes(text).replaceAll(/(from '\.\/[a-z_]+)\.ts';/g, "$1.mjs';");

@@ -59,7 +59,7 @@ const controlAway: Answer = (call) => {
   return servers(call);
 };
 
-/** Without the working directory, which here is the state directory itself. */
+/** Without mounting the working directory, which in these tests is the state directory. */
 function launch(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
   const env = docker.env({ SVC_SANDBOX_IMAGE: 'team/agent', ...options.env });
   const line = argv.includes('--mount') ? argv : ['--no-default-mount', ...argv];
@@ -72,7 +72,7 @@ const disabled = (calls: readonly SeenCall[]): unknown[] =>
 const created = () => docker.uses().find(({ args }) => args.includes('create'));
 
 describe('the sandbox proxy of a launch', () => {
-  test('off records the choice, and runs the image as it is: no session, no CA, no proxy, no hardening', async () => {
+  test('off records the choice and runs the image unchanged: no session, CA, proxy or hardening', async () => {
     const run = await launch(['--sandbox-proxy=off', '--', 'tool']);
     expect(run.code).toBe(5);
     expect(disabled(run.calls)).toEqual([{ reason: 'user_opt_out', mode: 'docker', image: 'team/agent' }]);
@@ -84,28 +84,28 @@ describe('the sandbox proxy of a launch', () => {
     expect(Object.keys(use?.env ?? {}).filter((name) => /proxy|^SVC_/i.test(name))).toEqual([]);
   });
 
-  test('the flag goes before the setting, and the setting before the default', async () => {
+  test('the flag overrides the setting, and the setting the default', async () => {
     const off = { env: { SVC_SANDBOX_PROXY: 'off' } };
     expect(disabled((await launch(['--', 'tool'], off)).calls)).toHaveLength(1);
     const on = await launch(['--sandbox-proxy=on', '--', 'tool'], off);
     expect(disabled(on.calls)).toEqual([expect.objectContaining({ reason: 'preflight_failed' })]);
   });
 
-  test.each(['', 'yes', 'ON', 'auto '])('%j is no value of it', async (value) => {
+  test.each(['', 'yes', 'ON', 'auto '])('refuses the value %j', async (value) => {
     const flag = await launch([`--sandbox-proxy=${value}`, '--', 'tool']);
     const setting = await launch(['--', 'tool'], { env: { SVC_SANDBOX_PROXY: value } });
     expect([flag.code, setting.code, flag.calls, setting.calls]).toEqual([2, 2, [], []]);
     expect(setting.stderr).toContain('SVC_SANDBOX_PROXY');
   });
 
-  test('the removed setting is named, with what to use instead', async () => {
+  test('names the removed setting and its replacement', async () => {
     const run = await launch(['--', 'tool'], { env: { SVC_SANDBOX_PROXY_BOOTSTRAP: '1' } });
     expect(run).toMatchObject({ code: 2, calls: [] });
-    expect(run.stderr).toContain('SVC_SANDBOX_PROXY_BOOTSTRAP is set, and was removed');
+    expect(run.stderr).toContain('SVC_SANDBOX_PROXY_BOOTSTRAP is set, but this setting was removed');
     expect(run.stderr).toContain('SVC_SANDBOX_PROXY=auto|on|off');
   });
 
-  test('none is not supported: recorded, warned of, and run as a plain process', async () => {
+  test('none is unsupported: recorded, warned about, and run as a plain process', async () => {
     const plain = await runCli(home, ['launch', '--sandbox=none', '--', '/bin/sh', '-c', 'exit 9'], {
       answer: servers,
     });
@@ -114,7 +114,7 @@ describe('the sandbox proxy of a launch', () => {
     expect(plain.stderr).toContain('without the proxy');
   });
 
-  test.each(['none', 'podman'])('insisted on, %s fails the preflight and nothing starts', async (mode) => {
+  test.each(['none', 'podman'])('with --sandbox-proxy=on, %s fails the preflight and nothing starts', async (mode) => {
     const argv = ['launch', `--sandbox=${mode}`, '--sandbox-proxy=on', '--', '/bin/sh', '-c', 'exit 9'];
     const env = docker.env({ SVC_SANDBOX_IMAGE: 'team/agent' });
     const run = await runCli(home, argv, { answer: servers, env });
@@ -127,13 +127,13 @@ describe('the sandbox proxy of a launch', () => {
     expect(docker.uses()).toEqual([]);
   });
 
-  test.each(['', 'Docker', 'lxc'])('%j is no sandbox', async (mode) => {
+  test.each(['', 'Docker', 'lxc'])('refuses the sandbox %j', async (mode) => {
     const run = await launch([`--sandbox=${mode}`, '--', 'tool']);
     expect(run).toMatchObject({ code: 2, calls: [] });
     expect(run.stderr).toContain('use docker, podman or none');
   });
 
-  test.each([['auto'], ['off']])('with %s, what cannot be recorded does not run', async (value) => {
+  test.each([['auto'], ['off']])('with %s, nothing runs that cannot be recorded', async (value) => {
     const run = await launch([`--sandbox-proxy=${value}`, '--sandbox=podman', '--', 'tool'], {
       answer: () => {
         throw new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } });
@@ -143,7 +143,7 @@ describe('the sandbox proxy of a launch', () => {
     expect(docker.uses()).toEqual([]);
   });
 
-  test('without a sidecar every launch is refused', async () => {
+  test('refuses every launch without a sidecar', async () => {
     home.write('run.json', '{}');
     const runs = await Promise.all([launch(['--', 'tool']), launch(['--sandbox-proxy=off', '--', 'tool'])]);
     expect(runs.map(({ code }) => code)).toEqual([3, 3]);
@@ -165,7 +165,7 @@ describe('a launch with the proxy', () => {
     await imageChecksIn(home.path, expect.unreachable).keep({ ...facts, ...store, ...helpers });
   });
 
-  test('has a session that knows its owner, engine, image and what is not sealed', async () => {
+  test('has a session with its owner, engine, image and unsealed credentials', async () => {
     const unsealed = { env: 'DB', reference: 'vault://team/db', host: 'db.example.com', reason: 'no HTTP' };
     const argv = ['--egress=sealed', '--ttl=1h', '--name=demo', '--unsealed'];
     const run = await launch([...argv, 'DB=vault://team/db,host=db.example.com,reason=no HTTP', '--', 'tool']);
@@ -195,19 +195,19 @@ describe('a launch with the proxy', () => {
     ]);
   });
 
-  test('names the MCP servers that its agent may use', async () => {
+  test('passes the MCP servers that its agent may use', async () => {
     const run = await launch(['--mcp', 'files', '--mcp=mcp_1', '--', 'tool']);
     expect(run.code).toBe(5);
     expect(run.calls[1]?.body).toMatchObject({ mcp_servers: ['files', 'mcp_1'] });
   });
 
-  test.each(['', 'Files', 'a_b', '../x'])('%j names no MCP server', async (name) => {
+  test.each(['', 'Files', 'a_b', '../x'])('refuses the MCP server %j', async (name) => {
     const run = await launch([`--mcp=${name}`, '--', 'tool']);
     expect(run).toMatchObject({ code: 2, calls: [] });
     expect(run.stderr).toContain('svc mcp list');
   });
 
-  test('puts neither its token nor a credential onto a command line', async () => {
+  test('puts neither its token nor a credential on a command line', async () => {
     await launch(['--unsealed', 'DB=vault://team/db,host=db.example.com,reason=no HTTP', '--', 'tool']);
     const lines = docker.uses().flatMap(({ args }) => args);
     expect(lines.filter((word) => word.includes('planted'))).toEqual([]);
@@ -215,20 +215,20 @@ describe('a launch with the proxy', () => {
     expect(created()?.args.join(' ')).toContain('--user 0 --entrypoint /usr/local/bin/start');
   });
 
-  test('detached prints its session', async () => {
+  test('prints its session with --detach', async () => {
     docker.on('start', 'exit 0');
     const run = await launch(['--detach', '--', 'tool']);
     expect([run.code, run.stdout]).toEqual([0, 'ses_1\n']);
     expect(said(run.calls).at(-1)).toBe('POST /v1/sandbox-proxy/sessions/ses_1/listener');
   });
 
-  test('without the control plane goes on with the policy that the sidecar holds', async () => {
+  test("continues with the sidecar's policy if the control plane is away", async () => {
     const run = await launch(['--', 'tool'], { answer: controlAway });
     expect(run.code).toBe(5);
-    expect(run.stderr).toContain('going on with the policy that the sidecar holds');
+    expect(run.stderr).toContain('using the policy that the sidecar has');
   });
 
-  test('that the sidecar refuses is told in its words, and leaves no container', async () => {
+  test("prints the sidecar's refusal and leaves no container", async () => {
     const error = { code: 'egress_unavailable', message: 'sealed needs root', request_id: 'r' };
     const answer: Answer = (call) =>
       call.url.pathname.endsWith('/sessions') ? { status: 409, body: { error } } : servers(call);
@@ -240,7 +240,7 @@ describe('a launch with the proxy', () => {
 });
 
 describe('the preflight of a launch', () => {
-  test('an image that does not meet the contract is recorded, and nothing starts', async () => {
+  test('records an image that does not meet the contract, and starts nothing', async () => {
     const run = await launch(['--', 'tool']);
     expect(run.code).toBe(125);
     expect(said(run.calls)).toEqual(['POST /v1/sandbox-proxy/disabled']);
@@ -250,7 +250,7 @@ describe('the preflight of a launch', () => {
     expect(created()).toBeUndefined();
   });
 
-  test('an image that is absent, and an engine elsewhere, too', async () => {
+  test('does the same for a missing image and a remote engine', async () => {
     docker.on('image', 'exit 1');
     const absent = await launch(['--', 'tool']);
     const remote = await launch(['--', 'tool'], { env: { DOCKER_HOST: 'tcp://10.0.0.1:2375' } });
@@ -260,7 +260,7 @@ describe('the preflight of a launch', () => {
     expect(disabled([...absent.calls, ...remote.calls])).toHaveLength(2);
   });
 
-  test('without an image it says how to make one', async () => {
+  test('says how to build an image if none is given', async () => {
     const run = await runCli(home, ['launch', '--', 'tool'], { answer: servers, env: docker.env() });
     expect(run).toMatchObject({ code: 2, calls: [] });
     expect(run.stderr).toContain('svc image build');
@@ -270,7 +270,7 @@ describe('the preflight of a launch', () => {
 describe('the mounts of a launch', () => {
   const off = ['--sandbox-proxy=off', '--no-default-mount'];
 
-  test('the working directory by default, and nothing of the state directory', async () => {
+  test('include the working directory by default, and never the state directory', async () => {
     const run = await runCli(home, ['launch', '--sandbox-proxy=off', '--', 'tool'], {
       answer: servers,
       env: docker.env({ SVC_SANDBOX_IMAGE: 'team/agent' }),
@@ -290,7 +290,7 @@ describe('the mounts of a launch', () => {
     expect([created(), run.calls]).toEqual([undefined, []]);
   });
 
-  test('another state directory, a database file elsewhere and what a key file links to are refused as well', async () => {
+  test('refuses another state directory, an external database file, and the target of a linked key file', async () => {
     const other = join(docker.folder, 'other-home');
     const disk = join(docker.folder, 'disk');
     for (const folder of [other, disk, join(home.path, 'sidecar')]) mkdirSync(folder, { recursive: true });
@@ -300,7 +300,7 @@ describe('the mounts of a launch', () => {
       const run = await launch(['--home', home.path, ...off, '--mount', `${source}:/data`, '--', 'tool'], { env });
       return run.code === 125 && run.stderr.includes('the state directory of svc') && created() === undefined;
     };
-    // The home of these tests is given by --home; the environment may name another one.
+    // These tests use --home; the environment may name another state directory.
     expect(await refused(other, { SVC_HOME: other })).toBe(true);
     expect(await refused(disk)).toBe(true);
     rmSync(join(home.path, 'sidecar', 'identity.json'));
@@ -308,13 +308,13 @@ describe('the mounts of a launch', () => {
     expect(await refused(disk)).toBe(false);
   });
 
-  test('the engine’s socket is refused by whichever engine is used', async () => {
+  test('refuses engine sockets, even of other engines', async () => {
     const run = await launch([...off, '--mount', `${docker.socket}:/data`, '--', 'tool']);
     expect(run.stderr).toContain('a container engine');
     expect(created()).toBeUndefined();
   });
 
-  test('a folder beside them goes in, resolved', async () => {
+  test('accepts other folders, with links resolved', async () => {
     mkdirSync(join(docker.folder, 'project'));
     symlinkSync(join(docker.folder, 'project'), join(home.path, 'link'));
     const run = await launch([...off, '--mount', 'link:/data:ro', '--', 'tool']);
@@ -326,7 +326,7 @@ describe('the mounts of a launch', () => {
 describe('the variables of a launch', () => {
   const off = ['--sandbox-proxy=off', '--'];
 
-  test('take their values from the caller, and never onto a command line', async () => {
+  test("take the caller's values and never go on a command line", async () => {
     const run = await launch(['--env', 'MODE', ...off, 'tool'], { env: { MODE: 'planted-value' } });
     expect(run.code).toBe(5);
     const use = created();
@@ -335,7 +335,7 @@ describe('the variables of a launch', () => {
     expect(use?.env['MODE']).toBe('planted-value');
   });
 
-  test('a stored secret is refused, with the ways to seal it', async () => {
+  test('refuses a stored secret and says how to seal it', async () => {
     const run = await launch(['--env', 'TOKEN', ...off, 'tool'], { env: { TOKEN: STORED } });
     expect(run.code).toBe(125);
     expect(run.stderr).toContain('--env TOKEN holds the stored secret vault://team/x');
@@ -344,20 +344,20 @@ describe('the variables of a launch', () => {
     expect([created(), disabled(run.calls)]).toEqual([undefined, []]);
   });
 
-  test('what cannot be checked is refused', async () => {
+  test('refuses values that cannot be checked', async () => {
     const run = await launch(['--env', 'MODE', ...off, 'tool'], { env: { MODE: 'x' }, answer: controlAway });
     expect(run.code).toBe(3);
     expect(created()).toBeUndefined();
   });
 
-  test('a value on the command line is refused, and not repeated', async () => {
+  test('refuses a value on the command line without repeating it', async () => {
     const run = await launch(['--env', 'MODE=planted-value', ...off, 'tool']);
     expect(run.code).toBe(2);
-    expect(run.stderr).toContain('give the name alone');
+    expect(run.stderr).toContain('give only the name');
     expect(run.stderr).not.toContain('planted-value');
   });
 
-  test('a variable that is not set, and one given twice, are mistakes', async () => {
+  test('refuses a variable that is not set, and one given twice', async () => {
     const unset = await launch(['--env', 'NOT_SET', ...off, 'tool']);
     const unsealed = 'MODE=vault://a/b,host=h.example.com,reason=r';
     const twice = await launch(['--env', 'MODE', '--unsealed', unsealed, '--', 'tool'], { env: { MODE: 'x' } });
@@ -374,10 +374,10 @@ describe('what needs the proxy', () => {
     ['--mcp=files'],
     ['--ttl=1h'],
     ['--unsealed=A=vault://a/b,host=h.example.com,reason=r'],
-  ])('%s is refused where it is left out', async (option) => {
+  ])('%s is refused without the proxy', async (option) => {
     const run = await launch([option, '--sandbox-proxy=off', '--', 'tool']);
     expect(run).toMatchObject({ code: 2, calls: [] });
-    expect(run.stderr).toContain('needs the proxy, which --sandbox-proxy=off leaves out');
+    expect(run.stderr).toContain('needs the proxy, but --sandbox-proxy=off turns it off');
   });
 
   test.each([
@@ -386,21 +386,21 @@ describe('what needs the proxy', () => {
     ['--name=-x', 'letters, digits'],
     ['--image=--privileged', 'use a reference'],
     ['--ttl=soon', '--ttl'],
-  ])('%s is a mistake', async (option, why) => {
+  ])('refuses %s', async (option, why) => {
     const run = await launch([option, '--', 'tool']);
     expect(run).toMatchObject({ code: 2, calls: [] });
     expect(run.stderr).toContain(why);
   });
 });
 
-test('options after the command are its own also without --', async () => {
+test('options after the command belong to it, even without --', async () => {
   const run = await launch(['--sandbox-proxy', 'off', 'tool', '--json', '--name', 'x']);
   expect(run.code).toBe(5);
   const args = created()?.args ?? [];
   expect(args.slice(args.indexOf('team/agent'))).toEqual(['team/agent', 'tool', '--json', '--name', 'x']);
 });
 
-test('a detached launch without the proxy gives the id of its container', async () => {
+test('a detached launch without the proxy prints its container id', async () => {
   docker.on('start', 'exit 0').on('container', `printf '%s' '${containerJson({ running: true })}'`);
   const run = await launch(['--detach', '--sandbox-proxy=off', '--', 'tool']);
   expect(run).toMatchObject({ code: 0, stdout: `${CONTAINER_ID}\n` });

@@ -4,7 +4,7 @@ import { checkImage, type ImageProblems } from '../../sandbox/contract/image_con
 import { imageChecksIn } from '../../sandbox/contract/image_contract_cache.ts';
 import type { ImageFacts } from '../../sandbox/contract/image_contract_facts.ts';
 
-/** The image of a launch, looked at once for each state directory; `warn` hears when that cannot be remembered. */
+/** Checks the image of a launch. The result is cached in the state directory; `warn` is called if it cannot be written. */
 export function checkedImage(
   runtime: ContainerRuntime,
   image: string,

@@ -9,7 +9,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import type { LaunchRequest } from './launch_options.ts';
 import { mountPolicyOf } from './mount_checks.ts';
 
-/** The mounts of a launch, the working directory's among them, as the policy allows them. */
+/** The mounts of a launch, including the working directory, checked against the mount policy. */
 export function launchMounts(call: Call, request: LaunchRequest, endpoint: string | null): readonly BindMount[] {
   const { context } = call;
   const own = { source: context.workingDirectory, target: WORKSPACE, readOnly: false };
@@ -27,13 +27,13 @@ export function launchMounts(call: Call, request: LaunchRequest, endpoint: strin
 
 function unusableWorkingDirectory(problem: string): CliError {
   return new CliError(EXIT.notStarted, `the working directory cannot be mounted at ${WORKSPACE}: ${problem}`, [
-    "Launch from the project's directory, or leave it out with --no-default-mount.",
+    "Launch from the project's directory, or add --no-default-mount.",
   ]);
 }
 
 /**
- * Warns of the mounted working directory when the image's agent may only read it: an agent that cannot write its workspace
- * is of no use, and the reason is hard to see from inside.
+ * Warns if the image's agent may not be able to write the mounted working directory: the reason is hard to find from inside the
+ * container.
  */
 export function warnOfOwner(call: Call, mounts: readonly BindMount[], agent: { readonly uid: number }): void {
   const workspace = mounts.find(({ target, readOnly }) => target === WORKSPACE && !readOnly);
@@ -42,26 +42,26 @@ export function warnOfOwner(call: Call, mounts: readonly BindMount[], agent: { r
   if (uid === agent.uid || (mode & 0o002) !== 0) return;
   const fix =
     uid === 0
-      ? `chown it to ${agent.uid}, or launch from a directory of yours`
-      : `\`svc image build ... --agent-uid ${uid}\` makes an image whose agent is that user`;
+      ? `chown it to ${agent.uid}, or launch from a directory that you own`
+      : `\`svc image build ... --agent-uid ${uid}\` builds an image whose agent has that user id`;
   call.print.warn(
-    `${workspace.source} belongs to user ${uid} and the image's agent is user ${agent.uid}, which may not be able to write there: ${fix}`,
+    `${workspace.source} belongs to user ${uid} but the image's agent is user ${agent.uid} and may not be able to write there: ${fix}`,
   );
 }
 
-/** Where the command starts: `--workdir`, else the workspace where there is one. Null: the image's own. */
+/** The working directory of the command: `--workdir`, else the mounted workspace. Null: the image's own. */
 export function launchWorkdir(request: LaunchRequest, mounts: readonly BindMount[]): string | null {
   return request.workdir ?? (mounts.some(({ target }) => target === WORKSPACE) ? WORKSPACE : null);
 }
 
 /**
- * The variables of `--env` with the caller's values. A value that is a stored secret is refused: in the environment of the
- * container the agent could read it.
+ * The variables of `--env` with the caller's values. A value that equals a stored secret is refused: the agent could read it in
+ * the container's environment.
  */
 export async function launchVariables(call: Call, names: readonly string[]): Promise<Record<string, string>> {
   const values = names.map((name) => {
     const problem = name.includes('=')
-      ? 'holds a value: give the name alone; the value comes from your environment'
+      ? 'contains a value: give only the name; the value comes from your environment'
       : variableProblem(name);
     if (problem !== null) throw new CliError(EXIT.usage, `--env ${JSON.stringify(name.split('=')[0])} ${problem}`);
     const value = call.context.env[name];
@@ -72,7 +72,7 @@ export async function launchVariables(call: Call, names: readonly string[]): Pro
   return Object.fromEntries(names.map((name, index) => [name, values[index] ?? '']));
 }
 
-/** `POST /v1/secrets/check` takes this many at once. */
+/** Limit of `POST /v1/secrets/check` per call. */
 const CHECKED_AT_ONCE = 64;
 
 async function refuseStoredSecrets(call: Call, names: readonly string[], values: readonly string[]): Promise<void> {
@@ -85,7 +85,7 @@ async function refuseStoredSecrets(call: Call, names: readonly string[], values:
     const reference = `vault://${match.path}`;
     throw new CliError(EXIT.notStarted, `--env ${names[from + match.index]} holds the stored secret ${reference}`, [
       `Bind it, so that the proxy adds it: svc binding add HOST --credential ${reference} --scheme SCHEME`,
-      `If no scheme fits: --unsealed ${names[from + match.index]}=${reference},host=HOST,reason=TEXT, which is recorded.`,
+      `If no scheme fits: --unsealed ${names[from + match.index]}=${reference},host=HOST,reason=TEXT (this is recorded).`,
     ]);
   }
 }

@@ -16,7 +16,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { parseMcpServer } from '../mcp/mcp_server_option.ts';
 import { parseDuration } from '../terminal/relative_time.ts';
 
-/** The options of `svc launch` as they were typed. */
+/** The options of `svc launch` as typed. */
 export interface LaunchOptions {
   readonly sandbox?: string;
   readonly sandboxProxy?: string;
@@ -34,13 +34,13 @@ export interface LaunchOptions {
   readonly ttl?: string;
 }
 
-/** A launch as it is wanted, well-formed. Nothing outside the command line and the environment has been asked yet. */
+/** A valid launch request, made from the command line and the environment alone. */
 export interface LaunchRequest {
   readonly sandbox: SandboxMode;
   readonly proxy: SandboxProxy;
   readonly egress: Egress;
   readonly image: string | null;
-  /** Sources as they were typed. */
+  /** Sources as typed. */
   readonly mounts: readonly BindMount[];
   readonly defaultMount: boolean;
   readonly envNames: readonly string[];
@@ -55,7 +55,7 @@ export interface LaunchRequest {
   readonly command: readonly string[];
 }
 
-/** What the command line and the settings ask for; the first mistake is thrown, with its option and what to write instead. */
+/** Parses the command line and the settings; throws the first mistake with the option and the fix. */
 export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
   const { options, args, context } = call;
   refuseRemovedSetting(context.env);
@@ -84,25 +84,23 @@ export function launchRequest(call: Call<LaunchOptions>): LaunchRequest {
   return request;
 }
 
-/** An exception for the setting that is gone: who still sets it believes that it does something. */
+/** Refuses the removed setting: someone who still sets it expects it to have an effect. */
 function refuseRemovedSetting(env: Call['context']['env']): void {
   if (env[REMOVED_SANDBOX_PROXY_SETTING] === undefined) return;
-  throw new CliError(
-    EXIT.usage,
-    `${REMOVED_SANDBOX_PROXY_SETTING} is set, and was removed: it has no effect any more`,
-    [`Unset it. Use SVC_SANDBOX_PROXY=auto|on|off or --sandbox-proxy=auto|on|off; the default, auto, uses the proxy.`],
-  );
+  throw new CliError(EXIT.usage, `${REMOVED_SANDBOX_PROXY_SETTING} is set, but this setting was removed`, [
+    `Unset it. Use SVC_SANDBOX_PROXY=auto|on|off or --sandbox-proxy=auto|on|off; the default, auto, uses the proxy.`,
+  ]);
 }
 
 function refuseTwice({ envNames, unsealed }: LaunchRequest): void {
   const names = [...envNames, ...unsealed.map(({ env }) => env)];
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) {
-    throw new CliError(EXIT.usage, `the variable ${JSON.stringify(twice)} is given twice: name it in one option`);
+    throw new CliError(EXIT.usage, `the variable ${JSON.stringify(twice)} is given twice: use one option for it`);
   }
 }
 
-/** What only the proxy gives. */
+/** Refuses options that need the proxy. */
 function refuseWithoutProxy(request: LaunchRequest): void {
   if (request.proxy !== 'off' && request.sandbox === 'docker') return;
   const off = request.proxy === 'off' ? '--sandbox-proxy=off' : `--sandbox=${request.sandbox}`;
@@ -114,11 +112,11 @@ function refuseWithoutProxy(request: LaunchRequest): void {
     ...(request.ttlSeconds !== null ? ['--ttl'] : []),
   ];
   if (asked.length > 0 && request.proxy !== 'on') {
-    throw new CliError(EXIT.usage, `${asked.join(', ')} needs the proxy, which ${off} leaves out`);
+    throw new CliError(EXIT.usage, `${asked.join(', ')} needs the proxy, but ${off} turns it off`);
   }
 }
 
-/** What only a container has. */
+/** Refuses options that need a container. */
 function refuseWithoutContainer(call: Call<LaunchOptions>, request: LaunchRequest): void {
   const asked = [
     ...(call.options.image === undefined ? [] : ['--image']),
@@ -129,13 +127,13 @@ function refuseWithoutContainer(call: Call<LaunchOptions>, request: LaunchReques
     ...(request.detach ? ['--detach'] : []),
   ];
   if (asked.length === 0) return;
-  throw new CliError(EXIT.usage, `${asked.join(', ')} needs a container, which --sandbox=none leaves out`);
+  throw new CliError(EXIT.usage, `${asked.join(', ')} needs a container, but --sandbox=none uses none`);
 }
 
 function noImage(): CliError {
   return new CliError(EXIT.usage, 'no image: give one with --image IMAGE, or set SVC_SANDBOX_IMAGE', [
-    'Build one on a base that you have: svc image build --base BASE --tag svc-agent',
-    'What an image of your own needs: docs/image-contract.md',
+    'Build one from a base image: svc image build --base BASE --tag svc-agent',
+    'Requirements for your own image: docs/image-contract.md',
   ]);
 }
 
@@ -146,7 +144,7 @@ function parseEgress(text: string): Result<Egress, string> {
 
 function parseWorkdir(text: string): Result<string, string> {
   if (text.startsWith('/') && !/\p{Cc}/u.test(text)) return { ok: true, value: text };
-  return { ok: false, error: `is ${JSON.stringify(text)}: use an absolute path of the container, such as /work` };
+  return { ok: false, error: `is ${JSON.stringify(text)}: use an absolute path in the container, such as /work` };
 }
 
 function parseName(text: string): Result<string, string> {

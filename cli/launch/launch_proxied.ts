@@ -13,7 +13,7 @@ import { launchMounts, launchVariables, launchWorkdir, warnOfOwner } from './lau
 import type { LaunchRequest } from './launch_options.ts';
 import { callPorts, wantsTty } from './launch_terminal.ts';
 
-/** A launch with the proxy: preflight, then session and container. */
+/** Launches with the proxy: preflight, then session and container. */
 export async function runProxied(
   call: Call,
   request: LaunchRequest,
@@ -33,7 +33,7 @@ interface Preflight {
   readonly image: Pick<ImageFacts, 'imageId' | 'agentUser' | 'entry' | 'uid'>;
 }
 
-/** Engine and image are fit for the proxy, or it is recorded that they are not, and nothing starts. */
+/** Checks that engine and image support the proxy. If not, this is recorded and nothing starts. */
 async function preflight(call: Call, request: LaunchRequest, sessions: SandboxSessions): Promise<Preflight> {
   const runtime = await openDockerRuntime(call.context.env);
   if (!runtime.ok) throw await preflightFailed(request, sessions, runtime.error);

@@ -8,7 +8,7 @@ import { runProxied } from './launch_proxied.ts';
 import { runUnproxied } from './launch_unproxied.ts';
 import { sandboxSessions } from './sandbox_sessions.ts';
 
-/** What `svc launch` does; the value is the exit code. */
+/** Runs `svc launch`; returns the exit code. */
 export async function runLaunch(call: Call<LaunchOptions>, signals: SignalSource): Promise<number> {
   const request = launchRequest(call);
   try {
@@ -18,7 +18,7 @@ export async function runLaunch(call: Call<LaunchOptions>, signals: SignalSource
   }
 }
 
-/** 1 would be taken for the command's own exit status; a mistake on the command line and a missing sidecar keep theirs. */
+/** Maps a failure to 125, since 1 would look like the command's own exit status. Usage errors and a missing sidecar keep their codes. */
 function notStarted(error: unknown): unknown {
   if (error instanceof LaunchError) {
     return new CliError(error.exitCode ?? EXIT.notStarted, error.message, error.fixes);
@@ -27,7 +27,7 @@ function notStarted(error: unknown): unknown {
   return new CliError(EXIT.notStarted, error.message, error.fixes);
 }
 
-/** What cannot be recorded does not run: without a sidecar every mode is refused. */
+/** Nothing runs that cannot be recorded: without a sidecar, every mode is refused. */
 async function run(call: Call, request: LaunchRequest, signals: SignalSource): Promise<number> {
   const sessions = sandboxSessions(call);
   const decision = decideProxy(request.sandbox, request.proxy);

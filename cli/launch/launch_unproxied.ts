@@ -16,7 +16,7 @@ interface Around {
   readonly signals: SignalSource;
 }
 
-/** A launch without the proxy, once it is recorded why. */
+/** Launches without the proxy, after recording why. */
 export async function runUnproxied(
   call: Call,
   request: LaunchRequest,

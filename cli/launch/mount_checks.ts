@@ -6,7 +6,7 @@ import { MountTable } from '../../sandbox/launch/mount_table.ts';
 import { type CliContext, type GlobalOptions, settingsOf } from '../context.ts';
 import { homeOf } from '../up/home.ts';
 
-/** What mounts may reach on this machine; a relative source is read against `workingDirectory`. */
+/** The mount policy of this machine. Relative sources are resolved against `workingDirectory`. */
 export function mountPolicyOf(
   context: CliContext,
   options: GlobalOptions,
@@ -23,8 +23,8 @@ export function mountPolicyOf(
 }
 
 /**
- * Where state of svc is: the directory in use, those that the environment and the default name, on which another `svc up` may run,
- * and a database file elsewhere.
+ * Paths with svc's state: the directory in use, the ones that the environment and the default name (another `svc up` may use
+ * them), and an external database file.
  */
 function statePaths(context: CliContext, options: GlobalOptions): readonly string[] {
   const { home, databaseUrl } = settingsOf(context);
@@ -37,7 +37,7 @@ function statePaths(context: CliContext, options: GlobalOptions): readonly strin
   ];
 }
 
-/** What svc itself keeps in a state directory (docs/architecture/machine.md, State). */
+/** The files of a state directory (docs/architecture/machine.md, State). */
 const KEPT = [
   'control.db',
   'vault.key',
@@ -51,7 +51,7 @@ const KEPT = [
   'logs',
 ];
 
-/** Where that leads when it is a link, or links are in it. */
+/** The path with symbolic links resolved. */
 function linksIn(home: string): readonly string[] {
   return KEPT.map((name) => join(home, name)).flatMap((path) => [
     ...linkOf(path),
@@ -75,7 +75,7 @@ function entriesOf(folder: string): string[] {
   }
 }
 
-/** Null where the system has no such file. */
+/** Null if the system has no such file. */
 function readMountTable(): MountTable | null {
   try {
     return new MountTable(readFileSync('/proc/self/mountinfo', 'utf8'));

@@ -33,7 +33,7 @@ const both: Answer = ({ method, url }) => {
   return method === 'POST' ? { status: 201, body: SESSION } : { status: 204 };
 };
 
-/** What the command wrote: its output goes to our own stdout, which a test does not see. */
+/** What the command wrote to a file: its stdout is inherited, so the test cannot see it. */
 const seen = (script: string): string[] => ['run', '--', '/bin/sh', '-c', script];
 const said = (calls: readonly SeenCall[]): string[] => calls.map((call) => `${call.method} ${call.url.pathname}`);
 
@@ -43,7 +43,7 @@ const controlAway: Answer = (call) => {
 };
 
 describe('svc run', () => {
-  test('opens a session with the newest policy, runs the command in it, and ends it', async () => {
+  test('opens a session with the newest policy, runs the command, and ends the session', async () => {
     const script = 'printf "%s %s" "$https_proxy" "$DEMO_TOKEN" > out; exit 5';
     const run = await runCli(home, seen(script), { answer: both });
     expect(run.code).toBe(5);
@@ -56,7 +56,7 @@ describe('svc run', () => {
     expect(readFileSync(join(home.path, 'out'), 'utf8')).toBe(`${SESSION.proxy_url} placeholder`);
   });
 
-  test('each server gets its own token: the local key the control plane, the host token the sidecar', async () => {
+  test('sends the local key only to the control plane and the host token only to the sidecar', async () => {
     const run = await runCli(home, seen('true'), { answer: both });
     expect(run.calls.map((call) => [call.url.port, call.authorization])).toEqual([
       ['7420', `Bearer ${LOCAL_KEY}`],
@@ -65,7 +65,7 @@ describe('svc run', () => {
     ]);
   });
 
-  test('neither the keys nor our settings are in the environment of the command', async () => {
+  test("keeps keys and settings out of the command's environment", async () => {
     const env = {
       SVC_VAULT_KEY: 'q83vASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4k',
       CODEHOST_OAUTH_CLIENT_SECRET: 'planted',
@@ -77,19 +77,19 @@ describe('svc run', () => {
     }
   });
 
-  test('the command gets the address and the token of the session for the daemon’s own API', async () => {
+  test('gives the command the address and the session token for the local API', async () => {
     await runCli(home, seen('printf "%s %s" "$SVC_URL" "$SVC_TOKEN" > out'), { answer: both });
     expect(readFileSync(join(home.path, 'out'), 'utf8')).toBe('http://127.0.0.1:7421 svc_session_t');
   });
 
-  test('names the MCP servers that the command may use', async () => {
+  test('passes the MCP servers that the command may use', async () => {
     const run = await runCli(home, ['run', '--mcp', 'files', '--mcp=mcp_1', '--', '/bin/true'], { answer: both });
     expect(run.calls[1]?.body).toMatchObject({ mcp_servers: ['files', 'mcp_1'] });
     const odd = await runCli(home, ['run', '--mcp', 'Files', '--', '/bin/true'], { answer: both });
     expect(odd).toMatchObject({ code: 125, calls: [] });
   });
 
-  test('a relay that cannot be opened ends the session, and the command is not started', async () => {
+  test('ends the session and does not start the command if the relay cannot be opened', async () => {
     const run = await runCli(home, ['run', '--relay', '--', '/bin/sh', '-c', 'echo > out'], { answer: both });
     expect(run.code).toBe(125);
     expect(run.stderr).toContain('--relay: the relay could not be prepared');
@@ -97,7 +97,7 @@ describe('svc run', () => {
     expect(existsSync(join(home.path, 'out'))).toBe(false);
   });
 
-  test('options after -- are the command’s own', async () => {
+  test('options after -- belong to the command', async () => {
     const run = await runCli(home, ['run', '--name', 'n', '--', '/bin/sh', '-c', 'echo "$1" > out', 'sh', '--name'], {
       answer: both,
     });
@@ -105,40 +105,40 @@ describe('svc run', () => {
     expect(readFileSync(join(home.path, 'out'), 'utf8')).toBe('--name\n');
   });
 
-  test('options after the command are its own also without --', async () => {
+  test('options after the command belong to it, even without --', async () => {
     const argv = ['run', '/bin/sh', '-c', 'echo "$1" > out', 'sh', '--json'];
     expect((await runCli(home, argv, { answer: both })).code).toBe(0);
     expect(readFileSync(join(home.path, 'out'), 'utf8')).toBe('--json\n');
   });
 
-  test('the session is ended also when the command is not found', async () => {
+  test('ends the session if the command is not found', async () => {
     const run = await runCli(home, ['run', '--', 'no-such-command-here'], { answer: both });
     expect(run.code).toBe(127);
     expect(run.stderr).toContain('"no-such-command-here": not found');
     expect(said(run.calls).at(-1)).toBe('DELETE /v1/sandbox-proxy/sessions/ses_1');
   });
 
-  test('goes on with the policy that the sidecar holds while the control plane is away', async () => {
+  test("continues with the sidecar's policy if the control plane is away", async () => {
     const run = await runCli(home, seen('true'), { answer: controlAway });
     expect(run.code).toBe(0);
     expect(run.calls.find((call) => call.method === 'POST')?.body).toEqual({ owner: identify(process.pid) });
-    expect(run.stderr).toContain('going on with the policy that the sidecar holds');
+    expect(run.stderr).toContain('using the policy that the sidecar has');
   });
 
-  test('without a sidecar the command is not started: 125', async () => {
+  test('exits with 125 without a sidecar', async () => {
     const run = await runCli(home, seen('echo > out'));
     expect(run.code).toBe(125);
     expect(() => readFileSync(join(home.path, 'out'))).toThrow('ENOENT');
   });
 
-  test('a refused session is 125, with the reason', async () => {
+  test('exits with 125 and the reason if the session is refused', async () => {
     const error = { code: 'snapshot_expired', message: 'no policy', request_id: 'r' };
     const answer: Answer = (call) => (call.method === 'POST' ? { status: 503, body: { error } } : both(call));
     const run = await runCli(home, seen('true'), { answer });
     expect(run).toMatchObject({ code: 125, stderr: 'svc: no policy (503 snapshot_expired)\n' });
   });
 
-  test('a bad --ttl is refused before anything is asked', async () => {
+  test('refuses an invalid --ttl before any call', async () => {
     const run = await runCli(home, ['run', '--ttl', 'soon', '--', 'true'], { answer: both });
     expect(run).toMatchObject({ code: 125, calls: [] });
     expect(run.stderr).toContain('--ttl');

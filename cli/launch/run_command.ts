@@ -20,13 +20,13 @@ const NO_RELAY: RelayAccess = { variables: {}, close: () => Promise.resolve() };
 export function addRunCommand(line: CommandLine, signals: SignalSource): void {
   const run = line.program
     .command('run')
-    .description('run a command whose HTTPS goes through the proxy')
+    .description('run a command; its HTTPS goes through the proxy')
     .usage('[options] -- COMMAND [ARGUMENT...]')
     .argument('<command...>', 'the command and its arguments, after --')
     .option('--name <text>', 'a name for the session')
     .option('--ttl <length>', 'end the session after this long, such as 8h')
-    .option('--mcp <server>', 'let the command use this MCP server of yours (repeatable)', several)
-    .option('--relay', 'also serve programs that cannot send proxy credentials, such as Java and Chromium');
+    .option('--mcp <server>', 'let the command use this MCP server (repeatable)', several)
+    .option('--relay', 'also support programs that cannot send proxy credentials, such as Java and Chromium');
   handle<RunOptions>(line, run, (call) => runInSession(call, signals));
 }
 
@@ -39,7 +39,7 @@ async function runInSession(call: Call<RunOptions>, signals: SignalSource): Prom
   });
   const env = { ...sessionEnvironment(call.context.env, session), ...relay.variables };
   for (const { env: name } of session.sentinels.filter((sentinel) => !mayHoldSentinel(sentinel.env))) {
-    call.print.warn(`the placeholder for ${JSON.stringify(name)} was not handed out: choose another --sentinel-env`);
+    call.print.warn(`the placeholder cannot be handed out in ${JSON.stringify(name)}: choose another --sentinel-env`);
   }
   const { workingDirectory: cwd, interactive: terminal } = call.context;
   const ended = await runChild({ command, args, env, cwd, terminal }, signals);
@@ -52,7 +52,7 @@ async function runInSession(call: Call<RunOptions>, signals: SignalSource): Prom
   return exitStatusOf(ended);
 }
 
-/** Opens the session; what goes wrong before the command starts has an exit code of its own. */
+/** Opens the session; failures before the command starts have their own exit code. */
 async function open(call: Call<RunOptions>): Promise<OpenSession> {
   const ttl = call.options.ttl === undefined ? null : parseDuration(call.options.ttl);
   if (ttl !== null && !ttl.ok) throw new CliError(EXIT.notStarted, `--ttl ${ttl.error}`);
@@ -75,10 +75,10 @@ function namedServer(text: string): string {
   throw new CliError(EXIT.notStarted, `--mcp ${parsed.error}`);
 }
 
-/** The session's relay, where one was asked for. */
+/** The session's relay, if requested. */
 async function openRelayOf(call: Call<RunOptions>, session: SessionAccess): Promise<RelayAccess> {
   if (call.options.relay !== true) return NO_RELAY;
-  // Loaded here: a run without a relay starts faster.
+  // Loaded on use, so that a run without a relay starts faster.
   const { openRelay } = await import('../../sandbox/relay/relay_environment.ts');
   const opened = await openRelay(session, call.context.env, process.getuid?.() ?? null);
   if (opened.ok) return opened.value;

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { lastWords, progressOf, readLines } from '../up/node_program.ts';
 import { EXIT } from '../exit_codes.ts';
 
-/** What one of our programs said before it ended. */
+/** The result of one of our programs. */
 export interface Ended {
   readonly exitCode: number;
   readonly stdout: string;
@@ -10,13 +10,13 @@ export interface Ended {
   readonly lastWords: string;
 }
 
-/** Runs one of our programs under this Node, to its end. */
+/** Runs one of our programs under this Node until it ends. */
 export function runToEnd(program: {
   readonly file: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly workingDirectory: string;
-  /** Told what it says of its progress. */
+  /** Receives its progress messages. */
   readonly told?: (progress: string) => void;
 }): Promise<Ended> {
   const args = [...process.execArgv, program.file, ...program.args];
@@ -24,7 +24,11 @@ export function runToEnd(program: {
     const { env, workingDirectory: cwd } = program;
     const child = execFile(process.execPath, args, { env, cwd }, (error, stdout, stderr) => {
       const exitCode = error === null ? EXIT.ok : (child.exitCode ?? EXIT.failed);
-      done({ exitCode, stdout, lastWords: lastWords(stderr.trim().split('\n')).at(-1) ?? 'it ended without a word' });
+      done({
+        exitCode,
+        stdout,
+        lastWords: lastWords(stderr.trim().split('\n')).at(-1) ?? 'the program ended without a message',
+      });
     });
     if (child.stderr !== null) {
       readLines(child.stderr, (line) => {

@@ -6,10 +6,10 @@ import { refusedBy } from '../terminal/http_client.ts';
 import { policyVersion } from './session_access.ts';
 
 const BASE = '/v1/sandbox-proxy';
-/** Creating a session waits for the newest policy; ending one waits until its events have arrived. */
+/** Creating a session waits for the newest policy; ending one waits until its events are delivered. */
 const SESSION_TIMEOUT_MS = 40_000;
 
-/** `POST /v1/sandbox-proxy/sessions` with a sandbox. */
+/** Reply of Reply of Reply of `POST /v1/sandbox-proxy/sessions` with a sandbox. */
 const sessionReply = z.object({
   session_id: z.string(),
   token: z.string().optional(),
@@ -21,7 +21,7 @@ const sessionReply = z.object({
 
 const unsealedReply = z.object({ value: z.string() });
 
-/** The sessions of the sidecar that runs on the state directory; exit code 3 when none does. */
+/** The sessions of the sidecar on the state directory; fails with exit code 3 if none runs. */
 export function sandboxSessions(call: Call): SandboxSessions {
   const daemon = daemonClient(call.context, call.options);
   const timeoutMs = SESSION_TIMEOUT_MS;
@@ -47,7 +47,7 @@ export function sandboxSessions(call: Call): SandboxSessions {
     },
     end: async (id) => {
       const reply = await daemon.send('DELETE', `${BASE}/sessions/${id}`, { timeoutMs });
-      // The sidecar ends a session by itself when it sees its container end.
+      // The sidecar ends a session when its container ends.
       if (reply.status !== 204 && reply.status !== 404) throw refusedBy('the sidecar', reply);
     },
   };

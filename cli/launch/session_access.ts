@@ -6,7 +6,7 @@ import { controlClient, daemonClient } from '../clients.ts';
 import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 
-/** `POST /v1/sandbox-proxy/sessions` of the sidecar's local API. */
+/** Reply of Reply of Reply of `POST /v1/sandbox-proxy/sessions` of the sidecar's local API. */
 const sessionReply = z.object({
   session_id: z.string(),
   token: z.string(),
@@ -15,17 +15,17 @@ const sessionReply = z.object({
   sentinels: z.array(z.object({ env: z.string(), value: z.string() })),
 });
 
-/** Creating a session waits for the newest policy; ending one waits until its events have arrived. */
+/** Creating a session waits for the newest policy; ending one waits until its events are delivered. */
 const SESSION_TIMEOUT_MS = 40_000;
 
-/** A session that is open until `end` is called. */
+/** A session that stays open until `end` is called. */
 export interface OpenSession {
   readonly session: SessionAccess;
-  /** Ends it; says so, and goes on, when it could not be ended in order. */
+  /** Ends the session; only warns if that fails. */
   readonly end: () => Promise<void>;
 }
 
-/** Opens a session of the sidecar with a policy at least as new as everything that was bound until now. */
+/** Opens a session whose policy includes every binding stored so far. */
 export async function openSession(
   call: Call,
   wanted: { readonly name?: string; readonly ttlSeconds?: number; readonly mcpServers?: readonly string[] },
@@ -37,7 +37,7 @@ export async function openSession(
     ...(wanted.ttlSeconds !== undefined && { ttl_seconds: wanted.ttlSeconds }),
     ...(version !== null && { min_policy_version: version }),
     ...(wanted.mcpServers !== undefined && { mcp_servers: wanted.mcpServers }),
-    // The session ends with this process, also when it is killed.
+    // The session ends with this process, even if it is killed.
     owner: identify(process.pid),
   };
   const timeoutMs = SESSION_TIMEOUT_MS;
@@ -53,22 +53,22 @@ export async function openSession(
       await daemon.callEmpty('DELETE', `/v1/sandbox-proxy/sessions/${session.sessionId}`, { timeoutMs });
     } catch (error) {
       if (!(error instanceof CliError)) throw error;
-      call.print.warn(`the session was not ended in order: ${error.message}`);
+      call.print.warn(`the session could not be ended: ${error.message}`);
     }
   };
   return { session, end };
 }
 
 /**
- * The version that the session must have at least, so that a binding added just now is in force. While the control plane
- * is away the sidecar goes on with the policy it holds, and so does the session.
+ * The minimum policy version for the session, so that a binding added just now applies. If the control plane is away, the
+ * session uses the policy that the sidecar has.
  */
 export async function policyVersion(call: Call): Promise<number | null> {
   try {
     return (await controlClient(call.context, call.options).call('GET', '/v1/me', meReply)).policy_version;
   } catch (error) {
     if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
-    call.print.warn(`${error.message}; going on with the policy that the sidecar holds`);
+    call.print.warn(`${error.message}; using the policy that the sidecar has`);
     return null;
   }
 }

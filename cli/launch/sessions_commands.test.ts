@@ -53,7 +53,7 @@ const answer: Answer = ({ method, url }) => {
 };
 
 describe('svc sessions', () => {
-  test('list shows each with its sandbox and egress', async () => {
+  test('list shows each session with its sandbox and egress', async () => {
     const run = await runCli(home, ['sessions', 'list'], { answer });
     expect(run.stdout.split('\n').slice(0, 2)).toEqual([
       'ses_1\ttwo\tlive\tnone\t\t0\t1h ago',
@@ -61,7 +61,7 @@ describe('svc sessions', () => {
     ]);
   });
 
-  test('show names every credential that is not sealed, and why, and the MCP servers', async () => {
+  test('show lists unsealed credentials with reasons, and the MCP servers', async () => {
     const run = await runCli(home, ['sessions', 'show', 'one'], { answer });
     expect(run.stdout).toContain('unsealed\tDB holds vault://team/db for db.example.com: no HTTP\n');
     expect(run.stdout).toContain('MCP server\tfiles (mcp_1)\nMCP server\tdeleted (mcp_2)\n');
@@ -71,14 +71,14 @@ describe('svc sessions', () => {
     expect(sealed.stdout).toContain('unsealed\tno credential\n');
   });
 
-  test('stop ends the one that is meant', async () => {
+  test('stop ends the named session', async () => {
     const run = await runCli(home, ['sessions', 'stop', 'one'], { answer });
     expect(run.code).toBe(0);
     expect(run.calls.at(-1)).toMatchObject({ method: 'DELETE' });
     expect(run.calls.at(-1)?.url.pathname).toBe('/v1/sandbox-proxy/sessions/ses_2');
   });
 
-  test('logs come from the engine that the session was started on', async () => {
+  test('logs reads from the engine of the session', async () => {
     docker.on('logs', 'exit 0');
     const run = await runCli(home, ['sessions', 'logs', 'one', '--follow'], { answer, env: docker.env() });
     expect(run.code).toBe(0);
@@ -88,7 +88,7 @@ describe('svc sessions', () => {
   test.each([
     ['logs', 'ses_1', 'has no container'],
     ['show', 'nobody', 'there is no session "nobody"'],
-    ['stop', 'two', '2 sessions are called "two"'],
+    ['stop', 'two', '2 sessions are named "two"'],
   ])('%s %s: %s', async (command, session, why) => {
     const run = await runCli(home, ['sessions', command, session], { answer });
     expect(run.code).toBe(1);

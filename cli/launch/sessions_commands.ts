@@ -24,7 +24,7 @@ const sandbox = z.object({
     .default([]),
 });
 
-/** A session as the sidecar's local API shows it; a new field of it goes through to `--json`. */
+/** A session as returned by the sidecar's local API; unknown fields are kept for `--json`. */
 const sessionRecord = z.looseObject({
   session_id: z.string(),
   name: z.string().nullable(),
@@ -43,12 +43,14 @@ const sessionsPage = z.object({ items: z.array(sessionRecord) });
 
 /** `svc sessions list|show|stop|resume|logs`. */
 export function addSessionsCommands(line: CommandLine, signals: SignalSource): void {
-  const sessions = line.program.command('sessions').description('the sessions of the sidecar: launches and runs');
-  handle(line, sessions.command('list').description('list live sessions, and launches that have ended'), list);
-  const one = 'its id or name';
-  const show = sessions.command('show').description('show one session, with its unsealed credentials');
+  const sessions = line.program
+    .command('sessions')
+    .description('list and control the sessions of `svc run` and `svc launch`');
+  handle(line, sessions.command('list').description('list live sessions and ended launches'), list);
+  const one = 'id or name';
+  const show = sessions.command('show').description('show a session with its unsealed credentials');
   handle(line, show.argument('<session>', one), showOne);
-  const stop = sessions.command('stop').description('end a session; its container is removed');
+  const stop = sessions.command('stop').description('end a session and remove its container');
   handle(line, stop.argument('<session>', one), stopOne);
   const resume = sessions
     .command('resume')
@@ -56,9 +58,9 @@ export function addSessionsCommands(line: CommandLine, signals: SignalSource): v
   handle(line, resume.argument('<session>', one), resumeOne);
   const logs = sessions
     .command('logs')
-    .description('show the output of a session’s container')
+    .description("show the output of a session's container")
     .argument('<session>', one)
-    .option('--follow', 'go on with what it writes until it ends');
+    .option('--follow', 'follow the output until the container ends');
   handle<LogsOptions>(line, logs, (call) => showLogs(call, signals));
 }
 
@@ -81,7 +83,7 @@ async function list(call: Call): Promise<undefined> {
     { title: 'TUNNELS', cell: (row: SessionRecord) => String(row.open_tunnels) },
     { title: 'CREATED', cell: (row: SessionRecord) => agoText(row.created_at, call.context.now()) },
   ];
-  call.print.rows({ items }, items, columns, 'No sessions: svc launch -- COMMAND or svc run -- COMMAND makes one.');
+  call.print.rows({ items }, items, columns, 'No sessions: svc launch -- COMMAND or svc run -- COMMAND starts one.');
 }
 
 function sandboxText({ sandbox: box }: SessionRecord): string {
@@ -117,7 +119,7 @@ function factsOf(session: SessionRecord): string[][] {
     ...session.mcp_servers.map(({ id, name }) => ['MCP server', `${name ?? 'deleted'} (${id})`]),
     ...session.masked_replies.map(({ host, count, paused }) => [
       'masked',
-      `${count} replies of ${host} held its credential${paused ? ': paused; svc sessions resume lets it go on' : ''}`,
+      `${count} replies from ${host} contained its credential${paused ? ': paused; `svc sessions resume` resumes it' : ''}`,
     ]),
     ...(unsealed.length === 0 ? [['unsealed', 'no credential']] : []),
     ...unsealed.map(({ env, reference, host, reason }) => [
@@ -145,7 +147,7 @@ async function showLogs(call: Call<LogsOptions>, signals: SignalSource): Promise
   const session = await find(call);
   const containerId = session.sandbox?.container_id ?? null;
   if (containerId === null) {
-    throw new CliError(EXIT.failed, `session ${session.session_id} has no container, so nothing keeps its output`);
+    throw new CliError(EXIT.failed, `session ${session.session_id} has no container, so its output was not kept`);
   }
   const runtime = await runtimeOf(call, session);
   const child = runtime.logs(containerId, { follow: call.options.follow === true });
@@ -159,7 +161,7 @@ async function runtimeOf(call: Call, { sandbox: box }: SessionRecord): Promise<C
   throw new CliError(EXIT.failed, opened.error.message, opened.error.fixes);
 }
 
-/** The session that is meant: by its id, or by a name that only one has. */
+/** Finds a session by its id or by a unique name. */
 async function find(call: Call): Promise<SessionRecord> {
   const [wanted = ''] = call.args;
   const items = await all(call);
@@ -171,7 +173,7 @@ async function find(call: Call): Promise<SessionRecord> {
     throw new CliError(EXIT.failed, `there is no session ${shown}`, ['`svc sessions list` shows them.']);
   }
   if (others.length === 0) return first;
-  throw new CliError(EXIT.failed, `${others.length + 1} sessions are called ${shown}`, [
+  throw new CliError(EXIT.failed, `${others.length + 1} sessions are named ${shown}`, [
     `Use the id: ${[first, ...others].map((item) => item.session_id).join(', ')}`,
   ]);
 }

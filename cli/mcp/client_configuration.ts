@@ -5,31 +5,31 @@ import type { AgentConfig, AgentType } from 'add-mcp';
 import { err, ok, type Result } from '../../shared/model/result.ts';
 import { isJsonWithComments } from './json_with_comments.ts';
 
-/** A client of MCP servers, as the library that writes their configurations knows it. */
+/** An MCP client, as described by the library that writes client configurations. */
 export interface McpClient {
   readonly name: AgentType;
   readonly title: string;
   readonly format: AgentConfig['format'];
-  /** The user's configuration. */
+  /** The path of the user's configuration. */
   readonly path: string;
-  /** The project's one, in the working directory; null when the client has none. */
+  /** The path of the project's configuration in the working directory; null if the client has none. */
   readonly projectPath: string | null;
 }
 
-/** What a client starts. */
+/** The command that a client starts. */
 export interface ClientServer {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
 }
 
-/** Which of a client's configurations is written. */
+/** The configuration to write: the user's or the project's. */
 export interface ConfigurationScope {
   readonly project: boolean;
   readonly workingDirectory: string;
 }
 
-/** Names that people use for clients, beside those of the library. */
+/** Common names for clients, in addition to the library's. */
 export const CLIENT_ALIASES: ReadonlyMap<string, AgentType> = new Map<string, AgentType>([
   ['claude', 'claude-code'],
   ['code', 'vscode'],
@@ -42,7 +42,7 @@ export const CLIENT_ALIASES: ReadonlyMap<string, AgentType> = new Map<string, Ag
   ['mastra', 'mastracode'],
 ]);
 
-/** Every client, in the order of their names. The library is loaded only here: it costs more than most commands do. */
+/** Every client, sorted by name. The library is loaded only here, because loading it takes longer than most commands. */
 export async function mcpClients(workingDirectory: string): Promise<readonly McpClient[]> {
   const { agents, getAgentTypes } = await import('add-mcp');
   return getAgentTypes()
@@ -61,9 +61,8 @@ export async function mcpClients(workingDirectory: string): Promise<readonly Mcp
 }
 
 /**
- * The text of a client's configuration with the server in it: of `current`, or of an empty one when that is null. The
- * library writes into a directory that is only for this, so that the client's own file is replaced in one step, or not.
- * Refuses a file that cannot be read as what it is.
+ * Adds the server to the text of a client's configuration: to `current`, or to an empty one if that is null. The library writes
+ * to a temporary directory, so that the client's file can be replaced atomically. Fails if the file cannot be parsed.
  */
 export async function configurationWith(
   client: McpClient,
@@ -72,7 +71,7 @@ export async function configurationWith(
   scope: ConfigurationScope,
 ): Promise<Result<string, string>> {
   if (client.format === 'json' && current !== null && current.trim() !== '' && !isJsonWithComments(current)) {
-    return err('it is no valid JSON');
+    return err('it is not valid JSON');
   }
   const directory = mkdtempSync(join(tmpdir(), 'svc-mcp-export-'));
   try {
@@ -113,7 +112,7 @@ function pathOf(agent: AgentConfig, { project, workingDirectory }: Configuration
   return project ? join(workingDirectory, agent.localConfigPath ?? '') : agent.configPath;
 }
 
-/** The directory of a configuration, made when it is missing; a new one is its owner's alone. */
+/** Creates the directory of a configuration if it is missing, private to its owner. */
 export function makeDirectory(directory: string): void {
   if (!existsSync(directory)) mkdirSync(directory, { recursive: true, mode: 0o700 });
 }

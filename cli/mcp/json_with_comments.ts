@@ -1,6 +1,6 @@
 /**
- * Whether a text is JSON, with the comments and trailing commas that editors' configurations have. A parser that guesses
- * would leave the rest of a damaged file out of what it writes.
+ * Whether a text is valid JSON with comments and trailing commas, as in editors' configurations. A lenient parser would
+ * silently drop the rest of a damaged file.
  */
 export function isJsonWithComments(text: string): boolean {
   try {
@@ -12,7 +12,7 @@ export function isJsonWithComments(text: string): boolean {
   }
 }
 
-/** A string stays as it is, whatever is in it. */
+/** Strings are kept unchanged. */
 const STRING_OR_COMMENT = /"(?:[^"\\\n]|\\.)*"|\/\/[^\n]*|\/\*[^]*?\*\//g;
 const STRING_OR_COMMA = /"(?:[^"\\\n]|\\.)*"|(?<=["\w}\]]\s*),(?=\s*[}\]])/g;
 

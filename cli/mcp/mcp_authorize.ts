@@ -27,7 +27,7 @@ export interface McpAuthorizeOptions extends OwnerOption, ClientSecretOptions {
 
 const POLL_MS = 2_000;
 
-/** `svc mcp authorize SERVER`: shows where to sign in, and waits for that. */
+/** `svc mcp authorize SERVER`: prints where to sign in, and waits. */
 export async function authorizeMcpServer(call: Call<McpAuthorizeOptions>): Promise<undefined> {
   const { context, options } = call;
   const client = controlClient(context, options);
@@ -38,8 +38,8 @@ export async function authorizeMcpServer(call: Call<McpAuthorizeOptions>): Promi
 async function signIn(call: Call<McpAuthorizeOptions>, client: HttpClient, server: McpServerRecord): Promise<void> {
   const { options, print } = call;
   if (server.mode !== 'remote') {
-    throw new CliError(EXIT.usage, `${server.name} is a local server: nothing is signed in to`, [
-      `Its credentials are set with: svc mcp credential set ${server.name} NAME`,
+    throw new CliError(EXIT.usage, `${server.name} is a local server and has no sign-in`, [
+      `Set its credentials with: svc mcp credential set ${server.name} NAME`,
     ]);
   }
   const body = await inputOf(call);
@@ -54,7 +54,7 @@ async function signIn(call: Call<McpAuthorizeOptions>, client: HttpClient, serve
   print.data(ready.authorization, () => `authorised ${server.name}\n`);
 }
 
-/** Begins it; where hosts of others are named, once the person agreed to them. */
+/** Starts the authorisation. If it involves other hosts, the person must agree to them first. */
 async function begin(
   call: Call<McpAuthorizeOptions>,
   client: HttpClient,
@@ -70,7 +70,7 @@ async function begin(
   if (!(await isAgreed(call, server, hosts))) {
     const { message, exitCode } = refusedBy('the control plane', raw);
     const flags = hosts.map((host) => `--authorization-host ${host}`).join(' ');
-    throw new CliError(exitCode, message, [`To go on all the same: svc mcp authorize ${server.name} ${flags}`]);
+    throw new CliError(exitCode, message, [`To agree: svc mcp authorize ${server.name} ${flags}`]);
   }
   const agreed = { ...input, authorization_hosts: [...hosts] };
   return client.call('POST', `/v1/mcp-servers/${server.id}/authorize`, mcpAuthorizeReply, { body: agreed });
@@ -79,7 +79,7 @@ async function begin(
 function readReply({ origin }: HttpClient, { text }: RawReply): McpAuthorizeReply {
   const reply = mcpAuthorizeReply.safeParse(parseJson(text));
   if (reply.success) return reply.data;
-  throw new CliError(EXIT.failed, `${origin} answered in a form this svc does not know`);
+  throw new CliError(EXIT.failed, `${origin} answered in a format that this svc does not know`);
 }
 
 const unconfirmed = z.object({
@@ -89,12 +89,12 @@ const unconfirmed = z.object({
   }),
 });
 
-/** The hosts that the control plane asks about; null for any other refusal. */
+/** The hosts that need consent; null for any other refusal. */
 function unconfirmedHosts({ text }: RawReply): readonly string[] | null {
   return unconfirmed.safeParse(parseJson(text)).data?.error.details.hosts ?? null;
 }
 
-/** Asks in a terminal, by the server's own host and by those that it names. */
+/** Asks at a terminal, showing the server's host and the other hosts. */
 async function isAgreed(
   { context, print }: Call,
   { name, url }: McpServerRecord,
@@ -104,18 +104,18 @@ async function isAgreed(
   const own = url !== null && URL.canParse(url) ? new URL(url).host : 'another host';
   print.warn(
     toPrintable(
-      `${name} is at ${own}, and has you sign in with ${hosts.join(', ')}. What you agree to there, this server may get.`,
+      `${name} is at ${own} but signs in through ${hosts.join(', ')}. This server receives the access that you grant there.`,
     ),
   );
-  // Ctrl-C and the end of the input are no consent.
-  return askYes(context, 'Is that where people sign in for it?');
+  // Ctrl-C and end of input count as no.
+  return askYes(context, 'Is this the right place to sign in for it?');
 }
 
 async function forget(call: Call, client: HttpClient, { id, name }: McpServerRecord): Promise<void> {
   await client.callEmpty('DELETE', `/v1/mcp-servers/${id}/authorize`);
   await serversAfterChange(call);
   if (call.print.person || call.print.json) {
-    call.print.data({ forgotten: id }, () => `forgot the authorisation of ${name}\n`);
+    call.print.data({ forgotten: id }, () => `deleted the authorisation of ${name}\n`);
   }
 }
 
@@ -125,7 +125,7 @@ async function inputOf(call: Call<McpAuthorizeOptions>): Promise<McpAuthorizatio
   if (clientId === undefined) {
     if (publicClient === undefined && clientSecretStdin === undefined && clientAuthentication === undefined)
       return scopes;
-    throw new CliError(EXIT.usage, '--client-id is missing: the other options say what kind of client it is');
+    throw new CliError(EXIT.usage, '--client-id is missing: the other client options need it');
   }
   const secret = await clientSecret(call);
   return {
@@ -141,7 +141,7 @@ function guide({ name }: McpServerRecord, reply: McpAuthorizeReply): string {
   return `To authorise ${name} at ${at}, open this link in your browser:\n\n  ${link}\n\n`;
 }
 
-/** Waits until the server is authorised, or its access token is another one than before. */
+/** Waits until the server is authorised or has a new access token. */
 async function authorised(
   { context }: Call,
   client: HttpClient,
@@ -156,6 +156,6 @@ async function authorised(
     await context.pause(POLL_MS, context.stop);
   }
   throw new CliError(EXIT.failed, `${name} was not authorised${context.stop.aborted ? '' : ' in time'}`, [
-    `Begin again: svc mcp authorize ${name}`,
+    `Try again: svc mcp authorize ${name}`,
   ]);
 }

@@ -66,7 +66,7 @@ export async function addMcpServer(call: Call<McpAddOptions>): Promise<undefined
   tell(call, record, { what: 'registered', isRun: await consentHere(call, asTyped(fields, record)) });
 }
 
-/** `svc mcp update SERVER`: what is given replaces what was; variables and headers are changed one by one. */
+/** `svc mcp update SERVER`: replaces the given fields; variables and headers are changed one by one. */
 export async function updateMcpServer(call: Call<McpUpdateOptions>): Promise<undefined> {
   const { options, print } = call;
   const [wanted = '', ...command] = call.args;
@@ -85,7 +85,7 @@ export async function updateMcpServer(call: Call<McpUpdateOptions>): Promise<und
     tools: toolsOf(options) && { ...before.tools, ...toolsOf(options) },
   });
   if (Object.keys(changes).length === 0) {
-    throw new CliError(EXIT.usage, 'nothing to change was given', ['svc mcp update --help lists what can be.']);
+    throw new CliError(EXIT.usage, 'no change was given', ['`svc mcp update --help` lists what can be changed.']);
   }
   for (const warning of typedSecrets(env, headers)) print.warn(warning);
   const wasRun = await isConsentedHere(call, toMcpServer(before));
@@ -114,21 +114,21 @@ export async function removeMcpServer(call: Call<OwnerOption>): Promise<undefine
   if (call.print.person || call.print.json) call.print.data({ deleted: id }, () => `removed ${name}${entries}\n`);
 }
 
-/** Writes a server back with some of its fields changed. */
+/** Stores a server with some fields changed. */
 export function replace(client: HttpClient, before: McpServerRecord, changes: Fields): Promise<McpServerRecord> {
   const body = checked({ ...writableFields(before), ...changes }, 'nothing was changed');
   return client.call('PUT', `/v1/mcp-servers/${before.id}`, mcpServerRecord, { body });
 }
 
-/** The server that was typed: of what the control plane answers, its id alone. */
+/** The server as typed; only its id comes from the control plane's answer. */
 function asTyped(fields: Fields, { id, revision }: McpServerRecord): McpServer {
   const parsed = mcpServerInput.parse(fields);
   const own = withOwnId({ ...parsed, registry_id: parsed.registry_id ?? null, id, revision }, id);
-  if (!own.ok) throw new CliError(EXIT.failed, 'the control plane took a reference to another server');
+  if (!own.ok) throw new CliError(EXIT.failed, 'the control plane changed a credential reference to another server');
   return toMcpServer(own.value);
 }
 
-/** What a person does next: the credentials that are not there, and what should be known. */
+/** Prints the next steps: missing credentials, warnings and consent. */
 function tell(
   call: Call,
   record: McpServerRecord,
@@ -139,7 +139,7 @@ function tell(
   print.data(record, () => (print.person ? `${what} ${record.name} (${record.id})\n` : `${record.id}\n`));
   noteMissingCredentials(call, record);
   if (record.mode === 'local' && record.enabled && !isRun) {
-    print.note(`A machine runs it once that was consented to there: svc mcp consent ${record.name}`);
+    print.note(`A machine runs it only after consent on that machine: svc mcp consent ${record.name}`);
   }
 }
 
@@ -165,7 +165,8 @@ function changedEntries(
   flag: string,
 ): Record<string, string> | undefined {
   const absent = removed?.find((name) => !Object.hasOwn(before, name));
-  if (absent !== undefined) throw new CliError(EXIT.usage, `${flag} names what is not there`, Object.keys(before));
+  if (absent !== undefined)
+    throw new CliError(EXIT.usage, `${flag} names something that the server does not have`, Object.keys(before));
   if (removed === undefined && Object.keys(added).length === 0) return undefined;
   const kept = Object.entries(before).filter(([name]) => removed?.includes(name) !== true);
   return { ...Object.fromEntries(kept), ...added };
@@ -175,7 +176,7 @@ function given(fields: Fields): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** What a server lacks, each with the command that stores it. */
+/** The credentials that a server lacks, each with the command that stores it. */
 export function noteMissingCredentials({ print }: Call, record: McpServerRecord): void {
   for (const name of listMissingCredentials(record)) print.note(`next: svc mcp credential set ${record.name} ${name}`);
 }

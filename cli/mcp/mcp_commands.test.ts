@@ -33,7 +33,7 @@ const server: McpServerRecord = {
 
 const anyFields = z.looseObject({}).catch({});
 
-/** A control plane with these servers; what is written comes back as the record. */
+/** A control plane with these servers; a write returns the record. */
 function control(items: readonly McpServerRecord[] = [server]): Answer {
   return ({ method, url, body }) => {
     if (method === 'DELETE') return { status: 204 };
@@ -54,7 +54,7 @@ const run = (argv: readonly string[], options: RunOptions = {}) =>
 const writes = (calls: readonly SeenCall[]) => calls.filter(({ method }) => method !== 'GET');
 
 describe('svc mcp add', () => {
-  test('registers a program with its arguments, and names that are credentials', async () => {
+  test('registers a program with arguments and credential variables', async () => {
     const argv = ['add', 'files', '--env', 'LOG=a=b', '--env', 'TOKEN', '--deny-tool', 'write_*'];
     const result = await run([...argv, '--', 'npx', '-y', 'x@1', '--json']);
     expect(result.code).toBe(0);
@@ -76,7 +76,7 @@ describe('svc mcp add', () => {
     expect(result.stderr).toContain('runs whatever is newest');
   });
 
-  test('registers a remote server, with credentials in its headers and its query', async () => {
+  test('registers a remote server with credentials in headers and query', async () => {
     const argv = ['--header', 'Authorization: Bearer {TOKEN}', '--transport', 'sse'];
     const result = await run(['add', 'hub', '--url', 'https://mcp.example.com/mcp?key={KEY}', ...argv]);
     expect(writes(result.calls)[0]?.body).toMatchObject({
@@ -94,13 +94,13 @@ describe('svc mcp add', () => {
     [['add', 'files', '--env', 'SVC_TOKEN=x', '--', 'x'], /--env SVC_TOKEN begins with "SVC_"/],
     [['add', 'hub', '--url', 'https://a.example.com/', '--header', 'no colon'], /"Name: value"/],
     [['add', 'hub', '--url', 'https://a.example.com/', '--', 'x'], /COMMAND.*belongs to mode "local"/],
-  ])('says what is wrong before anything is sent: %j', async (argv, message) => {
+  ])('reports mistakes before any call: %j', async (argv, message) => {
     const result = await run(argv);
     expect([result.code, result.calls]).toEqual([2, []]);
     expect(result.stderr).toMatch(message);
   });
 
-  test('warns of a secret that was typed in full', async () => {
+  test('warns about a secret typed in plaintext', async () => {
     const result = await run(['add', 'files', '--env', `API_KEY=${VALUE}`, '--', 'x']);
     expect(result.stderr).toMatch(/API_KEY looks like a secret.*--env API_KEY/);
     expect(result.stderr).not.toContain(VALUE);
@@ -108,7 +108,7 @@ describe('svc mcp add', () => {
 });
 
 describe('svc mcp update', () => {
-  test('changes what is given and writes the rest back as it was', async () => {
+  test('changes the given fields and keeps the rest', async () => {
     const result = await run(['update', 'files', '--unset-env', 'LOG', '--env', 'MODE=x', '--name', 'other']);
     const [put] = writes(result.calls);
     expect([put?.method, put?.url.pathname]).toEqual(['PUT', `/v1/mcp-servers/${ID}`]);
@@ -119,7 +119,7 @@ describe('svc mcp update', () => {
     });
   });
 
-  test('enables, disables, and sets rules for tools', async () => {
+  test('enables, disables and sets tool rules', async () => {
     expect(writes((await run(['disable', 'files'])).calls)[0]?.body).toMatchObject({ enabled: false });
     const rules = await run(['tools', ID, '--allow', 'read_*', '--approve', '*']);
     expect(writes(rules.calls)[0]?.body).toMatchObject({
@@ -131,19 +131,21 @@ describe('svc mcp update', () => {
     expect(writes(reset.calls)[0]?.body).toMatchObject({ tools: { allow: null, deny: [], approval: [] } });
   });
 
-  test('refuses to change nothing, and to take away what is not there', async () => {
+  test('refuses an empty change, and removing something missing', async () => {
     expect((await run(['update', 'files'])).code).toBe(2);
-    expect((await run(['update', 'files', '--unset-env', 'NOPE'])).stderr).toContain('names what is not there');
+    expect((await run(['update', 'files', '--unset-env', 'NOPE'])).stderr).toContain(
+      'names something that the server does not have',
+    );
   });
 });
 
 describe('finding a server', () => {
-  test('by a name that is nearly right says which one was meant', async () => {
+  test('by a misspelled name suggests the nearest', async () => {
     const result = await run(['show', 'filse']);
     expect([result.code, result.stderr]).toMatchObject([1, expect.stringContaining('did you mean "files"?')]);
   });
 
-  test('by a name that both owners have needs more', async () => {
+  test('by a name that both owners have asks for the owner', async () => {
     const twin: McpServerRecord = { ...server, id: ID.replace(/.$/, '6'), owner: 'enterprise' };
     const answer = control([server, twin]);
     expect((await run(['show', 'files'], { answer })).stderr).toContain('2 servers are named files');
@@ -152,7 +154,7 @@ describe('finding a server', () => {
 });
 
 describe('svc mcp list and show', () => {
-  test('show what is missing and what runs, and nothing that steers a terminal', async () => {
+  test('show missing credentials and health, with control characters escaped', async () => {
     const list = await run(['list'], { terminal: true, env: { NO_COLOR: '1' } });
     expect(list.stdout).toMatch(/files +personal +local +failed +missing: TOKEN +npx -y a-package@1.2.3 "a b"/);
     const shown = await run(['show', 'files']);
@@ -164,7 +166,7 @@ describe('svc mcp list and show', () => {
 });
 
 describe('svc mcp credential', () => {
-  test('sends the value of stdin, and shows it nowhere', async () => {
+  test('sends the value from stdin and never prints it', async () => {
     const result = await run(['credential', 'set', 'files', 'TOKEN', '--stdin'], { stdin: `${VALUE}\n` });
     expect(writes(result.calls)).toMatchObject([
       { url: { pathname: `/v1/mcp-servers/${ID}/credentials` }, body: { env_var_name: 'TOKEN', secret_value: VALUE } },
@@ -173,7 +175,7 @@ describe('svc mcp credential', () => {
     expect(result.stderr).not.toContain(VALUE);
   });
 
-  test('is never taken from the command line', async () => {
+  test('refuses a value on the command line', async () => {
     for (const argv of [
       ['files', 'TOKEN', VALUE],
       ['files', 'TOKEN', '--value', VALUE],
@@ -184,7 +186,7 @@ describe('svc mcp credential', () => {
     }
   });
 
-  test('is unset when it is there', async () => {
+  test('is unset if it is stored', async () => {
     expect((await run(['credential', 'unset', 'files', 'TOKEN'])).stderr).toContain('none is stored');
     const set = { name: 'TOKEN', required: true, set: true, updated_at: time };
     const stored = control([{ ...server, credentials: [set] }]);
@@ -194,7 +196,7 @@ describe('svc mcp credential', () => {
   });
 });
 
-test('svc mcp rollback lists revisions, and goes back to one', async () => {
+test('svc mcp rollback lists revisions and restores one', async () => {
   expect((await run(['rollback', 'files'])).stdout).toMatch(/^2\t.*\tfiles\tyes\tnpx -y a-package@1.2.3 "a b"\n$/);
   const back = await run(['rollback', 'files', '--to', '1']);
   expect(writes(back.calls).at(-1)).toMatchObject({ method: 'POST', body: { revision: 1 } });
@@ -214,7 +216,7 @@ describe('svc mcp authorize', () => {
     authorization_server: 'https://auth.example.com',
     expires_at: '2026-01-01T12:10:00.000Z',
   };
-  /** Is authorised by the second look. */
+  /** Is authorised at the second read. */
   const signingIn = (): Answer => {
     let looks = 0;
     return (call) => {
@@ -226,14 +228,14 @@ describe('svc mcp authorize', () => {
     };
   };
 
-  test('shows where to sign in, and waits for it', async () => {
+  test('prints where to sign in, and waits', async () => {
     const result = await run(['authorize', 'hub'], { answer: signingIn() });
     expect([result.code, result.stdout]).toEqual([0, 'authorised hub\n']);
     expect(result.stderr).toContain('https://auth.example.com/authorize?x=1');
     expect(writes(result.calls)).toMatchObject([{ body: {} }]);
   });
 
-  test('sends a client that was made by hand, its secret from stdin', async () => {
+  test('sends a manually registered client, with its secret from stdin', async () => {
     const argv = ['authorize', 'hub', '--client-id', 'me', '--client-secret-stdin', '--scope', 'a', '--no-wait'];
     const result = await run(argv, { answer: signingIn(), stdin: VALUE });
     const body = { client_id: 'me', client_secret: VALUE, scopes: ['a'] };
@@ -255,10 +257,10 @@ describe('svc mcp authorize', () => {
       };
     };
 
-    test('asks in a terminal, and goes on only with a yes', async () => {
+    test('asks at a terminal and continues only on yes', async () => {
       const yes = await run(['authorize', 'hub'], { answer: asking(), terminal: true, stdin: 'y\n' });
       expect([yes.code, yes.stdout]).toEqual([0, 'authorised hub\n']);
-      expect(yes.stderr).toContain('hub is at mcp.example.com, and has you sign in with accounts.example.net, tokens');
+      expect(yes.stderr).toContain('hub is at mcp.example.com but signs in through accounts.example.net, tokens');
       expect(writes(yes.calls).map(({ body }) => body)).toEqual([{}, { authorization_hosts: hosts }]);
       for (const stdin of ['n\n', '\n', '']) {
         const no = await run(['authorize', 'hub'], { answer: asking(), terminal: true, stdin });
@@ -266,27 +268,27 @@ describe('svc mcp authorize', () => {
       }
     });
 
-    test.each([[[]], [['--json']]])('asks nobody without a terminal %j, and says what would', async (flags) => {
+    test.each([[[]], [['--json']]])('without a terminal %j prints the command to agree', async (flags) => {
       const result = await run(['authorize', 'hub', '--no-wait', ...flags], { answer: asking(), stdin: 'y\n' });
       expect([result.code === 0, writes(result.calls).length]).toEqual([false, 1]);
       expect(result.stderr).toContain(hosts.map((host) => `--authorization-host ${host}`).join(' '));
     });
 
-    test('takes hosts that are named', async () => {
+    test('accepts hosts named by a flag', async () => {
       const named = hosts.flatMap((host) => ['--authorization-host', host]);
       const result = await run(['authorize', 'hub', ...named], { answer: asking() });
       expect([result.code, writes(result.calls).length]).toEqual([0, 1]);
     });
   });
 
-  test('is of remote servers, and can be forgotten', async () => {
+  test('is only for remote servers, and can be deleted', async () => {
     expect((await run(['authorize', 'files'])).stderr).toContain('is a local server');
     const forgotten = await run(['authorize', 'hub', '--forget'], { answer: control([remote]) });
     expect(writes(forgotten.calls).at(-1)).toMatchObject({ method: 'DELETE' });
   });
 });
 
-test('svc mcp remove says what went with it', async () => {
+test('svc mcp remove says what was removed', async () => {
   const result = await run(['remove', 'files'], { terminal: true });
   expect(writes(result.calls).at(-1)).toMatchObject({ method: 'DELETE', url: { pathname: `/v1/mcp-servers/${ID}` } });
   expect(result.stdout).toBe('removed files\n');

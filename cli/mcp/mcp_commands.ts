@@ -9,11 +9,11 @@ import type { McpRollbackOptions } from './mcp_revisions.ts';
 import type { OwnerOption } from './mcp_lookup.ts';
 import type { McpToolsOptions } from './mcp_tools.ts';
 
-// What the commands do is loaded when they are used: every other command starts faster.
+// The actions are loaded on use, so that other commands start faster.
 
-/** `svc mcp ...`: the configurations. Answers with the group, for what else there is to do with servers. */
+/** `svc mcp ...`: commands for configurations. Returns the group, so that other files can add commands to it. */
 export function addMcpCommands(line: CommandLine): Command {
-  const mcp = line.program.command('mcp').description('MCP servers that agents may use');
+  const mcp = line.program.command('mcp').description('configure and run MCP servers for agents');
   addList(line, mcp);
   addChanges(line, mcp);
   addCredential(line, mcp);
@@ -24,10 +24,10 @@ export function addMcpCommands(line: CommandLine): Command {
 }
 
 /** The argument that names a server. */
-export const MCP_SERVER_ARGUMENT = ['<server>', 'its name or id, as `svc mcp list` shows them'] as const;
+export const MCP_SERVER_ARGUMENT = ['<server>', 'name or id, as `svc mcp list` shows it'] as const;
 
-/** `--owner`, where the enterprise and the caller may both have a server of a name. */
-export function mcpOwnerOption(description = 'whose, when both have one of that name'): Option {
+/** `--owner`, if the enterprise and the caller may both have a server with the name. */
+export function mcpOwnerOption(description = 'owner, if both you and the enterprise have one'): Option {
   return new Option('--owner <owner>', description).choices(OWNERS);
 }
 
@@ -35,12 +35,12 @@ function addList(line: CommandLine, mcp: Command): void {
   const list = mcp
     .command('list')
     .alias('ls')
-    .description('list the servers and their state on your machines')
-    .addOption(mcpOwnerOption('only this namespace'));
+    .description('list servers and their state on your machines')
+    .addOption(mcpOwnerOption('only what this owner has'));
   handle<OwnerOption>(line, list, async (call) => (await import('./mcp_views.ts')).listMcpServers(call));
   const show = mcp
     .command('show')
-    .description('show a server: its command, its credentials, and warnings')
+    .description('show a server: its command, credentials and warnings')
     .argument(...MCP_SERVER_ARGUMENT)
     .addOption(mcpOwnerOption());
   handle<OwnerOption>(line, show, async (call) => (await import('./mcp_views.ts')).showMcpServer(call));
@@ -50,23 +50,23 @@ function addChanges(line: CommandLine, mcp: Command): void {
   const add = withConfiguration(
     mcp
       .command('add')
-      .description('register a server: a program with its arguments after --, or --url')
-      .argument('<name>', 'lower-case letters, digits and "-"; the prefix of its tools')
-      .argument('[command...]', 'after --: the program and its arguments, which no shell reads'),
+      .description('register a server: a program and its arguments after --, or --url')
+      .argument('<name>', 'name and prefix of its tools: lower-case letters, digits and "-"')
+      .argument('[command...]', 'after --: the program and its arguments; no shell interprets them'),
   )
-    .addOption(mcpOwnerOption('whose namespace (default: personal)').default('personal'))
-    .option('--disabled', 'register it, and do not use it yet');
+    .addOption(mcpOwnerOption('owner of the server (default: personal)').default('personal'))
+    .option('--disabled', 'register the server without enabling it');
   handle<McpAddOptions>(line, add, async (call) => (await import('./mcp_change.ts')).addMcpServer(call));
   const update = withConfiguration(
     mcp
       .command('update')
-      .description('change the given parts of a server, and keep the rest')
+      .description('change the given fields of a server and keep the rest')
       .argument(...MCP_SERVER_ARGUMENT)
-      .argument('[command...]', 'after --: another program and its arguments'),
+      .argument('[command...]', 'after --: the new program and its arguments'),
   )
-    .option('--name <name>', 'another name')
-    .option('--unset-env <name>', 'take a variable away (repeatable)', several)
-    .option('--unset-header <name>', 'take a header away (repeatable)', several)
+    .option('--name <name>', 'the new name')
+    .option('--unset-env <name>', 'remove a variable (repeatable)', several)
+    .option('--unset-header <name>', 'remove a header (repeatable)', several)
     .addOption(mcpOwnerOption());
   handle<McpUpdateOptions>(line, update, async (call) => (await import('./mcp_change.ts')).updateMcpServer(call));
   addSwitches(line, mcp);
@@ -74,8 +74,8 @@ function addChanges(line: CommandLine, mcp: Command): void {
 
 function addSwitches(line: CommandLine, mcp: Command): void {
   for (const [name, description] of [
-    ['enable', 'let gateways use a server again'],
-    ['disable', 'keep a server, but stop gateways from using it'],
+    ['enable', 'let gateways use a disabled server again'],
+    ['disable', 'stop gateways from using a server, but keep it'],
   ] as const) {
     const command = mcp
       .command(name)
@@ -101,7 +101,7 @@ function withConfiguration(command: Command): Command {
     .option('--description <text>', 'what it is for')
     .option(
       '--env <name[=value]>',
-      'a variable of the program; a name alone is a credential, set with `svc mcp credential set` (repeatable)',
+      'a variable for the program; a name without value is a credential, set with `svc mcp credential set` (repeatable)',
       several,
     )
     .option('--url <url>', 'the URL of a remote server; {NAME} in its query is a credential')
@@ -110,23 +110,29 @@ function withConfiguration(command: Command): Command {
       'a header for a remote server, "Name: value"; {NAME} in the value is a credential (repeatable)',
       several,
     )
-    .addOption(new Option('--transport <transport>', 'of a remote server').choices(MCP_TRANSPORTS))
-    .option('--allow-tool <tool>', 'only these tools; "read_*" is all that begin so (repeatable)', several)
-    .option('--deny-tool <tool>', 'not these (repeatable)', several)
-    .option('--approve-tool <tool>', 'calls of these wait for a person; "*" is all (repeatable)', several)
-    .addOption(new Option('--isolation <isolation>', 'container: where Docker is there').choices(MCP_ISOLATIONS));
+    .addOption(new Option('--transport <transport>', 'transport of a remote server').choices(MCP_TRANSPORTS))
+    .option('--allow-tool <tool>', 'allow only these tools; "read_*" matches a prefix (repeatable)', several)
+    .option('--deny-tool <tool>', 'forbid these tools (repeatable)', several)
+    .option('--approve-tool <tool>', 'calls of these tools wait for an approval; "*" means all (repeatable)', several)
+    .addOption(
+      new Option('--isolation <isolation>', 'container: run it in a container if Docker is available').choices(
+        MCP_ISOLATIONS,
+      ),
+    );
 }
 
 function addCredential(line: CommandLine, mcp: Command): void {
-  const credential = mcp.command('credential').description("a server's credentials (their values are never shown)");
+  const credential = mcp
+    .command('credential')
+    .description("set or delete a server's credentials (values are never shown)");
   const set = credential
     .command('set')
-    .description('store a credential, or replace it')
+    .description('store or replace a credential')
     .argument(...MCP_SERVER_ARGUMENT)
-    .argument('<name>', 'the name of the variable, or what a header refers to')
+    .argument('<name>', 'name of the variable, or the NAME that a header or URL uses')
     .option('--stdin', 'read the value from stdin')
     .option('--file <file>', 'read the value from a file')
-    .option('--keep-newline', 'keep a line break at the end (else one is dropped)')
+    .option('--keep-newline', 'keep a trailing line break (by default, one is dropped)')
     .addOption(new Option('--value [refused]').hideHelp())
     .addOption(mcpOwnerOption())
     .allowExcessArguments();
@@ -146,19 +152,23 @@ function addAuthorize(line: CommandLine, mcp: Command): void {
     .command('authorize')
     .description('sign in to a remote server in the browser, or sign in again')
     .argument(...MCP_SERVER_ARGUMENT)
-    .option('--client-id <id>', 'an OAuth client, where the server registers none by itself')
-    .option('--client-secret-stdin', 'read its secret from stdin (else it is asked for; a public client has none)')
+    .option('--client-id <id>', 'an OAuth client, if the server does not support dynamic registration')
+    .option('--client-secret-stdin', "read the client's secret from stdin (default: prompt; a public client has none)")
     .option('--public-client', 'the client has no secret')
     .addOption(
-      new Option('--client-authentication <way>', 'how the secret is sent (default: post, in the body)').choices([
-        'post',
-        'basic',
-      ]),
+      new Option(
+        '--client-authentication <way>',
+        'how the secret is sent (default: post, in the request body)',
+      ).choices(['post', 'basic']),
     )
-    .option('--scope <scope>', 'in place of what the server asks for (repeatable)', several)
-    .option('--authorization-host <host>', 'agree to sign in at this other host (repeatable)', several)
-    .option('--forget', 'forget the authorisation')
-    .option('--no-wait', 'print the link and return')
+    .option('--scope <scope>', 'replaces the scopes that the server asks for (repeatable)', several)
+    .option(
+      '--authorization-host <host>',
+      "agree to sign in at this host, which is not the server's own (repeatable)",
+      several,
+    )
+    .option('--forget', 'delete the authorisation')
+    .option('--no-wait', 'print the link and do not wait')
     .addOption(mcpOwnerOption());
   handle<McpAuthorizeOptions>(line, authorize, async (call) =>
     (await import('./mcp_authorize.ts')).authorizeMcpServer(call),
@@ -168,12 +178,12 @@ function addAuthorize(line: CommandLine, mcp: Command): void {
 function addTools(line: CommandLine, mcp: Command): void {
   const tools = mcp
     .command('tools')
-    .description('show which tools of a server may be called; with options, change it')
+    .description('show which tools of a server are allowed; with options, change the rules')
     .argument(...MCP_SERVER_ARGUMENT)
-    .option('--allow <tool>', 'only these; "read_*" is all that begin so (repeatable)', several)
-    .option('--deny <tool>', 'not these (repeatable)', several)
-    .option('--approve <tool>', 'calls of these wait for a person; "*" is all (repeatable)', several)
-    .option('--reset', 'forget every rule first: all tools, without approval')
+    .option('--allow <tool>', 'allow only these tools; "read_*" matches a prefix (repeatable)', several)
+    .option('--deny <tool>', 'forbid these tools (repeatable)', several)
+    .option('--approve <tool>', 'calls of these tools wait for an approval; "*" means all (repeatable)', several)
+    .option('--reset', 'remove every rule first: all tools allowed, without approval')
     .addOption(mcpOwnerOption());
   handle<McpToolsOptions>(line, tools, async (call) => (await import('./mcp_tools.ts')).mcpTools(call));
 }
@@ -183,7 +193,7 @@ function addRollback(line: CommandLine, mcp: Command): void {
     .command('rollback')
     .description('list earlier configurations of a server; with --to, restore one')
     .argument(...MCP_SERVER_ARGUMENT)
-    .option('--to <revision>', 'the number of a revision')
+    .option('--to <revision>', 'number of the revision')
     .addOption(mcpOwnerOption());
   handle<McpRollbackOptions>(line, rollback, async (call) =>
     (await import('./mcp_revisions.ts')).rollbackMcpServer(call),

@@ -37,7 +37,7 @@ function isWaiting({ consent, server }: MachineServer): boolean {
   return consent === 'needed' && server.enabled;
 }
 
-/** Nobody can be asked: what would be asked about is printed, and nothing is consented to. */
+/** Without a terminal, prints what consent is needed for and gives none. */
 function listOnly({ print, context }: Call, waiting: readonly MachineServer[]): number {
   const open = waiting.filter(({ consent }) => consent === 'needed');
   const items = open.map(({ server, consent_hash: hash, last_consent: last, missing }) => ({
@@ -56,55 +56,52 @@ function listOnly({ print, context }: Call, waiting: readonly MachineServer[]): 
   }));
   print.data({ items }, () => open.map((server) => consentView(server, context.now(), print.paint)).join('\n'));
   if (open.length === 0) return EXIT.ok;
-  print.note('svc: cannot ask here: consent in a terminal, or use --yes');
+  print.note('svc: stdin is not a terminal: run this at a terminal, or use --yes');
   return EXIT.failed;
 }
 
-/** True when this machine may run it now. */
+/** True if this machine may run the server now. */
 async function consentToOne(call: Call<ConsentOptions>, known: MachineServer): Promise<boolean> {
   const { print, context, options } = call;
   const { server, consent } = known;
   if (consent !== 'needed') {
-    const why = consent === 'given' ? 'has your consent already' : 'runs no program on this machine';
+    const why = consent === 'given' ? 'already has your consent' : 'runs no program on this machine';
     print.note(`${server.name} ${why}`);
     return true;
   }
   print.raw(`${consentView(known, context.now(), print.paint)}\n`);
   const danger = refusalOf(commandDangers(server.command, server.env));
   if (danger !== null) {
-    print.warn(`svc does not run ${server.name}, whoever consents: it ${toPrintable(danger.message)}`);
+    print.warn(`svc never runs ${server.name}, even with consent: it ${toPrintable(danger.message)}`);
     return false;
   }
   if (!(await isAgreed(call, server))) {
-    print.note(`${server.name}: not consented to`);
+    print.note(`${server.name}: no consent given`);
     return false;
   }
   await giveConsent(daemonClient(context, options), { server, isToldUnchecked: true });
-  print.note(`${server.name}: consented to; gateways start it when a client asks for it`);
+  print.note(`${server.name}: consent given; gateways start it when a client uses it`);
   return true;
 }
 
-/** Code that nobody checked is agreed to by the server's name, or by a flag of its own: a habit of "y" is none. */
+/** Unchecked code needs the server's name or a separate flag as consent, because "y" is easily typed by habit. */
 async function isAgreed(call: Call<ConsentOptions>, server: MachineServer['server']): Promise<boolean> {
   const { options, context, print } = call;
   const isUnchecked = findUncheckedCode(server).length > 0;
   if (!isUnchecked) {
-    return options.yes === true || (await askYes(context, 'Run this on this machine, as you?'));
+    return options.yes === true || (await askYes(context, 'Run this on this machine with your rights?'));
   }
   if (options.unchecked === true && options.yes === true) return true;
   if (options.yes === true || !context.interactive) {
-    print.warn(`${server.name} runs code that nobody checked, which --yes alone does not consent to: add --unchecked`);
+    print.warn(`${server.name} runs unchecked code, for which --yes is not enough: add --unchecked`);
     return false;
   }
-  const question = `Nobody checked what this runs. To run it on this machine, as you, type its name (${server.name}): `;
-  // Ctrl-C and the end of the input are no consent.
+  const question = `This runs unchecked code. To run it on this machine with your rights, type its name (${server.name}): `;
+  // Ctrl-C and end of input count as no.
   return (await askLine(context, question))?.trim() === server.name;
 }
 
-/**
- * Tells the sidecar that a person was shown this configuration, by the hash of what was shown: another one that has taken
- * its place meanwhile is refused.
- */
+/** Sends the sidecar the hash of the configuration that the person saw. If the configuration has changed since, the sidecar refuses. */
 export async function giveConsent(
   daemon: HttpClient,
   { server, isToldUnchecked }: Pick<MachineServer, 'server'> & { readonly isToldUnchecked: boolean },
@@ -123,5 +120,5 @@ async function withdraw(
   if (wanted === undefined) throw new CliError(EXIT.usage, '--withdraw needs the name or id of a server');
   const { server } = machineServer(servers, wanted);
   await daemonClient(context, options).callEmpty('DELETE', `/v1/mcp/servers/${server.id}/consent`);
-  print.note(`${server.name}: the consent is taken back; it is stopped`);
+  print.note(`${server.name}: consent withdrawn; the server is stopped`);
 }

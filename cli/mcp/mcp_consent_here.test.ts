@@ -47,12 +47,12 @@ const hashOf = (record: McpServerRecord) =>
     .update(consentText(toMcpServer(record)))
     .digest('hex');
 
-/** A control plane that stores a record, and a sidecar that has it; the hashes that were consented to. */
+/** A control plane that stores a record, and a sidecar with it; records the hashes that got consent. */
 class Machine {
   record: McpServerRecord;
   consent: 'given' | 'needed';
   readonly consented: unknown[] = [];
-  /** What the control plane makes of a write. */
+  /** The record that the control plane makes of a write. */
   onWrite: (body: unknown) => McpServerRecord = () => this.record;
 
   constructor(record: McpServerRecord, consent: 'given' | 'needed') {
@@ -109,7 +109,7 @@ class Machine {
 const run = (machine: Machine, ...argv: readonly string[]) =>
   runCli(home, ['mcp', ...argv], { answer: machine.answer });
 
-test('what is added at a machine may run there', async () => {
+test('adding a server gives consent on this machine', async () => {
   const record = recordOf(['npx', 'a-server@1.0.0', '--all']);
   const machine = new Machine(record, 'needed');
   const result = await run(machine, 'add', 'files', '--', 'npx', 'a-server@1.0.0', '--all');
@@ -117,7 +117,7 @@ test('what is added at a machine may run there', async () => {
   expect(result.stderr).not.toContain('svc mcp consent');
 });
 
-test('a control plane that makes something else of what was typed gets no consent to it', async () => {
+test('a control plane that changes what was typed gets no consent', async () => {
   const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), 'needed');
   machine.onWrite = () => recordOf(['evil']);
   const result = await run(machine, 'add', 'files', '--', 'npx', 'a-server@1.0.0');
@@ -125,14 +125,14 @@ test('a control plane that makes something else of what was typed gets no consen
   expect(result.stderr).toContain('svc mcp consent files');
 });
 
-test('what is added and nobody checked is asked about apart', async () => {
+test('adding unchecked code still needs a separate consent', async () => {
   const machine = new Machine(recordOf(['erl', '-eval', 'x']), 'needed');
   const result = await run(machine, 'add', 'files', '--', 'erl', '-eval', 'x');
   expect([result.code, machine.consented]).toEqual([0, []]);
   expect(result.stderr).toContain('svc mcp consent files');
 });
 
-test('a change of what may run may run; of what nobody consented to here it may not', async () => {
+test('an update keeps a given consent but gives none where there was none', async () => {
   for (const consent of ['given', 'needed'] as const) {
     const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), consent);
     const after = recordOf(['npx', 'a-server@1.0.0'], { LOG: 'x' });
@@ -142,7 +142,7 @@ test('a change of what may run may run; of what nobody consented to here it may 
   }
 });
 
-test('a credential that adds a variable leaves a server that may run one that may, and no other', async () => {
+test('a credential that adds a variable keeps a given consent and gives none where there was none', async () => {
   for (const consent of ['given', 'needed'] as const) {
     const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), consent);
     const after = recordOf(['npx', 'a-server@1.0.0'], { TOKEN: `vault://mcp-servers/${ID}/TOKEN` });
@@ -153,7 +153,7 @@ test('a credential that adds a variable leaves a server that may run one that ma
   }
 });
 
-describe('this machine has heard of a change', () => {
+describe('this machine receives the change', () => {
   const stored = { name: 'TOKEN', required: true, set: true, updated_at: time };
   const remote = { mode: 'remote' as const, command: [], env: {}, url: 'https://mcp.example.com/mcp' };
   const remoteRecord = { ...recordOf(['npx', 'a-server@1.0.0']), ...remote, transport: 'streamable-http' as const };
@@ -179,26 +179,26 @@ describe('this machine has heard of a change', () => {
     expect(waits.map(({ url }) => url.pathname + url.search)).toEqual(['/v1/mcp/servers?min_policy_version=3']);
   });
 
-  test('or is said not to have, where its sidecar is late, and the change is made all the same', async () => {
+  test('or the command warns if the sidecar is late; the change is stored', async () => {
     const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), 'needed');
     const late = { code: 'control_plane_unavailable', message: 'Version 2 is the newest here.' };
     const answer: Answer = (call) =>
       call.url.origin === PROXY_URL ? { status: 503, body: { error: late } } : machine.answer(call);
     const result = await runCli(home, ['mcp', 'add', 'files', '--url', remote.url], { answer });
     expect([result.code, result.stdout]).toEqual([0, `${ID}\n`]);
-    expect(result.stderr).toContain('gateways on this machine may not know of it yet: Version 2 is the newest here.');
+    expect(result.stderr).toContain('gateways on this machine may not have it yet: Version 2 is the newest here.');
   });
 
-  test('or is said not to have, where no sidecar runs', async () => {
+  test('or the command warns if no sidecar runs', async () => {
     const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), 'needed');
     rmSync(join(home.path, 'sidecar', 'host.token'));
     const result = await run(machine, 'remove', 'files', '--json');
     expect([result.code, JSON.parse(result.stdout)]).toEqual([0, { deleted: ID }]);
-    expect(result.stderr).toContain('may not know of it yet: svc is not running on');
+    expect(result.stderr).toContain('may not have it yet: svc is not running on');
   });
 });
 
-test('without a sidecar on this machine the server is stored all the same', async () => {
+test('the server is stored even without a sidecar on this machine', async () => {
   const machine = new Machine(recordOf(['npx', 'a-server@1.0.0']), 'needed');
   const answer: Answer = (call) => (call.url.origin === PROXY_URL ? { status: 500 } : machine.answer(call));
   const result = await runCli(home, ['mcp', 'add', 'files', '--', 'npx', 'a-server@1.0.0'], { answer });

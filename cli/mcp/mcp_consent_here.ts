@@ -7,9 +7,9 @@ import { giveConsent } from './mcp_consent.ts';
 import { serversAfterChange, serversOfMachine } from './mcp_machine.ts';
 
 /**
- * Whoever types a configuration at a machine has read it: that counts as consent there. `typed` is what was typed, never
- * what a control plane says of it; a sidecar that has something else gives none. Null where nobody has said that this machine
- * may run it. Returns once this machine has heard of the change; false where there is no consent now.
+ * A person who types a configuration has read it, so typing it counts as consent on this machine. `typed` is the typed
+ * configuration, never the control plane's version; if the sidecar has a different one, no consent is given. `typed` is null
+ * if the change must not give consent. Returns after this machine has received the change; false if there is no consent.
  */
 export async function consentHere(call: Call, typed: McpServer | null): Promise<boolean> {
   const servers = await serversAfterChange(call);
@@ -17,20 +17,20 @@ export async function consentHere(call: Call, typed: McpServer | null): Promise<
   if (!needsConsent(typed)) return true;
   const known = servers?.find(({ server }) => server.id === typed.id);
   if (known === undefined || consentText(known.server) !== consentText(typed)) return false;
-  // What nobody checked is asked about apart, by `svc mcp consent`: typing the command said nothing of that.
+  // Unchecked code needs a separate `svc mcp consent`: typing the command does not cover it.
   if (findUncheckedCode(typed).length > 0) return known.consent === 'given';
   try {
     if (known.consent !== 'given')
       await giveConsent(daemonClient(call.context, call.options), { server: typed, isToldUnchecked: false });
     return true;
   } catch (error) {
-    // The configuration is stored all the same, and can be consented to by `svc mcp consent`.
+    // The configuration is stored anyway; `svc mcp consent` can give consent later.
     if (error instanceof CliError) return false;
     throw error;
   }
 }
 
-/** Whether this machine may run exactly this configuration. */
+/** Whether this machine has consent to run exactly this configuration. */
 export async function isConsentedHere(call: Call, server: McpServer): Promise<boolean> {
   if (!needsConsent(server)) return true;
   try {
@@ -38,7 +38,7 @@ export async function isConsentedHere(call: Call, server: McpServer): Promise<bo
     const known = servers.find(({ server: { id } }) => id === server.id);
     return known?.consent === 'given' && consentText(known.server) === consentText(server);
   } catch (error) {
-    // No sidecar runs here, or it is of another control plane.
+    // No sidecar runs here, or it belongs to another control plane.
     if (error instanceof CliError) return false;
     throw error;
   }

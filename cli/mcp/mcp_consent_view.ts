@@ -9,7 +9,7 @@ import type { Paint } from '../terminal/output.ts';
 import { agoText } from '../terminal/relative_time.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
-/** What is hashed for a consent, as a person reads it. */
+/** The consent's hashed content, in readable form. */
 const consented = z.object({
   command: z.array(z.string()),
   env: z.record(z.string(), z.string()),
@@ -18,8 +18,8 @@ const consented = z.object({
 });
 
 /**
- * All that a person has to know to consent: exactly what is run and with what, where it comes from, what is dangerous about
- * it, and what is other than the last time.
+ * Everything a person needs to decide: the exact command and its inputs, its origin, its dangers, and what changed since the
+ * last consent.
  */
 export function consentView(known: MachineServer, now: number, paint: Paint): string {
   const { server, last_consent: last, missing } = known;
@@ -29,7 +29,7 @@ export function consentView(known: MachineServer, now: number, paint: Paint): st
     ...named('with', variableTexts(server.env)),
     ['version', server.version ?? 'none is named'],
     ['from', server.registryId === null ? 'registered by hand' : `the registry: ${server.registryId}`],
-    ['isolation', server.isolation === 'container' ? 'in a container' : 'a program of yours, with your rights'],
+    ['isolation', server.isolation === 'container' ? 'in a container' : 'as a program of your user, with your rights'],
     ...named(
       'not stored',
       missing.map((path) => path.slice(path.lastIndexOf('/') + 1)),
@@ -38,7 +38,7 @@ export function consentView(known: MachineServer, now: number, paint: Paint): st
     ...named('changed', last === null ? [] : changes(last.text, server)),
     ...named(
       'asked anew',
-      last !== null && isNewlyUnchecked(last.text, server) ? ['for it counts as unchecked now'] : [],
+      last !== null && isNewlyUnchecked(last.text, server) ? ['because it now counts as unchecked'] : [],
     ),
     ...dangers.map(({ severity, message }) => [WORDS[severity], `it ${message}`] as const),
   ];
@@ -53,7 +53,7 @@ function named(name: string, texts: readonly string[]): readonly (readonly [stri
   return texts.map((text, index) => [index === 0 ? name : '', text] as const);
 }
 
-/** Each argument so that where it ends can be seen. */
+/** Quotes each argument so that its end is visible. */
 function commandText(command: readonly string[]): string {
   return command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
 }
@@ -61,13 +61,13 @@ function commandText(command: readonly string[]): string {
 function variableTexts(env: Readonly<Record<string, string>>): readonly string[] {
   return Object.entries(env).map(
     ([name, value]) =>
-      `${name}=${JSON.stringify(value)}${hasReference(value) ? ' (a credential, put in as it starts)' : ''}`,
+      `${name}=${JSON.stringify(value)}${hasReference(value) ? ' (a credential, inserted at start)' : ''}`,
   );
 }
 
 function changes(before: string, { command, env, version, isolation }: McpServer): readonly string[] {
   const parsed = consented.safeParse(parseJson(before));
-  if (!parsed.success) return ['what was consented to cannot be read'];
+  if (!parsed.success) return ['the earlier consent cannot be read'];
   const old = parsed.data;
   return [
     ...change(commandText(old.command), commandText(command)),
@@ -94,7 +94,7 @@ function change(before: string, after: string): readonly string[] {
   return [...(before === '' ? [] : [`- ${before}`]), ...(after === '' ? [] : [`+ ${after}`])];
 }
 
-/** The consent of before was to the same server, when nothing of it was known to be unchecked. */
+/** Whether the earlier consent covered the same configuration, before it was known to be unchecked. */
 function isNewlyUnchecked(before: string, server: McpServer): boolean {
   const was = z.object({ unchecked: z.boolean().optional() }).safeParse(parseJson(before)).data;
   return was?.unchecked !== true && findUncheckedCode(server).length > 0;

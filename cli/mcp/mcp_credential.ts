@@ -12,7 +12,7 @@ import { readSecret, type SecretSource } from '../terminal/read_secret.ts';
 
 export type McpCredentialOptions = SecretSource & OwnerOption & { readonly value?: true };
 
-/** Shorter credentials are not looked for in what a server sends back: they would match by chance. */
+/** Shorter credentials are not masked in a server's replies: they would match by chance. */
 const SHORTEST_SCRUBBED_BYTES = 8;
 
 /** `svc mcp credential set SERVER NAME`. */
@@ -30,17 +30,17 @@ export async function setMcpCredential(call: Call<McpCredentialOptions>): Promis
   const reply = await client.call('POST', `/v1/mcp-servers/${server.id}/credentials`, mcpCredentialReply, { body });
   if (Buffer.byteLength(value) < SHORTEST_SCRUBBED_BYTES) {
     print.warn(
-      `this credential has fewer than ${SHORTEST_SCRUBBED_BYTES} bytes: it is not masked when the server sends it back`,
+      `this credential has fewer than ${SHORTEST_SCRUBBED_BYTES} bytes: it is not masked if a reply contains it`,
     );
   }
   if (value.trim() !== value)
-    print.warn('this credential begins or ends with white space: check that it belongs to it');
+    print.warn('this credential begins or ends with white space: check that this is intended');
   await consentHere(call, wasRun ? withReference(server, name) : null);
   const reference = mcpReference(server.id, name);
   print.data(reply, () => (print.person ? `stored ${name} for ${server.name}\n` : `${reference}\n`));
 }
 
-/** The server as it is once the credential is stored: a local one gets the variable, unless another value refers to it. */
+/** The server after the credential is stored: a local server gets the variable, unless another value already uses it. */
 function withReference(record: McpServerRecord, name: string): McpServer {
   const server = toMcpServer(record);
   if (server.mode === 'remote' || referencesOf(server).includes(mcpVaultPath(server.id, name))) return server;
@@ -50,10 +50,10 @@ function withReference(record: McpServerRecord, name: string): McpServer {
 function refuseArgument(): CliError {
   return new CliError(
     EXIT.usage,
-    'a secret is never taken from the command line: the process list and the shell history show it',
+    'a secret cannot be given on the command line: the process list and the shell history would show it',
     [
       'Type it at the prompt (svc mcp credential set SERVER NAME), pipe it (--stdin), or read it from a file (--file FILE).',
-      'The value given counts as exposed: change it where it came from.',
+      'Treat the value as exposed: replace it at the service that issued it.',
     ],
   );
 }

@@ -3,7 +3,7 @@ import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Paint } from '../terminal/output.ts';
 import { showHidden } from '../../shared/model/shown_text.ts';
 
-/** A publisher's text on a terminal: what would not be seen, or would turn the rest around, is written out. */
+/** A publisher's text for a terminal: invisible and direction characters are escaped. */
 export function published(text: string): string {
   return toPrintable(showHidden(text));
 }
@@ -13,13 +13,13 @@ export function entryPath(name: string, action = ''): string {
   return `/v1/marketplace/servers/${encodeURIComponent(name)}${action}`;
 }
 
-/** A word of a command as it can be told apart from the next one; for reading alone. */
+/** Quotes a word of a command where needed; for display only. */
 export function wordText(word: string): string {
   const text = published(word);
   return /^[\w@%+=:,./{}-]+$/.test(text) ? text : JSON.stringify(text);
 }
 
-/** What would be started or called. */
+/** The command that would be started, or the URL that would be called. */
 interface Started {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -27,7 +27,7 @@ interface Started {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Exactly what runs, line by line. */
+/** The exact command or URL, line by line. */
 export function startedLines({ command, env, url, headers }: Started, paint: Paint): readonly string[] {
   const what = url === null ? command.map((word) => wordText(word)).join(' ') : published(url);
   return [
@@ -38,7 +38,7 @@ export function startedLines({ command, env, url, headers }: Started, paint: Pai
   ];
 }
 
-/** What a person should know before, and what is asked for. */
+/** Warnings, and the inputs that the server asks for. */
 export function adviceLines({ inputs, warnings }: InstallPreview, paint: Paint): readonly string[] {
   return [
     ...(inputs.length === 0 ? [] : ['takes:']),

@@ -39,7 +39,7 @@ const entry = z.object({
 });
 
 describe('svc mcp export', () => {
-  test.each(clients)('prints what %s starts: the gateway, and nothing secret', async (client) => {
+  test.each(clients)('prints a configuration for %s that starts the gateway and has no secret', async (client) => {
     const result = await run(['--client', client, '--json']);
     const { command, args, configuration } = printed.parse(JSON.parse(result.stdout));
     expect(command).toMatch(/^\/.*\/bin\/svc$/);
@@ -50,7 +50,7 @@ describe('svc mcp export', () => {
     expect(configuration).not.toMatch(/token|key|secret|vault:/i);
   });
 
-  test('prints the text alone, and where it belongs on stderr', async () => {
+  test('prints only the text on stdout, and its path on stderr', async () => {
     const result = await run(['--client', 'cursor']);
     expect(entry.parse(JSON.parse(result.stdout)).mcpServers.svc.args.slice(0, 2)).toEqual(['mcp', 'gateway']);
     expect(result.stderr).toContain('.cursor/mcp.json');
@@ -67,14 +67,14 @@ describe('svc mcp export', () => {
     ['vscode', '.vscode/mcp.json'],
     ['codex', '.codex/config.toml'],
     ['gemini', '.gemini/settings.json'],
-  ])('%s is a name of a client', async (name, path) => {
+  ])('accepts %s as a client name', async (name, path) => {
     const result = await run(['--client', name, '--project', '--write']);
     expect(result.stdout).toBe(`${fileOf(path)}\n`);
     expect(textOf(path)).toContain('gateway');
     expect(statSync(fileOf(path)).mode & 0o777).toBe(0o600);
   });
 
-  test('lists the clients and where they are configured', async () => {
+  test('lists clients with the paths of their configurations', async () => {
     const result = await run(['--list', '--json']);
     const rows = z
       .array(z.object({ client: z.string(), aliases: z.array(z.string()), path: z.string() }))
@@ -83,7 +83,7 @@ describe('svc mcp export', () => {
     expect(rows.find(({ client }) => client === 'claude-code')?.aliases).toEqual(['claude']);
   });
 
-  test('leaves the rest of a file as it is, comments too, and keeps a copy', async () => {
+  test('keeps the rest of a file including comments, and makes a copy', async () => {
     const before =
       '{\n  // mine\n  "mcpServers": { "other": { "command": "x", "env": { "K": "hush" } }, },\n  "theme": "dark"\n}\n';
     mkdirSync(fileOf('.cursor'));
@@ -101,7 +101,7 @@ describe('svc mcp export', () => {
     expect(result.stdout + result.stderr).not.toContain('hush');
   });
 
-  test('changes nothing the second time', async () => {
+  test('changes nothing on a second run', async () => {
     await run(['--client', 'cursor', '--project', '--write']);
     const before = textOf('.cursor', 'mcp.json');
     const result = await run(['--client', 'cursor', '--project', '--write', '--json']);
@@ -110,7 +110,7 @@ describe('svc mcp export', () => {
     expect(readdirSync(fileOf('.cursor'))).toEqual(['mcp.json']);
   });
 
-  test('writes what a link leads to', async () => {
+  test('writes the target of a link', async () => {
     writeFileSync(fileOf('real.json'), '{}');
     symlinkSync(fileOf('real.json'), fileOf('link.json'));
     expect((await run(['--client', 'cursor', '--file', 'link.json', '--write'])).code).toBe(0);
@@ -122,15 +122,15 @@ describe('svc mcp export', () => {
     ['cursor', '{ "mcpServers": { "other": '],
     ['cursor', 'not json'],
     ['codex', 'a = = b'],
-  ])('does not touch a file of %s that is damaged', async (client, text) => {
+  ])('does not touch a damaged file of %s', async (client, text) => {
     writeFileSync(fileOf('damaged'), text);
     const result = await run(['--client', client, '--file', 'damaged', '--write']);
     expect([result.code, textOf('damaged')]).toEqual([1, text]);
-    expect(result.stderr).toContain('cannot be added to');
+    expect(result.stderr).toContain('cannot be changed');
     expect(readdirSync(home.path).filter((name) => /bak|tmp/.test(name))).toEqual([]);
   });
 
-  test('names the program of this checkout, and in a project "svc" only where that is it', async () => {
+  test('names the program of this checkout; in a project "svc" if that is the same program', async () => {
     mkdirSync(fileOf('bin'));
     writeFileSync(fileOf('bin', 'svc'), '#!/bin/sh\n', { mode: 0o755 });
     const commandWith = async (...argv: string[]) => {
@@ -145,25 +145,25 @@ describe('svc mcp export', () => {
     expect(printed.parse(JSON.parse(linked.stdout)).command).toBe('svc');
   });
 
-  test('names the state directory only where it is another one', async () => {
+  test('names the state directory only if it is not the default', async () => {
     const result = await run(['--client', 'cursor', '--json', '--home', fileOf('.svc')]);
     expect(printed.parse(JSON.parse(result.stdout)).args).toEqual(['mcp', 'gateway']);
   });
 
   test.each([
-    [[], 'which client'],
+    [[], '--client is missing'],
     [['--client', 'curser'], 'cursor'],
-    [['--client', '__proto__'], 'names no client'],
-    [['--client', 'windsurf', '--project'], 'no configuration of a project'],
-    [['--client', 'cursor', '--name', 'A B'], '--name is no name'],
+    [['--client', '__proto__'], 'is not a known client'],
+    [['--client', 'windsurf', '--project'], 'no project configuration'],
+    [['--client', 'cursor', '--name', 'A B'], '--name is invalid'],
     [['--client', 'cursor', '--file', ''], '--file is empty'],
-  ])('%j is refused', async (argv, message) => {
+  ])('refuses %j', async (argv, message) => {
     const result = await run(argv);
     expect([result.code, result.stdout]).toEqual([2, '']);
     expect(result.stderr).toContain(message);
   });
 
-  test('leaves nothing of the library changed', async () => {
+  test("restores the library's global state", async () => {
     const before = clients.map((name) => [
       name,
       Object.entries(agents).find(([key]) => key === name)?.[1].resolveConfigPath,

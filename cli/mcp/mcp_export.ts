@@ -26,8 +26,8 @@ export interface McpExportOptions {
 }
 
 /**
- * `svc mcp export`: has a client start `svc mcp gateway`. What is written is a command and nothing else: credentials reach
- * a server when the gateway starts it, and are in no client's file.
+ * `svc mcp export`: configures a client to start `svc mcp gateway`. The configuration contains only a command. Credentials
+ * reach a server when the gateway starts it and are in no client's file.
  */
 export async function exportMcp(call: Call<McpExportOptions>): Promise<undefined> {
   const { context, options } = call;
@@ -43,8 +43,8 @@ export async function exportMcp(call: Call<McpExportOptions>): Promise<undefined
   const current = options.write === true ? readConfiguration(path) : null;
   const text = await configurationWith(client, server, current, scope);
   if (!text.ok) {
-    throw new CliError(EXIT.failed, `${path} cannot be added to: ${text.error}`, [
-      'Correct the file, or print what belongs into it: leave out --write.',
+    throw new CliError(EXIT.failed, `${path} cannot be changed: ${text.error}`, [
+      'Fix the file, or run without --write to print the text for it.',
     ]);
   }
   if (options.write === true) await writeConfiguration(call, client, path, { current, text: text.value });
@@ -73,9 +73,9 @@ function listClients({ print }: Call<McpExportOptions>, clients: readonly McpCli
 function chosenClient(name: string | undefined, clients: readonly McpClient[]): McpClient {
   const known: readonly string[] = clients.map((client) => client.name);
   if (name === undefined) {
-    throw new CliError(EXIT.usage, 'which client? give --client', [
+    throw new CliError(EXIT.usage, '--client is missing', [
       `Known: ${known.join(', ')}`,
-      'svc mcp export --list shows where each is configured.',
+      '`svc mcp export --list` lists the clients and their configurations.',
     ]);
   }
   const meant = CLIENT_ALIASES.get(name) ?? name;
@@ -83,7 +83,7 @@ function chosenClient(name: string | undefined, clients: readonly McpClient[]): 
   if (found !== undefined) return found;
   throw new CliError(
     EXIT.usage,
-    `--client names no client that is known${didYouMean(name, [...known, ...CLIENT_ALIASES.keys()])}`,
+    `--client is not a known client${didYouMean(name, [...known, ...CLIENT_ALIASES.keys()])}`,
     [`Known: ${known.join(', ')}`],
   );
 }
@@ -95,14 +95,14 @@ function chosenPath({ context, options }: Call<McpExportOptions>, client: McpCli
   }
   if (options.project !== true) return client.path;
   if (client.projectPath !== null) return client.projectPath;
-  throw new CliError(EXIT.usage, `${client.title} has no configuration of a project: leave out --project`);
+  throw new CliError(EXIT.usage, `${client.title} has no project configuration: leave out --project`);
 }
 
-/** `svc mcp gateway` of this checkout, on the state directory that this call is about. */
+/** The command `svc mcp gateway` of this checkout, with this call's state directory. */
 function gatewayServer(call: Call<McpExportOptions>): ClientServer {
   const { context, options } = call;
   if (!MCP_SERVER_NAME.test(options.name)) {
-    throw new CliError(EXIT.usage, '--name is no name: write up to 48 of a-z, 0-9 and "-"');
+    throw new CliError(EXIT.usage, '--name is invalid: use up to 48 of a-z, 0-9 and "-"');
   }
   const home = homeOf(context, options);
   const isDefaultHome = home === resolve(context.userHome, '.svc');
@@ -111,8 +111,8 @@ function gatewayServer(call: Call<McpExportOptions>): ClientServer {
 }
 
 /**
- * The absolute path: a client with a window does not have a shell's PATH. A project's file is for other machines too, so
- * there it is `svc` where that is this program.
+ * The absolute path, since a desktop client does not have a shell's PATH. A project's file is shared with other machines, so it
+ * uses `svc` if that is this program.
  */
 function programOf(context: CliContext, isProject: boolean): string {
   const program = join(context.root, 'bin', 'svc');
@@ -140,7 +140,7 @@ function isExecutable(path: string): boolean {
 function readConfiguration(path: string): string | null {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return null;
-  if (!stats.isFile()) throw new CliError(EXIT.failed, `${path} is no file`);
+  if (!stats.isFile()) throw new CliError(EXIT.failed, `${path} is not a file`);
   return readFileSync(path, 'utf8');
 }
 
@@ -154,13 +154,13 @@ async function writeConfiguration(
   if (!isSame) makeDirectory(dirname(path));
   const { backup } = isSame ? { backup: null } : await replaceFile(path, text, context.now());
   print.data({ client: client.name, path, changed: !isSame, backup }, () => `${path}\n`);
-  if (isSame) print.note(`${client.title} starts the gateway already.`);
+  if (isSame) print.note(`${client.title} already starts the gateway.`);
   else
     print.note(
-      `${client.title} starts the gateway from its next start on.${backup === null ? '' : ` As it was: ${backup}`}`,
+      `Restart ${client.title} to use the gateway.${backup === null ? '' : ` Backup of the old file: ${backup}`}`,
     );
   if (client.format !== 'json' && current?.includes('#') === true && !isSame)
-    print.note('Its comments are only in that copy.');
+    print.note('Comments are kept only in the backup.');
 }
 
 function printConfiguration(
@@ -171,5 +171,5 @@ function printConfiguration(
   const { name, command, args } = server;
   const value = { client: client.name, path, format: client.format, name, command, args, configuration: text };
   print.data(value, () => (text.endsWith('\n') ? text : `${text}\n`));
-  print.note(`Belongs into ${path}; --write adds it there.`);
+  print.note(`Add this to ${path}, or use --write.`);
 }

@@ -18,7 +18,7 @@ export interface McpFlags {
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** `NAME=value`, or a name alone, which is a credential. */
+/** Parses `NAME=value`; a name without a value is a credential. */
 export function envOf(entries: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     entries.map((entry) => {
@@ -28,26 +28,29 @@ export function envOf(entries: readonly string[]): Record<string, string> {
   );
 }
 
-/** `Name: value`, with `{NAME}` where a credential goes. */
+/** Parses `Name: value`; `{NAME}` stands for a credential. */
 export function headersOf(entries: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     entries.map((entry) => {
       const at = entry.indexOf(':');
       if (at < 1) {
-        throw new CliError(EXIT.usage, '--header is written as "Name: value", such as "Authorization: Bearer {TOKEN}"');
+        throw new CliError(
+          EXIT.usage,
+          '--header must have the form "Name: value", such as "Authorization: Bearer {TOKEN}"',
+        );
       }
       return [entry.slice(0, at).trim(), withOwnReferences(entry.slice(at + 1).trim())];
     }),
   );
 }
 
-/** The URL with `{NAME}` in its query made the reference. */
+/** The URL with each `{NAME}` in its query replaced by a reference. */
 export function urlOf(text: string): string {
   const query = text.indexOf('?');
   return query < 0 ? text : text.slice(0, query) + withOwnReferences(text.slice(query));
 }
 
-/** A record as it can be written back: what the control plane alone says of it is left out. */
+/** A record as the API accepts it, without the fields that the control plane adds. */
 export function writableFields(record: McpServerRecord): Record<string, unknown> {
   return Object.fromEntries(Object.entries(record).filter(([field]) => MCP_SERVER_FIELDS.includes(field)));
 }
@@ -67,7 +70,7 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   'tools.approval': '--approve-tool',
 };
 
-/** What is wrong with fields, a line for each problem, named as they were typed; the fields when nothing is. */
+/** Validates the fields; the error has one line per problem and names fields by their flags. */
 export function validFields(fields: Fields): Result<Fields, readonly string[]> {
   const parsed = mcpServerInput.safeParse(fields);
   if (parsed.success) return ok(fields);
@@ -83,19 +86,19 @@ export function validFields(fields: Fields): Result<Fields, readonly string[]> {
 
 const SECRET_NAME = /(?:key|token|secret|passw(?:or)?d|credential|authorization)/i;
 
-/** Where a value that looks like a secret was typed in full: the process list and the shell's history show it. */
+/** Warns about values that look like secrets: the process list and the shell's history show them. */
 export function typedSecrets(
   env: Readonly<Record<string, string>>,
   headers: Readonly<Record<string, string>>,
 ): string[] {
   return [
-    ...typed(env, (name) => `use --env ${name}, and change the value where it came from`),
-    ...typed(headers, () => 'write {NAME} in its place, and change the value where it came from'),
+    ...typed(env, (name) => `use --env ${name}, and replace the value at the service that issued it`),
+    ...typed(headers, () => 'write {NAME} in its place, and replace the value at the service that issued it'),
   ];
 }
 
 function typed(values: Readonly<Record<string, string>>, fix: (name: string) => string): string[] {
   return Object.entries(values)
     .filter(([name, value]) => SECRET_NAME.test(name) && value !== '' && !value.includes('vault://'))
-    .map(([name]) => `${name} looks like a secret, and was written into the configuration as it is: ${fix(name)}`);
+    .map(([name]) => `${name} looks like a secret and was stored in plaintext in the configuration: ${fix(name)}`);
 }

@@ -10,18 +10,20 @@ export interface GatewayOptions {
   readonly http?: boolean;
 }
 
-/** `svc mcp gateway`: nothing but the protocol goes to stdout. */
+/** `svc mcp gateway`: stdout carries only the protocol. */
 export async function serveGateway(call: Call<GatewayOptions>): Promise<undefined> {
   const { context, options, print } = call;
   const home = homeOf(context, options);
-  // Says what to do when the sidecar does not run.
+  // Fails with a fix if the sidecar does not run.
   const { origin } = daemonClient(context, options);
   if (options.http === true) {
     showHttp(call, origin, join(home, 'sidecar', 'host.token'));
     return undefined;
   }
   if (context.interactive)
-    print.note('svc: speaks MCP over stdin and stdout, to a client that starts it; Ctrl-C ends it');
+    print.note(
+      'svc: this speaks MCP over stdin and stdout and is meant to be started by an MCP client; Ctrl-C ends it',
+    );
   const { stdin, stdout, stop } = context;
   const run = {
     mcpHome: join(home, 'mcp'),
@@ -40,7 +42,7 @@ export async function serveGateway(call: Call<GatewayOptions>): Promise<undefine
   return undefined;
 }
 
-/** The sidecar as it is now: it may have been started again. */
+/** The current sidecar: it may have been restarted. */
 function locate(home: string): DaemonAddress | null {
   const found = runningOn(home);
   const hostToken = found === null ? null : tokenOf(join(home, 'sidecar', 'host.token'));
@@ -61,6 +63,6 @@ function showHttp({ print }: Call, origin: string, tokenFile: string): void {
   print.data(
     { url, token_file: tokenFile },
     () =>
-      `${url}\n\nMCP over streamable HTTP, on this machine alone. Send with each request:\n  Authorization: Bearer $(cat ${tokenFile})\n`,
+      `${url}\n\nMCP over streamable HTTP, for this machine only. Send with each request:\n  Authorization: Bearer $(cat ${tokenFile})\n`,
   );
 }

@@ -24,7 +24,7 @@ const HEALTH = {
   gateways: 0,
 };
 
-/** A server as the sidecar lists it. */
+/** A server in the sidecar's list. */
 function listed(of: McpServer, more: object = {}): object {
   const hash = consentOf(of)?.hash ?? null;
   const facts = { missing: [], credentials: '', last_consent: null, health: HEALTH };
@@ -75,7 +75,7 @@ const CONSENT = {
 };
 
 describe('svc mcp consent', () => {
-  test('shows everything that decides what is run, and consents to that when it is told yes', async () => {
+  test('shows the full configuration and gives consent on yes', async () => {
     const run = await consent([listed(server, { missing: [`mcp-servers/${SERVER_ID}/TOKEN`] })], [], {
       terminal: true,
       stdin: 'y\n',
@@ -96,13 +96,13 @@ describe('svc mcp consent', () => {
     expect(run.code).toBe(0);
   });
 
-  test.each(['n\n', '\n', 'yeah\n', ''])('does nothing when it is told %j', async (stdin) => {
+  test.each(['n\n', '\n', 'yeah\n', ''])('gives no consent on %j', async (stdin) => {
     const run = await consent([listed(server)], [], { terminal: true, stdin });
     expect(given(run)).toEqual([]);
     expect(run.code).toBe(1);
   });
 
-  test('asks nobody without a terminal, and does nothing there', async () => {
+  test('gives no consent without a terminal', async () => {
     const run = await consent([listed(server)], [], { stdin: 'y\n' });
     expect(given(run)).toEqual([]);
     expect(run).toMatchObject({ code: 1 });
@@ -110,7 +110,7 @@ describe('svc mcp consent', () => {
     expect(run.stderr).toContain('--yes');
   });
 
-  test('--json tells it to a program, and consents to nothing', async () => {
+  test('--json prints the configuration and gives no consent', async () => {
     const run = await consent([listed(server)], ['--json'], { terminal: true, stdin: 'y\n' });
     expect(JSON.parse(run.stdout)).toMatchObject({
       items: [{ name: 'demo', consent_hash: CONSENT.body.consent_hash }],
@@ -118,18 +118,18 @@ describe('svc mcp consent', () => {
     expect(given(run)).toEqual([]);
   });
 
-  test('--yes consents without being asked, to what it shows', async () => {
+  test('--yes gives consent without a prompt, to what it shows', async () => {
     const run = await consent([listed(server)], ['demo', '--yes']);
     expect(run.stdout).toContain('npx -y demo-mcp@1.0.0');
     expect(given(run)).toEqual([CONSENT]);
   });
 
-  test('consents by the hash of what it has shown, whatever the sidecar says the hash is', async () => {
+  test("computes the hash from what it has shown and ignores the sidecar's", async () => {
     const run = await consent([listed(server, { consent_hash: '0'.repeat(64) })], ['--yes']);
     expect(given(run)).toEqual([CONSENT]);
   });
 
-  test('shows what is other than the last time', async () => {
+  test('shows the changes since the last consent', async () => {
     const before = consentOf({ ...server, command: ['npx', '-y', 'demo-mcp@0.9.0'], env: { MODE: 'loud', OLD: '1' } });
     const last = { hash: before?.hash, text: before?.text, consented_at: '2026-01-01T11:00:00.000Z' };
     const run = await consent([listed(server, { last_consent: last })]);
@@ -144,14 +144,14 @@ describe('svc mcp consent', () => {
     ]);
   });
 
-  test('never consents to what is dangerous', async () => {
+  test('never gives consent to a dangerous configuration', async () => {
     const run = await consent([listed(localServer({ command: ['bash', '-c', 'true'] }))], ['--yes']);
     expect(given(run)).toEqual([]);
     expect(run.code).toBe(1);
     expect(run.stdout).toContain('REFUSED');
   });
 
-  describe('of code that nobody checked', () => {
+  describe('of unchecked code', () => {
     const unknown = localServer({ command: ['erl', '-eval', 'x'] });
     const both = { ...CONSENT, body: { consent_hash: consentOf(unknown)?.hash, unchecked: true } };
 
@@ -161,7 +161,7 @@ describe('svc mcp consent', () => {
       ['dem\n', [], []],
       ['\n', [], []],
       ['demo\n', [], [both]],
-    ])('%j typed in a terminal consents: %#', async (stdin, flags, sent) => {
+    ])('%j typed at a terminal gives consent: %#', async (stdin, flags, sent) => {
       const run = await consent([listed(unknown)], flags, { terminal: true, stdin });
       expect(given(run)).toEqual(sent);
       expect(run.stdout).toContain('UNCHECKED');
@@ -172,26 +172,26 @@ describe('svc mcp consent', () => {
       [['--yes'], []],
       [['--unchecked'], []],
       [['--yes', '--unchecked'], [both]],
-    ])('%j without a terminal consents: %#', async (flags, sent) => {
+    ])('%j without a terminal gives consent: %#', async (flags, sent) => {
       const run = await consent([listed(unknown)], flags);
       expect(given(run)).toEqual(sent);
       expect(run.code === 0).toBe(sent.length > 0);
     });
 
-    test('says why it asks again for what had a consent', async () => {
+    test('says why it asks again after an earlier consent', async () => {
       const text = JSON.stringify({ command: unknown.command, env: {}, version: '1.0.0', isolation: 'process' });
       const last = { hash: 'a'.repeat(64), text, consented_at: '2026-01-01T11:00:00.000Z' };
       const run = await consent([listed(unknown, { last_consent: last })]);
-      expect(run.stdout).toContain('counts as unchecked now');
+      expect(run.stdout).toContain('now counts as unchecked');
     });
 
-    test('is no part of a consent to another server', async () => {
+    test('does not mention an earlier consent to another configuration', async () => {
       const run = await consent([listed(server)], ['--yes', '--unchecked']);
       expect(given(run)).toEqual([CONSENT]);
     });
   });
 
-  test('writes out what is not shown', async () => {
+  test('escapes hidden characters', async () => {
     const hidden = localServer({ command: ['/usr/bin/demo', 'a\u200bb', 'c\u202ed', '\u001b[2J'] });
     const run = await consent([listed(hidden)]);
     expect(run.stdout).toContain('\\u200b');
@@ -200,7 +200,7 @@ describe('svc mcp consent', () => {
   });
 
   test.each([
-    ['has it already', listed(server, { consent: 'given' }), 'already'],
+    ['is not asked for if given', listed(server, { consent: 'given' }), 'already'],
     ['needs none', listed(remoteServer()), 'no program'],
   ])('says so for a server that %s', async (_, item, said) => {
     const run = await consent([item], ['demo', '--yes']);
@@ -208,7 +208,7 @@ describe('svc mcp consent', () => {
     expect(run).toMatchObject({ code: 0, stderr: expect.stringContaining(said) });
   });
 
-  test('of an unknown server, or of one of two, says which there are', async () => {
+  test('fails for an unknown or ambiguous name and lists candidates', async () => {
     expect(await consent([listed(server)], ['dmo', '--yes'])).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('demo'),
@@ -219,7 +219,7 @@ describe('svc mcp consent', () => {
     expect(both.stderr).toContain(other.id);
   });
 
-  test('--withdraw takes it back', async () => {
+  test('--withdraw withdraws it', async () => {
     const run = await consent([listed(server, { consent: 'given' })], ['demo', '--withdraw']);
     expect(given(run)).toMatchObject([{ method: 'DELETE', path: CONSENT.path }]);
     expect(await consent([], ['--withdraw'])).toMatchObject({ code: 2 });
@@ -227,20 +227,20 @@ describe('svc mcp consent', () => {
 });
 
 describe('svc mcp status', () => {
-  test('has each server with its state, tab-separated for a program', async () => {
+  test('prints each server with its state, tab-separated for a program', async () => {
     const health = { ...HEALTH, state: 'running', restarts: 2, tools: 17, gateways: 1 };
     const run = await runCli(home, ['mcp', 'status'], { answer: answering([listed(server, { health })]) });
     expect(run.stdout).toBe('demo\tlocal\trunning\t1\t2\t17\t\n');
   });
 
-  test('tells of servers that this version cannot act on', async () => {
+  test('reports servers that this version cannot use', async () => {
     const problems = [{ id: SERVER_ID, message: 'isolation: is not known' }];
     const run = await runCli(home, ['mcp', 'status'], { answer: answering([], problems) });
     expect(run.stderr).toContain('isolation: is not known');
   });
 });
 
-test('svc mcp logs has what the server wrote in each gateway, and nothing that steers the terminal', async () => {
+test('svc mcp logs prints the output from each gateway, with control characters escaped', async () => {
   const run = await runCli(home, ['mcp', 'logs', 'demo'], { answer: answering([listed(server)]) });
   expect(run.stdout.split('\n')).toEqual([
     expect.stringContaining('process 7'),
@@ -253,14 +253,14 @@ test('svc mcp logs has what the server wrote in each gateway, and nothing that s
 });
 
 describe('svc mcp gateway', () => {
-  test('--http says where, and names the file of the token', async () => {
+  test('--http prints the URL and the token file', async () => {
     const run = await runCli(home, ['mcp', 'gateway', '--http'], { answer: answering([]) });
     expect(run.stdout).toContain(`${PROXY_URL}/v1/mcp\n`);
     expect(run.stdout).toContain('host.token');
     expect(run.calls).toEqual([]);
   });
 
-  test('without svc running says so on stderr alone', async () => {
+  test('says on stderr if svc is not running', async () => {
     const run = await runCli(home, ['--home', `${home.path}/nothing`, 'mcp', 'gateway']);
     expect(run).toMatchObject({ code: 3, stdout: '', stderr: expect.stringContaining('is not running') });
   });

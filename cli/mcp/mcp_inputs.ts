@@ -5,15 +5,15 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { published } from './mcp_entry_text.ts';
 import { promptHidden } from '../terminal/read_secret.ts';
 
-/** Values for the inputs of a server, as the API takes them. */
+/** Values for a server's inputs, in the form of the API. */
 export type Inputs = Readonly<Record<string, string | readonly string[]>>;
 
-/** What `--input NAME=value` gives; one that is given several times is a list. */
+/** Parses `--input NAME=value`; a repeated name is a list. */
 export function inputsOf(flags: readonly string[] = []): Inputs {
   const inputs = new Map<string, string[]>();
   for (const flag of flags) {
     const at = flag.indexOf('=');
-    if (at < 1) throw new CliError(EXIT.usage, '--input takes NAME=value');
+    if (at < 1) throw new CliError(EXIT.usage, '--input must have the form NAME=value');
     const name = flag.slice(0, at);
     inputs.set(name, [...(inputs.get(name) ?? []), flag.slice(at + 1)]);
   }
@@ -23,28 +23,28 @@ export function inputsOf(flags: readonly string[] = []): Inputs {
   return Object.fromEntries(entries);
 }
 
-/** A secret on a command line is seen by others on the machine, and kept by the shell. */
+/** Refuses secrets on the command line: other users see the process list, and the shell keeps a history. */
 export function refuseTypedSecrets(preview: InstallPreview, inputs: Inputs): void {
   const secret = preview.inputs.find(({ name, secret: isSecret }) => isSecret && Object.hasOwn(inputs, name));
   if (secret === undefined) return;
   throw new CliError(
     EXIT.usage,
-    `${published(secret.name)} is a secret: it is never taken from the command line, where the process list and the shell history show it`,
+    `${published(secret.name)} is a secret: it cannot be given on the command line, because the process list and the shell history would show it`,
     [
-      `Type it when it is asked for, or give --credential ${published(secret.credential ?? secret.name)} --stdin.`,
-      'The value given counts as exposed: change it where it came from.',
+      `Type it at the prompt, or use --credential ${published(secret.credential ?? secret.name)} --stdin.`,
+      'Treat the value as exposed: replace it at the service that issued it.',
     ],
   );
 }
 
-/** Something about an input that keeps an install from going on. */
+/** A problem with an input that stops the install. */
 interface Problem {
   readonly input: string;
   readonly code: 'missing' | 'invalid' | 'unknown';
   readonly message: string;
 }
 
-/** Asks for what is missing; throws where nobody can be asked, or when what was given does not fit. */
+/** Prompts for missing values; throws without a terminal, or if a given value is invalid. */
 export async function askInputs(
   { context, print }: Call,
   preview: InstallPreview,
@@ -75,7 +75,7 @@ function inputProblem(problems: readonly Problem[]): CliError {
   const missing = problems
     .filter(({ code }) => code === 'missing')
     .map(({ input }) => `--input ${published(input)}=VALUE`);
-  return new CliError(EXIT.failed, 'the server needs values that were not given, or do not fit', [
+  return new CliError(EXIT.failed, 'the server needs values that are missing or invalid', [
     ...lines,
     ...(missing.length === 0 ? [] : [`Give ${missing.join(' ')}`]),
   ]);

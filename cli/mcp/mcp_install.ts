@@ -30,7 +30,7 @@ export type McpInstallOptions = SecretSource & {
   readonly yes?: boolean;
 };
 
-/** `svc mcp install ENTRY`: shows what is started, asks, installs, and asks for the credentials. */
+/** `svc mcp install ENTRY`: shows what will run, asks, installs, and prompts for credentials. */
 export async function installMcpServer(call: Call<McpInstallOptions>): Promise<undefined> {
   const { context, options, print } = call;
   const entry = call.args[0] ?? '';
@@ -38,7 +38,7 @@ export async function installMcpServer(call: Call<McpInstallOptions>): Promise<u
   const client = controlClient(context, options);
   const detail = await registryEntry(client, entry, options.release);
   const there = installedServer(detail, options);
-  if (there !== undefined) print.note(`${published(entry)} is installed as ${there.name}: nothing is changed`);
+  if (there !== undefined) print.note(`${published(entry)} is already installed as ${there.name}; nothing was changed`);
   const shown = there === undefined ? await confirmed(call, client, detail) : null;
   const body = { ...choiceOf(options, detail), ...(shown && { inputs: shown.inputs }), ...placeOf(options) };
   const reply = await client.call('POST', entryPath(entry, '/install'), marketplaceInstallReply, { body });
@@ -49,15 +49,15 @@ export async function installMcpServer(call: Call<McpInstallOptions>): Promise<u
   return tell(call, reply, { left, isRun });
 }
 
-/** Without a terminal nobody can say yes. */
+/** Without a terminal, --yes is required. */
 function refuseUnanswerable({ context, options, print }: Call<McpInstallOptions>): void {
   if ((options.stdin === true || options.file !== undefined) !== (options.credential !== undefined)) {
-    throw new CliError(EXIT.usage, '--credential NAME goes with --stdin or --file: the value comes from there');
+    throw new CliError(EXIT.usage, '--credential NAME needs --stdin or --file, which supplies the value');
   }
   const isAsked = options.yes !== true && options.dryRun !== true;
   if (!isAsked || (context.interactive && !print.json)) return;
-  throw new CliError(EXIT.usage, 'nobody can be asked here whether to install it', [
-    'Look at it with `svc mcp view ENTRY`, then install it with --yes.',
+  throw new CliError(EXIT.usage, 'stdin is not a terminal, so the install cannot be confirmed', [
+    'Review it with `svc mcp view ENTRY`, then install it with --yes.',
   ]);
 }
 
@@ -65,7 +65,7 @@ function installedServer({ installed_servers: servers }: MarketplaceDetail, { ow
   return servers.find((server) => server.owner === owner && (name === undefined || server.name === name));
 }
 
-/** What was shown to the person, who said yes to it. */
+/** The preview that the person confirmed. */
 interface Shown {
   readonly inputs: Inputs;
   readonly preview: MarketplacePreviewReply;
@@ -75,7 +75,7 @@ async function confirmed(call: Call<McpInstallOptions>, client: HttpClient, deta
   const { context, options, print } = call;
   const shown = await previewed(call, client, detail, inputsOf(options.input));
   const { preview, outcome } = shown.preview;
-  if (outcome === null) throw new CliError(EXIT.failed, 'the control plane does not say what would be installed');
+  if (outcome === null) throw new CliError(EXIT.failed, 'the control plane did not return what would be installed');
   if (!print.json) {
     const heading = print.paint('bold', published(`${detail.name} ${detail.version ?? ''}`.trim()));
     const lines = [heading, published(detail.description), ...startedLines(outcome, print.paint)];
@@ -86,7 +86,7 @@ async function confirmed(call: Call<McpInstallOptions>, client: HttpClient, deta
   throw new CliError(EXIT.failed, 'not installed');
 }
 
-/** The preview with every input that is needed; a person is asked for those. */
+/** The preview with every required input; missing ones are prompted for. */
 async function previewed(
   call: Call<McpInstallOptions>,
   client: HttpClient,
@@ -101,7 +101,7 @@ async function previewed(
   return previewed(call, client, detail, { ...inputs, ...more });
 }
 
-/** The version that is shown is the one that is installed, whatever is published meanwhile. */
+/** Pins the version that was shown, even if a newer one is published meanwhile. */
 function choiceOf(options: McpInstallOptions, { version }: MarketplaceDetail) {
   return {
     ...(version !== null && { version }),
@@ -112,14 +112,14 @@ function choiceOf(options: McpInstallOptions, { version }: MarketplaceDetail) {
 
 function numberOf(text: string, flag: string): number {
   if (/^[1-9]\d?$/.test(text)) return Number(text) - 1;
-  throw new CliError(EXIT.usage, `${flag} takes a number, as \`svc mcp view\` counts them`);
+  throw new CliError(EXIT.usage, `${flag} must be a number that \`svc mcp view\` shows`);
 }
 
 function placeOf({ name, owner, dryRun }: McpInstallOptions) {
   return { owner, ...(name !== undefined && { name }), ...(dryRun === true && { dry_run: true }) };
 }
 
-/** Stores what was piped in, and asks for the rest; the names of those that are still missing. */
+/** Stores piped credentials and prompts for the rest; returns the names of those still missing. */
 async function storeCredentials(
   call: Call<McpInstallOptions>,
   client: HttpClient,
@@ -137,7 +137,7 @@ async function storeCredentials(
   const left: string[] = [];
   for (const { name, description } of missing) {
     const about = description === '' ? '' : ` (${description})`;
-    const question = published(`${name}${about}, not shown, empty for later: `);
+    const question = published(`${name}${about} (not shown; leave empty to set it later): `);
     const value = await promptHidden(context.stdin, context.stderr, question);
     if (value === '') left.push(name);
     else await store(name, value);
@@ -145,7 +145,7 @@ async function storeCredentials(
   return left;
 }
 
-/** The server as the person was shown it: whatever else the control plane made of it gets no consent. */
+/** The server as the person saw it: if the control plane changed it, there is no consent. */
 function asShown(
   server: McpServerRecord,
   detail: MarketplaceDetail,
@@ -164,7 +164,7 @@ function asShown(
 }
 
 function tellDryRun({ print }: Call, reply: MarketplaceInstallReply): undefined {
-  print.data(reply, () => (print.person ? 'It can be installed; nothing was.\n' : ''));
+  print.data(reply, () => (print.person ? 'It can be installed; nothing was changed.\n' : ''));
 }
 
 function tell(
@@ -177,6 +177,6 @@ function tell(
   print.data(reply, () => (print.person ? `installed ${server.name} (${server.id})\n` : `${server.id}\n`));
   if (print.json) return;
   for (const name of left)
-    print.note(`It lacks a credential: svc mcp credential set ${server.name} ${published(name)}`);
-  if (!isRun) print.note(`This machine does not run it yet: svc mcp consent ${server.name}`);
+    print.note(`A credential is missing: svc mcp credential set ${server.name} ${published(name)}`);
+  if (!isRun) print.note(`This machine needs your consent to run it: svc mcp consent ${server.name}`);
 }

@@ -10,12 +10,12 @@ export interface OwnerOption {
   readonly owner?: string;
 }
 
-/** Every server of the caller. */
+/** Lists the caller's servers. */
 export function allMcpServers(client: HttpClient, owner?: string): Promise<McpServerRecord[]> {
   return allPages(client, '/v1/mcp-servers', mcpServersPage, { owner });
 }
 
-/** The server of an id or a name. Where the enterprise and the caller both have one of that name, `owner` says which. */
+/** Finds a server by id or name. `owner` chooses if both the enterprise and the caller have one with that name. */
 export async function findMcpServer(client: HttpClient, wanted: string, owner?: string): Promise<McpServerRecord> {
   const all = await allMcpServers(client);
   const named = all.filter(({ id, name }) => id === wanted || name === wanted);
@@ -35,12 +35,12 @@ export async function findMcpServer(client: HttpClient, wanted: string, owner?: 
   const lines = found.map(({ id, name, owner: whose }) => `${id}  ${name}  ${whose}`);
   throw new CliError(
     EXIT.failed,
-    `${found.length} servers are named ${wanted}: name one by its id, or with --owner`,
+    `${found.length} servers are named ${wanted}: give the id of one, or use --owner`,
     lines,
   );
 }
 
-/** An entry of the registry as it is in its newest version, or in `release`. */
+/** A registry entry in its newest version, or in `release`. */
 export async function registryEntry(
   client: HttpClient,
   name: string,
@@ -52,7 +52,7 @@ export async function registryEntry(
     if (!(error instanceof CliError) || error.apiCode !== 'not_found') throw error;
     const version = release === undefined ? '' : ` with the version ${release}`;
     const fix =
-      release === undefined ? '`svc mcp search TEXT` looks for one.' : `\`svc mcp view ${name}\` lists its versions.`;
+      release === undefined ? 'Search for it: `svc mcp search TEXT`.' : `\`svc mcp view ${name}\` lists its versions.`;
     throw new CliError(EXIT.failed, published(`the registry has no entry ${name}${version}`), [published(fix)]);
   }
 }

@@ -7,21 +7,21 @@ import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { policyVersion } from '../launch/session_access.ts';
 
-/** A server as the sidecar of this machine has it. */
+/** A server as this machine's sidecar has it. */
 export interface MachineServer extends Omit<ListedServer, 'server'> {
   readonly server: McpServer;
 }
 
 export interface MachineServers {
   readonly servers: readonly MachineServer[];
-  /** Those that this version cannot act on, in words. */
+  /** Messages about servers that this version cannot use. */
   readonly problems: readonly string[];
 }
 
-/** Waiting for the newest policy takes no longer than this. */
+/** Time limit for waiting for the newest policy. */
 const TIMEOUT_MS = 40_000;
 
-/** The servers of this machine, as new as everything that was configured until now. */
+/** The servers of this machine, including every change stored so far. */
 export async function serversOfMachine(call: Call): Promise<MachineServers> {
   const daemon = daemonClient(call.context, call.options);
   const newest = await policyVersion(call);
@@ -34,20 +34,20 @@ export async function serversOfMachine(call: Call): Promise<MachineServers> {
 }
 
 /**
- * The servers of this machine once it has heard of what was just changed, so that a gateway which is started next goes by it.
- * Null where it has not: that is said, and is no failure, for the change is made.
+ * The servers of this machine after it has received the last change, so that a gateway started next uses it. If it has not
+ * received the change, this warns and returns null; the change itself is stored.
  */
 export async function serversAfterChange(call: Call): Promise<readonly MachineServer[] | null> {
   try {
     return (await serversOfMachine(call)).servers;
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
-    call.print.warn(`it is done, but gateways on this machine may not know of it yet: ${error.message}`);
+    call.print.warn(`the change is stored, but gateways on this machine may not have it yet: ${error.message}`);
     return null;
   }
 }
 
-/** The server that is meant: by its id, or by a name that only one has. */
+/** Finds a server by its id or by a unique name. */
 export function machineServer(servers: readonly MachineServer[], wanted: string): MachineServer {
   const found = servers.filter(({ server: { id, name } }) => id === wanted || name === wanted);
   const [only, ...others] = found;
@@ -62,5 +62,5 @@ export function machineServer(servers: readonly MachineServer[], wanted: string)
   }
   if (others.length === 0) return only;
   const lines = found.map(({ server: { id, owner } }) => `${id}  ${owner}`);
-  throw new CliError(EXIT.failed, `${found.length} servers are named ${wanted}: name one by its id`, lines);
+  throw new CliError(EXIT.failed, `${found.length} servers are named ${wanted}: give the id of one`, lines);
 }

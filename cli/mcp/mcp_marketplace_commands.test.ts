@@ -118,7 +118,7 @@ const upgrade: UpgradeReply = {
   stale: false,
 };
 
-/** A control plane with this entry. `dir` is asked for until it is given. */
+/** A control plane with this entry; the input `dir` is required. */
 function control(change: Partial<MarketplaceDetail> = {}): Answer {
   return ({ method, url, body }) => {
     const path = decodeURIComponent(url.pathname);
@@ -156,11 +156,11 @@ const run = (argv: readonly string[], options: RunOptions = {}) =>
   runCli(home, ['mcp', ...argv], { answer: control(), ...options });
 const writes = (calls: readonly SeenCall[]) =>
   calls.filter(({ method, url }) => method !== 'GET' && !url.pathname.endsWith('/preview'));
-/** Hidden and direction characters, and what would colour a terminal. */
+/** Hidden characters, direction characters and terminal escapes. */
 const UNSEEN = /[\u202a-\u202e\u200b]|\p{Cc}\[31m/u;
 
 describe('svc mcp search and view', () => {
-  test('page through what is found, and say how good the answer is', async () => {
+  test('page through the results and say how complete they are', async () => {
     const { code, stdout, stderr, calls } = await run([
       'search',
       'the',
@@ -174,16 +174,19 @@ describe('svc mcp search and view', () => {
     expect(calls[0]?.url.searchParams.get('q')).toBe('the weather');
     expect(calls[1]?.url.searchParams.get('cursor')).toBe('next');
     expect(stderr).toContain('does not answer');
-    expect(stderr).toContain('by name alone');
+    expect(stderr).toContain('Only names were searched');
   });
 
-  test.each([[['search', 'x']], [['view', NAME]]])('%j shows what a publisher hides', async (argv) => {
-    const { stdout } = await run(argv);
-    expect(stdout).not.toMatch(UNSEEN);
-    expect(stdout).toContain('<U+202E>');
-  });
+  test.each([[['search', 'x']], [['view', NAME]]])(
+    "%j escapes hidden characters in a publisher's text",
+    async (argv) => {
+      const { stdout } = await run(argv);
+      expect(stdout).not.toMatch(UNSEEN);
+      expect(stdout).toContain('<U+202E>');
+    },
+  );
 
-  test('view says what an install starts, asks for and why something cannot be installed', async () => {
+  test('view shows what an install would start and ask for, and why something cannot be installed', async () => {
     const problem = { reason: 'runtime_not_allowed', message: 'It asks for bash.' };
     const options = [...detail.options, { ...detail.options[0]!, index: 1, installable: false, problem }];
     const { stdout } = await run(['view', NAME], { answer: control({ options }) });
@@ -192,7 +195,7 @@ describe('svc mcp search and view', () => {
     expect(stdout).toContain('It asks for bash.');
   });
 
-  test('view says how its publisher starts it, and what is hidden there', async () => {
+  test("view shows the publisher's command with hidden characters escaped", async () => {
     const { stdout } = await run(['view', NAME]);
     expect(stdout).toContain('its publisher starts @acme/weather with: npx @acme/weather\n');
     const packages = [{ ...item.packages[0]!, runtime_hint: 'n\u202epx\u001b[31m', identifier: 'a b' }];
@@ -203,13 +206,13 @@ describe('svc mcp search and view', () => {
     expect((await run(['view', NAME], { answer: bare })).stdout).not.toContain('its publisher starts');
   });
 
-  test('view says of an entry with nothing in it that it cannot be installed', async () => {
+  test('view says that an empty entry cannot be installed', async () => {
     const { stdout } = await run(['view', NAME], { answer: control({ options: [], preview: null }) });
     expect(stdout).toContain('cannot be installed: its entry has neither a package nor a remote address');
   });
 
   test.each([['view'], ['install', '--yes']])(
-    '%s of what the registry does not have says how to look',
+    '%s suggests a search if the registry has no such entry',
     async (...argv) => {
       const none = await run([...argv, 'io.example.acme/wether']);
       expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('svc mcp search')]);
@@ -220,7 +223,7 @@ describe('svc mcp search and view', () => {
     },
   );
 
-  test('show of an entry says which command shows it', async () => {
+  test('show of a registry entry points to view', async () => {
     expect((await run(['show', NAME])).stderr).toContain(`svc mcp view ${NAME}`);
   });
 
@@ -235,7 +238,7 @@ describe('svc mcp search and view', () => {
 });
 
 describe('svc mcp install', () => {
-  test('shows what is started, then installs what was shown', async () => {
+  test('shows what will run, then installs exactly that', async () => {
     const { code, stdout, stderr, calls } = await run(['install', NAME, '--yes', '--input', 'dir=/tmp']);
     expect([code, stdout]).toEqual([0, `${ID}\n`]);
     expect(stderr).toContain('npx -y @acme/weather@1.2.3 /tmp');
@@ -244,25 +247,25 @@ describe('svc mcp install', () => {
     expect(writes(calls)).toMatchObject([{ body: { version: '1.2.3', inputs: { dir: '/tmp' }, owner: 'personal' } }]);
   });
 
-  test('asks nobody where there is nobody, and installs nothing then', async () => {
+  test('installs nothing without a terminal or --yes', async () => {
     const { code, stderr, calls } = await run(['install', NAME]);
     expect([code, writes(calls)]).toEqual([2, []]);
     expect(stderr).toContain('--yes');
   });
 
-  test('says which values are missing', async () => {
+  test('names missing values', async () => {
     const { code, stderr, calls } = await run(['install', NAME, '--yes']);
     expect([code, writes(calls)]).toEqual([1, []]);
     expect(stderr).toContain('--input dir=VALUE');
   });
 
-  test('takes no secret from the command line', async () => {
+  test('refuses a secret on the command line', async () => {
     const { code, stderr, calls } = await run(['install', NAME, '--yes', '--input', `API_KEY=${VALUE}`]);
     expect([code, writes(calls)]).toEqual([2, []]);
     expect(stderr).not.toContain(VALUE);
   });
 
-  test('stores a credential that is piped in, and prints it nowhere', async () => {
+  test('stores a piped credential and never prints it', async () => {
     const argv = ['install', NAME, '--yes', '--input', 'dir=/tmp', '--credential', 'API_KEY', '--stdin'];
     const { code, stdout, stderr, calls } = await run(argv, { stdin: `${VALUE}\n` });
     expect(code).toBe(0);
@@ -271,11 +274,11 @@ describe('svc mcp install', () => {
     expect(stderr).not.toContain('credential set');
   });
 
-  test('what is installed is only told of', async () => {
+  test('changes nothing if the server is already installed', async () => {
     const installed_servers = [{ id: ID, name: 'weather', owner: 'personal' as const, version: '1.2.3' }];
     const { code, stderr } = await run(['install', NAME, '--yes'], { answer: control({ installed_servers }) });
     expect(code).toBe(0);
-    expect(stderr).toContain('nothing is changed');
+    expect(stderr).toContain('nothing was changed');
   });
 
   test.each([[['--package', '0']], [['--credential', 'API_KEY']], [['--stdin']], [['--input', 'dir']]])(
@@ -288,7 +291,7 @@ describe('svc mcp install', () => {
 });
 
 describe('svc mcp upgrade', () => {
-  test('--check shows the difference and changes nothing', async () => {
+  test('--check shows the changes and applies none', async () => {
     const { code, stdout, calls } = await run(['upgrade', 'weather', '--check']);
     expect([code, writes(calls)]).toEqual([0, []]);
     expect(stdout).toContain('- npx -y @acme/weather@1.2.3 /tmp');
@@ -297,14 +300,14 @@ describe('svc mcp upgrade', () => {
     expect(stdout).not.toMatch(UNSEEN);
   });
 
-  test('takes the version that was shown, and says how to undo it', async () => {
+  test('installs the version that was shown and says how to undo it', async () => {
     const { code, stderr, calls } = await run(['upgrade', 'weather', '--yes']);
     expect(code).toBe(0);
     expect(writes(calls)).toMatchObject([{ body: { version: '2.0.0' } }]);
     expect(stderr).toContain('svc mcp rollback weather --to 1');
   });
 
-  test('asks nobody where there is nobody', async () => {
+  test('changes nothing without a terminal or --yes', async () => {
     const { code, calls } = await run(['upgrade', 'weather']);
     expect([code, writes(calls)]).toEqual([2, []]);
   });

@@ -10,7 +10,7 @@ import type { McpUpgradeOptions } from './mcp_upgrade.ts';
 const ENTRY_ARGUMENT = ['<entry>', 'its name in the registry, such as io.github.acme/weather'] as const;
 const INPUT_OPTION = [
   '--input <name=value>',
-  'a value that the server asks for; a secret is asked for, or stored later (repeatable)',
+  'a value that the server needs; secrets are prompted for or stored later (repeatable)',
 ] as const;
 
 /** `svc mcp search|view|install|upgrade`: the MCP registry. */
@@ -19,9 +19,9 @@ export function addMcpMarketplaceCommands(line: CommandLine, mcp: Command): void
   addInstall(line, mcp);
   const upgrade = mcp
     .command('upgrade')
-    .description('upgrade an installed server to the newest version in the registry, after showing what changes')
+    .description('show what changes, then upgrade an installed server to the newest version in the registry')
     .argument(...MCP_SERVER_ARGUMENT)
-    .option('--release <version>', 'this version')
+    .option('--release <version>', 'the version (default: the newest)')
     .option(...INPUT_OPTION, several)
     .option('--check', 'only show what would change')
     .option('--yes', 'do not ask')
@@ -32,36 +32,36 @@ export function addMcpMarketplaceCommands(line: CommandLine, mcp: Command): void
 function addSearch(line: CommandLine, mcp: Command): void {
   const search = mcp
     .command('search')
-    .description('search the MCP registry, or browse it')
+    .description('search or browse the MCP registry')
     .argument('[text...]', 'text in the name or the description')
     .addOption(new Option('--transport <transport>', 'only these').choices(MARKETPLACE_TRANSPORTS))
-    .option('--registry-type <type>', 'only packages of npm, pypi, oci and so on')
+    .option('--registry-type <type>', 'only packages of this type: npm, pypi, oci, ...')
     .option('--limit <count>', 'how many', '20');
   handle<McpSearchOptions>(line, search, async (call) => (await import('./mcp_search.ts')).searchRegistry(call));
   const view = mcp
     .command('view')
-    .description('show a registry entry: versions, and what an install would start and ask for')
+    .description('show a registry entry: its versions, and what an install would start and ask for')
     .argument(...ENTRY_ARGUMENT)
-    .option('--release <version>', 'this version');
+    .option('--release <version>', 'the version (default: the newest)');
   handle<McpViewOptions>(line, view, async (call) => (await import('./mcp_search.ts')).viewEntry(call));
 }
 
 function addInstall(line: CommandLine, mcp: Command): void {
   const install = mcp
     .command('install')
-    .description('install a server from the registry, after showing exactly what it will start')
+    .description('show exactly what a server from the registry will start, then install it')
     .argument(...ENTRY_ARGUMENT)
-    .option('--release <version>', 'this version')
-    .option('--package <number>', 'this package, as `svc mcp view` counts them')
-    .option('--remote <number>', 'this remote server')
-    .option('--name <name>', 'the name of the server here, and the prefix of its tools')
-    .addOption(new Option('--owner <owner>', 'whose namespace').choices(OWNERS).default('personal'))
+    .option('--release <version>', 'the version (default: the newest)')
+    .option('--package <number>', 'the package with this number in `svc mcp view`')
+    .option('--remote <number>', 'the remote server with this number')
+    .option('--name <name>', 'local name of the server, and prefix of its tools')
+    .addOption(new Option('--owner <owner>', 'owner of the server').choices(OWNERS).default('personal'))
     .option(...INPUT_OPTION, several)
     .option('--credential <name>', 'with --stdin or --file: store this credential too')
     .option('--stdin', 'read the credential from stdin')
     .option('--file <file>', 'read the credential from a file')
-    .option('--keep-newline', 'keep a line break at the end (else one is dropped)')
-    .option('--dry-run', 'check everything, and install nothing')
+    .option('--keep-newline', 'keep a trailing line break (by default, one is dropped)')
+    .option('--dry-run', 'check everything but install nothing')
     .option('--yes', 'do not ask');
   handle<McpInstallOptions>(line, install, async (call) => (await import('./mcp_install.ts')).installMcpServer(call));
 }

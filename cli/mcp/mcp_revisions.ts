@@ -24,12 +24,15 @@ export async function rollbackMcpServer(call: Call<McpRollbackOptions>): Promise
     return;
   }
   if (!/^[1-9]\d{0,8}$/.test(options.to)) {
-    throw new CliError(EXIT.usage, '--to is no number of a revision', [`svc mcp rollback ${name} lists them.`]);
+    throw new CliError(EXIT.usage, '--to is not a revision number', [`svc mcp rollback ${name} lists them.`]);
   }
   const body = { revision: Number(options.to) };
   const record = await client.call('POST', `/v1/mcp-servers/${id}/rollback`, mcpServerRecord, { body });
   await serversAfterChange(call);
-  print.data(record, () => `${record.name} is as it was in revision ${options.to ?? ''} (now ${record.revision})\n`);
+  print.data(
+    record,
+    () => `restored ${record.name} from revision ${options.to ?? ''} (now revision ${record.revision})\n`,
+  );
   noteMissingCredentials(call, record);
 }
 

@@ -29,17 +29,19 @@ const PAGE = 100;
 export async function searchRegistry(call: Call<McpSearchOptions>): Promise<undefined> {
   const { options, print, args } = call;
   const wanted = /^\d{1,4}$/.test(options.limit) ? Number(options.limit) : 0;
-  if (wanted < 1 || wanted > MAX_SHOWN) throw new CliError(EXIT.usage, `--limit takes 1 to ${MAX_SHOWN}`);
+  if (wanted < 1 || wanted > MAX_SHOWN) throw new CliError(EXIT.usage, `--limit must be from 1 to ${MAX_SHOWN}`);
   const { items, last } = await found(call, args.join(' '), wanted);
   const { fetched_at, stale, partial } = last;
-  print.rows({ items, fetched_at, stale, partial }, items, COLUMNS, 'The registry has nothing like that.');
+  print.rows({ items, fetched_at, stale, partial }, items, COLUMNS, 'The registry has no matching entries.');
   if (print.json) return;
   if (stale)
     print.warn(
-      `this is what the registry said ${agoText(fetched_at, call.context.now())}; it does not answer, or is asked again now`,
+      `cached results from ${agoText(fetched_at, call.context.now())}: the registry does not answer, or is being queried again`,
     );
   if (partial)
-    print.note('The registry was searched by name alone; descriptions are searched once its mirror is here.');
+    print.note(
+      'Only names were searched; descriptions can be searched once the local mirror of the registry is complete.',
+    );
 }
 
 async function found(
@@ -89,7 +91,7 @@ export async function viewEntry({ context, args, options, print }: Call<McpViewO
   const detail = await registryEntry(client, args[0] ?? '', options.release);
   print.data(detail, () => `${entryLines(detail, print.paint).join('\n')}\n`);
   if (detail.stale && !print.json) {
-    print.warn(`the registry does not answer: this is what it said ${agoText(detail.fetched_at, context.now())}`);
+    print.warn(`the registry does not answer; this entry was cached ${agoText(detail.fetched_at, context.now())}`);
   }
 }
 
@@ -99,7 +101,7 @@ function entryLines(detail: MarketplaceDetail, paint: Paint): readonly string[] 
   return [
     paint('bold', published(`${name} ${version ?? ''}`.trim())),
     ...(description === '' ? [] : [published(description)]),
-    ...(status === 'active' ? [] : [paint('yellow', `its publisher has marked it as ${status}`)]),
+    ...(status === 'active' ? [] : [paint('yellow', `its publisher marked it as ${status}`)]),
     ...links.map((link) => published(link)),
     `versions: ${detail.versions.map((each) => published(each.version ?? '?')).join(', ')}`,
     ...detail.installed_servers.map(
@@ -111,7 +113,7 @@ function entryLines(detail: MarketplaceDetail, paint: Paint): readonly string[] 
   ];
 }
 
-/** What its publisher would start; what an install starts is derived, and stands below. */
+/** The publisher's own command. The command that an install would start is derived and printed below. */
 function publisherLines({ packages }: MarketplaceDetail): readonly string[] {
   return packages.flatMap((item) => {
     const words = publisherCommand(item);

@@ -9,7 +9,8 @@ import type { Column } from '../terminal/output.ts';
 /** `svc mcp status`. */
 export async function showStatus(call: Call): Promise<undefined> {
   const { servers, problems } = await serversOfMachine(call);
-  for (const problem of problems) call.print.warn(`left out, for this svc cannot act on it: ${toPrintable(problem)}`);
+  for (const problem of problems)
+    call.print.warn(`left out, because this version of svc cannot use it: ${toPrintable(problem)}`);
   const items = servers.map(({ server, consent, missing, health }) => {
     const { id, name, owner, mode } = server;
     return { id, name, owner, mode, consent, missing, health, unchecked: findUncheckedCode(server) };

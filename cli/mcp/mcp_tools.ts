@@ -15,7 +15,7 @@ export interface McpToolsOptions extends OwnerOption {
 
 const EVERY_TOOL: McpServerRecord['tools'] = { allow: null, deny: [], approval: [] };
 
-/** `svc mcp tools SERVER`: the rules; with options each list that is given takes the place of the one before. */
+/** `svc mcp tools SERVER`: prints the rules. With options, each given list replaces the earlier one. */
 export async function mcpTools(call: Call<McpToolsOptions>): Promise<undefined> {
   const { allow, deny, approve, reset } = call.options;
   const client = controlClient(call.context, call.options);
@@ -32,7 +32,7 @@ export async function mcpTools(call: Call<McpToolsOptions>): Promise<undefined> 
   );
 }
 
-/** The rules, a line each. */
+/** The rules, one per line. */
 export function toolRules({ tools }: Pick<McpServerRecord, 'tools'>): readonly string[] {
   const { allow, deny, approval } = tools;
   const allowed = allow === null ? 'all' : allow.length === 0 ? 'none' : allow.join(', ');

@@ -35,17 +35,17 @@ export async function upgradeMcpServer(call: Call<McpUpgradeOptions>): Promise<n
   const wasRun = await isConsentedHere(call, toMcpServer(before));
   const body = { inputs, ...(offered.entry_version !== null && { version: offered.entry_version }) };
   const { server, required_credentials } = await client.call('POST', path, marketplaceInstallReply, { body });
-  if (server === null) throw new CliError(EXIT.failed, 'the control plane does not say what it upgraded');
-  // With values that were given just now it comes to something else than what was shown.
+  if (server === null) throw new CliError(EXIT.failed, 'the control plane did not return what it upgraded');
+  // Values given just now change what runs, so the preview no longer covers it.
   const wasShown = offered.problems.length === 0 && Object.keys(inputs).length === 0;
   const isRun = await consentHere(call, wasRun && wasShown ? asShown(before, offered) : null);
   print.data({ server, required_credentials }, () => upgradedText(server, print.person));
   if (print.json) return undefined;
   for (const { name } of required_credentials) {
-    print.note(`It lacks a credential: svc mcp credential set ${server.name} ${published(name)}`);
+    print.note(`A credential is missing: svc mcp credential set ${server.name} ${published(name)}`);
   }
   if (server.mode === 'local' && !isRun)
-    print.note(`This machine does not run it so yet: svc mcp consent ${server.name}`);
+    print.note(`This machine needs your consent to run the new version: svc mcp consent ${server.name}`);
   print.note(`To undo it: svc mcp rollback ${server.name} --to ${before.revision}`);
   return undefined;
 }
@@ -60,14 +60,14 @@ async function inputsFor(call: Call<McpUpgradeOptions>, offered: UpgradeReply) {
 async function confirm({ context, options, print }: Call<McpUpgradeOptions>): Promise<void> {
   if (options.yes === true) return;
   if (!context.interactive || print.json) {
-    throw new CliError(EXIT.usage, 'nobody can be asked here whether to upgrade it', [
-      'Look with --check, then give --yes.',
+    throw new CliError(EXIT.usage, 'stdin is not a terminal, so the upgrade cannot be confirmed', [
+      'Review it with --check, then upgrade with --yes.',
     ]);
   }
   if (!(await askYes(context, 'Upgrade it?'))) throw new CliError(EXIT.failed, 'not upgraded');
 }
 
-/** The server as its upgrade was shown: whatever else the control plane makes of it gets no consent. */
+/** The server as the upgrade preview showed it: if the control plane changed it, there is no consent. */
 function asShown(before: McpServerRecord, { diff, to_version }: UpgradeReply): McpServer {
   const changes = Object.entries(diff.env).map(([name, { after }]) => [name, after] as const);
   const env = Object.entries({ ...before.env, ...Object.fromEntries(changes) });
@@ -93,7 +93,7 @@ function textOf({ name, registry_id: registryId }: McpServerRecord, offered: Upg
     ...(diff.url === null ? [] : changeLines('url', diff.url)),
     ...Object.entries(diff.env).flatMap(([variable, change]) => changeLines(variable, change)),
     ...Object.entries(diff.headers).flatMap(([header, change]) => changeLines(header, change)),
-    ...(customised ? [`${paint('yellow', 'warning:')} its command was changed by hand, and is replaced`] : []),
+    ...(customised ? [`${paint('yellow', 'warning:')} its command was changed manually and will be replaced`] : []),
     ...adviceLines({ ...preview, inputs: [] }, paint),
   ];
   return `${lines.join('\n')}\n`;

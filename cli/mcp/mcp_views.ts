@@ -53,7 +53,7 @@ function shortened(text: string): string {
   return text.length <= SHOWN_CHARACTERS ? text : `${text.slice(0, SHOWN_CHARACTERS - 1)}…`;
 }
 
-/** What a gateway runs or calls; an argument that is more than one word is quoted, for reading alone. */
+/** The command or URL of a server; arguments are quoted where needed, for display only. */
 export function startText({ command, url }: Pick<McpServerRecord, 'command' | 'url'>): string {
   return url ?? command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
 }
@@ -103,7 +103,7 @@ function authorizationLines({ authorization }: McpServerRecord): readonly string
 
 function healthLines(record: McpServerRecord, now: number): readonly string[] {
   const { health, enabled } = record;
-  if (health === null) return [`health: ${enabled ? 'unknown (no gateway of yours has said)' : 'disabled'}`];
+  if (health === null) return [`health: ${enabled ? 'unknown (no gateway has reported)' : 'disabled'}`];
   const error = health.last_error === null ? '' : `: ${health.last_error}`;
   return [`health: ${healthText(record)}${error} (${agoText(health.checked_at, now)})`];
 }

@@ -14,15 +14,15 @@ import { engineOf, imageCheck, imageNamed, planImage, verificationText, verifyFi
 export async function initPlan(call: Call): Promise<undefined> {
   const { plan } = planPaths(call);
   if (exists(call, plan)) {
-    throw new CliError(EXIT.failed, `${plan} is there already, and was left as it is`, [
-      'Name another file: svc plan init FILE',
+    throw new CliError(EXIT.failed, `${plan} already exists and was not changed`, [
+      'Choose another file: svc plan init FILE',
     ]);
   }
   const name = basename(resolve(call.context.workingDirectory, plan, '..')).toLowerCase();
   writeWhole(call, plan, planTemplate(/^[a-z0-9][a-z0-9_-]{0,62}$/.test(name) ? name : 'my-plan'));
   call.print.data(
     { plan },
-    () => `wrote ${plan}: edit it, then \`svc plan freeze${plan === 'plan.yaml' ? '' : ` ${plan}`}\`\n`,
+    () => `wrote ${plan}: edit it, then run \`svc plan freeze${plan === 'plan.yaml' ? '' : ` ${plan}`}\`\n`,
   );
   return Promise.resolve(undefined);
 }
@@ -63,7 +63,7 @@ export async function verifyCommand(call: Call<VerifyOptions>): Promise<number> 
   const checks = [...verification.checks, ...(image === null ? [] : [image.check])];
   const holds = checks.every((check) => check.holds);
   call.print.data({ ok: holds, checks }, () => verificationText(checks, call.print));
-  if (!holds) call.print.note(`Review it, then \`svc plan freeze ${paths.plan}\` seals it as it is now.`);
+  if (!holds) call.print.note(`Review the changes, then seal them with \`svc plan freeze ${paths.plan}\`.`);
   return holds ? EXIT.ok : EXIT.failed;
 }
 
@@ -76,7 +76,7 @@ export async function showPlan(call: Call): Promise<undefined> {
   const content = contentOf(parsed.value);
   call.print.data({ ...content, verified }, () => '');
   if (!call.print.json) printSteps(call.print, content);
-  if (!verified) call.print.warn('plan and lock do not hold as they are: `svc plan verify` says what was changed');
+  if (!verified) call.print.warn('the plan or its lock was changed: `svc plan verify` lists the changes');
 }
 
 const COLUMNS: readonly Column<SealedStep>[] = [
@@ -91,7 +91,7 @@ function printSteps(print: Printer, content: PlanLockContent): void {
   print.rows(content, content.steps, COLUMNS, 'No steps.');
 }
 
-/** A command for people: words that a shell would take apart are quoted. */
+/** A command for display: words that a shell would split are quoted. */
 export function commandText(command: readonly string[]): string {
   return command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
 }

@@ -12,12 +12,12 @@ beforeEach(() => {
 });
 afterEach(() => home.remove());
 
-/** An engine that is not there: what needs none works all the same. */
+/** A missing engine: commands that need none must still work. */
 const env = { DOCKER_HOST: 'unix:///nonexistent/docker.sock' };
 const plan = (argv: readonly string[], answer?: Answer) =>
   runCli(home, ['plan', ...argv], { env, ...(answer !== undefined && { answer }) });
 
-/** Leaves a plan and its lock, signed by the sidecar of this home. */
+/** Writes a plan and its lock, signed by the sidecar of this state directory. */
 async function frozen(): Promise<void> {
   const signer = await testSigner();
   home.write('plan.yaml', PLAN_TEXT);
@@ -34,18 +34,18 @@ const change = (name: string, from: string, to: string): void => {
 };
 
 describe('svc plan init', () => {
-  test('writes a plan, and leaves one that is there', async () => {
+  test('writes a plan and never overwrites one', async () => {
     expect(await plan(['init'])).toMatchObject({ code: 0, stdout: expect.stringContaining('wrote plan.yaml') });
     const written = readFileSync(join(home.path, 'plan.yaml'), 'utf8');
     expect(parsePlan(written).ok).toBe(true);
-    expect(await plan(['init'])).toMatchObject({ code: 1, stderr: expect.stringContaining('is there already') });
+    expect(await plan(['init'])).toMatchObject({ code: 1, stderr: expect.stringContaining('already exists') });
     expect(readFileSync(join(home.path, 'plan.yaml'), 'utf8')).toBe(written);
     expect(await plan(['init', 'other.yaml'])).toMatchObject({ code: 0 });
   });
 });
 
 describe('svc plan freeze', () => {
-  test('names every problem of a plan with its line, and calls nobody', async () => {
+  test('lists every problem of a plan with its line, without any call', async () => {
     home.write(
       'plan.yaml',
       PLAN_TEXT.replace('[api.example.com]', '["*.example.com"]').replace('effect: read', 'effect: all'),
@@ -58,14 +58,14 @@ describe('svc plan freeze', () => {
     expect(run.calls).toEqual([]);
   });
 
-  test('without an engine it says so, and writes nothing', async () => {
+  test('fails without an engine and writes nothing', async () => {
     home.write('plan.yaml', PLAN_TEXT);
     const run = await plan(['freeze']);
     expect(run.code).not.toBe(0);
     expect(existsSync(join(home.path, 'plan.lock'))).toBe(false);
   });
 
-  test('a plan that is not there is named, with what to do', async () => {
+  test('names a missing plan and the fix', async () => {
     const run = await plan(['freeze', 'nightly.yaml']);
     expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining('nightly.yaml cannot be read') });
     expect(run.stderr).toContain('svc plan init');
@@ -73,13 +73,13 @@ describe('svc plan freeze', () => {
 });
 
 describe('svc plan verify and show', () => {
-  test('what is as it was frozen holds, while svc does not run', async () => {
+  test('succeed for unchanged files, without svc running', async () => {
     await frozen();
     const run = await plan(['verify', '--offline']);
     expect(run).toMatchObject({ code: 0, stdout: 'ok\tsignature\nok\tlock\nok\tplan\n', calls: [] });
   });
 
-  test('what was changed is named, and is an exit code of its own', async () => {
+  test('name each change, with a separate exit code', async () => {
     await frozen();
     change('plan.yaml', 'api.example.com]', 'evil.example.com]');
     const run = await plan(['verify', '--offline', '--json']);
@@ -98,7 +98,7 @@ describe('svc plan verify and show', () => {
     });
   });
 
-  test('without a lock it says how to make one', async () => {
+  test('say how to create a missing lock', async () => {
     home.write('plan.yaml', PLAN_TEXT);
     expect(await plan(['verify'])).toMatchObject({
       code: 1,
@@ -106,7 +106,7 @@ describe('svc plan verify and show', () => {
     });
   });
 
-  test('shows the steps and their reach, and warns when they are not what was frozen', async () => {
+  test('show prints the steps and their reach, and warns if they differ from the lock', async () => {
     await frozen();
     const shown = await plan(['show']);
     expect(shown.stdout).toBe(
@@ -117,7 +117,7 @@ describe('svc plan verify and show', () => {
     expect((await plan(['show'])).stderr).toContain('svc plan verify');
   });
 
-  test('names in a lock cannot steer a terminal', async () => {
+  test('escapes control characters in the names of a lock', async () => {
     await frozen();
     change('plan.lock', '"nightly"', '"\\u001b[2J"');
     const run = await plan(['show']);
@@ -127,7 +127,7 @@ describe('svc plan verify and show', () => {
 });
 
 describe('svc plan run', () => {
-  test('refuses what is not as it was frozen before it asks anybody', async () => {
+  test('refuses a changed plan before any call', async () => {
     await frozen();
     change('plan.yaml', 'timeout_seconds: 60', 'timeout_seconds: 600');
     const run = await plan(['run']);
@@ -135,7 +135,7 @@ describe('svc plan run', () => {
     expect(run.stderr).toContain('steps[0].timeout_seconds is 600, and 60 is frozen');
   });
 
-  test('refuses a step that the lock does not have', async () => {
+  test('refuses a step that is not in the lock', async () => {
     await frozen();
     expect(await plan(['run', '--step', 'fetsh'])).toMatchObject({
       code: 2,
@@ -143,7 +143,7 @@ describe('svc plan run', () => {
     });
   });
 
-  test('takes no other egress than the two', async () => {
+  test('refuses an unknown egress', async () => {
     expect((await plan(['run', '--egress', 'shut'])).code).toBe(2);
   });
 });

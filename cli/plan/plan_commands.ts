@@ -3,24 +3,24 @@ import { handle, several, type CommandLine } from '../command_line.ts';
 import type { VerifyOptions } from './plan_actions.ts';
 import type { PlanRunOptions } from './plan_run_action.ts';
 
-// What the commands do is loaded when they are used: every other command starts faster.
+// The actions are loaded on use, so that other commands start faster.
 const actions = () => import('./plan_actions.ts');
 
 /** `svc plan ...`. */
 export function addPlanCommands(line: CommandLine): void {
-  const plan = line.program.command('plan').description('steps in one container, each with a sealed reach');
+  const plan = line.program.command('plan').description('run steps in one container, each limited to its own hosts');
   const init = plan.command('init').description('write an example plan').argument('[file]', 'plan.yaml');
   handle(line, init, async (call) => (await actions()).initPlan(call));
   const freeze = plan
     .command('freeze')
-    .description('seal the plan, its image and the reach of each step into plan.lock')
+    .description('seal the plan, its image and the hosts of each step in plan.lock')
     .argument('[file]', 'plan.yaml');
   handle(line, freeze, async (call) => (await actions()).freezeCommand(call));
   const verify = plan
     .command('verify')
-    .description('check plan, lock and image, and say what changed')
+    .description('check plan, lock and image, and list what changed')
     .argument('[file]', 'plan.yaml')
-    .option('--offline', 'leave the image out: ask no engine');
+    .option('--offline', 'do not check the image; needs no engine');
   handle<VerifyOptions>(line, verify, async (call) => (await actions()).verifyCommand(call));
   const show = plan
     .command('show')
@@ -36,13 +36,13 @@ function addRun(line: CommandLine, plan: Command): void {
     .description('verify the lock, then run its steps in one container')
     .argument('[file]', 'plan.yaml')
     .addOption(
-      new Option('--egress <kind>', 'sealed: the proxy is the only way out; open: the default network too')
+      new Option('--egress <kind>', 'sealed: only the proxy can be reached; open: also the default network')
         .choices(['sealed', 'open'])
         .default('sealed'),
     )
-    .option('--step <id>', 'run only this step (may be given several times)', several)
-    .option('--output <dir>', 'where outputs are kept (default: plan-output/SESSION)')
-    .option('--keep-going', 'go on with the next step when one fails')
-    .option('--keep', 'when the steps are over, keep the container until Ctrl-C, to look into it');
+    .option('--step <id>', 'run only this step (repeatable)', several)
+    .option('--output <dir>', 'folder for outputs (default: plan-output/SESSION)')
+    .option('--keep-going', 'continue with the next step if one fails')
+    .option('--keep', 'keep the container after the last step until Ctrl-C, to inspect it');
   handle<PlanRunOptions>(line, run, async (call) => (await import('./plan_run_action.ts')).runPlanCommand(call));
 }

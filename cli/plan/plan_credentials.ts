@@ -8,8 +8,8 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { allPages } from '../terminal/paging.ts';
 
 /**
- * A step that says which credential it counts on is not run without it: one of its hosts has to be bound to that credential.
- * While the control plane is away that cannot be told, and the proxy decides as always.
+ * If a step names a credential, one of its hosts must be bound to it; otherwise the step is not run. If the control plane is
+ * away, this is not checked, and the proxy decides as usual.
  */
 export async function checkCredentials(call: Call, steps: readonly SealedStep[]): Promise<void> {
   const counting = steps.filter(({ credential }) => credential !== undefined);
@@ -22,7 +22,7 @@ export async function checkCredentials(call: Call, steps: readonly SealedStep[])
     const host = step.hosts[0] ?? 'HOST';
     throw new CliError(
       EXIT.notStarted,
-      `step ${step.id} counts on ${step.credential}, and none of its hosts is bound to it`,
+      `step ${step.id} needs ${step.credential}, but none of its hosts is bound to it`,
       [`Bind it: svc binding add ${host} --credential ${step.credential} --scheme SCHEME`],
     );
   }
@@ -33,7 +33,7 @@ async function boundNow(call: Call): Promise<readonly HostBindingRecord[] | null
     return await allPages(controlClient(call.context, call.options), '/v1/host-bindings', hostBindingsPage);
   } catch (error) {
     if (!(error instanceof CliError) || error.exitCode !== EXIT.unreachable) throw error;
-    call.print.warn(`${error.message}; whether the steps' credentials are bound was not checked`);
+    call.print.warn(`${error.message}; the bindings of the steps' credentials were not checked`);
     return null;
   }
 }

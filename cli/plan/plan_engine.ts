@@ -13,13 +13,13 @@ import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Printer } from '../terminal/output.ts';
 import { lockKeyOf, planPaths, readLockFile, readPlanFile } from './plan_files.ts';
 
-/** Plan, lock and signature: everything that can be checked without an engine. */
+/** Checks plan, lock and signature: everything that needs no engine. */
 export async function verifyFiles(call: Call): Promise<Verification> {
   const paths = planPaths(call);
   return verifyPlan(readPlanFile(call, paths), readLockFile(call, paths), await lockKeyOf(call));
 }
 
-/** Whether the engine has the very image, and its settings when it has. */
+/** Checks that the engine has exactly this image; returns its settings. */
 export async function imageCheck(
   runtime: ContainerRuntime,
   lock: Pick<PlanLockContent, 'image'>,
@@ -29,7 +29,7 @@ export async function imageCheck(
   return { check: checkImageId(lock.image, found?.id ?? null, named?.id ?? null), image: found };
 }
 
-/** What is known of an image that steps of plans can run in; else what it lacks. */
+/** The facts of an image that can run the steps of plans, or the reasons why it cannot. */
 export async function planImage(
   call: Call,
   runtime: ContainerRuntime,
@@ -38,7 +38,7 @@ export async function planImage(
   const home = homeOf(call.context, call.options);
   const checked = await checkedImage(runtime, imageId, home, (text) => call.print.warn(text));
   if (!checked.ok || checked.value.stepsRefused === null) return checked;
-  return err({ message: `no steps of a plan can run in the image: ${checked.value.stepsRefused}`, fixes: [] });
+  return err({ message: `the image cannot run the steps of a plan: ${checked.value.stepsRefused}`, fixes: [] });
 }
 
 async function inspected(runtime: ContainerRuntime, image: string): Promise<ImageConfig | null> {
@@ -64,7 +64,7 @@ function engineError(problem: RuntimeProblem): CliError {
   return new CliError(EXIT.failed, toPrintable(problem.message), problem.fixes.map(toPrintable));
 }
 
-/** A line for each check, and one for each problem below it. */
+/** One line per check, followed by its problems. */
 export function verificationText(checks: readonly PlanCheck[], print: Printer): string {
   const lines = checks.flatMap(({ subject, holds, problems }) => [
     `${holds ? print.paint('green', 'ok') : print.paint('red', 'changed')}\t${subject}`,

@@ -10,7 +10,7 @@ import type { Call } from '../command_line.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from '../up/home.ts';
 
-/** A plan and its lock, as they are named on the command line. */
+/** A plan and its lock, as named on the command line. */
 export interface PlanPaths {
   /** As typed, for messages. */
   readonly plan: string;
@@ -25,15 +25,15 @@ export function planPaths(call: Call): PlanPaths {
 
 export function readPlanFile(call: Call, paths: PlanPaths): ReadFile {
   return readWhole(call, paths.plan, MAX_PLAN_FILE_BYTES, [
-    '`svc plan init` writes one to begin with; another file is named as `svc plan ... FILE`.',
+    '`svc plan init` writes an example. To use another file: `svc plan ... FILE`.',
   ]);
 }
 
 export function readLockFile(call: Call, paths: PlanPaths): ReadFile {
-  return readWhole(call, paths.lock, MAX_LOCK_FILE_BYTES, [`Make it: svc plan freeze ${paths.plan}`]);
+  return readWhole(call, paths.lock, MAX_LOCK_FILE_BYTES, [`Create it: svc plan freeze ${paths.plan}`]);
 }
 
-/** The plan, or every problem of it with its line. */
+/** Reads the plan; throws every problem with its line. */
 export function planOf(file: ReadFile): Plan {
   const parsed = parsePlan(new TextDecoder().decode(file.bytes));
   if (parsed.ok) return parsed.value;
@@ -41,14 +41,14 @@ export function planOf(file: ReadFile): Plan {
   throw new CliError(EXIT.failed, `${file.name} cannot be used:`, problems);
 }
 
-/** The key of the sidecar of this state directory. */
+/** The key of this state directory's sidecar. */
 export async function lockKeyOf(call: Call): Promise<LockKey> {
   const key = await readLockKey(join(homeOf(call.context, call.options), 'sidecar'));
   if (key.ok) return key.value;
   throw new CliError(EXIT.failed, key.error, ['Start svc once: `npm start` or `svc up` (the same --home).']);
 }
 
-/** Writes a file as a whole: a reader sees the old one or the new one. */
+/** Writes a file atomically: a reader sees the old content or the new. */
 export function writeWhole(call: Call, name: string, text: string): void {
   const path = resolve(call.context.workingDirectory, name);
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
@@ -70,8 +70,8 @@ function readWhole(call: Call, name: string, mostBytes: number, fixes: readonly 
   try {
     descriptor = openSync(resolve(call.context.workingDirectory, name), 'r');
     const stats = fstatSync(descriptor);
-    if (!stats.isFile()) throw new CliError(EXIT.failed, `${name} is no file`, fixes);
-    if (stats.size > mostBytes) throw new CliError(EXIT.failed, `${name} has more than ${mostBytes} bytes`);
+    if (!stats.isFile()) throw new CliError(EXIT.failed, `${name} is not a file`, fixes);
+    if (stats.size > mostBytes) throw new CliError(EXIT.failed, `${name} is larger than ${mostBytes} bytes`);
     return { name, bytes: new Uint8Array(readFileSync(descriptor)) };
   } catch (error) {
     if (error instanceof CliError) throw error;

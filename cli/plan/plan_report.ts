@@ -11,7 +11,7 @@ import { allPages } from '../terminal/paging.ts';
 
 interface Row extends StepResult {
   readonly step: SealedStep;
-  /** Null when the audit log could not be read. */
+  /** Null if the audit log could not be read. */
   readonly reached: readonly ReachedHost[] | null;
 }
 
@@ -28,7 +28,7 @@ const COLUMNS: readonly Column<Row>[] = [
   { title: 'TIME', cell: ({ seconds }) => `${seconds.toFixed(1)} s` },
 ];
 
-/** The table of a plan that has ended: what each step was, what it turned to by the audit log, and how it ended. */
+/** The report of a finished plan: each step, the hosts that it contacted according to the audit log, and how it ended. */
 export async function printPlanEnd(call: Call, run: PlanRun, end: PlanEnd): Promise<void> {
   const reached = await reachedBySteps(call, run, end.sessionId);
   const rows = end.results.flatMap((result): Row[] => {
@@ -64,7 +64,7 @@ function planRecord(run: PlanRun, end: PlanEnd, rows: readonly Row[]): object {
   };
 }
 
-/** The session's events; they are in the log when the session was ended in order. Null when there is no asking. */
+/** The session's events, which are complete after an orderly end of the session. Null if they cannot be read. */
 async function reachedBySteps(
   call: Call,
   run: PlanRun,
@@ -76,7 +76,7 @@ async function reachedBySteps(
     return listReachedHosts(await allPages(client, '/v1/audit-events', auditEventsPage, { session: sessionId }));
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
-    call.print.warn(`the hosts that were reached are not known: ${error.message}`);
+    call.print.warn(`the contacted hosts are unknown: ${error.message}`);
     return null;
   }
 }

@@ -31,12 +31,12 @@ export interface PlanRunOptions {
   readonly keep?: boolean;
 }
 
-/** What a session outlives its steps by: the start, the sweeps, the outputs. */
+/** How much longer than its steps a session may last: for start, sweeps and outputs. */
 const SPARE_SECONDS = 3600;
 const MAX_IDLE_MS = 60_000;
 const MAX_SESSION_SECONDS = 30 * 24 * 3600;
 
-/** `svc plan run`: verifies, runs, reports; the value is the exit code. */
+/** `svc plan run`: verifies, runs and reports; returns the exit code. */
 export async function runPlanCommand(call: Call<PlanRunOptions>): Promise<number> {
   const { lock, jws } = await verified(call);
   const steps = wantedSteps(call.options.step ?? [], lock.steps);
@@ -60,7 +60,7 @@ function exitOf(end: PlanEnd): number {
   return end.results.every(({ outcome }) => outcome === 'done') ? EXIT.ok : EXIT.failed;
 }
 
-/** What the signature covers; nothing else of the files is used from here on. */
+/** The content that the signature covers; from here on, nothing else of the files is used. */
 async function verified(call: Call): Promise<{ readonly lock: PlanLockPayload; readonly jws: string }> {
   const { checks, lock } = await verifyFiles(call);
   if (lock === null) throw notAsFrozen(call, verificationText(checks, call.print));
@@ -70,9 +70,9 @@ async function verified(call: Call): Promise<{ readonly lock: PlanLockPayload; r
 function notAsFrozen(call: Call, text: string): CliError {
   const { plan } = planPaths(call);
   const lines = text.split('\n').filter((line) => line.startsWith('\t'));
-  return new CliError(EXIT.notStarted, 'the plan is not as it was frozen, and nothing was run:', [
+  return new CliError(EXIT.notStarted, 'the plan was changed after it was frozen; nothing was run:', [
     ...lines.map((line) => line.trim()),
-    `Review it, then: svc plan freeze ${plan}`,
+    `Review the changes, then run: svc plan freeze ${plan}`,
   ]);
 }
 
@@ -124,11 +124,11 @@ async function planRun(call: Call<PlanRunOptions>, { lock, jws, steps, runtime }
   };
 }
 
-/** The container holds no process of the steps any more, and no scope is open. */
+/** Keeps the container after the steps: their processes have ended and no scope is open. */
 function untilLookedInto({ context, print }: Call, containerId: string): Promise<void> {
-  print.note(`the container is kept until Ctrl-C: docker exec -it ${containerId.slice(0, 12)} sh`);
+  print.note(`the container is kept until Ctrl-C. To inspect it: docker exec -it ${containerId.slice(0, 12)} sh`);
   return new Promise((over) => {
-    // A signal alone keeps no process running.
+    // A signal handler alone does not keep the process running.
     const alive = setInterval(() => undefined, MAX_IDLE_MS);
     const end = (): void => {
       clearInterval(alive);
@@ -139,7 +139,7 @@ function untilLookedInto({ context, print }: Call, containerId: string): Promise
   });
 }
 
-/** The mounts of all steps, each once: the container is one. Sources are relative to the plan. */
+/** The mounts of all steps, without duplicates, since the steps share one container. Sources are relative to the plan. */
 function planMounts(call: Call, lock: PlanLockPayload, endpoint: string): readonly BindMount[] {
   const { context } = call;
   const all = new Map(lock.steps.flatMap(({ mounts }) => mounts.map((mount) => [mount.target, mount] as const)));
@@ -154,7 +154,7 @@ function planMounts(call: Call, lock: PlanLockPayload, endpoint: string): readon
   throw new CliError(EXIT.notStarted, `mounts: ${toPrintable(checked.error)}`);
 }
 
-/** Where outputs go. What is there already would be mixed with them, so it is refused before anything runs. */
+/** The output folder. An existing folder of a step is refused before anything runs, since outputs would mix. */
 function outputsOf(call: Call<PlanRunOptions>, steps: readonly SealedStep[]): (sessionId: string) => string {
   const { output } = call.options;
   const from = call.context.workingDirectory;
@@ -163,8 +163,8 @@ function outputsOf(call: Call<PlanRunOptions>, steps: readonly SealedStep[]): (s
   const folder = resolve(from, output);
   const taken = steps.find(({ id, collect }) => collect.length > 0 && existsSync(join(folder, id)));
   if (taken === undefined) return () => folder;
-  throw new CliError(EXIT.notStarted, `--output: ${join(output, taken.id)} is there already`, [
-    'Remove it, or name another folder.',
+  throw new CliError(EXIT.notStarted, `--output: ${join(output, taken.id)} already exists`, [
+    'Remove it, or choose another folder.',
   ]);
 }
 
@@ -183,7 +183,7 @@ function planPorts(call: Call, runtime: ContainerRuntime): PlanPorts {
     },
     pause: (ms) => context.pause(ms, never),
     stop: context.stop,
-    // With --json, stdout is ours alone.
+    // With --json, only the report goes to stdout.
     stdout: print.json ? context.stderr : context.stdout,
     stderr: context.stderr,
     progress: (text) => print.note(toPrintable(text)),

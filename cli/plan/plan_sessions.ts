@@ -13,17 +13,17 @@ const BASE = '/v1/sandbox-proxy';
 /** Creating a session waits for the newest policy. */
 const SESSION_TIMEOUT_MS = 40_000;
 
-/** `POST /v1/sandbox-proxy/sessions` with a plan: there is no token in it. */
+/** Reply of `POST /v1/sandbox-proxy/sessions` with a plan: it contains no token. */
 const planSessionReply = z.object({
   session_id: z.string(),
-  token: z.never({ error: 'a token came with a plan session, and nothing may run with it' }).optional(),
+  token: z.never({ error: 'the sidecar sent a token for a plan session, which must not have one' }).optional(),
   proxy_url: z.string(),
   ca_pem_path: z.string(),
   listener: z.enum(['namespace', 'gateway']),
   sentinels: z.array(z.object({ env: z.string(), value: z.string() })),
 });
 
-/** The sidecar that runs on the state directory, as plans use it; exit code 3 when none does. */
+/** The sidecar on the state directory, as plans use it; fails with exit code 3 if none runs. */
 export function planSessions(call: Call): PlanSessions {
   const daemon = daemonClient(call.context, call.options);
   return {
@@ -52,7 +52,7 @@ export function planSessions(call: Call): PlanSessions {
     },
     closeScope: async (scopeId) => {
       const reply = await daemon.send('DELETE', `${BASE}/step-scopes/${scopeId}`, {});
-      // It ends by itself when its time is up.
+      // The scope expires by itself.
       if (reply.status !== 204 && reply.status !== 404) throw refusedBy('the sidecar', reply);
     },
   };

@@ -29,7 +29,7 @@ describe('the generated tables', () => {
     }
   });
 
-  test('replace what stands between the markers, and nothing else', () => {
+  test('replace only the text between the markers', () => {
     const before = 'a\n<!-- cli -->\nold\n<!-- /cli -->\nb\n';
     const after = withTable(before, 'cli', '| new |\n');
     expect(after).toBe('a\n<!-- cli -->\n\n| new |\n\n<!-- /cli -->\nb\n');

@@ -21,7 +21,7 @@ export function renderCommandTable(program: Command): string {
   return `${table(['Command', 'What it does'], rows)}\n${table(['Exit code', 'Meaning'], codes)}`;
 }
 
-/** The table rows between a document's markers, without the spaces that align the cells; null when a marker is missing. */
+/** The table rows between a document's markers, without alignment spaces; null if a marker is missing. */
 export function tableRows(markdown: string, name: string): readonly string[] | null {
   const place = placeOf(markdown, name);
   return place === null ? null : rowsOf(markdown.slice(place.from, place.to));
@@ -33,7 +33,7 @@ export function rowsOf(text: string): readonly string[] {
   return rows.map((row) => row.replace(/ *\| */g, '|').replace(/-{3,}/g, '---'));
 }
 
-/** The document with another table between the markers. */
+/** The document with the table between the markers replaced. */
 export function withTable(markdown: string, name: string, text: string): string {
   const place = placeOf(markdown, name);
   if (place === null) throw new Error(`the document has no <!-- ${name} --> ... <!-- /${name} -->`);
@@ -79,7 +79,7 @@ function code(text: string): string {
   return `\`${text.replaceAll('|', '\\|')}\``;
 }
 
-/** A dollar sign or an angle bracket would be taken for markup. */
+/** Escapes dollar signs and angle brackets, which Markdown would interpret. */
 function cell(text: string): string {
   return text.replaceAll('|', '\\|').replaceAll('<', '\\<');
 }

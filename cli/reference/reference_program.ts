@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { buildProgram } from '../program.ts';
 
-/** The command tree to look at, not to run: nothing that it would print goes anywhere. */
+/** The command tree for inspection: its output is discarded. */
 export function referenceProgram(): Command {
   const context = {
     env: {},

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { renderCommandTable, renderSettingsTable, withTable } from './reference.ts';
 import { referenceProgram } from './reference_program.ts';
 
-/** Writes the generated tables of docs/reference: `node cli/reference/write_tables.ts`. A test fails when they are out of date. */
+/** Writes the generated tables of docs/reference: `node cli/reference/write_tables.ts`. A test fails if they are out of date. */
 writeTable('settings.md', 'settings', renderSettingsTable());
 writeTable('commands.md', 'cli', renderCommandTable(referenceProgram()));
 

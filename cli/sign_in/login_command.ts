@@ -20,11 +20,9 @@ interface LoginOptions {
 export function addLoginCommand(line: CommandLine): void {
   const login = line.program
     .command('login')
-    .description(
-      'sign in to a hosted control plane (--control URL) in your browser, and enrol the sidecar of this machine',
-    )
-    .option('--name <name>', 'what this machine is listed as (default: its host name)')
-    .option('--no-sidecar', 'sign the command line in alone');
+    .description("sign in to a hosted control plane (--control URL) in your browser, and enrol this machine's sidecar")
+    .option('--name <name>', "this machine's name in the control plane (default: its host name)")
+    .option('--no-sidecar', 'sign in only the command line');
   handle<LoginOptions>(line, login, logIn);
 }
 
@@ -40,7 +38,7 @@ async function logIn(call: Call<LoginOptions>): Promise<undefined> {
   const body = { client_name: `svc on ${name}` };
   const device = await client.call('POST', '/auth/device/code', deviceReply, { body });
   print.note(
-    `Open ${toPrintable(device.verification_uri)} in your browser and type the code:\n\n  ${toPrintable(device.user_code)}\n`,
+    `Open ${toPrintable(device.verification_uri)} in your browser and enter the code:\n\n  ${toPrintable(device.user_code)}\n`,
   );
   const tokens = await approvedTokens(call, client, device);
   await writeSignIn(home, signInOf(origin, tokens, context.now()));
@@ -52,24 +50,24 @@ async function logIn(call: Call<LoginOptions>): Promise<undefined> {
   print.line(value, `signed in to ${origin} as ${toPrintable(me.email ?? me.display_name)}${then}`);
 }
 
-/** One state directory is of one control plane: its sidecar holds the policy and the events of that one. */
+/** A state directory belongs to one control plane: its sidecar stores that control plane's policy and events. */
 function refuseOtherSignIn(home: string, origin: string): void {
   const found = readSignIn(home);
   if (found === null || found.control_url === origin) return;
   throw new CliError(EXIT.failed, `${home} is signed in to ${found.control_url}`, [
-    'Sign out there first (svc logout), or use another state directory with --home DIR.',
+    'Sign out first (svc logout), or use another state directory with --home DIR.',
   ]);
 }
 
-/** The sidecar of a control plane on this machine does not change sides. */
+/** A sidecar that is enrolled with a local control plane is not moved to another one. */
 async function refuseOtherSidecar(home: string): Promise<void> {
   if (readSignIn(home) !== null || (await ownSidecar(home)) === null) return;
-  throw new CliError(EXIT.failed, `the sidecar in ${home} is enrolled already, and not by a sign-in`, [
-    'Use another state directory (--home DIR), or sign the command line in alone (--no-sidecar).',
+  throw new CliError(EXIT.failed, `the sidecar in ${home} is already enrolled with a local control plane`, [
+    'Use another state directory (--home DIR), or sign in only the command line (--no-sidecar).',
   ]);
 }
 
-/** Polls until somebody decided, as often as it is told to. */
+/** Polls at the given interval until the sign-in is approved or denied. */
 async function approvedTokens(call: Call, client: HttpClient, device: DeviceReply): Promise<TokenPair> {
   const { context } = call;
   const body = { device_code: device.device_code };
@@ -86,12 +84,12 @@ async function approvedTokens(call: Call, client: HttpClient, device: DeviceRepl
   throw new CliError(
     EXIT.failed,
     context.stop.aborted ? 'the sign-in was cancelled' : 'nobody approved the sign-in in time',
-    ['Begin again: svc login'],
+    ['Try again: svc login'],
   );
 }
 
 function readTokens(reply: RawReply): TokenPair {
   const parsed = tokenPair.safeParse(replyJson(reply));
   if (parsed.success) return parsed.data;
-  throw new CliError(EXIT.failed, `${CONTROL_NAME} answered in a form this svc does not know`);
+  throw new CliError(EXIT.failed, `${CONTROL_NAME} answered in a format that this svc does not know`);
 }

@@ -11,19 +11,19 @@ import { CONTROL_NAME, REACH_FIX, SignInOver } from './sign_in_tokens.ts';
 export function addLogoutCommand(line: CommandLine): void {
   const logout = line.program
     .command('logout')
-    .description('sign out of the control plane that `svc login` signed in to, and revoke the sidecar of this machine');
+    .description("sign out of the control plane that `svc login` signed in to, and revoke this machine's sidecar");
   handle(line, logout, logOut);
 }
 
-/** Nothing is removed here before it was ended there: a sign-in that cannot be ended is not forgotten. */
+/** Local files are deleted only after the control plane has revoked the sign-in. */
 async function logOut(call: Call): Promise<undefined> {
   const { context, options, print } = call;
   const home = homeOf(context, options);
   const signIn = readSignIn(home);
-  if (signIn === null) throw new CliError(EXIT.failed, `nobody is signed in on ${home}`);
+  if (signIn === null) throw new CliError(EXIT.failed, `${home} has no sign-in`);
   if (runningOn(home) !== null) {
-    throw new CliError(EXIT.failed, 'the sidecar runs: stop it first, so that it sends its last events', [
-      'Press Ctrl-C where "svc sidecar" runs.',
+    throw new CliError(EXIT.failed, 'the sidecar is running: stop it first, so that it sends its last events', [
+      'Press Ctrl-C in the terminal where "svc sidecar" runs.',
     ]);
   }
   const { control_url: origin } = signIn;
@@ -38,10 +38,10 @@ async function logOut(call: Call): Promise<undefined> {
 function restOf(isOver: boolean, sidecarId: string | null): string {
   if (sidecarId === null) return '';
   if (!isOver) return `; its sidecar ${sidecarId} is revoked`;
-  return `; the sign-in was over already, so its sidecar ${sidecarId} is not revoked there: its keys are deleted here`;
+  return `; the sign-in had already ended, so the sidecar ${sidecarId} could not be revoked there. Its keys on this machine are deleted`;
 }
 
-/** A sign-in that was ended elsewhere, or is too old: there is nothing left to end. */
+/** Whether the sign-in was ended elsewhere or has expired: then there is nothing to revoke. */
 async function isSignInOver({ context, options }: Call, origin: string): Promise<boolean> {
   try {
     await controlClient(context, { ...options, control: origin }).send('GET', '/v1/me');

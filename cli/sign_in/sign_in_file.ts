@@ -8,19 +8,19 @@ import { parseJson } from '../../shared/model/json.ts';
 
 const signInFile = z.strictObject({
   version: z.literal(1),
-  /** The origin that these tokens are for, and no other is sent them. */
+  /** The only origin that receives these tokens. */
   control_url: z.string(),
   access_token: z.string(),
-  /** By this machine's clock; milliseconds since the epoch. */
+  /** Milliseconds since the epoch, by this machine's clock. */
   access_expires_at_ms: z.number(),
   refresh_token: z.string(),
 });
-/** `$SVC_HOME/sign_in.json`, mode 0600: how `svc login` left this machine's user signed in. */
+/** `$SVC_HOME/sign_in.json`, mode 0600: the sign-in that `svc login` stored. */
 export type SignInFile = z.infer<typeof signInFile>;
 
 const NAME = 'sign_in.json';
 
-/** The sign-in of this state directory; null when nobody signed in. A damaged file is an error, and is never replaced. */
+/** The sign-in of this state directory; null if there is none. A damaged file is an error and is never replaced. */
 export function readSignIn(home: string): SignInFile | null {
   const path = join(home, NAME);
   const text = readPrivateFile(path);
@@ -31,7 +31,7 @@ export function readSignIn(home: string): SignInFile | null {
   throw new CliError(EXIT.failed, `${path} is damaged`, ['Delete it, and sign in again: svc login --control URL']);
 }
 
-/** The file for tokens that came now. */
+/** The file content for new tokens. */
 export function signInOf(controlUrl: string, tokens: TokenPair, nowMs: number): SignInFile {
   return {
     version: 1,
@@ -42,7 +42,7 @@ export function signInOf(controlUrl: string, tokens: TokenPair, nowMs: number): 
   };
 }
 
-/** Writes the file as a whole, and to the disk: its refresh token replaces one that is used up. */
+/** Writes the file atomically and syncs it to disk: its refresh token replaces one that is already used. */
 export async function writeSignIn(home: string, signIn: SignInFile): Promise<void> {
   await writePrivateFile(join(home, NAME), `${JSON.stringify(signIn, null, 2)}\n`);
 }

@@ -9,23 +9,23 @@ import { httpClient, type RawReply, refusedBy } from '../terminal/http_client.ts
 import { readSignIn, type SignInFile, signInOf, writeSignIn } from './sign_in_file.ts';
 import { errorCode } from '../../shared/model/error_code.ts';
 
-/** A token that is over this soon is renewed first, so that it lasts for the call. */
+/** A token that expires within this time is renewed first, so that it lasts for the call. */
 const EARLY_MS = 30_000;
 const LOCK_POLL_MS = 100;
 const LOCK_POLLS = 300;
 
 export const CONTROL_NAME = 'the control plane';
-export const REACH_FIX = 'Is its address right, and is this machine online?';
+export const REACH_FIX = 'Check the address, and that this machine is online.';
 
-/** The sign-in was ended, here or there, or is too old. */
+/** The sign-in was ended, here or elsewhere, or has expired. */
 export class SignInOver extends CliError {
   constructor(origin: string) {
-    super(EXIT.failed, `the sign-in to ${origin} is over`, [`svc login --control ${origin}`]);
+    super(EXIT.failed, `the sign-in to ${origin} has ended`, [`svc login --control ${origin}`]);
     this.name = 'SignInOver';
   }
 }
 
-/** The JSON of a reply; undefined when it is none. */
+/** The JSON of a reply; undefined if it is not JSON. */
 export function replyJson(reply: RawReply): unknown {
   try {
     return JSON.parse(reply.text);
@@ -34,15 +34,15 @@ export function replyJson(reply: RawReply): unknown {
   }
 }
 
-/** The code of a refusal; null when the reply is none. */
+/** The code of a refusal; null if the reply is not one. */
 export function refusalCode(reply: RawReply): string | null {
   const parsed = errorBody.safeParse(replyJson(reply));
   return parsed.success ? parsed.data.error.code : null;
 }
 
 /**
- * An access token of a sign-in that is good now, and another one than was refused. A refresh token is good once, and a second use ends the sign-in: of several
- * `svc` that run at one time, one renews the tokens and the others take what it wrote.
+ * Returns a valid access token that differs from the refused one. A refresh token can be used only once, and a second use ends
+ * the sign-in. If several `svc` run at the same time, one renews the tokens and the others use its result.
  */
 export async function accessToken(
   context: CliContext,
@@ -85,7 +85,7 @@ async function renew(context: CliContext, home: string, signIn: SignInFile): Pro
   return next.access_token;
 }
 
-/** `$SVC_HOME/sign_in.lock`: who renews the tokens. The lock of a process that is gone counts for nothing. */
+/** `$SVC_HOME/sign_in.lock`: held by the process that renews the tokens. The lock of a dead process is ignored. */
 async function takeLock(context: CliContext, home: string): Promise<() => void> {
   const path = join(home, 'sign_in.lock');
   const own = `${path}.${process.pid}`;
@@ -99,12 +99,12 @@ async function takeLock(context: CliContext, home: string): Promise<() => void> 
   } finally {
     rmSync(own, { force: true });
   }
-  throw new CliError(EXIT.failed, `another svc has been renewing the sign-in for long (${path})`, [
-    'If no other svc runs, delete that file.',
+  throw new CliError(EXIT.failed, `another svc is still renewing the sign-in (${path})`, [
+    'If no other svc is running, delete that file.',
   ]);
 }
 
-/** A link appears whole or not at all. */
+/** A hard link appears atomically. */
 function tryLink(own: string, path: string): boolean {
   try {
     linkSync(own, path);
@@ -115,14 +115,14 @@ function tryLink(own: string, path: string): boolean {
   }
 }
 
-/** Moves a lock away whose process is gone, unless another process took it over in that moment. */
+/** Moves away the lock of a dead process, unless another process has just taken it over. */
 function clearStale(path: string): void {
   if (isHeld(path)) return;
   const aside = `${path}.stale.${process.pid}`;
   try {
     renameSync(path, aside);
   } catch {
-    // It was released, or another process moved it away.
+    // Already released, or moved away by another process.
     return;
   }
   if (isHeld(aside)) renameSync(aside, path);
@@ -134,7 +134,7 @@ function isHeld(path: string): boolean {
     const pid = Number(readFileSync(path, 'utf8'));
     return Number.isInteger(pid) && pid > 0 && isAlive(pid);
   } catch {
-    // It was released in this moment: there is nothing to clear.
+    // Released just now: nothing to clear.
     return true;
   }
 }

@@ -13,15 +13,17 @@ interface CreateOptions {
 
 /** `svc token ...`. */
 export function addTokenCommands(line: CommandLine): void {
-  const token = line.program.command('token').description('personal tokens, for programs that call the control API');
+  const token = line.program
+    .command('token')
+    .description('manage personal tokens for programs that call the control API');
   const create = token
     .command('create')
-    .description('make a token; it is printed once')
+    .description('create a token and print it once')
     .argument('<name>', 'what it is for')
-    .option('--scope <scope>', `what it may do (repeatable): ${SCOPES.join(', ')}`, several)
-    .option('--days <days>', 'days that it is good, up to 366 (default: 90)');
+    .option('--scope <scope>', `permission of the token (repeatable): ${SCOPES.join(', ')}`, several)
+    .option('--days <days>', 'days until it expires, up to 366 (default: 90)');
   handle<CreateOptions>(line, create, createToken);
-  handle(line, token.command('list').alias('ls').description('list the tokens, without their text'), listTokens);
+  handle(line, token.command('list').alias('ls').description('list tokens, without their values'), listTokens);
   const revoke = token.command('revoke').description('revoke a token permanently').argument('<id>', 'its id (tok_...)');
   handle(line, revoke, revokeToken);
 }
@@ -29,7 +31,7 @@ export function addTokenCommands(line: CommandLine): void {
 async function createToken(call: Call<CreateOptions>): Promise<undefined> {
   const { options, print } = call;
   if (options.scope === undefined) {
-    throw new CliError(EXIT.usage, '--scope is missing: say what the token may do', [
+    throw new CliError(EXIT.usage, '--scope is missing: give the permissions of the token', [
       `One or more of: ${SCOPES.join(', ')}`,
     ]);
   }
@@ -40,7 +42,7 @@ async function createToken(call: Call<CreateOptions>): Promise<undefined> {
   };
   const client = controlClient(call.context, options);
   const created = await client.call('POST', '/v1/tokens', createdToken, { body });
-  if (!print.json) print.note(`${created.id}, good until ${created.expires_at}. It is shown this once:`);
+  if (!print.json) print.note(`${created.id}, valid until ${created.expires_at}. The token is shown only once:`);
   print.line(created, created.token);
 }
 
@@ -60,7 +62,7 @@ async function listTokens(call: Call): Promise<undefined> {
     { title: 'STATE', cell: (token) => stateOf(token, now) },
     { title: 'LAST USED', cell: ({ last_used_at: at }) => (at === null ? 'never' : agoText(at, now)) },
   ];
-  print.rows(tokens, tokens, columns, 'no tokens: make one with "svc token create NAME --scope SCOPE"');
+  print.rows(tokens, tokens, columns, 'no tokens: create one with "svc token create NAME --scope SCOPE"');
 }
 
 function stateOf({ revoked_at: revoked, expires_at: end }: TokenRecord, now: number): string {

@@ -15,7 +15,7 @@ const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 export function addApiCommand(line: CommandLine): void {
   const api = line.program
     .command('api')
-    .description('call the control API as yourself; prints the reply body, also on an error')
+    .description('call the control API as yourself and print the reply body, also of an error')
     .argument('<method>', 'GET, POST, PUT, DELETE ...')
     .argument('<path>', 'such as /v1/me')
     .option('--data <json>', 'the request body; @FILE reads it from a file, @- from stdin (use that for secrets)');
@@ -26,7 +26,7 @@ async function callApi(call: Call<ApiOptions>): Promise<number> {
   const [method = '', path = ''] = call.args;
   if (!METHOD.test(method)) throw new CliError(EXIT.usage, `${JSON.stringify(method)} is not an HTTP method`);
   if (!path.startsWith('/') || path.startsWith('//')) {
-    throw new CliError(EXIT.usage, `the path ${JSON.stringify(path)} should begin with one "/", such as /v1/me`);
+    throw new CliError(EXIT.usage, `the path ${JSON.stringify(path)} must begin with one "/", such as /v1/me`);
   }
   const body = call.options.data === undefined ? undefined : await readBody(call, call.options.data);
   const client = controlClient(call.context, call.options);
@@ -42,7 +42,7 @@ async function readBody(call: Call<ApiOptions>, data: string): Promise<unknown> 
   try {
     return JSON.parse(text);
   } catch (error) {
-    // The parser's own message quotes the text, which may hold a secret.
+    // The parser's message quotes the text, which may contain a secret.
     const at = error instanceof Error ? /position \d+/.exec(error.message)?.[0] : undefined;
     throw new CliError(EXIT.usage, `--data is not JSON${at === undefined ? '' : ` (at ${at})`}`);
   }

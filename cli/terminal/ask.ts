@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import type { CliContext } from '../context.ts';
 
-/** The line that is typed at a terminal; null when it ends without one. */
+/** Reads one line from the terminal; null at end of input. */
 export async function askLine(context: CliContext, question: string): Promise<string | null> {
   const prompt = createInterface({ input: context.stdin, output: context.stderr });
   const ended = new AbortController();
@@ -16,7 +16,7 @@ export async function askLine(context: CliContext, question: string): Promise<st
   }
 }
 
-/** Whether a question is answered with yes; nothing else counts as one. */
+/** Asks a yes/no question; anything but yes counts as no. */
 export async function askYes(context: CliContext, question: string): Promise<boolean> {
   return /^\s*y(?:es)?\s*$/i.test((await askLine(context, `${question} [y/N] `)) ?? '');
 }

@@ -3,7 +3,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
-/** A reply as it came: its status, its text and the headers that a command reads. */
+/** A raw reply: its status, its text and the headers that commands read. */
 export interface RawReply {
   readonly status: number;
   readonly text: string;
@@ -19,36 +19,33 @@ export interface CallOptions {
 /** Calls one server as one caller. */
 export interface HttpClient {
   readonly origin: string;
-  /** The reply, whatever its status; throws `CliError` when there is none. */
+  /** Returns the reply with any status; throws `CliError` if there is none. */
   send(method: string, path: string, options?: CallOptions): Promise<RawReply>;
-  /** A reply that goes on: its body is read as it comes. Throws `CliError` unless it is a success. */
+  /** Returns a streaming reply, whose body is read as it arrives. Throws `CliError` unless it is a success. */
   stream(
     path: string,
     options: CallOptions & { headers?: Record<string, string>; signal: AbortSignal },
   ): Promise<Response>;
-  /** The reply's JSON, checked; throws `CliError` when it is an error or not of that form. */
+  /** Returns the reply's validated JSON; throws `CliError` if it is an error or does not match the schema. */
   call<T>(method: string, path: string, schema: z.ZodType<T>, options?: CallOptions): Promise<T>;
-  /** A success without a body. */
+  /** Expects a success without a body. */
   callEmpty(method: string, path: string, options?: CallOptions): Promise<RawReply>;
 }
 
 interface Server {
   readonly origin: string;
-  /**
-   * The bearer token, or where it comes from before each call, which is asked for another one when a call was refused with
-   * it; null for a call as nobody.
-   */
+  /** The bearer token, or a function that supplies it before each call and a new one after a refusal; null for an unauthenticated call. */
   readonly token: string | ((refused: string | null) => Promise<string>) | null;
   /** `the control plane` or `the sidecar`. */
   readonly name: string;
   readonly fetch: typeof fetch;
-  /** What to try when it cannot be reached. */
+  /** The fix to suggest if it cannot be reached. */
   readonly startFix: string;
 }
 
 const TIMEOUT_MS = 30_000;
 
-/** A client that sends the token to this origin only: a redirect is not followed. */
+/** A client that sends the token only to this origin. Redirects are not followed. */
 export function httpClient(server: Server): HttpClient {
   const send: HttpClient['send'] = async (method, path, options = {}) => {
     const signal = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
@@ -82,7 +79,7 @@ async function request(
   init: { readonly signal: AbortSignal; readonly headers?: Record<string, string> },
 ): Promise<Response> {
   const url = new URL(server.origin + path);
-  if (url.origin !== server.origin) throw new CliError(EXIT.usage, `the path ${path} leads away from ${server.origin}`);
+  if (url.origin !== server.origin) throw new CliError(EXIT.usage, `the path ${path} is not on ${server.origin}`);
   for (const [name, value] of Object.entries(options.query ?? {})) {
     if (value !== undefined) url.searchParams.set(name, String(value));
   }
@@ -105,7 +102,7 @@ async function request(
   const first = await server.token(null);
   const reply = await sendAs(first);
   if (reply.status !== 401) return reply;
-  // It did nothing: the token may be of a key that was replaced at once, or of a sign-in that is over, which is said then.
+  // A 401 has no effects, so the call is repeated with a new token: the signing key may have been rotated. If the sign-in has ended, renewing reports that.
   await reply.body?.cancel();
   return sendAs(await server.token(first));
 }
@@ -133,17 +130,17 @@ function checked<T>(name: string, schema: z.ZodType<T>, text: string): T {
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const where = issue === undefined ? '' : ` (${issue.path.join('.') || 'body'}: ${issue.message})`;
-  throw new CliError(EXIT.failed, `${name} answered in a form this svc does not know${where}`, [
-    'The two are probably of different versions: `svc status` shows both.',
+  throw new CliError(EXIT.failed, `${name} answered in a format that this svc does not know${where}`, [
+    'Their versions probably differ: `svc status` shows both.',
   ]);
 }
 
-/** The error of a reply, in words: its message, one line for each field that is wrong, its code and request id. */
+/** Formats an error reply: its message, one line per invalid field, its code and request id. */
 export function refusedBy(name: string, reply: RawReply): CliError {
   const error = property(parseJson(reply.text), 'error');
   const message = property(error, 'message');
   if (typeof message !== 'string') {
-    return new CliError(EXIT.failed, `${name} answered ${reply.status} without saying why`);
+    return new CliError(EXIT.failed, `${name} answered ${reply.status} without a reason`);
   }
   const code = String(property(error, 'code'));
   const fields = property(property(error, 'details'), 'fields');

@@ -10,7 +10,7 @@ const columns = [
 const plain = (_style: string, text: string): string => text;
 
 describe('formatRows', () => {
-  test('a table is aligned and has headings', () => {
+  test('aligns a table and adds headings', () => {
     const text = formatRows(
       [
         ['long cell', 'x'],
@@ -22,18 +22,18 @@ describe('formatRows', () => {
     expect(text).toBe('A          B\nlong cell  x\ns          y\n');
   });
 
-  test('lines for a program have one tab between cells, and none inside', () => {
+  test('separates cells with one tab for a program and escapes tabs inside cells', () => {
     const text = formatRows([['a\tb\nc', 'x']], columns, { table: false, paint: plain, empty: 'none' });
     expect(text).toBe('a\\x09b\\x0ac\tx\n');
   });
 
-  test('no rows: a word for a person, nothing for a program', () => {
+  test('without rows prints a sentence for a person and nothing for a program', () => {
     expect(formatRows([], columns, { table: true, paint: plain, empty: 'none' })).toBe('none\n');
     expect(formatRows([], columns, { table: false, paint: plain, empty: 'none' })).toBe('');
   });
 });
 
-test('printable escapes what steers a terminal and keeps every other character', () => {
+test('printable escapes control characters and keeps all others', () => {
   expect(toPrintable('\u001b]0;x\u0007 \u202e \u2028 é 漢 ~')).toBe('\\x1b]0;x\\x07 \\u202e \\u2028 é 漢 ~');
 });
 

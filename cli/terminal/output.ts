@@ -8,7 +8,7 @@ export type Paint = (style: Style, text: string) => string;
 
 type Env = CliContext['env'];
 
-/** Colours for a terminal that wants them: not with NO_COLOR, TERM=dumb or a pipe (FORCE_COLOR overrides the pipe). */
+/** Colours for a terminal. Off with NO_COLOR, TERM=dumb or a pipe (FORCE_COLOR overrides the pipe). */
 export function painter(stream: OutputStream, env: Env): Paint {
   const forced = env['FORCE_COLOR'] !== undefined && env['FORCE_COLOR'] !== '0' && env['FORCE_COLOR'] !== '';
   const wanted = forced || (stream.isTTY === true && env['TERM'] !== 'dumb');
@@ -17,10 +17,10 @@ export function painter(stream: OutputStream, env: Env): Paint {
   return (style, text) => `${ESCAPE}[${STYLES[style]}m${text}${ESCAPE}[0m`;
 }
 
-/** The styles of {@link painter}; another sequence may hide text, or do more than that. */
+/** The styles of {@link painter}; any other escape sequence may hide text or control the terminal. */
 const STYLE = new RegExp(`(${ESCAPE}\\[(?:0|${Object.values(STYLES).join('|')})m)`);
 
-/** Whole lines of output for a terminal: our own styles and line breaks stay, whatever else steers it is escaped. */
+/** Escapes lines of output for a terminal: our own styles and line breaks stay, all other control characters are escaped. */
 export function printableLines(text: string): string {
   return text
     .split(STYLE)
@@ -28,10 +28,10 @@ export function printableLines(text: string): string {
     .join('');
 }
 
-/** The longest cell of a table for a person. */
+/** Maximum width of a cell in a table for a person. */
 const MOST_CELL = 1_000;
 
-/** A column: its heading, and the cell of a row. */
+/** A column: its heading, and the function that returns a row's cell. */
 export interface Column<Row> {
   readonly title: string;
   readonly cell: (row: Row) => string;
@@ -39,8 +39,8 @@ export interface Column<Row> {
 }
 
 /**
- * Rows for a person (a table with headings) or for a program (tab-separated, no headings).
- * `empty` is what a person reads when there are none.
+ * Formats rows for a person (a table with headings) or for a program (tab-separated, no headings). `empty` is printed for a
+ * person if there are no rows.
  */
 export function formatRows<Row>(
   rows: readonly Row[],
@@ -72,16 +72,16 @@ function width(text: string | undefined): number {
   return Array.from(text ?? '').length;
 }
 
-/** Where a command prints: data to stdout, as the caller asked for it; remarks to stderr. */
+/** A command's output: data goes to stdout in the requested format, notes go to stderr. */
 export interface Printer {
   readonly json: boolean;
-  /** True when stdout is a terminal: tables, headings and advice are for a person. */
+  /** True if stdout is a terminal: tables, headings and advice are for a person. */
   readonly person: boolean;
   readonly paint: Paint;
-  /** The data of the command as JSON, or what `text` makes of it. */
+  /** Prints the command's data as JSON, or the result of `text`. */
   data(value: unknown, text: () => string): void;
   rows<Row>(value: unknown, rows: readonly Row[], columns: readonly Column<Row>[], empty: string): void;
-  /** One JSON document a line with --json, else `text`. */
+  /** Prints one JSON document per line with --json, else `text`. */
   line(value: unknown, text: string): void;
   raw(text: string): void;
   note(text: string): void;

@@ -4,7 +4,7 @@ import type { CallOptions, HttpClient } from './http_client.ts';
 
 const PAGE = 500;
 
-/** Every item of a paged list, up to `most`. */
+/** Reads all items of a paged list, up to `most`. */
 export async function allPages<T>(
   client: HttpClient,
   path: string,

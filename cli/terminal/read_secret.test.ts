@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { promptHidden } from './read_secret.ts';
 
-/** A terminal that shows nothing by itself: what is typed goes in, what is printed comes out. */
+/** A terminal without echo. */
 function terminal() {
   const modes: boolean[] = [];
   const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: (raw: boolean) => modes.push(raw) });
@@ -11,7 +11,7 @@ function terminal() {
 }
 
 describe('the prompt for a secret', () => {
-  test('takes what is typed until Enter, and never shows it', async () => {
+  test('reads until Enter without echo', async () => {
     const { input, modes, printed, output } = terminal();
     const answer = promptHidden(input, output, 'Secret: ');
     input.write('planted');
@@ -27,14 +27,14 @@ describe('the prompt for a secret', () => {
     ['é漢\u007f\n', 'é'],
     ['end\u0004', 'end'],
     ['first\nsecond\n', 'first'],
-  ])('%j is taken as %j', async (typed, value) => {
+  ])('reads %j as %j', async (typed, value) => {
     const { input, output } = terminal();
     const answer = promptHidden(input, output, '');
     input.write(typed);
     expect(await answer).toBe(value);
   });
 
-  test('Ctrl-C cancels, and gives the terminal back', async () => {
+  test('Ctrl-C cancels and restores the terminal', async () => {
     const { input, modes, output } = terminal();
     const answer = promptHidden(input, output, '');
     input.write('half\u0003');

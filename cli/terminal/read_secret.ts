@@ -5,15 +5,15 @@ import { MAX_SECRET_BYTES } from '../../shared/wire/secrets.ts';
 import type { CliContext, InputStream } from '../context.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
 
-/** Where a secret's value comes from. Never from an argument: the process list and the shell's history would show it. */
+/** The source of a secret's value. Never an argument: the process list and the shell history would show it. */
 export interface SecretSource {
   readonly stdin?: boolean;
   readonly file?: string;
-  /** Without it one line break at the end is dropped, for that is how editors and `echo` end a file. */
+  /** By default, one trailing line break is dropped, because editors and `echo` add one. */
   readonly keepNewline?: boolean;
 }
 
-/** The value of a secret, from stdin, a file, or a prompt that does not show it. */
+/** Reads a secret from stdin, a file, or a prompt without echo. */
 export async function readSecret(context: CliContext, source: SecretSource): Promise<string> {
   if (source.stdin === true && source.file !== undefined) {
     throw new CliError(EXIT.usage, 'both --stdin and --file were given: choose one');
@@ -25,7 +25,7 @@ export async function readSecret(context: CliContext, source: SecretSource): Pro
 
 async function rawValue(context: CliContext, source: SecretSource): Promise<string> {
   if (source.file !== undefined) return decode(await readFile(resolve(context.workingDirectory, source.file)));
-  // Also with --stdin: a terminal would show what is typed.
+  // Also with --stdin: the terminal would echo the input.
   if (context.interactive) return promptHidden(context.stdin, context.stderr, 'Secret (not shown): ');
   if (source.stdin === true) return decode(await readAll(context.stdin));
   throw new CliError(EXIT.usage, 'stdin is not a terminal, so there is no prompt: say where the secret comes from', [
@@ -33,7 +33,7 @@ async function rawValue(context: CliContext, source: SecretSource): Promise<stri
   ]);
 }
 
-/** Exactly one line break (LF or CRLF) is dropped; every other byte is the secret's. */
+/** Drops exactly one trailing line break (LF or CRLF); every other byte belongs to the secret. */
 export function withoutLineBreak(text: string, keep: boolean): string {
   return keep ? text : text.replace(/\r?\n$/, '');
 }
@@ -53,7 +53,7 @@ async function readAll(stream: Readable): Promise<Buffer> {
   for await (const chunk of stream) {
     const part: Buffer = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
     bytes += part.length;
-    // One byte more than the limit, and a line break, tell "too large" from "just fits".
+    // Reads one byte more than the limit, plus a line break, to detect a secret that is too large.
     if (bytes > MAX_SECRET_BYTES + 2) throw tooLarge();
     chunks.push(part);
   }
@@ -71,7 +71,7 @@ function decode(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new CliError(EXIT.usage, 'the secret is not text (UTF-8): store its base64 form if the service takes that');
+    throw new CliError(EXIT.usage, 'the secret is not UTF-8 text: store it as base64 if the service accepts that');
   }
 }
 
@@ -79,7 +79,7 @@ const CTRL_C = '\u0003';
 const CTRL_D = '\u0004';
 const CTRL_U = '\u0015';
 
-/** Asks on a terminal without showing what is typed. */
+/** Prompts at a terminal without echo. */
 export function promptHidden(
   input: InputStream,
   output: { write(text: string): unknown },

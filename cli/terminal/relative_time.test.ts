@@ -13,7 +13,7 @@ test.each([
   expect(parseTime(text, NOW)).toEqual({ ok: true, value: time });
 });
 
-test.each(['', 'yesterday', '10', '10x', '2026-13-01', '-5m', '12'])('the time %j is refused', (text) => {
+test.each(['', 'yesterday', '10', '10x', '2026-13-01', '-5m', '12'])('refuses the time %j', (text) => {
   expect(parseTime(text, NOW).ok).toBe(false);
 });
 
@@ -24,7 +24,7 @@ test.each([
   expect(parseDuration(text)).toEqual({ ok: true, value: seconds });
 });
 
-test.each(['0s', '8', 'h', '-1h', '1.5h'])('the length %j is refused', (text) => {
+test.each(['0s', '8', 'h', '-1h', '1.5h'])('refuses the length %j', (text) => {
   expect(parseDuration(text).ok).toBe(false);
 });
 

@@ -2,14 +2,14 @@ import { err, ok, type Result } from '../../shared/model/result.ts';
 
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** `3m ago`: how long before `now` an RFC 3339 time was. */
+/** Formats an RFC 3339 time relative to `now`: `3m ago`. */
 export function agoText(time: string, now: number): string {
   const passed = Math.max(0, now - Date.parse(time));
   const [unit, size] = Object.entries(UNITS_MS).findLast(([, ms]) => passed >= ms) ?? ['s', 1_000];
   return `${Math.floor(passed / size)}${unit} ago`;
 }
 
-/** A point in time as a person types it: RFC 3339, or `10m`, `2h`, `7d` before now. The value is RFC 3339. */
+/** Parses a time: RFC 3339, or `10m`, `2h`, `7d` for that long ago. Returns RFC 3339. */
 export function parseTime(text: string, now: number): Result<string, string> {
   const ago = /^(\d{1,6})([smhd])$/.exec(text);
   const size = UNITS_MS[ago?.[2] ?? ''];
@@ -19,7 +19,7 @@ export function parseTime(text: string, now: number): Result<string, string> {
   return err(`is ${JSON.stringify(text)}: use a time such as 2026-01-31T09:00:00Z, or 10m, 2h, 7d for that long ago`);
 }
 
-/** A length of time as a person types it: `90s`, `15m`, `8h`, `2d`. The value is in seconds. */
+/** Parses a duration such as `90s`, `15m`, `8h` or `2d`. Returns seconds. */
 export function parseDuration(text: string): Result<number, string> {
   const match = /^(\d{1,6})([smhd])$/.exec(text);
   const size = UNITS_MS[match?.[2] ?? ''];

@@ -21,7 +21,7 @@ export interface SeenCall {
   readonly body: unknown;
 }
 
-/** Answers a call: a status and a body (JSON, or text as it is). */
+/** Answers a call: a status and a body (JSON, or raw text). */
 export type Answer = (call: SeenCall) => { readonly status: number; readonly body?: unknown };
 
 export interface RunResult {
@@ -38,7 +38,7 @@ export interface RunOptions {
   readonly terminal?: boolean;
 }
 
-/** A state directory as `svc up` leaves it while it runs; this process stands for both programs. */
+/** A state directory as `svc up` leaves it while it runs; this process poses as both programs. */
 export class TestHome {
   readonly path = mkdtempSync(join(tmpdir(), 'svc-cli-'));
 
@@ -66,7 +66,7 @@ export class TestHome {
   }
 }
 
-/** Runs the command line in this process, with its calls answered by the test. */
+/** Runs the command line in this process; the test answers its calls. */
 export async function runCli(home: TestHome, argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
   const calls: SeenCall[] = [];
   const stdout = new Sink(options.terminal === true);

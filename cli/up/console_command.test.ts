@@ -15,23 +15,23 @@ function controlPlane(mode: 'local' | 'hosted'): Answer {
   return (call) => (call.url.pathname === '/v1/health' ? { status: 200, body: health } : { status: 201, body: LINK });
 }
 
-test('on this machine a link is printed that signs a browser in once, and alone on stdout', async () => {
+test('for a local control plane prints only a one-time sign-in link on stdout', async () => {
   const found = await runCli(home, ['console'], { answer: controlPlane('local') });
   expect(found.code).toBe(0);
   expect(found.stdout).toBe(`${LINK.url}\n`);
   expect(found.stderr).toBe(
-    `It signs one browser in, until ${LINK.expires_at}. Where a browser does not find the name: docs/sign-in.md.\n`,
+    `The link works once, until ${LINK.expires_at}. If the browser does not resolve the name: docs/sign-in.md.\n`,
   );
   expect(found.calls.map(({ method, url }) => `${method} ${url.pathname}`)).toContain('POST /v1/sign-in-links');
 });
 
-test('a hosted control plane makes no link: its address is printed', async () => {
+test('for a hosted control plane prints its address', async () => {
   const found = await runCli(home, ['console', '--json'], { answer: controlPlane('hosted') });
   expect(JSON.parse(found.stdout)).toEqual({ url: `${CONTROL_URL}/`, expires_at: null });
   expect(found.calls.map(({ method }) => method)).toEqual(['GET']);
 });
 
-test('without a control plane it says how to start one', async () => {
+test('without a control plane says how to start one', async () => {
   const found = await runCli(home, ['console']);
   expect(found.code).toBe(3);
   expect(found.stderr).toContain('npm start');

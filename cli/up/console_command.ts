@@ -3,13 +3,13 @@ import { controlClient, controlUrlOf } from '../clients.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
 
 /**
- * `svc console`. The link is printed and no browser is started with it: arguments of a program are seen by every user of the
- * machine, and whoever opens the link first is signed in.
+ * `svc console`: prints the link and does not start a browser. Every user of the machine can see a program's arguments, and the
+ * first to open the link is signed in.
  */
 export function addConsoleCommand(line: CommandLine): void {
   const command = line.program
     .command('console')
-    .description('print the address of the web console; on this machine, a link that signs a browser in once');
+    .description('print the address of the web console; for a local control plane, a one-time sign-in link');
   handle(line, command, showConsole);
 }
 
@@ -24,6 +24,6 @@ async function showConsole({ context, options, print }: Call): Promise<undefined
   const link = await client.call('POST', '/v1/sign-in-links', signInLinkReply);
   print.line(link, link.url);
   print.note(
-    `It signs one browser in, until ${link.expires_at}. Where a browser does not find the name: docs/sign-in.md.`,
+    `The link works once, until ${link.expires_at}. If the browser does not resolve the name: docs/sign-in.md.`,
   );
 }

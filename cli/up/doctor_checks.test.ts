@@ -35,7 +35,7 @@ beforeEach(() => {
 afterEach(() => home.remove());
 
 describe('svc doctor', () => {
-  test('every finding that is not ok says what to do', () => {
+  test('every failed finding has a fix', () => {
     chmodSync(join(home.path, 'local.key'), 0o644);
     const findings = [
       ...settingFindings({ SVC_MAX_HEADER: '5' }),
@@ -50,7 +50,7 @@ describe('svc doctor', () => {
     expect(findings.filter((finding) => finding.fix === undefined)).toEqual([]);
   });
 
-  test('a key that others can read is a problem', () => {
+  test('reports a key that others can read', () => {
     expect(homeFindings(home.path, process.getuid?.())).toMatchObject([{ level: 'ok' }]);
     chmodSync(join(home.path, 'sidecar', 'host.token'), 0o640);
     expect(homeFindings(home.path, process.getuid?.())).toMatchObject([
@@ -58,7 +58,7 @@ describe('svc doctor', () => {
     ]);
   });
 
-  test('a mistyped setting names the one that was meant', () => {
+  test('suggests the nearest setting for a mistyped one', () => {
     expect(settingFindings({ SVC_MAX_HEADER: '5' })).toMatchObject([
       { level: 'warning', fix: 'did you mean SVC_MAX_HEADERS?' },
     ]);
@@ -71,7 +71,7 @@ describe('svc doctor', () => {
     [-30, 'warning'],
     [61, 'problem'],
     [-3_600, 'problem'],
-  ])('a clock that is off by %d s is %s', (seconds, level) => {
+  ])('reports a clock that is off by %d s as %s', (seconds, level) => {
     const time = new Date(NOW + seconds * 1000).toISOString();
     expect(controlFindings({ ok: true, value: { ...control, time } }, context).at(-1)).toMatchObject({
       check: 'clock',
@@ -87,14 +87,14 @@ describe('svc doctor', () => {
       { channel: { state: 'down', last_error: { reason: 'clock_skew', message: 'clocks differ' } } },
     ],
     ['a full spool', { spool: { bytes: 9, events: 1, accepting: false } }],
-  ])('%s is a problem', (_name, changed) => {
+  ])('reports %s as a problem', (_name, changed) => {
     expect(sidecarFindings({ ok: true, value: { ...sidecar, ...changed } }, context)).toMatchObject([
       { level: 'problem' },
     ]);
     expect(sidecarFindings({ ok: true, value: sidecar }, context)).toMatchObject([{ level: 'ok' }]);
   });
 
-  test('an audit log that went back, or that nobody remembers, is a problem', () => {
+  test('reports an audit log that was rolled back or whose heads are lost', () => {
     const hash = 'f'.repeat(64);
     const went = {
       writer: 'sdc_1',
@@ -110,7 +110,7 @@ describe('svc doctor', () => {
     ]);
   });
 
-  test('audit heads that are late are a problem, a try that failed is a warning', () => {
+  test('reports late audit heads as a problem and one failed attempt as a warning', () => {
     const anchor = {
       way: 'webhook',
       hours: 24,
@@ -126,11 +126,11 @@ describe('svc doctor', () => {
     expect(anchorFinding({ ...failed, late: true })).toMatchObject({ level: 'problem' });
     expect(anchorFinding({ ...anchor, sent_at: null, late: true })).toMatchObject({
       level: 'problem',
-      text: expect.stringContaining('never yet: nobody tries'),
+      text: expect.stringContaining('never yet: not attempted'),
     });
   });
 
-  test('exits with 1 when something is wrong, and prints JSON when asked', async () => {
+  test('exits with 1 on a problem, and prints JSON with --json', async () => {
     const run = await runCli(home, ['doctor', '--json']);
     expect(run.code).toBe(1);
     expect(JSON.parse(run.stdout)).toMatchObject({ ok: false, findings: expect.any(Array) });
@@ -152,7 +152,7 @@ describe("a client's probe", () => {
     expect(outcomeOf(output)).toBe(outcome);
   });
 
-  test('what is not installed is no finding', () => {
+  test('does not report clients that are not installed', () => {
     const [client] = CLIENTS;
     if (client === undefined) throw new Error('no clients');
     expect(trustFindings(client, 'not_installed')).toEqual([]);

@@ -17,7 +17,7 @@ import { openSession } from '../launch/session_access.ts';
 import { askControl, askSidecar, type Asked, type ControlHealth, type SidecarHealth } from './status_command.ts';
 import { sessionEnvironment } from '../../sandbox/launch/session_environment.ts';
 
-/** One thing that was looked at. A `problem` makes `svc doctor` exit with 1. */
+/** The result of one check. A `problem` makes `svc doctor` exit with 1. */
 export interface Finding {
   readonly check: string;
   readonly level: 'ok' | 'warning' | 'problem';
@@ -25,7 +25,7 @@ export interface Finding {
   readonly fix?: string;
 }
 
-/** Everything `svc doctor` looks at, in the order in which one thing rests on another. */
+/** Every check of `svc doctor`. A check comes after those that it depends on. */
 export async function runChecks(call: Call, home: string): Promise<readonly Finding[]> {
   const findings = [...settingFindings(call.context.env), ...homeFindings(home, process.getuid?.())];
   if (parseSettings(call.context.env).ok) {
@@ -37,12 +37,12 @@ export async function runChecks(call: Call, home: string): Promise<readonly Find
   return findings;
 }
 
-/** What a check compares with. */
+/** The inputs of the checks. */
 type Versioned = Pick<CliContext, 'version' | 'now'>;
 
 const KNOWN_ELSEWHERE = ['SVC_SESSION_ID', 'SVC_URL', 'SVC_TOKEN', 'SVC_TEST_INSTALL'];
 
-/** Values that cannot be used, and names that look like a setting and are none. */
+/** Reports invalid values, and SVC_ variables that are not settings. */
 export function settingFindings(env: CliContext['env']): readonly Finding[] {
   const check = 'settings';
   const parsed = parseSettings(env);
@@ -53,10 +53,12 @@ export function settingFindings(env: CliContext['env']): readonly Finding[] {
     .map((name) => {
       const near = nearMatch(name, [...known]);
       const fix = near === null ? 'unset it' : `did you mean ${near}?`;
-      return { check, level: 'warning' as const, text: `${name} is set, and nothing reads it`, fix };
+      return { check, level: 'warning' as const, text: `${name} is set but is not a setting`, fix };
     });
   const findings = [...bad, ...unknown];
-  return findings.length > 0 ? findings : [{ check, level: 'ok', text: 'every SVC_ variable that is set is known' }];
+  return findings.length > 0
+    ? findings
+    : [{ check, level: 'ok', text: 'every SVC_ variable in the environment is a known setting' }];
 }
 
 const PRIVATE_FILES = [
@@ -70,12 +72,12 @@ const PRIVATE_FILES = [
   join('logs', 'sidecar.log'),
 ];
 
-/** The state directory and the keys in it: only their owner may read them. */
+/** Checks that only the owner can read the state directory and the keys in it. */
 export function homeFindings(home: string, uid: number | undefined): readonly Finding[] {
   const found = statSync(home, { throwIfNoEntry: false });
   if (found === undefined) {
     return [
-      { check: 'state', level: 'problem', text: `${home} does not exist`, fix: 'npm start (or svc up) makes it' },
+      { check: 'state', level: 'problem', text: `${home} does not exist`, fix: 'npm start (or svc up) creates it' },
     ];
   }
   const paths = [home, ...PRIVATE_FILES.map((name) => join(home, name))];
@@ -88,20 +90,18 @@ function fileFindings(path: string, uid: number | undefined): readonly Finding[]
   if (stats === undefined) return [];
   const check = 'state';
   if (uid !== undefined && stats.uid !== uid) {
-    const fix = `chown ${uid} ${path}, if you trust what it holds`;
+    const fix = `chown ${uid} ${path}, if you trust its content`;
     return [{ check, level: 'problem', text: `${path} belongs to user ${stats.uid}`, fix }];
   }
   if ((stats.mode & 0o077) === 0) return [];
   const wanted = stats.isDirectory() ? '700' : '600';
   const text = `${path} can be read by other users (mode ${modeText(stats)})`;
-  return [
-    { check, level: 'problem', text, fix: `chmod ${wanted} ${path}; if somebody may have read it, make a new one` },
-  ];
+  return [{ check, level: 'problem', text, fix: `chmod ${wanted} ${path}; if someone may have read it, replace it` }];
 }
 
 const SKEW_WARNING_SECONDS = 10;
 
-/** The control plane: there, of this version, and of the same time. */
+/** Checks that the control plane answers, has this version, and has the same time. */
 export function controlFindings(control: Asked<ControlHealth>, context: Versioned): readonly Finding[] {
   const check = 'control plane';
   if (!control.ok) return [{ check, level: 'problem', text: control.problem, fix: 'npm start, or svc up' }];
@@ -112,27 +112,32 @@ export function controlFindings(control: Asked<ControlHealth>, context: Versione
       : {
           check,
           level: 'problem',
-          text: 'answers that its database is unavailable',
-          fix: 'look into logs/control.log',
+          text: 'reports that its database is unavailable',
+          fix: 'see logs/control.log',
         };
   return [there, ...versionFindings(check, health.version, context), clockFinding(health.time, context.now())];
 }
 
 function versionFindings(check: string, version: string, context: Versioned): readonly Finding[] {
   if (version === context.version) return [];
-  const text = `is version ${version}, and this svc is ${context.version}`;
+  const text = `has version ${version}, but this svc has ${context.version}`;
   return [{ check, level: 'warning', text, fix: 'stop svc and start it again from this checkout' }];
 }
 
 function clockFinding(time: string, now: number): Finding {
   const check = 'clock';
   const skewSeconds = Math.round(Math.abs(Date.parse(time) - now) / 1000);
-  if (skewSeconds <= SKEW_WARNING_SECONDS) return { check, level: 'ok', text: 'agrees with the control plane' };
-  const text = `differs from the control plane by ${skewSeconds} s (${MAX_CALL_SECONDS} s are tolerated)`;
-  return { check, level: skewSeconds > MAX_CALL_SECONDS ? 'problem' : 'warning', text, fix: 'set both clocks by NTP' };
+  if (skewSeconds <= SKEW_WARNING_SECONDS) return { check, level: 'ok', text: "matches the control plane's" };
+  const text = `differs from the control plane's by ${skewSeconds} s (at most ${MAX_CALL_SECONDS} s are tolerated)`;
+  return {
+    check,
+    level: skewSeconds > MAX_CALL_SECONDS ? 'problem' : 'warning',
+    text,
+    fix: 'synchronise both clocks with NTP',
+  };
 }
 
-/** The sidecar: there, with a policy, a channel and room for audit events. */
+/** Checks that the sidecar answers and has a policy, a channel and room for audit events. */
 export function sidecarFindings(sidecar: Asked<SidecarHealth>, context: Versioned): readonly Finding[] {
   const check = 'sidecar';
   if (!sidecar.ok) return [{ check, level: 'problem', text: sidecar.problem, fix: 'npm start, or svc up' }];
@@ -144,11 +149,11 @@ export function sidecarFindings(sidecar: Asked<SidecarHealth>, context: Versione
       check,
       level: 'problem',
       text: `its channel to the control plane is ${channel.state}${why}`,
-      fix: 'look into logs/sidecar.log',
+      fix: 'see logs/sidecar.log',
     });
   }
   if (snapshot === null || snapshot.usable === false) {
-    const text = snapshot === null ? 'has no policy yet' : 'its policy is too old to be used';
+    const text = snapshot === null ? 'has no policy yet' : 'its policy has expired';
     findings.push({
       check,
       level: 'problem',
@@ -171,24 +176,24 @@ export function sidecarFindings(sidecar: Asked<SidecarHealth>, context: Versione
     : [{ check, level: 'ok', text: `${status}, policy version ${snapshot?.version}` }];
 }
 
-/** The control plane's audit log, as far as this machine's sidecar is a witness of it. */
+/** Checks the control plane's audit log against what this machine's sidecar has seen of it. */
 function auditLogFindings({ audit_log: log }: SidecarHealth): readonly Finding[] {
   const check = 'audit log';
   if (log === undefined) return [];
   const findings = log.mismatches.map(({ writer, standing, remembered, found, noticed_at: at }): Finding => {
-    const now = found === null ? 'nothing of it is there' : `it ends at event ${found.sequence}`;
-    const text = `went back: of the chain ${writer}, event ${remembered.sequence} was acknowledged here, and now ${now} (${standing}, noticed ${at})`;
+    const now = found === null ? 'it is missing' : `it ends at event ${found.sequence}`;
+    const text = `the chain ${writer} was rolled back: event ${remembered.sequence} was acknowledged, but now ${now} (${standing}, noticed ${at})`;
     const fix =
-      'ask who runs the control plane: its database was changed, or restored from a backup; if that was meant, svc audit accept';
+      "its database was changed or restored from a backup: ask the control plane's operator; if that was intended, run svc audit accept";
     return { check, level: 'problem', text, fix };
   });
   if (log.remembers) return findings;
-  const text = 'what was remembered of it cannot be read';
-  const fix = 'restore sidecar/audit_heads.json, or move it away and restart';
+  const text = 'the remembered heads cannot be read';
+  const fix = 'restore sidecar/audit_heads.json, or move it away and restart svc';
   return [...findings, { check, level: 'problem', text, fix }];
 }
 
-/** Whether the heads of the audit log leave the database, where the control plane is told to send them. */
+/** Checks that the audit log's heads are published, if the control plane is configured to do so. */
 async function anchorFindings(call: Call): Promise<readonly Finding[]> {
   const client = controlClient(call.context, call.options);
   const { anchors } = await client.call('GET', '/v1/audit-events/heads/anchors', auditAnchors);
@@ -200,27 +205,32 @@ const ANCHOR_TEXT: { readonly [W in AnchorWay]: string } = {
   log: "printed to the control plane's log",
 };
 
-/** A single try that failed is no problem: the next one is under way. */
+/** One failed attempt is only a warning: the next one follows. */
 export function anchorFinding(anchor: AuditAnchors['anchors'][number]): Finding {
   const { way, sent_at: sentAt, late, failures, failed_at: failedAt, problem } = anchor;
   const check = 'audit heads';
   const last = sentAt === null ? 'never yet' : `last at ${sentAt}`;
   const text = `${ANCHOR_TEXT[way]}, ${last}`;
   if (failures === 0 && !late) return { check, level: 'ok', text };
-  const tries = failures === 0 ? 'nobody tries' : `${failures} tries failed, the last at ${failedAt} (${problem})`;
+  const tries = failures === 0 ? 'not attempted' : `${failures} attempts failed, the last at ${failedAt} (${problem})`;
   const fix =
-    'ask who runs the control plane: its log says audit_heads_unsent with the host; until then nothing outside of the database shows that it was put back';
+    "ask the control plane's operator: its log has audit_heads_unsent with the host; until this works, a rollback of the database leaves no trace outside it";
   return { check, level: late ? 'problem' : 'warning', text: `${text}: ${tries}`, fix };
 }
 
-/** Bindings whose credential is not stored, and those that only read because an operation of their host needs an approval. */
+/** Reports bindings whose credential is not stored, and bindings that only read because an operation on their host needs an approval. */
 export async function bindingFindings(call: Call): Promise<readonly Finding[]> {
   const check = 'bindings';
   const client = controlClient(call.context, call.options);
   const bindings = await allBindings(client);
   const missing = await missingSecrets(client, bindings);
   const findings = missing.map(({ ref, command }): Finding => {
-    return { check, level: 'problem', text: `${ref} is bound and not stored: its requests get 503`, fix: command };
+    return {
+      check,
+      level: 'problem',
+      text: `${ref} is bound but not stored: requests that need it get 503`,
+      fix: command,
+    };
   });
   const stored: readonly Finding[] =
     findings.length > 0
@@ -233,7 +243,7 @@ export async function bindingFindings(call: Call): Promise<readonly Finding[]> {
   ];
 }
 
-/** Has each installed client make a call through a session of its own. */
+/** Makes each installed client call the proxy in a session. */
 async function clientFindings(call: Call): Promise<readonly Finding[]> {
   try {
     const opened = await openSession(call, { name: 'svc doctor', ttlSeconds: 300 });
@@ -248,22 +258,22 @@ async function clientFindings(call: Call): Promise<readonly Finding[]> {
       {
         check: 'clients',
         level: 'problem',
-        text: `no session could be made: ${error.message}`,
-        fix: error.fixes[0] ?? 'look into logs/sidecar.log',
+        text: `no session could be created: ${error.message}`,
+        fix: error.fixes[0] ?? 'see logs/sidecar.log',
       },
     ];
   }
 }
 
 const TRUST_TEXT: { readonly [O in TrustOutcome]: string } = {
-  trusted: 'goes through the proxy and trusts the session',
+  trusted: "uses the proxy and trusts the session's CA",
   not_installed: 'is not installed',
   untrusted: "does not trust the session's CA",
-  past_the_proxy: 'goes past the proxy',
-  unclear: 'gave no answer that could be read',
+  past_the_proxy: 'bypasses the proxy',
+  unclear: 'printed no recognisable result',
 };
 
-/** What a client's probe means. */
+/** The finding for the result of a client's probe. */
 export function trustFindings(client: Client, outcome: TrustOutcome): readonly Finding[] {
   if (outcome === 'not_installed') return [];
   const text = TRUST_TEXT[outcome];

@@ -11,7 +11,7 @@ const STYLE: { readonly [L in Finding['level']]: Style } = { ok: 'green', warnin
 export function addDoctorCommand(line: CommandLine): void {
   const doctor = line.program
     .command('doctor')
-    .description('check keys, file modes, ports, channel, clock, and the CA trust of installed clients');
+    .description('check keys, file modes, ports, channel, clock, and whether installed clients trust the CA');
   handle(line, doctor, diagnose);
 }
 

@@ -11,8 +11,8 @@ export function homeOf(context: CliContext, options: GlobalOptions): string {
 }
 
 /**
- * Makes the state directory, or checks that it is one only its owner can enter: everything in it is a key or leads to
- * one. A mode that is too wide is narrowed; another owner's directory is refused. Returns what was changed.
+ * Creates the state directory, or checks that only its owner can enter it, since it holds keys. A mode that is too wide is
+ * changed to 0700; a directory of another owner is refused. Returns what was changed.
  */
 export function prepareHome(home: string, uid: number | undefined): readonly string[] {
   const found = statOf(home);
@@ -33,13 +33,13 @@ export function prepareHome(home: string, uid: number | undefined): readonly str
   }
   if ((found.mode & 0o077) === 0) return [];
   chmodSync(home, 0o700);
-  return [`${home} could be entered by other users (mode ${modeText(found)}): narrowed to 0700`];
+  return [`${home} was accessible to other users (mode ${modeText(found)}): changed to 0700`];
 }
 
 function statOf(path: string): Stats | null {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found !== undefined || lstatSync(path, { throwIfNoEntry: false }) === undefined) return found ?? null;
-  throw new CliError(EXIT.failed, `${path} is a link that leads nowhere`, [
+  throw new CliError(EXIT.failed, `${path} is a link whose target does not exist`, [
     'Choose another directory with --home DIR.',
   ]);
 }
@@ -49,20 +49,20 @@ export function modeText(stats: { readonly mode: number }): string {
   return `0${(stats.mode & 0o777).toString(8)}`;
 }
 
-/** A token file of the state directory (mode 0600): its one line, or null when there is none. */
+/** Reads a token file of the state directory (mode 0600); null if there is none. */
 export function readTokenFile(path: string): string | null {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return null;
   if ((stats.mode & 0o077) !== 0) {
     throw new CliError(EXIT.failed, `${path} can be read by other users (mode ${modeText(stats)})`, [
-      `If nobody else can have read it: chmod 600 ${path}`,
-      'Else stop svc, delete the file and start svc again: a new one is made.',
+      `If you are sure that nobody has read it: chmod 600 ${path}`,
+      'Otherwise stop svc, delete the file and start svc again, which creates a new one.',
     ]);
   }
   const text = readFileSync(path, 'utf8').trim();
   if (!/^[\x21-\x7e]{16,256}$/.test(text)) {
-    throw new CliError(EXIT.failed, `${path} is damaged: it should hold one line with a token`, [
-      'Stop svc, delete the file and start svc again: a new one is made.',
+    throw new CliError(EXIT.failed, `${path} is damaged: it should contain one line with a token`, [
+      'Stop svc, delete the file and start svc again, which creates a new one.',
     ]);
   }
   return text;

@@ -8,9 +8,9 @@ import type { ProgramExit, ProgramHandle } from './supervised_program.ts';
 import { parseJson } from '../../shared/model/json.ts';
 
 export interface NodeProgram {
-  /** The TypeScript file that Node runs. */
+  /** The TypeScript file to run. */
   readonly file: string;
-  /** What is loaded before it. */
+  /** Modules to load before it. */
   readonly preloaded?: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -24,8 +24,8 @@ const KEPT_LINES = 20;
 const SHOWN_LINES = 5;
 
 /**
- * Starts one of our programs under this Node, in a process group of its own, so that Ctrl-C reaches the supervisor alone
- * and the programs end in their order. It says `{"listening": url}` on stdout when it is ready; all else goes to its log.
+ * Starts one of our programs under this Node in its own process group, so that Ctrl-C reaches only the supervisor, which ends
+ * the programs in order. The program prints `{"listening": url}` on stdout when ready; all other output goes to its log.
  */
 export function startNodeProgram(program: NodeProgram): ProgramHandle {
   const imports = program.preloaded === undefined ? [] : ['--import', pathToFileURL(program.preloaded).href];
@@ -60,7 +60,7 @@ export function startNodeProgram(program: NodeProgram): ProgramHandle {
   };
 }
 
-/** Settles when the program is gone and its last lines were read. */
+/** Settles when the program has ended and its last lines were read. */
 function exitOf(child: ChildProcess, record: (line: string) => void): Promise<ProgramExit> {
   return new Promise((resolve) => {
     child.once('error', (error) => {
@@ -80,10 +80,10 @@ function listeningUrl(line: string): string | null {
   return parsed.success ? new URL(parsed.data.listening).origin : null;
 }
 
-/** Lines that tell a person nothing: empty ones, a stack's frames, and Node's signature below them. */
+/** Lines to skip: empty lines, stack frames, and Node's version line after them. */
 const NO_NEWS = /^\s*$|^\s+at |^Node\.js v/;
 
-/** The messages of the last log lines; a line that is not JSON (an uncaught error, say) as it is. */
+/** The messages of the last log lines; a line that is not JSON (such as an uncaught error) is kept unchanged. */
 export function lastWords(lines: readonly string[]): readonly string[] {
   const messages = lines.flatMap((line) => {
     const parsed = logLine.safeParse(parseJson(line));
@@ -94,7 +94,7 @@ export function lastWords(lines: readonly string[]): readonly string[] {
   return messages.slice(-SHOWN_LINES);
 }
 
-/** What a log line says that tells of progress; null for any other. */
+/** The message of a log line that reports progress; null for any other line. */
 export function progressOf(line: string): string | null {
   const parsed = logLine.safeParse(parseJson(line));
   return parsed.success && parsed.data.level === 'info' ? (parsed.data.message ?? null) : null;

@@ -6,7 +6,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { type HttpClient, refusedBy } from '../terminal/http_client.ts';
 import { allPages } from '../terminal/paging.ts';
 
-/** Enrols the sidecar of this state directory as the user's; one that is enrolled there already is kept. Its id. */
+/** Enrols the sidecar of this state directory for the user, unless it is already enrolled. Returns its id. */
 export async function enrolThisMachine(user: HttpClient, home: string, name: string): Promise<string> {
   const known = await ownSidecar(home);
   if (known !== null) return keepSidecar(user, home, known);
@@ -22,7 +22,7 @@ export async function enrolThisMachine(user: HttpClient, home: string, name: str
   return enrolled.sidecar_id;
 }
 
-/** The id of the sidecar that is enrolled from this state directory; null when there is none. */
+/** The id of the sidecar that is enrolled from this state directory; null if there is none. */
 export async function ownSidecar(home: string): Promise<string | null> {
   const identity = await loadIdentity(identityPath(join(home, 'sidecar')));
   if (!identity.ok) throw new CliError(EXIT.failed, identity.error.message);
@@ -32,15 +32,15 @@ export async function ownSidecar(home: string): Promise<string | null> {
 async function keepSidecar(user: HttpClient, home: string, id: string): Promise<string> {
   const mine = await allPages(user, '/v1/sidecars', sidecarsPage, {});
   if (mine.some((sidecar) => sidecar.id === id && sidecar.revoked_at === null)) return id;
-  throw new CliError(EXIT.failed, `the sidecar in ${home} is of another control plane or user, or was revoked`, [
-    'You are signed in; its policy and events are kept apart: use another state directory with --home DIR,',
-    `or, when nothing of it is needed any more, move ${join(home, 'sidecar')} away and sign in again.`,
+  throw new CliError(EXIT.failed, `the sidecar in ${home} belongs to another control plane or user, or was revoked`, [
+    'You are signed in, but its policy and events must not mix with yours: use another state directory with --home DIR,',
+    `or, if its data is no longer needed, move ${join(home, 'sidecar')} away and sign in again.`,
   ]);
 }
 
 /**
- * Revokes the sidecar of this state directory, unless there is no user any more who could, and removes its keys and its policy.
- * Events that were not sent are kept. Its id.
+ * Revokes the sidecar of this state directory (skipped if the sign-in has ended) and deletes its keys and policy. Unsent events
+ * are kept. Returns its id.
  */
 export async function retireSidecar(user: HttpClient | null, home: string, nowMs: number): Promise<string | null> {
   const id = await ownSidecar(home);

@@ -2,17 +2,17 @@ import { randomBytes } from 'node:crypto';
 import { copyFileSync, constants, realpathSync, statSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 
-/** What a user's file was, before it is replaced. */
+/** The state of a user's file before it is replaced. */
 export interface ReplacedFile {
-  /** A copy of the file as it was; null when there was none. */
+  /** The backup of the file; null if there was no file. */
   readonly backup: string | null;
 }
 
 const NEW_FILE_MODE = 0o600;
 
 /**
- * Writes a file of the user's in one step, so that it holds either the old text or the new. A link stays a link, and what
- * it leads to is written. The mode is kept. The file as it was is kept beside it, under a name of its own.
+ * Replaces a user's file atomically, so that it contains either the old text or the new. For a symbolic link, the target is
+ * written. The mode is kept. A backup is kept beside the file.
  */
 export async function replaceFile(path: string, text: string, now: number): Promise<ReplacedFile> {
   const stats = statSync(path, { throwIfNoEntry: false });

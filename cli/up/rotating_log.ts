@@ -1,11 +1,11 @@
 import { closeSync, fchmodSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs';
 
-/** One file is kept beside the current one, so a log takes at most twice this. */
+/** One old file is kept, so a log uses at most twice this size. */
 const MAX_BYTES = 5 * 1024 * 1024;
 
 /**
- * A log file, mode 0600, that moves to `<path>.1` when it is full. A disk that is full loses log lines, never the program:
- * the audit events have a spool of their own.
+ * A log file, mode 0600, that rotates to `<path>.1` when full. If the disk is full, log lines are lost but the program
+ * continues; audit events have their own spool.
  */
 export class RotatingLog {
   readonly #path: string;
@@ -27,7 +27,7 @@ export class RotatingLog {
       writeSync(this.#fd, bytes);
       this.#bytes += bytes.length;
     } catch {
-      // Nowhere to say it: the log is where it would be said.
+      // Errors of the log itself cannot be logged.
     }
   }
 

@@ -5,18 +5,18 @@ import { z } from 'zod';
 const runFile = z.object({
   control_url: z.string(),
   proxy_url: z.string(),
-  /** Null when this machine runs only the sidecar. */
+  /** Null if this machine runs only the sidecar. */
   control_pid: z.number().int().nullable(),
   sidecar_pid: z.number().int(),
   version: z.string(),
   started_at: z.string(),
 });
-/** `$SVC_HOME/run.json`: where the running programs are, for scripts. */
+/** `$SVC_HOME/run.json`: the addresses of the running programs, also for scripts. */
 export type RunFile = z.infer<typeof runFile>;
 
 const NAME = 'run.json';
 
-/** What the state directory says is running; null when nothing is, or the file is damaged. */
+/** The running programs of the state directory; null if there are none or the file is damaged. */
 export function readRunFile(home: string): RunFile | null {
   try {
     const parsed = runFile.safeParse(JSON.parse(readFileSync(join(home, NAME), 'utf8')));
@@ -26,7 +26,7 @@ export function readRunFile(home: string): RunFile | null {
   }
 }
 
-/** Writes the file as a whole: a reader sees the old one or the new one. */
+/** Writes the file atomically: a reader sees the old content or the new. */
 export function writeRunFile(home: string, value: RunFile): void {
   const temporary = join(home, `${NAME}.${process.pid}`);
   writeFileSync(temporary, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });

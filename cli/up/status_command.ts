@@ -6,7 +6,7 @@ import { CliError, EXIT } from '../exit_codes.ts';
 import { homeOf } from './home.ts';
 import { formatRows } from '../terminal/output.ts';
 
-/** `GET /v1/health` of the sidecar's local API, as the host's user. */
+/** Reply of `GET /v1/health` of the sidecar's local API to the host's user. */
 export const sidecarHealth = z.object({
   status: z.enum(['ok', 'starting', 'degraded']),
   version: z.string(),
@@ -35,12 +35,16 @@ export const sidecarHealth = z.object({
 export type SidecarHealth = z.infer<typeof sidecarHealth>;
 export type ControlHealth = z.infer<typeof healthReply>;
 
-/** A part that was asked: its answer, or why there is none. */
+/** The answer of a program, or why there is none. */
 export type Asked<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string };
 
 /** `svc status`. */
 export function addStatusCommand(line: CommandLine): void {
-  handle(line, line.program.command('status').description('what is running, and whether it is healthy'), showStatus);
+  handle(
+    line,
+    line.program.command('status').description('show what is running and whether it is healthy'),
+    showStatus,
+  );
 }
 
 /** Asks the control plane for its health. */
@@ -104,7 +108,7 @@ function sidecarRows(health: SidecarHealth): string[][] {
     ['channel', channel.state + (channel.state === 'up' ? '' : error)],
     ['policy', snapshot === null ? 'none yet' : `version ${snapshot.version}, ${snapshot.age_seconds} s old`],
     ['audit spool', `${spool.events} events waiting, ${spool.bytes} bytes`],
-    ...(mismatches === 0 ? [] : [['audit log', `${mismatches} chains went back: see svc doctor`]]),
+    ...(mismatches === 0 ? [] : [['audit log', `${mismatches} chains were rolled back: see svc doctor`]]),
     ['sessions', String(sessions)],
   ];
 }

@@ -10,7 +10,7 @@ import {
   type SupervisorPort,
 } from './supervised_program.ts';
 
-/** A program that the test moves. */
+/** A program that the test controls. */
 class FakeProgram implements ProgramHandle {
   readonly pid: number;
   readonly port: number;
@@ -43,7 +43,7 @@ class FakeProgram implements ProgramHandle {
   }
 }
 
-/** A supervisor's surroundings with a clock that stands still, and waits that the test ends. */
+/** A supervisor's environment with a fixed clock and waits that the test ends. */
 class World implements SupervisorPort {
   readonly programs: FakeProgram[] = [];
   readonly notices: string[] = [];
@@ -98,7 +98,7 @@ class World implements SupervisorPort {
     return starting;
   }
 
-  /** The next wait of this length, ended. */
+  /** Ends the next wait of this length. */
   async endWait(ms: number): Promise<void> {
     for (;;) {
       const wait = this.waits.find((candidate) => candidate.ms === ms);
@@ -123,7 +123,7 @@ class World implements SupervisorPort {
 }
 
 describe('a supervised program', () => {
-  test('is up when it says where it listens', async () => {
+  test('is up when it reports its address', async () => {
     const world = new World();
     const program = await world.started();
     expect(program).toMatchObject({ url: 'http://127.0.0.1:5555', pid: 100 });
@@ -132,7 +132,7 @@ describe('a supervised program', () => {
     expect(world.notices).toEqual([]);
   });
 
-  test('that ends before it is ready is a start failure with its last words, and is not tried again', async () => {
+  test('fails to start if it ends before it is ready: reported with its last log lines and not retried', async () => {
     const world = new World();
     const starting = SupervisedProgram.start(world.spec, world);
     world.last.exit({ code: 1, signal: null });
@@ -145,7 +145,7 @@ describe('a supervised program', () => {
     expect(world.programs).toHaveLength(1);
   });
 
-  test('that says nothing in time is ended, and is a start failure', async () => {
+  test('fails to start if it is not ready in time, and is ended', async () => {
     const world = new World();
     const starting = SupervisedProgram.start(world.spec, world).catch((error: unknown) => error);
     await world.endWait(START_TIMEOUT_MS);
@@ -153,7 +153,7 @@ describe('a supervised program', () => {
     expect(world.last.killed).toEqual(['SIGTERM']);
   });
 
-  test('that dies is started again on the same port, and its new process id is told', async () => {
+  test('is restarted on the same port after a crash, and its new process id is reported', async () => {
     const world = new World();
     const program = await world.started();
     world.last.exit({ code: null, signal: 'SIGKILL' });
@@ -164,10 +164,10 @@ describe('a supervised program', () => {
     expect(program.pid).toBe(101);
     expect(world.changes).toBe(1);
     await program.stop();
-    expect(world.notices[0]).toContain('was ended by SIGKILL; starting it again in 0.5 s');
+    expect(world.notices[0]).toContain('was ended by SIGKILL; restarting in 0.5 s');
   });
 
-  test('waits longer each time it dies at once, and briefly again after it ran for a while', async () => {
+  test('backs off longer after each quick crash, and resets after running for a while', async () => {
     const world = new World();
     const program = await world.started();
     let count = 1;
@@ -187,7 +187,7 @@ describe('a supervised program', () => {
     await program.stop();
   });
 
-  test('that does not come up again is tried again', async () => {
+  test('is retried if a restart fails', async () => {
     const world = new World();
     const program = await world.started();
     world.last.exit({ code: 1, signal: null });
@@ -201,7 +201,7 @@ describe('a supervised program', () => {
     await program.stop();
   });
 
-  test('that does not stop when asked is killed', async () => {
+  test('is killed if it does not stop when asked', async () => {
     const world = new World();
     world.obeys = false;
     const program = await world.started();
@@ -211,7 +211,7 @@ describe('a supervised program', () => {
     expect(world.last.killed).toEqual(['SIGTERM', 'SIGKILL']);
   });
 
-  test('that is stopped while it waits to be started again stays down', async () => {
+  test('stays down if stopped while waiting for a restart', async () => {
     const world = new World();
     const program = await world.started();
     world.last.exit({ code: 1, signal: null });
@@ -219,7 +219,7 @@ describe('a supervised program', () => {
     expect(world.programs).toHaveLength(1);
   });
 
-  test('is not started when Ctrl-C came first', async () => {
+  test('is not started after Ctrl-C', async () => {
     const world = new World();
     const stop = new AbortController();
     const starting = SupervisedProgram.start(world.spec, world, stop.signal).catch((error: unknown) => error);

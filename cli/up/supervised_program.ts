@@ -4,7 +4,7 @@ export interface ProgramExit {
   readonly signal: string | null;
 }
 
-/** A started program: `ready` is its URL once it listens (it never rejects; a program that ends first settles `exited`). */
+/** A started program. `ready` resolves to its URL once it listens. It never rejects: if the program ends first, `exited` settles. */
 export interface ProgramHandle {
   readonly pid: number;
   readonly ready: Promise<string>;
@@ -18,18 +18,18 @@ export interface ProgramHandle {
 export interface ProgramSpec {
   /** `control plane` or `sidecar`. */
   readonly name: string;
-  /** 0: any free port; a restart then takes the same one again. */
+  /** 0 means any free port; a restart reuses the same one. */
   readonly port: number;
   launch(port: number): ProgramHandle;
 }
 
 export interface SupervisorPort {
   notice(text: string): void;
-  /** Waits; resolves at once when the signal is aborted. */
+  /** Waits; resolves immediately if the signal is aborted. */
   delay(ms: number, signal: AbortSignal): Promise<void>;
   /** Milliseconds since the epoch. */
   now(): number;
-  /** A program runs under a new process id. */
+  /** Called when the program runs under a new process id. */
   changed(): void;
 }
 
@@ -37,10 +37,10 @@ export const START_TIMEOUT_MS = 20_000;
 export const STOP_TIMEOUT_MS = 5_000;
 const FIRST_BACKOFF_MS = 500;
 const LONGEST_BACKOFF_MS = 30_000;
-/** A program that ran this long before it died starts with the shortest wait again. */
+/** If a program ran this long before it crashed, the backoff is reset. */
 const STEADY_MS = 60_000;
 
-/** A program that did not come up: what it said last. */
+/** A program that did not start, with its last log lines. */
 export class StartFailure extends Error {
   readonly lastWords: readonly string[];
 
@@ -51,7 +51,7 @@ export class StartFailure extends Error {
   }
 }
 
-/** One program kept running: started again on the same port when it dies, until it is stopped. */
+/** Keeps one program running: restarts it on the same port after a crash, until it is stopped. */
 export class SupervisedProgram {
   readonly #spec: ProgramSpec;
   readonly #port: SupervisorPort;
@@ -67,7 +67,7 @@ export class SupervisedProgram {
     this.url = url;
   }
 
-  /** Starts it; throws {@link StartFailure} when it ends, or says nothing, before it listens. */
+  /** Starts the program; throws {@link StartFailure} if it ends or times out before it listens. */
   static async start(spec: ProgramSpec, port: SupervisorPort, stop?: AbortSignal): Promise<SupervisedProgram> {
     const handle = spec.launch(spec.port);
     const begun = await firstWord(handle, port, stop);
@@ -84,7 +84,7 @@ export class SupervisedProgram {
     return this.#handle.pid;
   }
 
-  /** Ends it: asks, waits a few seconds, then insists. */
+  /** Ends the program: SIGTERM, then SIGKILL after a few seconds. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await end(this.#handle, this.#port);
@@ -99,7 +99,7 @@ export class SupervisedProgram {
       const exit = await this.#handle.exited;
       if (this.#stopping.signal.aborted) return;
       if (this.#port.now() - began >= STEADY_MS) backoff = FIRST_BACKOFF_MS;
-      this.#port.notice(`the ${this.#spec.name} ${exitText(exit)}; starting it again in ${backoff / 1000} s`);
+      this.#port.notice(`the ${this.#spec.name} ${exitText(exit)}; restarting in ${backoff / 1000} s`);
       await this.#port.delay(backoff, this.#stopping.signal);
       if (this.#stopping.signal.aborted) return;
       backoff = Math.min(backoff * 2, LONGEST_BACKOFF_MS);
@@ -113,7 +113,7 @@ export class SupervisedProgram {
     this.#port.changed();
     const begun = await firstWord(this.#handle, this.#port, this.#stopping.signal);
     if (begun.kind === 'ready') {
-      this.#port.notice(`the ${this.#spec.name} is back on ${begun.url} (process ${this.#handle.pid})`);
+      this.#port.notice(`the ${this.#spec.name} is running again on ${begun.url} (process ${this.#handle.pid})`);
       return;
     }
     const said = this.#handle.lastWords().at(-1);

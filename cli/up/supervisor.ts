@@ -18,7 +18,7 @@ import { UpLock } from './up_lock.ts';
 
 const LOOK_AGAIN_MS = 50;
 
-/** What run.json says, apart from the process ids. */
+/** The content of run.json without the process ids. */
 export interface PublishedFacts {
   readonly controlUrl: string;
   readonly proxyUrl: string;
@@ -43,7 +43,7 @@ export class Supervisor {
     this.#port = { notice, delay: context.pause, now: context.now, changed: () => this.#changed() };
   }
 
-  /** Takes the state directory for this process; throws `CliError` when another one has it. */
+  /** Locks the state directory for this process; throws `CliError` if another one holds it. */
   static async open(context: CliContext, home: string, notice: (text: string) => void): Promise<Supervisor> {
     for (const text of prepareHome(home, process.getuid?.())) notice(text);
     const lock = await takeLock(home, notice);
@@ -51,7 +51,7 @@ export class Supervisor {
     return new Supervisor(context, home, lock, notice);
   }
 
-  /** Starts a program and keeps it running; throws `CliError` with what it said last when it does not come up. */
+  /** Starts a program and keeps it running; throws `CliError` with its last log lines if it does not start. */
   async start(spec: ProgramSpec): Promise<SupervisedProgram> {
     const program = await startProgram(spec, this.#port, this.#context.stop, join(this.#home, 'logs'));
     this.#programs.push(program);
@@ -67,15 +67,15 @@ export class Supervisor {
     return log;
   }
 
-  /** Writes run.json now, and again whenever a program runs under a new process id. */
+  /** Writes run.json now and whenever a program gets a new process id. */
   publish(facts: PublishedFacts): void {
     this.#published = { ...facts, startedAt: new Date(this.#context.now()).toISOString() };
     this.#changed();
   }
 
   /**
-   * Ends every program, the last one started first, and removes what says that they run. One that can't be ended keeps no
-   * other alive: its error is thrown at the end.
+   * Ends every program in reverse order of start and removes run.json and the lock. If one cannot be ended, the others still
+   * are; its error is thrown at the end.
    */
   async stop(): Promise<void> {
     this.#published = null;
@@ -114,7 +114,7 @@ async function startProgram(
   } catch (error) {
     if (!(error instanceof StartFailure)) throw error;
     if (stop.aborted) throw new CliError(EXIT.ok, 'stopped before it was ready');
-    throw new CliError(EXIT.failed, error.message, [...error.lastWords, `More stands in ${logs}.`]);
+    throw new CliError(EXIT.failed, error.message, [...error.lastWords, `See ${logs}.`]);
   }
 }
 
@@ -124,21 +124,21 @@ async function takeLock(home: string, notice: (text: string) => void): Promise<U
     if (outcome.kind === 'taken') return outcome.lock;
     if (outcome.kind === 'running') throw alreadyRunning(home, outcome.pid);
     removeRunFile(home);
-    notice(`an earlier svc on ${home} did not stop in order; going on from its state`);
+    notice(`an earlier svc on ${home} did not shut down cleanly; continuing from its state`);
     await Promise.all(outcome.programs.map((program) => endLeftOver(program, notice)));
   }
 }
 
 function alreadyRunning(home: string, pid: number): CliError {
   const url = readRunFile(home)?.control_url;
-  return new CliError(EXIT.failed, `svc already runs on ${home}: process ${pid}, ${url ?? 'still starting'}`, [
+  return new CliError(EXIT.failed, `svc is already running on ${home}: process ${pid}, ${url ?? 'still starting'}`, [
     `Use that one, stop it (kill ${pid}), or start another with --home DIR --control-port 0 --proxy-port 0.`,
   ]);
 }
 
-/** Ends a program of a supervisor that was killed: it holds a port or the database. */
+/** Ends a program that a killed supervisor left behind: it still holds a port or the database. */
 async function endLeftOver(program: ProcessIdentity, notice: (text: string) => void): Promise<void> {
-  notice(`ending process ${program.pid}, which it left behind`);
+  notice(`ending its leftover process ${program.pid}`);
   kill(program, 'SIGTERM');
   const never = new AbortController().signal;
   for (let waitedMs = 0; isRunning(program) && waitedMs < STOP_TIMEOUT_MS; waitedMs += LOOK_AGAIN_MS) {
@@ -152,6 +152,6 @@ function kill(program: ProcessIdentity, signal: 'SIGTERM' | 'SIGKILL'): void {
   try {
     process.kill(program.pid, signal);
   } catch {
-    // It ended by itself in that moment.
+    // It has just ended by itself.
   }
 }

@@ -28,8 +28,8 @@ export function addUpCommands(line: CommandLine): void {
   const up = line.program
     .command('up')
     .description('start the control plane and the sidecar on this machine, until Ctrl-C (`npm start`)')
-    .option('--control-port <port>', 'port of the control plane; 0 is any free one', String(DEFAULT_CONTROL_PORT))
-    .option('--registry-url <url>', 'MCP registry of the marketplace, in place of the public one');
+    .option('--control-port <port>', 'port of the control plane; 0 means any free port', String(DEFAULT_CONTROL_PORT))
+    .option('--registry-url <url>', 'MCP registry for the marketplace, instead of the public one');
   handle<UpOptions>(line, sidecarOptions(up), upEverything);
   const sidecar = line.program
     .command('sidecar')
@@ -39,14 +39,14 @@ export function addUpCommands(line: CommandLine): void {
 
 function sidecarOptions(command: Command): Command {
   return command
-    .option('--proxy-port <port>', 'port of the sidecar; 0 is any free one', String(DEFAULT_PROXY_PORT))
-    .option('--upstream-ca <file>', 'PEM file with extra roots for upstreams (repeatable)', several)
+    .option('--proxy-port <port>', 'port of the sidecar; 0 means any free port', String(DEFAULT_PROXY_PORT))
+    .option('--upstream-ca <file>', 'PEM file with extra root certificates for upstreams (repeatable)', several)
     .option(
       '--resolve <host:address[:port]>',
-      'dial this address for a host; its certificate is still checked (repeatable)',
+      'connect to this address for a host; its certificate is still verified (repeatable)',
       several,
     )
-    .option('--deny-private-upstreams', 'refuse names that lead to private addresses');
+    .option('--deny-private-upstreams', 'refuse host names that resolve to private addresses');
 }
 
 async function upEverything(call: Call<UpOptions>): Promise<number> {
@@ -78,7 +78,7 @@ function registryUrlOf(options: UpOptions): string | null {
   throw new CliError(EXIT.usage, `--registry-url ${url.error}`);
 }
 
-/** A state directory is of one control plane: this one's sidecar is enrolled elsewhere. */
+/** A state directory belongs to one control plane: refuses one whose sidecar is enrolled elsewhere. */
 function refuseSignedIn(home: string): void {
   const signIn = readSignIn(home);
   if (signIn === null) return;
@@ -104,13 +104,13 @@ async function upSidecar(call: Call<SidecarOptions>): Promise<number> {
   });
 }
 
-/** What the command line and the environment say, checked before anything is touched. */
+/** Reads and checks the command line and the environment before anything is changed. */
 function prepared(call: Call<SidecarOptions>) {
   const { context, options } = call;
   const settings = settingsOf(context);
   const upstreamCa = (options.upstreamCa ?? []).map((file) => resolve(context.workingDirectory, file));
   const missing = [...upstreamCa, ...settings.upstreamCaFiles].find((file) => !existsSync(file));
-  if (missing !== undefined) throw new CliError(EXIT.usage, `--upstream-ca: there is no file ${missing}`);
+  if (missing !== undefined) throw new CliError(EXIT.usage, `--upstream-ca: the file ${missing} does not exist`);
   return {
     home: homeOf(context, options),
     port: parsePort(options.proxyPort, '--proxy-port'),
@@ -120,7 +120,7 @@ function prepared(call: Call<SidecarOptions>) {
   };
 }
 
-/** Starts, waits for Ctrl-C or SIGTERM, and stops: also when the start fails half-way. */
+/** Starts the programs, waits for Ctrl-C or SIGTERM, and stops them, also if the start fails halfway. */
 async function supervise(call: Call, start: (supervisor: Supervisor) => Promise<void>): Promise<number> {
   const { context, print } = call;
   const supervisor = await Supervisor.open(context, homeOf(context, call.options), (text) =>
@@ -143,7 +143,7 @@ function stopped(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** A link that signs a browser in once; without one the rest is still usable, so its lack is no failure. */
+/** Creates a one-time sign-in link. If that fails, everything else still works, so it is only reported. */
 async function signInLink(context: CliContext, origin: string, token: string): Promise<UpFacts['signIn']> {
   const client = httpClient({ origin, token, name: 'the control plane', fetch: context.fetch, startFix: '' });
   try {

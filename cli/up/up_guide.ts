@@ -1,14 +1,14 @@
 import type { Paint } from '../terminal/output.ts';
 
-/** What a person needs to know once everything runs. */
+/** What a person needs to know once everything is running. */
 export interface UpFacts {
   readonly version: string;
   readonly controlUrl: string;
   readonly proxyUrl: string;
   readonly home: string;
-  /** How to call svc from here. */
+  /** The command to call svc with. */
   readonly command: string;
-  /** ` --home DIR` when it is not the default. */
+  /** ` --home DIR` if it is not the default. */
   readonly homeFlag: string;
   readonly signIn: { readonly url: string; readonly expiresAt: string } | null;
 }
@@ -21,7 +21,7 @@ export function upGuide(facts: UpFacts, paint: Paint): string {
       ? []
       : [
           `  web console    ${facts.signIn.url}`,
-          `                 (signs in once, until ${clockTime(facts.signIn.expiresAt)})`,
+          `                 (one-time sign-in link, until ${clockTime(facts.signIn.expiresAt)})`,
         ];
   const lines = [
     paint('bold', `svc ${facts.version} is running`),

@@ -8,15 +8,15 @@ const identity = z.object({ pid: z.number().int(), started: z.string().nullable(
 const lockFile = z.object({ supervisor: identity, programs: z.array(identity) });
 export type UpLockContent = z.infer<typeof lockFile>;
 
-/** What stands in the way of a start. */
+/** What prevents a start. */
 export type LockOutcome =
   | { readonly kind: 'taken'; readonly lock: UpLock }
-  /** Another `svc up` runs here. */
+  /** Another `svc up` is running here. */
   | { readonly kind: 'running'; readonly pid: number }
-  /** One was killed: its programs may still run. The lock is free now. */
+  /** An earlier one was killed: its programs may still be running. The lock is now free. */
   | { readonly kind: 'stale'; readonly programs: readonly ProcessIdentity[] };
 
-/** `$SVC_HOME/up.lock`: one supervisor for a state directory, and the programs it started. */
+/** `$SVC_HOME/up.lock`: allows one supervisor per state directory and lists the programs that it started. */
 export class UpLock {
   readonly #path: string;
   readonly #supervisor: ProcessIdentity;
@@ -26,14 +26,14 @@ export class UpLock {
     this.#supervisor = supervisor;
   }
 
-  /** Takes the lock, or says why not. After `stale`, call it again. */
+  /** Takes the lock, or returns why not. After `stale`, call it again. */
   static take(home: string, pid: number): LockOutcome {
     const path = join(home, 'up.lock');
     const supervisor = identify(pid) ?? { pid, started: null };
     const own = `${path}.${pid}`;
     writeFileSync(own, content(supervisor, []), { mode: 0o600 });
     try {
-      // A link appears whole or not at all, and never replaces another one's file.
+      // A hard link appears atomically and never replaces another process's file.
       linkSync(own, path);
       return { kind: 'taken', lock: new UpLock(path, supervisor) };
     } catch (error) {
@@ -44,7 +44,7 @@ export class UpLock {
     }
   }
 
-  /** Notes the programs that run now, for the `svc up` after a crash of this one. */
+  /** Records the running programs, for the next `svc up` if this one crashes. */
   note(pids: readonly number[]): void {
     const programs = pids.map((pid) => identify(pid)).filter((found) => found !== null);
     const next = `${this.#path}.next`;
@@ -61,7 +61,7 @@ function content(supervisor: ProcessIdentity, programs: readonly ProcessIdentity
   return `${JSON.stringify({ supervisor, programs })}\n`;
 }
 
-/** Whose lock it is; a stale one is moved away, unless a third process took it over in that moment. */
+/** Finds the lock's owner; moves a stale lock away, unless a third process has just taken it over. */
 function lookAt(path: string, pid: number): LockOutcome {
   const text = readText(path);
   const found = parse(text);

@@ -22,7 +22,7 @@ function start(script: string) {
 }
 
 describe('a started program', () => {
-  test('says where it listens; everything else it says is in its log', async () => {
+  test('reports its address; all other output goes to its log', async () => {
     const handle = start(`
       console.log('warming up');
       console.error(JSON.stringify({ message: process.argv.slice(2).join(' ') }));
@@ -33,7 +33,7 @@ describe('a started program', () => {
     expect(log.split('\n').toSorted()).toEqual(['', 'warming up', '{"message":"--x y"}']);
   });
 
-  test('that fails leaves its last words', async () => {
+  test('returns its last log lines if it fails', async () => {
     const handle = start(
       `console.error(JSON.stringify({ level: 'error', message: 'wrong vault key' })); process.exit(3);`,
     );
@@ -41,7 +41,7 @@ describe('a started program', () => {
     expect(handle.lastWords()).toEqual(['wrong vault key']);
   });
 
-  test('ends when it is told to', async () => {
+  test('ends when asked', async () => {
     const handle = start(`console.log('{"listening":"http://127.0.0.1:1"}'); setInterval(() => {}, 1000);`);
     await handle.ready;
     handle.kill('SIGTERM');
@@ -49,20 +49,20 @@ describe('a started program', () => {
   });
 });
 
-test('last words are the messages of log lines, and other lines as they are', () => {
+test('the last log lines are their messages, or raw lines', () => {
   const lines = ['{"message":"a"}', '{"msg":"b"}', '', 'Error: c', '    at d', '', 'Node.js v24.1.0'];
   expect(lastWords(lines)).toEqual(['a', 'b', 'Error: c']);
   expect(lastWords(Array.from({ length: 9 }, (_, index) => `line ${index}`))).toHaveLength(5);
 });
 
 describe('ports', () => {
-  test('one that is taken is refused by the flag that chooses it', async () => {
+  test('that is taken is refused and the flag is named', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const address = server.address();
     const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
     await expect(requireFreePort(port, '--proxy-port')).rejects.toMatchObject({
-      message: `port ${port} on 127.0.0.1 is taken by another program`,
+      message: `port ${port} on 127.0.0.1 is in use by another program`,
       fixes: [expect.stringContaining('--proxy-port')],
     });
     server.close();
@@ -71,16 +71,16 @@ describe('ports', () => {
     await expect(requireFreePort(0, '--proxy-port')).resolves.toBeUndefined();
   });
 
-  test.each(['', '-1', '65536', '80a', '1e3'])('the number %j is refused', (text) => {
+  test.each(['', '-1', '65536', '80a', '1e3'])('%j is refused', (text) => {
     expect(() => parsePort(text, '--control-port')).toThrow('--control-port is');
   });
 
-  test('zero and the largest are taken', () => {
+  test('zero and the largest number are accepted', () => {
     expect([parsePort('0', 'x'), parsePort('65535', 'x')]).toEqual([0, 65_535]);
   });
 });
 
-test('each program gets the settings that it reads: the sidecar never sees the key of the vault', () => {
+test('each program gets only its own settings: the sidecar never sees the vault key', () => {
   const env = {
     SVC_VAULT_KEY: 'k',
     SVC_DATABASE_TOKEN: 't',

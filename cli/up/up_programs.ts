@@ -10,7 +10,7 @@ import { errorCode } from '../../shared/model/error_code.ts';
 
 const LOOPBACK = '127.0.0.1';
 
-/** What both programs are started with. */
+/** Settings for both programs. */
 export interface ProgramOptions {
   readonly home: string;
   readonly port: number;
@@ -18,7 +18,7 @@ export interface ProgramOptions {
   readonly log: RotatingLog;
 }
 
-/** The control plane on this machine. */
+/** The program of the local control plane. */
 export function controlProgram(
   context: CliContext,
   options: ProgramOptions & { readonly resolve: readonly string[]; readonly registryUrl: string | null },
@@ -36,7 +36,7 @@ export function controlProgram(
   });
 }
 
-/** The sidecar beside it, or beside the one that `--control` names. */
+/** The sidecar's program, for the local control plane or the one that `--control` names. */
 export function sidecarProgram(
   context: CliContext,
   options: ProgramOptions & {
@@ -86,13 +86,13 @@ function nodeProgram(context: CliContext, plan: NodeProgramPlan): ProgramSpec {
   };
 }
 
-/** A program gets the settings that it reads and no other: the sidecar never holds the vault's key. */
+/** Each program gets only the settings that it reads: the sidecar never gets the vault key. */
 export function environmentFor(env: CliContext['env'], reader: SettingReader): CliContext['env'] {
   const hidden = new Set(SETTINGS.filter((setting) => !setting.readBy.includes(reader)).map((setting) => setting.name));
   return Object.fromEntries(Object.entries(env).filter(([name]) => !hidden.has(name)));
 }
 
-/** Refuses a port that another program listens on, by the flag that chooses it. */
+/** Refuses a port that another program uses; the error names the flag. */
 export async function requireFreePort(port: number, flag: string): Promise<void> {
   if (port === 0) return;
   const code = await new Promise<string | null>((resolve) => {
@@ -101,13 +101,13 @@ export async function requireFreePort(port: number, flag: string): Promise<void>
     server.listen({ port, host: LOOPBACK, exclusive: true }, () => server.close(() => resolve(null)));
   });
   if (code === null) return;
-  const why = code === 'EADDRINUSE' ? 'is taken by another program' : `cannot be listened on (${code})`;
+  const why = code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be used (${code})`;
   throw new CliError(EXIT.failed, `port ${port} on ${LOOPBACK} ${why}`, [
-    `Stop that program, or choose another port: ${flag} N (0 takes any free one).`,
+    `Stop that program, or choose another port: ${flag} N (0 means any free port).`,
   ]);
 }
 
-/** A port number as a person types it. */
+/** Parses a port number. */
 export function parsePort(text: string, flag: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;

@@ -7,25 +7,25 @@ import { runToEnd } from '../launch/run_to_end.ts';
 import type { Column } from '../terminal/output.ts';
 import { environmentFor } from '../up/up_programs.ts';
 
-/** `svc db ...`: for who runs a control plane; the same settings name its database. */
+/** `svc db ...`: for operators of a control plane; uses the same settings for the database. */
 export function addDbCommands(line: CommandLine): void {
   const db = line.program
     .command('db')
-    .description("the control plane's database: the one in --home, or the server that SVC_DATABASE_URL names");
+    .description("maintain the control plane's database: the one in --home, or the server in SVC_DATABASE_URL");
   handle(
     line,
-    db.command('status').description('show the schema steps of the database; exit 1 if some are missing'),
+    db.command('status').description('show the schema migrations of the database; exit with 1 if some are missing'),
     showStatus,
   );
   handle(
     line,
-    db.command('migrate').description('update the database schema to this version of svc; can be run twice'),
+    db.command('migrate').description('update the database schema to this version of svc; safe to repeat'),
     migrate,
   );
   const backup = db
     .command('backup')
-    .argument('<file>', 'file to write; it must not be there yet')
-    .description('copy the database of --home, also while it is in use (without the vault key)');
+    .argument('<file>', 'file to write; it must not exist')
+    .description('copy the database of --home, even while it is in use (without the vault key)');
   handle(line, backup, backUp);
 }
 
@@ -64,10 +64,10 @@ async function migrate(call: Call): Promise<undefined> {
 
 async function backUp(call: Call): Promise<undefined> {
   const done = await askDatabase(call, backupAnswer, 'backup', call.args[0] ?? '');
-  call.print.line(done, `copied to ${done.file}; keep the vault key too, and not beside it`);
+  call.print.line(done, `copied to ${done.file}; also back up the vault key, in a different place`);
 }
 
-/** Runs the worker's own program for it: the CLI knows neither SQL nor the schema. */
+/** Runs the worker's program for this: the CLI has no access to the database. */
 async function askDatabase<T>(call: Call, answer: z.ZodType<T>, ...args: readonly string[]): Promise<T> {
   const { context, options } = call;
   const ended = await runToEnd({

@@ -12,17 +12,17 @@ interface RotateOptions {
 
 const answer = z.object({ key_id: z.string(), published: z.array(z.string()) });
 
-/** `svc keys ...`: for who runs a control plane; the same settings name its database and its vault key. */
+/** `svc keys ...`: for operators of a control plane; uses the same settings for the database and the vault key. */
 export function addKeysCommands(line: CommandLine): void {
-  const keys = line.program.command('keys').description("the keys that sign the control plane's access tokens");
+  const keys = line.program.command('keys').description("manage the keys that sign the control plane's access tokens");
   const rotate = keys
     .command('rotate')
-    .description('sign with a new key from now on; the old key verifies until its last token expires')
-    .option('--at-once', 'refuse what the old keys signed within a minute: for a key that leaked');
+    .description('sign with a new key from now on; the old key stays valid until its last token expires')
+    .option('--at-once', 'refuse tokens of the old keys within a minute, for a leaked key');
   handle<RotateOptions>(line, rotate, rotateKeys);
 }
 
-/** Runs the worker's own program for it: the CLI holds neither the vault's key nor the schema. */
+/** Runs the worker's program for this: the CLI has no access to the vault key or the database. */
 async function rotateKeys({ context, options, print }: Call<RotateOptions>): Promise<undefined> {
   const ended = await runToEnd({
     file: join(context.root, 'worker/entries/keys.ts'),
@@ -33,6 +33,6 @@ async function rotateKeys({ context, options, print }: Call<RotateOptions>): Pro
   if (ended.exitCode !== 0) throw new CliError(ended.exitCode, ended.lastWords);
   const rotated = answer.parse(JSON.parse(ended.stdout));
   const old = rotated.published.length - 1;
-  const rest = old === 0 ? '' : `; ${old} older ${old === 1 ? 'key verifies' : 'keys verify'} for some minutes`;
+  const rest = old === 0 ? '' : `; ${old} older ${old === 1 ? 'key stays' : 'keys stay'} valid for some minutes`;
   print.line(rotated, `access tokens are signed with ${rotated.key_id} from now on${rest}`);
 }

@@ -11,16 +11,16 @@ const rotateAnswer = z.object({ resealed: z.record(z.string(), z.number()), dama
 const count = z.object({ kind: z.string(), current: z.number(), previous: z.number(), damaged: z.number() });
 const statusAnswer = z.object({ finished: z.boolean(), values: z.array(count) });
 
-/** `svc vault ...`: for who runs a control plane; the same settings name its database and its vault keys. */
+/** `svc vault ...`: for operators of a control plane; uses the same settings for the database and the vault keys. */
 export function addVaultCommands(line: CommandLine): void {
-  const vault = line.program.command('vault').description("the master key of the control plane's vault");
+  const vault = line.program.command('vault').description("rotate the master key of the control plane's vault");
   const rotate = vault
     .command('rotate')
-    .description('change the master key while workers serve; run it again if it was interrupted');
+    .description('change the master key while workers are running; safe to repeat after an interruption');
   handle(line, rotate, rotateVault);
   const status = vault
     .command('status')
-    .description('how much each key seals; exit 1 until a change of the key is finished');
+    .description('show how many items each key seals; exit with 1 until a rotation is finished');
   handle(line, status, showStatus);
 }
 
@@ -29,10 +29,11 @@ async function rotateVault(call: Call): Promise<undefined> {
   const sealed = Object.values(report.resealed).reduce((sum, each) => sum + each, 0);
   const done =
     sealed === 0
-      ? 'nothing left to do: everything was already sealed with the new key'
-      : `everything is sealed with the new key (${sealed} sealed again); the old key opens nothing here any more, but older backups still need it`;
+      ? 'nothing to do: everything is already sealed with the new key'
+      : `everything is sealed with the new key (${sealed} items resealed); the old key is now needed only for older backups`;
   call.print.line(report, done);
-  if (report.damaged.length > 0) call.print.warn(`neither key opens, as before: ${report.damaged.join(', ')}`);
+  if (report.damaged.length > 0)
+    call.print.warn(`these could not be opened with either key, as before: ${report.damaged.join(', ')}`);
 }
 
 const COLUMNS: readonly Column<z.infer<typeof count>>[] = [
@@ -49,11 +50,11 @@ const COLUMNS: readonly Column<z.infer<typeof count>>[] = [
 async function showStatus(call: Call): Promise<number> {
   const status = await askVault(call, statusAnswer, 'status');
   call.print.rows(status, status.values, COLUMNS, '');
-  if (!status.finished) call.print.note('a change of the master key is not finished: run "svc vault rotate"');
+  if (!status.finished) call.print.note('a rotation of the master key is not finished: run "svc vault rotate"');
   return status.finished ? EXIT.ok : EXIT.failed;
 }
 
-/** Runs the worker's own program for it: the CLI holds neither the vault's keys nor the schema. */
+/** Runs the worker's program for this: the CLI has no access to the vault keys or the database. */
 async function askVault<T>({ context, options, print }: Call, answer: z.ZodType<T>, action: string): Promise<T> {
   const ended = await runToEnd({
     file: join(context.root, 'worker/entries/vault.ts'),

@@ -94,7 +94,7 @@ describe('a program of one’s own', () => {
     expect(last).toContain('by-form is registered');
     for (const line of [
       'svc mcp consent by-form',
-      'Run this on this machine, as you?',
+      'Run this on this machine with your rights?',
       'registered by hand',
       'in a container',
     ])

@@ -149,7 +149,11 @@ describeContainers('the proxy of a launch', () => {
     ['--sandbox=chroot', {}, 'docker, podman or none'],
     ['--egress=closed', {}, 'open or sealed'],
     ['--relay', { SVC_SANDBOX_PROXY: 'sometimes' }, 'SVC_SANDBOX_PROXY'],
-    ['--relay', { SVC_SANDBOX_PROXY_BOOTSTRAP: '1' }, 'SVC_SANDBOX_PROXY_BOOTSTRAP is set, and was removed'],
+    [
+      '--relay',
+      { SVC_SANDBOX_PROXY_BOOTSTRAP: '1' },
+      'SVC_SANDBOX_PROXY_BOOTSTRAP is set, but this setting was removed',
+    ],
     ['--relay', { SVC_SANDBOX_PROXY_BOOTSTRAP: '' }, 'SVC_SANDBOX_PROXY'],
   ])('refuses %s %j with what to write instead, and records nothing', async (flag, env, fix) => {
     const events = await disabledBy(async () => {

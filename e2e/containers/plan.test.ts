@@ -213,7 +213,7 @@ describeContainers('svc plan', () => {
     await folder.freeze([shellStep('fetch', 'true', { trust })]);
     expect(await folder.svc(['plan', 'run'])).toMatchObject({
       code: 125,
-      stderr: expect.stringContaining('step fetch counts on vault://user/other, and none of its hosts is bound to it'),
+      stderr: expect.stringContaining('step fetch needs vault://user/other, but none of its hosts is bound to it'),
     });
     await folder.freeze([shellStep('fetch', 'true', { trust: { ...READ, credential: 'vault://user/api' } })]);
     expect(await folder.run()).toMatchObject({ ok: true });
@@ -226,7 +226,7 @@ describeContainers('svc plan', () => {
       const run = await folder.svc(['plan', 'run']);
       expect(verify.code).toBe(1);
       expect(run.code).toBe(125);
-      expect(run.stderr).toContain('the plan is not as it was frozen, and nothing was run');
+      expect(run.stderr).toContain('the plan was changed after it was frozen; nothing was run');
       return `${verify.stdout}${run.stderr}`;
     };
     beforeEach(async () => {

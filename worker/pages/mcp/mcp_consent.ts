@@ -24,7 +24,7 @@ export function consentPanel(server: McpServerRecord): Html {
             <strong>Nobody checked what this runs.</strong> It asks for the server’s name in place of a yes, about just
             this:
           </p>`
-        : html`<p>It asks <strong>“Run this on this machine, as you?”</strong> about just this:</p>`
+        : html`<p>It asks <strong>“Run this on this machine with your rights?”</strong> about just this:</p>`
     }
     ${foreignCommand(command.map((word) => readable(id, word)))}
     ${definitionList([
