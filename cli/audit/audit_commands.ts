@@ -10,9 +10,8 @@ import { controlClient } from '../clients.ts';
 import { addHeadsCommands, compareHeads } from './audit_heads.ts';
 import { addPruneCommand } from './audit_prune.ts';
 import { handle, type Call, type CommandLine } from '../command_line.ts';
-import { EventStreamParser } from './event_stream.ts';
+import { followEvents } from './event_stream.ts';
 import { CliError, EXIT } from '../exit_codes.ts';
-import type { HttpClient } from '../terminal/http_client.ts';
 import { toPrintable } from '../../shared/model/shown_text.ts';
 import type { Column, Style } from '../terminal/output.ts';
 import { allPages } from '../terminal/paging.ts';
@@ -37,8 +36,6 @@ interface VerifyOptions {
 interface TailOptions extends FilterOptions {
   readonly backlog: string;
 }
-
-const RECONNECT_MS = 1_000;
 
 /** `svc audit ...`. */
 export function addAuditCommands(line: CommandLine): void {
@@ -157,39 +154,14 @@ function wholeNumber(flag: string, text: string, least: number): number {
 }
 
 async function tailEvents(call: Call<TailOptions>): Promise<undefined> {
-  const client = controlClient(call.context, call.options);
-  const state = { lastId: null as string | null, backlog: wholeNumber('--backlog', call.options.backlog, 0) };
-  for (let first = true; !call.context.stop.aborted; first = false) {
-    try {
-      await followStream(client, call, state);
-    } catch (error) {
-      if (call.context.stop.aborted) break;
-      if (first || (error instanceof CliError && error.exitCode !== EXIT.unreachable)) throw error;
-      call.print.warn(`${error instanceof Error ? error.message : String(error)}; trying again`);
-    }
-    await call.context.pause(RECONNECT_MS, call.context.stop);
-  }
-}
-
-/** Prints one stream to its end; `state` holds the position for the next one. */
-async function followStream(
-  client: HttpClient,
-  call: Call<TailOptions>,
-  state: { lastId: string | null; backlog: number },
-): Promise<void> {
-  const response = await client.stream('/v1/audit-events/stream', {
-    query: { ...filterQuery(call.options), ...(state.lastId === null && { backlog: state.backlog }) },
-    headers: { accept: 'text/event-stream', ...(state.lastId !== null && { 'last-event-id': state.lastId }) },
-    signal: call.context.stop,
+  await followEvents(call, {
+    client: controlClient(call.context, call.options),
+    query: filterQuery(call.options),
+    backlog: wholeNumber('--backlog', call.options.backlog, 0),
+    onEvents: (events) => {
+      for (const data of events) printEvent(call, data);
+    },
   });
-  const parser = new EventStreamParser();
-  const decoder = new TextDecoder();
-  for await (const chunk of response.body ?? []) {
-    for (const event of parser.push(decoder.decode(chunk, { stream: true }))) {
-      state.lastId = event.id ?? state.lastId;
-      if (event.event === 'audit') printEvent(call, event.data);
-    }
-  }
 }
 
 function printEvent(call: Call<TailOptions>, data: string): void {

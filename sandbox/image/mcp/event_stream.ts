@@ -13,7 +13,10 @@ export interface StreamState {
   readonly retryMs: number | null;
 }
 
-/** Reads a server-sent event stream piece by piece (WHATWG HTML, Server-sent events). An event without its end is none. */
+/**
+ * Reads a server-sent event stream piece by piece (WHATWG HTML, Server-sent events). An event without its end is none. It is
+ * a parser of our own because the files of this folder run in images as they are, without any package.
+ */
 export class EventStreamReader {
   readonly #decoder = new TextDecoder();
   readonly #maxCharacters: number;
