@@ -42,6 +42,9 @@ export class TarError extends Error {
 /**
  * Reads an archive as engines write it (POSIX.1-2001 pax, ustar, GNU long names) and hands its entries to a sink. It
  * believes nothing but the checksums and sizes; whether a name may be written is the sink's business.
+ *
+ * It is a reader of our own because tar-stream (3.2.2) accepts what is refused here, and shows its caller no header of an
+ * extension: damaged extended headers, sizes such as `3x`, headers of up to 4 MiB, and a global header that names every entry.
  */
 export async function readTar(chunks: AsyncIterable<Uint8Array>, sink: TarSink): Promise<void> {
   const reader = new BlockReader(chunks);
