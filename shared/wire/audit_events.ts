@@ -5,6 +5,7 @@ import {
   MCP_OUTCOMES,
   PROXY_SOURCES,
   type AuditEvent,
+  type AuditEventData,
   type AuditEventType,
 } from '../model/audit_event.ts';
 import { id, page, pageQuery, time } from './primitives.ts';
@@ -21,7 +22,10 @@ function storable(maxCharacters: number) {
     .refine((value) => !/[\0\p{Cs}]/u.test(value), 'holds a NUL or half of a surrogate pair');
 }
 
-/** An event's `data`: a closed set of keys, none of which can hold a secret, a header, a body or a query string. */
+/**
+ * An event's `data`: a closed set of keys, none of which can hold a secret, a header, a body or a query string. A key of
+ * {@link AuditEventData} without a schema here does not compile.
+ */
 export const auditEventData = z.strictObject({
   'svc.proxy.source': z.enum(PROXY_SOURCES).optional(),
   'svc.proxy.mediation': z.enum(['connector', 'binding', 'passthrough', 'refused']).optional(),
@@ -74,7 +78,7 @@ export const auditEventData = z.strictObject({
   'svc.mcp.outcome': z.enum(MCP_OUTCOMES).optional(),
   'svc.mcp.duration_ms': z.number().int().min(0).optional(),
   'svc.mcp.reason': short.optional(),
-});
+} satisfies { readonly [Key in keyof AuditEventData]-?: z.ZodType });
 
 /** An audit event on the wire: {@link AuditEvent}. */
 export const auditEvent = z
