@@ -4,24 +4,24 @@ export const REFRESH_COMMAND = 'CLIENTS_MD=write npm run e2e -- e2e/matrix';
 
 const INTRODUCTION = `# Clients
 
-What works behind \`svc run\`, as the end-to-end tests found it: each row is a program nobody here wrote, run by \`svc run\` against an HTTPS service that admits
-nothing without its credential. The program has no credential; the service saw the right one on every request. The tests write this page:
+This page lists which clients work behind \`svc run\`. In each row, the end-to-end tests run a third-party program by \`svc run\` against an HTTPS service that
+requires a credential. The program has no credential, and the service receives the right one with every request. The tests write this page:
 \`${REFRESH_COMMAND}\`.
 
-\`svc run\` sets the variables below, and every other that a known client reads its roots from. \`HTTPS_PROXY\` stands for itself, \`HTTP_PROXY\` and
-\`NO_PROXY\`, in both spellings.`;
+\`svc run\` sets the variables below, and every other variable from which a known client reads its root certificates. \`HTTPS_PROXY\` stands for
+\`HTTPS_PROXY\`, \`HTTP_PROXY\` and \`NO_PROXY\`, in upper and lower case.`;
 
 const CLOSING = `## With \`--relay\`
 
-Programs that cannot send credentials to a proxy need \`svc run --relay -- COMMAND\`. It opens a listener on loopback for the session, which takes requests from
+Programs that cannot send credentials to a proxy need \`svc run --relay -- COMMAND\`. It opens a listener on loopback for the session, which accepts requests from
 processes of your own user and adds the session's credentials ([decision 0010](decisions/0010-relay.md)). JVMs find it by themselves, in \`JAVA_TOOL_OPTIONS\`. For
-Chromium, and what drives one (Puppeteer, Playwright), add \`$SVC_CHROMIUM_FLAGS\` to its arguments, beside a \`--user-data-dir\` of its own:
+Chromium, also with Puppeteer or Playwright, add \`$SVC_CHROMIUM_FLAGS\` to its arguments, together with its own \`--user-data-dir\`:
 
 \`\`\`sh
 svc run --relay -- sh -c 'chromium --user-data-dir="$(mktemp -d)" $SVC_CHROMIUM_FLAGS https://example.com'
 \`\`\`
 
-Other programs that know a proxy but no credentials for it can use \`$SVC_RELAY_URL\` as their proxy; they have to trust the roots in \`$SSL_CERT_FILE\`.`;
+Other programs that support a proxy without credentials can use \`$SVC_RELAY_URL\` as their proxy. They have to trust the roots in \`$SSL_CERT_FILE\`.`;
 
 const HEADING = ['Client', '`svc run` sets', 'Tried', 'Result'];
 
